@@ -335,6 +335,19 @@ static inline int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl
   spl_word(4, (uint32_t)len);
   return (int)spl_issue(SPL_CALL_PUT_FROM_DEVICE | spl_put_options(ct, ack_req));
 }
+/* Puts a message of len bytes whose packets the payload handlers of another context fill from the entry's memory, from
+ * offset on, as a process-put of the host does (SC'19 datatypes paper, section 3.1.2); returns at once. The host tells the
+ * handler the context's number. Ours: so a NIC that is asked for a layout needs no host. */
+static inline int PtlHandlerProcessPut(uint32_t context, ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
+                                       ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                       ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
+  spl_put_target(target_id, match_bits, remote_offset, user_ptr, hdr_data);
+  spl_word64(2, offset);
+  spl_word(4, (uint32_t)len);
+  spl_word(14, (uint32_t)(len >> 32));
+  spl_word(15, context);
+  return (int)spl_issue(SPL_CALL_PROCESS_PUT | spl_put_options(ct, ack_req));
+}
 
 static inline void spl_atomic_kind(ptl_op_t operation, ptl_datatype_t datatype) {
   spl_word(15, (uint32_t)operation | (uint32_t)datatype << 8);

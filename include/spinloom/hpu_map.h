@@ -58,5 +58,6 @@
 #define SPL_CALL_ATOMIC_FROM_DEVICE 22u
 #define SPL_CALL_ATOMIC_FROM_HOST 23u
 #define SPL_CALL_FETCH_ATOMIC_FROM_DEVICE 24u
+#define SPL_CALL_PROCESS_PUT 25u /* as puts from the host; WORD15 context */
 
 #endif

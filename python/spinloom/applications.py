@@ -16,7 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from spinloom import core, layout_prices, predict, predict_ways
+from spinloom import core, deliveries, layout_prices, predict, predict_ways
 from spinloom.errors import Trouble, nearest
 from spinloom.layout_prices import Cells, Memory
 from spinloom.machines import Machine
@@ -154,7 +154,10 @@ class Bench:
         uses = predict.uses_of(recording)
         prices = layout_prices.price(uses, cells, self.strategies, len(uses), self.threads, lambda: None)
         network = predict_ways.network_of(self.machine, cells)
-        found = {way.name: way for way in predict_ways.ways(network, prices, self.strategies)}
+        asked = deliveries.asked(
+            self.machine, self.memory, predict_ways.eager_bytes_of(network) + 1, network.call_ps
+        )
+        found = {way.name: way for way in predict_ways.ways(network, prices, self.strategies, asked=asked)}
         rows = [predict.row_of(recording, found[name], network.G) for name in wanted]
         return [Outcome(row["way"], row["time_ps"], row["communication_share"]) for row in rows]
 

@@ -14,6 +14,8 @@ Contract: load() returns the module or raises Trouble('environment'). The engine
         checkpoint, 0 by the rule), profile_handlers (adds function_cycles), slice_cycles
     run_send_cell(config) -> dict       one simulated message, sent under a strategy; sending.py
     share(config) -> Share      one NIC for several types; Share.receive(index) -> dict is one message
+    mix(config) -> dict         messages of several types, some before their receive; mixes.py
+    delivery(config) -> dict    one message, asking first or not, to a receive in time or late; deliveries.py
     run_handler(config) -> dict         messages to an entry with handlers; handler_runs.py has its keys
     describe_image(elf), disassemble_image(elf)        the contents of a handler image
     nic_bandwidth(profile, block_bytes, ...) -> dict    a clustered NIC's memories, L2 to the host

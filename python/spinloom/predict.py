@@ -20,6 +20,7 @@ from typing import Any
 from spinloom import (
     calibration,
     core,
+    deliveries,
     layout_prices,
     mpi_layout_prices,
     mpi_pair_prices,
@@ -34,6 +35,9 @@ from spinloom.machines import Machine
 from spinloom.mpi_pair_prices import Exchange, Lie, Pair
 from spinloom.predict_ways import BASELINE, MEASURED, RECORDED_HOST, Way
 
+LATE_REPLAYS = 4
+WEAK = "each rank keeps its data and its times between calls"
+STRONG = "the problem stays as it is: what ranks have, and compute, shrinks"
 PARTS = ("compute", "overhead", "layouts", "nic", "wire", "waiting")
 COLUMNS = {
     "way": "who does what for a message",
@@ -49,6 +53,7 @@ COLUMNS = {
     "communication_ps": "mean over the ranks: their time without computation",
     "messages": "that are sent, those of collective operations too",
     "bytes": "of these",
+    "late_receives": "posted after their message or its request had come; only where that costs more",
     "operations": "of the schedule",
 }
 
@@ -66,6 +71,8 @@ class Request:
     layouts_most: int = 64
     threads: int = 0
     ranks: int = 0  # more than were recorded; 0: as many
+    strong: bool = False  # more ranks share what there was
+    polls: str = "rule"  # what lies between polls in vain: wait, work, by rule
     network: dict[str, Any] | None = None  # as goal_network.parse() gives it; None: a crossbar
 
 
@@ -82,11 +89,13 @@ class Table:
         return results.digest({"rows": [row for row in self.rows if row["times"] == "modelled"]})
 
 
-def load(folder: Path, algorithms: Iterable[str] = (), ranks: int = 0) -> Any:
+def load(
+    folder: Path, algorithms: Iterable[str] = (), ranks: int = 0, polls: str = "rule", strong: bool = False
+) -> Any:
     """The core.Recording in a folder. Raises Trouble."""
     engine = core.load()
     try:
-        return engine.read_recording(str(folder), list(algorithms), ranks)
+        return engine.read_recording(str(folder), list(algorithms), ranks, polls, strong)
     except engine.SpinloomError as error:
         raise Trouble(error.code, f"{folder}: {error.message}") from None
 
@@ -120,7 +129,7 @@ def pairs_of(recording: Any, uses: list[Use]) -> list[Pair]:
 def predict(
     request: Request, machine: Machine, memory: Memory, advance: Callable[[], None] = lambda: None
 ) -> Table:
-    recording = load(request.folder, request.algorithms, request.ranks)
+    recording = load(request.folder, request.algorithms, request.ranks, request.polls, request.strong)
     facts = recording.facts()
     if not any(rank["total_ns"] for rank in facts["recorded"]):
         raise Trouble("invalid", "; ".join([f"{request.folder} has no call to replay", *facts["warnings"]]))
@@ -131,9 +140,17 @@ def predict(
         uses, cells, request.strategies, request.layouts_most, request.threads, advance
     )
     network = predict_ways.network_of(machine, cells)
+    eager_bytes = predict_ways.eager_bytes_of(network, request.parameters, request.eager_bytes)
+    asked = deliveries.asked(machine, memory, eager_bytes + 1, network.call_ps)
     chosen = list(
         predict_ways.ways(
-            network, prices, request.strategies, request.parameters, request.eager_bytes, request.scale
+            network,
+            prices,
+            request.strategies,
+            request.parameters,
+            request.eager_bytes,
+            request.scale,
+            asked=asked,
         )
     )
     chosen = [replace(way, model={**way.model, "network": request.network}) for way in chosen]
@@ -142,7 +159,9 @@ def predict(
     rows = [row_of(recording, way, network.G) for way in chosen]
     by_name = {row["way"]: row for row in rows}
     grown = bool(facts["how"])
-    measured = measured_row(load(request.folder, request.algorithms).facts() if grown else facts)
+    measured = measured_row(
+        load(request.folder, request.algorithms, 0, request.polls).facts() if grown else facts
+    )
     for row in [measured, *rows]:
         if row["way"] not in (MEASURED, RECORDED_HOST):
             row["speedup"] = round(by_name[BASELINE]["time_ps"] / max(1, row["time_ps"]), 4)
@@ -150,7 +169,7 @@ def predict(
             row["of_measured"] = round(row["time_ps"] / max(1, measured["time_ps"]), 4)
     remarks = [remark for way in chosen for remark in way.remarks]
     ordered = [{name: row.get(name) for name in COLUMNS} for row in [measured, *rows]]
-    return Table(ordered, facts, prices, [*remarks_of(facts, prices), *remarks])
+    return Table(ordered, facts, prices, [*remarks_of(facts, prices, request.strong), *remarks])
 
 
 def recorded_host(
@@ -189,9 +208,24 @@ def measured_row(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def replayed(recording: Any, way: Way) -> tuple[Any, Any, Any, int]:
+    """Which receives are late is what a replay finds, and their costs make another replay: until no others
+    are late, or LATE_REPLAYS times."""
+    late: list[list[bool]] = []
+    for _ in range(LATE_REPLAYS if "late" in way.costs else 1):
+        schedule, bills, receives = recording.schedule_with_receives(way.costs, late)
+        outcome = schedule.run(**way.model, late="late" in way.costs)
+        if "late" not in way.costs:
+            break
+        found = receives.late(outcome["late"])
+        if found == late:
+            break
+        late = found
+    return schedule, bills, outcome, sum(map(sum, late))
+
+
 def row_of(recording: Any, way: Way, byte_time: Fraction) -> dict[str, Any]:
-    schedule, bills = recording.schedule(way.costs)
-    outcome = schedule.run(**way.model)
+    schedule, bills, outcome, late = replayed(recording, way)
     ranks = len(bills)
     sums = dict.fromkeys(PARTS, 0)
     for bill, finish in zip(bills, outcome["finish_ps"], strict=True):
@@ -219,11 +253,12 @@ def row_of(recording: Any, way: Way, byte_time: Fraction) -> dict[str, Any]:
         "communication_ps": (total - sums["compute"]) // ranks,
         "messages": sum(bill["sent_messages"] for bill in bills),
         "bytes": sum(bill["sent_bytes"] for bill in bills),
+        "late_receives": late,
         "operations": schedule.count()["operations"],
     }
 
 
-def remarks_of(facts: dict[str, Any], prices: Prices) -> list[str]:
+def remarks_of(facts: dict[str, Any], prices: Prices, strong: bool = False) -> list[str]:
     """What the numbers leave out or assume."""
     said = [
         f"{count:,} {what}" + (f" ({time_ns / 1e6:,.1f} ms)" if time_ns else "")
@@ -232,12 +267,15 @@ def remarks_of(facts: dict[str, Any], prices: Prices) -> list[str]:
     said += facts["warnings"]
     cut = sum(rank["is_cut"] for rank in facts["recorded"])
     if facts["how"]:
-        said.append(f"{facts['how']}; each rank keeps its data and its times between calls")
+        said.append(f"{facts['how']}; {STRONG if strong else WEAK}")
     if not facts["ended"]:
         said.append(
             "the trace ends before MPI_Finalize"
             + (f": {cut} ranks are cut where they need what is missing" if cut else "")
         )
+    between = sum(rank["between_ns"] for rank in facts["recorded"])
+    if between:
+        said.append(f"{between / 1e6:,.1f} ms between polls in vain are taken as computation (--polls)")
     polled = sum(rank["polled_ns"] for rank in facts["recorded"])
     total = sum(rank["total_ns"] for rank in facts["recorded"])
     if total and polled > total / 100:
@@ -251,7 +289,14 @@ def remarks_of(facts: dict[str, Any], prices: Prices) -> list[str]:
     return said
 
 
-def schedule_for_goal(folder: Path, algorithms: Iterable[str], scale: Fraction, ranks: int = 0) -> Any:
+def schedule_for_goal(
+    folder: Path,
+    algorithms: Iterable[str],
+    scale: Fraction,
+    ranks: int = 0,
+    polls: str = "rule",
+    strong: bool = False,
+) -> Any:
     """The plain schedule: messages, and computation in ns; what message ends cost is the reader's."""
     costs = {
         "messages": [],
@@ -260,4 +305,4 @@ def schedule_for_goal(folder: Path, algorithms: Iterable[str], scale: Fraction, 
         "scale": predict_ways.ratio(scale),
         "unit_ps": 1000,
     }
-    return load(folder, algorithms, ranks).schedule(costs)[0]
+    return load(folder, algorithms, ranks, polls, strong).schedule(costs)[0]

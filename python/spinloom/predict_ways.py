@@ -6,8 +6,10 @@ one thing:
     recorded-host    the recorded host's own MPI by its measured parameters: no network (needs them)
     host-mpi         the host's MPI over the NIC: CPUs copy eager messages, answer long ones, pack and unpack
     rdma-unpack      eager messages land in place; CPUs still answer long ones, pack and unpack
-    offload-matching the NIC matches: long messages go while the CPUs compute (SC'17 paper, section 5.1)
+    offload-matching the NIC matches: long messages go while the CPUs compute (SC'17 paper, section 5.1), in
+                     the time that a simulated one took (deliveries.py)
     offload-NAME     the NIC also gathers and scatters layouts, by strategy NAME
+Where messages land in place, a receive that is posted after its message has the CPU copy or unpack it.
 Times are modelled, in ps; those of recorded-host are measured host times.
 """
 
@@ -20,6 +22,7 @@ from typing import Any
 
 from spinloom import copy_model
 from spinloom.calibration import Calibration
+from spinloom.deliveries import Asked
 from spinloom.errors import Trouble
 from spinloom.layout_prices import CONTIGUOUS_SEND, Cells, Prices, Use, block
 from spinloom.machines import Machine
@@ -61,9 +64,9 @@ class Network:
     call_ps: int  # of the CPU, for a call that posts or completes
     copy: Fraction  # ps for a byte that a CPU copies
 
-    def model(self, eager_bytes: int) -> dict[str, Any]:
+    def model(self, eager_bytes: int, latency_ps: int | None = None) -> dict[str, Any]:
         return {
-            "L_ps": self.L_ps,
+            "L_ps": self.L_ps if latency_ps is None else latency_ps,
             "o_ps": 0,  # CPU time of message ends is in the schedule
             "g_ps": self.g_ps,
             "G": ratio(self.G),
@@ -118,15 +121,20 @@ def host_mpi(network: Network, parameters: Any, eager_bytes: int | None) -> Host
     )
 
 
+def eager_bytes_of(network: Network, parameters: Any = None, eager_bytes: int | None = None) -> int:
+    """From where on messages ask first."""
+    return host_mpi(network, parameters, eager_bytes).eager_bytes
+
+
 def message_table(
-    send_ps: int, receive_ps: int, copy: Fraction, eager_bytes: int
+    send_ps: int, receive_ps: int, copy: Fraction, eager_bytes: int, short_ps: int = 0, long_ps: int = 0
 ) -> list[tuple[int, int, int, int]]:
     """(bytes, CPU to send, CPU to receive, on the way): short messages are copied by the receiver."""
     return [
-        (0, send_ps, receive_ps, 0),
-        (eager_bytes, send_ps, receive_ps + round(copy * eager_bytes), 0),
-        (eager_bytes + 1, send_ps, receive_ps, 0),
-        (FAR, send_ps, receive_ps, 0),
+        (0, send_ps, receive_ps, short_ps),
+        (eager_bytes, send_ps, receive_ps + round(copy * eager_bytes), short_ps),
+        (eager_bytes + 1, send_ps, receive_ps, long_ps),
+        (FAR, send_ps, receive_ps, long_ps),
     ]
 
 
@@ -141,8 +149,10 @@ def ways(
     parameters: Any = None,
     eager_bytes: int | None = None,
     scale: Fraction = Fraction(1),
+    *,
+    asked: Asked,
 ) -> Iterator[Way]:
-    """All but recorded-host."""
+    """All but recorded-host. `asked` is of a message just beyond eager_bytes_of()."""
     mpi = host_mpi(network, parameters, eager_bytes)
     host = [(*key(use), cpu) for use, cpu in prices.host_ps.items()]
     common = {
@@ -180,12 +190,30 @@ def ways(
     yield Way(
         RDMA,
         ABOUT[RDMA],
-        {**common, **asking, "messages": no_copy, "layouts": in_place},
+        {**common, **asking, "messages": no_copy, "layouts": in_place, "late": (asked.find_ps, 0)},
         network.model(FAR),
     )
-    nic_calls = message_table(network.call_ps, network.call_ps, Fraction(0), mpi.eager_bytes)
-    matching = {**common, "messages": nic_calls}
-    yield Way(MATCHING, ABOUT[MATCHING], {**matching, "layouts": in_place}, network.model(mpi.eager_bytes))
+    # The network's L is of one way between NICs, as requests and answers take it; what a message takes longer
+    # until its program has it is on its way.
+    hop_ps = min(asked.hop_ps, network.L_ps)
+    rest_ps = network.L_ps - hop_ps
+    nic_calls = message_table(
+        network.call_ps,
+        network.call_ps,
+        Fraction(0),
+        mpi.eager_bytes,
+        rest_ps,
+        rest_ps + 2 * (asked.hop_ps - hop_ps),
+    )
+    matching = {
+        **common,
+        "messages": nic_calls,
+        "handshake_bytes": mpi.eager_bytes,
+        "nic_answers": True,
+        "late": (asked.find_ps, asked.answer_ps),
+    }
+    nics = network.model(FAR, hop_ps)
+    yield Way(MATCHING, ABOUT[MATCHING], {**matching, "layouts": in_place}, nics)
     for name in strategies:
         found = prices.nic[name]
         layouts = [(*key(use), price.cpu_ps, price.nic_ps, price.nic_busy_ps) for use, price in found.items()]
@@ -195,7 +223,7 @@ def ways(
             OFFLOAD + name,
             f"the NIC also gathers and scatters layouts: {name}",
             {**matching, "layouts": layouts},
-            network.model(mpi.eager_bytes),
+            nics,
             (remark,) if fell_back else (),
         )
 

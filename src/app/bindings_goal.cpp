@@ -127,18 +127,31 @@ nb::list path_of(const std::vector<goal::Step>& steps) {
   return out;
 }
 
+// By rank and operation: a receive that was posted after its message or request had come.
+std::vector<std::vector<bool>> late_of(const Schedule& made, const goal::Record& kept) {
+  std::vector<std::vector<bool>> found(made.ranks());
+  for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
+    found[rank].resize(made.program(rank).size());
+    for (uint32_t number = 0; number < found[rank].size(); ++number)
+      found[rank][number] = kept.of(rank, number).is_late;
+  }
+  return found;
+}
+
 nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, const Ratio& G, const Ratio& O,
              uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network,
              const std::optional<Noise>& noise, bool record, const nb::object& progress,
-             const std::optional<Ratio>& layout) {
+             const std::optional<Ratio>& layout, bool late) {
   goal::Model model{L_ps, o_ps, g_ps, rate("G", G), rate("O", O), S_bytes, unit_ps};
   if (network.has_value()) model.network = network_of(*network);
   if (layout.has_value()) model.layout = rate("layout", *layout);
   if (noise.has_value()) model.noise = noise_of(*noise);
   goal::Record kept;
-  const goal::Outcome outcome = watched(
-      progress, [&](const goal::Watch& watch) { return goal::run(made, model, record ? &kept : nullptr, watch); });
+  const goal::Outcome outcome = watched(progress, [&](const goal::Watch& watch) {
+    return goal::run(made, model, record || late ? &kept : nullptr, watch);
+  });
   nb::dict out = dict_of(outcome);
+  if (late) out["late"] = late_of(made, kept);
   if (record) {
     out["path"] = path_of(goal::critical_path(made, model, kept));
     out["spans"] = spans_of(made, kept);
@@ -243,7 +256,7 @@ void bind_goal(nb::module_& module) {
       .def("run", &run, nb::arg("L_ps"), nb::arg("o_ps"), nb::arg("g_ps"), nb::arg("G"), nb::arg("O") = Ratio(0, 1),
            nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000, nb::arg("network") = nb::none(),
            nb::arg("noise") = nb::none(), nb::arg("record") = false, nb::arg("progress") = nb::none(),
-           nb::arg("layout") = nb::none(),
+           nb::arg("layout") = nb::none(), nb::arg("late") = false,
            "Each rank's times by our own model, in picoseconds. G and O are (numerator, denominator) of ps for a byte, "
            "unit_ps is what computations are counted in, network what goal_network.parse() gives, noise (period_ps, "
            "length_ps, seed, together), layout what a CPU takes for each byte that a layout scatters. With record: "

@@ -1,5 +1,6 @@
 // spinloom._core: recorded programs as schedules at other prices.
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -33,10 +34,18 @@ struct Recording {
   std::string how;    // it grew to more ranks
 };
 
-Result<Recording> recording_of(const std::vector<trace::RankTrace>& traces, const std::vector<std::string>& choices) {
+Result<predict::Polls> polls_named(std::string_view name) {
+  if (name == "wait") return predict::Polls::wait;
+  if (name == "work") return predict::Polls::work;
+  if (name == "rule") return predict::Polls::rule;
+  return fail(Code::invalid, "polls are \"", name, "\"; there are wait, work, rule");
+}
+
+Result<Recording> recording_of(const std::vector<trace::RankTrace>& traces, const std::vector<std::string>& choices,
+                               predict::Polls polls = predict::Polls::rule) {
   SPL_ASSIGN(const predict::Algorithms algorithms, predict::choose(choices));
   Recording made;
-  SPL_ASSIGN(made.script, predict::script_of(traces, algorithms));
+  SPL_ASSIGN(made.script, predict::script_of(traces, algorithms, polls));
   made.host = traces.front().host;
   made.mpi = traces.front().mpi;
   made.program = traces.front().program;
@@ -48,16 +57,19 @@ Result<Recording> recording_of(const std::vector<trace::RankTrace>& traces, cons
 }
 
 // On more ranks than it was recorded on, unless `ranks` is 0.
-Recording read(const std::string& directory, const std::vector<std::string>& choices, uint32_t ranks) {
+Recording read(const std::string& directory, const std::vector<std::string>& choices, uint32_t ranks,
+               const std::string& polls, bool strong) {
   return unwrap(without_lock([&]() -> Result<Recording> {
+    SPL_ASSIGN(const predict::Polls between, polls_named(polls));
     SPL_ASSIGN(std::vector<trace::RankTrace> traces, trace::read(directory));
     std::string how;
     if (ranks != 0) {
-      SPL_ASSIGN(predict::Grown grown, predict::grow(traces, ranks));
+      SPL_ASSIGN(predict::Grown grown,
+                 predict::grow(traces, ranks, strong ? predict::Scaling::strong : predict::Scaling::weak));
       traces = std::move(grown.traces);
       how = std::move(grown.how);
     }
-    SPL_ASSIGN(Recording made, recording_of(traces, choices));
+    SPL_ASSIGN(Recording made, recording_of(traces, choices, between));
     made.how = std::move(how);
     return made;
   }));
@@ -121,6 +133,7 @@ nb::dict facts(const Recording& made) {
     rank["compute_ns"] = one.recorded.compute_ns;
     rank["fixed_ns"] = one.recorded.fixed_ns;
     rank["communication_ns"] = one.recorded.communication_ns;
+    rank["between_ns"] = one.recorded.between_ns;
     rank["polled_ns"] = one.recorded.polled_ns;
     rank["is_cut"] = one.cut_event != UINT32_MAX;
     ranks.append(rank);
@@ -202,11 +215,15 @@ Costs costs_of(const nb::dict& given) {
       if (!one[5].is_none()) price.own_ps = nb::cast<uint64_t>(one[5]);
     }
   }
+  if (given.contains("late")) {
+    out.late = {nb::cast<uint64_t>(given["late"][0]), nb::cast<uint64_t>(given["late"][1])};
+  }
   out.unknown_layout = rate_of(given, "unknown_layout");
   out.copy = rate_of(given, "copy");
   out.combine = rate_of(given, "combine");
   if (given.contains("handshake_bytes")) out.handshake_bytes = nb::cast<uint64_t>(given["handshake_bytes"]);
   if (given.contains("fetches") && nb::cast<bool>(given["fetches"])) out.handshake = predict::Handshake::fetch;
+  if (given.contains("nic_answers") && nb::cast<bool>(given["nic_answers"])) out.handshake = predict::Handshake::nic;
   if (given.contains("scale")) {
     out.scale_numerator = nb::cast<uint64_t>(given["scale"][0]);
     out.scale_denominator = nb::cast<uint64_t>(given["scale"][1]);
@@ -215,9 +232,25 @@ Costs costs_of(const nb::dict& given) {
   return out;
 }
 
-nb::tuple schedule(const Recording& made, const nb::dict& given) {
+// The operations of a schedule that meet messages, by rank and leg.
+struct Receives {
+  std::vector<std::vector<uint32_t>> operations;
+
+  // `late`: by rank and operation, as Schedule.run() says.
+  [[nodiscard]] predict::LateReceives late(const std::vector<std::vector<bool>>& late) const {
+    predict::LateReceives found(operations.size());
+    for (size_t rank = 0; rank < operations.size(); ++rank) {
+      for (const uint32_t operation : operations[rank]) {
+        found[rank].push_back(operation != predict::no_operation && late[rank][operation]);
+      }
+    }
+    return found;
+  }
+};
+
+nb::tuple schedule_with_receives(const Recording& made, const nb::dict& given, const predict::LateReceives& late) {
   const Costs costs = costs_of(given);
-  predict::Priced priced = unwrap(without_lock([&] { return predict::schedule_of(made.script, costs); }));
+  predict::Priced priced = unwrap(without_lock([&] { return predict::schedule_of(made.script, costs, late); }));
   nb::list bills;
   for (const predict::Bill& bill : priced.bills) {
     nb::dict one;
@@ -231,7 +264,12 @@ nb::tuple schedule(const Recording& made, const nb::dict& given) {
     one["received_bytes"] = bill.received_bytes;
     bills.append(one);
   }
-  return nb::make_tuple(nb::cast(std::move(priced.schedule)), bills);
+  return nb::make_tuple(nb::cast(std::move(priced.schedule)), bills, Receives{std::move(priced.receives)});
+}
+
+nb::tuple schedule(const Recording& made, const nb::dict& given) {
+  const nb::tuple all = schedule_with_receives(made, given, {});
+  return nb::make_tuple(all[0], all[1]);
 }
 
 }  // namespace
@@ -241,14 +279,21 @@ void bind_predict(nb::module_& module) {
       .def("facts", &facts, "What was recorded, for each rank, and what of it is not replayed.")
       .def("layouts", &layouts, "Which layouts are moved, how often.")
       .def("pairs", &pairs, "What messages have at their ends: bytes, (layout, count) sent and received, how many.")
-      .def("schedule", &schedule, nb::arg("costs"), "(Schedule, bills of the ranks) at given costs.");
+      .def("schedule", &schedule, nb::arg("costs"), "(Schedule, bills of the ranks) at given costs.")
+      .def("schedule_with_receives", &schedule_with_receives, nb::arg("costs"), nb::arg("late"),
+           "(Schedule, bills, Receives) at given costs, with receives that a run has found late; none: [].");
+  nb::class_<Receives>(module, "Receives", "Which operations of a Schedule meet messages.")
+      .def("late", &Receives::late, nb::arg("late"), "Which receives were late, from what a run says of operations.");
   module.def("skeleton_recording", &skeleton, nb::arg("ranks"), nb::arg("steps"), nb::arg("repeats"),
              nb::arg("algorithms"),
              "The Recording of a program that nobody ran. Steps: {'kind': 'compute', 'compute_ns'}, {'kind': 'halo', "
              "'grid', 'types': [(sent, received)], 'compute_ns'}, {'kind': 'alltoall', 'types'}, {'kind': 'allreduce', "
              "'bytes'}.");
-  module.def("read_recording", &read, nb::arg("directory"), nb::arg("algorithms"), nb::arg("ranks") = 0,
-             "The Recording in a directory of traces, on more ranks if asked; algorithms: 'allreduce=ring', ...");
+  module.def(
+      "read_recording", &read, nb::arg("directory"), nb::arg("algorithms"), nb::arg("ranks") = 0,
+      nb::arg("polls") = "rule", nb::arg("strong") = false,
+      "The Recording in a directory of traces, on more ranks if asked; algorithms: 'allreduce=ring', ...; polls: "
+      "what lies between polls in vain, 'wait', 'work' or by 'rule'; strong: more ranks share what there was.");
 }
 
 }  // namespace spinloom::app

@@ -1,10 +1,13 @@
 // spinloom._core: several datatypes on one NIC whose memory they share.
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
 
 #include "app/bindings_setup.hpp"
+#include "app/delivery.hpp"
 #include "app/exchange.hpp"
+#include "app/mix.hpp"
 #include "app/share.hpp"
 
 namespace spinloom::app {
@@ -64,6 +67,83 @@ nb::dict receive(Share& share, size_t type) {
   return row;
 }
 
+// {"types": as share(), "strategy": a name or None, "rounds", "at_once", "early": [numerator, denominator]}.
+nb::dict mix(const nb::dict& settings) {
+  MixConfig config;
+  static_cast<Setup&>(config) = setup_of(settings);
+  if (const nb::object strategy = get(settings, "strategy"); !strategy.is_none()) {
+    config.strategy = unwrap(offload::strategy_named(nb::cast<std::string>(strategy)));
+  }
+  for (const auto& type : get_as<nb::list>(settings, "types")) {
+    config.types.push_back(shared_type_of(nb::cast<nb::dict>(type)));
+  }
+  config.rounds = get_as<uint64_t>(settings, "rounds");
+  config.at_once = get_as<uint64_t>(settings, "at_once");
+  const nb::object early = get(settings, "early");
+  config.early_numerator = nb::cast<uint64_t>(early[0]);
+  config.early_denominator = nb::cast<uint64_t>(early[1]);
+  Result<MixResult> outcome = [&] {
+    const nb::gil_scoped_release release;
+    return run_mix(config);
+  }();
+  const MixResult result = unwrap(std::move(outcome));
+  nb::dict out;
+  nb::list messages;
+  for (const MixedMessage& message : result.messages) {
+    nb::dict row;
+    row["type"] = message.type;
+    row["by"] = offload::name_of(message.completion.by);
+    row["strategy"] = offload::name_of(message.completion.strategy);
+    row["fallback"] = message.completion.fallback;
+    row["bytes"] = message.completion.bytes;
+    row["landing_ps"] = message.landing_ps;
+    row["time_ps"] = message.time_ps;
+    row["host_busy_ps"] = message.host_busy_ps;
+    messages.append(row);
+  }
+  out["messages"] = messages;
+  out["nic_bytes"] = result.nic_bytes;
+  out["nic_memory_peak_bytes"] = result.nic_memory_peak_bytes;
+  out["hits"] = result.statistics.hits;
+  out["evictions"] = result.statistics.evictions;
+  out["destinations"] = bytes_of(result.destinations);
+  return out;
+}
+
+// {"sent", "sent_count", "received", "received_count", "send": how the sender moves it, "strategy": of the receive or None,
+// "asks", "late", "any_source"} beside the setup.
+nb::dict delivery(const nb::dict& settings) {
+  DeliveryConfig config;
+  static_cast<Setup&>(config) = setup_of(settings);
+  config.sent = get_as<std::string>(settings, "sent");
+  config.sent_count = get_as<int64_t>(settings, "sent_count");
+  config.received = get_as<std::string>(settings, "received");
+  config.received_count = get_as<int64_t>(settings, "received_count");
+  config.send = unwrap(offload::send_strategy_named(get_as<std::string>(settings, "send")));
+  if (const nb::object strategy = get(settings, "strategy"); !strategy.is_none()) {
+    config.strategy = unwrap(offload::strategy_named(nb::cast<std::string>(strategy)));
+  }
+  config.asks = get_as<bool>(settings, "asks");
+  config.late = get_as<bool>(settings, "late");
+  config.any_source = get_as<bool>(settings, "any_source");
+  Result<DeliveryResult> outcome = [&] {
+    const nb::gil_scoped_release release;
+    return deliver(config);
+  }();
+  const DeliveryResult result = unwrap(std::move(outcome));
+  nb::dict out;
+  out["size_bytes"] = result.size_bytes;
+  out["by"] = offload::name_of(result.completion.by);
+  out["strategy"] = offload::name_of(result.completion.strategy);
+  out["time_ps"] = result.time_ps;
+  out["landing_ps"] = result.landing_ps;
+  out["sent_ps"] = result.sent_ps;
+  out["sender_busy_ps"] = result.sender_busy_ps;
+  out["receiver_busy_ps"] = result.receiver_busy_ps;
+  out["destination"] = bytes_of(result.destination);
+  return out;
+}
+
 // {"peers": [{"type", "count"}, ...]} beside the setup.
 nb::dict exchange(const nb::dict& settings) {
   ExchangeConfig config;
@@ -109,6 +189,9 @@ nb::dict exchange(const nb::dict& settings) {
 void bind_share(nb::module_& module) {
   nb::class_<Share>(module, "Share", "Messages of several datatypes on one NIC whose memory they share.")
       .def("receive", &receive, nb::arg("type"), "Brings one message of that type, checked.");
+  module.def("mix", &mix, nb::arg("config"), "Messages of several types, some before their receive, checked.");
+  module.def("delivery", &delivery, nb::arg("config"),
+             "One message between two processes, with or without asking first, to a receive in time or late, checked.");
   module.def("exchange", &exchange, nb::arg("config"), "Messages of many peers at once into one NIC, checked.");
   module.def("share", &open, nb::arg("config"), "A simulated NIC for the types of the config.");
 }

@@ -165,12 +165,14 @@ HandlerCall decode_call(const CallWords& words, const CallMemory& memory) {
     case SPL_CALL_ATOMIC_FROM_DEVICE:
     case SPL_CALL_ATOMIC_FROM_HOST:
     case SPL_CALL_FETCH_ATOMIC_FROM_DEVICE:
+    case SPL_CALL_PROCESS_PUT:
       call.length = words[4];
       call.target = words[5];
       call.match_bits = wide(6);
       call.remote_offset = wide(8);
       call.hdr_data = wide(10);
       call.user_ptr = wide(12);
+      call.context = words[15];
       call.atomic = static_cast<AtomicOperation>(words[15] & 0xffu);
       call.datatype = static_cast<Datatype>(words[15] >> 8 & 0xffu);
       if (is_from_host(call.call)) {

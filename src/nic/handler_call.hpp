@@ -27,7 +27,8 @@ enum class LocalMemory : uint8_t { none, packet, constants, state, stack, outsid
 
 // Whether the call is a put, get or atomic on host memory instead of the handler's memory.
 [[nodiscard]] constexpr bool is_from_host(uint32_t call) {
-  return call == SPL_CALL_PUT_FROM_HOST || call == SPL_CALL_GET_FROM_HOST || call == SPL_CALL_ATOMIC_FROM_HOST;
+  return call == SPL_CALL_PUT_FROM_HOST || call == SPL_CALL_GET_FROM_HOST || call == SPL_CALL_ATOMIC_FROM_HOST ||
+         call == SPL_CALL_PROCESS_PUT;
 }
 
 struct HandlerCall {
@@ -52,6 +53,7 @@ struct HandlerCall {
   uint64_t remote_offset = 0;
   uint64_t hdr_data = 0;
   uint64_t user_ptr = 0;
+  uint32_t context = 0;  // of a process-put
   AtomicOperation atomic = AtomicOperation::min;
   Datatype datatype = Datatype::int8;
 };

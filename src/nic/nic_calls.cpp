@@ -44,6 +44,7 @@ Requested Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Act
     case SPL_CALL_CT_SET: return counter_call(her, call, out);
     case SPL_CALL_PUT_FROM_DEVICE:
     case SPL_CALL_PUT_FROM_HOST: return put_call(her, call, out);
+    case SPL_CALL_PROCESS_PUT: return process_put_call(her, call, out);
     case SPL_CALL_GET_FROM_DEVICE:
     case SPL_CALL_GET_FROM_HOST: return get_call(her, call, out);
     case SPL_CALL_ATOMIC_FROM_DEVICE:

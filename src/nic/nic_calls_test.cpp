@@ -264,6 +264,54 @@ TEST(HandlerCalls, APutFromHostIsTheHosts) {
   bench.finish();
 }
 
+// 40 bytes are three packets of 16, which the other context's handlers fill from byte 100 of the entry on.
+TEST(HandlerCalls, AProcessPutIsTheHosts) {
+  CallBench bench;
+  HandlerCall put = bench.made(SPL_CALL_PROCESS_PUT);
+  put.options = 0;
+  put.offset = 100;
+  put.length = 40;
+  put.target = 2;
+  put.context = bench.context().value;
+  bench.call(bench.her, put);
+  EXPECT_EQ(bench.answer(), uint32_t{SUCCESS}) << "it is only enqueued";
+  const auto packets = bench.actions<BufferPacket>();
+  ASSERT_EQ(packets.size(), 3u);
+  bench.her_ready(packets[0].her);
+  const Her filling = bench.only<RunHandler>().her;
+  EXPECT_EQ(filling.context, ContextId{put.context});
+  HandlerCall read = bench.made(SPL_CALL_DMA_FROM_HOST_NB, LocalMemory::packet);
+  read.local = const_cast<uint8_t*>(filling.payload.bytes);
+  read.offset = 400;  // of the memory from byte 100 on, to the entry's end at 512
+  read.length = 12;
+  EXPECT_FALSE(bench.call(filling.id, read));
+  EXPECT_EQ(bench.only<DmaRead>().host, bench.memory.data() + 500);
+  read.offset = 401;
+  bench.call(filling.id, read);
+  EXPECT_EQ(bench.answer(), UINT32_MAX) << "beyond it";
+}
+
+TEST(HandlerCalls, ProcessPutsThatCannotBe) {
+  CallBench bench;
+  HandlerCall put = bench.made(SPL_CALL_PROCESS_PUT);
+  put.options = 0;
+  put.length = 40;
+  put.context = 77;
+  bench.call(bench.her, put);
+  EXPECT_EQ(bench.answer(), uint32_t{FAIL}) << "there is no such context";
+  Context with_header;
+  with_header.header_entry = 1;
+  with_header.payload_entry = 1;
+  put.context = bench.context(with_header).value;
+  bench.call(bench.her, put);
+  EXPECT_EQ(bench.answer(), uint32_t{FAIL}) << "it fills no packets";
+  put.offset = 513;
+  bench.call(bench.her, put);
+  EXPECT_EQ(bench.answer(), uint32_t{SEGV});
+  bench.done(bench.her);
+  EXPECT_EQ(bench.event(EventKind::put).fail, Fail::segv);
+}
+
 TEST(HandlerCalls, PutsThatCannotBe) {
   CallBench bench;
   HandlerCall put = bench.made(SPL_CALL_PUT_FROM_DEVICE);

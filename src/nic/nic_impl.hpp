@@ -184,6 +184,7 @@ struct Nic::Impl {
   [[nodiscard]] bool is_too_long(const HandlerCall& call) const;
   [[nodiscard]] Put put_of(HerId her, const HandlerCall& call, uint8_t* local) const;
   [[nodiscard]] Requested put_call(HerId her, const HandlerCall& call, Actions& out);
+  [[nodiscard]] Requested process_put_call(HerId her, const HandlerCall& call, Actions& out);
   [[nodiscard]] Requested get_call(HerId her, const HandlerCall& call, Actions& out);
   [[nodiscard]] Requested atomic_call(HerId her, const HandlerCall& call, Actions& out);
   [[nodiscard]] Requested answer_failed(HerId her, const Error& error, Actions& out);

@@ -75,6 +75,19 @@ Requested Nic::Impl::put_call(HerId her, const HandlerCall& call, Actions& out) 
   return waits ? Requested::performed : answer(her, SUCCESS, out);
 }
 
+// The handlers of the other context read all of the memory from the offset on; the message may be shorter.
+Requested Nic::Impl::process_put_call(HerId her, const HandlerCall& call, Actions& out) {
+  if ((call.options & ~put_options) != 0) return Requested::stops;
+  const HostRange range = host_range(executions[her].owner, call.options);
+  const uint64_t bytes = call.offset <= range.length ? range.length - call.offset : call.length;
+  const auto local = range.contiguous(call.offset, bytes);
+  if (!local) return answer(her, SEGV, out, Requested::refused);
+  const ProcessPut given{put_of(her, call, *local), bytes, ContextId{call.context}};
+  if (const Status good = initiator.check(given); !good) return answer_failed(her, good.error(), out);
+  initiator.process_put(given, out);
+  return answer(her, SUCCESS, out);
+}
+
 // A get to handler memory is one packet, which is there before the handler goes on.
 Requested Nic::Impl::get_call(HerId her, const HandlerCall& call, Actions& out) {
   if ((call.options & ~get_options) != 0) return Requested::stops;

@@ -14,6 +14,7 @@ Status install_parts(portals::Interface& interface, const HandlerImage& image, c
   }
   nic::Context context;
   context.image = image.index;
+  context.header_entry = image.header_entry;
   context.payload_entry = image.payload_entry;
   context.completion_entry = image.completion_entry;
   context.constants = {*installed.constants_at, plan.constants.size()};
@@ -23,17 +24,31 @@ Status install_parts(portals::Interface& interface, const HandlerImage& image, c
   return {};
 }
 
+Result<HandlerImage> find_image(const std::vector<HandlerImage>& images, std::string_view name) {
+  const auto image = std::ranges::find(images, name, &HandlerImage::name);
+  if (image != images.end()) return *image;
+  return fail(Code::environment, "the handler image ", name, ".elf is needed and not loaded");
+}
+
 }  // namespace
+
+Result<nic::ContextId> create_context(portals::Interface& interface, const std::vector<HandlerImage>& images,
+                                      std::string_view image_name, uint32_t user_header_bytes) {
+  SPL_ASSIGN(const HandlerImage image, find_image(images, image_name));
+  nic::Context context;
+  context.image = image.index;
+  context.header_entry = image.header_entry;
+  context.payload_entry = image.payload_entry;
+  context.completion_entry = image.completion_entry;
+  context.user_header_bytes = user_header_bytes;
+  return interface.context_create(context);
+}
 
 Result<Installed> install(portals::Interface& interface, const std::vector<HandlerImage>& images,
                           std::string_view image_name, const Plan& plan) {
-  const auto image = std::find_if(images.begin(), images.end(),
-                                  [&](const HandlerImage& candidate) { return candidate.name == image_name; });
-  if (image == images.end()) {
-    return fail(Code::environment, "the handler image ", image_name, ".elf is needed and not loaded");
-  }
+  SPL_ASSIGN(const HandlerImage image, find_image(images, image_name));
   Installed installed;
-  if (const Status made = install_parts(interface, *image, plan, installed); !made) {
+  if (const Status made = install_parts(interface, image, plan, installed); !made) {
     SPL_TRY(uninstall(interface, installed));
     return made.error();
   }

@@ -33,6 +33,10 @@ struct Installed {
 
 [[nodiscard]] Result<Installed> install(portals::Interface& interface, const std::vector<HandlerImage>& images,
                                         std::string_view image_name, const Plan& plan);
+// A context of handlers without NIC memory of their own.
+[[nodiscard]] Result<nic::ContextId> create_context(portals::Interface& interface,
+                                                    const std::vector<HandlerImage>& images,
+                                                    std::string_view image_name, uint32_t user_header_bytes = 0);
 [[nodiscard]] Status uninstall(portals::Interface& interface, Installed& installed);
 
 }  // namespace spinloom::offload

@@ -13,7 +13,8 @@ namespace spinloom::offload {
 Result<std::unique_ptr<Receive>> Receive::prepare(portals::Interface& interface, nic::PortalIndex portal,
                                                   nic::QueueId queue, const std::vector<HandlerImage>& images,
                                                   Strategy strategy, const Message& message, const NicFacts& facts,
-                                                  const HandlerCost& cost, std::optional<Plan> planned) {
+                                                  const HandlerCost& cost, std::optional<Plan> planned,
+                                                  std::string_view family) {
   SPL_ASSIGN(const auto overlap, layout::find_overlap(message.type, message.count));
   if (overlap) {
     return fail(Code::invalid, "the receive type writes some byte twice, which has no defined result in MPI: ",
@@ -34,36 +35,41 @@ Result<std::unique_ptr<Receive>> Receive::prepare(portals::Interface& interface,
   } else {
     SPL_ASSIGN(receive->plan_, offload::plan(strategy, message, facts, cost));
   }
-  SPL_ASSIGN(receive->installed_, install(interface, images, receive->plan_->image, *receive->plan_));
+  SPL_ASSIGN(receive->installed_, install(interface, images, text(family, receive->plan_->image), *receive->plan_));
   return receive;
 }
 
 Status Receive::post(uint8_t* base, uint64_t match_bits) {
   base_ = base;
-  nic::Entry entry;
-  entry.options.use_once = true;
-  entry.options.event_unlink_disable = true;
-  entry.match_bits = match_bits;
+  SPL_ASSIGN(nic::Entry made, entry(base));
+  made.match_bits = match_bits;
+  const auto appended = interface_.me_append(portal_, made);
+  return appended ? Status() : Status(appended.error());
+}
+
+Result<nic::Entry> Receive::entry(uint8_t* base) {
+  nic::Entry made;
+  made.options.use_once = true;
+  made.options.event_unlink_disable = true;
   if (plan_) {
     if (used_ && !plan_->state.empty()) SPL_TRY(interface_.memory_write(*installed_.state_at, plan_->state));
     used_ = true;
-    entry.start = base + message_.reach.first;
-    entry.length = static_cast<uint64_t>(message_.reach.last - message_.reach.first);
-    entry.context = *installed_.context;
-    entry.options.event_success_disable = true;  // the completion handler's DMA reports success
+    made.start = base + message_.reach.first;
+    made.length = static_cast<uint64_t>(message_.reach.last - message_.reach.first);
+    made.context = *installed_.context;
+    made.options.event_success_disable = true;  // the completion handler's DMA reports success
   } else if (strategy_ == Strategy::iovec) {
     SPL_TRY(list_pieces(base));
-    entry.iovec = iovec_;
-    entry.length = static_cast<uint64_t>(message_.bytes);
+    made.iovec = iovec_;
+    made.length = static_cast<uint64_t>(message_.bytes);
   } else if (strategy_ == Strategy::rdma_direct) {
-    entry.start = base + message_.reach.first;
-    entry.length = static_cast<uint64_t>(message_.bytes);
+    made.start = base + message_.reach.first;
+    made.length = static_cast<uint64_t>(message_.bytes);
   } else {
-    entry.start = packed_.data();
-    entry.length = packed_.size();
+    made.start = packed_.data();
+    made.length = packed_.size();
   }
-  const auto appended = interface_.me_append(portal_, entry);
-  return appended ? Status() : Status(appended.error());
+  return made;
 }
 
 Result<nic::Event> Receive::finish() {
@@ -73,12 +79,12 @@ Result<nic::Event> Receive::finish() {
                 " B dropped");
   }
   if (event.kind == nic::EventKind::put_overflow) {
-    SPL_TRY(unpack_on_host(reinterpret_cast<const uint8_t*>(event.start)));
+    SPL_TRY(unpack(base_, reinterpret_cast<const uint8_t*>(event.start), message_.bytes));
     return event;
   }
   const nic::EventKind expected = plan_ ? nic::EventKind::dma : nic::EventKind::put;
   SPL_ASSERT(event.kind == expected, "event kind ", static_cast<int>(event.kind));
-  if (unpacks_on_host(strategy_)) SPL_TRY(unpack_on_host(packed_.data()));
+  if (unpacks_on_host(strategy_)) SPL_TRY(unpack(base_, packed_.data(), message_.bytes));
   return event;
 }
 
@@ -101,17 +107,17 @@ uint64_t Receive::nic_bytes_moved() const {
   return iovec_.size() * sizeof(nic::IovecElement);
 }
 
-Status Receive::unpack_on_host(const uint8_t* packed) {
-  uint8_t* const first = base_ + message_.reach.first;
+Status Receive::unpack(uint8_t* base, const uint8_t* packed, int64_t bytes) {
   const bool interprets = strategy_ != Strategy::host_best && strategy_ != Strategy::host_warm;
-  if (!interprets) {
-    SPL_TRY(layout::unpack(message_.blob, 1, reinterpret_cast<std::byte*>(first - message_.blob.true_lb()), 0,
-                           message_.bytes, std::as_bytes(std::span(packed, static_cast<size_t>(message_.bytes)))));
+  if (interprets && bytes == message_.bytes) {
+    offload::unpack(message_, packed, base + message_.reach.first);
   } else {
-    unpack(message_, packed, first);
+    uint8_t* const origin = base + message_.reach.first - message_.blob.true_lb();
+    SPL_TRY(layout::unpack(message_.blob, 1, reinterpret_cast<std::byte*>(origin), 0, bytes,
+                           std::as_bytes(std::span(packed, static_cast<size_t>(bytes)))));
   }
   using Kind = portals::HostWork::Kind;
-  portals::HostWork work = unpack_work(message_, interprets ? Kind::interpret : Kind::copy);
+  portals::HostWork work = unpack_work(message_, interprets ? Kind::interpret : Kind::copy, bytes);
   work.warm = strategy_ == Strategy::host_warm;
   return interface_.host_work(work);
 }

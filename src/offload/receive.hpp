@@ -3,7 +3,8 @@
 // Contract: prepare() installs what the strategy needs (NIC memory, an execution context) or a host buffer;
 //   post() appends a use-once entry for one message; finish() waits for its event and, for host strategies,
 //   unpacks. A prepared receive may be posted again for the next message: rw-cp's checkpoints are put back
-//   first, which is the strategy's own cost between messages.
+//   first, which is the strategy's own cost between messages. Whoever has several messages under way appends
+//   entry() and calls unpack() where post() and finish() do.
 // Invariants: (1) the NIC memory taken is given back by release(); (2) the destination is written by the NIC's
 //   DMA or by the host's unpack, never by anybody else.
 // Threads: the owner of the Interface. Time: whatever drives the port.
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "offload/installed.hpp"
@@ -23,15 +25,21 @@ namespace spinloom::offload {
 class Receive {
  public:
   // The Interface, the queue and the images outlive the receive. `queue` belongs to `portal`. `planned` is the result
-  // of plan() for the same arguments, if the caller already has it. After an Error nothing is left on the NIC.
+  // of plan() for the same arguments, if the caller already has it. `family` begins the names of the handler images: the
+  // same handlers with others around them. After an Error nothing is left on the NIC.
   static Result<std::unique_ptr<Receive>> prepare(portals::Interface& interface, nic::PortalIndex portal,
                                                   nic::QueueId queue, const std::vector<HandlerImage>& images,
                                                   Strategy strategy, const Message& message, const NicFacts& facts,
-                                                  const HandlerCost& cost, std::optional<Plan> planned = {});
+                                                  const HandlerCost& cost, std::optional<Plan> planned = {},
+                                                  std::string_view family = {});
 
   // `base` is the buffer address as given to MPI. Under iovec, post() makes the scatter list, whose addresses are
   // valid for this buffer only.
   Status post(uint8_t* base, uint64_t match_bits);
+  // The entry for the next message, without match bits and user. Puts the state on the NIC back.
+  Result<nic::Entry> entry(uint8_t* base);
+  // The host unpacks, under any strategy: the first `bytes` of a message that lies packed in its memory.
+  Status unpack(uint8_t* base, const uint8_t* packed, int64_t bytes);
   // Returns the event that told the host; Code::fault if a handler of the message failed. A message that came before
   // the receive was posted (UnexpectedBuffer) is unpacked by the host, under every strategy.
   Result<nic::Event> finish();
@@ -42,6 +50,12 @@ class Receive {
   [[nodiscard]] uint64_t nic_memory_bytes() const;
   [[nodiscard]] uint64_t nic_bytes_moved() const;
   [[nodiscard]] const std::optional<Plan>& plan() const { return plan_; }
+  [[nodiscard]] const Message& message() const { return message_; }
+  [[nodiscard]] const uint8_t* landed() const { return packed_.data(); }  // of host strategies
+  // Whether several messages may be under way into it: nothing of it belongs to one of them.
+  [[nodiscard]] bool is_shareable() const {
+    return strategy_ == Strategy::rdma_direct || (plan_ && plan_->state.empty());
+  }
 
  private:
   Receive(portals::Interface& interface, nic::PortalIndex portal, nic::QueueId queue, Strategy strategy,
@@ -54,7 +68,6 @@ class Receive {
         iovec_entries_(facts.iovec_entries) {}
 
   Status list_pieces(uint8_t* base);
-  Status unpack_on_host(const uint8_t* packed);
 
   portals::Interface& interface_;
   nic::PortalIndex portal_;

@@ -19,21 +19,16 @@ std::string key_of(Strategy strategy, const Message& message, const NicFacts& fa
 Result<ReceiveCache::Lease> ReceiveCache::acquire(const layout::Type& type, int64_t count, Strategy wanted,
                                                   const TypeAttributes& attributes) {
   SPL_ASSIGN(const Message message, make_message(type, count));
-  NicFacts facts = nic_.facts;
-  if (attributes.epsilon) {
-    facts.epsilon_numerator = attributes.epsilon->numerator;
-    facts.epsilon_denominator = attributes.epsilon->denominator;
-  }
+  const NicFacts facts = facts_for(attributes);
   const Strategy strategy = attributes.offload ? wanted : Strategy::host_mpitypes;
   ++clock_;
   const std::string key = key_of(strategy, message, facts);
-  if (const auto found = held_.find(key); found != held_.end()) {
+  if (Held* const held = usable(key); held != nullptr) {
     ++statistics_.hits;
-    Held& held = found->second;
-    held.priority = attributes.priority;
-    held.used_at = clock_;
-    ++held.users;
-    return Lease{held.receive.get(), held.strategy, {}};
+    held->priority = attributes.priority;
+    held->used_at = clock_;
+    ++held->users;
+    return Lease{held->receive.get(), held->strategy, {}};
   }
   ++statistics_.misses;
   Held held;
@@ -59,6 +54,41 @@ Result<ReceiveCache::Lease> ReceiveCache::acquire(const layout::Type& type, int6
   return lease;
 }
 
+NicFacts ReceiveCache::facts_for(const TypeAttributes& attributes) const {
+  NicFacts facts = nic_.facts;
+  if (attributes.epsilon) {
+    facts.epsilon_numerator = attributes.epsilon->numerator;
+    facts.epsilon_denominator = attributes.epsilon->denominator;
+  }
+  return facts;
+}
+
+ReceiveCache::Held* ReceiveCache::usable(const std::string& key) {
+  Held* best = nullptr;
+  const auto [first, last] = held_.equal_range(key);
+  for (auto candidate = first; candidate != last; ++candidate) {
+    Held& held = candidate->second;
+    if (held.users > 0 && !held.receive->is_shareable()) continue;
+    if (best == nullptr || held.used_at < best->used_at) best = &held;
+  }
+  return best;
+}
+
+Status ReceiveCache::forget(const layout::Type& type, int64_t count, Strategy wanted,
+                            const TypeAttributes& attributes) {
+  SPL_ASSIGN(const Message message, make_message(type, count));
+  auto [held, last] = held_.equal_range(key_of(wanted, message, facts_for(attributes)));
+  while (held != last) {
+    if (held->second.users > 0) {
+      ++held;
+      continue;
+    }
+    SPL_TRY(held->second.receive->release());
+    held = held_.erase(held);
+  }
+  return {};
+}
+
 Result<std::unique_ptr<Receive>> ReceiveCache::prepare(Strategy strategy, const Message& message, const NicFacts& facts,
                                                        int32_t priority) {
   std::optional<Plan> planned;
@@ -68,7 +98,7 @@ Result<std::unique_ptr<Receive>> ReceiveCache::prepare(Strategy strategy, const 
   }
   for (;;) {
     auto made = Receive::prepare(nic_.interface, nic_.portal, nic_.queue, nic_.images, strategy, message, facts,
-                                 nic_.cost, planned);
+                                 nic_.cost, planned, nic_.family);
     if (made || made.error().code != Code::exhausted) return made;
     if (planned && staying_bytes(priority) + planned->nic_memory_bytes() > facts.state_bytes) return made;
     SPL_ASSIGN(const bool evicted, evict_one(priority));

@@ -6,7 +6,8 @@
 //   say so, the receive falls back to unpacking on the host. give_back() ends a use; the receive stays prepared.
 //   Source: SC'19 datatypes paper, section 3.2.6 (step 2, and the attributes at its end).
 // Invariants: (1) a receive in use is never evicted; (2) two types share a receive only if their blobs are equal byte
-//   by byte; (3) a type that cannot fit evicts nobody.
+//   by byte; (3) a type that cannot fit evicts nobody; (4) a receive that has something of its message's own, such as
+//   checkpoints that move, serves one message at a time: the second one gets a receive of its own.
 // Threads: the owner of the Interface. Time: none; installing costs what the calls cost.
 #pragma once
 
@@ -42,6 +43,7 @@ class ReceiveCache {
     std::vector<HandlerImage> images;
     NicFacts facts;
     HandlerCost cost;
+    std::string family = {};  // of handler images, as Receive::prepare() takes it
   };
   struct Statistics {
     uint64_t hits = 0;
@@ -60,6 +62,9 @@ class ReceiveCache {
   [[nodiscard]] Result<Lease> acquire(const layout::Type& type, int64_t count, Strategy wanted,
                                       const TypeAttributes& attributes = {});
   void give_back(const Lease& lease);
+  // The receives of this type that nobody holds give their NIC memory back.
+  [[nodiscard]] Status forget(const layout::Type& type, int64_t count, Strategy wanted,
+                              const TypeAttributes& attributes = {});
   // Releases all prepared receives that are not in use.
   [[nodiscard]] Status clear();
   [[nodiscard]] const Statistics& statistics() const { return statistics_; }
@@ -74,8 +79,11 @@ class ReceiveCache {
     uint64_t users = 0;
     uint64_t used_at = 0;  // a count of acquires, not a time
   };
-  using Table = std::unordered_map<std::string, Held>;
+  using Table = std::unordered_multimap<std::string, Held>;
 
+  [[nodiscard]] NicFacts facts_for(const TypeAttributes& attributes) const;
+  // One that a new message may use, the least recently used; null if there is none.
+  [[nodiscard]] Held* usable(const std::string& key);
   [[nodiscard]] Result<std::unique_ptr<Receive>> prepare(Strategy strategy, const Message& message,
                                                          const NicFacts& facts, int32_t priority);
   [[nodiscard]] static bool may_leave(const Held& held, int32_t priority) {

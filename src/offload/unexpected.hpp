@@ -1,9 +1,12 @@
-// UnexpectedBuffer - takes messages whose receive has not been posted yet.
+// UnexpectedBuffer, UnexpectedBlocks - take messages whose receive has not been posted yet.
 //
-// Contract: an overflow entry of a portal that takes any message. The NIC puts the messages behind each other. A
-//   receive that is posted later finds its message here (Receive::finish). The host unpacks it, because nobody knew
-//   the datatype at arrival (SC'19 datatypes paper, section 3.2.6).
-// Invariants: (1) the buffer outlives every message in it; (2) the entry makes no events.
+// Contract: overflow entries of a portal. The NIC puts the messages behind each other. A receive that is posted later
+//   finds its message here (Receive::finish, Inbox). The host unpacks it, because nobody knew the datatype at arrival
+//   (SC'19 datatypes paper, section 3.2.6). A buffer takes any message and is never used again. Blocks take ordinary
+//   messages (spinloom/rendezvous.h) of at most `longest` bytes: a block without room for another one leaves the list,
+//   and comes back when all its messages have been unpacked.
+// Invariants: (1) the memory outlives every message in it; (2) a buffer makes no events, a block only those that on_event()
+//   wants.
 // Threads: the owner of the Interface. Time: none.
 #pragma once
 
@@ -11,6 +14,7 @@
 #include <vector>
 
 #include "portals/interface.hpp"
+#include "spinloom/rendezvous.h"
 
 namespace spinloom::offload {
 
@@ -32,6 +36,38 @@ class UnexpectedBuffer {
 
  private:
   std::vector<uint8_t> bytes_;
+};
+
+class UnexpectedBlocks {
+ public:
+  UnexpectedBlocks(uint64_t blocks, uint64_t block_bytes, uint64_t longest)
+      : longest_(longest), blocks_(blocks, std::vector<uint8_t>(block_bytes)) {}
+
+  Status post(portals::Interface& interface, nic::PortalIndex portal) {
+    for (uint64_t block = 0; block < blocks_.size(); ++block) SPL_TRY(post_block(interface, portal, block));
+    return {};
+  }
+  // For events of kind auto_free of the portal.
+  Status on_event(portals::Interface& interface, nic::PortalIndex portal, const nic::Event& event) {
+    return post_block(interface, portal, event.user_ptr);
+  }
+
+ private:
+  Status post_block(portals::Interface& interface, nic::PortalIndex portal, uint64_t block) {
+    nic::Entry entry;
+    entry.start = blocks_[block].data();
+    entry.length = blocks_[block].size();
+    entry.ignore_bits = ~SPL_KIND_BITS;
+    entry.user_ptr = block;
+    entry.min_free = longest_;
+    entry.options.manage_local = true;
+    entry.options.event_comm_disable = true;
+    const auto appended = interface.me_append(portal, entry, nic::ListKind::overflow);
+    return appended ? Status() : Status(appended.error());
+  }
+
+  uint64_t longest_;
+  std::vector<std::vector<uint8_t>> blocks_;
 };
 
 }  // namespace spinloom::offload

@@ -153,18 +153,29 @@ void unpack(const Message& message, const uint8_t* packed, uint8_t* first) {
   unpack_as<layout::Wide>(message.blob, packed, first);
 }
 
-portals::HostWork unpack_work(const Message& message, portals::HostWork::Kind kind) {
+portals::HostWork unpack_work(const Message& message, portals::HostWork::Kind kind, int64_t bytes) {
   portals::HostWork work;
   work.kind = kind;
   work.blocks = count_blocks(message.blob);
-  work.bytes = static_cast<uint64_t>(message.bytes);
+  if (bytes < message.bytes) {  // as many of the blocks as it has of the bytes, rounded up
+    const auto part = [&](uint64_t blocks) {
+      const auto all = static_cast<unsigned __int128>(blocks) * static_cast<uint64_t>(bytes);
+      const auto whole = static_cast<uint64_t>(message.bytes);
+      return static_cast<uint64_t>((all + whole - 1) / whole);
+    };
+    work.blocks = {part(work.blocks.in_vectors), part(work.blocks.listed)};
+  }
+  work.bytes = static_cast<uint64_t>(bytes);
   const int64_t packed_lines = div_ceil(message.bytes, host_line_bytes);
   const int64_t into_line = ((message.reach.first % host_line_bytes) + host_line_bytes) % host_line_bytes;
   const int64_t array = packed_lines * host_line_bytes + into_line;
-  work.touches = [&message, array](const portals::HostWork::Touch& touch) {
-    for_each_piece(message.blob, message.bytes, [&](int64_t offset, uint64_t at, uint64_t bytes) {
-      touch(at, bytes, false);
-      touch(static_cast<uint64_t>(array + offset), bytes, true);
+  const auto end = static_cast<uint64_t>(bytes);
+  work.touches = [&message, array, end](const portals::HostWork::Touch& touch) {
+    for_each_piece(message.blob, message.bytes, [&](int64_t offset, uint64_t at, uint64_t length) {
+      if (at >= end) return;
+      const uint64_t touched = std::min(length, end - at);
+      touch(at, touched, false);
+      touch(static_cast<uint64_t>(array + offset), touched, true);
     });
   };
   return work;

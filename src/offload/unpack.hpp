@@ -23,9 +23,12 @@ void unpack(const Message& message, const uint8_t* packed, uint8_t* first);
 
 inline constexpr int64_t host_line_bytes = 64;  // arrays begin on a cache line
 
-// The work of unpacking this message. Its addresses belong to a space of its own, so that no run depends on where an
+// The work of unpacking the first `bytes` of this message. Its addresses belong to a space of its own, so that no run depends on where an
 // allocator put things: the packed message lies at zero, the array behind it, both on a cache line. `message` must
 // outlive the work.
-[[nodiscard]] portals::HostWork unpack_work(const Message& message, portals::HostWork::Kind kind);
+[[nodiscard]] portals::HostWork unpack_work(const Message& message, portals::HostWork::Kind kind, int64_t bytes);
+[[nodiscard]] inline portals::HostWork unpack_work(const Message& message, portals::HostWork::Kind kind) {
+  return unpack_work(message, kind, message.bytes);
+}
 
 }  // namespace spinloom::offload

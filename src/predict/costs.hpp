@@ -32,9 +32,15 @@ struct MessageCost {
   uint64_t way_ps = 0;  // on the way, beside what the network's model takes; nobody's CPU is needed
 };
 
-// answer: the sender asks, the receiver answers, and then the data go. fetch: the sender says where the data lie, the
-// receiver's CPU copies them, which is its time to receive, and then says so.
-enum class Handshake : uint8_t { answer, fetch };
+// answer: the sender asks, the receiver answers, and then the data go. nic: the same, and NICs do it. fetch: the sender
+// says where the data lie, the receiver's CPU copies them, which is its time to receive, and then says so.
+enum class Handshake : uint8_t { answer, nic, fetch };
+
+// What the CPU does for a receive that is posted after its message has come.
+struct Late {
+  uint64_t find_ps = 0;  // a short message, which it then copies or unpacks from where it landed
+  uint64_t answer_ps = 0;  // a request that the NIC would have answered
+};
 
 // Of a message whose data lie so at its ends: what its CPUs do beyond what they do for a block of as many bytes.
 struct PairPrice {
@@ -54,6 +60,8 @@ struct Costs {
   Rate unknown_layout;  // by the byte, of the CPU
   Rate copy;  // by the byte, from one buffer into another
   Rate combine;  // by the byte, of a reduction
+  // None: a late receive costs as one that is there in time.
+  std::optional<Late> late;
   // What the CPUs of both ranks do for a longer message, when they are in a call of MPI. Without it only the network's
   // model has a rule for long messages.
   uint64_t handshake_bytes = UINT64_MAX;

@@ -7,6 +7,7 @@
 
 #include "predict/collectives.hpp"
 #include "predict/pattern.hpp"
+#include "predict/shrink.hpp"
 
 namespace spinloom::predict {
 namespace {
@@ -21,8 +22,19 @@ constexpr uint64_t events_most = 100'000'000;
 
 class Grower {
  public:
-  Grower(std::span<const RankTrace> traces, const Pattern& pattern, Grid grid)
-      : traces_(traces), pattern_(pattern), grid_(std::move(grid)) {}
+  Grower(std::span<const RankTrace> traces, const Pattern& pattern, Grid grid, Scaling scaling)
+      : traces_(traces), pattern_(pattern), grid_(std::move(grid)), is_strong_(scaling == Scaling::strong) {}
+
+  // Strong scaling divides by whole numbers only.
+  [[nodiscard]] Status check() const {
+    for (size_t i = 0; is_strong_ && i < grid_.dims.size(); ++i) {
+      if (grid_.dims[i] % pattern_.grid.dims[i] != 0) {
+        return fail(Code::unsupported, "a grid of ", pattern_.grid.text(), " ranks became ", grid_.text(),
+                    ": where the problem stays as it is, each dimension grows by a whole number of times");
+      }
+    }
+    return {};
+  }
 
   Result<RankTrace> make(uint32_t rank) {
     const uint32_t position = pattern_.by_position ? grid_.position(rank) : 0;
@@ -48,10 +60,91 @@ class Grower {
       event.signature = signature->second;
       made.events.push_back(event);
     }
+    if (is_strong_) compute_less(made);
     return made;
   }
 
  private:
+  // What lies between calls takes as much less time as there are more ranks.
+  void compute_less(RankTrace& made) const {
+    uint64_t before_ns = 0;
+    uint64_t now_ns = 0;
+    for (trace::Event& event : made.events) {
+      const uint64_t gap_ns = event.begin_ns > before_ns ? event.begin_ns - before_ns : 0;
+      const uint64_t in_call_ns = event.end_ns - event.begin_ns;
+      before_ns = event.end_ns;
+      const auto shared = static_cast<unsigned __int128>(gap_ns) * traces_.size();
+      event.begin_ns = now_ns + static_cast<uint64_t>((shared + grid_.ranks() - 1) / grid_.ranks());
+      event.end_ns = event.begin_ns + in_call_ns;
+      now_ns = event.end_ns;
+    }
+  }
+
+  // By how much less a rank has for this neighbour: the face between them.
+  [[nodiscard]] uint64_t face_divisor(const Relation& relation) const {
+    if (relation.is_constant) return 1;  // nobody
+    uint64_t divisor = 1;
+    for (size_t i = 0; i < grid_.dims.size(); ++i) {
+      if (relation.steps[i] == 0) divisor *= grid_.dims[i] / pattern_.grid.dims[i];
+    }
+    return divisor;
+  }
+  [[nodiscard]] uint64_t rank_divisor() const { return grid_.ranks() / traces_.size(); }
+
+  // The messages of a call, whose peers are known.
+  Status shrink_messages(const Signature& call, const CallPattern& pattern, RankTrace& made, Signature& found) const {
+    const bool is_exchange = call.call == Call::Sendrecv || call.call == Call::Sendrecv_replace;
+    const bool is_wild = call.peer == trace::any && pattern.matches.empty() && !call.receives.empty();
+    if (is_wild) {
+      return fail(Code::unsupported, "from any source, and nobody knows through which face the message comes");
+    }
+    const bool has_met = call.peer == trace::any && !pattern.matches.empty();
+    const Relation& peer = has_met ? pattern.matches[0] : pattern.peer;
+    SPL_TRY(shrink_all(found.sends, face_divisor(peer), made));
+    return shrink_all(found.receives, face_divisor(is_exchange ? pattern.receive_peer : peer), made);
+  }
+
+  Status shrink_collective(const Signature& call, RankTrace& made, Signature& found) const {
+    const CommPattern& comm = pattern_.comms[call.comm];
+    if (has_neighbours(call.call)) {
+      SPL_TRY(shrink_faces(found.sends, comm.destinations, made));
+      return shrink_faces(found.receives, comm.sources, made);
+    }
+    switch (call.call) {
+      case Call::Alltoall:
+      case Call::Alltoallv:
+      case Call::Alltoallw:
+      case Call::Allgather:
+      case Call::Allgatherv:
+      case Call::Gather:
+      case Call::Gatherv:
+      case Call::Scatter:
+      case Call::Scatterv:
+        SPL_TRY(shrink_all(found.sends, rank_divisor(), made));
+        return shrink_all(found.receives, rank_divisor(), made);
+      default: return {};  // what is reduced or told to all is the same on more ranks
+    }
+  }
+
+  Status shrink_faces(std::vector<Block>& blocks, const std::vector<Relation>& neighbours, RankTrace& made) const {
+    for (size_t i = 0; i < neighbours.size(); ++i) {
+      if (blocks.size() == 1 && face_divisor(neighbours[i]) != face_divisor(neighbours[0])) {
+        return fail(Code::unsupported, "one block for all neighbours, and faces that shrink differently");
+      }
+    }
+    for (size_t i = 0; i < blocks.size() && i < neighbours.size(); ++i) {
+      SPL_ASSIGN(blocks[i], shrink(blocks[i], face_divisor(neighbours[i]), made.types));
+    }
+    return {};
+  }
+
+  static Status shrink_all(std::vector<Block>& blocks, uint64_t divisor, RankTrace& made) {
+    for (Block& block : blocks) {
+      SPL_ASSIGN(block, shrink(block, divisor, made.types));
+    }
+    return {};
+  }
+
   static RankTrace heading_of(const RankTrace& from) {
     RankTrace made;
     made.begun_ns = from.begun_ns;
@@ -117,7 +210,7 @@ class Grower {
   }
 
   Result<Signature> refit(const RankTrace& from, const Signature& call, const CallPattern& pattern,
-                          const RankTrace& made) const {
+                          RankTrace& made) const {
     Signature found = call;
     const CommEntry& comm = made.comms[call.comm == trace::none ? 0 : call.comm];
     found.peer = peer_in(comm, made.rank, pattern.peer);
@@ -125,13 +218,18 @@ class Grower {
     for (size_t i = 0; i < pattern.matches.size(); ++i) {
       found.matches[i].source = peer_in(comm, made.rank, pattern.matches[i]);
     }
+    if (is_strong_ && call.comm != trace::none) {
+      const Status less =
+          is_collective(call.call) ? shrink_collective(call, made, found) : shrink_messages(call, pattern, made, found);
+      if (!less) return fail(Code::unsupported, trace::name_of(call.call), ": ", less.error().message);
+    }
     if (call.comm == trace::none || !is_collective(call.call) || has_neighbours(call.call)) return found;
     const uint64_t before = from.comms[call.comm].world_ranks.size();
     // What is sent there is what all ranks get together.
     if (call.call != Call::Reduce_scatter_block) {
-      SPL_TRY(refit_blocks(call, before, comm.world_ranks.size(), found.sends));
+      SPL_TRY(refit_blocks(found, before, comm.world_ranks.size(), found.sends));
     }
-    SPL_TRY(refit_blocks(call, before, comm.world_ranks.size(), found.receives));
+    SPL_TRY(refit_blocks(found, before, comm.world_ranks.size(), found.receives));
     return found;
   }
 
@@ -177,11 +275,12 @@ class Grower {
   std::span<const RankTrace> traces_;
   const Pattern& pattern_;
   Grid grid_;
+  bool is_strong_;
 };
 
 }  // namespace
 
-Result<Grown> grow(std::span<const RankTrace> traces, uint32_t ranks) {
+Result<Grown> grow(std::span<const RankTrace> traces, uint32_t ranks, Scaling scaling) {
   if (ranks < traces.size()) {
     return fail(Code::unsupported, "the program was recorded on ", traces.size(), " ranks; it grows to more, not to ",
                 ranks);
@@ -199,7 +298,8 @@ Result<Grown> grow(std::span<const RankTrace> traces, uint32_t ranks) {
                 " calls: record fewer steps of the program");
   }
   Grown made;
-  Grower grower(traces, pattern, *grid);
+  Grower grower(traces, pattern, *grid, scaling);
+  SPL_TRY(grower.check());
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     SPL_ASSIGN(RankTrace one, grower.make(rank));
     made.traces.push_back(std::move(one));

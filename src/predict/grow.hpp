@@ -1,7 +1,9 @@
 // Grow - a recorded program on more ranks than it was recorded on.
 //
-// Contract: grow() refits what all ranks do on their grid to a larger grid of the same dimensions: each rank keeps its
-//   data (weak scaling). Neighbours are as many steps away, slices of communicators are as long as the new grid's, and
+// Contract: grow() refits what all ranks do on their grid to a larger grid of the same dimensions. Weak scaling: each rank
+//   keeps its data. Strong scaling: all ranks together do; a rank computes by as much less as there are more ranks, what
+//   it has for a neighbour shrinks by as much as the grid grows along the dimensions that the message does not cross,
+//   and what it has for all others of an all-to-all by as much as there are more ranks. Neighbours are as many steps away, slices of communicators are as long as the new grid's, and
 //   the blocks of all-to-alls shrink so that a rank sends what it sent. A new rank takes its times from the recorded one
 //   at its place, or at the same edges. What does not fit is refused with a sentence.
 // Threads: pure. Time: of the recording host, in ns.
@@ -17,11 +19,14 @@
 
 namespace spinloom::predict {
 
+enum class Scaling : uint8_t { weak, strong };
+
 struct Grown {
   std::vector<trace::RankTrace> traces;
   std::string how;  // "a periodic grid of 2 x 2 ranks became 4 x 4"
 };
 
-[[nodiscard]] Result<Grown> grow(std::span<const trace::RankTrace> traces, uint32_t ranks);
+[[nodiscard]] Result<Grown> grow(std::span<const trace::RankTrace> traces, uint32_t ranks,
+                                 Scaling scaling = Scaling::weak);
 
 }  // namespace spinloom::predict

@@ -33,6 +33,7 @@ class Pairing {
   void collect(uint32_t rank) {
     RankScript& script = ranks_[rank];
     actions_[rank].resize(script.legs.size());
+    script.synchronous.resize(script.legs.size());
     for (uint32_t action = 0; action < script.actions.size(); ++action) {
       const Action& one = script.actions[action];
       if (one.first_round == one.rounds_end) continue;
@@ -67,6 +68,11 @@ class Pairing {
       Leg& sent = leg_of(stream.sends[number]);
       Leg& received = leg_of(stream.receives[number]);
       if (received.part.bytes != sent.part.bytes) SPL_TRY(shorten(stream.receives[number], received, sent.part.bytes));
+      if (action_of(stream.sends[number]).is_synchronous) {
+        for (const Place place : {stream.sends[number], stream.receives[number]}) {
+          ranks_[place.rank].synchronous[place.leg] = true;
+        }
+      }
       sent.partner = received.own();
       received.partner = sent.own();
       partners_.push_back({stream.sends[number], stream.receives[number]});

@@ -57,8 +57,18 @@ class LayoutNumbers {
 
 class RankEmitter {
  public:
-  RankEmitter(const RankScript& script, const Costs& costs, LayoutNumbers& layouts, schedule::Schedule& out, Bill& bill)
-      : script_(script), costs_(costs), layouts_(layouts), out_(out), bill_(bill), ends_(script.actions.size()) {}
+  RankEmitter(const RankScript& script, const Costs& costs, const std::vector<bool>* late, LayoutNumbers& layouts,
+              schedule::Schedule& out, Bill& bill, std::vector<uint32_t>& receives)
+      : script_(script),
+        costs_(costs),
+        late_(late),
+        layouts_(layouts),
+        out_(out),
+        bill_(bill),
+        receives_(receives),
+        ends_(script.actions.size()) {
+    receives_.assign(script.legs.size(), no_operation);
+  }
 
   schedule::Program emit() {
     for (const Step& step : script_.steps) {
@@ -125,13 +135,13 @@ class RankEmitter {
     Cursor ends;
     for (uint32_t number = round.first_leg; number < round.legs_end; ++number) {
       const Leg& leg = script_.legs[number];
-      if (leg.side == Side::receive && leg.tag != dropped) receive(leg, entry, starts, ends);
+      if (leg.side == Side::receive && leg.tag != dropped) receive(leg, number, entry, starts, ends);
     }
     Cursor before = entry;  // sends are called one after the other
     for (uint32_t number = round.first_leg; number < round.legs_end; ++number) {
       const Leg& leg = script_.legs[number];
       if (leg.side != Side::send || leg.tag == dropped) continue;
-      send(leg, before, ends);
+      send(leg, number, before, ends);
       before = {{last_send_, Awaits::start}};
       starts.push_back(before.front());
     }
@@ -151,23 +161,22 @@ class RankEmitter {
     return ends;
   }
 
-  void receive(const Leg& leg, const Cursor& entry, Cursor& starts, Cursor& ends) {
+  void receive(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& starts, Cursor& ends) {
     bill_.received_bytes += leg.part.bytes;
+    const bool is_late = costs_.late.has_value() && late_ != nullptr && (*late_)[number];
     const MessageCost cost = costs_.at(leg.part.bytes);
-    const Price price = price_of(leg);
-    uint32_t received = 0;
-    if (!asks_first(leg)) {
-      received = message(Kind::receive, leg.part.bytes, leg, Stage::eager, entry);
-      starts.push_back({received, Awaits::start});
-    } else {
-      received = message(Kind::receive, request_bytes, leg, Stage::request, entry);
-      starts.push_back({received, Awaits::start});
-      if (costs_.handshake == Handshake::answer) {
-        const MessageCost small = costs_.at(request_bytes);
-        const uint32_t read = charged(small.receive_cpu_ps + small.send_cpu_ps, received);
-        const uint32_t answered = message(Kind::send, request_bytes, leg, Stage::answer, {{read, Awaits::end}});
-        received = message(Kind::receive, leg.part.bytes, leg, Stage::data, {{answered, Awaits::start}});
-      }
+    const Price price = is_late && !asks_first(leg) ? unexpected_price_of(leg) : price_of(leg);
+    uint32_t received = asks_first(leg) ? message(Kind::receive, request_bytes, leg, Stage::request, entry)
+                                        : message(Kind::receive, leg.part.bytes, leg, Stage::eager, entry);
+    starts.push_back({received, Awaits::start});
+    receives_[number] = received;
+    if (asks_first(leg) && costs_.handshake != Handshake::fetch) {
+      const uint32_t read = charged(answer_ps(is_late), received);
+      const uint32_t answered = message(Kind::send, request_bytes, leg, Stage::answer, {{read, Awaits::end}});
+      received = message(Kind::receive, leg.part.bytes, leg, Stage::data, {{answered, Awaits::start}});
+    } else if (!asks_first(leg) && is_synchronous(number)) {  // says that it has matched
+      const uint32_t said = charged(small().send_cpu_ps, received);
+      message(Kind::send, request_bytes, leg, Stage::answer, {{said, Awaits::end}});
     }
     const uint32_t there = delayed(cost.way_ps, through_nic(price, {{received, Awaits::end}}).front().operation);
     bill_.layouts_ps += price.cpu_ps;
@@ -180,7 +189,21 @@ class RankEmitter {
     ends.push_back({done, Awaits::end});
   }
 
-  void send(const Leg& leg, const Cursor& entry, Cursor& ends) {
+  // What CPUs do for a request or an answer.
+  [[nodiscard]] MessageCost small() const {
+    return costs_.handshake == Handshake::nic ? MessageCost() : costs_.at(request_bytes);
+  }
+  [[nodiscard]] uint64_t answer_ps(bool is_late) const {
+    if (costs_.handshake == Handshake::nic) return is_late ? costs_.late->answer_ps : 0;
+    return small().receive_cpu_ps + small().send_cpu_ps;
+  }
+  // It lies where messages without a receive land.
+  [[nodiscard]] Price unexpected_price_of(const Leg& leg) const {
+    const uint64_t copied = time_of(costs_.copy, leg.part.bytes);
+    return {.cpu_ps = costs_.late->find_ps + std::max(copied, host_ps(leg.part, Side::receive))};
+  }
+
+  void send(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& ends) {
     ++bill_.sent_messages;
     bill_.sent_bytes += leg.part.bytes;
     const MessageCost cost = costs_.at(leg.part.bytes);
@@ -188,13 +211,15 @@ class RankEmitter {
     bill_.layouts_ps += price.cpu_ps;
     bill_.messages_ps += cost.send_cpu_ps;
     Cursor ready = entry;
-    const bool is_answered = asks_first(leg) && costs_.handshake == Handshake::answer;
+    const bool is_answered = asks_first(leg) && costs_.handshake != Handshake::fetch;
+    // NICs need no CPU when the answer comes: it has packed before.
+    const bool works_first = costs_.handshake == Handshake::nic;
+    if (works_first) ready = work(cost.send_cpu_ps + price.cpu_ps, ready);
     if (is_answered) {
-      const MessageCost small = costs_.at(request_bytes);
-      ready = {{asked(leg, work(small.send_cpu_ps, ready), small.receive_cpu_ps), Awaits::end}};
-      bill_.messages_ps += small.send_cpu_ps;
+      ready = {{asked(leg, work(small().send_cpu_ps, ready), small().receive_cpu_ps), Awaits::end}};
+      bill_.messages_ps += small().send_cpu_ps;
     }
-    ready = work(cost.send_cpu_ps + price.cpu_ps, ready);
+    if (!works_first) ready = work(cost.send_cpu_ps + price.cpu_ps, ready);
     ready = through_nic(price, ready);
     if (asks_first(leg) && !is_answered) {
       ends.push_back({asked(leg, ready, 0), Awaits::end});
@@ -203,6 +228,9 @@ class RankEmitter {
     const uint32_t sent = message(Kind::send, leg.part.bytes, leg, is_answered ? Stage::data : Stage::eager, ready);
     if (!is_answered) last_send_ = sent;
     ends.push_back({sent, Awaits::end});
+    if (asks_first(leg) || !is_synchronous(number)) return;
+    const uint32_t heard = message(Kind::receive, request_bytes, leg, Stage::answer, {{sent, Awaits::start}});
+    ends.push_back({charged(small().receive_cpu_ps, heard), Awaits::end});
   }
 
   // The end of the answer to a request, when the CPU has read it.
@@ -215,6 +243,10 @@ class RankEmitter {
     return {{computation(time_ps, host_cpu, after), Awaits::end}};
   }
 
+  // A message that asks first ends after it has matched in any case.
+  [[nodiscard]] bool is_synchronous(uint32_t leg) const {
+    return !script_.synchronous.empty() && script_.synchronous[leg];
+  }
   [[nodiscard]] bool asks_first(const Leg& leg) const { return leg.part.bytes > costs_.handshake_bytes; }
 
   // CPU time of an end of a message after an operation; the operation itself if there is none.
@@ -291,9 +323,11 @@ class RankEmitter {
 
   const RankScript& script_;
   const Costs& costs_;
+  const std::vector<bool>* late_;
   LayoutNumbers& layouts_;
   schedule::Schedule& out_;
   Bill& bill_;
+  std::vector<uint32_t>& receives_;
   schedule::Builder builder_;
   Cursor cursor_;
   std::vector<Cursor> ends_;  // of actions
@@ -320,9 +354,10 @@ MessageCost Costs::at(uint64_t bytes) const {
           between(low.way_ps, high.way_ps)};
 }
 
-Result<Priced> schedule_of(const Script& script, const Costs& costs) {
-  Priced made{schedule::Schedule(static_cast<uint32_t>(script.ranks.size())), {}};
+Result<Priced> schedule_of(const Script& script, const Costs& costs, const LateReceives& late) {
+  Priced made{schedule::Schedule(static_cast<uint32_t>(script.ranks.size())), {}, {}};
   made.bills.resize(script.ranks.size());
+  made.receives.resize(script.ranks.size());
   LayoutNumbers layouts(script.layouts, made.schedule);
   for (uint32_t rank = 0; rank < script.ranks.size(); ++rank) {
     const RankScript& one = script.ranks[rank];
@@ -331,7 +366,9 @@ Result<Priced> schedule_of(const Script& script, const Costs& costs) {
       return fail(Code::overflow, "the program has ", highest->tag, " different tags; at most ", tags_most,
                   " fit into a schedule");
     }
-    made.schedule.intern(rank, RankEmitter(one, costs, layouts, made.schedule, made.bills[rank]).emit());
+    const std::vector<bool>* const found = late.empty() ? nullptr : &late[rank];
+    made.schedule.intern(
+        rank, RankEmitter(one, costs, found, layouts, made.schedule, made.bills[rank], made.receives[rank]).emit());
   }
   return made;
 }

@@ -33,11 +33,18 @@ struct Bill {
   uint64_t received_bytes = 0;
 };
 
+// By rank and leg: whether a receive is posted after its message, or its request, has come.
+using LateReceives = std::vector<std::vector<bool>>;
+
+inline constexpr uint32_t no_operation = UINT32_MAX;
+
 struct Priced {
   schedule::Schedule schedule;
   std::vector<Bill> bills;  // by rank
+  std::vector<std::vector<uint32_t>> receives;  // by rank and leg: the operation that meets its message or request
 };
 
-[[nodiscard]] Result<Priced> schedule_of(const Script& script, const Costs& costs);
+// What is late is what a replay has found late, and says nothing without costs of it.
+[[nodiscard]] Result<Priced> schedule_of(const Script& script, const Costs& costs, const LateReceives& late = {});
 
 }  // namespace spinloom::predict

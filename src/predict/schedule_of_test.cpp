@@ -104,6 +104,90 @@ TEST(ScheduleOf, ANicAnswersALongMessageByItself) {
   EXPECT_EQ(finish(priced(made), network(0)), (std::vector<uint64_t>{2000 * ns, 10'000 * ns}));
 }
 
+// T(sender) = o_send + L + o_send of the answer + L + o_receive of it; it ends when it has matched.
+TEST(ScheduleOf, ASynchronousSendEndsWhenItHasMatched) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  sender.call(0, {.call = Call::Ssend, .peer = 1, .sends = {{0, 1, type_byte}}});
+  receiver.receive(5000, 0, 1);
+  const Script made = script({sender.end(), receiver.end()});
+  EXPECT_EQ(finish(priced(made, overheads()))[0], (5000 + 200 + 1000 + 300) * ns);
+  // NICs say so by themselves: from the receive on, L
+  Costs nics;
+  nics.handshake = Handshake::nic;
+  EXPECT_EQ(finish(priced(made, nics))[0], (5000 + 1000) * ns);
+}
+
+TEST(ScheduleOf, ALongSynchronousSendAsksAsOthersDo) {
+  std::vector<uint64_t> ends[2];
+  for (const bool is_synchronous : {false, true}) {
+    Recorder sender(0, 2);
+    Recorder receiver(1, 2);
+    sender.call(0, {.call = is_synchronous ? Call::Ssend : Call::Send, .peer = 1, .sends = {{0, 100, type_byte}}});
+    receiver.receive(5000, 0, 100);
+    Costs costs = overheads();
+    costs.handshake_bytes = 10;
+    ends[is_synchronous] = finish(priced(script({sender.end(), receiver.end()}), costs));
+  }
+  EXPECT_EQ(ends[0], ends[1]);
+}
+
+// T(receiver) = request L + answer L + data L + way, and no CPU but for the ends.
+TEST(ScheduleOf, NicsAnswerAtTheirOwnPrice) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  receiver.ireceive(0, 0, 101, 0).wait(10'000, {0});
+  const Script made = script({sender.send(0, 1, 101).end(), receiver.end(5000)});
+  Costs costs;
+  costs.messages = {{0, 200 * ns, 300 * ns, 0}, {100, 200 * ns, 300 * ns, 0}, {101, 200 * ns, 300 * ns, 40 * ns}};
+  costs.handshake_bytes = 100;
+  costs.handshake = Handshake::nic;
+  EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{(200 + 2000) * ns, (10'000 + 300 + 5000) * ns}));
+  Recorder waiting(1, 2);
+  const Script blocking = script({Recorder(0, 2).send(0, 1, 101).end(), waiting.receive(0, 0, 101).end()});
+  EXPECT_EQ(finish(priced(blocking, costs))[1], (200 + 3000 + 40 + 300) * ns + 100 * 2);
+}
+
+// A short message waits where it has landed: T = its receive + find + copy + o_receive, or unpack in place of copy. The
+// NIC would have taken it in place.
+TEST(ScheduleOf, TheCpuUnpacksAShortMessageThatCameBeforeItsReceive) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  sender.call(0, {.call = Call::Send, .peer = 1, .sends = {{0, 3, type_columns}}});
+  receiver.call(5000, {.call = Call::Recv, .peer = 0, .receives = {{0, 3, type_columns}}});
+  const Script made = script({sender.end(), receiver.end()});
+  Costs costs = overheads();
+  costs.layouts[{0, 3, Side::receive}] = {0, 70 * ns, 70 * ns};
+  costs.host_layouts[{0, 3, Side::receive}] = 900 * ns;
+  costs.copy = Rate(1000, 1);  // 96 B: 96 ns
+  costs.late = Late{.find_ps = 600 * ns, .answer_ps = 0};
+  const Priced first = priced(made, costs);
+  EXPECT_EQ(finish(first)[1], (5000 + 70 + 300) * ns);
+  ASSERT_EQ(first.receives[1].size(), 1U);
+  EXPECT_NE(first.receives[1][0], no_operation);
+  EXPECT_EQ(first.receives[0][0], no_operation);
+  const LateReceives late = {{false}, {true}};
+  const auto second = schedule_of(made, costs, late);
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(finish(*second)[1], (5000 + 600 + 900 + 300) * ns);
+  costs.host_layouts.clear();
+  EXPECT_EQ(finish(*schedule_of(made, costs, late))[1], (5000 + 600 + 96 + 300) * ns);
+}
+
+// The request is there; the CPU answers, and the data take one way: T = its receive + answer + L + L.
+TEST(ScheduleOf, TheCpuAnswersALateRequest) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  const Script made = script({sender.send(0, 1, 1).end(), receiver.receive(5000, 0, 1).end()});
+  Costs costs;
+  costs.handshake_bytes = 0;
+  costs.handshake = Handshake::nic;
+  costs.late = Late{.find_ps = 0, .answer_ps = 800 * ns};
+  const Priced first = priced(made, costs);
+  EXPECT_EQ(finish(first)[1], (5000 + 2000) * ns);
+  EXPECT_EQ(finish(*schedule_of(made, costs, {{false}, {true}}))[1], (5000 + 800 + 2000) * ns);
+}
+
 Script columns_to_columns(uint64_t computing_ns) {
   Recorder sender(0, 2);
   Recorder receiver(1, 2);

@@ -34,6 +34,10 @@ Recorded recorded_of(const trace::RankTrace& trace, const RankScript& script) {
     ended = std::max(ended, event.end_ns);
   }
   sum.total_ns = ended - begun;
+  sum.between_ns = std::min(script.recorded.between_ns, sum.polled_ns);
+  sum.compute_ns += sum.between_ns;
+  sum.communication_ns -= std::min(sum.communication_ns, sum.between_ns);
+  sum.polled_ns -= std::min(sum.polled_ns, sum.between_ns);
   for (const Step& step : script.steps) {
     if (step.kind == Step::Kind::fixed && step.event < script.cut_event) sum.fixed_ns += step.value;
   }
@@ -73,7 +77,7 @@ Status check_ranks(std::span<const trace::RankTrace> traces) {
 
 }  // namespace
 
-Result<Script> script_of(std::span<const trace::RankTrace> traces, const Algorithms& algorithms) {
+Result<Script> script_of(std::span<const trace::RankTrace> traces, const Algorithms& algorithms, Polls polls) {
   SPL_TRY(check_ranks(traces));
   SPL_ASSIGN(const Layouts layouts, Layouts::build(traces));
   std::vector<const trace::RankTrace*> all;
@@ -82,7 +86,7 @@ Result<Script> script_of(std::span<const trace::RankTrace> traces, const Algorit
   Script script;
   script.layouts = layouts.blobs();
   Tags tags;
-  const StoryContext context{communicators, layouts, algorithms, tags, script};
+  const StoryContext context{communicators, layouts, algorithms, tags, script, polls};
   for (const trace::RankTrace& one : traces) {
     SPL_ASSIGN(RankScript made, story_of(one, context));
     script.ranks.push_back(std::move(made));

@@ -2,7 +2,7 @@
 //
 // Contract: script_of() takes the traces of all ranks. Collective operations have become messages, wildcards what they
 //   met, requests what began them. Time between calls is computation, time inside of calls is not: whoever waited
-//   will wait as long as the replay says. What cannot be replayed (one-sided communication, files, collectives of
+//   will wait as long as the replay says. What lies between polls in vain is the one or the other, as Polls says. What cannot be replayed (one-sided communication, files, collectives of
 //   intercommunicators) keeps its recorded time and is counted. Where a rank's trace ends early, all ranks are cut
 //   before the first call that needs what is missing; a message without a partner is an error otherwise.
 // Invariants: (1) each leg has one partner with the same bytes and tag; partners come in the same order at both ends;
@@ -26,9 +26,9 @@ namespace spinloom::predict {
 struct Step {
   enum class Kind : uint8_t {
     compute,  // `value` ns between calls
-    fixed,    // `value` ns of a call that is not replayed
-    act,      // action `value` begins
-    await,    // `count` entries of `awaited` from `value` on: actions that have ended
+    fixed,  // `value` ns of a call that is not replayed
+    act,  // action `value` begins
+    await,  // `count` entries of `awaited` from `value` on: actions that have ended
   };
   Kind kind = Kind::compute;
   uint32_t event = 0;
@@ -40,6 +40,13 @@ struct Step {
 inline constexpr uint32_t dropped = 0;
 inline constexpr uint32_t unresolved = UINT32_MAX;
 
+// What a program does between polls in vain (MPI_Test, MPI_Iprobe) that follow each other.
+enum class Polls : uint8_t {
+  wait,  // it waits: the replay knows how long
+  work,  // it computes: what the polls' time is more than so many polls take
+  rule,  // by rank: it computes if its polls in vain are twice as far apart as a poll takes, or more
+};
+
 // What one call begins: rounds, each of legs. The call waits for them if it is blocking.
 struct Action {
   uint32_t event = 0;
@@ -47,6 +54,7 @@ struct Action {
   uint32_t rounds_end = 0;
   bool is_blocking = true;
   bool is_awaited = true;
+  bool is_synchronous = false;  // its sends end when they have matched
 };
 
 struct ScriptRound {
@@ -60,10 +68,11 @@ struct ScriptRound {
 // Of a recorded rank: from the end of MPI_Init to the beginning of MPI_Finalize.
 struct Recorded {
   uint64_t total_ns = 0;
-  uint64_t compute_ns = 0;        // between calls
-  uint64_t fixed_ns = 0;          // in calls that are not replayed
+  uint64_t compute_ns = 0;  // between calls
+  uint64_t fixed_ns = 0;  // in calls that are not replayed
   uint64_t communication_ns = 0;  // in the others
-  uint64_t polled_ns = 0;         // of it, in polls in vain and between them
+  uint64_t polled_ns = 0;  // of it, in polls in vain and between them
+  uint64_t between_ns = 0;  // of compute_ns, between polls in vain
 };
 
 struct RankScript {
@@ -71,6 +80,7 @@ struct RankScript {
   std::vector<Action> actions;
   std::vector<ScriptRound> rounds;
   std::vector<Leg> legs;
+  std::vector<bool> synchronous;  // by leg: it belongs to a synchronous send, at either end
   std::vector<Copy> copies;
   std::vector<uint32_t> awaited;
   Recorded recorded;
@@ -90,6 +100,7 @@ struct Script {
 };
 
 // The traces of ranks 0, 1, ... of one program.
-[[nodiscard]] Result<Script> script_of(std::span<const trace::RankTrace> traces, const Algorithms& algorithms);
+[[nodiscard]] Result<Script> script_of(std::span<const trace::RankTrace> traces, const Algorithms& algorithms,
+                                       Polls polls = Polls::rule);
 
 }  // namespace spinloom::predict

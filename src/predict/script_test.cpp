@@ -170,6 +170,37 @@ TEST(Script, PollsInVainAreWaitingNotComputation) {
   EXPECT_EQ(made.ranks[1].awaited.size(), 1U);
 }
 
+// A poll alone takes 20 ns. 100 that follow each other take 9 us: T(between) = 9000 - 100 * 20 = 7000 ns.
+Script polling(Polls polls, uint64_t hundred_polls_ns = 9000) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  receiver.ireceive(0, 0, 8, 0);
+  receiver.call(0, {.call = Call::Test, .requests = {}}, 20, 1);
+  receiver.call(0, {.call = Call::Barrier, .comm = 1});
+  receiver.call(0, {.call = Call::Test, .requests = {}}, hundred_polls_ns, 100);
+  receiver.call(0, {.call = Call::Test, .requests = {0}});
+  auto made = script_of(std::vector{sender.send(0, 1, 8).end(), receiver.end()}, {}, polls);
+  EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.error().message);
+  return std::move(*made);
+}
+
+TEST(Script, WhatLiesBetweenPollsMayBeWork) {
+  const Script waits = polling(Polls::wait);
+  EXPECT_EQ(waits.ranks[1].recorded.compute_ns, 0U);
+  EXPECT_EQ(waits.ranks[1].recorded.polled_ns, 9020U);
+  const Script works = polling(Polls::work);
+  EXPECT_EQ(works.ranks[1].recorded.compute_ns, 7000U);
+  EXPECT_EQ(works.ranks[1].recorded.between_ns, 7000U);
+  EXPECT_EQ(works.ranks[1].recorded.polled_ns, 2020U);
+  EXPECT_EQ(works.ranks[1].recorded.total_ns, waits.ranks[1].recorded.total_ns);
+  EXPECT_EQ(priced(works).bills[1].compute_ps, 7'000'000U);
+}
+
+TEST(Script, ByRulePollsThatAreTwiceAsFarApartAsOneTakesHaveWorkBetweenThem) {
+  EXPECT_EQ(polling(Polls::rule, 4000).ranks[1].recorded.between_ns, 2000U);
+  EXPECT_EQ(polling(Polls::rule, 3999).ranks[1].recorded.between_ns, 0U);
+}
+
 TEST(Script, WhatIsNotReplayedKeepsItsTimeAndIsCounted) {
   Recorder one(0, 1);
   one.call(5, {.call = Call::File_write}, 300).call(5, {.call = Call::File_write}, 100);

@@ -43,6 +43,7 @@ class Reader {
   Reader(const RankTrace& trace, const StoryContext& context) : trace_(trace), context_(context) {}
 
   Result<RankScript> read() {
+    poll_ns_ = is_work() ? poll_ns() : 0;
     for (number_ = 0; number_ < trace_.events.size(); ++number_) {
       const Event& event = trace_.events[number_];
       const Signature& call = trace_.signatures[event.signature];
@@ -54,7 +55,10 @@ class Reader {
       if (ended_ns_ != 0 && event.begin_ns > ended_ns_) step(Step::Kind::compute, event.begin_ns - ended_ns_);
       ended_ns_ = std::max(ended_ns_, event.end_ns);
       if (call.call == Call::Finalize) break;
-      if (event.polls != 0) continue;
+      if (event.polls != 0) {
+        if (poll_ns_ != 0) work_between(event);
+        continue;
+      }
       if (call.error != 0) {
         leave_out(text(trace::name_of(call.call), " with error ", call.error, ": not replayed"), 0);
         continue;
@@ -71,6 +75,43 @@ class Reader {
     const Signature* persistent = nullptr;
     uint64_t ordinal = 0;  // of a persistent collective operation
   };
+
+  // What one poll in vain takes.
+  [[nodiscard]] uint64_t poll_ns() const {
+    std::vector<uint64_t> alone;
+    uint64_t quickest = UINT64_MAX;
+    for (const Event& event : trace_.events) {
+      if (event.polls == 0) continue;
+      const uint64_t each_ns = (event.end_ns - event.begin_ns) / event.polls;
+      quickest = std::min(quickest, each_ns);
+      if (event.polls == 1) alone.push_back(each_ns);
+    }
+    if (alone.empty()) return std::max<uint64_t>(1, quickest);
+    const auto middle = alone.begin() + static_cast<std::ptrdiff_t>(alone.size() / 2);
+    std::ranges::nth_element(alone, middle);
+    return std::max<uint64_t>(1, *middle);
+  }
+
+  [[nodiscard]] bool is_work() const {
+    if (context_.polls != Polls::rule) return context_.polls == Polls::work;
+    constexpr uint64_t apart = 2;
+    uint64_t polls = 0;
+    uint64_t time_ns = 0;
+    for (const Event& event : trace_.events) {
+      if (event.polls <= 1) continue;
+      polls += event.polls;
+      time_ns += event.end_ns - event.begin_ns;
+    }
+    return polls != 0 && time_ns >= apart * polls * poll_ns();
+  }
+
+  void work_between(const Event& event) {
+    const uint64_t time_ns = event.end_ns - event.begin_ns;
+    const uint64_t in_polls_ns = event.polls * poll_ns_;
+    if (time_ns <= in_polls_ns) return;
+    story_.recorded.between_ns += time_ns - in_polls_ns;
+    step(Step::Kind::compute, time_ns - in_polls_ns);
+  }
 
   void step(Step::Kind kind, uint64_t value, uint32_t count = 0) {
     story_.steps.push_back({kind, number_, value, count});
@@ -153,7 +194,8 @@ class Reader {
     Action action{.event = number_,
                   .first_round = static_cast<uint32_t>(story_.rounds.size()),
                   .is_blocking = made == nullptr,
-                  .is_awaited = made == nullptr};
+                  .is_awaited = made == nullptr,
+                  .is_synchronous = call.call == Call::Ssend};
     if (is_collective(call.call)) {
       SPL_TRY(add_collective(call, made));
     } else {
@@ -364,6 +406,7 @@ class Reader {
   RankScript story_;
   uint32_t number_ = 0;      // of the event
   uint64_t ended_ns_ = 0;    // the call before
+  uint64_t poll_ns_ = 0;     // what a poll in vain takes, if the program works between them; 0: it waits
   std::vector<Slot> slots_;  // of requests
   std::map<uint32_t, uint64_t> nonblocking_;  // collective operations, by communicator
   std::map<uint32_t, uint64_t> persistent_;

@@ -1,6 +1,7 @@
 // Story - one rank's trace as steps of a Script. For script.cpp only.
 //
-// Contract: story_of() leaves legs with the bytes that the rank knew: receives may have less.
+// Contract: a poll takes as long as the median one of those that the trace has alone; without any, as those that follow each
+//   other most quickly. story_of() leaves legs with the bytes that the rank knew: receives may have less.
 // Threads: pure. Time: of the recording host, in ns.
 #pragma once
 
@@ -33,6 +34,7 @@ struct StoryContext {
   const Algorithms& algorithms;
   Tags& tags;
   Script& script;  // its notes
+  Polls polls = Polls::wait;
 };
 
 [[nodiscard]] Result<RankScript> story_of(const trace::RankTrace& trace, const StoryContext& context);

@@ -221,3 +221,70 @@ def test_the_table_says_what_happened(spinloom):
     assert "9 messages: 2 hits, 1 prepared, 3 fall-backs, 3 on the host as asked, 0 evictions" in ran.out
     rows = list(csv.DictReader(spinloom("share", SMALL, "--csv").out.splitlines()))
     assert [row["served"] for row in rows] == ["prepared", "hit", "hit"]
+
+
+# ---- as an MPI library: some messages before their receive ----
+
+
+def mixed(spinloom, *arguments):
+    document = share(spinloom, *arguments)
+    for row in document["rows"]:
+        assert row["checked"] is True
+    return document
+
+
+@needs_engine
+def test_early_messages_are_unpacked_by_the_host_and_cost_that(spinloom):
+    # T(unexpected, from its receive on) = append and event + unpack
+    # T(alone on the host) = landing + event + unpack
+    late = mixed(spinloom, LARGE, "--early", "1", "--rounds", "3")["rows"][0]
+    assert (late["expected"], late["on_host"], late["unexpected"]) == (0, 0, 3)
+    assert late["nic_memory_bytes"] > 0  # its receive was prepared for the NIC
+    assert late["landing_ps"] > 0
+    assert late["unexpected_ps"] < late["host_ps"] < late["landing_ps"] + late["unexpected_ps"]
+    in_time = mixed(spinloom, LARGE, "--early", "0", "--rounds", "3")["rows"][0]
+    assert (in_time["expected"], in_time["unexpected"]) == (3, 0)
+    assert in_time["expected_ps"] < late["landing_ps"] + late["unexpected_ps"]
+
+
+@needs_engine
+def test_a_mix_says_who_unpacked_what(spinloom):
+    types = [f"{SMALL}@priority=3", MIDDLE, LARGE, "COMB:corner@host"]
+    arguments = [*types, "--nic-memory", "14KiB", "--early", "1/3", "--at-once", "6", "--rounds", "8"]
+    document = mixed(spinloom, *arguments)
+    assert document["messages"] == 32
+    for row in document["rows"]:
+        assert row["expected"] + row["on_host"] + row["unexpected"] == 8
+    assert document["rows"][3]["expected"] == 0
+    assert sum(row["unexpected"] for row in document["rows"]) > 0
+    assert any(row["on_host"] for row in document["rows"][1:3])
+    assert document["nic_memory_peak_bytes"] <= 14 << 10
+    assert any("memory.state_bytes" in reason for reason in document["fallbacks"])
+    assert mixed(spinloom, *arguments) == document
+    shown = spinloom("share", *arguments)
+    assert shown.code == 0
+    assert "every byte checked" in shown.out
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--early", "2"], "give a part of the messages"),
+        (["--early", "often"], "give a part of the messages"),
+        (["--at-once", "2"], "--at-once is for --early"),
+        (["--early", "0", "--strategy", "rw-pc"], "did you mean 'rw-cp'"),
+    ],
+)
+def test_a_wrong_mix_is_refused(spinloom, arguments, complaint):
+    ran = spinloom("share", SMALL, *arguments)
+    assert ran.code == 2
+    assert complaint in ran.err
+
+
+@needs_engine
+def test_damage_in_a_mix_is_found(spinloom):
+    ran = spinloom("share", SMALL, "--early", "1/2", "--inject", "skip")
+    assert ran.code == 1
+    assert "offset" in ran.err
+    assert ran.out == ""

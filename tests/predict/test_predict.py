@@ -16,7 +16,9 @@ import pytest
 
 from layer_programs import BIN, TIME_LIMIT_S, compile_for, every_mpi
 from spinloom import (
+    deliveries,
     layout_prices,
+    machines,
     mpi_layout_prices,
     mpi_pair_prices,
     mpi_parameters,
@@ -74,7 +76,9 @@ def test_ways_are_rows_beside_what_was_measured(spinloom):
         assert parts == pytest.approx(row["compute_ps"] + row["communication_ps"], abs=len(predict.PARTS))
         assert row["speedup"] == pytest.approx(found["host-mpi"]["time_ps"] / row["time_ps"], abs=1e-4)
     assert found["host-mpi"]["layouts_ps"] > 0
-    assert found["offload-rw-cp"]["layouts_ps"] == 0
+    # Late receives are the CPU's, with the others' layouts on the NIC.
+    assert found["offload-rw-cp"]["late_receives"] > 0
+    assert found["offload-rw-cp"]["nic_ps"] > found["offload-matching"]["nic_ps"]
     assert found["offload-rw-cp"]["nic_ps"] > 0
 
 
@@ -179,16 +183,26 @@ def test_a_way_differs_from_the_one_before_it_by_one_thing():
         layout=0, count=1, side="receive", type="vector(8, 1, 2, double)", bytes=64, messages=1, copies=0
     )
     prices = Prices(host_ps={use: 9000}, nic={"seek": {use: Price(0, 5000)}})
-    network = predict_ways.Network(L_ps=1, g_ps=0, G=Fraction(37), call_ps=65_000, copy=Fraction(100))
-    host, rdma, matching, seek = predict_ways.ways(network, prices, ["seek"], eager_bytes=1024)
+    network = predict_ways.Network(L_ps=100, g_ps=0, G=Fraction(37), call_ps=65_000, copy=Fraction(100))
+    asked = deliveries.Asked(hop_ps=40, answer_ps=500, find_ps=300)
+    host, rdma, matching, seek = predict_ways.ways(network, prices, ["seek"], eager_bytes=1024, asked=asked)
     # a short message is copied, or unpacked in place of that
     assert [point[2] for point in host.costs["messages"][:3]] == [65_000, 65_000 + 1024 * 100, 65_000]
     assert host.costs["layouts"] == [(0, 1, "receive", 9000 - 6400, 0, 0)]
     assert [point[2] for point in rdma.costs["messages"]] == [65_000] * 4
     assert rdma.costs["layouts"] == [(0, 1, "receive", 9000, 0, 0)]
     assert host.costs["handshake_bytes"] == rdma.costs["handshake_bytes"] == 1024
-    assert "handshake_bytes" not in matching.costs
-    assert matching.model["S_bytes"] == 1024
+    # NICs ask and answer in 40 ps; a message takes 60 more until its program has it
+    assert (matching.costs["handshake_bytes"], matching.costs["nic_answers"]) == (1024, True)
+    assert "nic_answers" not in rdma.costs
+    assert (matching.model["L_ps"], rdma.model["L_ps"]) == (40, 100)
+    assert [point[3] for point in matching.costs["messages"]] == [60] * 4
+    assert (rdma.costs["late"], matching.costs["late"]) == ((300, 0), (300, 500))
+    assert "late" not in host.costs  # its CPUs copy in any case
+    # two ways that together take longer than the network's: the rest is on the way of long messages only
+    slow = deliveries.Asked(hop_ps=110, answer_ps=0, find_ps=0)
+    (*_, ways_of_seek) = predict_ways.ways(network, prices, ["seek"], eager_bytes=1024, asked=slow)
+    assert [point[3] for point in ways_of_seek.costs["messages"]] == [0, 0, 20, 20]
     assert seek.costs["layouts"] == [(0, 1, "receive", 0, 5000, 0)]
 
 
@@ -288,3 +302,54 @@ def test_a_program_is_recorded_and_predicted(spinloom, mpi, tmp_path):
     assert (
         found["host-mpi"]["layouts_ps"] > found["offload-rw-cp"]["layouts_ps"] > 0
     )  # a rank's own block stays
+
+
+# ---- messages that ask first, late receives ----
+
+
+def delivered(machine, **changes):
+    message = {**deliveries.contiguous(64 << 10), "asks": True, "late": False, **changes}
+    return deliveries.deliver(machine.setup(), message)
+
+
+def test_prices_of_asking_are_those_of_simulated_messages():
+    machine = machines.machine()
+    asked = deliveries.asked(machine, Memory(None), 64 << 10, 65_000)
+    plain, asks, late = (
+        delivered(machine, asks=False),
+        delivered(machine),
+        delivered(machine, late=True),
+    )
+    # T(asks) = T(does not) + 2 hops; T(late) = answer + hop + T(does not) - the sender's call
+    assert asks["time_ps"] - plain["time_ps"] in (2 * asked.hop_ps, 2 * asked.hop_ps + 1)
+    assert late["time_ps"] == asked.answer_ps + asked.hop_ps + plain["time_ps"] - 65_000
+    assert asks["receiver_busy_ps"] == 0
+    assert late["receiver_busy_ps"] > 0
+    wire = int(machine.profile["link.switch"]) + int(machine.profile["link.wire"])
+    assert asked.hop_ps > wire
+
+
+def test_any_source_and_layouts_at_both_ends_ask_as_others_do():
+    machine = machines.machine()
+    asks = delivered(machine)
+    assert delivered(machine, any_source=True)["time_ps"] == asks["time_ps"]
+    layout = "vector(4096, 2, 4, double)"
+    moved = {"sent": layout, "received": layout, "send": "outbound-specialised", "strategy": "rw-cp"}
+    found = delivered(machine, **moved)
+    assert found["by"] == "nic"
+    assert found["sender_busy_ps"] == asks["sender_busy_ps"]  # its call
+    assert found["receiver_busy_ps"] == 0
+
+
+def test_what_lies_between_polls_and_how_ranks_grow_are_options(spinloom):
+    assert rows(spinloom, "--polls", "work")["host-mpi"]["time_ps"] > 0
+    weak, strong = (
+        rows(spinloom, "--ranks", "16", "--scaling", scaling)["host-mpi"] for scaling in ("weak", "strong")
+    )
+    # 2 x 2 ranks became 4 x 4: a quarter of the computation, faces of half as many cells
+    assert strong["compute_ps"] == pytest.approx(weak["compute_ps"] / 4, rel=1e-3)
+    assert strong["messages"] == weak["messages"]
+    assert weak["bytes"] - strong["bytes"] == 10 * 24 * 2 * HALO_BYTES // 2
+    refused = spinloom("predict", str(JACOBI), "--scaling", "strong")
+    assert refused.code == EXIT_USAGE
+    assert "say on how many ranks" in refused.err

@@ -82,6 +82,20 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
     help="More ranks than were recorded: refits halo exchanges, pencils and collectives on a larger grid.",
 )
 @click.option(
+    "--scaling",
+    type=click.Choice(["weak", "strong"]),
+    default="weak",
+    show_default=True,
+    help="With --ranks: each rank keeps its data, or the problem stays as it is and ranks share it.",
+)
+@click.option(
+    "--polls",
+    type=click.Choice(["rule", "wait", "work"]),
+    default="rule",
+    show_default=True,
+    help="What lies between polls in vain; by rule: computation if they are twice as far apart as one takes.",
+)
+@click.option(
     "--network",
     "network_text",
     metavar="NETWORK",
@@ -133,6 +147,8 @@ def predict_verb(
     algorithms: tuple[str, ...],
     scale: Fraction,
     ranks: int | None,
+    scaling: str,
+    polls: str,
     network_text: str,
     mpi_path: Path | None,
     eager: int | None,
@@ -150,8 +166,11 @@ def predict_verb(
     a profile: moved by the host's MPI, by RDMA with unpacking by the CPU, with matching on the NIC, and with
     layouts moved by the NIC. The first row is measured host time; all others are modelled.
     """
+    strong = scaling == "strong"
+    if strong and ranks is None:
+        raise Trouble("invalid", "--scaling strong: say on how many ranks, with --ranks")
     if goal_path is not None:
-        write_goal(trace, algorithms, scale, ranks or 0, goal_path, force)
+        write_goal(trace, algorithms, scale, ranks or 0, polls, strong, goal_path, force)
         return
     if out is not None:
         refuse_to_overwrite(out, force)
@@ -167,6 +186,8 @@ def predict_verb(
         layouts_most=layouts_most,
         threads=threads,
         ranks=ranks or 0,
+        strong=strong,
+        polls=polls,
         network=goal_network.parse(network_text),
     )
     began = time.monotonic()
@@ -195,12 +216,19 @@ def read_parameters(path: Path | None) -> Any:
 
 
 def write_goal(
-    trace: Path, algorithms: tuple[str, ...], scale: Fraction, ranks: int, path: Path, force: bool
+    trace: Path,
+    algorithms: tuple[str, ...],
+    scale: Fraction,
+    ranks: int,
+    polls: str,
+    strong: bool,
+    path: Path,
+    force: bool,
 ) -> None:
     goal_files.check_name(path)
     if path.exists() and not force:
         raise Trouble("invalid", f"{path} is there already; --force overwrites")
-    schedule = schedule_for_goal(trace, algorithms, scale, ranks)
+    schedule = schedule_for_goal(trace, algorithms, scale, ranks, polls, strong)
     try:
         schedule.check()
     except core.load().SpinloomError as error:
@@ -259,6 +287,8 @@ def save(out: Path, table: Table, machine: Machine, request: Request, host_time_
         "order": machine.order,
         "seed": machine.seed,
         "scale_compute": str(request.scale),
+        "scaling": "strong" if request.strong else "weak",
+        "polls": request.polls,
         "network": request.network,
         "mpi": None if request.parameters is None else request.parameters.about.get("mpi"),
         "cells": {"simulated": table.prices.simulated, "remembered": table.prices.remembered},

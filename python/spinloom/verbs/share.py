@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import click
 from click.core import ParameterSource
 from rich.table import Table
 
-from spinloom import exchanges, output, profiles, results, sharing, simulation, strategies, sweep, units
+from spinloom import (
+    exchanges,
+    mixes,
+    output,
+    profiles,
+    results,
+    sharing,
+    simulation,
+    strategies,
+    sweep,
+    units,
+)
 from spinloom.errors import EXIT_NEGATIVE, Trouble, nearest
 from spinloom.machines import Machine
 from spinloom.profiles import Profile
@@ -17,9 +29,22 @@ from spinloom.strategies import BASELINE
 from spinloom.verbs import completion
 from spinloom.verbs.options import form_options, machine_options, quiet_option
 from spinloom.verbs.progress import progress
+from spinloom.verbs.share_mix import show_mix
 from spinloom.verbs.stopping import stoppable
 
 DEFAULT_STRATEGY = "rw-cp"
+
+
+def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) -> Fraction | None:
+    if text is None:
+        return None
+    try:
+        part = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        part = Fraction(-1)
+    if not 0 <= part <= 1 or part.denominator > 1_000_000:
+        raise Trouble("invalid", f"--early {text}: give a part of the messages, such as 1/3 or 0.2")
+    return part
 
 
 @click.command(
@@ -49,9 +74,24 @@ DEFAULT_STRATEGY = "rw-cp"
     "NIC's memory.",
 )
 @click.option(
+    "--early",
+    metavar="PART",
+    callback=read_part,
+    help="Instead: this part of the messages, such as 1/3, comes before its receive is posted; types have "
+    "what their commit chooses.",
+)
+@click.option(
+    "--at-once",
+    type=click.IntRange(1, 1024),
+    default=1,
+    show_default=True,
+    help="With --early: receives under way together.",
+)
+@click.option(
     "--strategy",
     shell_complete=completion.of(completion.strategies),
-    help=f"Of every type on the NIC; {DEFAULT_STRATEGY}, of peers {exchanges.STRATEGY} otherwise.",
+    help=f"Of every type on the NIC; {DEFAULT_STRATEGY}, of peers {exchanges.STRATEGY}, with --early by type "
+    "otherwise.",
 )
 @quiet_option
 @click.option("--inject", type=click.Choice(sweep.INJECTIONS), default="none", hidden=True)
@@ -65,6 +105,8 @@ def share(
     nic_memory: str | None,
     rounds: int,
     peers: int | None,
+    early: Fraction | None,
+    at_once: int,
     strategy: str | None,
     quiet: bool,
     inject: str,
@@ -81,6 +123,10 @@ def share(
     With --peers, one datatype: every peer sends a message at the same time, with index lists of its own
     where the datatype has rand(), and the table says which part of the NIC's memory they take, and what the
     exchange takes with half of that.
+
+    With --early, what an MPI library does: types are committed, receives are posted, several under way
+    together, and some messages come before their receive. The table says for each type who unpacked its
+    messages, and how long that took.
     """
     shared = [each for text in types for each in sharing.parse(text)]
     if type_text is not None:
@@ -95,12 +141,21 @@ def share(
     if peers is not None:
         share_peers(ctx, shared, peers, strategy or exchanges.STRATEGY, machine, inject, form)
         return
-    strategy = strategy or DEFAULT_STRATEGY
-    if strategy not in strategies.STRATEGIES:
+    if ctx.get_parameter_source("at_once") is ParameterSource.COMMANDLINE and early is None:
+        raise Trouble(
+            "invalid", "--at-once is for --early: give that, too (0: every receive is there in time)"
+        )
+    if early is None:
+        strategy = strategy or DEFAULT_STRATEGY
+    if strategy is not None and strategy not in strategies.STRATEGIES:
         raise Trouble(
             "invalid", f"there is no strategy '{strategy}'{nearest(strategy, strategies.STRATEGIES)}"
         )
     setup = machine.setup(inject=inject)
+    if early is not None:
+        show_mix(mixes.run(shared, setup, strategy, rounds, at_once, early), machine, form)
+        return
+    assert strategy is not None
     expected = rounds * len(shared)
     messages: list[sharing.Message] = []
     host_ps = sharing.baselines(shared, setup)

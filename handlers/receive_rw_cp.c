@@ -1,0 +1,4 @@
+/* rw_cp.c for receives of an MPI library: its payload_handler(), with the header_handler() and completion_handler() of
+ * receive.h. Constants and state: as there. */
+#define SPL_RECEIVE_HANDLERS "rw_cp.c"
+#include "receive.h"

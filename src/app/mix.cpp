@@ -1,0 +1,208 @@
+#include "app/mix.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "app/calibrate.hpp"
+#include "base/random.hpp"
+#include "layout/text.hpp"
+
+namespace spinloom::app {
+namespace {
+
+struct Coming {
+  size_t type = 0;
+  bool is_early = false;
+  uint32_t tag = 0;
+  std::vector<uint8_t> packed = {};
+  std::optional<Destination> destination = {};
+  offload::RequestId request = {};
+  Time called = {};  // its put, of an early one its receive
+  MixedMessage result = {};
+};
+
+class Mix {
+ public:
+  explicit Mix(const MixConfig& config) : config_(config) {}
+
+  Result<MixResult> run() {
+    SPL_TRY(read_types());
+    SPL_TRY(build());
+    plan();
+    for (size_t first = 0; first < coming_.size(); first += config_.at_once) {
+      const Status brought = bring(first, std::min(first + config_.at_once, coming_.size()));
+      if (!brought) return explain(brought.error(), node());
+    }
+    result_.statistics = inbox_->cache().statistics();
+    const uint64_t left = node().nic().state().nic_memory_used;
+    SPL_ASSERT(left == 0, left, " B of NIC memory are held after all types were freed");
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] sim::Node& node() { return world_->node(receiving_rank); }
+
+  Status read_types() {
+    if (config_.types.empty()) return fail(Code::invalid, "a mix has at least one type");
+    if (config_.at_once == 0) return fail(Code::invalid, "at least one receive is under way at a time");
+    if (config_.early_denominator == 0 || config_.early_numerator > config_.early_denominator) {
+      return fail(Code::invalid, "the part of early messages is ", config_.early_numerator, "/",
+                  config_.early_denominator, ", it must be from 0 to 1");
+    }
+    for (const SharedType& shared : config_.types) {
+      SPL_ASSIGN(const layout::Type type, layout::parse(shared.type));
+      SPL_TRY(Destination::check_span(type, shared.count));
+      SPL_ASSIGN(offload::Message message, offload::make_message(type, shared.count));
+      if (message.bytes == 0) return fail(Code::unsupported, "a message has zero bytes: there is nothing to receive");
+      messages_.push_back(std::move(message));
+    }
+    return {};
+  }
+
+  Status build() {
+    DdtConfig cell;
+    static_cast<Setup&>(cell) = config_;
+    SPL_ASSIGN(const offload::HandlerCost cost, calibrate(cell));
+    SPL_ASSIGN(loaded_, load_images(config_.images));
+    SPL_ASSIGN(world_, sim::World::create(config_.profile, loaded_.images, world_options(config_)));
+    sender_.emplace(world_->node(0));
+    receiver_.emplace(node());
+    offload::Inbox::Options options;
+    options.strategy = config_.strategy;
+    options.eager_bytes = 0;
+    for (const offload::Message& message : messages_) {
+      options.eager_bytes = std::max(options.eager_bytes, static_cast<uint64_t>(message.bytes));
+    }
+    options.unexpected_blocks = config_.at_once + 1;
+    options.unexpected_block_bytes = options.eager_bytes;
+    SPL_ASSIGN(inbox_, offload::Inbox::create({*receiver_, loaded_.handlers, facts_of(config_), cost}, options));
+    for (size_t type = 0; type < messages_.size(); ++type) {
+      SPL_ASSIGN(const offload::TypeId made, inbox_->commit(messages_[type].type, config_.types[type].attributes));
+      types_.push_back(made);
+    }
+    result_.nic_bytes.resize(messages_.size());
+    return {};
+  }
+
+  void plan() {
+    Random random(config_.ordering.seed, "app.mix");
+    for (uint64_t round = 0; round < config_.rounds; ++round) {
+      for (size_t type = 0; type < messages_.size(); ++type) coming_.push_back({.type = type});
+    }
+    for (size_t i = coming_.size(); i > 1; --i) std::swap(coming_[i - 1].type, coming_[random.below(i)].type);
+    for (size_t i = 0; i < coming_.size(); ++i) {
+      coming_[i].is_early = random.below(config_.early_denominator) < config_.early_numerator;
+      coming_[i].tag = static_cast<uint32_t>(i);
+    }
+  }
+
+  Status bring(size_t first, size_t end) {
+    for (size_t i = first; i < end; ++i) SPL_TRY(make(coming_[i]));
+    for (size_t i = first; i < end; ++i) {
+      if (!coming_[i].is_early) continue;
+      node().reset_statistics();
+      SPL_TRY(put(coming_[i]));
+      world_->drain();
+      coming_[i].result.landing_ps = (node().statistics().data_landed - coming_[i].called).ps;
+    }
+    for (size_t i = first; i < end; ++i) {
+      if (!coming_[i].is_early) continue;
+      node().reset_statistics();
+      coming_[i].called = node().now();
+      SPL_TRY(post(coming_[i]));
+      SPL_TRY(wait(coming_[i]));
+      coming_[i].result.host_busy_ps = node().statistics().host_busy.ps;
+    }
+    for (size_t i = first; i < end; ++i) {
+      if (!coming_[i].is_early) SPL_TRY(post(coming_[i]));
+    }
+    if (end == coming_.size()) {
+      for (const offload::TypeId type : types_) SPL_TRY(inbox_->free(type));
+    }
+    for (size_t i = first; i < end; ++i) {
+      if (!coming_[i].is_early) SPL_TRY(put(coming_[i]));
+    }
+    for (size_t i = first; i < end; ++i) {
+      if (!coming_[i].is_early) SPL_TRY(wait(coming_[i]));
+    }
+    world_->drain();  // later work on these messages must not touch memory of the next ones
+    for (size_t i = first; i < end; ++i) SPL_TRY(check(coming_[i]));
+    return {};
+  }
+
+  Status make(Coming& one) {
+    const uint64_t seed = config_.ordering.seed + one.tag;  // every message has other bytes
+    const offload::Message& message = messages_[one.type];
+    SPL_ASSIGN(one.destination, Destination::create(message, seed));
+    one.packed = random_bytes(seed, "app.message", static_cast<size_t>(message.bytes));
+    one.result.type = one.type;
+    return {};
+  }
+
+  Status put(Coming& one) {
+    portals::PutArguments put;
+    put.local = one.packed.data();
+    put.length = one.packed.size();
+    put.target = node().rank();
+    put.portal = inbox_->portal();
+    put.match_bits = wanted(one).match_bits();
+    put.event_send_disable = true;
+    one.called = node().now();
+    return sender_->put(put);
+  }
+
+  Status post(Coming& one) {
+    SPL_ASSIGN(one.request,
+               inbox_->post(one.destination->base(), messages_[one.type].count, types_[one.type], wanted(one)));
+    const uint64_t used = node().nic().state().nic_memory_used;
+    result_.nic_memory_peak_bytes = std::max(result_.nic_memory_peak_bytes, used);
+    uint64_t& most = result_.nic_bytes[one.type];
+    most = std::max(most, inbox_->nic_memory_bytes(one.request));
+    return {};
+  }
+
+  Status wait(Coming& one) {
+    SPL_ASSIGN(one.result.completion, inbox_->wait(one.request));
+    one.result.time_ps = (one.result.completion.at - one.called).ps;
+    return {};
+  }
+
+  Status check(Coming& one) {
+    const offload::Message& message = messages_[one.type];
+    const offload::Completion& completion = one.result.completion;
+    if (completion.truncated || completion.bytes != one.packed.size() || completion.tag != one.tag) {
+      return fail(Code::mismatch, "message ", one.tag, " of ", one.packed.size(), " B completes with tag ",
+                  completion.tag, " and ", completion.bytes, " B");
+    }
+    SPL_TRY(one.destination->inject(config_.inject, message, config_.ordering.seed + one.tag));
+    SPL_TRY(one.destination->check(message, one.packed));
+    const std::vector<uint8_t>& bytes = one.destination->bytes();
+    result_.destinations.insert(result_.destinations.end(), bytes.begin(), bytes.end());
+    result_.messages.push_back(std::move(one.result));
+    one.destination.reset();
+    one.packed = {};
+    return {};
+  }
+
+  static constexpr uint32_t receiving_rank = 1;
+  static constexpr uint32_t communicator = 1;
+  static offload::Wanted wanted(const Coming& one) { return {nic::Rank{0}, one.tag, communicator}; }
+
+  const MixConfig& config_;
+  LoadedImages loaded_;
+  std::vector<offload::Message> messages_;  // by type
+  std::unique_ptr<sim::World> world_;
+  std::optional<portals::Interface> sender_;
+  std::optional<portals::Interface> receiver_;
+  std::unique_ptr<offload::Inbox> inbox_;
+  std::vector<offload::TypeId> types_;
+  std::vector<Coming> coming_;
+  MixResult result_;
+};
+
+}  // namespace
+
+Result<MixResult> run_mix(const MixConfig& config) { return Mix(config).run(); }
+
+}  // namespace spinloom::app

@@ -1,0 +1,49 @@
+// Mix - messages of several datatypes to one process, as an MPI library receives them: some come before their receive.
+//
+// Contract: run_mix() brings `rounds` messages of each type, in an order that the seed chooses, through one Inbox
+//   (src/offload/inbox.hpp). Windows of `at_once` receives are under way together: first those whose message comes
+//   early (it is put and lands, then the receive is posted and the host unpacks), then the others (their receives are
+//   posted, then all are put). Every destination is compared with the oracle. The types are freed while the receives
+//   of the last window are under way. Source: SC'19 datatypes paper, section 3.2.6.
+// Invariants: (1) the same config gives the same result on every machine; (2) at the end no NIC memory is held.
+// Threads: pure. Time: modelled, in ps; putting a layout on the NIC takes what its calls take, and is in no message's time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/share.hpp"
+#include "offload/inbox.hpp"
+
+namespace spinloom::app {
+
+struct MixConfig : Setup {
+  std::vector<SharedType> types;
+  std::optional<offload::Strategy> strategy;  // of all types; none: each commit chooses
+  uint64_t rounds = 1;
+  uint64_t at_once = 1;
+  uint64_t early_numerator = 0;  // this part of the messages, chosen by the seed, comes before its receive
+  uint64_t early_denominator = 1;
+};
+
+struct MixedMessage {
+  size_t type = 0;
+  offload::Completion completion;
+  int64_t landing_ps = 0;  // of an early one: from its put until it is in an unexpected block
+  int64_t time_ps = 0;  // from its put, of an early one from its receive, until the program has it
+  int64_t host_busy_ps = 0;  // of it, the host's work for an early one
+};
+
+struct MixResult {
+  std::vector<MixedMessage> messages;  // in the order in which they were put
+  offload::ReceiveCache::Statistics statistics;
+  std::vector<uint64_t> nic_bytes;  // by type: the most that one receive of it held
+  uint64_t nic_memory_peak_bytes = 0;
+  std::vector<uint8_t> destinations;  // SHA-256 is the caller's: all bytes of all destinations, in order
+};
+
+[[nodiscard]] Result<MixResult> run_mix(const MixConfig& config);
+
+}  // namespace spinloom::app

@@ -1,0 +1,70 @@
+#include "predict/shrink.hpp"
+
+#include <span>
+#include <utility>
+
+#include "layout/blob.hpp"
+#include "layout/blob_type.hpp"
+#include "layout/oracle.hpp"
+#include "layout/type.hpp"
+
+namespace spinloom::predict {
+namespace {
+
+// The first blocks of an element.
+Result<trace::TypeEntry> first_part(const trace::TypeEntry& whole, uint64_t divisor) {
+  SPL_ASSIGN(const layout::Blob blob, layout::Blob::validate(whole.blob));
+  SPL_ASSIGN(const layout::Type type, layout::type_of(blob));
+  std::vector<int64_t> offsets;
+  std::vector<int64_t> lengths;
+  bool is_even = true;
+  layout::oracle::for_each_block(type, 1, [&](const layout::oracle::Block& block) {
+    is_even = is_even && (lengths.empty() || lengths.front() == block.bytes);
+    offsets.push_back(block.offset);
+    lengths.push_back(block.bytes);
+  });
+  const bool is_one = offsets.size() == 1 && static_cast<uint64_t>(lengths.front()) % divisor == 0;
+  if (is_one) {
+    lengths.front() /= static_cast<int64_t>(divisor);
+  } else if (!is_even || offsets.size() % divisor != 0) {
+    return fail(Code::unsupported, "a type of ", offsets.size(), is_even ? " blocks" : " blocks of several sizes",
+                " is not to be divided by ", divisor);
+  } else {
+    offsets.resize(offsets.size() / divisor);
+    lengths.resize(offsets.size());
+  }
+  SPL_ASSIGN(const layout::Type byte, layout::primitive("byte"));
+  SPL_ASSIGN(const layout::Type part, layout::hindexed(std::move(offsets), std::move(lengths), byte));
+  SPL_ASSIGN(const layout::Blob made, layout::Blob::build(part));
+  trace::TypeEntry entry;
+  entry.size_bytes = made.size();
+  entry.extent_bytes = made.extent();
+  entry.blob.assign(made.bytes().begin(), made.bytes().end());
+  return entry;
+}
+
+}  // namespace
+
+Result<trace::Block> shrink(const trace::Block& block, uint64_t divisor, std::vector<trace::TypeEntry>& types) {
+  trace::Block made = block;
+  if (divisor == 1 || block.count == 0 || block.type == trace::none) return made;
+  if (static_cast<uint64_t>(block.count) % divisor == 0) {
+    made.count = block.count / static_cast<int64_t>(divisor);
+    return made;
+  }
+  if (block.count != 1 || types[block.type].blob.empty()) {
+    return fail(Code::unsupported, block.count, " elements are not to be divided by ", divisor);
+  }
+  SPL_ASSIGN(trace::TypeEntry part, first_part(types[block.type], divisor));
+  for (size_t number = 0; number < types.size(); ++number) {
+    if (types[number].blob == part.blob) {
+      made.type = static_cast<uint32_t>(number);
+      return made;
+    }
+  }
+  made.type = static_cast<uint32_t>(types.size());
+  types.push_back(std::move(part));
+  return made;
+}
+
+}  // namespace spinloom::predict

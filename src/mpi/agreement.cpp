@@ -54,14 +54,4 @@ void Voter::propose(uint32_t kind, Counts counts) {
   if (ballot_->from[kind].compare_exchange_strong(nobody, Ballot::counting)) count(kind, counts);
 }
 
-// The last one makes the ballot as new. Until then each number stays: others may still propose, and must not choose a call
-// that a rank has made before it left.
-void Voter::leave(Counts counts) {
-  if (ballot_->left.fetch_add(1, std::memory_order_acq_rel) + 1 < counts.size()) return;
-  for (std::atomic<uint64_t>* const count : counts) count->store(0, std::memory_order_relaxed);
-  for (auto& from : ballot_->from) from.store(0, std::memory_order_relaxed);
-  ballot_->left.store(0, std::memory_order_relaxed);
-  ballot_->is_taken.store(0, std::memory_order_release);
-}
-
 }  // namespace spinloom::mpi

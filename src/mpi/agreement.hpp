@@ -1,9 +1,10 @@
 // Agreement - from which call on the collective calls of one kind go another way on a communicator, so that all of its
 // ranks decide alike without a message.
 //
-// Contract: a communicator has a Ballot in shared memory, and each of its ranks counts its collective calls there.
-//   begin_call() counts one, and says whether it goes the new way. propose() has the calls of one kind go that way from a
-//   number on that no rank has reached.
+// Contract: a communicator has a Ballot in shared memory, and each of its ranks counts its collective calls there, once it
+//   has found the ballot (take()); before that it counts for itself. begin_call() counts one, and says whether it goes
+//   the new way. propose() has the calls of one kind go that way from a number on that no rank has reached. Nobody
+//   proposes before all ranks have the ballot.
 // Invariants: (1) all ranks make the same calls in the same order, so that the same number is the same call; (2) a rank
 //   first writes the number of its call, then reads whether there is a proposal. propose() writes its proposal, makes all
 //   ranks pass a memory barrier, then reads their numbers. So it has read the number of every rank that did not see the
@@ -23,20 +24,24 @@ namespace spinloom::mpi {
 struct Ballot {
   static constexpr uint32_t kinds = 16;
   static constexpr uint64_t counting = 1;
-  std::atomic<uint32_t> is_taken;
-  std::atomic<uint32_t> left;  // ranks that need it no longer
   std::array<std::atomic<uint64_t>, kinds> from;  // number of a call; 0: no proposal; counting: it has no number yet
 };
 
 class Voter {
  public:
-  Voter() = default;
-  Voter(Ballot* ballot, std::atomic<uint64_t>* own) : ballot_(ballot), own_(own) {}
+  [[nodiscard]] uint64_t calls() const { return calls_; }
+  // `own`: where this rank's calls are counted from now on. It holds calls().
+  void take(Ballot* ballot, std::atomic<uint64_t>* own) {
+    ballot_ = ballot;
+    own_ = own;
+  }
 
   // `counts`: of all ranks of the communicator.
   using Counts = std::span<std::atomic<uint64_t>* const>;
   [[nodiscard]] bool begin_call(uint32_t kind, Counts counts) {
-    own_->store(++calls_, std::memory_order_relaxed);
+    ++calls_;
+    if (ballot_ == nullptr) return false;
+    own_->store(calls_, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const uint64_t from = ballot_->from[kind].load(std::memory_order_acquire);
     return from != 0 && calls_ >= (from == Ballot::counting ? await(kind, counts) : from);
@@ -44,8 +49,6 @@ class Voter {
   [[nodiscard]] bool is_open(uint32_t kind) const { return ballot_->from[kind].load(std::memory_order_relaxed) == 0; }
   // Nothing if the kernel has no such barrier.
   void propose(uint32_t kind, Counts counts);
-  // This rank has begun its last call; others may not have.
-  void leave(Counts counts);
 
  private:
   [[nodiscard]] uint64_t await(uint32_t kind, Counts counts);

@@ -18,19 +18,20 @@
 namespace spinloom::mpi {
 namespace {
 
-constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7306;  // changes with the form of the board
+constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7307;  // changes with the form of the board
 constexpr uint64_t page_bytes = 4096;
 constexpr uint64_t member_bytes = 64;
 
 constexpr uint64_t slots_bytes = Board::slots * sizeof(Slot);
-constexpr uint64_t own_bytes = slots_bytes + Board::ballots * sizeof(uint64_t);
+constexpr uint64_t counts_bytes = sizeof(Polls::Counts);
+constexpr uint64_t own_bytes = slots_bytes + counts_bytes + sizeof(Postings::Table);
 
 uint64_t pages(uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
 
 }  // namespace
 
-// In the file: the header's page, the members, who sees whom (a row of the receiver for each), the ballots, each rank's
-// slots and counts of calls.
+// In the file: the header's page, the members, who sees whom (a row of the receiver for each), the polls, each rank's
+// slots, counts of calls, and postings.
 Board::Member& Board::member(uint32_t rank) const {
   static_assert(sizeof(Member) <= member_bytes);
   return *reinterpret_cast<Member*>(base_ + page_bytes + rank * member_bytes);
@@ -41,26 +42,22 @@ std::atomic<uint8_t>* Board::seen_by(uint32_t receiver) const {
   return reinterpret_cast<std::atomic<uint8_t>*>(base_ + row);
 }
 
-uint64_t Board::ballots_place() const {
+uint64_t Board::polls_place() const {
   return page_bytes + pages(size_ * member_bytes) + pages(uint64_t{size_} * size_);
 }
 
 uint64_t Board::own_place(uint32_t rank) const {
-  return ballots_place() + pages(ballots * sizeof(Ballot)) + rank * pages(own_bytes);
+  return polls_place() + pages(sizeof(Polls::Table)) + rank * pages(own_bytes);
 }
 
-Ballot& Board::ballot(uint32_t number) const { return reinterpret_cast<Ballot*>(base_ + ballots_place())[number]; }
+Polls::Table* Board::polls_table() const { return reinterpret_cast<Polls::Table*>(base_ + polls_place()); }
 
-std::atomic<uint64_t>& Board::count(uint32_t rank, uint32_t ballot) const {
-  return reinterpret_cast<std::atomic<uint64_t>*>(base_ + own_place(rank) + slots_bytes)[ballot];
+Polls::Counts& Board::counts(uint32_t rank) const {
+  return *reinterpret_cast<Polls::Counts*>(base_ + own_place(rank) + slots_bytes);
 }
 
-int Board::take_ballot() const {
-  for (uint32_t number = 0; number < ballots; ++number) {
-    uint32_t nobody = 0;
-    if (ballot(number).is_taken.compare_exchange_strong(nobody, 1)) return static_cast<int>(number);
-  }
-  return -1;
+Postings Board::postings(uint32_t rank) const {
+  return Postings(*reinterpret_cast<Postings::Table*>(base_ + own_place(rank) + slots_bytes + counts_bytes));
 }
 
 bool Board::can_agree() const {
@@ -108,7 +105,7 @@ Status Board::await_maker() const {
   return fail(Code::environment, name_, " was never finished by the rank that began it");
 }
 
-Status Board::join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local) {
+Status Board::join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local, int64_t min_bytes) {
   rank_ = rank;
   size_ = size;
   local_ = local;
@@ -140,6 +137,7 @@ Status Board::join(const std::string& name, uint32_t rank, uint32_t size, uint32
   own.heeds_barriers = heed_barriers() ? 1 : 0;
   word_ = header_->secret[1];
   own.word_address = reinterpret_cast<uint64_t>(&word_);
+  own.min_bytes = min_bytes;
   views_.resize(size);
   views_[rank].tried = true;
   Standing open = Standing::open;  // or late already

@@ -25,8 +25,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "mpi/agreement.hpp"
 #include "mpi/joint.hpp"
+#include "mpi/polls.hpp"
+#include "mpi/postings.hpp"
 #include "mpi/record.hpp"
 #include "peer/heap_view.hpp"
 #include "peer/process.hpp"
@@ -55,14 +56,14 @@ struct alignas(128) Slot {
 class Board {
  public:
   static constexpr uint32_t slots = 128;
-  static constexpr uint32_t ballots = 256;  // communicators at a time whose ranks can agree
 
   Board() = default;
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
 
-  // `local`: how many ranks of the world run on this machine; 0: not known.
-  [[nodiscard]] Status join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local);
+  // `local`: how many ranks of the world run on this machine; 0: not known. `min_bytes`: what this rank tells the others.
+  [[nodiscard]] Status join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local,
+                            int64_t min_bytes = 0);
   void leave();
   void notice();
   // Waits for the other ranks of this machine (of the world, where nobody knows how many those are), for `patience` at
@@ -95,13 +96,14 @@ class Board {
   [[nodiscard]] bool lives(uint32_t sender) const { return views_[sender].process.holds(); }
   [[nodiscard]] const peer::Process& process(uint32_t sender) const { return views_[sender].process; }
 
-  // For one communicator: a number of a ballot that nobody uses; below zero: there is none.
-  [[nodiscard]] int take_ballot() const;
-  [[nodiscard]] Voter voter(uint32_t ballot) const { return {&this->ballot(ballot), &count(rank_, ballot)}; }
-  [[nodiscard]] std::atomic<uint64_t>& count(uint32_t rank, uint32_t ballot) const;
+  [[nodiscard]] Polls polls() const { return {*polls_table(), counts(rank_)}; }
+  // A founder's count of its calls on the communicator of a ballot.
+  [[nodiscard]] std::atomic<uint64_t>& count(uint32_t rank, uint32_t ballot) const { return counts(rank)[ballot]; }
+  [[nodiscard]] Postings postings(uint32_t rank) const;
+  [[nodiscard]] int64_t min_bytes(uint32_t founder) const { return member(founder).min_bytes; }
   // Whether every founder can agree with others.
   [[nodiscard]] bool can_agree() const;
-  // A number that no communicator had before.
+  // A number that nobody had before.
   [[nodiscard]] uint32_t next_number() const { return header_->numbers.fetch_add(1, std::memory_order_relaxed) + 1; }
 
  private:
@@ -111,7 +113,7 @@ class Board {
     std::atomic<uint32_t> joined;
     std::atomic<uint32_t> left;
     std::atomic<uint32_t> settled;  // 0: by nobody
-    std::atomic<uint32_t> numbers;  // of communicators
+    std::atomic<uint32_t> numbers;
   };
   enum class Standing : uint32_t { open, here, founder, late };
   struct Member {
@@ -122,6 +124,7 @@ class Board {
     int32_t heap_file;
     int32_t heeds_barriers;
     uint64_t word_address;  // of `word_`, by which others find out whether they can read this process
+    int64_t min_bytes;
   };
   // What a receiver says of a sender whose heap it has mapped.
   static constexpr uint8_t reads_heap = 1;
@@ -137,9 +140,10 @@ class Board {
   [[nodiscard]] Status fill(uint64_t first, uint64_t bytes) const;
   [[nodiscard]] Status await_maker() const;
   [[nodiscard]] bool reads(const Member& there, const peer::Process& process) const;
-  [[nodiscard]] uint64_t ballots_place() const;
+  [[nodiscard]] uint64_t polls_place() const;
   [[nodiscard]] uint64_t own_place(uint32_t rank) const;
-  [[nodiscard]] Ballot& ballot(uint32_t number) const;
+  [[nodiscard]] Polls::Table* polls_table() const;
+  [[nodiscard]] Polls::Counts& counts(uint32_t rank) const;
   [[nodiscard]] Member& member(uint32_t rank) const;
   [[nodiscard]] std::atomic<uint8_t>* seen_by(uint32_t receiver) const;
 

@@ -22,7 +22,7 @@
   X(Request_free) X(Cancel) X(Probe) X(Iprobe) X(Mprobe) X(Improbe) \
   X(Pack) X(Unpack) X(Pack_c) X(Unpack_c) \
   X(Comm_dup) X(Comm_dup_with_info) X(Comm_split) X(Comm_split_type) X(Comm_create) X(Comm_create_group) \
-  X(Cart_create) X(Cart_sub) X(Graph_create) X(Dist_graph_create) X(Dist_graph_create_adjacent) X(Intercomm_merge) \
+  X(Cart_create) X(Cart_sub) X(Graph_create) X(Dist_graph_create) X(Dist_graph_create_adjacent) X(Comm_idup) \
   SPINLOOM_FORMS(X, Bcast, Ibcast) SPINLOOM_FORMS(X, Gather, Igather) \
   SPINLOOM_FORMS(X, Gatherv, Igatherv) SPINLOOM_FORMS(X, Scatter, Iscatter) \
   SPINLOOM_FORMS(X, Scatterv, Iscatterv) SPINLOOM_FORMS(X, Allgather, Iallgather) \
@@ -48,7 +48,7 @@
   X(Get_accumulate_c) X(Rget_accumulate_c) X(Fetch_and_op) X(Compare_and_swap) \
   X(Win_create_dynamic) X(Win_post) X(Win_wait) X(Win_test) \
   X(Win_flush) X(Win_flush_all) X(Win_flush_local) X(Win_flush_local_all) \
-  X(Comm_free) X(Comm_disconnect) X(Comm_idup) X(Intercomm_create)
+  X(Comm_free) X(Comm_disconnect) X(Intercomm_create) X(Intercomm_merge)
 
 // Calls of our own: no MPI has them.
 #define SPINLOOM_MPIX_FUNCTIONS(X) X(Type_commit_comm) X(Type_free_comm)

@@ -3,6 +3,9 @@
 #include <cinttypes>
 #include <cstdio>
 #include <memory>
+#include <string>
+
+#include "base/result.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -13,10 +16,11 @@ struct Mapping {
   SharedPlace place;
 };
 
-// The first shared mapping of this process that `fits`; of inode 0 if none does.
+// The first shared mapping of a process (0: this one) that `fits`; of inode 0 if none does.
 template <class Fits>
-Mapping find(Fits&& fits) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/maps", "re"), &std::fclose);
+Mapping find(int64_t process, Fits&& fits) {
+  const std::string name = process == 0 ? "/proc/self/maps" : text("/proc/", process, "/maps");
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(name.c_str(), "re"), &std::fclose);
   if (file == nullptr) return {};
   char line[512];
   bool begins = true;  // a path may be longer than the line
@@ -43,10 +47,10 @@ Mapping find(Fits&& fits) {
 
 }  // namespace
 
-SharedPlace shared_place_of(const void* start, uint64_t bytes) {
-  const auto address = reinterpret_cast<uint64_t>(start);
-  const Mapping found = find(
-      [&](const Mapping& one) { return address >= one.first && address < one.last && bytes <= one.last - address; });
+SharedPlace shared_place_of(uint64_t address, uint64_t bytes, int64_t process) {
+  const Mapping found = find(process, [&](const Mapping& one) {
+    return address >= one.first && address < one.last && bytes <= one.last - address;
+  });
   SharedPlace place = found.place;
   place.offset += address - found.first;
   return place.inode == 0 ? SharedPlace{} : place;
@@ -54,7 +58,7 @@ SharedPlace shared_place_of(const void* start, uint64_t bytes) {
 
 std::byte* mapped_here(const SharedPlace& place, uint64_t bytes) {
   if (place.inode == 0) return nullptr;
-  const Mapping found = find([&](const Mapping& one) {
+  const Mapping found = find(0, [&](const Mapping& one) {
     const uint64_t length = one.last - one.first;
     const uint64_t skipped = place.offset - one.place.offset;
     return one.place.device == place.device && one.place.inode == place.inode && place.offset >= one.place.offset &&

@@ -1,7 +1,7 @@
 // Mappings - memory that several processes have mapped from one file, found by where it lies in that file.
 //
-// Contract: shared_place_of() says where in which file the bytes at an address lie, if this process has one shared mapping
-//   over all of them; mapped_here() gives the address in this process of the bytes at such a place. A place is the same
+// Contract: shared_place_of() says where in which file the bytes at an address lie, if a process (0: this one) has one shared
+//   mapping over all of them; mapped_here() gives the address in this process of the bytes at such a place. A place is the same
 //   for all processes of a machine.
 // Invariants: (1) only shared mappings that can be read and written count. Threads: any. Time: none.
 #pragma once
@@ -17,7 +17,7 @@ struct SharedPlace {
   uint64_t offset = 0;
 };
 
-[[nodiscard]] SharedPlace shared_place_of(const void* start, uint64_t bytes);
+[[nodiscard]] SharedPlace shared_place_of(uint64_t address, uint64_t bytes, int64_t process = 0);
 [[nodiscard]] std::byte* mapped_here(const SharedPlace& place, uint64_t bytes);
 
 }  // namespace spinloom::mpi

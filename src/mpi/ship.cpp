@@ -13,7 +13,7 @@ Status Ship::begin(const std::string& name, uint32_t rank, uint32_t size, uint32
   memoised_ = settings.memoised;
   for (uint32_t slot = Board::slots; slot > 0; --slot) idle_.push_back(slot - 1);
   in_use_.reserve(Board::slots);
-  return board_.join(name, rank, size, local);
+  return board_.join(name, rank, size, local, settings.min_bytes);
 }
 
 // Slots and buffers of the messages that their receivers have taken.

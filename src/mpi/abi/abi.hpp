@@ -60,6 +60,7 @@ using GrequestCancel = int(void*, int);
   X(Comm_free, (Comm*))                                                                \
   X(Comm_group, (Comm, Group*))                                                        \
   X(Comm_remote_group, (Comm, Group*))                                                 \
+  X(Comm_idup, (Comm, Comm*, Request*))                                                \
   X(Comm_test_inter, (Comm, int*))                                                     \
   X(Comm_get_parent, (Comm*))                                                          \
   X(Comm_call_errhandler, (Comm, int))                                                 \
@@ -129,19 +130,18 @@ using GrequestCancel = int(void*, int);
   X(Isendrecv_replace, N, (void*, N, Datatype, int, int, int, int, Comm, Request*))
 
 // Calls that make a communicator: the last argument.
-#define SPINLOOM_COMM_CALLS(X)                                                                                      \
-  X(Comm_dup, (Comm, Comm*))                                                                                        \
-  X(Comm_dup_with_info, (Comm, Info, Comm*))                                                                        \
-  X(Comm_split, (Comm, int, int, Comm*))                                                                            \
-  X(Comm_split_type, (Comm, int, int, Info, Comm*))                                                                 \
-  X(Comm_create, (Comm, Group, Comm*))                                                                              \
-  X(Comm_create_group, (Comm, Group, int, Comm*))                                                                   \
-  X(Cart_create, (Comm, int, const int*, const int*, int, Comm*))                                                   \
-  X(Cart_sub, (Comm, const int*, Comm*))                                                                            \
-  X(Graph_create, (Comm, int, const int*, const int*, int, Comm*))                                                  \
-  X(Dist_graph_create, (Comm, int, const int*, const int*, const int*, const int*, Info, int, Comm*))               \
-  X(Dist_graph_create_adjacent, (Comm, int, const int*, const int*, int, const int*, const int*, Info, int, Comm*)) \
-  X(Intercomm_merge, (Comm, int, Comm*))
+#define SPINLOOM_COMM_CALLS(X)                                                                        \
+  X(Comm_dup, (Comm, Comm*))                                                                          \
+  X(Comm_dup_with_info, (Comm, Info, Comm*))                                                          \
+  X(Comm_split, (Comm, int, int, Comm*))                                                              \
+  X(Comm_split_type, (Comm, int, int, Info, Comm*))                                                   \
+  X(Comm_create, (Comm, Group, Comm*))                                                                \
+  X(Comm_create_group, (Comm, Group, int, Comm*))                                                     \
+  X(Cart_create, (Comm, int, const int*, const int*, int, Comm*))                                     \
+  X(Cart_sub, (Comm, const int*, Comm*))                                                              \
+  X(Graph_create, (Comm, int, const int*, const int*, int, Comm*))                                    \
+  X(Dist_graph_create, (Comm, int, const int*, const int*, const int*, const int*, Info, int, Comm*)) \
+  X(Dist_graph_create_adjacent, (Comm, int, const int*, const int*, int, const int*, const int*, Info, int, Comm*))
 
 // Collective calls, whose places in memory are ints, or addresses where counts are large: X(name, name of the non-blocking
 // form, N, parameters...). The persistent form is name_init (MPI 4).

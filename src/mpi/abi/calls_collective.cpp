@@ -74,6 +74,11 @@ struct Passes {
   void receive(int, const void*, int64_t, Datatype) const {}
 };
 
+// On a distributed graph only its own ranks know whether one meets a neighbour twice; then MPIs differ in what goes where.
+constexpr bool has_orders(Kind kind) {
+  return kind == Kind::Neighbor_alltoall || kind == Kind::Neighbor_alltoallv || kind == Kind::Neighbor_alltoallw;
+}
+
 // Counts the call. Where its ranks have agreed, they all take the layer's way unless its blocks are short; `bytes` is then
 // the same on all. A rank that would gain proposes to agree.
 template <class Bytes, class Describe>
@@ -82,13 +87,16 @@ Team* team_of(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe
   Team* const team = layer.teams.of(comm);
   if (team == nullptr) return nullptr;
   const auto number = static_cast<uint32_t>(kind);
+  if (!team->has_met) layer.teams.meet(*team);
   const bool has_agreed = team->voter.begin_call(number, team->counts);
-  if (!has_agreed && !team->voter.is_open(number) && !layer.tally) return nullptr;
-  const int64_t each = bytes(*team);
+  if (has_agreed && !team->has_met) layer.teams.meet(*team);  // all have come, because one has proposed
+  const bool may_propose = team->has_met && team->voter.is_open(number);
+  if (!has_agreed && !may_propose && !layer.tally) return nullptr;
+  const int64_t each = has_orders(kind) && team->meets_twice ? none : bytes(*team);
   const bool is_short = each < team->min_bytes;
   if (has_agreed && !is_short) return team;
   if (layer.tally && each != none) describe(*team, Passes{kind, is_short ? "short" : "its ranks had not agreed"});
-  if (!has_agreed && !is_short && is_worth_a_look(team->vain_looks[number]) && gains(*team, describe)) {
+  if (may_propose && !has_agreed && !is_short && is_worth_a_look(team->vain_looks[number]) && gains(*team, describe)) {
     team->voter.propose(number, team->counts);
   }
   return nullptr;
@@ -159,28 +167,22 @@ int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& descr
 // Asks all ranks, when they make a persistent request, whether any would gain. Gives a tag that no other call has, so that
 // requests may be started in any order; zero: nobody gains, and the MPI shall make the request.
 template <class Describe>
-int tag_agreed_on(const Team& team, const Describe& describe) {
-  int32_t told = 0;  // to rank 0: whether there is a gain; by rank 0: the tag
+int tag_agreed_on(Kind kind, Comm comm, const Team& team, const Describe& describe) {
+  constexpr uint8_t gain = 1;
+  constexpr uint8_t veto = 2;
+  uint8_t own = 0;
   {
     const Lock lock;
-    told = gains(team, describe) ? 1 : 0;
+    own = gains(team, describe) ? gain : 0;
+    if (has_orders(kind) && team.neighbours.meets_twice) own |= veto;
   }
-  const auto send = [&](int rank) {
-    return real.Send(&told, sizeof told, handles().byte, team.peers[rank], team.tag, layer.teams.comm());
-  };
-  const auto receive = [&](int rank) {
-    int32_t got = 0;
-    const int code =
-        real.Recv(&got, sizeof got, handles().byte, team.peers[rank], team.tag, layer.teams.comm(), status_ignore);
-    return code == success ? got : 0;
-  };
-  if (team.rank != 0) return send(0) == success ? receive(0) : 0;
-  for (int rank = 1; rank < team.size; ++rank) told |= receive(rank);
-  told = told != 0 ? layer.teams.next_tag() : 0;
-  for (int rank = 1; rank < team.size; ++rank) {
-    if (send(rank) != success) return 0;
-  }
-  return told;
+  std::vector<uint8_t> told(static_cast<size_t>(team.size));
+  if (real.Allgather(&own, 1, handles().byte, told.data(), 1, handles().byte, comm) != success) return 0;
+  uint8_t of_all = 0;
+  for (const uint8_t one : told) of_all |= one;
+  if (of_all != gain) return 0;
+  int32_t tag = team.rank == 0 ? layer.teams.next_tag() : 0;
+  return real.Bcast(&tag, sizeof tag, handles().byte, 0, comm) == success ? tag : 0;
 }
 
 // The program gets a persistent send that never starts. Each start of the call has another request, which stands in for it.
@@ -206,7 +208,7 @@ int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describ
     team = layer.teams.of(comm);
     if (team != nullptr && bytes(*team) < team->min_bytes) team = nullptr;
   }
-  const int tag = team == nullptr ? 0 : tag_agreed_on(*team, describe);
+  const int tag = team == nullptr ? 0 : tag_agreed_on(kind, comm, *team, describe);
   if (tag == 0) return pass();  // without the lock: it may wait for other ranks
   const int code = make_persistent(exchange_of(kind, *team, tag, describe), comm, request);
   return code == success ? code : raise(comm, code);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/shared_heap.hpp"
 #include "mpi/abi/calls.hpp"
 #include "mpi/ends.hpp"
 
@@ -47,8 +48,6 @@ Copy copy_for(const Access<N>& asked, bool by_request) {
   Copy copy;
   copy.window = layer.windows.find(asked.window);
   if (copy.window == nullptr || (by_request && !copy.window->is_passive())) return {};
-  const Window::Part* const part = copy.window->part(asked.target);
-  if (part == nullptr || part->here == nullptr || asked.place < 0 || asked.place > part->bytes / part->unit) return {};
   copy.own = layer.types.form(asked.type);
   copy.theirs = layer.types.form(asked.type_there);
   const Form& own = *copy.own;
@@ -58,6 +57,9 @@ Copy copy_for(const Access<N>& asked, bool by_request) {
   const int64_t bytes = Place::capacity_of(own, asked.count);
   if (bytes == INT64_MAX || bytes != Place::capacity_of(theirs, asked.count_there)) return {};
   if (bytes < std::min(layer.settings.min_bytes, least_bytes)) return {};
+  copy.window->look_up(asked.target);
+  const Window::Part* const part = copy.window->part(asked.target);
+  if (part == nullptr || part->here == nullptr || asked.place < 0 || asked.place > part->bytes / part->unit) return {};
   copy.there = part->here + asked.place * part->unit;
   const std::byte* first = nullptr;
   int64_t length = 0;
@@ -86,29 +88,43 @@ bool copied(const Access<N>& asked, bool puts, bool by_request = false) {
   return true;
 }
 
-int created(int code, Win handle, Comm comm, const void* base, Aint bytes, int64_t unit) {
-  if (code == success) layer.windows.add(handle, comm, base, bytes, unit);
+Key next_window(Comm comm) {
+  const Lock lock;
+  return layer.teams.next_window(comm);
+}
+
+int created(int code, Win handle, Comm comm, Key key, const Told& told) {
+  if (code == success) layer.windows.add(handle, comm, key, told);
   return code;
+}
+
+Told tell(const void* base, Aint bytes, int64_t unit, Told::Lies otherwise) {
+  const bool in_heap = base != nullptr && bytes > 0 && process_heap_is_malloc() &&
+                       process_heap().shares(base, static_cast<uint64_t>(bytes));
+  return {reinterpret_cast<uint64_t>(base), bytes, unit, in_heap ? Told::Lies::in_heap : otherwise};
 }
 
 }  // namespace
 
 template <class N>
 int Win_create(void* base, Aint bytes, N unit, Info info, Comm comm, Win* window) {
+  const Key key = next_window(comm);
   const int code = real.counted<N>().Win_create(base, bytes, unit, info, comm, window);
-  return created(code, *window, comm, base, bytes, unit);
+  return created(code, *window, comm, key, tell(base, bytes, unit, Told::Lies::elsewhere));
 }
 
 template <class N>
 int Win_allocate(Aint bytes, N unit, Info info, Comm comm, void* base, Win* window) {
+  const Key key = next_window(comm);
   const int code = real.counted<N>().Win_allocate(bytes, unit, info, comm, base, window);
-  return created(code, *window, comm, *static_cast<void**>(base), bytes, unit);
+  return created(code, *window, comm, key, tell(*static_cast<void**>(base), bytes, unit, Told::Lies::in_mpis_memory));
 }
 
 template <class N>
 int Win_allocate_shared(Aint bytes, N unit, Info info, Comm comm, void* base, Win* window) {
+  const Key key = next_window(comm);
   const int code = real.counted<N>().Win_allocate_shared(bytes, unit, info, comm, base, window);
-  return created(code, *window, comm, *static_cast<void**>(base), bytes, unit);
+  return created(code, *window, comm, key, tell(*static_cast<void**>(base), bytes, unit, Told::Lies::in_mpis_memory));
 }
 
 int Win_free(Win* window) {

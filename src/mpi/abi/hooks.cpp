@@ -75,6 +75,7 @@ struct Guarded<int(Arguments...)> {
   X(Request_get_status_some, (int, const Request*, int*, int*, Status*)) \
   X(Request_free, (Request*))                                            \
   X(Cancel, (Request*))                                                  \
+  X(Comm_idup, (Comm, Comm*, Request*))                                  \
   X(Probe, (int, int, Comm, Status*))                                    \
   X(Iprobe, (int, int, Comm, int*, Status*))                             \
   X(Mprobe, (int, int, Comm, MessageHandle*, Status*))                   \

@@ -131,13 +131,6 @@ int Layer::world_rank(Comm comm, int rank_in_comm) {
   return static_cast<size_t>(rank_in_comm) < in_world->size() ? (*in_world)[static_cast<size_t>(rank_in_comm)] : -1;
 }
 
-void Layer::meet(Comm comm) {
-  int is_inter = 0;
-  if (!teams.any() || comm == handles().comm_null) return;
-  if (real.Comm_test_inter(comm, &is_inter) != success || is_inter != 0) return;
-  teams.add(comm, ranks_of(comm));
-}
-
 std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may) {
   const bool may_offer = may != Offers::none;
   const bool takes_runs = place.call[0] != 0;  // the receiver may have gaps where the sender has none

@@ -272,8 +272,9 @@ struct Layer {
   [[nodiscard]] int completed_request(Request* request);
 
   [[nodiscard]] int world_rank(Comm comm, int rank_in_comm);
-  // A communicator that the program has just made. Collective.
-  void meet(Comm comm);
+  // Of a communicator, or of the other side of an intercommunicator, in MPI_COMM_WORLD; below zero for a process of another
+  // world.
+  [[nodiscard]] std::vector<int> ranks_of(Comm comm) const;
   void forget_comm(Comm comm) { forgotten_comms_.add(key_of(comm)); }  // needs no lock
   // Offered messages and non-blocking collective calls: whether any is under way; one look at each, and at what has arrived meanwhile, so that two ranks
   // that wait for each other both end. A call that waits calls progress() until its request is complete.
@@ -305,7 +306,6 @@ struct Layer {
   [[nodiscard]] std::string begin();
   void attend_now();
   [[nodiscard]] bool is_quiet() const { return !offers() && orphans.empty() && outbox.empty(); }
-  [[nodiscard]] std::vector<int> ranks_of(Comm comm) const;
   [[nodiscard]] int deliver_short(const Place& place, Status* status);
   [[nodiscard]] int land(const Record& record, const Place& place, Status* status);
   [[nodiscard]] std::optional<Record> record_in(const Place& place, const Status& status);

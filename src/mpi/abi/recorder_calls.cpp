@@ -66,7 +66,8 @@ std::span<const RecordingHook> plain_calls() {
       SPINLOOM_PLAIN(Ibarrier, Barrier, nonblocking, Barrier, (Comm, Request*)),
       SPINLOOM_PLAIN(Barrier_init, Barrier, persistent, Barrier, (Comm, Info, Request*)),
       SPINLOOM_COMM_CALLS(SPINLOOM_MAKES)
-          SPINLOOM_PLAIN(Intercomm_create, Comm_make, blocking, IntercommMake, (Comm, int, Comm, int, int, Comm*)),
+          SPINLOOM_PLAIN(Intercomm_merge, Comm_make, blocking, CommMake, (Comm, int, Comm*)),
+      SPINLOOM_PLAIN(Intercomm_create, Comm_make, blocking, IntercommMake, (Comm, int, Comm, int, int, Comm*)),
       SPINLOOM_PLAIN(Comm_idup, Comm_make, nonblocking, CommMakeLater, (Comm, Comm*, Request*)),
       SPINLOOM_PLAIN(Comm_free, Comm_free, blocking, CommFree, (Comm*)),
       SPINLOOM_PLAIN(Comm_disconnect, Comm_free, blocking, CommFree, (Comm*)),

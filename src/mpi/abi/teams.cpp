@@ -1,23 +1,32 @@
 #include "mpi/abi/teams.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "mpi/abi/layer.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-int forget_team(Comm comm, int, void*, void*) {
-  layer.teams.forget(comm);
+// Of the copy that this thread makes; the MPI asks for its attributes from within.
+thread_local Key copying;
+
+int hand_on(Comm, int, void*, void*, void* made, int* flag) {
+  *flag = 0;
+  if (copying.is_none()) return success;
+  auto* const lineage = new (std::nothrow) Lineage(copying);
+  copying = {};
+  if (lineage == nullptr) return success;
+  *static_cast<void**>(made) = lineage;
+  *flag = 1;
   return success;
 }
 
-// What rank 0 of a communicator tells the others.
-struct Founding {
-  int32_t ballot = -1;
-  int32_t tag = 0;
-  int64_t min_bytes = 0;  // as its environment has it
-};
+int forget_team(Comm comm, int, void* lineage, void*) {
+  delete static_cast<Lineage*>(lineage);
+  layer.teams.forget(comm);
+  return success;
+}
 
 }  // namespace
 
@@ -26,17 +35,19 @@ int copy_nothing(Comm, int, void*, void*, void*, int* flag) {
   return success;
 }
 
+Teams::Copying::Copying(Key key) { copying = key; }
+Teams::Copying::~Copying() { copying = {}; }
+
 void Teams::begin(const Board& board, Group world) {
   const std::vector<int>& founders = board.founders();
-  if (founders.size() < 2 || !board.is_founder(static_cast<int>(board.rank())) || !board.can_agree()) return;
+  if (founders.size() < 2 || !board.is_founder(static_cast<int>(board.rank()))) return;
+  if (real.Comm_create_keyval(&hand_on, &forget_team, &keyval_, nullptr) != success) return;
   board_ = &board;
-  if (real.Comm_create_keyval(&copy_nothing, &forget_team, &keyval_, nullptr) != success || !make_comm(world)) {
-    board_ = nullptr;
-    return;
-  }
-  real.Comm_set_errhandler(comm_, handles().errors_return);
   rank_ = rank_of(static_cast<int>(board.rank()));
-  if (founders.size() == board.size()) add(handles().comm_world, founders);
+  agrees_ = board.can_agree() && make_comm(world);
+  if (agrees_) real.Comm_set_errhandler(comm_, handles().errors_return);
+  auto of_world = std::make_unique<Lineage>(Lineage::of_world());
+  if (real.Comm_set_attr(handles().comm_world, keyval_, of_world.get()) == success) (void)of_world.release();
 }
 
 // A call of the founders only: other ranks may not have the layer.
@@ -59,62 +70,125 @@ int Teams::rank_of(int in_world) const {
 }
 
 void Teams::end() {
-  if (board_ != nullptr) real.Comm_free(&comm_);
+  if (agrees_) real.Comm_free(&comm_);
+  agrees_ = false;
   board_ = nullptr;
   last_ = nullptr;
 }
 
-void Teams::add(Comm comm, const std::vector<int>& world) {
-  if (board_ == nullptr || world.size() < 2) return;
-  if (!std::ranges::all_of(world, [this](int rank) { return board_->is_founder(rank); })) return;
-  auto made = std::make_unique<Team>();
-  if (real.Comm_rank(comm, &made->rank) != success || real.Comm_size(comm, &made->size) != success) return;
-  Founding founding;
-  if (made->rank == 0) {
-    founding.ballot = board_->take_ballot();
-    founding.tag = founding.ballot < 0 ? 0 : next_tag();
-    if (founding.tag == 0) founding.ballot = -1;
-    founding.min_bytes = layer.settings.min_bytes;
-  }
-  if (real.Bcast(&founding, sizeof founding, handles().byte, 0, comm) != success || founding.ballot < 0) return;
-  const auto ballot = static_cast<uint32_t>(founding.ballot);
-  made->voter = board_->voter(ballot);
-  made->tag = founding.tag;
-  made->min_bytes = founding.min_bytes;
-  for (const int rank : world) {
-    made->peers.push_back(rank_of(rank));
-    made->counts.push_back(&board_->count(static_cast<uint32_t>(rank), ballot));
-  }
-  made->neighbours = ordered_neighbours_of(comm);
-  if (real.Comm_set_attr(comm, keyval_, nullptr) != success) return;
-  const Lock lock;
-  take_forgotten();
-  last_key_ = key_of(comm);
-  last_ = made.get();
-  teams_.put(last_key_, std::move(made));
+// False: it does not have our attribute.
+bool Teams::lineage_of(Comm comm, Lineage*& found) const {
+  void* value = nullptr;
+  int is_set = 0;
+  if (real.Comm_get_attr(comm, keyval_, static_cast<void*>(&value), &is_set) != success || is_set == 0) return false;
+  found = static_cast<Lineage*>(value);
+  return true;
 }
 
+Key Teams::next_child(Comm parent) {
+  Lineage* lineage = nullptr;
+  if (board_ == nullptr || parent == handles().comm_null || !lineage_of(parent, lineage) || lineage == nullptr)
+    return {};
+  return lineage->next_child();
+}
+
+Key Teams::next_window(Comm comm) {
+  Lineage* lineage = nullptr;
+  if (board_ == nullptr || comm == handles().comm_null || !lineage_of(comm, lineage) || lineage == nullptr) return {};
+  return lineage->next_window();
+}
+
+void Teams::born(Comm made, Key key) {
+  if (key.is_none() || made == handles().comm_null) return;
+  auto lineage = std::make_unique<Lineage>(key);
+  if (real.Comm_set_attr(made, keyval_, lineage.get()) == success) (void)lineage.release();
+}
+
+void Teams::born_of_group(Comm parent, int tag, Comm made) {
+  Lineage* lineage = nullptr;
+  if (board_ == nullptr || made == handles().comm_null || !lineage_of(parent, lineage) || lineage == nullptr) return;
+  born(made, lineage->next_child(layer.ranks_of(made), tag));
+}
+
+Team* Teams::find(Comm comm) {
+  Known* const found = known(comm);
+  last_key_ = key_of(comm);
+  last_ = found == nullptr ? nullptr : found->team.get();
+  return last_;
+}
+
+std::shared_ptr<const Members> Teams::members(Comm comm) {
+  const Known* const found = known(comm);
+  return found == nullptr ? nullptr : found->members;
+}
+
+// Null: it is not even known whether the communicator lives.
+Teams::Known* Teams::known(Comm comm) {
+  if (board_ == nullptr || comm == handles().comm_null) return nullptr;
+  take_forgotten();
+  if (const auto* const found = known_.find(key_of(comm))) return found->get();
+  Lineage* lineage = nullptr;
+  if (!lineage_of(comm, lineage) && real.Comm_set_attr(comm, keyval_, nullptr) != success) return nullptr;
+  return known_.put(key_of(comm), std::make_unique<Known>(look_at(comm, lineage))).get();
+}
+
+Teams::Known Teams::look_at(Comm comm, const Lineage* lineage) const {
+  int is_inter = 0;
+  if (real.Comm_test_inter(comm, &is_inter) != success || is_inter != 0) return {};
+  Members members = layer.ranks_of(comm);
+  if (members.empty()) return {};
+  if (!std::ranges::all_of(members, [this](int rank) { return board_->is_founder(rank); })) return {};
+  auto team = agrees_ && members.size() > 1 ? team_of(comm, members, lineage) : nullptr;
+  return {std::make_shared<const Members>(std::move(members)), std::move(team)};
+}
+
+std::unique_ptr<Team> Teams::team_of(Comm comm, const Members& members, const Lineage* lineage) const {
+  auto made = std::make_unique<Team>();
+  made->size = static_cast<int>(members.size());
+  if (real.Comm_rank(comm, &made->rank) != success) return nullptr;
+  if (lineage != nullptr) made->key = lineage->key().of_members(members);
+  made->min_bytes = board_->min_bytes(static_cast<uint32_t>(members.front()));
+  for (const int rank : members) made->peers.push_back(rank_of(rank));
+  made->neighbours = ordered_neighbours_of(comm);
+  return made;
+}
+
+void Teams::meet(Team& team) const {
+  const Polls polls = board_->polls();
+  if (!team.ballot) {
+    if (team.key.is_none()) return;
+    const bool marks = team.neighbours.meets_twice;
+    const uint64_t calls = team.voter.calls();
+    team.ballot = team.rank == 0 ? polls.open(team.key, marks, calls) : polls.join(team.key, marks, calls, team.seen);
+    if (!team.ballot && team.rank == 0) team.key = {};
+    if (!team.ballot) return;
+    team.tag = static_cast<int>(*team.ballot) + 1;
+    team.voter.take(&polls.ballot(*team.ballot), &polls.count(*team.ballot));
+    for (const int peer : team.peers) {
+      const int in_world = board_->founders()[static_cast<size_t>(peer)];
+      team.counts.push_back(&board_->count(static_cast<uint32_t>(in_world), *team.ballot));
+    }
+  }
+  const Polls::Turnout turnout = polls.turnout(*team.ballot);
+  team.has_met = turnout.ranks == static_cast<uint32_t>(team.size);
+  team.meets_twice = turnout.is_marked;
+}
+
+// Those of ballots come first.
 int Teams::next_tag() const {
   constexpr uint32_t tags = 32'000;  // every MPI has so many
-  const uint32_t number = board_->next_number();
+  const uint32_t number = Polls::most + board_->next_number();
   return number > tags ? 0 : static_cast<int>(number);
-}
-
-Team* Teams::find(uint64_t key) {
-  take_forgotten();
-  const auto* const found = teams_.find(key);
-  last_key_ = key;
-  last_ = found == nullptr ? nullptr : found->get();
-  return last_;
 }
 
 void Teams::take_forgotten() {
   if (!forgotten_.any()) return;
   forgotten_.take([this](uint64_t key) {
-    auto* const gone = teams_.find(key);
+    const auto* const gone = known_.find(key);
     if (gone == nullptr) return;
-    (*gone)->voter.leave((*gone)->counts);
-    teams_.erase(key);
+    const Team* const team = (*gone)->team.get();
+    if (team != nullptr && team->ballot) board_->polls().leave(*team->ballot);
+    known_.erase(key);
   });
   last_ = nullptr;
   last_key_ = 0;

@@ -121,18 +121,31 @@ bool repeats(std::vector<int> ranks) {
   return std::ranges::adjacent_find(ranks) != ranks.end();
 }
 
-constexpr uint8_t is_lost = 1;
-constexpr uint8_t has_repeats = 2;
+// A grid's ranks all see its sides: along one with a period of one or two ranks the two neighbours are the same.
+bool grid_repeats(Comm comm) {
+  int dimensions = 0;
+  if (real.Cartdim_get(comm, &dimensions) != success) return true;
+  std::vector<int> sides(length(dimensions) + 1);
+  std::vector<int> periods(sides.size());
+  std::vector<int> place(sides.size());
+  if (real.Cart_get(comm, dimensions, sides.data(), periods.data(), place.data()) != success) return true;
+  for (size_t i = 0; i < length(dimensions); ++i) {
+    if (periods[i] != 0 && sides[i] <= 2) return true;
+  }
+  return false;
+}
 
-// What is true of any rank.
-uint8_t of_any(uint8_t mine, Comm comm) {
+// A graph's ranks all see its edges.
+bool graph_repeats(Comm comm) {
   int size = 0;
-  if (real.Comm_size(comm, &size) != success) return is_lost;
-  std::vector<uint8_t> each(static_cast<size_t>(size), is_lost);
-  const Datatype byte = handles().byte;
-  if (real.Allgather(&mine, 1, byte, each.data(), 1, byte, comm) != success) return is_lost;
-  for (const uint8_t one : each) mine |= one;
-  return mine;
+  if (real.Comm_size(comm, &size) != success) return true;
+  for (int rank = 0; rank < size; ++rank) {
+    int count = 0;
+    if (real.Graph_neighbors_count(comm, rank, &count) != success) return true;
+    std::vector<int> ranks(length(count) + 1, proc_null);
+    if (real.Graph_neighbors(comm, rank, count, ranks.data()) != success || repeats(std::move(ranks))) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -142,14 +155,12 @@ Neighbours ordered_neighbours_of(Comm comm) {
   if (real.Topo_test(comm, &topology) != success) return {};
   if (topology != cartesian && topology != graph && topology != distributed_graph) return {};
   Neighbours found = neighbours_of(comm);
-  const bool meets_twice = repeats(found.to) || repeats(found.from);
-  const uint8_t of_all =
-      of_any(static_cast<uint8_t>((found.known ? 0 : is_lost) | (meets_twice ? has_repeats : 0)), comm);
-  found.known = (of_all & is_lost) == 0;
-  const bool is_grid = topology == cartesian;
-  const OrdersOf& by = (of_all & has_repeats) == 0 ? where_none_is_met_twice : is_grid ? orders_on_grids() : unseen;
+  const OrdersOf* by = &where_none_is_met_twice;
+  if (topology == cartesian && grid_repeats(comm)) by = &orders_on_grids();
+  if (topology == graph && graph_repeats(comm)) by = &unseen;
+  found.meets_twice = topology == distributed_graph && (repeats(found.to) || repeats(found.from));
   for (size_t i = 0; i < found.orders.size(); ++i) {
-    found.orders[i] = {by.orders[i] != Order::unknown, slots_in(by.orders[i], found.from.size())};
+    found.orders[i] = {by->orders[i] != Order::unknown, slots_in(by->orders[i], found.from.size())};
   }
   return found;
 }

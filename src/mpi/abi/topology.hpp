@@ -25,6 +25,8 @@ struct Neighbours {
     std::vector<int> slots;
   };
   std::array<Order, 9> orders;
+  // This rank has a neighbour more than once, where others cannot know: no rank of the communicator may then use `orders`.
+  bool meets_twice = false;
   [[nodiscard]] const Order& order(Spread spread, Completion completion) const {
     return orders[3 * static_cast<size_t>(completion) + static_cast<size_t>(spread)];
   }
@@ -34,7 +36,7 @@ struct Neighbours {
 };
 
 [[nodiscard]] Neighbours neighbours_of(Comm comm);
-// With their orders. What is known is so on all ranks. Collective.
+// With their orders. What is known is so on all ranks, but for `meets_twice`.
 [[nodiscard]] Neighbours ordered_neighbours_of(Comm comm);
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

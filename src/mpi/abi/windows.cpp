@@ -10,16 +10,6 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// What a rank tells the others of its memory in a window.
-struct Told {
-  uint64_t base = 0;
-  int64_t bytes = 0;
-  int64_t unit = 1;
-  SharedPlace place;
-  bool in_heap = false;
-  bool usable = false;
-};
-
 Window::Ways ways_of_the_mpi() {
   constexpr size_t length_most = 16 << 10;
   std::vector<char> text(length_most);
@@ -31,39 +21,49 @@ Window::Ways ways_of_the_mpi() {
   return {.fences_meet = !has("ch3"), .locks_wait = has("ch4")};
 }
 
-bool is_unified(Win handle) {
-  int* model = nullptr;
-  int is_set = 0;
-  return real.Win_get_attr(handle, win_model, static_cast<void*>(&model), &is_set) == success && is_set != 0 &&
-         *model == win_unified;
-}
-
-Told tell(Win handle, const void* base, int64_t bytes, int64_t unit) {
-  Told told;
-  told.base = reinterpret_cast<uint64_t>(base);
-  told.bytes = bytes;
-  told.unit = unit;
-  told.usable = unit > 0 && bytes >= 0 && is_unified(handle);
-  if (!told.usable || base == nullptr || bytes == 0) return told;
-  const auto length = static_cast<uint64_t>(bytes);
-  told.in_heap = process_heap_is_malloc() && process_heap().shares(base, length);
-  return told;
-}
-
+// The target's memory in this process. Null: it is not to be reached.
 std::byte* reached(const Told& told, int there) {
+  if (told.bytes <= 0) return nullptr;
   const auto bytes = static_cast<uint64_t>(told.bytes);
-  if (bytes == 0) return nullptr;
   if (there == layer.rank) return reinterpret_cast<std::byte*>(told.base);  // NOLINT: an address
-  if (told.in_heap) {
-    return reinterpret_cast<std::byte*>(layer.ship.board().writable_at(static_cast<uint32_t>(there), told.base, bytes));
+  const Board& board = layer.ship.board();
+  const auto target = static_cast<uint32_t>(there);
+  if (told.where == Told::Lies::in_heap) {
+    return reinterpret_cast<std::byte*>(board.writable_at(target, told.base, bytes));
   }
-  return mapped_here(told.place, bytes);
+  if (told.where == Told::Lies::elsewhere || !board.lives(target)) return nullptr;
+  return mapped_here(shared_place_of(told.base, bytes, board.process(target).id()), bytes);
 }
 
 }  // namespace
 
-Window::Window(Win handle, std::vector<Part> parts, Ways ways) : handle_(handle), targets_(parts.size()), ways_(ways) {
-  for (size_t i = 0; i < parts.size(); ++i) targets_[i].part = parts[i];
+Window::Window(Win handle, Key key, std::shared_ptr<const Members> members, Told own, Ways ways)
+    : handle_(handle), key_(key), members_(std::move(members)), own_(own), targets_(members_->size()), ways_(ways) {}
+
+bool Window::is_unified() {
+  if (is_unified_) return *is_unified_;
+  int* model = nullptr;
+  int is_set = 0;
+  is_unified_ = real.Win_get_attr(handle_, win_model, static_cast<void*>(&model), &is_set) == success && is_set != 0 &&
+                *model == win_unified;
+  return *is_unified_;
+}
+
+void Window::look_up(int target) {
+  if (part(target) == nullptr) return;
+  Target& wanted = targets_[static_cast<size_t>(target)];
+  const int there = (*members_)[static_cast<size_t>(target)];
+  if (wanted.is_known || !is_unified()) return;
+  std::optional<Told> told;
+  if (there == layer.rank) {
+    told = own_;
+  } else if (!key_.is_none()) {
+    told = layer.ship.board().postings(static_cast<uint32_t>(there)).find(key_, wanted.seen);
+  }
+  if (!told) return;
+  wanted.is_known = true;
+  layer.attend();
+  if (told->unit > 0) wanted.part = {reached(*told, there), told->bytes, told->unit};
 }
 
 void Window::lock(int target, int assert) {
@@ -141,43 +141,20 @@ bool Window::may_access(int target) {
   return false;
 }
 
-void Windows::add(Win handle, Comm comm, const void* base, int64_t bytes, int64_t unit) {
-  int is_inter = 0;
-  int size = 0;
-  if (real.Comm_test_inter(comm, &is_inter) != success || is_inter != 0 || real.Comm_size(comm, &size) != success ||
-      size < 1) {
-    return;
-  }
-  std::vector<int> in_world(static_cast<size_t>(size));
-  {
-    const Lock lock;
-    layer.attend();
-    for (int i = 0; i < size; ++i) in_world[static_cast<size_t>(i)] = layer.world_rank(comm, i);
-  }
-  const Board& board = layer.ship.board();
-  if (!std::ranges::all_of(in_world, [&board](int there) { return board.is_founder(there); })) return;
-  Told own = tell(handle, base, bytes, unit);
-  // Where it is the MPI's own, it may lie in memory that the MPI has mapped in all ranks.
-  int* flavor = nullptr;
-  int is_set = 0;
-  const bool made_here = real.Win_get_attr(handle, win_flavor, static_cast<void*>(&flavor), &is_set) == success &&
-                         is_set != 0 && *flavor != win_flavor_create;
-  if (own.usable && made_here && !own.in_heap && bytes > 0) {
-    own.place = shared_place_of(base, static_cast<uint64_t>(bytes));
-  }
-  std::vector<Told> told(in_world.size());
-  if (real.Allgather(&own, sizeof own, handles().byte, told.data(), sizeof own, handles().byte, comm) != success) {
-    return;
-  }
-  if (!std::ranges::all_of(told, &Told::usable)) return;
-  std::vector<Window::Part> parts;
-  for (size_t i = 0; i < told.size(); ++i) {
-    parts.push_back({reached(told[i], in_world[i]), told[i].bytes, told[i].unit});
-  }
+void Windows::add(Win handle, Comm comm, Key key, const Told& told) {
   static const Window::Ways ways = ways_of_the_mpi();
-  auto made = std::make_unique<Window>(handle, std::move(parts), ways);
   const Lock lock;
-  known_.put(key_of(handle), std::move(made));
+  auto members = layer.teams.members(comm);
+  if (members == nullptr) return;
+  if (!key.is_none()) layer.ship.board().postings(static_cast<uint32_t>(layer.rank)).post(key, told);
+  known_.put(key_of(handle), std::make_unique<Window>(handle, key, std::move(members), told, ways));
+}
+
+void Windows::forget(Win handle) {
+  const Window* const gone = find(handle);
+  if (gone == nullptr) return;
+  if (!gone->key().is_none()) layer.ship.board().postings(static_cast<uint32_t>(layer.rank)).remove(gone->key());
+  known_.erase(key_of(handle));
 }
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,8 +1,9 @@
 // Windows - what the layer knows of the program's windows: where the memory of each target lies in this process, and
 // whether this process may touch it now.
 //
-// Contract: add() follows a window's creation, on every rank of its communicator; forget() precedes its end. The calls by
-//   which epochs begin and end say so to the Window. may_access() says whether a copy to or from a target's memory may be
+// Contract: add() follows a window's creation, on every rank of its communicator, and sends nothing; forget() precedes its
+//   end. What a target has told of its memory is looked up when this rank first wants to access it: look_up(). While it is
+//   not there, accesses are the MPI's. The calls by which epochs begin and end say so to the Window. may_access() says whether a copy to or from a target's memory may be
 //   made at once, in place of a call of MPI_Put or MPI_Get.
 // Invariants: (1) all ranks of a window's communicator know the window, or none does, so that they change asserts alike;
 //   what each can reach, it finds out for itself. (2) A copy is made at once only where the target has granted access:
@@ -23,9 +24,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "mpi/abi/abi.hpp"
+#include "mpi/abi/teams.hpp"
 #include "mpi/handle_map.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -44,12 +47,16 @@ class Window {
     bool locks_wait = false;  // a call that locks returns when the lock is granted
   };
 
-  Window(Win handle, std::vector<Part> parts, Ways ways);
+  // `key`: what its ranks have posted their memory by; none: they could not. `own`: of this rank.
+  Window(Win handle, Key key, std::shared_ptr<const Members> members, Told own, Ways ways);
 
   [[nodiscard]] const Part* part(int target) const {
     return target >= 0 && static_cast<size_t>(target) < targets_.size() ? &targets_[static_cast<size_t>(target)].part
                                                                         : nullptr;
   }
+  // Finds out where the memory of `target` lies, if it can be known yet.
+  void look_up(int target);
+  [[nodiscard]] Key key() const { return key_; }
   void fence(int assert) { epoch_ = (assert& mode_nosucceed) != 0 ? Epoch::none : Epoch::fenced; }
   void start() { epoch_ = Epoch::started; }
   void complete() { epoch_ = Epoch::none; }
@@ -66,6 +73,8 @@ class Window {
   enum class Grant : uint8_t { none, wanted, asked, granted };
   struct Target {
     Part part;
+    bool is_known = false;
+    uint64_t seen = 0;  // of Postings::find()
     Grant grant = Grant::none;
     Request asked{};
     uint8_t byte = 0;
@@ -77,7 +86,13 @@ class Window {
   [[nodiscard]] static bool look(Target& target);
   static void settle(Target& target);
 
+  [[nodiscard]] bool is_unified();
+
   Win handle_;
+  Key key_;
+  std::shared_ptr<const Members> members_;
+  Told own_;
+  std::optional<bool> is_unified_;
   std::vector<Target> targets_;
   Ways ways_;
   Epoch epoch_ = Epoch::none;
@@ -92,9 +107,9 @@ class Windows {
     std::unique_ptr<Window>* const found = known_.find(key_of(handle));
     return found == nullptr ? nullptr : found->get();
   }
-  // Collective over `comm`, whose window `handle` has so much of this rank's memory. It takes the lock itself.
-  void add(Win handle, Comm comm, const void* base, int64_t bytes, int64_t unit);
-  void forget(Win handle) { known_.erase(key_of(handle)); }
+  // `comm`: of the window, whose lineage is `key`. `told`: of this rank's memory. It takes the lock itself.
+  void add(Win handle, Comm comm, Key key, const Told& told);
+  void forget(Win handle);
   void count_copy() { copies_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] uint64_t copies() const { return copies_.load(std::memory_order_relaxed); }
 

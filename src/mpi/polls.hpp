@@ -1,0 +1,60 @@
+// Polls - the ballots of a machine's communicators in shared memory, found by their keys.
+//
+// Contract: the first rank of a communicator opens its ballot; the others join it, if they find it. Nobody waits: who comes
+//   before the first one looks again later. A mark is what any of them has said when it came. leave() is the last that a
+//   rank does with a ballot.
+// Invariants: (1) an Entry's state says which ballot it is (a generation), how many ranks have come and how many have left;
+//   it is changed by compare-and-swap only, so that a rank comes to the very ballot whose key it has read. (2) One rank
+//   opens a key, once, so that a key has no two ballots. (3) A ballot is free again when all that have come have left; who
+//   comes later does not find it, so that it never has all of its ranks. (4) A rank's count is written before it comes:
+//   who has seen all come reads them all. (5) A rank that is killed leaves what it had taken taken.
+// Threads: the caller's lock. Time: none.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "mpi/agreement.hpp"
+#include "mpi/lineage.hpp"
+
+namespace spinloom::mpi {
+
+class Polls {
+ public:
+  static constexpr uint32_t most = 1'024;  // communicators at a time
+
+  struct alignas(32) Entry {
+    std::atomic<uint64_t> state, low, high;
+  };
+  // As the kernel gives it: zeros.
+  struct Table {
+    std::atomic<uint64_t> opened;  // how many there have been
+    alignas(64) std::array<Entry, most> entries;
+    alignas(64) std::array<Ballot, most> ballots;
+  };
+  using Counts = std::array<std::atomic<uint64_t>, most>;  // of calls of one rank, by ballot
+
+  Polls(Table& table, Counts& own) : table_(&table), own_(&own) {}
+
+  // The number of a ballot; nothing: there is none, or not yet. `calls`: that this rank has begun.
+  [[nodiscard]] std::optional<uint32_t> open(Key key, bool marks, uint64_t calls) const;
+  // `seen` is the caller's, for this key: with it a look at an unchanged table is one load.
+  [[nodiscard]] std::optional<uint32_t> join(Key key, bool marks, uint64_t calls, uint64_t& seen) const;
+  struct Turnout {
+    uint32_t ranks = 0;
+    bool is_marked = false;
+  };
+  [[nodiscard]] Turnout turnout(uint32_t number) const;
+  void leave(uint32_t number) const;
+
+  [[nodiscard]] Ballot& ballot(uint32_t number) const { return table_->ballots[number]; }
+  [[nodiscard]] std::atomic<uint64_t>& count(uint32_t number) const { return (*own_)[number]; }
+
+ private:
+  Table* table_;
+  Counts* own_;
+};
+
+}  // namespace spinloom::mpi

@@ -1,0 +1,49 @@
+#include "mpi/postings.hpp"
+
+namespace spinloom::mpi {
+
+void Postings::post(Key key, const Told& told) const {
+  for (uint32_t i = 0; i < most; ++i) {
+    Entry& entry = table_->entries[(key.low + i) % most];
+    if (entry.low.load(std::memory_order_relaxed) != 0) continue;
+    std::atomic_thread_fence(std::memory_order_release);  // after the key of the last one was taken away
+    entry.high.store(key.high, std::memory_order_relaxed);
+    entry.base.store(told.base, std::memory_order_relaxed);
+    entry.bytes.store(static_cast<uint64_t>(told.bytes), std::memory_order_relaxed);
+    entry.unit.store(static_cast<uint64_t>(told.unit), std::memory_order_relaxed);
+    entry.where.store(static_cast<uint64_t>(told.where), std::memory_order_relaxed);
+    entry.low.store(key.low, std::memory_order_release);
+    table_->posted.fetch_add(1, std::memory_order_release);
+    return;
+  }
+}
+
+void Postings::remove(Key key) const {
+  for (uint32_t i = 0; i < most; ++i) {
+    Entry& entry = table_->entries[(key.low + i) % most];
+    if (entry.low.load(std::memory_order_relaxed) != key.low) continue;
+    if (entry.high.load(std::memory_order_relaxed) != key.high) continue;
+    entry.low.store(0, std::memory_order_relaxed);
+    return;
+  }
+}
+
+std::optional<Told> Postings::find(Key key, uint64_t& seen) const {
+  const uint64_t posted = table_->posted.load(std::memory_order_acquire);
+  if (posted == seen) return std::nullopt;
+  seen = posted;
+  for (uint32_t i = 0; i < most; ++i) {
+    const Entry& entry = table_->entries[(key.low + i) % most];
+    if (entry.low.load(std::memory_order_acquire) != key.low) continue;
+    const uint64_t high = entry.high.load(std::memory_order_relaxed);
+    const Told told{entry.base.load(std::memory_order_relaxed),
+                    static_cast<int64_t>(entry.bytes.load(std::memory_order_relaxed)),
+                    static_cast<int64_t>(entry.unit.load(std::memory_order_relaxed)),
+                    static_cast<Told::Lies>(entry.where.load(std::memory_order_relaxed))};
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (high == key.high && entry.low.load(std::memory_order_relaxed) == key.low) return told;
+  }
+  return std::nullopt;
+}
+
+}  // namespace spinloom::mpi

@@ -1,0 +1,52 @@
+// Postings - what a rank tells the others of its memory in windows, in shared memory of its own.
+//
+// Contract: post() follows a window's creation, remove() precedes its end; both are the owner's. find() is that of any rank,
+//   and never waits: who looks before the owner has posted looks again later.
+// Invariants: (1) a posting is read whole or not at all: its key is taken away before anything else of it changes, and read
+//   again after the rest; (2) a key is posted once. Where the owner has no room left, others never find it.
+// Threads: the owner's lock for post() and remove(), none for find(). Time: none.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "mpi/lineage.hpp"
+
+namespace spinloom::mpi {
+
+// A rank's part of a window.
+struct Told {
+  uint64_t base = 0;
+  int64_t bytes = 0;
+  int64_t unit = 1;
+  enum class Lies : uint64_t { elsewhere, in_heap, in_mpis_memory } where = Lies::elsewhere;
+};
+
+class Postings {
+ public:
+  static constexpr uint32_t most = 1'024;  // windows of a rank at a time
+
+  struct alignas(64) Entry {
+    std::atomic<uint64_t> low;  // of the key; zero: it is free
+    std::atomic<uint64_t> high, base, bytes, unit, where;
+  };
+  // As the kernel gives it: zeros.
+  struct Table {
+    std::atomic<uint64_t> posted;  // how many there have been
+    std::array<Entry, most> entries;
+  };
+
+  explicit Postings(Table& table) : table_(&table) {}
+
+  void post(Key key, const Told& told) const;
+  void remove(Key key) const;
+  // `seen` is the caller's, for this key and this owner: with it a look at an unchanged table is one load.
+  [[nodiscard]] std::optional<Told> find(Key key, uint64_t& seen) const;
+
+ private:
+  Table* table_;
+};
+
+}  // namespace spinloom::mpi

@@ -9,11 +9,6 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-Window* known(Win handle) {
-  const Lock lock;
-  return layer.windows.find(handle);
-}
-
 // From so many bytes on, a copy takes less time than the MPI's own way.
 constexpr int64_t least_bytes = 128;
 
@@ -74,7 +69,7 @@ Copy copy_for(const Access<N>& asked, bool by_request) {
 template <class N>
 bool copied(const Access<N>& asked, bool puts, bool by_request = false) {
   const Copy copy = copy_for(asked, by_request);
-  if (copy.window == nullptr || !copy.window->may_access(asked.target)) return false;
+  if (copy.window == nullptr || copy.window->closed(asked.target) != nullptr) return false;
   const Message own(*copy.own, asked.count, asked.origin);
   const Message theirs(*copy.theirs, asked.count_there, copy.there);
   const End here = end_of(own, asked.count);
@@ -109,67 +104,6 @@ template <class N>
 int Win_allocate_shared(Aint bytes, N unit, Info info, Comm comm, void* base, Win* window) {
   const int code = real.counted<N>().Win_allocate_shared(bytes, unit, info, comm, base, window);
   return created(code, *window, comm, *static_cast<void**>(base), bytes, unit);
-}
-
-int Win_free(Win* window) {
-  {
-    const Lock lock;
-    layer.windows.forget(*window);
-  }
-  return real.Win_free(window);
-}
-
-int Win_fence(int assert, Win window) {
-  Window* const ours = known(window);
-  if (ours == nullptr) return real.Win_fence(assert, window);
-  const int code = real.Win_fence(assert & ~mode_noprecede, window);
-  const Lock lock;
-  if (code == success) ours->fence(assert);
-  return code;
-}
-
-int Win_start(Group group, int assert, Win window) {
-  if (Window* const ours = known(window)) {
-    const Lock lock;
-    ours->start();
-  }
-  return real.Win_start(group, assert, window);
-}
-
-int Win_complete(Win window) {
-  if (Window* const ours = known(window)) {
-    const Lock lock;
-    ours->complete();
-  }
-  return real.Win_complete(window);
-}
-
-int Win_lock(int kind, int target, int assert, Win window) {
-  const int code = real.Win_lock(kind, target, assert, window);
-  if (Window* const ours = code == success ? known(window) : nullptr) {
-    const Lock lock;
-    ours->lock(target, assert);
-  }
-  return code;
-}
-
-int Win_unlock(int target, Win window) {
-  if (Window* const ours = known(window)) ours->close(target);
-  return real.Win_unlock(target, window);
-}
-
-int Win_lock_all(int assert, Win window) {
-  const int code = real.Win_lock_all(assert, window);
-  if (Window* const ours = code == success ? known(window) : nullptr) {
-    const Lock lock;
-    ours->lock_all(assert);
-  }
-  return code;
-}
-
-int Win_unlock_all(Win window) {
-  if (Window* const ours = known(window)) ours->close_all();
-  return real.Win_unlock_all(window);
 }
 
 template <class N>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "base/shared_heap.hpp"
 #include "mpi/abi/layer.hpp"
@@ -16,6 +17,7 @@ struct Told {
   int64_t bytes = 0;
   int64_t unit = 1;
   SharedPlace place;
+  uint64_t posts = 0;
   bool in_heap = false;
   bool usable = false;
 };
@@ -60,9 +62,19 @@ std::byte* reached(const Told& told, int there) {
   return mapped_here(told.place, bytes);
 }
 
+// The count that `origin` looks at.
+const Posts::Count* posts_of(const Told& told, int there, int origin) {
+  if (told.posts == 0) return nullptr;
+  const uint64_t place = told.posts + Posts::place_of(origin);
+  if (there == layer.rank) return reinterpret_cast<const Posts::Count*>(place);  // NOLINT: an address
+  const Board& board = layer.ship.board();
+  return reinterpret_cast<const Posts::Count*>(board.at(static_cast<uint32_t>(there), place, sizeof(Posts::Count)));
+}
+
 }  // namespace
 
-Window::Window(Win handle, std::vector<Part> parts, Ways ways) : handle_(handle), targets_(parts.size()), ways_(ways) {
+Window::Window(Win handle, std::vector<Part> parts, Posts posts, Ways ways)
+    : handle_(handle), targets_(parts.size()), posts_(std::move(posts)), ways_(ways) {
   for (size_t i = 0; i < parts.size(); ++i) targets_[i].part = parts[i];
 }
 
@@ -91,6 +103,22 @@ void Window::close_all() {
   const Lock lock;
   epoch_ = Epoch::none;
   locks_ = 0;
+}
+
+void Window::start(std::span<const int> targets) {
+  epoch_ = Epoch::started;
+  for (const int target : targets) {
+    if (part(target) == nullptr) continue;
+    Target& one = targets_[static_cast<size_t>(target)];
+    one.is_started = true;
+    one.is_late = false;
+    ++one.starts;
+  }
+}
+
+void Window::complete() {
+  epoch_ = Epoch::none;
+  for (Target& target : targets_) target.is_started = false;
 }
 
 void Window::settle(Target& target) {
@@ -123,22 +151,31 @@ bool Window::look(Target& target) {
   return target.grant == Grant::granted;
 }
 
-bool Window::may_access(int target) {
+const char* Window::look_again(Target& target) const {
+  if (epoch_ == Epoch::started) return has_posted(target) ? nullptr : "the target has not posted yet";
+  return look(target) ? nullptr : "the lock may not be granted yet";
+}
+
+const char* Window::closed(int target) {
   Target& wanted = targets_[static_cast<size_t>(target)];
   {
     const Lock lock;
-    if (epoch_ == Epoch::fenced) return ways_.fences_meet;
-    if (epoch_ != Epoch::locked) return false;
-    if (wanted.grant != Grant::wanted) return look(wanted);
-    if (!ask(wanted, target)) return false;
+    if (epoch_ == Epoch::fenced) return ways_.fences_meet ? nullptr : "fences of this MPI do not wait for all ranks";
+    if (epoch_ == Epoch::none || (epoch_ == Epoch::started && !wanted.is_started)) return "in no epoch";
+    const bool is_new = epoch_ == Epoch::started ? !wanted.is_late : wanted.grant == Grant::wanted;
+    if (!is_new || (epoch_ == Epoch::locked && !ask(wanted, target))) return look_again(wanted);
   }
   constexpr int64_t patience_ns = 20'000;
   const int64_t end_ns = now_ns() + patience_ns;
+  const char* why = nullptr;
   do {
     const Lock lock;
-    if (look(wanted)) return true;
+    why = look_again(wanted);
+    if (why == nullptr) return nullptr;
   } while (now_ns() < end_ns);
-  return false;
+  const Lock lock;
+  wanted.is_late = true;
+  return why;
 }
 
 void Windows::add(Win handle, Comm comm, const void* base, int64_t bytes, int64_t unit) {
@@ -165,6 +202,10 @@ void Windows::add(Win handle, Comm comm, const void* base, int64_t bytes, int64_
   if (own.usable && made_here && !own.in_heap && bytes > 0) {
     own.place = shared_place_of(base, static_cast<uint64_t>(bytes));
   }
+  int own_place = 0;
+  Posts posts;
+  if (real.Comm_rank(comm, &own_place) == success) posts = Posts::make(in_world.size());
+  own.posts = posts.address();
   std::vector<Told> told(in_world.size());
   if (real.Allgather(&own, sizeof own, handles().byte, told.data(), sizeof own, handles().byte, comm) != success) {
     return;
@@ -172,10 +213,11 @@ void Windows::add(Win handle, Comm comm, const void* base, int64_t bytes, int64_
   if (!std::ranges::all_of(told, &Told::usable)) return;
   std::vector<Window::Part> parts;
   for (size_t i = 0; i < told.size(); ++i) {
-    parts.push_back({reached(told[i], in_world[i]), told[i].bytes, told[i].unit});
+    parts.push_back({reached(told[i], in_world[i]), told[i].bytes, told[i].unit, in_world[i],
+                     posts_of(told[i], in_world[i], own_place)});
   }
   static const Window::Ways ways = ways_of_the_mpi();
-  auto made = std::make_unique<Window>(handle, std::move(parts), ways);
+  auto made = std::make_unique<Window>(handle, std::move(parts), std::move(posts), ways);
   const Lock lock;
   known_.put(key_of(handle), std::move(made));
 }

@@ -2,8 +2,8 @@
 // whether this process may touch it now.
 //
 // Contract: add() follows a window's creation, on every rank of its communicator; forget() precedes its end. The calls by
-//   which epochs begin and end say so to the Window. may_access() says whether a copy to or from a target's memory may be
-//   made at once, in place of a call of MPI_Put or MPI_Get.
+//   which epochs begin and end (epochs.cpp) say so to the Window. closed() says why a copy to or from a target's memory
+//   must not be made at once, in place of a call of MPI_Put or MPI_Get; null: it may be.
 // Invariants: (1) all ranks of a window's communicator know the window, or none does, so that they change asserts alike;
 //   what each can reach, it finds out for itself. (2) A copy is made at once only where the target has granted access:
 //   - between fences, where the MPI's fence is a barrier. An assert that there is nothing to end (MPI_MODE_NOPRECEDE)
@@ -11,22 +11,25 @@
 //   - under a lock that is known to be granted. Some MPIs ask for it no sooner than the first access: where that cannot be
 //     ruled out, one byte is read by MPI_Rget first, and until it has come all accesses are left to the MPI. Nobody waits
 //     for it, because the holder of the lock may wait for us;
-//   - never between MPI_Win_start and MPI_Win_complete, which may return before the target has called MPI_Win_post.
+//   - between MPI_Win_start and MPI_Win_complete, once the target has posted. Some MPIs return from MPI_Win_start before
+//     it has, so each target counts its posts where we see them (Posts); who is late is waited for a moment only.
 //   (3) An access that was copied has ended. One that the MPI carries ends by the MPI's next flush, unlock or fence; until
 //   then the program must not touch the same place by any other access than an accumulate (MPI 4.1, 12.7), and these all
 //   are the MPI's. So accesses of both kinds may be mixed. (4) Nothing is copied where the MPI has a separate copy of the
 //   window (MPI_WIN_SEPARATE).
-// Threads: Lock, for all but may_access(), close() and close_all(), which take it themselves. Time: none.
+// Threads: Lock, for all but closed(), close() and close_all(), which take it themselves. Time: none.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "mpi/abi/abi.hpp"
 #include "mpi/handle_map.hpp"
+#include "mpi/posts.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -34,9 +37,11 @@ class Window {
  public:
   // A target's memory, as the target has given it to the window.
   struct Part {
-    std::byte* here = nullptr;  // by an address of this process; null: it cannot be reached
+    std::byte* here = nullptr;  // by an address of this process; null: it cannot be mapped
     int64_t bytes = 0;
     int64_t unit = 1;
+    int rank = 0;  // of the target in MPI_COMM_WORLD
+    const Posts::Count* posts = nullptr;  // the target's, to this rank
   };
   // How the MPI that is loaded does its part.
   struct Ways {
@@ -44,22 +49,24 @@ class Window {
     bool locks_wait = false;  // a call that locks returns when the lock is granted
   };
 
-  Window(Win handle, std::vector<Part> parts, Ways ways);
+  Window(Win handle, std::vector<Part> parts, Posts posts, Ways ways);
 
   [[nodiscard]] const Part* part(int target) const {
     return target >= 0 && static_cast<size_t>(target) < targets_.size() ? &targets_[static_cast<size_t>(target)].part
                                                                         : nullptr;
   }
   void fence(int assert) { epoch_ = (assert& mode_nosucceed) != 0 ? Epoch::none : Epoch::fenced; }
-  void start() { epoch_ = Epoch::started; }
-  void complete() { epoch_ = Epoch::none; }
+  // Ranks of the window: those whose memory this rank starts to access, or that may now access its own.
+  void start(std::span<const int> targets);
+  void complete();
+  [[nodiscard]] const Posts& posts() const { return posts_; }
   void lock(int target, int assert);
   void lock_all(int assert);
   void close(int target);  // before MPI_Win_unlock
   void close_all();
   [[nodiscard]] bool is_passive() const { return epoch_ == Epoch::locked; }
   // `target` has a part.
-  [[nodiscard]] bool may_access(int target);
+  [[nodiscard]] const char* closed(int target);
 
  private:
   enum class Epoch : uint8_t { none, fenced, started, locked };
@@ -69,16 +76,24 @@ class Window {
     Grant grant = Grant::none;
     Request asked{};
     uint8_t byte = 0;
+    bool is_started = false;
+    bool is_late = false;  // its post was waited for in vain
+    uint64_t starts = 0;
   };
   [[nodiscard]] Grant granted_by(int assert) const {
     return ways_.locks_wait || (assert& mode_nocheck) != 0 ? Grant::granted : Grant::wanted;
   }
   [[nodiscard]] bool ask(Target& target, int rank);
   [[nodiscard]] static bool look(Target& target);
+  [[nodiscard]] static bool has_posted(const Target& target) {
+    return target.part.posts != nullptr && target.part.posts->load(std::memory_order_acquire) >= target.starts;
+  }
+  [[nodiscard]] const char* look_again(Target& target) const;
   static void settle(Target& target);
 
   Win handle_;
   std::vector<Target> targets_;
+  Posts posts_;
   Ways ways_;
   Epoch epoch_ = Epoch::none;
   int locks_ = 0;

@@ -13,7 +13,6 @@
 #include <ctime>
 
 #include "base/shared_heap.hpp"
-#include "peer/kernel_copy.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -54,6 +53,8 @@ Ballot& Board::ballot(uint32_t number) const { return reinterpret_cast<Ballot*>(
 std::atomic<uint64_t>& Board::count(uint32_t rank, uint32_t ballot) const {
   return reinterpret_cast<std::atomic<uint64_t>*>(base_ + own_place(rank) + slots_bytes)[ballot];
 }
+
+peer::Word Board::word_of(uint32_t there) const { return {member(there).word_address, header_->secret[1]}; }
 
 int Board::take_ballot() const {
   for (uint32_t number = 0; number < ballots; ++number) {

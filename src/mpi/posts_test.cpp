@@ -20,7 +20,8 @@ const Posts::Count& count_of(const Posts& posts, int origin) {
 TEST(Posts, LieInMemoryThatPeersMap) {
   const Posts posts = Posts::make(5);
   ASSERT_NE(posts.address(), 0U);
-  EXPECT_TRUE(process_heap().holds(reinterpret_cast<const void*>(posts.address()), 5 * sizeof(Posts::Count)));  // NOLINT
+  EXPECT_TRUE(
+      process_heap().holds(reinterpret_cast<const void*>(posts.address()), 5 * sizeof(Posts::Count)));  // NOLINT
 }
 
 TEST(Posts, AreCountedForThoseInTheirGroupsOnly) {

@@ -121,6 +121,11 @@ void Window::complete() {
   for (Target& target : targets_) target.is_started = false;
 }
 
+void Window::forbid_calls(int target) {
+  const Lock lock;
+  targets_[static_cast<size_t>(target)].part.by_calls = false;
+}
+
 void Window::settle(Target& target) {
   Request asked = handles().request_null;
   {
@@ -213,8 +218,9 @@ void Windows::add(Win handle, Comm comm, const void* base, int64_t bytes, int64_
   if (!std::ranges::all_of(told, &Told::usable)) return;
   std::vector<Window::Part> parts;
   for (size_t i = 0; i < told.size(); ++i) {
-    parts.push_back({reached(told[i], in_world[i]), told[i].bytes, told[i].unit, in_world[i],
-                     posts_of(told[i], in_world[i], own_place)});
+    const int there = in_world[i];
+    parts.push_back({reached(told[i], there), told[i].bytes, told[i].unit, told[i].base,
+                     board.reads_memory_of(static_cast<uint32_t>(there)), there, posts_of(told[i], there, own_place)});
   }
   static const Window::Ways ways = ways_of_the_mpi();
   auto made = std::make_unique<Window>(handle, std::move(parts), std::move(posts), ways);

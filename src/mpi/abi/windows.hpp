@@ -17,7 +17,7 @@
 //   then the program must not touch the same place by any other access than an accumulate (MPI 4.1, 12.7), and these all
 //   are the MPI's. So accesses of both kinds may be mixed. (4) Nothing is copied where the MPI has a separate copy of the
 //   window (MPI_WIN_SEPARATE).
-// Threads: Lock, for all but closed(), close() and close_all(), which take it themselves. Time: none.
+// Threads: Lock, for all but closed(), forbid_calls(), close() and close_all(), which take it themselves. Time: none.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,9 @@ class Window {
     std::byte* here = nullptr;  // by an address of this process; null: it cannot be mapped
     int64_t bytes = 0;
     int64_t unit = 1;
-    int rank = 0;  // of the target in MPI_COMM_WORLD
+    uint64_t there = 0;  // by the target's own address
+    bool by_calls = false;  // system calls reach it
+    int rank = -1;  // of the target in MPI_COMM_WORLD
     const Posts::Count* posts = nullptr;  // the target's, to this rank
   };
   // How the MPI that is loaded does its part.
@@ -56,7 +58,7 @@ class Window {
                                                                         : nullptr;
   }
   void fence(int assert) { epoch_ = (assert& mode_nosucceed) != 0 ? Epoch::none : Epoch::fenced; }
-  // Ranks of the window: those whose memory this rank starts to access, or that may now access its own.
+  // Ranks of the window.
   void start(std::span<const int> targets);
   void complete();
   [[nodiscard]] const Posts& posts() const { return posts_; }
@@ -65,6 +67,8 @@ class Window {
   void close(int target);  // before MPI_Win_unlock
   void close_all();
   [[nodiscard]] bool is_passive() const { return epoch_ == Epoch::locked; }
+  // System calls have failed. It takes the lock itself.
+  void forbid_calls(int target);
   // `target` has a part.
   [[nodiscard]] const char* closed(int target);
 

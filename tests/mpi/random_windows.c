@@ -437,7 +437,7 @@ int main(int argc, char** argv) {
       windows[i] = expose((round / 40 + i) % 2 ? backwards : everyone, i);
       wrong += take_turns(&windows[i], 12);
       begin(seed, round, 2000 + i); /* all ranks alike */
-      wrong += meet_neighbours(&windows[i], 30);
+      wrong += meet_neighbours(&windows[i], 8);
       renew(&windows[i]);
     }
     begin(seed, round, 0);

@@ -14,7 +14,7 @@ from spinloom import mpi_report
 
 HERE = Path(__file__).parent
 SOURCE = HERE / "random_windows.c"
-ROUNDS = 100
+ROUNDS = 50
 SHORT = {"SPINLOOM_MPI_MIN_BYTES": "100"}
 
 
@@ -63,7 +63,7 @@ def test_accesses_of_random_types(mpi, programs, ranks, tmp_path):
 @every_mpi
 def test_accesses_of_random_types_by_system_calls(mpi, programs, tmp_path):
     """To memory that cannot be mapped, however short, and to all other memory that can be reached so."""
-    words = job(mpi, programs(mpi), 3, 7)
+    words = job(mpi, programs(mpi), 3, 3)
     report = tmp_path / "report"
     assert accessed(words, preloads(report) | SHORT | {"SPINLOOM_MPI_PATH": "cma"}) > ROUNDS
     rows = mpi_report.merge(lines_of(report))["types"]

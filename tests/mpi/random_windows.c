@@ -226,6 +226,13 @@ static long end_access(struct Access* one) {
   return wrong;
 }
 
+/* MPI_Win_wait of Open MPI 4.1.4 does not come back from posts with MPI_MODE_NOCHECK in its windows of shared memory. */
+#ifdef OPEN_MPI
+enum { may_leave_checks = 0 };
+#else
+enum { may_leave_checks = 1 };
+#endif
+
 /* Who accesses whose memory between start and complete: a bit for each origin and target, the same on all ranks. */
 static uint64_t edges_of(uint64_t seed, int round, int repeat) {
   uint64_t const kept = state;
@@ -285,7 +292,7 @@ static long one_round(uint64_t seed, int round, struct Exposed* window, long* ac
     if (sync == 3) MPI_Win_lock(below(2) ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, locked, 0, win);
     if (sync >= 5) {
       uint64_t const edges = edges_of(seed, round, repeat);
-      int const check = asserts == 0 ? MPI_MODE_NOCHECK : 0;
+      int const check = asserts == 0 && may_leave_checks ? MPI_MODE_NOCHECK : 0;
       origins_count = ends_of(edges, window, 0, origins), targets_count = ends_of(edges, window, 1, targets);
       MPI_Group from = group_of(window, origins_count, origins), to = group_of(window, targets_count, targets);
       dawdle();

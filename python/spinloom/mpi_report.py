@@ -19,7 +19,7 @@ from spinloom.errors import Trouble
 FORMAT = 1
 VARIOUS = -1  # in place of a count, or of a receiver's rank
 GAINERS = 5
-REST = ("refused", "offered", "withdrawn", "helped", "packs")
+REST = ("refused", "offered", "withdrawn", "helped", "packs", "window_copies")
 LINE_BYTES = 64
 DISTANCES_SHOWN = 6
 TEXT_SHOWN = 72
@@ -45,6 +45,10 @@ MAY_GAIN = {
     "short": (
         1.0,
         "longer messages: several of them in one, or SPINLOOM_MPI_MIN_BYTES if they are worth it here",
+    ),
+    "the target's memory cannot be mapped, and this is too little for system calls, or in short blocks": (
+        0.5,
+        "windows of MPI_Win_allocate, or in large blocks of malloc, can be mapped",
     ),
     "asked for": (1.0, "SPINLOOM_MPI_PATH=auto lets the layer choose"),
     "MPI_Isendrecv is left to the MPI": (1.0, "MPI_Isend and MPI_Irecv instead of MPI_Isendrecv"),
@@ -203,6 +207,8 @@ def facts(document: dict[str, Any]) -> list[str]:
     ]
     if totals["packs"]:
         said.append(packed(totals))
+    if totals["window_copies"]:
+        said.append(f"{totals['window_copies']:,} puts and gets were one copy by their origins")
     for job in jobs:
         if job["in_calls_seconds"]:
             spent = f"{span(job['in_calls_seconds'])} of {in_seconds(job['seconds'])}"

@@ -13,7 +13,6 @@
 #include <ctime>
 
 #include "base/shared_heap.hpp"
-#include "peer/kernel_copy.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -59,6 +58,8 @@ Polls::Counts& Board::counts(uint32_t rank) const {
 Postings Board::postings(uint32_t rank) const {
   return Postings(*reinterpret_cast<Postings::Table*>(base_ + own_place(rank) + slots_bytes + counts_bytes));
 }
+
+peer::Word Board::word_of(uint32_t there) const { return {member(there).word_address, header_->secret[1]}; }
 
 bool Board::can_agree() const {
   return std::ranges::all_of(founders_,

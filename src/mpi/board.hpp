@@ -30,6 +30,7 @@
 #include "mpi/postings.hpp"
 #include "mpi/record.hpp"
 #include "peer/heap_view.hpp"
+#include "peer/kernel_copy.hpp"
 #include "peer/process.hpp"
 
 namespace spinloom::mpi {
@@ -84,6 +85,11 @@ class Board {
   [[nodiscard]] bool can_read(uint32_t receiver) const {
     return seen_by(receiver)[rank_].load(std::memory_order_acquire) == reads_memory;
   }
+  // Whether this rank can read all memory of `there` by system calls; and by which word they tell it from another process.
+  [[nodiscard]] bool reads_memory_of(uint32_t there) const {
+    return seen_by(rank_)[there].load(std::memory_order_relaxed) == reads_memory;
+  }
+  [[nodiscard]] peer::Word word_of(uint32_t there) const;
   [[nodiscard]] Slot& slot(uint32_t rank, uint32_t number) const;
   // The bytes of a sender's heap; null if they do not lie in it.
   [[nodiscard]] const uint8_t* at(uint32_t sender, uint64_t address, uint64_t bytes) const {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "layout/cursor.hpp"
-#include "peer/kernel_copy.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -66,28 +65,41 @@ Result<Side> side_of(const layout::Blob& blob, int64_t count, uint64_t buffer, i
   return Side(std::move(cursor), buffer, bytes);
 }
 
-}  // namespace
-
-Status read_by_cma(const peer::Process& from, const layout::Blob* blob, int64_t count, uint64_t buffer,
-                   const Message& into, int64_t bytes) {
-  const Form& form = into.form();
-  const auto own = reinterpret_cast<uint64_t>(into.buffer());
-  auto theirs = blob == nullptr ? Result<Side>(Side(buffer, bytes)) : side_of(*blob, count, buffer, bytes);
-  auto ours = form.contiguous(into.count()) ? Result<Side>(Side(own + static_cast<uint64_t>(form.true_lb), bytes))
-                                            : side_of(form.layout->blob(), into.count(), own, bytes);
+// copy(their blocks, ours, bytes) moves the next bytes of both.
+template <class Copy>
+Status copy_all(const FarPlace& place, const Message& here, int64_t bytes, Copy&& copy) {
+  const Form& form = here.form();
+  const auto own = reinterpret_cast<uint64_t>(here.buffer());
+  auto theirs = place.blob == nullptr ? Result<Side>(Side(place.buffer, bytes))
+                                      : side_of(*place.blob, place.count, place.buffer, bytes);
+  auto ours = form.contiguous(here.count()) ? Result<Side>(Side(own + static_cast<uint64_t>(form.true_lb), bytes))
+                                            : side_of(form.layout->blob(), here.count(), own, bytes);
   if (!theirs) return theirs.error();
   if (!ours) return ours.error();
   for (auto rest = static_cast<uint64_t>(bytes); rest > 0;) {
     const uint64_t now = std::min({theirs->left(), ours->left(), rest});
     if (now == 0) return fail(Code::invalid, "a message of ", bytes, " B has fewer");
-    if (const peer::Copied copied = peer::kernel_read(from, theirs->cursor(), ours->cursor(), now); !copied.ok()) {
-      return copied.status;
-    }
+    if (const peer::Copied copied = copy(theirs->cursor(), ours->cursor(), now); !copied.ok()) return copied.status;
     theirs->take(now);
     ours->take(now);
     rest -= now;
   }
   return {};
+}
+
+}  // namespace
+
+Status read_by_cma(const peer::Process& from, const FarPlace& place, const Message& into, int64_t bytes) {
+  return copy_all(place, into, bytes, [&](peer::BlockCursor& theirs, peer::BlockCursor& ours, uint64_t now) {
+    return peer::kernel_read(from, theirs, ours, now);
+  });
+}
+
+Status write_by_cma(const peer::Process& to, const peer::Word& known, const FarPlace& place, const Message& from,
+                    int64_t bytes) {
+  return copy_all(place, from, bytes, [&](peer::BlockCursor& theirs, peer::BlockCursor& ours, uint64_t now) {
+    return peer::kernel_write(to, known, theirs, ours, now);
+  });
 }
 
 }  // namespace spinloom::mpi

@@ -1,8 +1,8 @@
 // CMA - one copy out of another process's memory by system calls (cross memory attach).
 //
-// Contract: read_by_cma() copies the `bytes` packed bytes that `blob` and `count` describe at `buffer`, an address of the
-//   other process, to the first bytes of a message. Without a blob they are one run. An Error if some of them cannot be
-//   read: then what the message's place holds is unknown.
+// Contract: read_by_cma() copies the `bytes` packed bytes at a place of the other process to the first bytes of a message;
+//   write_by_cma() copies the message's bytes there, and tells the process from another one by its known word. An Error if
+//   some of them cannot be copied: then what the copy's destination holds is unknown.
 // Prices: a call for every 512 blocks of either side, and each block of the other process (peer/kernel_copy.hpp).
 // Threads: pure. Time: none.
 #pragma once
@@ -12,11 +12,19 @@
 #include "base/result.hpp"
 #include "layout/blob.hpp"
 #include "mpi/message.hpp"
+#include "peer/kernel_copy.hpp"
 #include "peer/process.hpp"
 
 namespace spinloom::mpi {
 
-[[nodiscard]] Status read_by_cma(const peer::Process& from, const layout::Blob* blob, int64_t count, uint64_t buffer,
-                                 const Message& into, int64_t bytes);
+struct FarPlace {
+  const layout::Blob* blob = nullptr;  // null: one run
+  int64_t count = 0;
+  uint64_t buffer = 0;  // by an address of the other process
+};
+
+[[nodiscard]] Status read_by_cma(const peer::Process& from, const FarPlace& place, const Message& into, int64_t bytes);
+[[nodiscard]] Status write_by_cma(const peer::Process& to, const peer::Word& known, const FarPlace& place,
+                                  const Message& from, int64_t bytes);
 
 }  // namespace spinloom::mpi

@@ -32,7 +32,7 @@
   SPINLOOM_FORMS(X, Neighbor_alltoall, Ineighbor_alltoall) SPINLOOM_FORMS(X, Neighbor_alltoallv, Ineighbor_alltoallv) \
   SPINLOOM_FORMS(X, Neighbor_alltoallw, Ineighbor_alltoallw) \
   X(Win_create) X(Win_create_c) X(Win_allocate) X(Win_allocate_c) X(Win_allocate_shared) X(Win_allocate_shared_c) \
-  X(Win_free) X(Win_fence) X(Win_start) X(Win_complete) \
+  X(Win_free) X(Win_fence) X(Win_post) X(Win_start) X(Win_complete) X(Win_wait) X(Win_test) \
   X(Win_lock) X(Win_unlock) X(Win_lock_all) X(Win_unlock_all) \
   X(Put) X(Get) X(Rput) X(Rget) X(Put_c) X(Get_c) X(Rput_c) X(Rget_c)
 
@@ -46,7 +46,7 @@
   SPINLOOM_FORMS(X, Scan, Iscan) SPINLOOM_FORMS(X, Exscan, Iexscan)                           \
   X(Accumulate) X(Raccumulate) X(Get_accumulate) X(Rget_accumulate) X(Accumulate_c) X(Raccumulate_c) \
   X(Get_accumulate_c) X(Rget_accumulate_c) X(Fetch_and_op) X(Compare_and_swap) \
-  X(Win_create_dynamic) X(Win_post) X(Win_wait) X(Win_test) \
+  X(Win_create_dynamic) \
   X(Win_flush) X(Win_flush_all) X(Win_flush_local) X(Win_flush_local_all) \
   X(Comm_free) X(Comm_disconnect) X(Intercomm_create) X(Intercomm_merge)
 

@@ -12,6 +12,7 @@ void Postings::post(Key key, const Told& told) const {
     entry.bytes.store(static_cast<uint64_t>(told.bytes), std::memory_order_relaxed);
     entry.unit.store(static_cast<uint64_t>(told.unit), std::memory_order_relaxed);
     entry.where.store(static_cast<uint64_t>(told.where), std::memory_order_relaxed);
+    entry.posts.store(told.posts, std::memory_order_relaxed);
     entry.low.store(key.low, std::memory_order_release);
     table_->posted.fetch_add(1, std::memory_order_release);
     return;
@@ -39,7 +40,8 @@ std::optional<Told> Postings::find(Key key, uint64_t& seen) const {
     const Told told{entry.base.load(std::memory_order_relaxed),
                     static_cast<int64_t>(entry.bytes.load(std::memory_order_relaxed)),
                     static_cast<int64_t>(entry.unit.load(std::memory_order_relaxed)),
-                    static_cast<Told::Lies>(entry.where.load(std::memory_order_relaxed))};
+                    static_cast<Told::Lies>(entry.where.load(std::memory_order_relaxed)),
+                    entry.posts.load(std::memory_order_relaxed)};
     std::atomic_thread_fence(std::memory_order_acquire);
     if (high == key.high && entry.low.load(std::memory_order_relaxed) == key.low) return told;
   }

@@ -22,6 +22,7 @@ struct Told {
   int64_t bytes = 0;
   int64_t unit = 1;
   enum class Lies : uint64_t { elsewhere, in_heap, in_mpis_memory } where = Lies::elsewhere;
+  uint64_t posts = 0;  // where its Posts are; 0: it has none
 };
 
 class Postings {
@@ -30,7 +31,7 @@ class Postings {
 
   struct alignas(64) Entry {
     std::atomic<uint64_t> low;  // of the key; zero: it is free
-    std::atomic<uint64_t> high, base, bytes, unit, where;
+    std::atomic<uint64_t> high, base, bytes, unit, where, posts;
   };
   // As the kernel gives it: zeros.
   struct Table {

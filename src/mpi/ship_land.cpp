@@ -190,7 +190,7 @@ Status Ship::pull(const Record& record, const Offer& offer, const Message& into)
   if (offer.by_cma) {
     const BlobPointer blob = offer.form == 0 ? nullptr : layout_of(record.sender, offer);
     if (offer.form != 0 && (!blob || blob->size() * offer.count != bytes)) return lost();
-    return read_by_cma(board_.process(record.sender), blob.get(), offer.count, offer.buffer, into, bytes);
+    return read_by_cma(board_.process(record.sender), {blob.get(), offer.count, offer.buffer}, into, bytes);
   }
   const PeerEnd theirs = end_at(record.sender, offer, bytes);
   if (theirs.end.base == nullptr) return lost();

@@ -116,6 +116,7 @@ def line(rank: int, *sent: list, job: str = "j", ranks: int = 2, **more: object)
             "withdrawn",
             "helped",
             "packs",
+            "window_copies",
         ),
         0,
     )

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from layer_programs import Mpi, every_mpi, machines_of, preloads, programs_in, run
+from spinloom import mpi_report
 
-SOURCE = Path(__file__).parent / "random_windows.c"
-ROUNDS = 100
+HERE = Path(__file__).parent
+SOURCE = HERE / "random_windows.c"
+ROUNDS = 50
 SHORT = {"SPINLOOM_MPI_MIN_BYTES": "100"}
 
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
     return programs_in(tmp_path_factory.mktemp("windows"), SOURCE)
+
+
+@pytest.fixture(scope="module")
+def ways_programs(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("ways"), HERE / "window_ways.c")
 
 
 def accessed(words: list[str], settings: dict[str, str]) -> int:
@@ -50,6 +58,73 @@ def test_accesses_of_random_types(mpi, programs, ranks, tmp_path):
     accesses = accessed(words, preloads(report) | SHORT)
     assert accesses == accessed(words, {})
     assert min(copied(report)) > ROUNDS
+
+
+@every_mpi
+def test_accesses_of_random_types_by_system_calls(mpi, programs, tmp_path):
+    """To memory that cannot be mapped, however short, and to all other memory that can be reached so."""
+    words = job(mpi, programs(mpi), 3, 3)
+    report = tmp_path / "report"
+    assert accessed(words, preloads(report) | SHORT | {"SPINLOOM_MPI_PATH": "cma"}) > ROUNDS
+    rows = mpi_report.merge(lines_of(report))["types"]
+    assert sum(row["messages"] for row in rows if row["way"] == "cma" and row["call"] == "MPI_Put") > ROUNDS
+    assert sum(row["messages"] for row in rows if row["way"] == "cma" and row["call"] == "MPI_Get") > ROUNDS
+
+
+COLUMN = "vector(2000, 1, 2, int64_t)"
+SLABS = "vector(2, 8192, 16384, int64_t)"
+EACH = 2 * 20  # of two ranks
+
+
+def ways(mpi: Mpi, program: Path, report: Path, *mode: str) -> dict[tuple[str, str | None, str], int]:
+    """How many puts and gets of a type went a way; all numbers were right."""
+    words = [mpi.launcher, *mpi.options, "-n", "2", str(program), *mode]
+    ran = run(words, preloads(report))
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert "wrong 0" in ran.stdout
+    found: Counter[tuple[str, str | None, str]] = Counter()
+    for row in mpi_report.merge(lines_of(report))["types"]:
+        if row["call"] in ("MPI_Put", "MPI_Get"):
+            found[row["call"], row["text"], row["way"]] += row["messages"]
+    return dict(found)
+
+
+@every_mpi
+def test_the_report_tells_the_way_of_each_access(mpi, ways_programs, tmp_path):
+    report = tmp_path / "report"
+    expected = {}
+    for call in ("MPI_Put", "MPI_Get"):
+        expected |= {(call, COLUMN, "mapped"): EACH, (call, None, "pass"): EACH, (call, SLABS, "cma"): EACH}
+        expected |= {(call, COLUMN, "pass"): 2 * EACH}  # in static memory, and in a dynamic window
+    assert ways(mpi, ways_programs(mpi), report) == expected
+    assert sum(copied(report)) == 4 * EACH
+    document = mpi_report.merge(lines_of(report))
+    assert [f"1 x {COLUMN}, MPI_Put", "+1 -1", "40", "640,000", "mapped", "one copy by its origin"] in (
+        mpi_report.cells(document)
+    )
+    assert f"{4 * EACH} puts and gets were one copy by their origins" in mpi_report.sentences(document)
+
+
+@every_mpi
+def test_what_system_calls_cannot_copy_any_more_is_the_mpis(mpi, ways_programs, tmp_path):
+    if mpi.compiler == "mpicc.openmpi":
+        pytest.skip("windows of Open MPI itself need these calls")
+    report = tmp_path / "report"
+    found = ways(mpi, ways_programs(mpi), report, "forbid")
+    assert found["MPI_Put", SLABS, "pass"] == found["MPI_Get", SLABS, "pass"] == EACH
+    assert ("MPI_Put", SLABS, "cma") not in found
+    assert found["MPI_Put", COLUMN, "mapped"] == EACH
+
+
+@every_mpi
+def test_a_rank_that_is_killed_between_start_and_complete_leaves_nothing_behind(mpi, ways_programs, tmp_path):
+    before = set(Path("/dev/shm").glob("spinloom-*"))
+    ran = run(
+        [mpi.launcher, *mpi.options, "-n", "2", str(ways_programs(mpi)), "die"], preloads(tmp_path / "report")
+    )
+    assert ran.returncode != 0
+    assert "wrong" not in ran.stdout
+    assert set(Path("/dev/shm").glob("spinloom-*")) <= before
 
 
 @every_mpi

@@ -70,6 +70,7 @@ using GrequestCancel = int(void*, int);
   X(Comm_delete_attr, (Comm, int))                                                     \
   X(Comm_set_errhandler, (Comm, Errhandler))                                           \
   X(Group_incl, (Group, int, const int*, Group*))                                      \
+  X(Group_size, (Group, int*))                                                         \
   X(Group_translate_ranks, (Group, int, const int*, Group, int*))                      \
   X(Group_free, (Group*))                                                              \
   X(Topo_test, (Comm, int*))                                                           \
@@ -89,6 +90,7 @@ using GrequestCancel = int(void*, int);
   X(Get_library_version, (char*, int*))                                                \
   X(Type_get_name, (Datatype, char*, int*))                                            \
   X(Win_get_attr, (Win, int, void*, int*))                                             \
+  X(Win_get_group, (Win, Group*))                                                      \
   X(Win_call_errhandler, (Win, int))                                                   \
   X(Type_size_x, (Datatype, Count*))                                                   \
   X(Type_get_extent_x, (Datatype, Count*, Count*))                                     \
@@ -203,8 +205,11 @@ using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
 #define SPINLOOM_EPOCH_CALLS(X)     \
   X(Win_free, (Win*))               \
   X(Win_fence, (int, Win))          \
+  X(Win_post, (Group, int, Win))    \
   X(Win_start, (Group, int, Win))   \
   X(Win_complete, (Win))            \
+  X(Win_wait, (Win))                \
+  X(Win_test, (Win, int*))          \
   X(Win_lock, (int, int, int, Win)) \
   X(Win_unlock, (int, Win))         \
   X(Win_lock_all, (int, Win))       \

@@ -1,19 +1,17 @@
-// Windows: MPI_Put and MPI_Get of types with gaps are one copy from layout to layout, where this process reaches the
-// target's memory and may touch it (windows.hpp). Accumulates, and all that is left, are the MPI's.
+// Windows: MPI_Put and MPI_Get of types with gaps are one copy from layout to layout, where this process maps the target's
+// memory or system calls reach it in long blocks, and may touch it (windows.hpp). Accumulates, and all that is left, are the
+// MPI's.
 #include <algorithm>
 #include <atomic>
 
 #include "base/shared_heap.hpp"
 #include "mpi/abi/calls.hpp"
+#include "mpi/cma.hpp"
 #include "mpi/ends.hpp"
+#include "mpi/plan.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
-
-Window* known(Win handle) {
-  const Lock lock;
-  return layer.windows.find(handle);
-}
 
 // From so many bytes on, a copy takes less time than the MPI's own way.
 constexpr int64_t least_bytes = 128;
@@ -21,6 +19,7 @@ constexpr int64_t least_bytes = 128;
 // The arguments of MPI_Put and MPI_Get.
 template <class N>
 struct Access {
+  const char* call;
   const void* origin;
   N count;
   Datatype type;
@@ -29,63 +28,163 @@ struct Access {
   N count_there;
   Datatype type_there;
   Win window;
+
+  [[nodiscard]] bool moves_nothing() const { return count <= 0 || count_there <= 0 || target < 0; }
 };
 
 struct Copy {
-  Window* window = nullptr;  // null: the MPI's
+  Window* window = nullptr;
   FormPointer own, theirs;
-  std::byte* there = nullptr;
+  Window::Part part;
+  int64_t bytes = 0;
+  Way way = Way::pass;  // mapped or cma, where it is not the MPI's
+  const char* why = "";
 };
 
 [[nodiscard]] bool overlap(const std::byte* a, int64_t a_bytes, const std::byte* b, int64_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
 }
 
+// System calls are paid by the block, most of all by the target's. From here on they take less time than the MPIs do
+// (docs/mpi.md has the numbers).
+constexpr int64_t least_bytes_by_calls = 128 << 10;
+constexpr double least_block_by_calls = 2 << 10;
+
+[[nodiscard]] bool has_long_blocks(const Form& form, int64_t bytes) {
+  return static_cast<double>(bytes) >= least_block_by_calls * work_of(form, bytes).blocks;
+}
+
+void choose_way(Copy& copy) {
+  const Window::Part& part = copy.part;
+  if (part.by_calls && layer.settings.path == Path::cma) {
+    copy.way = Way::cma;
+    copy.why = "asked for";
+  } else if (part.here != nullptr) {
+    copy.way = Way::mapped;
+    copy.why = "one copy by its origin";
+  } else if (!part.by_calls) {
+    copy.why = "the target's memory can be neither mapped nor reached by system calls";
+  } else if (copy.bytes < least_bytes_by_calls || !has_long_blocks(*copy.theirs, copy.bytes) ||
+             !has_long_blocks(*copy.own, copy.bytes)) {
+    copy.why = "the target's memory cannot be mapped, and this is too little for system calls, or in short blocks";
+  } else {
+    copy.way = Way::cma;
+    copy.why = "one copy by system calls";
+  }
+}
+
+// Whether the access stays within the window, and away from the origin's own bytes.
+template <class N>
+[[nodiscard]] const char* misplaced(const Access<N>& asked, const Copy& copy) {
+  constexpr const char* outside = "outside of the window";
+  const Window::Part& part = copy.part;
+  if (asked.place < 0 || asked.place > part.bytes / part.unit) return outside;
+  const auto* const start = reinterpret_cast<const std::byte*>(part.there);  // NOLINT: an address
+  const std::byte* first = nullptr;
+  int64_t length = 0;
+  if (!Message(*copy.theirs, asked.count_there, start + asked.place * part.unit).reach(first, length)) return outside;
+  if (first < start || length > part.bytes || first - start > part.bytes - length) return outside;
+  const std::byte* own_first = nullptr;
+  int64_t own_length = 0;
+  if (!Message(*copy.own, asked.count, asked.origin).reach(own_first, own_length))
+    return "its origin's bytes have no place";
+  const std::byte* const here = part.here == nullptr ? nullptr : part.here + (first - start);
+  if (here != nullptr && overlap(here, length, own_first, own_length)) return "it overlaps its origin's bytes";
+  return nullptr;
+}
+
 template <class N>
 Copy copy_for(const Access<N>& asked, bool by_request) {
-  if (asked.count <= 0 || asked.count_there <= 0 || layer.settings.path == Path::pass) return {};
-  const Lock lock;
   Copy copy;
+  const Lock lock;
   copy.window = layer.windows.find(asked.window);
-  if (copy.window == nullptr || (by_request && !copy.window->is_passive())) return {};
+  if (copy.window == nullptr && !layer.tally) return copy;
   copy.own = layer.types.form(asked.type);
   copy.theirs = layer.types.form(asked.type_there);
   const Form& own = *copy.own;
   const Form& theirs = *copy.theirs;
-  if (!own.known || !theirs.known || own.size <= 0 || theirs.size <= 0) return {};
-  if (own.contiguous(asked.count) && theirs.contiguous(asked.count_there)) return {};
-  const int64_t bytes = Place::capacity_of(own, asked.count);
-  if (bytes == INT64_MAX || bytes != Place::capacity_of(theirs, asked.count_there)) return {};
-  if (bytes < std::min(layer.settings.min_bytes, least_bytes)) return {};
-  copy.window->look_up(asked.target);
-  const Window::Part* const part = copy.window->part(asked.target);
-  if (part == nullptr || part->here == nullptr || asked.place < 0 || asked.place > part->bytes / part->unit) return {};
-  copy.there = part->here + asked.place * part->unit;
-  const std::byte* first = nullptr;
-  int64_t length = 0;
-  if (!Message(theirs, asked.count_there, copy.there).reach(first, length)) return {};
-  if (first < part->here || length > part->bytes || first - part->here > part->bytes - length) return {};
-  const std::byte* own_first = nullptr;
-  int64_t own_length = 0;
-  if (!Message(own, asked.count, asked.origin).reach(own_first, own_length)) return {};
-  if (overlap(first, length, own_first, own_length)) return {};
+  copy.bytes = Place::capacity_of(own, asked.count);
+  const Window::Part* part = nullptr;
+  if (copy.window != nullptr) {
+    if (!own.contiguous(asked.count) || !theirs.contiguous(asked.count_there)) copy.window->look_up(asked.target);
+    part = copy.window->part(asked.target);
+  }
+  if (part != nullptr) copy.part = *part;
+  const auto why_not = [&]() -> const char* {
+    if (!own.known || !theirs.known) return "a type that is not known here";
+    if (own.contiguous(asked.count) && theirs.contiguous(asked.count_there)) return "contiguous";
+    if (copy.bytes < std::min(layer.settings.min_bytes, least_bytes)) return "short";
+    if (layer.settings.path == Path::pass) return "asked for";
+    if (part == nullptr) return "a window that is not of one machine's ranks, or that grows";
+    if (!copy.window->has_told(asked.target)) return "the target has not told yet where its memory lies";
+    if (copy.bytes == INT64_MAX || copy.bytes != Place::capacity_of(theirs, asked.count_there)) return "wrong counts";
+    if (by_request && !copy.window->is_passive()) return "under no lock";
+    return misplaced(asked, copy);
+  }();
+  if (why_not != nullptr) {
+    copy.why = why_not;
+  } else {
+    choose_way(copy);
+  }
   return copy;
 }
 
-// False: the MPI has to do it.
+[[nodiscard]] bool has_moved_by_calls(const Copy& copy, const Message& own, const Message& theirs, bool puts) {
+  const auto there = static_cast<uint32_t>(copy.part.rank);
+  const Board& board = layer.ship.board();
+  const End end = end_of(theirs, theirs.count());
+  const FarPlace place{end.blob, end.count, reinterpret_cast<uint64_t>(end.base)};
+  const peer::Process& process = board.process(there);
+  return puts ? write_by_cma(process, board.word_of(there), place, own, copy.bytes).ok()
+              : read_by_cma(process, place, own, copy.bytes).ok();
+}
+
+// False: the MPI has to do it, all of it where some bytes were copied.
+template <class N>
+[[nodiscard]] bool has_moved(const Access<N>& asked, bool puts, Copy& copy) {
+  const char* why_not = copy.window->closed(asked.target);
+  if (why_not == nullptr) {
+    const bool by_calls = copy.way == Way::cma;
+    const uint64_t start = by_calls ? copy.part.there : reinterpret_cast<uint64_t>(copy.part.here);
+    const auto* const there = reinterpret_cast<const std::byte*>(start);  // NOLINT: an address
+    const Message own(*copy.own, asked.count, asked.origin);
+    const Message theirs(*copy.theirs, asked.count_there, there + asked.place * copy.part.unit);
+    const End from = end_of(puts ? own : theirs, puts ? own.count() : theirs.count());
+    const End to = end_of(puts ? theirs : own, puts ? theirs.count() : own.count());
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const bool done =
+        by_calls ? has_moved_by_calls(copy, own, theirs, puts) : copy_part(from, to, {0, copy.bytes}).ok();
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (done) return true;
+    if (by_calls) copy.window->forbid_calls(asked.target);
+    why_not = "its bytes could not be copied";
+  }
+  copy.way = Way::pass;
+  copy.why = why_not;
+  return false;
+}
+
+// For the report: by the target's type, unless only the origin's has gaps.
+template <class N>
+void count(const Access<N>& asked, const Copy& copy) {
+  if (!layer.tally || copy.own == nullptr || copy.theirs == nullptr) return;
+  const bool by_target = !copy.theirs->contiguous(asked.count_there) || copy.own->contiguous(asked.count);
+  Place place;
+  place.count = by_target ? asked.count_there : asked.count;
+  place.form = by_target ? copy.theirs : copy.own;
+  place.call = asked.call;
+  const Lock lock;
+  layer.count(place, copy.part.rank, copy.way, copy.why);
+}
+
 template <class N>
 bool copied(const Access<N>& asked, bool puts, bool by_request = false) {
-  const Copy copy = copy_for(asked, by_request);
-  if (copy.window == nullptr || !copy.window->may_access(asked.target)) return false;
-  const Message own(*copy.own, asked.count, asked.origin);
-  const Message theirs(*copy.theirs, asked.count_there, copy.there);
-  const End here = end_of(own, asked.count);
-  const End there = end_of(theirs, asked.count_there);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!copy_part(puts ? here : there, puts ? there : here, {0, own.bytes()}).ok()) return false;
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  layer.windows.count_copy();
-  return true;
+  if (asked.moves_nothing()) return false;
+  Copy copy = copy_for(asked, by_request);
+  const bool done = copy.way != Way::pass && has_moved(asked, puts, copy);
+  if (done) layer.windows.count_copy();
+  count(asked, copy);
+  return done;
 }
 
 Key next_window(Comm comm) {
@@ -127,77 +226,17 @@ int Win_allocate_shared(Aint bytes, N unit, Info info, Comm comm, void* base, Wi
   return created(code, *window, comm, key, tell(*static_cast<void**>(base), bytes, unit, Told::Lies::in_mpis_memory));
 }
 
-int Win_free(Win* window) {
-  {
-    const Lock lock;
-    layer.windows.forget(*window);
-  }
-  return real.Win_free(window);
-}
-
-int Win_fence(int assert, Win window) {
-  Window* const ours = known(window);
-  if (ours == nullptr) return real.Win_fence(assert, window);
-  const int code = real.Win_fence(assert & ~mode_noprecede, window);
-  const Lock lock;
-  if (code == success) ours->fence(assert);
-  return code;
-}
-
-int Win_start(Group group, int assert, Win window) {
-  if (Window* const ours = known(window)) {
-    const Lock lock;
-    ours->start();
-  }
-  return real.Win_start(group, assert, window);
-}
-
-int Win_complete(Win window) {
-  if (Window* const ours = known(window)) {
-    const Lock lock;
-    ours->complete();
-  }
-  return real.Win_complete(window);
-}
-
-int Win_lock(int kind, int target, int assert, Win window) {
-  const int code = real.Win_lock(kind, target, assert, window);
-  if (Window* const ours = code == success ? known(window) : nullptr) {
-    const Lock lock;
-    ours->lock(target, assert);
-  }
-  return code;
-}
-
-int Win_unlock(int target, Win window) {
-  if (Window* const ours = known(window)) ours->close(target);
-  return real.Win_unlock(target, window);
-}
-
-int Win_lock_all(int assert, Win window) {
-  const int code = real.Win_lock_all(assert, window);
-  if (Window* const ours = code == success ? known(window) : nullptr) {
-    const Lock lock;
-    ours->lock_all(assert);
-  }
-  return code;
-}
-
-int Win_unlock_all(Win window) {
-  if (Window* const ours = known(window)) ours->close_all();
-  return real.Win_unlock_all(window);
-}
-
 template <class N>
 int Put(const void* origin, N count, Datatype type, int target, Aint place, N count_there, Datatype type_there,
         Win window) {
-  if (copied<N>({origin, count, type, target, place, count_there, type_there, window}, true)) return success;
+  if (copied<N>({"MPI_Put", origin, count, type, target, place, count_there, type_there, window}, true)) return success;
   return real.counted<N>().Put(origin, count, type, target, place, count_there, type_there, window);
 }
 
 template <class N>
 int Get(void* origin, N count, Datatype type, int target, Aint place, N count_there, Datatype type_there, Win window) {
-  if (copied<N>({origin, count, type, target, place, count_there, type_there, window}, false)) return success;
+  if (copied<N>({"MPI_Get", origin, count, type, target, place, count_there, type_there, window}, false))
+    return success;
   return real.counted<N>().Get(origin, count, type, target, place, count_there, type_there, window);
 }
 
@@ -205,7 +244,7 @@ int Get(void* origin, N count, Datatype type, int target, Aint place, N count_th
 template <class N>
 int Rput(const void* origin, N count, Datatype type, int target, Aint place, N count_there, Datatype type_there,
          Win window, Request* request) {
-  if (copied<N>({origin, count, type, target, place, count_there, type_there, window}, true, true)) {
+  if (copied<N>({"MPI_Put", origin, count, type, target, place, count_there, type_there, window}, true, true)) {
     return real.Rput(origin, 0, handles().byte, target, 0, 0, handles().byte, window, request);
   }
   return real.counted<N>().Rput(origin, count, type, target, place, count_there, type_there, window, request);
@@ -214,7 +253,7 @@ int Rput(const void* origin, N count, Datatype type, int target, Aint place, N c
 template <class N>
 int Rget(void* origin, N count, Datatype type, int target, Aint place, N count_there, Datatype type_there, Win window,
          Request* request) {
-  if (copied<N>({origin, count, type, target, place, count_there, type_there, window}, false, true)) {
+  if (copied<N>({"MPI_Get", origin, count, type, target, place, count_there, type_there, window}, false, true)) {
     return real.Rget(origin, 0, handles().byte, target, 0, 0, handles().byte, window, request);
   }
   return real.counted<N>().Rget(origin, count, type, target, place, count_there, type_there, window, request);

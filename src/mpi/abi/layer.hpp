@@ -295,7 +295,7 @@ struct Layer {
   [[nodiscard]] bool leaves_receive(Datatype type, int64_t count) {
     return types.leaves_receive(type, count) && claims.empty();
   }
-  [[nodiscard]] bool leaves_windows() const { return !threaded && windows.none(); }
+  [[nodiscard]] bool leaves_windows() const { return is_plain && windows.none(); }
   [[nodiscard]] bool leaves_match() const { return is_plain && messages.empty(); }
   void attend() {
     if (ship.has_news() || !is_quiet()) [[unlikely]]

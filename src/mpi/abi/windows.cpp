@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "base/shared_heap.hpp"
 #include "mpi/abi/layer.hpp"
@@ -35,10 +36,27 @@ std::byte* reached(const Told& told, int there) {
   return mapped_here(shared_place_of(told.base, bytes, board.process(target).id()), bytes);
 }
 
+// The count that `origin` looks at.
+const Posts::Count* posts_of(const Told& told, int there, int origin) {
+  if (told.posts == 0) return nullptr;
+  const uint64_t place = told.posts + Posts::place_of(origin);
+  if (there == layer.rank) return reinterpret_cast<const Posts::Count*>(place);  // NOLINT: an address
+  const Board& board = layer.ship.board();
+  return reinterpret_cast<const Posts::Count*>(board.at(static_cast<uint32_t>(there), place, sizeof(Posts::Count)));
+}
+
 }  // namespace
 
-Window::Window(Win handle, Key key, std::shared_ptr<const Members> members, Told own, Ways ways)
-    : handle_(handle), key_(key), members_(std::move(members)), own_(own), targets_(members_->size()), ways_(ways) {}
+Window::Window(Win handle, Key key, std::shared_ptr<const Members> members, Told own, Posts posts, Ways ways)
+    : handle_(handle),
+      key_(key),
+      members_(std::move(members)),
+      own_(own),
+      targets_(members_->size()),
+      posts_(std::move(posts)),
+      ways_(ways) {
+  for (size_t i = 0; i < targets_.size(); ++i) targets_[i].part.rank = (*members_)[i];
+}
 
 bool Window::is_unified() {
   if (is_unified_) return *is_unified_;
@@ -63,7 +81,12 @@ void Window::look_up(int target) {
   if (!told) return;
   wanted.is_known = true;
   layer.attend();
-  if (told->unit > 0) wanted.part = {reached(*told, there), told->bytes, told->unit};
+  if (told->unit <= 0) return;
+  const auto own_place = std::ranges::find(*members_, layer.rank) - members_->begin();
+  const Board& board = layer.ship.board();
+  wanted.part = {reached(*told, there), told->bytes, told->unit, told->base,
+                 board.reads_memory_of(static_cast<uint32_t>(there)), there,
+                 posts_of(*told, there, static_cast<int>(own_place))};
 }
 
 void Window::lock(int target, int assert) {
@@ -91,6 +114,27 @@ void Window::close_all() {
   const Lock lock;
   epoch_ = Epoch::none;
   locks_ = 0;
+}
+
+void Window::start(std::span<const int> targets) {
+  epoch_ = Epoch::started;
+  for (const int target : targets) {
+    if (part(target) == nullptr) continue;
+    Target& one = targets_[static_cast<size_t>(target)];
+    one.is_started = true;
+    one.is_late = false;
+    ++one.starts;
+  }
+}
+
+void Window::complete() {
+  epoch_ = Epoch::none;
+  for (Target& target : targets_) target.is_started = false;
+}
+
+void Window::forbid_calls(int target) {
+  const Lock lock;
+  targets_[static_cast<size_t>(target)].part.by_calls = false;
 }
 
 void Window::settle(Target& target) {
@@ -123,31 +167,42 @@ bool Window::look(Target& target) {
   return target.grant == Grant::granted;
 }
 
-bool Window::may_access(int target) {
+const char* Window::look_again(Target& target) const {
+  if (epoch_ == Epoch::started) return has_posted(target) ? nullptr : "the target has not posted yet";
+  return look(target) ? nullptr : "the lock may not be granted yet";
+}
+
+const char* Window::closed(int target) {
   Target& wanted = targets_[static_cast<size_t>(target)];
   {
     const Lock lock;
-    if (epoch_ == Epoch::fenced) return ways_.fences_meet;
-    if (epoch_ != Epoch::locked) return false;
-    if (wanted.grant != Grant::wanted) return look(wanted);
-    if (!ask(wanted, target)) return false;
+    if (epoch_ == Epoch::fenced) return ways_.fences_meet ? nullptr : "fences of this MPI do not wait for all ranks";
+    if (epoch_ == Epoch::none || (epoch_ == Epoch::started && !wanted.is_started)) return "in no epoch";
+    const bool is_new = epoch_ == Epoch::started ? !wanted.is_late : wanted.grant == Grant::wanted;
+    if (!is_new || (epoch_ == Epoch::locked && !ask(wanted, target))) return look_again(wanted);
   }
   constexpr int64_t patience_ns = 20'000;
   const int64_t end_ns = now_ns() + patience_ns;
+  const char* why = nullptr;
   do {
     const Lock lock;
-    if (look(wanted)) return true;
+    why = look_again(wanted);
+    if (why == nullptr) return nullptr;
   } while (now_ns() < end_ns);
-  return false;
+  const Lock lock;
+  wanted.is_late = true;
+  return why;
 }
 
-void Windows::add(Win handle, Comm comm, Key key, const Told& told) {
+void Windows::add(Win handle, Comm comm, Key key, Told told) {
   static const Window::Ways ways = ways_of_the_mpi();
   const Lock lock;
   auto members = layer.teams.members(comm);
   if (members == nullptr) return;
+  Posts posts = Posts::make(members->size());
+  told.posts = posts.address();
   if (!key.is_none()) layer.ship.board().postings(static_cast<uint32_t>(layer.rank)).post(key, told);
-  known_.put(key_of(handle), std::make_unique<Window>(handle, key, std::move(members), told, ways));
+  known_.put(key_of(handle), std::make_unique<Window>(handle, key, std::move(members), told, std::move(posts), ways));
 }
 
 void Windows::forget(Win handle) {

@@ -3,8 +3,9 @@
 //
 // Contract: add() follows a window's creation, on every rank of its communicator, and sends nothing; forget() precedes its
 //   end. What a target has told of its memory is looked up when this rank first wants to access it: look_up(). While it is
-//   not there, accesses are the MPI's. The calls by which epochs begin and end say so to the Window. may_access() says whether a copy to or from a target's memory may be
-//   made at once, in place of a call of MPI_Put or MPI_Get.
+//   not there, accesses are the MPI's. The calls by which epochs begin and end (epochs.cpp) say so to the Window. closed()
+//   says why a copy to or from a target's memory must not be made at once, in place of a call of MPI_Put or MPI_Get;
+//   null: it may be.
 // Invariants: (1) all ranks of a window's communicator know the window, or none does, so that they change asserts alike;
 //   what each can reach, it finds out for itself. (2) A copy is made at once only where the target has granted access:
 //   - between fences, where the MPI's fence is a barrier. An assert that there is nothing to end (MPI_MODE_NOPRECEDE)
@@ -12,12 +13,13 @@
 //   - under a lock that is known to be granted. Some MPIs ask for it no sooner than the first access: where that cannot be
 //     ruled out, one byte is read by MPI_Rget first, and until it has come all accesses are left to the MPI. Nobody waits
 //     for it, because the holder of the lock may wait for us;
-//   - never between MPI_Win_start and MPI_Win_complete, which may return before the target has called MPI_Win_post.
+//   - between MPI_Win_start and MPI_Win_complete, once the target has posted. Some MPIs return from MPI_Win_start before
+//     it has, so each target counts its posts where we see them (Posts); who is late is waited for a moment only.
 //   (3) An access that was copied has ended. One that the MPI carries ends by the MPI's next flush, unlock or fence; until
 //   then the program must not touch the same place by any other access than an accumulate (MPI 4.1, 12.7), and these all
 //   are the MPI's. So accesses of both kinds may be mixed. (4) Nothing is copied where the MPI has a separate copy of the
 //   window (MPI_WIN_SEPARATE).
-// Threads: Lock, for all but may_access(), close() and close_all(), which take it themselves. Time: none.
+// Threads: Lock, for all but closed(), forbid_calls(), close() and close_all(), which take it themselves. Time: none.
 #pragma once
 
 #include <atomic>
@@ -25,11 +27,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "mpi/abi/abi.hpp"
 #include "mpi/abi/teams.hpp"
 #include "mpi/handle_map.hpp"
+#include "mpi/posts.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -37,9 +41,13 @@ class Window {
  public:
   // A target's memory, as the target has given it to the window.
   struct Part {
-    std::byte* here = nullptr;  // by an address of this process; null: it cannot be reached
+    std::byte* here = nullptr;  // by an address of this process; null: it cannot be mapped
     int64_t bytes = 0;
     int64_t unit = 1;
+    uint64_t there = 0;  // by the target's own address
+    bool by_calls = false;  // system calls reach it
+    int rank = -1;  // of the target in MPI_COMM_WORLD
+    const Posts::Count* posts = nullptr;  // the target's, to this rank
   };
   // How the MPI that is loaded does its part.
   struct Ways {
@@ -48,7 +56,7 @@ class Window {
   };
 
   // `key`: what its ranks have posted their memory by; none: they could not. `own`: of this rank.
-  Window(Win handle, Key key, std::shared_ptr<const Members> members, Told own, Ways ways);
+  Window(Win handle, Key key, std::shared_ptr<const Members> members, Told own, Posts posts, Ways ways);
 
   [[nodiscard]] const Part* part(int target) const {
     return target >= 0 && static_cast<size_t>(target) < targets_.size() ? &targets_[static_cast<size_t>(target)].part
@@ -56,17 +64,22 @@ class Window {
   }
   // Finds out where the memory of `target` lies, if it can be known yet.
   void look_up(int target);
+  [[nodiscard]] bool has_told(int target) const { return targets_[static_cast<size_t>(target)].is_known; }
   [[nodiscard]] Key key() const { return key_; }
   void fence(int assert) { epoch_ = (assert& mode_nosucceed) != 0 ? Epoch::none : Epoch::fenced; }
-  void start() { epoch_ = Epoch::started; }
-  void complete() { epoch_ = Epoch::none; }
+  // Ranks of the window.
+  void start(std::span<const int> targets);
+  void complete();
+  [[nodiscard]] const Posts& posts() const { return posts_; }
   void lock(int target, int assert);
   void lock_all(int assert);
   void close(int target);  // before MPI_Win_unlock
   void close_all();
   [[nodiscard]] bool is_passive() const { return epoch_ == Epoch::locked; }
+  // System calls have failed. It takes the lock itself.
+  void forbid_calls(int target);
   // `target` has a part.
-  [[nodiscard]] bool may_access(int target);
+  [[nodiscard]] const char* closed(int target);
 
  private:
   enum class Epoch : uint8_t { none, fenced, started, locked };
@@ -78,12 +91,19 @@ class Window {
     Grant grant = Grant::none;
     Request asked{};
     uint8_t byte = 0;
+    bool is_started = false;
+    bool is_late = false;  // its post was waited for in vain
+    uint64_t starts = 0;
   };
   [[nodiscard]] Grant granted_by(int assert) const {
     return ways_.locks_wait || (assert& mode_nocheck) != 0 ? Grant::granted : Grant::wanted;
   }
   [[nodiscard]] bool ask(Target& target, int rank);
   [[nodiscard]] static bool look(Target& target);
+  [[nodiscard]] static bool has_posted(const Target& target) {
+    return target.part.posts != nullptr && target.part.posts->load(std::memory_order_acquire) >= target.starts;
+  }
+  [[nodiscard]] const char* look_again(Target& target) const;
   static void settle(Target& target);
 
   [[nodiscard]] bool is_unified();
@@ -94,6 +114,7 @@ class Window {
   Told own_;
   std::optional<bool> is_unified_;
   std::vector<Target> targets_;
+  Posts posts_;
   Ways ways_;
   Epoch epoch_ = Epoch::none;
   int locks_ = 0;
@@ -108,7 +129,7 @@ class Windows {
     return found == nullptr ? nullptr : found->get();
   }
   // `comm`: of the window, whose lineage is `key`. `told`: of this rank's memory. It takes the lock itself.
-  void add(Win handle, Comm comm, Key key, const Told& told);
+  void add(Win handle, Comm comm, Key key, Told told);
   void forget(Win handle);
   void count_copy() { copies_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] uint64_t copies() const { return copies_.load(std::memory_order_relaxed); }

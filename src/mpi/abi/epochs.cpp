@@ -1,0 +1,121 @@
+// Where epochs of windows begin and end: the MPI's own calls, which say so to the Window as well (windows.hpp).
+//
+// Copies of ours are over when they return. What the MPI's synchronisation then tells others is told after them: a
+// fence of memory stands behind each copy, and in front of what a rank does once others have come.
+#include <atomic>
+#include <vector>
+
+#include "mpi/abi/calls.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+Window* known(Win handle) {
+  const Lock lock;
+  return layer.windows.find(handle);
+}
+
+// By their ranks in the window. None where the MPI cannot say: then all accesses are left to it.
+std::vector<int> ranks_of(Group group, Win window) {
+  int size = 0;
+  Group all{};
+  if (real.Group_size(group, &size) != success || size <= 0 || real.Win_get_group(window, &all) != success) return {};
+  std::vector<int> own(static_cast<size_t>(size));
+  for (int i = 0; i < size; ++i) own[static_cast<size_t>(i)] = i;
+  std::vector<int> found(own.size());
+  const int code = real.Group_translate_ranks(group, size, own.data(), all, found.data());
+  real.Group_free(&all);
+  if (code != success) return {};
+  std::erase_if(found, [](int rank) { return rank < 0; });  // MPI_UNDEFINED: the MPI will complain
+  return found;
+}
+
+}  // namespace
+
+int Win_free(Win* window) {
+  {
+    const Lock lock;
+    layer.windows.forget(*window);
+  }
+  return real.Win_free(window);
+}
+
+int Win_fence(int assert, Win window) {
+  Window* const ours = known(window);
+  if (ours == nullptr) return real.Win_fence(assert, window);
+  const int code = real.Win_fence(assert & ~mode_noprecede, window);
+  const Lock lock;
+  if (code == success) ours->fence(assert);
+  return code;
+}
+
+// What a target has posted is open when the MPI of an origin may know of it.
+int Win_post(Group group, int assert, Win window) {
+  Window* const ours = known(window);
+  if (ours == nullptr) return real.Win_post(group, assert, window);
+  const std::vector<int> origins = ranks_of(group, window);
+  ours->posts().add(origins);
+  const int code = real.Win_post(group, assert, window);
+  if (code != success) ours->posts().take_back(origins);
+  return code;
+}
+
+int Win_start(Group group, int assert, Win window) {
+  Window* const ours = known(window);
+  if (ours == nullptr) return real.Win_start(group, assert, window);
+  const std::vector<int> targets = ranks_of(group, window);
+  const int code = real.Win_start(group, assert, window);
+  const Lock lock;
+  if (code == success) ours->start(targets);
+  return code;
+}
+
+int Win_complete(Win window) {
+  if (Window* const ours = known(window)) {
+    const Lock lock;
+    ours->complete();
+  }
+  return real.Win_complete(window);
+}
+
+int Win_wait(Win window) {
+  const int code = real.Win_wait(window);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return code;
+}
+
+int Win_test(Win window, int* flag) {
+  const int code = real.Win_test(window, flag);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return code;
+}
+
+int Win_lock(int kind, int target, int assert, Win window) {
+  const int code = real.Win_lock(kind, target, assert, window);
+  if (Window* const ours = code == success ? known(window) : nullptr) {
+    const Lock lock;
+    ours->lock(target, assert);
+  }
+  return code;
+}
+
+int Win_unlock(int target, Win window) {
+  if (Window* const ours = known(window)) ours->close(target);
+  return real.Win_unlock(target, window);
+}
+
+int Win_lock_all(int assert, Win window) {
+  const int code = real.Win_lock_all(assert, window);
+  if (Window* const ours = code == success ? known(window) : nullptr) {
+    const Lock lock;
+    ours->lock_all(assert);
+  }
+  return code;
+}
+
+int Win_unlock_all(Win window) {
+  if (Window* const ours = known(window)) ours->close_all();
+  return real.Win_unlock_all(window);
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -18,19 +18,20 @@
 namespace spinloom::mpi {
 namespace {
 
-constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7306;  // changes with the form of the board
+constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7307;  // changes with the form of the board
 constexpr uint64_t page_bytes = 4096;
 constexpr uint64_t member_bytes = 64;
 
 constexpr uint64_t slots_bytes = Board::slots * sizeof(Slot);
-constexpr uint64_t own_bytes = slots_bytes + Board::ballots * sizeof(uint64_t);
+constexpr uint64_t counts_bytes = Board::ballots * sizeof(uint64_t);
+constexpr uint64_t own_bytes = slots_bytes + counts_bytes + Board::ballots * sizeof(Board::HatchPlace);
 
 uint64_t pages(uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
 
 }  // namespace
 
 // In the file: the header's page, the members, who sees whom (a row of the receiver for each), the ballots, each rank's
-// slots and counts of calls.
+// slots, counts of calls and places of hatches.
 Board::Member& Board::member(uint32_t rank) const {
   static_assert(sizeof(Member) <= member_bytes);
   return *reinterpret_cast<Member*>(base_ + page_bytes + rank * member_bytes);
@@ -53,6 +54,20 @@ Ballot& Board::ballot(uint32_t number) const { return reinterpret_cast<Ballot*>(
 
 std::atomic<uint64_t>& Board::count(uint32_t rank, uint32_t ballot) const {
   return reinterpret_cast<std::atomic<uint64_t>*>(base_ + own_place(rank) + slots_bytes)[ballot];
+}
+
+Board::HatchPlace& Board::hatch_place(uint32_t rank, uint32_t ballot) const {
+  return reinterpret_cast<HatchPlace*>(base_ + own_place(rank) + slots_bytes + counts_bytes)[ballot];
+}
+
+bool Board::all_reach() const {
+  const auto is_mapped_by_all = [this](int sender) {
+    return std::ranges::all_of(founders_, [this, sender](int receiver) {
+      const auto& seen = seen_by(static_cast<uint32_t>(receiver))[sender];
+      return receiver == sender || seen.load(std::memory_order_acquire) != 0;
+    });
+  };
+  return std::ranges::all_of(founders_, is_mapped_by_all);
 }
 
 int Board::take_ballot() const {

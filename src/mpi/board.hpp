@@ -99,6 +99,14 @@ class Board {
   [[nodiscard]] int take_ballot() const;
   [[nodiscard]] Voter voter(uint32_t ballot) const { return {&this->ballot(ballot), &count(rank_, ballot)}; }
   [[nodiscard]] std::atomic<uint64_t>& count(uint32_t rank, uint32_t ballot) const;
+  // Where a rank's hatches for that communicator are (hatches.hpp).
+  struct HatchPlace {
+    std::atomic<uint64_t> number;  // of the communicator; written last
+    std::atomic<uint64_t> address;  // in the rank's heap; 0: it has none
+  };
+  [[nodiscard]] HatchPlace& hatch_place(uint32_t rank, uint32_t ballot) const;
+  // Whether every founder has mapped every other's heap.
+  [[nodiscard]] bool all_reach() const;
   // Whether every founder can agree with others.
   [[nodiscard]] bool can_agree() const;
   // A number that no communicator had before.

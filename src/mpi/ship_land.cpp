@@ -1,39 +1,14 @@
 // What a receiver does with a record: unpacks, or copies from the sender's memory, alone or with the sender.
-#include <sched.h>
-
 #include <algorithm>
 
 #include "layout/copy.hpp"
 #include "layout/transfer.hpp"
 #include "mpi/cma.hpp"
 #include "mpi/ship.hpp"
+#include "mpi/spin.hpp"
 
 namespace spinloom::mpi {
 namespace {
-
-void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-// How a rank waits for another one: it looks often, and after a while it yields its core between two looks.
-class Wait {
- public:
-  // True after each yield.
-  bool pause() {
-    pause_briefly();
-    constexpr int tries_before_yield = 2'000;
-    if (++tries_ < tries_before_yield) return false;
-    sched_yield();
-    return true;
-  }
-
- private:
-  int tries_ = 0;
-};
 
 Status ended(const Record& record) {
   return fail(Code::environment, "rank ", record.sender, " ended while it sent a message");
@@ -99,7 +74,7 @@ Status Ship::land(const Record& record, const Message& into, void (*idle)()) {
 Status Ship::unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const {
   const uint8_t* const packed = board_.at(record.sender, record.address, record.bytes);
   const auto bytes = static_cast<int64_t>(record.bytes);
-  Wait wait;
+  Spin wait;
   for (int64_t first = 0; first < bytes;) {
     const auto ready = static_cast<int64_t>(slot.ready.load(std::memory_order_acquire));
     const int64_t last = std::min(ready, bytes);
@@ -143,7 +118,7 @@ Status Ship::pull_jointly(const Record& record, const End& theirs, const Message
     SPL_TRY(copy_part(theirs, ours, *part));
     slot.joint.finish();
   }
-  Wait wait;
+  Spin wait;
   while (!slot.joint.is_over()) {
     if (const auto part = slot.joint.take_refused()) {
       SPL_TRY(copy_part(theirs, ours, *part));

@@ -115,10 +115,9 @@ auto packed_call_of(Kind kind, Comm comm, const Pattern& pattern) {
 template <class Bytes, class Describe, class Call, class Arguments>
 int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Call& the_mpis,
              const Arguments& arguments) {
-  if (const Team* const team = team_of(kind, comm, bytes, describe)) {
+  if (Team* const team = team_of(kind, comm, bytes, describe)) {
     const auto exchange = exchange_of(kind, *team, team->tag, describe);
-    int code = exchange->begin();
-    if (code == success) code = exchange->wait();
+    const int code = exchange->run(team->hatches);
     return code == success ? code : raise(comm, code);
   }
   if constexpr (may_be_packed<Describe>) {

@@ -8,11 +8,6 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-Place place_of(void* buffer, int64_t count, Datatype type) {
-  const Lock lock;
-  return layer.place_of(buffer, count, type, layer.teams.comm());
-}
-
 // The outcome of a non-blocking call is told by its request.
 int query_outcome(void* code, Status* status) {
   query_nothing(nullptr, status);
@@ -24,6 +19,11 @@ int free_outcome(void* code) {
 }
 
 }  // namespace
+
+Place Exchange::place_of(const Part& part) {
+  const Lock lock;
+  return layer.place_of(part.buffer, part.count, part.type, layer.teams.comm());
+}
 
 // What has no bytes is not sent: both ends see that.
 void Exchange::add(std::vector<Part>& parts, const Part& part) {
@@ -53,13 +53,19 @@ int Exchange::post(const Part& part, bool sends) {
     return Irecv<Count>(part.buffer, part.count, part.type, part.rank, tag_, comm, request);
   }
   std::optional<Parcel> parcel;
-  Place place = place_of(part.buffer, part.count, part.type);
+  Place place = place_of(part);
   place.call = call_;
   {
     const Lock lock;
     parcel = layer.parcel_for(place, part.rank);
   }
   if (parcel) return layer.announce(*parcel, place, Mode::standard, part.rank, tag_, request);
+  return post_to_mpi(part);
+}
+
+int Exchange::post_to_mpi(const Part& part) {
+  Request* const request = &requests_.back();
+  const Comm comm = layer.teams.comm();
   if (part.count <= INT32_MAX) {
     return real.Isend(part.buffer, static_cast<int>(part.count), part.type, part.rank, tag_, comm, request);
   }
@@ -73,8 +79,7 @@ int Exchange::copy_to_self() {
     if (!of_self(from)) continue;
     to = std::find_if(to, receives_.end(), of_self);
     const bool is_met = to != receives_.end();
-    if (is_met &&
-        copied_here(place_of(from.buffer, from.count, from.type), place_of(to->buffer, to->count, to->type))) {
+    if (is_met && copied_here(place_of(from), place_of(*to))) {
       ++to;
       continue;
     }

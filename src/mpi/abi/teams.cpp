@@ -36,6 +36,11 @@ void Teams::begin(const Board& board, Group world) {
   }
   real.Comm_set_errhandler(comm_, handles().errors_return);
   rank_ = rank_of(static_cast<int>(board.rank()));
+  // Asked when all have looked and before any leaves, so that all find the same.
+  layer.ship.notice();
+  real.Barrier(comm_);
+  all_reach_ = board.all_reach();
+  real.Barrier(comm_);
   if (founders.size() == board.size()) add(handles().comm_world, founders);
 }
 
@@ -86,6 +91,7 @@ void Teams::add(Comm comm, const std::vector<int>& world) {
     made->counts.push_back(&board_->count(static_cast<uint32_t>(rank), ballot));
   }
   made->neighbours = ordered_neighbours_of(comm);
+  if (all_reach_) made->hatches.open(*board_, ballot, static_cast<uint32_t>(made->tag));
   if (real.Comm_set_attr(comm, keyval_, nullptr) != success) return;
   const Lock lock;
   take_forgotten();

@@ -13,6 +13,7 @@
 #include "mpi/abi/topology.hpp"
 #include "mpi/board.hpp"
 #include "mpi/handle_map.hpp"
+#include "mpi/hatches.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -25,6 +26,7 @@ struct Team {
   std::vector<int> peers;  // its ranks, as ranks of Teams::comm()
   std::vector<std::atomic<uint64_t>*> counts;  // of calls, of all ranks
   Neighbours neighbours;
+  Hatches hatches;  // not open where a rank cannot map the memory of another
   std::array<uint8_t, Ballot::kinds> vain_looks{};  // at its calls of each kind, which found no gaps
 };
 
@@ -65,6 +67,7 @@ class Teams {
   Comm comm_{};
   int rank_ = 0;
   int keyval_ = 0;
+  bool all_reach_ = false;
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

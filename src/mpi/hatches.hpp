@@ -25,7 +25,8 @@ class Hatches {
   static constexpr uint64_t depth = 4;
   enum class Kind : uint32_t {
     bytes,  // the message, packed
-    record,  // where the message is, as the MPI would carry it (record.hpp)
+    offer,  // where the message is; its sender waits until it is taken
+    record,  // the same, as the MPI would carry it (record.hpp)
     by_mpi,  // the MPI carries it
   };
   struct alignas(64) Entry {

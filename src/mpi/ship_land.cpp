@@ -10,6 +10,8 @@
 namespace spinloom::mpi {
 namespace {
 
+Status lost(uint32_t sender) { return fail(Code::environment, "rank ", sender, " offers what cannot be read"); }
+
 Status ended(const Record& record) {
   return fail(Code::environment, "rank ", record.sender, " ended while it sent a message");
 }
@@ -34,6 +36,13 @@ Status copy_between(const layout::Source& from, const Message& into, int64_t byt
     into.unpack({first, last}, reinterpret_cast<const uint8_t*>(part.data()));
     first = last;
   }
+  return {};
+}
+
+// Copies a message from a peer's place.
+Status copy_from(const End& theirs, const Message& into, int64_t bytes) {
+  if (theirs.blob != nullptr) return copy_between({*theirs.blob, theirs.count, theirs.base}, into, bytes);
+  into.unpack({0, bytes}, reinterpret_cast<const uint8_t*>(theirs.base));
   return {};
 }
 
@@ -160,20 +169,27 @@ Ship::PeerEnd Ship::end_at(uint32_t peer, const Offer& offer, int64_t bytes) {
 
 // Copies from the sender's memory to its place.
 Status Ship::pull(const Record& record, const Offer& offer, const Message& into) {
-  const auto lost = [&] { return fail(Code::environment, "rank ", record.sender, " offers what cannot be read"); };
   const auto bytes = static_cast<int64_t>(record.bytes);
   if (offer.by_cma) {
     const BlobPointer blob = offer.form == 0 ? nullptr : layout_of(record.sender, offer);
-    if (offer.form != 0 && (!blob || blob->size() * offer.count != bytes)) return lost();
+    if (offer.form != 0 && (!blob || blob->size() * offer.count != bytes)) return lost(record.sender);
     return read_by_cma(board_.process(record.sender), blob.get(), offer.count, offer.buffer, into, bytes);
   }
   const PeerEnd theirs = end_at(record.sender, offer, bytes);
-  if (theirs.end.base == nullptr) return lost();
+  if (theirs.end.base == nullptr) return lost(record.sender);
   if (offer.joins && can_join(record, into)) return pull_jointly(record, theirs.end, into);
-  if (theirs.end.blob != nullptr) {
-    return copy_between({*theirs.end.blob, theirs.end.count, theirs.end.base}, into, bytes);
+  return copy_from(theirs.end, into, bytes);
+}
+
+Status Ship::fetch(uint32_t sender, const Offer& offer, int64_t bytes, const Message& into, Source& source) {
+  if (source.end.base == nullptr || !(source.offer == offer)) {
+    PeerEnd found = end_at(sender, offer, bytes);
+    source = {offer, std::move(found.blob), found.end};
   }
-  into.unpack({0, bytes}, reinterpret_cast<const uint8_t*>(theirs.end.base));
+  if (source.end.base == nullptr) return lost(sender);
+  SPL_TRY(copy_from(source.end, into, bytes));
+  totals_.landed.fetch_add(1, std::memory_order_relaxed);
+  totals_.landed_bytes.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
   return {};
 }
 

@@ -102,6 +102,28 @@ std::shared_ptr<Exchange> exchange_of(Kind kind, const Team& team, int tag, cons
   return made;
 }
 
+// Calls in which whoever sends may be waited for by nobody but the root.
+constexpr bool has_root(Kind kind) { return kind < Kind::Allgather; }
+
+// The exchange of an earlier call that was the same, or a new one.
+template <class Describe>
+std::shared_ptr<Exchange> plan_of(Kind kind, Team& team, const Describe& describe) {
+  const Lock lock;
+  auto& [kept, next] = team.plans[static_cast<size_t>(kind)];
+  for (const auto& plan : kept) {
+    if (!plan) continue;
+    Exchange::Repeat repeat(*plan);
+    describe(team, repeat);
+    if (repeat.holds()) return plan;
+  }
+  using Senders = Exchange::Senders;
+  auto made = std::make_shared<Exchange>(name_of(kind), team.tag, has_root(kind) ? Senders::go_on : Senders::wait);
+  describe(team, *made);
+  kept[next] = made;
+  next = (next + 1) % kept.size();
+  return made;
+}
+
 // The same looks at calls that no team does.
 template <class Pattern>
 auto packed_call_of(Kind kind, Comm comm, const Pattern& pattern) {
@@ -116,8 +138,7 @@ template <class Bytes, class Describe, class Call, class Arguments>
 int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Call& the_mpis,
              const Arguments& arguments) {
   if (Team* const team = team_of(kind, comm, bytes, describe)) {
-    const auto exchange = exchange_of(kind, *team, team->tag, describe);
-    const int code = exchange->run(team->hatches);
+    const int code = plan_of(kind, *team, describe)->run(team->hatches);
     return code == success ? code : raise(comm, code);
   }
   if constexpr (may_be_packed<Describe>) {

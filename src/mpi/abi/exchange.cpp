@@ -20,14 +20,12 @@ int free_outcome(void* code) {
 
 }  // namespace
 
-Place Exchange::place_of(const Part& part) {
-  const Lock lock;
-  return layer.place_of(part.buffer, part.count, part.type, layer.teams.comm());
-}
+Place Exchange::Part::place(const char* call) const { return {buffer, count, type, form, layer.teams.comm(), call}; }
 
-// What has no bytes is not sent: both ends see that.
-void Exchange::add(std::vector<Part>& parts, const Part& part) {
-  if (part.count != 0 && layer.types.form(part.type)->size != 0) parts.push_back(part);
+Exchange::Part Exchange::part_of(void* buffer, int64_t count, Datatype type, int rank) const {
+  Part made{buffer, count, type, rank, layer.types.form(type)};
+  choose_means(made);
+  return made;
 }
 
 void Exchange::keep_types() {
@@ -53,8 +51,7 @@ int Exchange::post(const Part& part, bool sends) {
     return Irecv<Count>(part.buffer, part.count, part.type, part.rank, tag_, comm, request);
   }
   std::optional<Parcel> parcel;
-  Place place = place_of(part);
-  place.call = call_;
+  const Place place = part.place(call_);
   {
     const Lock lock;
     parcel = layer.parcel_for(place, part.rank);
@@ -73,13 +70,13 @@ int Exchange::post_to_mpi(const Part& part) {
 }
 
 int Exchange::copy_to_self() {
-  const auto of_self = [](const Part& part) { return part.rank == layer.teams.rank(); };
+  const auto of_self = [](const Part& part) { return part.rank == layer.teams.rank() && !part.is_empty(); };
   auto to = receives_.begin();
   for (const Part& from : sends_) {
     if (!of_self(from)) continue;
     to = std::find_if(to, receives_.end(), of_self);
     const bool is_met = to != receives_.end();
-    if (is_met && copied_here(place_of(from), place_of(*to))) {
+    if (is_met && copied_here(from.of(), to->of())) {
       ++to;
       continue;
     }
@@ -96,11 +93,11 @@ int Exchange::begin_all() {
   requests_.clear();
   requests_.reserve(sends_.size() + receives_.size());
   for (const Part& part : receives_) {
-    if (part.rank == layer.teams.rank()) continue;
+    if (part.rank == layer.teams.rank() || part.is_empty()) continue;
     if (const int code = post(part, false); code != success) return code;
   }
   for (const Part& part : sends_) {
-    if (part.rank == layer.teams.rank()) continue;
+    if (part.rank == layer.teams.rank() || part.is_empty()) continue;
     if (const int code = post(part, true); code != success) return code;
   }
   return copy_to_self();

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/shared_heap.hpp"
 #include "mpi/abi/calls.hpp"
 #include "mpi/abi/exchange.hpp"
+#include "mpi/plan.hpp"
 #include "mpi/spin.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -12,14 +14,8 @@ namespace {
 using Entry = Hatches::Entry;
 using Kind = Hatches::Kind;
 
-bool fits_entry(const Place& place) {
-  const int64_t bytes = place.capacity();
-  return place.form->known && bytes >= 0 && bytes <= Entry::data_bytes && bytes < layer.settings.min_bytes &&
-         layer.settings.path != Path::pass;
-}
-
-void count_short(const Place& place, int rank) {
-  if (layer.tally) layer.count(place, layer.world_rank(place.comm, rank), Way::staged, "short, with its call");
+void count(const Place& place, int rank, Way way, const char* why) {
+  if (layer.tally) layer.count(place, layer.world_rank(place.comm, rank), way, why);
 }
 
 }  // namespace
@@ -30,14 +26,43 @@ int Exchange::run(Hatches& hatches) {
   return code == success ? wait() : code;
 }
 
+void Exchange::choose_means(Part& part) const {
+  const int64_t bytes = Place::capacity_of(*part.form, part.count);
+  part.means = Means::ship;
+  if (!part.form->known || part.count <= 0 || layer.settings.path == Path::pass) return;
+  if (bytes <= Entry::data_bytes && bytes < layer.settings.min_bytes) {
+    part.means = Means::entry;
+    part.why = "short, with its call";
+    return;
+  }
+  if (senders_ != Senders::wait || !process_heap_is_malloc()) return;
+  const Choice choice = choose(layer.settings, *part.form, part.count, bytes, {.mapped = true, .runs = true});
+  if (choice.way != Way::mapped || choice.joins) return;
+  part.means = Means::offer;
+  part.why = choice.why;
+}
+
+// A handle may have got another meaning, and another handle the same.
+bool Exchange::knows_types() {
+  if (types_known_ == layer.types.changes()) return true;
+  const auto is_known = [](const Part& part) { return layer.types.form(part.type) == part.form; };
+  if (!std::ranges::all_of(sends_, is_known) || !std::ranges::all_of(receives_, is_known)) return false;
+  types_known_ = layer.types.changes();
+  return true;
+}
+
 void Exchange::number(Hatches& hatches) {
+  const auto begin = [](Part& part) {
+    part.parcel = 0;
+    part.is_offered = false;
+    part.is_over = part.rank == layer.teams.rank() || part.is_empty();
+    return !part.is_over;
+  };
   for (Part& part : receives_) {
-    part.is_over = part.rank == layer.teams.rank();
-    if (!part.is_over) part.message = hatches.next_received(part.rank);
+    if (begin(part)) part.message = hatches.next_received(part.rank);
   }
   for (Part& part : sends_) {
-    part.is_over = part.rank == layer.teams.rank();
-    if (!part.is_over) part.message = hatches.next_sent(part.rank);
+    if (begin(part)) part.message = hatches.next_sent(part.rank);
   }
 }
 
@@ -84,24 +109,21 @@ bool Exchange::step(Hatches& hatches, int& code) {
 }
 
 bool Exchange::hand_out(Hatches& hatches, Part& part, int& code) {
-  if (part.parcel != 0) {
-    part.is_over = !layer.is_open(part.parcel);
+  if (part.parcel != 0 || part.is_offered) {
+    part.is_over = part.is_offered ? hatches.is_taken(part.rank, part.message) : !layer.is_open(part.parcel);
     return part.is_over;
   }
-  Entry* const entry = hatches.are_made() ? hatches.room_for(part.rank, part.message) : nullptr;
-  if (entry == nullptr && hatches.are_made()) return false;
-  Place place = place_of(part);
-  place.call = call_;
-  part.is_over = true;
-  if (entry != nullptr && fits_entry(place)) {
-    const int64_t bytes = place.capacity();
-    Message(*place.form, place.count, place.buffer).pack({0, bytes}, entry->data);
-    entry->kind = Kind::bytes;
-    entry->bytes = bytes;
-    hatches.post(*entry, part.message);
-    count_short(place, part.rank);
-    return true;
+  Entry* entry = nullptr;
+  if (hatches.are_made()) {
+    entry = hatches.room_for(part.rank, part.message);
+    if (entry == nullptr) return false;
+    if (part.means == Means::entry) {
+      put_in(hatches, *entry, part);
+      return true;
+    }
+    if (part.means == Means::offer && offer(hatches, *entry, part)) return true;
   }
+  const Place place = part.place(call_);
   std::optional<Parcel> parcel;
   if (entry != nullptr) {
     const Lock lock;
@@ -110,6 +132,7 @@ bool Exchange::hand_out(Hatches& hatches, Part& part, int& code) {
   if (parcel) {
     std::memcpy(entry->data, parcel->record(), sizeof(Record));
     entry->kind = Kind::record;
+    entry->bytes = place.capacity();
     hatches.post(*entry, part.message);
     layer.hand_over(*parcel, place);
     part.is_over = !parcel->offered;
@@ -120,9 +143,35 @@ bool Exchange::hand_out(Hatches& hatches, Part& part, int& code) {
     entry->kind = Kind::by_mpi;
     hatches.post(*entry, part.message);
   }
+  part.is_over = true;
   requests_.push_back(handles().request_null);
   const int sent = post_to_mpi(part);
   if (code == success) code = sent;
+  return true;
+}
+
+void Exchange::put_in(Hatches& hatches, Entry& entry, Part& part) const {
+  const Message message = part.of();
+  message.pack({0, message.bytes()}, entry.data);
+  entry.kind = Kind::bytes;
+  entry.bytes = message.bytes();
+  hatches.post(entry, part.message);
+  part.is_over = true;
+  if (layer.tally) count(part.place(call_), part.rank, Way::staged, part.why);
+}
+
+// False: it cannot be copied where it lies.
+bool Exchange::offer(Hatches& hatches, Entry& entry, Part& part) const {
+  const Message message = part.of();
+  if (!Ship::is_mapped(message)) return false;
+  const auto offer = Ship::offer_of(message);
+  if (!offer) return false;
+  std::memcpy(entry.data, &*offer, sizeof(Offer));
+  entry.kind = Kind::offer;
+  entry.bytes = message.bytes();
+  hatches.post(entry, part.message);
+  part.is_offered = true;
+  if (layer.tally) count(part.place(call_), part.rank, Way::mapped, part.why);
   return true;
 }
 
@@ -134,19 +183,35 @@ bool Exchange::take_in(Hatches& hatches, Part& part, int& code) {
   if (entry == nullptr || entry->kind == Kind::by_mpi) {
     taken = post(part, false);
   } else {
-    const Place place = place_of(part);
-    Status status{};
-    if (entry->kind == Kind::record) {
-      taken = layer.land(Record::read(entry->data), place, &status);
-    } else if (entry->bytes > place.capacity()) {
-      taken = error_truncate;
-    } else {
-      taken = layer.put_bytes(entry->data, entry->bytes, place);
-    }
+    taken = entry->bytes > Place::capacity_of(*part.form, part.count) ? error_truncate : take_out(*entry, part);
   }
   if (entry != nullptr) hatches.take(part.rank, part.message);
   if (code == success) code = taken;
   return true;
+}
+
+int Exchange::take_out(const Entry& entry, Part& part) const {
+  if (entry.kind == Kind::record) {
+    Status status{};
+    return layer.land(Record::read(entry.data), part.place(call_), &status);
+  }
+  if (entry.kind == Kind::bytes) {
+    if (!part.form->known) return layer.put_bytes(entry.data, entry.bytes, part.place(call_));
+    part.of().unpack({0, entry.bytes}, entry.data);
+    return success;
+  }
+  Offer offer{};
+  std::memcpy(&offer, entry.data, sizeof offer);
+  const auto sender = static_cast<uint32_t>(layer.world_rank(layer.teams.comm(), part.rank));
+  if (part.form->known) {
+    return layer.ship.fetch(sender, offer, entry.bytes, part.of(), part.source).ok() ? success : error_other;
+  }
+  std::vector<uint8_t> packed(static_cast<size_t>(entry.bytes));
+  const FormPointer run = basic_form(1, 1);
+  if (!layer.ship.fetch(sender, offer, entry.bytes, {*run, entry.bytes, packed.data()}, part.source).ok()) {
+    return error_other;
+  }
+  return layer.put_bytes(packed.data(), entry.bytes, part.place(call_));
 }
 
 bool Exchange::is_over() const {

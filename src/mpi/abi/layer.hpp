@@ -80,8 +80,6 @@ struct KeptType {
   }
 };
 
-class Exchange;
-
 // A non-blocking collective call: the program has `whole`, a generalized request.
 struct Underway {
   std::shared_ptr<Exchange> exchange;

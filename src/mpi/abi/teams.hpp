@@ -17,6 +17,8 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
+class Exchange;
+
 struct Team {
   Voter voter;
   int tag = 0;
@@ -27,6 +29,13 @@ struct Team {
   std::vector<std::atomic<uint64_t>*> counts;  // of calls, of all ranks
   Neighbours neighbours;
   Hatches hatches;  // not open where a rank cannot map the memory of another
+  // The last blocking calls of each kind, to be done again without a look at their types and places.
+  static constexpr size_t plans_most = 4;
+  struct Plans {
+    std::array<std::shared_ptr<Exchange>, plans_most> kept{};
+    size_t next = 0;  // to be replaced
+  };
+  std::array<Plans, Ballot::kinds> plans{};
   std::array<uint8_t, Ballot::kinds> vain_looks{};  // at its calls of each kind, which found no gaps
 };
 

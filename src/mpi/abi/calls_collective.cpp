@@ -119,6 +119,7 @@ std::shared_ptr<Exchange> plan_of(Kind kind, Team& team, const Describe& describ
   using Senders = Exchange::Senders;
   auto made = std::make_shared<Exchange>(name_of(kind), team.tag, has_root(kind) ? Senders::go_on : Senders::wait);
   describe(team, *made);
+  if (made->is_wrong()) return made;
   kept[next] = made;
   next = (next + 1) % kept.size();
   return made;
@@ -138,7 +139,9 @@ template <class Bytes, class Describe, class Call, class Arguments>
 int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Call& the_mpis,
              const Arguments& arguments) {
   if (Team* const team = team_of(kind, comm, bytes, describe)) {
-    const int code = plan_of(kind, *team, describe)->run(team->hatches);
+    const auto plan = plan_of(kind, *team, describe);
+    if (plan->is_wrong()) return std::apply(the_mpis, arguments);
+    const int code = plan->run(team->hatches);
     return code == success ? code : raise(comm, code);
   }
   if constexpr (may_be_packed<Describe>) {
@@ -157,7 +160,9 @@ template <class Bytes, class Describe, class Call, class Arguments>
 int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Call& the_mpis,
                  const Arguments& arguments, Request* request) {
   if (const Team* const team = team_of(kind, comm, bytes, describe)) {
-    const int code = start(exchange_of(kind, *team, team->tag, describe), request);
+    auto exchange = exchange_of(kind, *team, team->tag, describe);
+    if (exchange->is_wrong()) return std::apply([&](auto... each) { return the_mpis(request, each...); }, arguments);
+    const int code = start(std::move(exchange), request);
     return code == success ? code : raise(comm, code);
   }
   if constexpr (may_be_packed<Describe>) {
@@ -228,7 +233,9 @@ int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describ
   }
   const int tag = team == nullptr ? 0 : tag_agreed_on(*team, describe);
   if (tag == 0) return pass();  // without the lock: it may wait for other ranks
-  const int code = make_persistent(exchange_of(kind, *team, tag, describe), comm, request);
+  auto exchange = exchange_of(kind, *team, tag, describe);
+  if (exchange->is_wrong()) return pass();
+  const int code = make_persistent(std::move(exchange), comm, request);
   return code == success ? code : raise(comm, code);
 }
 
@@ -265,7 +272,8 @@ int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describ
 #define SPINLOOM_IS_RANK(root) ((root) >= 0 && (root) < team.size)
 
 SPINLOOM_COLLECTIVE(Bcast, Ibcast, (void* buffer, N count, Datatype type, int root), (buffer, count, type, root),
-                    SPINLOOM_IS_RANK(root) ? bytes_of(count, type) : none, broadcast(buffer, count, type, root))
+                    SPINLOOM_IS_RANK(root) ? bytes_of(count, type) : none,
+                    broadcast(buffer, count, type, root, completion))
 
 SPINLOOM_COLLECTIVE(Gather, Igather,
                     (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type, int root),
@@ -310,23 +318,20 @@ SPINLOOM_COLLECTIVE(Allgatherv, Iallgatherv,
 
 SPINLOOM_COLLECTIVE(Alltoall, Ialltoall,
                     (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type),
-                    (out, out_count, out_type, in, in_count, in_type),
-                    out == in_place ? none : bytes_of(in_count, in_type),
+                    (out, out_count, out_type, in, in_count, in_type), bytes_of(in_count, in_type),
                     AllToAll(Blocks(out, out_count, out_type), Blocks(in, in_count, in_type)))
 
 SPINLOOM_COLLECTIVE(Alltoallv, Ialltoallv,
                     (const void* out, const N* out_counts, const Displacement<N>* out_places, Datatype out_type,
                      void* in, const N* in_counts, const Displacement<N>* in_places, Datatype in_type),
-                    (out, out_counts, out_places, out_type, in, in_counts, in_places, in_type),
-                    out == in_place ? none : various,
+                    (out, out_counts, out_places, out_type, in, in_counts, in_places, in_type), various,
                     AllToAll(BlocksV<N>(out, out_counts, out_places, out_type),
                              BlocksV<N>(in, in_counts, in_places, in_type)))
 
 SPINLOOM_COLLECTIVE(Alltoallw, Ialltoallw,
                     (const void* out, const N* out_counts, const Displacement<N>* out_places, const Datatype* out_types,
                      void* in, const N* in_counts, const Displacement<N>* in_places, const Datatype* in_types),
-                    (out, out_counts, out_places, out_types, in, in_counts, in_places, in_types),
-                    out == in_place ? none : various,
+                    (out, out_counts, out_places, out_types, in, in_counts, in_places, in_types), various,
                     AllToAll(BlocksW<N, Displacement<N>>(out, out_counts, out_places, out_types),
                              BlocksW<N, Displacement<N>>(in, in_counts, in_places, in_types)))
 

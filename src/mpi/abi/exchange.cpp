@@ -22,7 +22,8 @@ int free_outcome(void* code) {
 
 Place Exchange::Part::place(const char* call) const { return {buffer, count, type, form, layer.teams.comm(), call}; }
 
-Exchange::Part Exchange::part_of(void* buffer, int64_t count, Datatype type, int rank) const {
+Exchange::Part Exchange::part_of(void* buffer, int64_t count, Datatype type, int rank) {
+  if (count < 0 || (count > 0 && type == handles().type_null)) is_wrong_ = true;
   Part made{buffer, count, type, rank, layer.types.form(type)};
   choose_means(made);
   return made;
@@ -50,19 +51,32 @@ int Exchange::post(const Part& part, bool sends) {
     }
     return Irecv<Count>(part.buffer, part.count, part.type, part.rank, tag_, comm, request);
   }
-  std::optional<Parcel> parcel;
   const Place place = part.place(call_);
-  {
-    const Lock lock;
-    parcel = layer.parcel_for(place, part.rank);
-  }
+  const auto parcel = parcel_for(place, part.rank);
   if (parcel) return layer.announce(*parcel, place, Mode::standard, part.rank, tag_, request);
   return post_to_mpi(part);
+}
+
+std::optional<Parcel> Exchange::parcel_for(const Place& place, int rank) const {
+  const Lock lock;
+  return layer.parcel_for(place, rank, swaps_ ? Layer::Offers::none : Layer::Offers::mapped);
 }
 
 int Exchange::post_to_mpi(const Part& part) {
   Request* const request = &requests_.back();
   const Comm comm = layer.teams.comm();
+  if (swaps_) {
+    Layer::Copy copy{handles().request_null, std::make_unique<std::vector<uint8_t>>()};
+    if (!layer.copy(part.place(call_), *copy.bytes)) return error_other;
+    const auto bytes = static_cast<Count>(copy.bytes->size());
+    const int code = bytes <= INT32_MAX ? real.Isend(copy.bytes->data(), static_cast<int>(bytes), handles().byte,
+                                                     part.rank, tag_, comm, &copy.request)
+                                        : real.wide.Isend(copy.bytes->data(), bytes, handles().byte, part.rank, tag_,
+                                                          comm, &copy.request);
+    const Lock lock;
+    if (code == success) layer.outbox.push_back(std::move(copy));
+    return code;
+  }
   if (part.count <= INT32_MAX) {
     return real.Isend(part.buffer, static_cast<int>(part.count), part.type, part.rank, tag_, comm, request);
   }
@@ -88,18 +102,21 @@ int Exchange::copy_to_self() {
   return success;
 }
 
-// Receives are posted first, then sends; what a rank sends to itself is copied while these are under way.
+int Exchange::post_all(const std::vector<Part>& parts, bool sends) {
+  for (const Part& part : parts) {
+    if (part.rank == layer.teams.rank() || part.is_empty()) continue;
+    if (const int code = post(part, sends); code != success) return code;
+  }
+  return success;
+}
+
+// Receives are posted first unless they take the place of what is sent. What a rank sends to itself is copied while these
+// are under way.
 int Exchange::begin_all() {
   requests_.clear();
   requests_.reserve(sends_.size() + receives_.size());
-  for (const Part& part : receives_) {
-    if (part.rank == layer.teams.rank() || part.is_empty()) continue;
-    if (const int code = post(part, false); code != success) return code;
-  }
-  for (const Part& part : sends_) {
-    if (part.rank == layer.teams.rank() || part.is_empty()) continue;
-    if (const int code = post(part, true); code != success) return code;
-  }
+  if (const int code = swaps_ ? post_all(sends_, true) : post_all(receives_, false); code != success) return code;
+  if (const int code = swaps_ ? post_all(receives_, false) : post_all(sends_, true); code != success) return code;
   return copy_to_self();
 }
 

@@ -27,6 +27,12 @@ class Exchange {
   void receive(int rank, void* buffer, int64_t count, Datatype type) {
     receives_.push_back(part_of(buffer, count, type, rank));
   }
+  // Blocks come to where blocks are sent from: each is packed before another takes its place.
+  void swap() { swaps_ = true; }
+  // What is sent is what is received: that comes first. Only for run(), where hatches are open.
+  void relay() { relays_ = true; }
+  // Whether the MPI has an error for its counts or types.
+  [[nodiscard]] bool is_wrong() const { return is_wrong_; }
   // Takes the same calls of send() and receive() again, and says whether this exchange consists of them.
   class Repeat;
   // For calls that begin after the program may have freed its types.
@@ -67,12 +73,15 @@ class Exchange {
     [[nodiscard]] Message of() const { return {*form, count, buffer}; }
     [[nodiscard]] Place place(const char* call) const;
   };
-  [[nodiscard]] Part part_of(void* buffer, int64_t count, Datatype type, int rank) const;
+  [[nodiscard]] Part part_of(void* buffer, int64_t count, Datatype type, int rank);
   void choose_means(Part& part) const;
   [[nodiscard]] bool knows_types();
   [[nodiscard]] int begin_all();
   [[nodiscard]] int post(const Part& part, bool sends);
+  [[nodiscard]] int post_all(const std::vector<Part>& parts, bool sends);
   [[nodiscard]] int post_to_mpi(const Part& part);
+  [[nodiscard]] std::optional<Parcel> parcel_for(const Place& place, int rank) const;
+  [[nodiscard]] bool may_take(const Part& part) const;
   [[nodiscard]] int pass(Hatches& hatches);
   void number(Hatches& hatches);
   // Whether anything has moved. The first error becomes `code`.
@@ -90,6 +99,9 @@ class Exchange {
   const char* call_;
   int tag_;
   Senders senders_;
+  bool swaps_ = false;
+  bool relays_ = false;
+  bool is_wrong_ = false;
   uint64_t types_known_ = 0;  // Types::changes() when the forms were last looked up
   std::vector<Part> sends_, receives_;
   std::vector<std::unique_ptr<KeptType>> kept_;

@@ -15,7 +15,8 @@ using Entry = Hatches::Entry;
 using Kind = Hatches::Kind;
 
 void count(const Place& place, int rank, Way way, const char* why) {
-  if (layer.tally) layer.count(place, layer.world_rank(place.comm, rank), way, why);
+  const Lock lock;
+  layer.count(place, layer.world_rank(place.comm, rank), way, why);
 }
 
 }  // namespace
@@ -35,7 +36,7 @@ void Exchange::choose_means(Part& part) const {
     part.why = "short, with its call";
     return;
   }
-  if (senders_ != Senders::wait || !process_heap_is_malloc()) return;
+  if (swaps_ || senders_ != Senders::wait || !process_heap_is_malloc()) return;
   const Choice choice = choose(layer.settings, *part.form, part.count, bytes, {.mapped = true, .runs = true});
   if (choice.way != Way::mapped || choice.joins) return;
   part.means = Means::offer;
@@ -99,13 +100,21 @@ int Exchange::pass(Hatches& hatches) {
 
 bool Exchange::step(Hatches& hatches, int& code) {
   bool has_moved = false;
+  const bool may_send = !relays_ || std::ranges::all_of(receives_, &Part::is_over);
   for (Part& part : sends_) {
-    if (!part.is_over && hand_out(hatches, part, code)) has_moved = true;
+    if (may_send && !part.is_over && hand_out(hatches, part, code)) has_moved = true;
   }
   for (Part& part : receives_) {
-    if (!part.is_over && take_in(hatches, part, code)) has_moved = true;
+    if (!part.is_over && may_take(part) && take_in(hatches, part, code)) has_moved = true;
   }
   return has_moved;
+}
+
+// Whether nothing is to be sent from there any more.
+bool Exchange::may_take(const Part& part) const {
+  if (!swaps_) return true;
+  const auto sent = std::ranges::find(sends_, part.rank, &Part::rank);
+  return sent == sends_.end() || sent->is_over;
 }
 
 bool Exchange::hand_out(Hatches& hatches, Part& part, int& code) {
@@ -124,11 +133,7 @@ bool Exchange::hand_out(Hatches& hatches, Part& part, int& code) {
     if (part.means == Means::offer && offer(hatches, *entry, part)) return true;
   }
   const Place place = part.place(call_);
-  std::optional<Parcel> parcel;
-  if (entry != nullptr) {
-    const Lock lock;
-    parcel = layer.parcel_for(place, part.rank);
-  }
+  const auto parcel = entry == nullptr ? std::nullopt : parcel_for(place, part.rank);
   if (parcel) {
     std::memcpy(entry->data, parcel->record(), sizeof(Record));
     entry->kind = Kind::record;
@@ -202,7 +207,7 @@ int Exchange::take_out(const Entry& entry, Part& part) const {
   }
   Offer offer{};
   std::memcpy(&offer, entry.data, sizeof offer);
-  const auto sender = static_cast<uint32_t>(layer.world_rank(layer.teams.comm(), part.rank));
+  const auto sender = static_cast<uint32_t>(layer.ship.board().founders()[static_cast<size_t>(part.rank)]);
   if (part.form->known) {
     return layer.ship.fetch(sender, offer, entry.bytes, part.of(), part.source).ok() ? success : error_other;
   }
@@ -215,8 +220,7 @@ int Exchange::take_out(const Entry& entry, Part& part) const {
 }
 
 bool Exchange::is_over() const {
-  const auto ended = [](const Part& part) { return part.is_over; };
-  return std::ranges::all_of(sends_, ended) && std::ranges::all_of(receives_, ended);
+  return std::ranges::all_of(sends_, &Part::is_over) && std::ranges::all_of(receives_, &Part::is_over);
 }
 
 bool Exchange::waits_for_the_dead(const Hatches& hatches) const {

@@ -168,7 +168,8 @@ def test_calls_made_again_until_one_thing_changes(mpi, repeated, ranks, path, wa
     words = [mpi.launcher, *mpi.options, "-n", str(ranks), str(repeated(mpi)), str(ranks), "150"]
     ran = run(words, preloads(report) | {"SPINLOOM_MPI_PATH": path})
     found = re.search(r"every number is right; (\d+) new types had the handle", ran.stdout)
-    assert ran.returncode == 0 and found, f"{' '.join(words)}\n{ran.stdout[-500:]}{ran.stderr[-2000:]}"
+    assert ran.returncode == 0, f"{' '.join(words)}\n{ran.stdout[-500:]}{ran.stderr[-2000:]}"
+    assert found, ran.stdout[-500:]
     assert int(found[1]) > 10, "no handle was given out again"
     carried = [one for one in sent_by_collectives(report) if one.way != "pass"]
     assert way in {one.way for one in carried}

@@ -42,10 +42,10 @@ struct Gains {
   void receive(int, const void*, int64_t count, Datatype type) { look(count, type); }
 };
 
-// A look takes time: after 16 that found no gaps, one call in eight is looked at.
+// A look takes time: after 16 that found no gaps, one call in 32 is looked at.
 bool is_worth_a_look(uint8_t& vain) {
   constexpr uint8_t vain_most = 16;
-  constexpr uint8_t calls_for_a_look = 8;
+  constexpr uint8_t calls_for_a_look = 32;
   if (++vain < vain_most) return true;
   if (vain < vain_most + calls_for_a_look) return false;
   vain = vain_most;
@@ -53,9 +53,11 @@ bool is_worth_a_look(uint8_t& vain) {
 }
 
 template <class Describe>
-bool gains(const Team& team, const Describe& describe) {
+bool gains(const Team& team, Completion completion, const Describe& describe) {
   if (layer.settings.path == Path::pass) return false;
-  Gains found{.min_bytes = team.min_bytes};
+  // By hatches short blocks are quicker, too.
+  const bool by_hatches = completion == Completion::blocking && team.hatches.are_open();
+  Gains found{.min_bytes = by_hatches ? 1 : team.min_bytes};
   describe(team, found);
   return found.any;
 }
@@ -77,20 +79,19 @@ struct Passes {
 // Counts the call. Where its ranks have agreed, they all take the layer's way unless its blocks are short; `bytes` is then
 // the same on all. A rank that would gain proposes to agree.
 template <class Bytes, class Describe>
-Team* team_of(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe) {
+Team* team_of(Kind kind, Completion completion, Comm comm, const Bytes& bytes, const Describe& describe) {
   const Lock lock;
   Team* const team = layer.teams.of(comm);
   if (team == nullptr) return nullptr;
   const auto number = static_cast<uint32_t>(kind);
   const bool has_agreed = team->voter.begin_call(number, team->counts);
-  if (!has_agreed && !team->voter.is_open(number) && !layer.tally) return nullptr;
+  const bool looks = !has_agreed && team->voter.is_open(number) && is_worth_a_look(team->vain_looks[number]);
+  if (!has_agreed && !looks && !layer.tally) return nullptr;
   const int64_t each = bytes(*team);
   const bool is_short = each < team->min_bytes;
   if (has_agreed && !is_short) return team;
   if (layer.tally && each != none) describe(*team, Passes{kind, is_short ? "short" : "its ranks had not agreed"});
-  if (!has_agreed && !is_short && is_worth_a_look(team->vain_looks[number]) && gains(*team, describe)) {
-    team->voter.propose(number, team->counts);
-  }
+  if (looks && !is_short && gains(*team, completion, describe)) team->voter.propose(number, team->counts);
   return nullptr;
 }
 
@@ -138,7 +139,7 @@ auto packed_call_of(Kind kind, Comm comm, const Pattern& pattern) {
 template <class Bytes, class Describe, class Call, class Arguments>
 int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Call& the_mpis,
              const Arguments& arguments) {
-  if (Team* const team = team_of(kind, comm, bytes, describe)) {
+  if (Team* const team = team_of(kind, Completion::blocking, comm, bytes, describe)) {
     const auto plan = plan_of(kind, *team, describe);
     if (plan->is_wrong()) return std::apply(the_mpis, arguments);
     const int code = plan->run(team->hatches);
@@ -159,7 +160,7 @@ int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe,
 template <class Bytes, class Describe, class Call, class Arguments>
 int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Call& the_mpis,
                  const Arguments& arguments, Request* request) {
-  if (const Team* const team = team_of(kind, comm, bytes, describe)) {
+  if (const Team* const team = team_of(kind, Completion::non_blocking, comm, bytes, describe)) {
     auto exchange = exchange_of(kind, *team, team->tag, describe);
     if (exchange->is_wrong()) return std::apply([&](auto... each) { return the_mpis(request, each...); }, arguments);
     const int code = start(std::move(exchange), request);
@@ -188,7 +189,7 @@ int tag_agreed_on(const Team& team, const Describe& describe) {
   int32_t told = 0;  // to rank 0: whether there is a gain; by rank 0: the tag
   {
     const Lock lock;
-    told = gains(team, describe) ? 1 : 0;
+    told = gains(team, Completion::persistent, describe) ? 1 : 0;
   }
   const auto send = [&](int rank) {
     return real.Send(&told, sizeof told, handles().byte, team.peers[rank], team.tag, layer.teams.comm());

@@ -37,9 +37,9 @@ MAY_GAIN = {
         0.5,
         "receives that are posted early let a message be copied once",
     ),
-    "MPI_Sendrecv_replace changes the buffer": (
+    "the call changes the buffer that it sends": (
         0.5,
-        "MPI_Sendrecv with two buffers lets a message be copied once",
+        "calls with two buffers (MPI_Sendrecv, no MPI_IN_PLACE) let a message be copied once",
     ),
     "there was no room in shared memory": (1.0, "more room: SPINLOOM_MPI_STAGING_BYTES"),
     "short": (

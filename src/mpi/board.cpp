@@ -23,14 +23,15 @@ constexpr uint64_t member_bytes = 64;
 
 constexpr uint64_t slots_bytes = Board::slots * sizeof(Slot);
 constexpr uint64_t counts_bytes = sizeof(Polls::Counts);
-constexpr uint64_t own_bytes = slots_bytes + counts_bytes + sizeof(Postings::Table);
+constexpr uint64_t own_bytes = slots_bytes + counts_bytes + sizeof(Postings::Table) +
+                               Polls::most * sizeof(Board::HatchPlace);
 
 uint64_t pages(uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
 
 }  // namespace
 
 // In the file: the header's page, the members, who sees whom (a row of the receiver for each), the polls, each rank's
-// slots, counts of calls, and postings.
+// slots, counts of calls, postings, and places of hatches.
 Board::Member& Board::member(uint32_t rank) const {
   static_assert(sizeof(Member) <= member_bytes);
   return *reinterpret_cast<Member*>(base_ + page_bytes + rank * member_bytes);
@@ -57,6 +58,21 @@ Polls::Counts& Board::counts(uint32_t rank) const {
 
 Postings Board::postings(uint32_t rank) const {
   return Postings(*reinterpret_cast<Postings::Table*>(base_ + own_place(rank) + slots_bytes + counts_bytes));
+}
+
+Board::HatchPlace& Board::hatch_place(uint32_t rank, uint32_t ballot) const {
+  const uint64_t places = own_place(rank) + slots_bytes + counts_bytes + sizeof(Postings::Table);
+  return reinterpret_cast<HatchPlace*>(base_ + places)[ballot];
+}
+
+bool Board::all_reach() const {
+  const auto is_mapped_by_all = [this](int sender) {
+    return std::ranges::all_of(founders_, [this, sender](int receiver) {
+      const auto& seen = seen_by(static_cast<uint32_t>(receiver))[sender];
+      return receiver == sender || seen.load(std::memory_order_acquire) != 0;
+    });
+  };
+  return std::ranges::all_of(founders_, is_mapped_by_all);
 }
 
 peer::Word Board::word_of(uint32_t there) const { return {member(there).word_address, header_->secret[1]}; }

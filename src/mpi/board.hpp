@@ -107,6 +107,14 @@ class Board {
   [[nodiscard]] std::atomic<uint64_t>& count(uint32_t rank, uint32_t ballot) const { return counts(rank)[ballot]; }
   [[nodiscard]] Postings postings(uint32_t rank) const;
   [[nodiscard]] int64_t min_bytes(uint32_t founder) const { return member(founder).min_bytes; }
+  // Where a rank's hatches for the communicator of a ballot are (hatches.hpp).
+  struct HatchPlace {
+    std::atomic<uint64_t> number;  // of the communicator; written last
+    std::atomic<uint64_t> address;  // in the rank's heap; 0: it has none
+  };
+  [[nodiscard]] HatchPlace& hatch_place(uint32_t rank, uint32_t ballot) const;
+  // Whether every founder has mapped every other's heap.
+  [[nodiscard]] bool all_reach() const;
   // Whether every founder can agree with others.
   [[nodiscard]] bool can_agree() const;
   // A number that nobody had before.

@@ -8,7 +8,8 @@ constexpr uint64_t field = 0xffff;
 constexpr unsigned come_shift = 16;
 constexpr uint64_t one_comes = uint64_t{1} << come_shift;
 constexpr uint64_t mark = uint64_t{1} << 32;
-constexpr uint64_t generation = uint64_t{1} << 33;
+constexpr unsigned generation_shift = 33;
+constexpr uint64_t generation = uint64_t{1} << generation_shift;
 
 constexpr uint64_t come(uint64_t state) { return state >> come_shift & field; }
 constexpr uint64_t left(uint64_t state) { return state & field; }
@@ -58,7 +59,7 @@ std::optional<uint32_t> Polls::join(Key key, bool marks, uint64_t calls, uint64_
 
 Polls::Turnout Polls::turnout(uint32_t number) const {
   const uint64_t state = table_->entries[number].state.load(std::memory_order_acquire);
-  return {static_cast<uint32_t>(come(state)), (state & mark) != 0};
+  return {static_cast<uint32_t>(come(state)), (state & mark) != 0, static_cast<uint32_t>(state >> generation_shift)};
 }
 
 void Polls::leave(uint32_t number) const {

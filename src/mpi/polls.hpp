@@ -45,6 +45,7 @@ class Polls {
   struct Turnout {
     uint32_t ranks = 0;
     bool is_marked = false;
+    uint32_t generation = 0;  // of those that have had this number
   };
   [[nodiscard]] Turnout turnout(uint32_t number) const;
   void leave(uint32_t number) const;

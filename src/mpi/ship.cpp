@@ -69,7 +69,7 @@ bool Ship::publish(const Form& form) {
   return form.published.address() != 0;
 }
 
-std::optional<Parcel> Ship::offer(const Message& message, By by) {
+std::optional<Offer> Ship::offer_of(const Message& message, By by) {
   const Form& form = message.form();
   Offer offer{reinterpret_cast<uint64_t>(message.buffer()), message.count(), 0, 0, 0, by == By::cma, by == By::both};
   if (!form.contiguous(message.count())) {
@@ -80,10 +80,16 @@ std::optional<Parcel> Ship::offer(const Message& message, By by) {
   } else {
     offer.buffer += static_cast<uint64_t>(form.true_lb);
   }
+  return offer;
+}
+
+std::optional<Parcel> Ship::offer(const Message& message, By by) {
+  const auto offer = offer_of(message, by);
+  if (!offer) return std::nullopt;
   auto parcel = prepare(message.bytes(), false);
   if (!parcel) return parcel;
   parcel->offered = true;
-  parcel->slot->offer = offer;
+  parcel->slot->offer = *offer;
   parcel->slot->stage.store(Stage::offered, std::memory_order_release);
   ++totals_.offered;
   return parcel;

@@ -67,6 +67,15 @@ class Ship {
   [[nodiscard]] static bool is_mapped(const Message& message);
   enum class By : uint8_t { receiver, both, cma };  // who copies; by cma it need not be mapped
   [[nodiscard]] std::optional<Parcel> offer(const Message& message, By by = By::receiver);
+  // What a receiver is told; nothing if there is no room for the layout.
+  [[nodiscard]] static std::optional<Offer> offer_of(const Message& message, By by = By::receiver);
+  // Where a sender's message is, by addresses of this process. It is found again only where the offer is another one.
+  struct Source {
+    Offer offer{};
+    BlobPointer blob;  // keeps the layout
+    End end;
+  };
+  [[nodiscard]] Status fetch(uint32_t sender, const Offer& offer, int64_t bytes, const Message& into, Source& source);
   // Puts a layout where peers can read it. False: there is no room.
   [[nodiscard]] static bool publish(const Form& form);
   // Reads the layout that `sender` has published, if this rank can.

@@ -1,39 +1,16 @@
 // What a receiver does with a record: unpacks, or copies from the sender's memory, alone or with the sender.
-#include <sched.h>
-
 #include <algorithm>
 
 #include "layout/copy.hpp"
 #include "layout/transfer.hpp"
 #include "mpi/cma.hpp"
 #include "mpi/ship.hpp"
+#include "mpi/spin.hpp"
 
 namespace spinloom::mpi {
 namespace {
 
-void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-// How a rank waits for another one: it looks often, and after a while it yields its core between two looks.
-class Wait {
- public:
-  // True after each yield.
-  bool pause() {
-    pause_briefly();
-    constexpr int tries_before_yield = 2'000;
-    if (++tries_ < tries_before_yield) return false;
-    sched_yield();
-    return true;
-  }
-
- private:
-  int tries_ = 0;
-};
+Status lost(uint32_t sender) { return fail(Code::environment, "rank ", sender, " offers what cannot be read"); }
 
 Status ended(const Record& record) {
   return fail(Code::environment, "rank ", record.sender, " ended while it sent a message");
@@ -59,6 +36,13 @@ Status copy_between(const layout::Source& from, const Message& into, int64_t byt
     into.unpack({first, last}, reinterpret_cast<const uint8_t*>(part.data()));
     first = last;
   }
+  return {};
+}
+
+// Copies a message from a peer's place.
+Status copy_from(const End& theirs, const Message& into, int64_t bytes) {
+  if (theirs.blob != nullptr) return copy_between({*theirs.blob, theirs.count, theirs.base}, into, bytes);
+  into.unpack({0, bytes}, reinterpret_cast<const uint8_t*>(theirs.base));
   return {};
 }
 
@@ -99,7 +83,7 @@ Status Ship::land(const Record& record, const Message& into, void (*idle)()) {
 Status Ship::unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const {
   const uint8_t* const packed = board_.at(record.sender, record.address, record.bytes);
   const auto bytes = static_cast<int64_t>(record.bytes);
-  Wait wait;
+  Spin wait;
   for (int64_t first = 0; first < bytes;) {
     const auto ready = static_cast<int64_t>(slot.ready.load(std::memory_order_acquire));
     const int64_t last = std::min(ready, bytes);
@@ -143,7 +127,7 @@ Status Ship::pull_jointly(const Record& record, const End& theirs, const Message
     SPL_TRY(copy_part(theirs, ours, *part));
     slot.joint.finish();
   }
-  Wait wait;
+  Spin wait;
   while (!slot.joint.is_over()) {
     if (const auto part = slot.joint.take_refused()) {
       SPL_TRY(copy_part(theirs, ours, *part));
@@ -185,20 +169,27 @@ Ship::PeerEnd Ship::end_at(uint32_t peer, const Offer& offer, int64_t bytes) {
 
 // Copies from the sender's memory to its place.
 Status Ship::pull(const Record& record, const Offer& offer, const Message& into) {
-  const auto lost = [&] { return fail(Code::environment, "rank ", record.sender, " offers what cannot be read"); };
   const auto bytes = static_cast<int64_t>(record.bytes);
   if (offer.by_cma) {
     const BlobPointer blob = offer.form == 0 ? nullptr : layout_of(record.sender, offer);
-    if (offer.form != 0 && (!blob || blob->size() * offer.count != bytes)) return lost();
+    if (offer.form != 0 && (!blob || blob->size() * offer.count != bytes)) return lost(record.sender);
     return read_by_cma(board_.process(record.sender), {blob.get(), offer.count, offer.buffer}, into, bytes);
   }
   const PeerEnd theirs = end_at(record.sender, offer, bytes);
-  if (theirs.end.base == nullptr) return lost();
+  if (theirs.end.base == nullptr) return lost(record.sender);
   if (offer.joins && can_join(record, into)) return pull_jointly(record, theirs.end, into);
-  if (theirs.end.blob != nullptr) {
-    return copy_between({*theirs.end.blob, theirs.end.count, theirs.end.base}, into, bytes);
+  return copy_from(theirs.end, into, bytes);
+}
+
+Status Ship::fetch(uint32_t sender, const Offer& offer, int64_t bytes, const Message& into, Source& source) {
+  if (source.end.base == nullptr || !(source.offer == offer)) {
+    PeerEnd found = end_at(sender, offer, bytes);
+    source = {offer, std::move(found.blob), found.end};
   }
-  into.unpack({0, bytes}, reinterpret_cast<const uint8_t*>(theirs.end.base));
+  if (source.end.base == nullptr) return lost(sender);
+  SPL_TRY(copy_from(source.end, into, bytes));
+  totals_.landed.fetch_add(1, std::memory_order_relaxed);
+  totals_.landed_bytes.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
   return {};
 }
 

@@ -153,6 +153,46 @@ def test_a_neighbour_that_is_met_twice_is_met_in_the_order_of_the_mpi(mpi, ranks
     assert carried == {"MPI_Neighbor_alltoall", "MPI_Neighbor_alltoallv", "MPI_Neighbor_alltoallw"}
 
 
+@pytest.fixture(scope="module")
+def repeated(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("repeated"), Path(__file__).with_name("repeated_calls.c"))
+
+
+@every_mpi
+@pytest.mark.parametrize(
+    ("ranks", "path", "way"), [(2, "auto", "mapped"), (3, "mapped", "mapped"), (5, "staged", "staged")]
+)
+def test_calls_made_again_until_one_thing_changes(mpi, repeated, ranks, path, way, tmp_path):
+    """A plan of a call must not be used where its types, counts, buffers or memory have changed."""
+    report = tmp_path / "report"
+    words = [mpi.launcher, *mpi.options, "-n", str(ranks), str(repeated(mpi)), str(ranks), "150"]
+    ran = run(words, preloads(report) | {"SPINLOOM_MPI_PATH": path})
+    found = re.search(r"every number is right; (\d+) new types had the handle", ran.stdout)
+    assert ran.returncode == 0, f"{' '.join(words)}\n{ran.stdout[-500:]}{ran.stderr[-2000:]}"
+    assert found, ran.stdout[-500:]
+    assert int(found[1]) > 10, "no handle was given out again"
+    carried = [one for one in sent_by_collectives(report) if one.way != "pass"]
+    assert way in {one.way for one in carried}
+    assert len({one.call for one in carried}) >= 4
+    assert sum(one.messages for one in carried) > 100
+
+
+@every_mpi
+def test_wrong_arguments_are_the_mpis_own_errors(mpi, tmp_path):
+    """Also of calls on which the ranks have agreed. A call that waits for a wrong one would not end."""
+    program, report = tmp_path / "wrong", tmp_path / "report"
+    compile_for(mpi, [Path(__file__).with_name("wrong_collectives.c")], program)
+    words = [mpi.launcher, *mpi.options, "-n", "2", str(program)]
+    stock, ours = (run(words, settings) for settings in ({}, preloads(report)))
+    lines = stock.stdout.splitlines()
+    assert stock.returncode == ours.returncode == 0, ours.stderr[-2000:]
+    assert len(lines) >= 17
+    assert not any(line.endswith(": 0") for line in lines)
+    assert ours.stdout.splitlines() == lines
+    carried = {one.call for one in sent_by_collectives(report) if one.way != "pass"}
+    assert {"MPI_Alltoallw", "MPI_Alltoallv", "MPI_Gatherv"} <= carried
+
+
 @pytest.mark.parametrize("mpi", MPIS[:3], ids=lambda mpi: mpi.name)
 def test_a_round_by_itself_is_the_round_of_the_whole_job(mpi, programs, without_layer):
     """What a wrong round says to run again is the round."""

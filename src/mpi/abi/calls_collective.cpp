@@ -42,10 +42,10 @@ struct Gains {
   void receive(int, const void*, int64_t count, Datatype type) { look(count, type); }
 };
 
-// A look takes time: after 16 that found no gaps, one call in eight is looked at.
+// A look takes time: after 16 that found no gaps, one call in 32 is looked at.
 bool is_worth_a_look(uint8_t& vain) {
   constexpr uint8_t vain_most = 16;
-  constexpr uint8_t calls_for_a_look = 8;
+  constexpr uint8_t calls_for_a_look = 32;
   if (++vain < vain_most) return true;
   if (vain < vain_most + calls_for_a_look) return false;
   vain = vain_most;
@@ -53,9 +53,11 @@ bool is_worth_a_look(uint8_t& vain) {
 }
 
 template <class Describe>
-bool gains(const Team& team, const Describe& describe) {
+bool gains(const Team& team, Completion completion, const Describe& describe) {
   if (layer.settings.path == Path::pass) return false;
-  Gains found{.min_bytes = team.min_bytes};
+  // By hatches short blocks are quicker, too.
+  const bool by_hatches = completion == Completion::blocking && team.hatches.are_open();
+  Gains found{.min_bytes = by_hatches ? 1 : team.min_bytes};
   describe(team, found);
   return found.any;
 }
@@ -82,7 +84,7 @@ constexpr bool has_orders(Kind kind) {
 // Counts the call. Where its ranks have agreed, they all take the layer's way unless its blocks are short; `bytes` is then
 // the same on all. A rank that would gain proposes to agree.
 template <class Bytes, class Describe>
-Team* team_of(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe) {
+Team* team_of(Kind kind, Completion completion, Comm comm, const Bytes& bytes, const Describe& describe) {
   const Lock lock;
   Team* const team = layer.teams.of(comm);
   if (team == nullptr) return nullptr;
@@ -90,15 +92,14 @@ Team* team_of(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe
   if (!team->has_met) layer.teams.meet(*team);
   const bool has_agreed = team->voter.begin_call(number, team->counts);
   if (has_agreed && !team->has_met) layer.teams.meet(*team);  // all have come, because one has proposed
-  const bool may_propose = team->has_met && team->voter.is_open(number);
-  if (!has_agreed && !may_propose && !layer.tally) return nullptr;
+  const bool looks = !has_agreed && team->has_met && team->voter.is_open(number) &&
+                     is_worth_a_look(team->vain_looks[number]);
+  if (!has_agreed && !looks && !layer.tally) return nullptr;
   const int64_t each = has_orders(kind) && team->meets_twice ? none : bytes(*team);
   const bool is_short = each < team->min_bytes;
   if (has_agreed && !is_short) return team;
   if (layer.tally && each != none) describe(*team, Passes{kind, is_short ? "short" : "its ranks had not agreed"});
-  if (may_propose && !has_agreed && !is_short && is_worth_a_look(team->vain_looks[number]) && gains(*team, describe)) {
-    team->voter.propose(number, team->counts);
-  }
+  if (looks && !is_short && gains(*team, completion, describe)) team->voter.propose(number, team->counts);
   return nullptr;
 }
 
@@ -107,6 +108,29 @@ std::shared_ptr<Exchange> exchange_of(Kind kind, const Team& team, int tag, cons
   const Lock lock;
   auto made = std::make_shared<Exchange>(name_of(kind), tag);
   describe(team, *made);
+  return made;
+}
+
+// Calls in which whoever sends may be waited for by nobody but the root.
+constexpr bool has_root(Kind kind) { return kind < Kind::Allgather; }
+
+// The exchange of an earlier call that was the same, or a new one.
+template <class Describe>
+std::shared_ptr<Exchange> plan_of(Kind kind, Team& team, const Describe& describe) {
+  const Lock lock;
+  auto& [kept, next] = team.plans[static_cast<size_t>(kind)];
+  for (const auto& plan : kept) {
+    if (!plan) continue;
+    Exchange::Repeat repeat(*plan);
+    describe(team, repeat);
+    if (repeat.holds()) return plan;
+  }
+  using Senders = Exchange::Senders;
+  auto made = std::make_shared<Exchange>(name_of(kind), team.tag, has_root(kind) ? Senders::go_on : Senders::wait);
+  describe(team, *made);
+  if (made->is_wrong()) return made;
+  kept[next] = made;
+  next = (next + 1) % kept.size();
   return made;
 }
 
@@ -123,10 +147,10 @@ auto packed_call_of(Kind kind, Comm comm, const Pattern& pattern) {
 template <class Bytes, class Describe, class Call, class Arguments>
 int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Call& the_mpis,
              const Arguments& arguments) {
-  if (const Team* const team = team_of(kind, comm, bytes, describe)) {
-    const auto exchange = exchange_of(kind, *team, team->tag, describe);
-    int code = exchange->begin();
-    if (code == success) code = exchange->wait();
+  if (Team* const team = team_of(kind, Completion::blocking, comm, bytes, describe)) {
+    const auto plan = plan_of(kind, *team, describe);
+    if (plan->is_wrong()) return std::apply(the_mpis, arguments);
+    const int code = plan->run(team->hatches);
     return code == success ? code : raise(comm, code);
   }
   if constexpr (may_be_packed<Describe>) {
@@ -144,8 +168,10 @@ int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe,
 template <class Bytes, class Describe, class Call, class Arguments>
 int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Call& the_mpis,
                  const Arguments& arguments, Request* request) {
-  if (const Team* const team = team_of(kind, comm, bytes, describe)) {
-    const int code = start(exchange_of(kind, *team, team->tag, describe), request);
+  if (const Team* const team = team_of(kind, Completion::non_blocking, comm, bytes, describe)) {
+    auto exchange = exchange_of(kind, *team, team->tag, describe);
+    if (exchange->is_wrong()) return std::apply([&](auto... each) { return the_mpis(request, each...); }, arguments);
+    const int code = start(std::move(exchange), request);
     return code == success ? code : raise(comm, code);
   }
   if constexpr (may_be_packed<Describe>) {
@@ -173,7 +199,7 @@ int tag_agreed_on(Kind kind, Comm comm, const Team& team, const Describe& descri
   uint8_t own = 0;
   {
     const Lock lock;
-    own = gains(team, describe) ? gain : 0;
+    own = gains(team, Completion::persistent, describe) ? gain : 0;
     if (has_orders(kind) && team.neighbours.meets_twice) own |= veto;
   }
   std::vector<uint8_t> told(static_cast<size_t>(team.size));
@@ -210,7 +236,9 @@ int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describ
   }
   const int tag = team == nullptr ? 0 : tag_agreed_on(kind, comm, *team, describe);
   if (tag == 0) return pass();  // without the lock: it may wait for other ranks
-  const int code = make_persistent(exchange_of(kind, *team, tag, describe), comm, request);
+  auto exchange = exchange_of(kind, *team, tag, describe);
+  if (exchange->is_wrong()) return pass();
+  const int code = make_persistent(std::move(exchange), comm, request);
   return code == success ? code : raise(comm, code);
 }
 
@@ -247,7 +275,8 @@ int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describ
 #define SPINLOOM_IS_RANK(root) ((root) >= 0 && (root) < team.size)
 
 SPINLOOM_COLLECTIVE(Bcast, Ibcast, (void* buffer, N count, Datatype type, int root), (buffer, count, type, root),
-                    SPINLOOM_IS_RANK(root) ? bytes_of(count, type) : none, broadcast(buffer, count, type, root))
+                    SPINLOOM_IS_RANK(root) ? bytes_of(count, type) : none,
+                    broadcast(buffer, count, type, root, completion))
 
 SPINLOOM_COLLECTIVE(Gather, Igather,
                     (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type, int root),
@@ -292,23 +321,20 @@ SPINLOOM_COLLECTIVE(Allgatherv, Iallgatherv,
 
 SPINLOOM_COLLECTIVE(Alltoall, Ialltoall,
                     (const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type),
-                    (out, out_count, out_type, in, in_count, in_type),
-                    out == in_place ? none : bytes_of(in_count, in_type),
+                    (out, out_count, out_type, in, in_count, in_type), bytes_of(in_count, in_type),
                     AllToAll(Blocks(out, out_count, out_type), Blocks(in, in_count, in_type)))
 
 SPINLOOM_COLLECTIVE(Alltoallv, Ialltoallv,
                     (const void* out, const N* out_counts, const Displacement<N>* out_places, Datatype out_type,
                      void* in, const N* in_counts, const Displacement<N>* in_places, Datatype in_type),
-                    (out, out_counts, out_places, out_type, in, in_counts, in_places, in_type),
-                    out == in_place ? none : various,
+                    (out, out_counts, out_places, out_type, in, in_counts, in_places, in_type), various,
                     AllToAll(BlocksV<N>(out, out_counts, out_places, out_type),
                              BlocksV<N>(in, in_counts, in_places, in_type)))
 
 SPINLOOM_COLLECTIVE(Alltoallw, Ialltoallw,
                     (const void* out, const N* out_counts, const Displacement<N>* out_places, const Datatype* out_types,
                      void* in, const N* in_counts, const Displacement<N>* in_places, const Datatype* in_types),
-                    (out, out_counts, out_places, out_types, in, in_counts, in_places, in_types),
-                    out == in_place ? none : various,
+                    (out, out_counts, out_places, out_types, in, in_counts, in_places, in_types), various,
                     AllToAll(BlocksW<N, Displacement<N>>(out, out_counts, out_places, out_types),
                              BlocksW<N, Displacement<N>>(in, in_counts, in_places, in_types)))
 

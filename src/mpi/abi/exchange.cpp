@@ -8,11 +8,6 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-Place place_of(void* buffer, int64_t count, Datatype type) {
-  const Lock lock;
-  return layer.place_of(buffer, count, type, layer.teams.comm());
-}
-
 // The outcome of a non-blocking call is told by its request.
 int query_outcome(void* code, Status* status) {
   query_nothing(nullptr, status);
@@ -25,9 +20,13 @@ int free_outcome(void* code) {
 
 }  // namespace
 
-// What has no bytes is not sent: both ends see that.
-void Exchange::add(std::vector<Part>& parts, const Part& part) {
-  if (part.count != 0 && layer.types.form(part.type)->size != 0) parts.push_back(part);
+Place Exchange::Part::place(const char* call) const { return {buffer, count, type, form, layer.teams.comm(), call}; }
+
+Exchange::Part Exchange::part_of(void* buffer, int64_t count, Datatype type, int rank) {
+  if (count < 0 || (count > 0 && type == handles().type_null)) is_wrong_ = true;
+  Part made{buffer, count, type, rank, layer.types.form(type)};
+  choose_means(made);
+  return made;
 }
 
 void Exchange::keep_types() {
@@ -52,14 +51,32 @@ int Exchange::post(const Part& part, bool sends) {
     }
     return Irecv<Count>(part.buffer, part.count, part.type, part.rank, tag_, comm, request);
   }
-  std::optional<Parcel> parcel;
-  Place place = place_of(part.buffer, part.count, part.type);
-  place.call = call_;
-  {
-    const Lock lock;
-    parcel = layer.parcel_for(place, part.rank);
-  }
+  const Place place = part.place(call_);
+  const auto parcel = parcel_for(place, part.rank);
   if (parcel) return layer.announce(*parcel, place, Mode::standard, part.rank, tag_, request);
+  return post_to_mpi(part);
+}
+
+std::optional<Parcel> Exchange::parcel_for(const Place& place, int rank) const {
+  const Lock lock;
+  return layer.parcel_for(place, rank, swaps_ ? Layer::Offers::none : Layer::Offers::mapped);
+}
+
+int Exchange::post_to_mpi(const Part& part) {
+  Request* const request = &requests_.back();
+  const Comm comm = layer.teams.comm();
+  if (swaps_) {
+    Layer::Copy copy{handles().request_null, std::make_unique<std::vector<uint8_t>>()};
+    if (!layer.copy(part.place(call_), *copy.bytes)) return error_other;
+    const auto bytes = static_cast<Count>(copy.bytes->size());
+    const int code = bytes <= INT32_MAX ? real.Isend(copy.bytes->data(), static_cast<int>(bytes), handles().byte,
+                                                     part.rank, tag_, comm, &copy.request)
+                                        : real.wide.Isend(copy.bytes->data(), bytes, handles().byte, part.rank, tag_,
+                                                          comm, &copy.request);
+    const Lock lock;
+    if (code == success) layer.outbox.push_back(std::move(copy));
+    return code;
+  }
   if (part.count <= INT32_MAX) {
     return real.Isend(part.buffer, static_cast<int>(part.count), part.type, part.rank, tag_, comm, request);
   }
@@ -67,14 +84,13 @@ int Exchange::post(const Part& part, bool sends) {
 }
 
 int Exchange::copy_to_self() {
-  const auto of_self = [](const Part& part) { return part.rank == layer.teams.rank(); };
+  const auto of_self = [](const Part& part) { return part.rank == layer.teams.rank() && !part.is_empty(); };
   auto to = receives_.begin();
   for (const Part& from : sends_) {
     if (!of_self(from)) continue;
     to = std::find_if(to, receives_.end(), of_self);
     const bool is_met = to != receives_.end();
-    if (is_met &&
-        copied_here(place_of(from.buffer, from.count, from.type), place_of(to->buffer, to->count, to->type))) {
+    if (is_met && copied_here(from.of(), to->of())) {
       ++to;
       continue;
     }
@@ -86,18 +102,21 @@ int Exchange::copy_to_self() {
   return success;
 }
 
-// Receives are posted first, then sends; what a rank sends to itself is copied while these are under way.
+int Exchange::post_all(const std::vector<Part>& parts, bool sends) {
+  for (const Part& part : parts) {
+    if (part.rank == layer.teams.rank() || part.is_empty()) continue;
+    if (const int code = post(part, sends); code != success) return code;
+  }
+  return success;
+}
+
+// Receives are posted first unless they take the place of what is sent. What a rank sends to itself is copied while these
+// are under way.
 int Exchange::begin_all() {
   requests_.clear();
   requests_.reserve(sends_.size() + receives_.size());
-  for (const Part& part : receives_) {
-    if (part.rank == layer.teams.rank()) continue;
-    if (const int code = post(part, false); code != success) return code;
-  }
-  for (const Part& part : sends_) {
-    if (part.rank == layer.teams.rank()) continue;
-    if (const int code = post(part, true); code != success) return code;
-  }
+  if (const int code = swaps_ ? post_all(sends_, true) : post_all(receives_, false); code != success) return code;
+  if (const int code = swaps_ ? post_all(receives_, false) : post_all(sends_, true); code != success) return code;
   return copy_to_self();
 }
 

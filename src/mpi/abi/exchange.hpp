@@ -1,7 +1,8 @@
 // Exchange - one collective call, as messages between pairs of ranks on a communicator of the layer's own.
 //
 // Contract: send() and receive() say what goes to and comes from each rank of Teams::comm(); begin() starts it, and
-//   wait() or test() end it, after which it may begin again. What a rank sends to itself is copied.
+//   wait() or test() end it, after which it may begin again. run() does a blocking call, by hatches where they are open, else by
+//   the MPI's messages. What a rank sends to itself is copied.
 // Invariants: (1) messages between two ranks meet in the order in which both have named them.
 // Threads: one at a time. Time: none.
 #pragma once
@@ -9,18 +10,31 @@
 #include <vector>
 
 #include "mpi/abi/packing.hpp"
+#include "mpi/hatches.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
 class Exchange {
  public:
+  // Whether ranks that send wait for messages, too, so that they may as well wait until theirs are taken.
+  enum class Senders : uint8_t { go_on, wait };
   // `call`: its name, for the report.
-  Exchange(const char* call, int tag) : call_(call), tag_(tag) {}
+  Exchange(const char* call, int tag, Senders senders = Senders::go_on) : call_(call), tag_(tag), senders_(senders) {}
 
   void send(int rank, const void* buffer, int64_t count, Datatype type) {
-    add(sends_, {const_cast<void*>(buffer), count, type, rank});
+    sends_.push_back(part_of(const_cast<void*>(buffer), count, type, rank));
   }
-  void receive(int rank, void* buffer, int64_t count, Datatype type) { add(receives_, {buffer, count, type, rank}); }
+  void receive(int rank, void* buffer, int64_t count, Datatype type) {
+    receives_.push_back(part_of(buffer, count, type, rank));
+  }
+  // Blocks come to where blocks are sent from: each is packed before another takes its place.
+  void swap() { swaps_ = true; }
+  // What is sent is what is received: that comes first. Only for run(), where hatches are open.
+  void relay() { relays_ = true; }
+  // Whether the MPI has an error for its counts or types.
+  [[nodiscard]] bool is_wrong() const { return is_wrong_; }
+  // Takes the same calls of send() and receive() again, and says whether this exchange consists of them.
+  class Repeat;
   // For calls that begin after the program may have freed its types.
   void keep_types();
 
@@ -30,27 +44,102 @@ class Exchange {
   [[nodiscard]] int wait();
   // Whether it has ended; never waits.
   [[nodiscard]] bool test(int& code);
+  [[nodiscard]] int run(Hatches& hatches);
 
  private:
+  // How a blocking call hands it to its receiver.
+  enum class Means : uint8_t {
+    entry,  // packed, in the hatch
+    offer,  // its receiver copies it where it lies, and this rank waits for that
+    ship,  // as the layer finds best
+  };
   struct Part {
     void* buffer;
     int64_t count;
     Datatype type;
     int rank;
+    FormPointer form;
+    Means means = Means::ship;
+    const char* why = "";
+    Ship::Source source{};  // where a receiver has found it
+    // In a call by hatches:
+    uint64_t message = 0;  // its number
+    uint64_t parcel = 0;  // the serial of what its receiver copies; 0: nothing
+    bool is_offered = false;
+    bool is_over = false;
+
+    // What has no bytes is not sent: both ends see that.
+    [[nodiscard]] bool is_empty() const { return count == 0 || form->size == 0; }
+    [[nodiscard]] Message of() const { return {*form, count, buffer}; }
+    [[nodiscard]] Place place(const char* call) const;
   };
-  static void add(std::vector<Part>& parts, const Part& part);
+  [[nodiscard]] Part part_of(void* buffer, int64_t count, Datatype type, int rank);
+  void choose_means(Part& part) const;
+  [[nodiscard]] bool knows_types();
   [[nodiscard]] int begin_all();
   [[nodiscard]] int post(const Part& part, bool sends);
+  [[nodiscard]] int post_all(const std::vector<Part>& parts, bool sends);
+  [[nodiscard]] int post_to_mpi(const Part& part);
+  [[nodiscard]] std::optional<Parcel> parcel_for(const Place& place, int rank) const;
+  [[nodiscard]] bool may_take(const Part& part) const;
+  [[nodiscard]] int pass(Hatches& hatches);
+  void number(Hatches& hatches);
+  // Whether anything has moved. The first error becomes `code`.
+  [[nodiscard]] bool step(Hatches& hatches, int& code);
+  [[nodiscard]] bool hand_out(Hatches& hatches, Part& part, int& code);
+  void put_in(Hatches& hatches, Hatches::Entry& entry, Part& part) const;
+  [[nodiscard]] bool offer(Hatches& hatches, Hatches::Entry& entry, Part& part) const;
+  [[nodiscard]] int take_out(const Hatches::Entry& entry, Part& part) const;
+  [[nodiscard]] bool take_in(Hatches& hatches, Part& part, int& code);
+  [[nodiscard]] bool is_over() const;
+  [[nodiscard]] bool waits_for_the_dead(const Hatches& hatches) const;
   [[nodiscard]] int copy_to_self();
   [[nodiscard]] int end(int code);
 
   const char* call_;
   int tag_;
+  Senders senders_;
+  bool swaps_ = false;
+  bool relays_ = false;
+  bool is_wrong_ = false;
+  uint64_t types_known_ = 0;  // Types::changes() when the forms were last looked up
   std::vector<Part> sends_, receives_;
   std::vector<std::unique_ptr<KeptType>> kept_;
   std::shared_ptr<const Packing> packing_;
   std::vector<Request> requests_;
   std::vector<Status> statuses_;
+};
+
+class Exchange::Repeat {
+ public:
+  explicit Repeat(Exchange& exchange) : exchange_(exchange) {}
+  void send(int rank, const void* buffer, int64_t count, Datatype type) {
+    look(exchange_.sends_, sends_, buffer, count, type, rank);
+  }
+  void receive(int rank, const void* buffer, int64_t count, Datatype type) {
+    look(exchange_.receives_, receives_, buffer, count, type, rank);
+  }
+  // Asked last: then all types are the program's.
+  [[nodiscard]] bool holds() const {
+    return is_same_ && sends_ == exchange_.sends_.size() && receives_ == exchange_.receives_.size() &&
+           exchange_.knows_types();
+  }
+
+ private:
+  void look(const std::vector<Part>& parts, size_t& number, const void* buffer, int64_t count, Datatype type,
+            int rank) {
+    if (!is_same_ || number >= parts.size()) {
+      is_same_ = false;
+      return;
+    }
+    const Part& part = parts[number++];
+    is_same_ = part.buffer == buffer && part.count == count && part.type == type && part.rank == rank;
+  }
+
+  Exchange& exchange_;
+  size_t sends_ = 0;
+  size_t receives_ = 0;
+  bool is_same_ = true;
 };
 
 // Starts it, and makes the program's request.

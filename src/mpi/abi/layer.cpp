@@ -22,6 +22,13 @@ int forget_comm(Comm comm, int, void*, void*) {
   return success;
 }
 
+std::unique_ptr<Offered> offered_of(const Parcel& parcel, const Place& place) {
+  auto one = std::make_unique<Offered>(Offered{.parcel = parcel, .place = place});
+  constexpr int64_t patience_least_ns = 20'000;
+  one->patience_ns = patience_least_ns + place.capacity() / 4;
+  return one;
+}
+
 }  // namespace
 
 int64_t now_ns() {
@@ -199,9 +206,7 @@ int Layer::announce(const Parcel& parcel, const Place& place, Mode mode, int pee
     ship.load(parcel, {*place.form, place.count, place.buffer});
     return request == nullptr && !at_once ? real.Wait(&own, status_ignore) : success;
   }
-  auto one = std::make_unique<Offered>(Offered{.parcel = parcel, .place = place});
-  constexpr int64_t patience_least_ns = 20'000;
-  one->patience_ns = patience_least_ns + place.capacity() / 4;
+  auto one = offered_of(parcel, place);
   one->record = at_once ? handles().request_null : *into;
   if (request != nullptr) {
     auto* const serial = reinterpret_cast<void*>(parcel.serial);
@@ -218,6 +223,13 @@ int Layer::announce(const Parcel& parcel, const Place& place, Mode mode, int pee
   while (is_open(waited)) progress(Waiting::blocked);
   if (request != nullptr) *request = handles().request_null;
   return success;
+}
+
+void Layer::hand_over(const Parcel& parcel, const Place& place) {
+  if (!parcel.offered) return ship.load(parcel, {*place.form, place.count, place.buffer});
+  auto one = offered_of(parcel, place);
+  one->record = handles().request_null;
+  add_offer(std::move(one));
 }
 
 void Layer::attend_now() {

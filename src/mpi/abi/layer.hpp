@@ -80,8 +80,6 @@ struct KeptType {
   }
 };
 
-class Exchange;
-
 // A non-blocking collective call: the program has `whole`, a generalized request.
 struct Underway {
   std::shared_ptr<Exchange> exchange;
@@ -231,6 +229,11 @@ struct Layer {
   void count_pass(const Form& form, int64_t count, int peer, Comm comm, const char* call = "");
   // Sends the parcel's record in the given mode, and loads the bytes. A null request: blocks as the MPI's own send.
   [[nodiscard]] int announce(const Parcel& parcel, const Place& place, Mode mode, int peer, int tag, Request* request);
+  // The same for a record that the receiver gets otherwise. Its parcel is_open() until the receiver needs this rank no longer.
+  void hand_over(const Parcel& parcel, const Place& place);
+  [[nodiscard]] bool is_open(uint64_t serial);
+  // Puts a record's message in place.
+  [[nodiscard]] int land(const Record& record, const Place& place, Status* status);
 
   [[nodiscard]] Place place_of(const void* buffer, int64_t count, Datatype type, Comm comm) {
     return {const_cast<void*>(buffer), count, type, types.form(type), comm, ""};
@@ -307,7 +310,6 @@ struct Layer {
   void attend_now();
   [[nodiscard]] bool is_quiet() const { return !offers() && orphans.empty() && outbox.empty(); }
   [[nodiscard]] int deliver_short(const Place& place, Status* status);
-  [[nodiscard]] int land(const Record& record, const Place& place, Status* status);
   [[nodiscard]] std::optional<Record> record_in(const Place& place, const Status& status);
   [[nodiscard]] bool peek(const Place& place, int64_t length, uint8_t* to);
   [[nodiscard]] int mpi_moves(const Place& place, int64_t elements, uint8_t* packed, int64_t bytes, bool packs);
@@ -326,7 +328,6 @@ struct Layer {
   void add_offer(std::unique_ptr<Offered> one);
   void count_offers();
   void progress_calls();
-  [[nodiscard]] bool is_open(uint64_t serial);
   void settle(Offered& one, Waiting waiting);
   void pack_after_all(Offered& one);
   void take_returned();

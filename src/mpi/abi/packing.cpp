@@ -102,11 +102,9 @@ void PackedSide::unpack() const {
   }
 }
 
-bool copied_here(const Place& from, const Place& to) {
-  if (!from.form->known || !to.form->known || from.capacity() != to.capacity()) return false;
-  const End source = end_of({*from.form, from.count, from.buffer}, from.count);
-  const End target = end_of({*to.form, to.count, to.buffer}, to.count);
-  return copy_part(source, target, {0, from.capacity()}).ok();
+bool copied_here(const Message& from, const Message& to) {
+  if (!from.form().known || !to.form().known || from.bytes() != to.bytes()) return false;
+  return copy_part(end_of(from, from.count()), end_of(to, to.count()), {0, from.bytes()}).ok();
 }
 
 std::optional<Packing::Own> Packing::own_of(const Place& from, const Place& to) {
@@ -120,7 +118,9 @@ std::optional<Packing::Own> Packing::own_of(const Place& from, const Place& to) 
 }
 
 void Packing::copy_own() const {
-  if (own_ && !copied_here(own_->from, own_->to)) throw std::logic_error("a copy to oneself that was found possible");
+  const auto message_of = [](const Place& place) { return Message(*place.form, place.count, place.buffer); };
+  if (own_ && !copied_here(message_of(own_->from), message_of(own_->to)))
+    throw std::logic_error("a copy to oneself that was found possible");
 }
 
 void PackedSide::count(const char* call, Comm comm) const {

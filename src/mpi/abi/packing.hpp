@@ -79,7 +79,7 @@ class PackedSide {
 };
 
 // Copies what a rank sends to itself. False: the layer cannot, and the MPI has to carry it.
-[[nodiscard]] bool copied_here(const Place& from, const Place& to);
+[[nodiscard]] bool copied_here(const Message& from, const Message& to);
 
 class Packing {
  public:

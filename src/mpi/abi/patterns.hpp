@@ -76,11 +76,15 @@ struct AllToAll {
   In in;
   template <class Sink>
   void operator()(const Team& team, Sink&& sink) const {
-    for (int step = 0; step < team.size; ++step) {
+    const bool swaps = out.buffer == in_place;
+    if constexpr (requires { sink.swap(); }) {
+      if (swaps) sink.swap();
+    }
+    for (int step = swaps ? 1 : 0; step < team.size; ++step) {
       const int from = (team.rank + team.size - step) % team.size;
       const int to = (team.rank + step) % team.size;
       receive(sink, team.peers[from], in, from);
-      send(sink, team.peers[to], out, to);
+      send(sink, team.peers[to], swaps ? in : out, to);
     }
   }
 };
@@ -125,8 +129,26 @@ auto gather_to_all(const void* out, int64_t count, Datatype type, const In& in) 
   };
 }
 
-inline auto broadcast(void* buffer, int64_t count, Datatype type, int root) {
+// Where ranks are many, those that have the message hand it on: each sends it to as many as there are bits (a binomial tree).
+// A call that cannot wait for its message before it sends needs the root to send all.
+inline auto broadcast(void* buffer, int64_t count, Datatype type, int root, Completion completion) {
   return [=](const Team& team, auto&& sink) {
+    constexpr int few_ranks = 4;
+    if (team.size > few_ranks && team.hatches.are_open() && completion == Completion::blocking) {
+      const int own = (team.rank + team.size - root) % team.size;
+      const auto peer = [&](int number) { return team.peers[(number + root) % team.size]; };
+      int reach = own & -own;  // what this rank hands on goes to the numbers behind its own, below that
+      if (own == 0) {
+        for (reach = 1; reach < team.size;) reach *= 2;
+      } else {
+        sink.receive(peer(own - reach), buffer, count, type);
+        if constexpr (requires { sink.relay(); }) sink.relay();
+      }
+      for (int step = reach / 2; step > 0; step /= 2) {
+        if (own + step < team.size) sink.send(peer(own + step), buffer, count, type);
+      }
+      return;
+    }
     if (team.rank != root) {
       sink.receive(team.peers[root], buffer, count, type);
       return;

@@ -77,7 +77,7 @@ void Layer::report_so_far() const {
 }
 
 const char* Layer::why_not_mapped(bool may_offer, bool asked) const {
-  if (!may_offer) return "MPI_Sendrecv_replace changes the buffer";
+  if (!may_offer) return "the call changes the buffer that it sends";
   if (!process_heap_is_malloc()) return "the heap that ranks map is not preloaded";
   return asked ? cannot_be_mapped : "its receiver was waited for in vain before";
 }

@@ -45,7 +45,14 @@ void Teams::begin(const Board& board, Group world) {
   board_ = &board;
   rank_ = rank_of(static_cast<int>(board.rank()));
   agrees_ = board.can_agree() && make_comm(world);
-  if (agrees_) real.Comm_set_errhandler(comm_, handles().errors_return);
+  if (agrees_) {
+    real.Comm_set_errhandler(comm_, handles().errors_return);
+    // Asked when all have looked and before any leaves, so that all find the same.
+    layer.ship.notice();
+    real.Barrier(comm_);
+    all_reach_ = board.all_reach();
+    real.Barrier(comm_);
+  }
   auto of_world = std::make_unique<Lineage>(Lineage::of_world());
   if (real.Comm_set_attr(handles().comm_world, keyval_, of_world.get()) == success) (void)of_world.release();
 }
@@ -172,6 +179,7 @@ void Teams::meet(Team& team) const {
   const Polls::Turnout turnout = polls.turnout(*team.ballot);
   team.has_met = turnout.ranks == static_cast<uint32_t>(team.size);
   team.meets_twice = turnout.is_marked;
+  if (team.has_met && all_reach_) team.hatches.open(*board_, *team.ballot, turnout.generation);
 }
 
 // Those of ballots come first.

@@ -17,9 +17,12 @@
 #include "mpi/abi/topology.hpp"
 #include "mpi/board.hpp"
 #include "mpi/handle_map.hpp"
+#include "mpi/hatches.hpp"
 #include "mpi/lineage.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
+
+class Exchange;
 
 struct Team {
   Key key;  // none: its ranks cannot find each other
@@ -35,6 +38,14 @@ struct Team {
   std::vector<int> peers;  // its ranks, as ranks of Teams::comm()
   std::vector<std::atomic<uint64_t>*> counts;  // of calls, of all ranks
   Neighbours neighbours;
+  Hatches hatches;  // not open where a rank cannot map the memory of another
+  // The last blocking calls of each kind, to be done again without a look at their types and places.
+  static constexpr size_t plans_most = 4;
+  struct Plans {
+    std::array<std::shared_ptr<Exchange>, plans_most> kept{};
+    size_t next = 0;  // to be replaced
+  };
+  std::array<Plans, Ballot::kinds> plans{};
   std::array<uint8_t, Ballot::kinds> vain_looks{};  // at its calls of each kind, which found no gaps
 };
 
@@ -105,6 +116,7 @@ class Teams {
   Comm comm_{};
   int rank_ = 0;
   int keyval_ = 0;
+  bool all_reach_ = false;
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

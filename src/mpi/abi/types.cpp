@@ -336,18 +336,21 @@ void Types::note_leaving(Datatype type, const Form& form) {
   kept.packs = !form.known || form.size <= 0 || layer.settings.path == Path::pass ? all : form.contiguous_below();
 }
 
+void Types::take_forgotten() {
+  ++changes_;
+  last_key_ = no_key;
+  layer.spare_open.clear();  // which keep forms
+  forgotten_.take([this](uint64_t key) {
+    forms_.erase(key);
+    tried_.erase(key);
+  });
+}
+
 const FormPointer& Types::find(Datatype type) {
   static const FormPointer unusable = unknown_form(0);
   // To ask the MPI about it would raise an error, and programs may name it where there is nothing to send.
   if (type == handles().type_null) return unusable;
-  if (forgotten_.any()) {
-    last_key_ = no_key;
-    layer.spare_open.clear();  // which keep forms
-    forgotten_.take([this](uint64_t key) {
-      forms_.erase(key);
-      tried_.erase(key);
-    });
-  }
+  if (forgotten_.any()) take_forgotten();
   const uint64_t key = key_of(type);
   const FormPointer* found = forms_.find(key);
   if (found == nullptr) {

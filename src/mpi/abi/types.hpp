@@ -35,6 +35,11 @@ class Types {
     if (key == last_key_ && !forgotten_.any()) return *last_;
     return find(type);
   }
+  // Grows when handles may have got another meaning.
+  [[nodiscard]] uint64_t changes() {
+    if (forgotten_.any()) take_forgotten();
+    return changes_;
+  }
   void forget(Datatype type) {  // needs no lock
     Leaving& kept = leaving(type);
     if (kept.key != no_key) kept = {};
@@ -73,6 +78,7 @@ class Types {
   }
   void note_leaving(Datatype type, const Form& form);
   [[nodiscard]] const FormPointer& find(Datatype type);
+  void take_forgotten();
 
   std::array<Leaving, size_t{1} << leaving_bits> leaving_;
   HandleMap<FormPointer> forms_;
@@ -80,6 +86,7 @@ class Types {
   HandleMap<bool> tried_;
   uint64_t last_key_ = no_key;
   const FormPointer* last_ = nullptr;
+  uint64_t changes_ = 0;
   int keyval_ = 0;
 };
 

@@ -223,6 +223,11 @@ enum { keeps_groups = 1 }; /* Open MPI 4.1.4 does not find a freed communicator 
 enum { keeps_groups = 0 };
 #endif
 
+static int is_started_again(Item const* item) {
+  if (item->kind != collective || item->op.comm == MPI_COMM_NULL) return 0;
+  return item->op.form == blocking || (item->op.form == persistent && !starts_once);
+}
+
 static void run_round(Group* all) {
   static unsigned char fixed[static_most];
   unsigned char on_stack[stack_most];
@@ -231,8 +236,7 @@ static void run_round(Group* all) {
   Group brief; /* a communicator of this round, freed before what goes over it has ended */
   Draw plan = draw_from(seed, (uint64_t)round_number, 0),
        own = draw_from(seed, (uint64_t)round_number, 1 + (uint64_t)rank);
-  int const n = 1 + (int)below(&plan, 5), receives = (int)below(&plan, 4),
-            starts = starts_once ? 1 : 1 + (int)below(&plan, 4);
+  int const n = 1 + (int)below(&plan, 5), receives = (int)below(&plan, 4), starts = 1 + (int)below(&plan, 4);
   int const copied_group = one_in(&plan, 8) ? (int)below(&plan, groups) : -1;
   int is_kept = keeps_groups, has_messages = 0, deferred[items_most];
   size_t used = 0;
@@ -320,16 +324,19 @@ static void run_round(Group* all) {
   for (int start = 1; start < starts; ++start) {
     for (int i = 0; i < n; ++i) {
       Item* const item = &items[i];
-      if (item->kind != collective || item->op.form != persistent || item->op.comm == MPI_COMM_NULL) continue;
+      if (!is_started_again(item) || (item->op.group == &brief && !is_kept)) continue;
       sleep_at_times(&own);
       op_fill(&item->op, start);
+      if (item->op.form == blocking) {
+        op_start(&item->op);
+        continue;
+      }
       MPI_Start(&item->request[0]);
       item->is_open[0] = 1;
     }
     while (is_any_open(items, n)) step(&own, items, n, 1);
     for (int i = 0; i < n; ++i)
-      if (items[i].kind == collective && items[i].op.form == persistent && items[i].op.comm != MPI_COMM_NULL)
-        check_op(&items[i], start);
+      if (is_started_again(&items[i]) && (items[i].op.group != &brief || is_kept)) check_op(&items[i], start);
   }
   for (int i = 0; i < n; ++i) {
     if (items[i].op.comm == MPI_COMM_NULL) continue;

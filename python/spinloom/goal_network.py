@@ -28,10 +28,13 @@ def number(text: str) -> int:
     return value
 
 
-def routing(text: str) -> bool:
-    if text not in ("fixed", "adaptive"):
-        raise ValueError("accepted forms: fixed, adaptive")
-    return text == "adaptive"
+ROUTINGS = ("fixed", "adaptive", "valiant", "ugal")
+
+
+def routing(text: str) -> str:
+    if text not in ROUTINGS:
+        raise ValueError(f"accepted forms: {', '.join(ROUTINGS)}")
+    return text
 
 
 def hop(text: str) -> int:
@@ -40,7 +43,8 @@ def hop(text: str) -> int:
 
 # How each key is read, and the engine's name of it.
 COMMON = {
-    "routing": (routing, "is_adaptive"),
+    "routing": (routing, "routing"),
+    "seed": (units.parse_count, "detour_seed"),
     "hop": (hop, "hop_ps"),
     "packet": (units.parse_bytes, "packet_bytes"),
     "shuffle": (units.parse_count, "shuffle_seed"),
@@ -68,7 +72,7 @@ def field(form: str, part: str) -> tuple[str, Any]:
     read, name = COMMON.get(key, (number, key))
     try:
         value = read(text)
-        if not isinstance(value, bool) and value > 2**64 - 1:
+        if isinstance(value, int) and value > 2**64 - 1:
             raise ValueError("it does not fit in 64 bits")
     except ValueError as error:
         raise Trouble("invalid", f"--network {form}: {part}: {error}") from None

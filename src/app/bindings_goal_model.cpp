@@ -15,6 +15,14 @@ void read_field(const nb::dict& fields, const char* name, Value& value) {
   if (fields.contains(name)) value = nb::cast<Value>(fields[name]);
 }
 
+network::Routing routing_named(const std::string& name) {
+  if (name == "adaptive") return network::Routing::adaptive;
+  if (name == "valiant") return network::Routing::valiant;
+  if (name == "ugal") return network::Routing::ugal;
+  if (name != "fixed") unwrap(Status(fail(Code::invalid, "there is no routing \"", name, "\"")));
+  return network::Routing::fixed;
+}
+
 }  // namespace
 
 Rate rate(const char* name, const Ratio& ratio) {
@@ -48,9 +56,8 @@ network::Config network_of(const nb::dict& fields) {
     read_field(fields, "hosts", torus.hosts);
     config.topology = torus;
   }
-  bool is_adaptive = false;
-  read_field(fields, "is_adaptive", is_adaptive);
-  if (is_adaptive) config.routing = network::Routing::adaptive;
+  config.routing = routing_named(fields.contains("routing") ? nb::cast<std::string>(fields["routing"]) : "fixed");
+  read_field(fields, "detour_seed", config.detour_seed);
   read_field(fields, "hop_ps", config.hop_ps);
   read_field(fields, "packet_bytes", config.packet_bytes);
   if (fields.contains("shuffle_seed")) config.shuffle_seed = nb::cast<uint64_t>(fields["shuffle_seed"]);

@@ -12,7 +12,7 @@ uint64_t pair_of(const Event& message) { return uint64_t{message.source} << 32 |
 
 // Of messages that match.
 bool Engine::is_ordered(const Event& message) const {
-  return model_.network->routing == network::Routing::adaptive &&
+  return model_.network->routing != network::Routing::fixed &&
          (message.part == Part::whole || message.part == Part::request);
 }
 
@@ -55,12 +55,18 @@ void Engine::enter(uint64_t now, uint32_t packet) {
     ++queue_[next].shape;
     push(now + after_ps, next, EventKind::enter);
   }
+  Event& first = queue_[packet];
+  if (first.source != network_->switch_of(first.rank)) {
+    first.rank = network_->heading(now, first.source, first.rank, costs_of(queue_[first.operation]).nic);
+  }
   travel(now, packet);
 }
 
+// Its rank is where the packet goes first: on a detour, the address of a switch.
 void Engine::travel(uint64_t now, uint32_t packet) {
   Event& moved = queue_[packet];
-  if (moved.source == network_->switch_of(moved.rank)) {
+  if (network_->turns(moved.source, moved.rank)) moved.rank = queue_[moved.operation].rank;
+  if (moved.rank < network_->ranks() && moved.source == network_->switch_of(moved.rank)) {
     take_packet(now, packet);
     return;
   }

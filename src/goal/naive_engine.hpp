@@ -83,7 +83,7 @@ class NaiveEngine {
     Name receive{};
     Kind kind = Kind::message;
     // Of a packet: where it is, and its bytes.
-    uint32_t at = 0;
+    uint32_t at = 0, heading = 0;
     uint64_t first = 0, end = 0, bytes = 0;
     uint64_t message = 0;
     bool operator<(const Element& other) const {
@@ -207,7 +207,7 @@ class NaiveEngine {
           next.first = element.end;
           send_packet(now + up(model_.G, element.end) - up(model_.G, element.first), next);
         }
-        travel(element);
+        set_out(element);
         return;
       case What::travels: travel(element); return;
       case What::leaves:
@@ -297,11 +297,20 @@ class NaiveEngine {
     add(time, What::enters, packet);
   }
 
+  void set_out(Element packet) {
+    packet.heading = destination_of(packet);
+    if (packet.at != network_->switch_of(packet.heading)) {
+      packet.heading = network_->heading(packet.time, packet.at, packet.heading, shape_of(packet.send).nic);
+    }
+    travel(packet);
+  }
+
   void travel(Element packet) {
     const uint32_t destination = destination_of(packet);
     const uint8_t plane = shape_of(packet.send).nic;
-    if (packet.at != network_->switch_of(destination)) {
-      const auto move = network_->move(packet.time, packet.at, destination, packet.end - packet.first, plane);
+    if (network_->turns(packet.at, packet.heading)) packet.heading = destination;
+    if (packet.heading != destination || packet.at != network_->switch_of(destination)) {
+      const auto move = network_->move(packet.time, packet.at, packet.heading, packet.end - packet.first, plane);
       packet.at = move.to;
       add(move.at_ps, What::travels, packet);
       return;
@@ -330,7 +339,7 @@ class NaiveEngine {
   }
 
   [[nodiscard]] bool is_ordered(const Element& element) const {
-    return model_.network->routing == network::Routing::adaptive &&
+    return model_.network->routing != network::Routing::fixed &&
            (element.kind == Kind::message || element.kind == Kind::request);
   }
 

@@ -48,7 +48,11 @@ inline network::Config random_network(Random& random, uint32_t ranks) {
   const uint64_t packets[] = {0, 1, 4, 4096};
   config.packet_bytes = packets[random.below(4)];
   if (random.chance(1, 3)) config.shuffle_seed = random.next();
-  if (random.chance(1, 2)) config.routing = network::Routing::adaptive;
+  using enum network::Routing;
+  const bool detours = !std::holds_alternative<network::FatTree>(config.topology);
+  const network::Routing ways[] = {fixed, adaptive, detours ? valiant : adaptive, detours ? ugal : fixed};
+  config.routing = ways[random.below(4)];
+  config.detour_seed = random.next();
   return config;
 }
 

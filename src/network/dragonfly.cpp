@@ -72,6 +72,19 @@ void DragonflyRoutes::choices(uint32_t at, uint32_t destination, std::vector<Lin
   }
 }
 
+// Over another group: which of its routers, says the link by which the packet comes.
+std::optional<uint32_t> DragonflyRoutes::detour(uint32_t at, uint32_t to, Random& random) const {
+  const uint32_t own = at / is_.routers;
+  const uint32_t end = to / is_.routers;
+  if (own == end || is_.groups < 3) return {};
+  auto group = static_cast<uint32_t>(random.below(is_.groups - 2));
+  if (group >= std::min(own, end)) ++group;
+  if (group >= std::max(own, end)) ++group;
+  return group * is_.routers + static_cast<uint32_t>(random.below(is_.routers));
+}
+
+bool DragonflyRoutes::turns(uint32_t at, uint32_t detour) const { return at / is_.routers == detour / is_.routers; }
+
 void DragonflyRoutes::links_of(uint32_t at, std::vector<Link>& out) const {
   const uint32_t own = at / is_.routers;
   for (uint32_t router = own * is_.routers; router < (own + 1) * is_.routers; ++router) {

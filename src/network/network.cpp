@@ -25,6 +25,11 @@ struct Make {
 
 Result<Network> Network::make(const Config& config, Rate G, uint32_t ranks, uint32_t planes) {
   SPL_ASSIGN(Routes routes, std::visit(Make{ranks}, config.topology));
+  const bool detours = config.routing == Routing::valiant || config.routing == Routing::ugal;
+  if (detours && std::holds_alternative<FatTree>(config.topology)) {
+    return fail(Code::unsupported,
+                "a fat tree has minimal paths only, over all of its tops; choose fixed or adaptive routing");
+  }
   Network network(std::move(routes), config, G, ranks);
   const uint64_t links = uint64_t{network.links()} * planes;
   if (links > links_most) {
@@ -60,8 +65,46 @@ uint32_t Network::hops(uint32_t from, uint32_t to) const {
   return count;
 }
 
-uint32_t Network::next(uint32_t at, uint32_t to) const {
-  return std::visit([&](const auto& routes) { return routes.next(at, host_of(to)).to; }, routes_);
+uint32_t Network::next(uint32_t at, uint32_t to) const { return fixed(at, host_of(to)).to; }
+
+Link Network::fixed(uint32_t at, uint32_t host) const {
+  return std::visit([&](const auto& routes) { return routes.next(at, host); }, routes_);
+}
+
+uint32_t Network::host_of(uint32_t address) const {
+  if (address < ranks_) return hosts_.empty() ? address : hosts_[address];
+  const auto of_switch = [&](const auto& routes) -> uint32_t {
+    if constexpr (requires { routes.host_of_switch(0); }) return routes.host_of_switch(address - ranks_);
+    SPL_ASSERT(false, "switch ", address - ranks_, " of a fat tree");
+    return 0;
+  };
+  return std::visit(of_switch, routes_);
+}
+
+uint32_t Network::heading(uint64_t now_ps, uint32_t at, uint32_t to, uint32_t plane) {
+  if (config_.routing != Routing::valiant && config_.routing != Routing::ugal) return to;
+  const auto drawn = [&](const auto& routes) -> std::optional<uint32_t> {
+    if constexpr (requires { routes.detour(0, 0, detours_); }) return routes.detour(at, switch_of(to), detours_);
+    return {};
+  };
+  const std::optional<uint32_t> detour = std::visit(drawn, routes_);
+  if (!detour.has_value()) return to;
+  const uint32_t over = ranks_ + *detour;
+  if (config_.routing == Routing::valiant) return over;
+  const auto wait_ps = [&](uint32_t address) {
+    const uint64_t free_ps = free_ps_[size_t{plane} * links() + fixed(at, host_of(address)).number];
+    return free_ps - std::min(free_ps, now_ps);
+  };
+  return wait_ps(to) > 2 * wait_ps(over) ? over : to;
+}
+
+bool Network::turns(uint32_t at, uint32_t heading) const {
+  if (heading < ranks_) return false;
+  const auto here = [&](const auto& routes) {
+    if constexpr (requires { routes.turns(0, 0); }) return routes.turns(at, heading - ranks_);
+    return false;
+  };
+  return std::visit(here, routes_);
 }
 
 std::optional<Link> Network::link_between(uint32_t at, uint32_t neighbour) const {
@@ -75,8 +118,8 @@ Network::Move Network::move(uint64_t now_ps, uint32_t at, uint32_t to, uint64_t 
   const uint64_t* const free_ps = free_ps_.data() + size_t{plane} * links();
   const uint32_t host = host_of(to);
   Link link{};
-  if (config_.routing == Routing::fixed) {
-    link = std::visit([&](const auto& routes) { return routes.next(at, host); }, routes_);
+  if (config_.routing != Routing::adaptive) {
+    link = fixed(at, host);
   } else {
     choices_.clear();
     std::visit([&](const auto& routes) { routes.choices(at, host, choices_); }, routes_);

@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/random.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
 #include "network/dragonfly.hpp"
@@ -48,7 +49,12 @@ class Network {
     uint32_t link;
     uint64_t begin_ps;  // when its head begins to cross
   };
-  // From a switch that is not that of `to`, the destination's rank.
+  // Where a packet goes first that is at its first switch, which is not that of `to`, its destination: there, or by a detour to the
+  // address of a switch (ranks() + its number). Called once for each packet: detours are drawn in the order of the calls.
+  [[nodiscard]] uint32_t heading(uint64_t now_ps, uint32_t at, uint32_t to, uint32_t plane = 0);
+  // Whether a packet that went to the address of a switch turns to its destination here.
+  [[nodiscard]] bool turns(uint32_t at, uint32_t heading) const;
+  // From a switch that is not that of `to`, the destination's rank or heading().
   [[nodiscard]] Move move(uint64_t now_ps, uint32_t at, uint32_t to, uint64_t bytes, uint32_t plane = 0);
   // Over this link.
   [[nodiscard]] Move cross(uint64_t now_ps, const Link& link, uint64_t bytes, uint32_t plane = 0);
@@ -56,8 +62,14 @@ class Network {
  private:
   using Routes = std::variant<FatTreeRoutes, DragonflyRoutes, TorusRoutes>;
   Network(Routes routes, const Config& config, Rate G, uint32_t ranks)
-      : routes_(std::move(routes)), config_(config), G_(G), ranks_(ranks) {}
-  [[nodiscard]] uint32_t host_of(uint32_t rank) const { return hosts_.empty() ? rank : hosts_[rank]; }
+      : routes_(std::move(routes)),
+        config_(config),
+        G_(G),
+        ranks_(ranks),
+        detours_(config.detour_seed, "network.detours") {}
+  // Of a rank, or the first at the switch of this address.
+  [[nodiscard]] uint32_t host_of(uint32_t address) const;
+  [[nodiscard]] Link fixed(uint32_t at, uint32_t host) const;
 
   Routes routes_;
   Config config_;
@@ -66,6 +78,7 @@ class Network {
   std::vector<uint32_t> hosts_;  // of ranks, if not themselves
   std::vector<uint64_t> free_ps_;  // of links
   std::vector<Link> choices_;
+  Random detours_;
 };
 
 }  // namespace spinloom::network

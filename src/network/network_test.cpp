@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <type_traits>
 
 namespace spinloom::network {
@@ -284,6 +285,105 @@ TEST(Network, PlanesAreApart) {
   EXPECT_EQ(network->move(0, 0, 1, 100, 0).at_ps, 5);
   EXPECT_EQ(network->move(0, 0, 1, 100, 1).at_ps, 5);
   EXPECT_EQ(network->move(0, 0, 1, 100, 1).at_ps, 2000 + 5);
+}
+
+// The switches that a packet passes, its first and its last included.
+std::vector<uint32_t> way_of(Network& network, uint64_t now, uint32_t from, uint32_t to, uint64_t bytes) {
+  uint32_t at = network.switch_of(from);
+  std::vector<uint32_t> way{at};
+  if (at == network.switch_of(to)) return way;
+  uint32_t heading = network.heading(now, at, to);
+  while (heading != to || at != network.switch_of(to)) {
+    const Network::Move move = network.move(now, at, heading, bytes);
+    now = move.at_ps;
+    at = move.to;
+    way.push_back(at);
+    if (network.turns(at, heading)) heading = to;
+    EXPECT_LT(way.size(), 50);
+    if (way.size() >= 50) break;
+  }
+  return way;
+}
+
+TEST(Detours, OfADragonflyGoOverOneOtherGroup) {
+  // 9 groups of 4 routers: a detour is at most 5 links (one in each group, and two between groups).
+  Network network = make(Dragonfly{.hosts = 2, .routers = 4, .globals = 2}, 72, Routing::valiant);
+  std::map<uint32_t, uint32_t> over;
+  for (uint32_t round = 0; round < 70; ++round) {
+    for (uint32_t from = 0; from < 8; ++from) {
+      std::vector<uint32_t> groups;
+      const std::vector<uint32_t> way = way_of(network, 0, from, 8 + from, 100);
+      EXPECT_LE(way.size(), 6);
+      for (const uint32_t at : way) {
+        if (groups.empty() || groups.back() != at / 4) groups.push_back(at / 4);
+      }
+      ASSERT_EQ(groups.size(), 3);
+      EXPECT_EQ(groups[0], 0);
+      EXPECT_EQ(groups[2], 1);
+      ++over[groups[1]];
+    }
+  }
+  ASSERT_EQ(over.size(), 7);  // 560 detours over 7 groups: 80 each, standard deviation 8.3
+  for (const auto& [group, count] : over) EXPECT_NEAR(count, 80, 42) << group;
+}
+
+TEST(Detours, EndWhereTheyMustInEveryForm) {
+  for (const Routing routing : {Routing::valiant, Routing::ugal}) {
+    for (const Topology& form :
+         {Topology(Torus{.sizes = {4, 3}, .hosts = 2}), Topology(Torus{.sizes = {1}, .hosts = 24}),
+          Topology(Dragonfly{.hosts = 2, .routers = 4, .globals = 2}),
+          Topology(Dragonfly{.hosts = 6, .routers = 2, .globals = 1, .groups = 2})}) {
+      Network network = make(form, 24, routing);
+      for (uint32_t from = 0; from < 24; ++from) {
+        for (uint32_t to = 0; to < 24; ++to) {
+          EXPECT_EQ(way_of(network, 0, from, to, 100).back(), network.switch_of(to));
+        }
+      }
+    }
+  }
+}
+
+TEST(Detours, AreThoseOfTheSeed) {
+  const auto ways = [](uint64_t seed) {
+    auto made =
+        Network::make({.topology = Torus{.sizes = {4, 4}}, .routing = Routing::valiant, .detour_seed = seed}, G, 16);
+    std::vector<std::vector<uint32_t>> all;
+    for (uint32_t to = 1; to < 16; ++to) all.push_back(way_of(*made, 0, 0, to, 100));
+    return all;
+  };
+  EXPECT_EQ(ways(1), ways(1));
+  EXPECT_NE(ways(1), ways(2));
+}
+
+TEST(Detours, OfUgalAreTakenWhenTheMinimalLinkWaitsMoreThanTwiceAsLong) {
+  // A ring of 8, from switch 0 to 1: the minimal link is up; detours over 5, 6, 7 begin downwards, where nobody waits.
+  const auto ways = [](uint64_t queued_bytes) {
+    Network network = make(Torus{.sizes = {8}}, 8, Routing::ugal);
+    uint32_t detours = 0;
+    for (int i = 0; i < 50; ++i) {
+      if (queued_bytes > 0 && i == 0) std::ignore = network.move(0, 0, 1, queued_bytes);
+      detours += network.heading(0, 0, 1) == 1 ? 0 : 1;
+    }
+    return detours;
+  };
+  EXPECT_EQ(ways(0), 0);  // q_minimal = 0 <= 2 q_detour = 0
+  EXPECT_GT(ways(1000), 10);  // 3 of 8 detours begin downwards
+  EXPECT_LT(ways(1000), 30);
+  // Downwards waits too: b G up and c G down; a detour if b > 2 c.
+  for (const auto& [up, down, taken] : {std::tuple(1000, 499, true), std::tuple(1000, 500, false)}) {
+    Network network = make(Torus{.sizes = {8}}, 8, Routing::ugal);
+    std::ignore = network.move(0, 0, 1, static_cast<uint64_t>(up));
+    std::ignore = network.move(0, 0, 7, static_cast<uint64_t>(down));
+    uint32_t detours = 0;
+    for (int i = 0; i < 50; ++i) detours += network.heading(0, 0, 1) == 1 ? 0 : 1;
+    EXPECT_EQ(detours > 0, taken);
+  }
+}
+
+TEST(Detours, OfAFatTreeAreRefused) {
+  const auto made = Network::make({.topology = FatTree{.radix = 4}, .routing = Routing::ugal}, G, 16);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::unsupported);
 }
 
 }  // namespace

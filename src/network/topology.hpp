@@ -42,9 +42,11 @@ struct Torus {
 
 using Topology = std::variant<FatTree, Dragonfly, Torus>;
 
-// All paths are minimal. `fixed`: one for each destination from each switch. `adaptive`: at each switch the link that is
-// free first; of equal ones the first.
-enum class Routing : uint8_t { fixed, adaptive };
+// Minimal paths: `fixed`: one for each destination from each switch; `adaptive`: at each switch the link that is free
+// first, of equal ones the first. With detours, chosen for each packet at its first switch: `valiant`: over a random
+// group of a dragonfly, a random switch of a torus, and `fixed` paths to and from there; `ugal`: that detour if the wait for the
+// first link of the `fixed` path is more than twice that for the detour's (UGAL-L of the paper below), otherwise the `fixed` path.
+enum class Routing : uint8_t { fixed, adaptive, valiant, ugal };
 
 inline constexpr uint64_t links_most = 1 << 28;  // of all planes; 2 GiB of times
 inline constexpr uint64_t packets_most = 1 << 16;  // of a message; packets of longer ones are larger
@@ -54,6 +56,7 @@ struct Config {
   Routing routing = Routing::fixed;
   uint64_t hop_ps = 100'000;  // from a switch to the next one
   uint64_t packet_bytes = 4096;  // what is not interrupted on a link; 0: messages are not
+  uint64_t detour_seed = 1;  // valiant, ugal
   std::optional<uint64_t> shuffle_seed = {};  // whose order of hosts the ranks have; else rank i is host i
   bool operator==(const Config&) const = default;
 };

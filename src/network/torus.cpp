@@ -61,6 +61,14 @@ void TorusRoutes::choices(uint32_t at, uint32_t destination, std::vector<Link>& 
   });
 }
 
+std::optional<uint32_t> TorusRoutes::detour(uint32_t at, uint32_t to, Random& random) const {
+  const auto over = static_cast<uint32_t>(random.below(switches_));
+  if (over == at || over == to) return {};
+  return over;
+}
+
+bool TorusRoutes::turns(uint32_t at, uint32_t detour) const { return at == detour; }
+
 void TorusRoutes::links_of(uint32_t at, std::vector<Link>& out) const {
   uint32_t stride = 1;
   uint32_t number = at * static_cast<uint32_t>(torus_.sizes.size()) * 2;

@@ -6,6 +6,9 @@
 // Threads: plain values. Time: none.
 #pragma once
 
+#include <optional>
+
+#include "base/random.hpp"
 #include "base/result.hpp"
 #include "network/topology.hpp"
 
@@ -20,6 +23,10 @@ class TorusRoutes {
   [[nodiscard]] uint32_t switch_of(uint32_t host) const { return host / torus_.hosts; }
   [[nodiscard]] Link next(uint32_t at, uint32_t destination) const;
   void choices(uint32_t at, uint32_t destination, std::vector<Link>& out) const;
+  // A random detour between two switches: the switch after which it turns to its end, or none.
+  [[nodiscard]] std::optional<uint32_t> detour(uint32_t at, uint32_t to, Random& random) const;
+  [[nodiscard]] bool turns(uint32_t at, uint32_t detour) const;
+  [[nodiscard]] uint32_t host_of_switch(uint32_t at) const { return at * torus_.hosts; }
   // All links out of a switch.
   void links_of(uint32_t at, std::vector<Link>& out) const;
 

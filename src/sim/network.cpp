@@ -37,7 +37,7 @@ Network::Network(EventQueue& events, const Profile& profile, const Ordering& ord
 Result<Network::Switches> Network::switches_of(const Profile& profile, const std::optional<network::Config>& config,
                                                uint32_t ranks) {
   if (!config.has_value()) return Switches{};
-  if (config->routing == network::Routing::adaptive) {
+  if (config->routing != network::Routing::fixed) {
     return fail(
         spinloom::Code::unsupported,
         "packets of the simulated NIC take fixed paths only, because headers match in the order in which they were "

@@ -57,6 +57,40 @@ def test_one_message_needs_its_hops(spinloom, tmp_path, network, ranks, hops, pa
         assert run(spinloom, path, "--network", f"{network},hop=7.5ns")[-1] == expected
 
 
+@pytest.mark.parametrize("network", ["torus:4x4x4", "torus:64", "dragonfly:hosts=2,routers=4,globals=2"])
+def test_ugal_takes_no_detour_for_a_message_alone(spinloom, tmp_path, network):
+    path = write(tmp_path, 64, [(0, 63, 9000)])
+    times = [
+        run(spinloom, path, "--network", f"{network},routing={way},packet=1kB") for way in ("fixed", "ugal")
+    ]
+    assert times[0] == times[1]
+
+
+def test_detours_share_the_links_that_minimal_paths_leave_idle(spinloom, tmp_path):
+    """Groups of a = 4 routers with p = 2 hosts and h = 2 links; each host sends s to the next group: minimal
+    paths put a p s = 8 s on one link, detours 2 p s / h = 2 s on each on average."""
+    size, routers, hosts = 200_000, 4, 2
+    group = routers * hosts
+    ranks = 9 * group
+    path = write(tmp_path, ranks, [(rank, (rank + group) % ranks, size) for rank in range(ranks)])
+    times = {
+        way: max(run(spinloom, path, "--network", f"dragonfly:hosts=2,routers=4,globals=2,routing={way}"))
+        for way in ("fixed", "adaptive", "valiant", "ugal")
+    }
+    assert times["fixed"] > group * size * BYTE
+    assert times["adaptive"] > group * size * BYTE
+    assert 2 * size * BYTE < times["valiant"] < times["fixed"] / 2
+    assert times["ugal"] < times["fixed"] / 1.5
+    seeds = {
+        seed: run(
+            spinloom, path, "--network", f"dragonfly:hosts=2,routers=4,globals=2,routing=valiant,seed={seed}"
+        )
+        for seed in (1, 2)
+    }
+    assert max(seeds[1]) == times["valiant"]
+    assert seeds[1] != seeds[2]
+
+
 def test_flows_over_fewer_links_take_longer(spinloom, tmp_path):
     """Eight hosts of a switch send s bytes to another switch over 8 / q links, q to each: the last byte has
     crossed after q s G. Fixed paths go by the destination's number, one of every eight to each link."""
@@ -112,7 +146,8 @@ def test_the_table_names_the_network(spinloom, tmp_path):
         ("fat-tree:radix=7", "even radix of 4 to 65536, and 7 is none"),
         ("fat-tree:radix=x", "radix=x: it must begin with a number"),
         ("fat-tree:radix=16,oversubscription=3", "does not divide the 8 links up"),
-        ("fat-tree:routing=best", "routing=best: accepted forms: fixed, adaptive"),
+        ("fat-tree:routing=best", "routing=best: accepted forms: fixed, adaptive, valiant, ugal"),
+        ("fat-tree:routing=ugal", "a fat tree has minimal paths only"),
         ("fat-tree:hop=5 miles", "hop=5 miles: accepted forms"),
         ("fat-tree:packet=-1", "packet=-1: it must begin with a number"),
         ("torus", "its sizes come first, such as torus:8x8x8"),

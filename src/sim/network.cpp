@@ -79,18 +79,18 @@ Time Network::duration_of(const nic::Packet& packet) const {
 
 void Network::inject(nic::Rank source, std::vector<nic::Packet> packets, Time ready, std::function<void()> sent) {
   SPL_ASSERT(!packets.empty(), "a message has at least one packet");
+  uint32_t slot = 0;
   if (is_switch(source)) {
-    for (nic::Packet& packet : packets) {
-      const uint32_t slot = departures_.take();
+    for (const nic::Packet& packet : packets) {
+      slot = departures_.take();
       departures_[slot].packet = packet;
-      if (packet.is_last()) departures_[slot].sent = std::move(sent);
       events_.at(ready, *this, leaves, slot);
     }
+    departures_[slot].sent = std::move(sent);
     return;
   }
   const auto order = departure_order(static_cast<uint32_t>(packets.size()), ordering_, source, packets.front().message);
   Service service{};
-  uint32_t slot = 0;
   for (const uint32_t index : order) {
     const nic::Packet& packet = packets[index];
     service = injectors_[source.value].serve(ready, std::max(duration_of(packet), link_.gap));

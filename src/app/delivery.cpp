@@ -77,8 +77,8 @@ class Delivery {
   Status prepare_send() {
     const offload::NicFacts facts = facts_of(config_);
     if (config_.asks) {
-      SPL_ASSIGN(asking_, offload::AskingSend::prepare(*hosts_[0], inboxes_[0]->portal(), loaded_.handlers, config_.send,
-                                                       *sent_, facts, source(), number));
+      SPL_ASSIGN(asking_, offload::AskingSend::prepare(*hosts_[0], inboxes_[0]->portal(), loaded_.handlers,
+                                                       config_.send, *sent_, facts, source(), number));
       return {};
     }
     SPL_ASSIGN(departures_, hosts_[0]->eq_alloc(cell_queue_slots));

@@ -33,9 +33,9 @@ struct DeliveryConfig : Setup {
 
 struct DeliveryResult {
   int64_t size_bytes = 0;
-  int64_t time_ps = 0;         // from the sender's call, of a late receive from its post, until the program has it
-  int64_t landing_ps = 0;      // late: from the sender's call until message or request are there
-  int64_t sent_ps = 0;         // from the sender's call until it may go on
+  int64_t time_ps = 0;  // from the sender's call, of a late receive from its post, until the program has it
+  int64_t landing_ps = 0;  // late: from the sender's call until message or request are there
+  int64_t sent_ps = 0;  // from the sender's call until it may go on
   int64_t sender_busy_ps = 0;  // work of the sender's CPU, from its call on
   int64_t receiver_busy_ps = 0;
   offload::Completion completion;

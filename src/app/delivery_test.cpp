@@ -79,9 +79,13 @@ TEST(Delivery, RandomMessagesArriveWhole) {
   };
   const offload::SendStrategy sends[] = {offload::SendStrategy::pack, offload::SendStrategy::outbound_specialised,
                                          offload::SendStrategy::outbound_seek};
-  const std::optional<offload::Strategy> strategies[] = {
-      std::nullopt,         offload::Strategy::specialised, offload::Strategy::seek,         offload::Strategy::hpu_local,
-      offload::Strategy::ro_cp, offload::Strategy::rw_cp,       offload::Strategy::host_mpitypes};
+  const std::optional<offload::Strategy> strategies[] = {std::nullopt,
+                                                         offload::Strategy::specialised,
+                                                         offload::Strategy::seek,
+                                                         offload::Strategy::hpu_local,
+                                                         offload::Strategy::ro_cp,
+                                                         offload::Strategy::rw_cp,
+                                                         offload::Strategy::host_mpitypes};
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(text("seed ", seed));
     Random random(seed, "app.delivery_test");
@@ -135,8 +139,9 @@ class AskingTest : public testing::Test {
 
   std::unique_ptr<offload::AskingSend> ask(uint32_t from, const std::vector<uint8_t>& bytes, uint32_t number) {
     const auto message = offload::make_message(layout::parse("byte").value(), static_cast<int64_t>(bytes.size()));
-    auto made = offload::AskingSend::prepare(*hosts_[from], inboxes_[from]->portal(), loaded_.handlers,
-                                             offload::SendStrategy::pack, *message, facts_of(setup_), bytes.data(), number);
+    auto made =
+        offload::AskingSend::prepare(*hosts_[from], inboxes_[from]->portal(), loaded_.handlers,
+                                     offload::SendStrategy::pack, *message, facts_of(setup_), bytes.data(), number);
     EXPECT_TRUE(made) << (made ? "" : made.error().message);
     const offload::Wanted any{.source = {}, .tag = number, .communicator = 0};
     EXPECT_TRUE((*made)->start(nic::Rank{2}, any.match_bits()));

@@ -27,8 +27,8 @@ class AskingSend {
   // 2^24 and no other send's of this process. `base`: the buffer address as given to MPI. Streaming sends do not ask.
   static Result<std::unique_ptr<AskingSend>> prepare(portals::Interface& interface, nic::PortalIndex portal,
                                                      const std::vector<HandlerImage>& images, SendStrategy strategy,
-                                                     const Message& message, const NicFacts& facts,
-                                                     const uint8_t* base, uint32_t number);
+                                                     const Message& message, const NicFacts& facts, const uint8_t* base,
+                                                     uint32_t number);
 
   // One message at a time.
   Status start(nic::Rank target, uint64_t match_bits);
@@ -48,9 +48,9 @@ class AskingSend {
   const uint8_t* base_;
   uint32_t number_;
   std::optional<Plan> plan_;
-  Installed installed_;          // gather handlers
+  Installed installed_;  // gather handlers
   std::vector<uint8_t> packed_;  // of a host that packs
-  nic::ContextId context_;       // of the entry
+  nic::ContextId context_;  // of the entry
   nic::CounterId counter_;
   nic::EntryId entry_;
 };

@@ -1,21 +1,20 @@
 """OTF2 archives, as Score-P and others write them, as recorded programs.
 
 Contract: convert() makes a recorded program of the MPI events of an archive, one rank for each member of its
-MPI locations, and says in sentences what is missing in it. A call is the region MPI_... around events; what
-its request came to is found by the request's number. OTF2 has no layouts and only sums of bytes: buffers are
-bytes in one block, and what a v-form moved is shared evenly between its peers.
+MPI locations, and says in sentences what is missing in it. OTF2 has no layouts and only sums of
+bytes: buffers are bytes in one block, and what a v-form moved is shared evenly between its peers.
 Times: those of the archive, in ns since its first event.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from spinloom import core
 from spinloom.errors import Trouble
+from spinloom.otf2_calls import PERSISTENT, Call, Calls
 
 NEEDS = (
     "--import of an archive needs OTF2's Python package (pip install otf2; Debian: python3-otf2), not here"
@@ -25,27 +24,12 @@ NOBODY = -2
 ANY = -1
 WORLD, ITSELF = 0, 1
 COMPLETIONS = ("Wait", "Test")
-PERSISTENT = ("Start", "Startall")
 # A matched receive is one of the message that it got: the probe before it is told without one.
 OTHER_NAMES = {"Init_thread": "Init", "Mrecv": "Recv", "Imrecv": "Irecv"}
 
 
 def is_archive(path: Path) -> bool:
     return path.suffix == ".otf2" and path.is_file()
-
-
-@dataclass
-class Call:
-    name: str
-    begin: int
-    end: int = 0
-    fields: dict[str, Any] = field(default_factory=dict)
-    made: list[int] = field(default_factory=list)  # numbers of requests
-    done: list[int] = field(default_factory=list)
-    begun: list[Call] = field(default_factory=list)  # by Start, Startall: as calls of their own
-    comm: Any = None
-    has_message: bool = False
-    polls: int = 0
 
 
 def convert(source: Path, directory: Path) -> list[str]:
@@ -80,9 +64,9 @@ class Importer:
         self.resolution, self.start = clock.timer_resolution, clock.global_offset
         begun = clock.realtime_timestamp
         self.begun_unix_ns = begun if 0 <= begun < 2**63 else 0
-        self.ranks = [RankImport(self, rank) for rank in range(len(self.locations))]
         self.left_out: Counter[str] = Counter()
         self.notes: Counter[str] = Counter()
+        self.ranks = [RankImport(self, rank) for rank in range(len(self.locations))]
 
     def mpi_locations(self) -> list[Any]:
         kinds = self.otf2.GroupType
@@ -95,7 +79,7 @@ class Importer:
         for location, event in self.archive.events:
             rank = self.rank_of.get(location)
             if rank is not None:
-                self.ranks[rank].take(location, event)
+                self.ranks[rank].calls.take(location, event)
 
     def ns(self, time: int) -> int:
         return (time - self.start) * NS_PER_S // self.resolution
@@ -121,10 +105,7 @@ class RankImport:
     def __init__(self, whole: Importer, rank: int) -> None:
         self.whole = whole
         self.rank = rank
-        self.depth: dict[Any, list[str]] = {}  # of each location, the regions that it is in
-        self.current: dict[Any, Call] = {}
-        self.calls: list[Call] = []
-        self.open: dict[int, Call] = {}  # by number of request: who began it
+        self.calls = Calls(whole.otf2.events, whole.ns, whole.notes)
         self.comms: list[Any] = []
         self.numbers: dict[Any, int] = {}
         self.made_comms: set[int] = {WORLD, ITSELF}
@@ -156,93 +137,6 @@ class RankImport:
             return 1
         return len(self.whole.locations) if number == WORLD else len(self.comms[number - 2].group.members)
 
-    # What happens.
-
-    def take(self, location: Any, event: Any) -> None:
-        events = self.whole.otf2.events
-        if isinstance(event, events.Enter):
-            regions = self.depth.setdefault(location, [])
-            regions.append(event.region.name)
-            if event.region.name.startswith("MPI_") and location not in self.current:
-                call = Call(event.region.name.removeprefix("MPI_"), self.whole.ns(event.time))
-                for attribute, value in (event.attributes or {}).items():
-                    if attribute.name == "polls":
-                        call.polls = value
-                self.current[location] = call
-                regions[-1] = ""  # this one ends it
-        elif isinstance(event, events.Leave):
-            regions = self.depth.setdefault(location, [])
-            if regions and regions.pop() == "":
-                call = self.current.pop(location)
-                call.end = self.whole.ns(event.time)
-                self.calls.append(call)
-        elif type(event).__name__.startswith(("Mpi", "NonBlocking")):
-            call = self.current.get(location)
-            if call is None:
-                self.whole.notes["messages outside of regions MPI_..., which are left out"] += 1
-            else:
-                self.look(call, event)
-
-    def look(self, call: Call, event: Any) -> None:
-        name = type(event).__name__
-        if name in ("MpiSend", "MpiIsend"):
-            target = self.started(call, "Isend")
-            self.end_of(target, event.communicator, event.receiver, event.msg_tag, "sends", event.msg_length)
-            if name == "MpiIsend":
-                self.made(target, event.request_id)
-        elif name == "MpiRecv":
-            self.received(call, event)
-        elif name == "MpiIrecvRequest":
-            target = self.started(call, "Irecv")
-            target.fields.setdefault("receives", [0])
-            self.made(target, event.request_id)
-        elif name == "NonBlockingCollectiveRequest":
-            self.made(call, event.request_id)
-        elif name == "MpiIrecv":
-            self.received(self.ended(call, event.request_id), event)
-        elif name in ("MpiIsendComplete", "MpiRequestCancelled"):
-            self.ended(call, event.request_id)
-        elif name == "NonBlockingCollectiveComplete":
-            self.collective(self.ended(call, event.request_id), event)
-        elif name == "MpiCollectiveEnd":
-            self.collective(call, event)
-
-    def started(self, call: Call, name: str) -> Call:
-        """Persistent requests are not told before they start: each start is a call that does not block."""
-        if call.name not in PERSISTENT:
-            return call
-        call.begun.append(Call(name, call.begin))
-        return call.begun[-1]
-
-    def made(self, call: Call, request: int) -> None:
-        call.made.append(request)
-        self.open[request] = call
-
-    def ended(self, call: Call, request: int) -> Call | None:
-        call.done.append(request)
-        return self.open.pop(request, None)
-
-    def end_of(self, call: Call, comm: Any, peer: int, tag: int, which: str, size: int) -> None:
-        prefix = (
-            "receive_" if which == "receives" and call.name.lower().lstrip("i").startswith("sendrecv") else ""
-        )
-        call.comm = comm
-        call.has_message = True
-        call.fields.update({f"{prefix}peer": peer, f"{prefix}tag": tag, which: [size]})
-
-    def received(self, call: Call | None, event: Any) -> None:
-        if call is not None:
-            self.end_of(call, event.communicator, event.sender, event.msg_tag, "receives", event.msg_length)
-
-    def collective(self, call: Call | None, event: Any) -> None:
-        if call is None:
-            return
-        call.comm = event.communicator
-        call.has_message = True
-        call.fields.update({"root": event.root, "sent": event.size_sent, "received": event.size_received})
-
-    # What is written.
-
     def write(self, directory: Path, source: str) -> None:
         whole = self.whole
         host = whole.locations[self.rank].group.system_tree_parent
@@ -266,13 +160,12 @@ class RankImport:
                 parent if parent is not None and parent < number else None,
             )
         slots = Slots()
-        self.calls.sort(key=lambda call: call.end)
-        for call in self.calls:
+        for call in sorted(self.calls.ended, key=lambda call: call.end):
             for one in call.begun or [call]:
                 one.end = call.end
                 self.write_one(writer, one, slots)
-        whole.notes["requests that no call completes"] += len(slots.taken)
-        whole.notes = +whole.notes
+        if slots.taken:
+            whole.notes["requests that no call completes"] += len(slots.taken)
         writer.end()
 
     def write_one(self, writer: Any, call: Call, slots: Slots) -> None:

@@ -61,7 +61,8 @@ nb::dict run_on(const schedule::Schedule& made, const std::string& fidelity, con
 nb::list layout_uses(const schedule::Schedule& made) {
   std::vector<uint64_t> transfers(made.shapes().size());
   for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
-    for (const schedule::Operation& operation : made.program(rank).operations) ++transfers[operation.shape];
+    const schedule::Program& program = made.program(rank);
+    for (const schedule::Operation& operation : program.operations) transfers[operation.shape] += program.times;
   }
   nb::list out;
   for (uint32_t number = 0; number < transfers.size(); ++number) {

@@ -86,8 +86,8 @@ Status Engine::price_shapes() {
       costs.cpu_ps = checked(model_.o_ps) + time_ps(model_.O, bytes);
       costs.bytes_ps = time_ps(model_.G, bytes);
       costs.is_rendezvous = shape.size > model_.S_bytes && !schedule::is_one_sided(shape.kind);
-      costs.part = costs.is_rendezvous ? Part::request : Part::whole;
-      if (schedule::is_one_sided(shape.kind)) costs.part = shape.kind == Kind::get ? Part::ask : Part::put;
+      costs.carried = costs.is_rendezvous ? Carried::request : Carried::whole;
+      if (schedule::is_one_sided(shape.kind)) costs.carried = shape.kind == Kind::get ? Carried::ask : Carried::put;
       if (shape.kind == Kind::get) costs.cpu_ps = model_.o_ps;
     }
     costs.cpu_ps = checked(costs.cpu_ps);
@@ -239,10 +239,10 @@ bool Engine::send(uint64_t now, uint32_t event) {
   message.source = did.rank;
   message.rank = schedule_.peer(did.rank, schedule_.program(did.rank).operation(did.operation));
   message.leads = false;
-  message.part = costs.part;
+  message.carried = costs.carried;
   push(end_ps, event, EventKind::leave);
   begin(now, did.rank, did.operation);
-  if (costs.part == Part::whole) end(end_ps, did.rank, did.operation);
+  if (costs.carried == Carried::whole) end(end_ps, did.rank, did.operation);
   return true;
 }
 

@@ -18,6 +18,7 @@
 
 #include "base/large_vector.hpp"
 #include "goal/arrivals.hpp"
+#include "goal/counter_windows.hpp"
 #include "goal/event_queue.hpp"
 #include "goal/matching.hpp"
 #include "goal/model.hpp"
@@ -26,7 +27,6 @@
 #include "goal/record.hpp"
 #include "goal/sample.hpp"
 #include "goal/stall.hpp"
-#include "goal/counter_windows.hpp"
 #include "network/network.hpp"
 
 namespace spinloom::goal {
@@ -86,7 +86,7 @@ class Engine {
     uint8_t nic;
     bool is_rendezvous;
     schedule::Kind kind;
-    Part part;  // what leaves first
+    Carried carried;  // what leaves first
     EventKind event;  // that begins it
   };
   struct Cpu {

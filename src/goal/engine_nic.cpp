@@ -10,8 +10,8 @@ using schedule::Kind;
 
 // Of an answer and of data `shape` is the receive's operation.
 const Engine::Costs& Engine::costs_of(const Event& message) const {
-  if (message.part == Part::answer) return costs_of(message.rank, message.operation);
-  return message.part == Part::data ? costs_of(message.source, message.operation) : costs_[message.shape];
+  if (message.carried == Carried::answer) return costs_of(message.rank, message.operation);
+  return message.carried == Carried::data ? costs_of(message.source, message.operation) : costs_[message.shape];
 }
 
 void Engine::leave(uint64_t now, uint32_t event) {
@@ -19,9 +19,9 @@ void Engine::leave(uint64_t now, uint32_t event) {
   const Costs& costs = costs_of(message);
   Nic& nic = nic_of(message.source, costs);
   const uint64_t begin_ps = std::max(now, nic.sends_ps);
-  const uint64_t bytes_ps = is_short(message.part) ? 0 : costs.bytes_ps;
+  const uint64_t bytes_ps = is_short(message.carried) ? 0 : costs.bytes_ps;
   nic.sends_ps = checked(begin_ps + bytes_ps + model_.g_ps);
-  if (record_ != nullptr && !is_short(message.part) && message.part != Part::reply) [[unlikely]] {
+  if (record_ != nullptr && !is_short(message.carried) && message.carried != Carried::reply) [[unlikely]] {
     record_->of(message.source, message.operation).left_ps = begin_ps;
   }
   if (border_ != nullptr && elsewhere_.has(message.rank)) [[unlikely]] {
@@ -32,15 +32,15 @@ void Engine::leave(uint64_t now, uint32_t event) {
   } else {
     push(begin_ps + model_.L_ps, event, EventKind::arrive);
   }
-  if (message.part >= Part::data) left(begin_ps + bytes_ps, message, costs);
+  if (message.carried >= Carried::data) left(begin_ps + bytes_ps, message, costs);
 }
 
 // The last byte of one that says so.
 void Engine::left(uint64_t at_ps, const Event& message, const Costs& costs) {
-  if (message.part == Part::data || (message.part == Part::put && costs.kind != Kind::fetch)) {
+  if (message.carried == Carried::data || (message.carried == Carried::put && costs.kind != Kind::fetch)) {
     end(at_ps, message.source, message.operation);
   }
-  if (message.part == Part::reply && costs.kind == Kind::get) serve(at_ps, message);
+  if (message.carried == Carried::reply && costs.kind == Kind::get) serve(at_ps, message);
 }
 
 void Engine::arrive(uint64_t now, uint32_t event) {
@@ -48,7 +48,7 @@ void Engine::arrive(uint64_t now, uint32_t event) {
   const Costs& costs = costs_of(message);
   Nic& nic = nic_of(message.rank, costs);
   const uint64_t begin_ps = std::max(now, nic.receives_ps);
-  const uint64_t bytes_ps = is_short(message.part) ? 0 : costs.bytes_ps;
+  const uint64_t bytes_ps = is_short(message.carried) ? 0 : costs.bytes_ps;
   nic.receives_ps = checked(begin_ps + bytes_ps + model_.g_ps);
   push(begin_ps + bytes_ps, event, EventKind::complete);
 }
@@ -74,18 +74,18 @@ void Engine::come(uint64_t at_ps, const Event& message) {
 bool Engine::complete(uint64_t now, uint32_t event) {
   Event& message = queue_[event];
   ++events_;
-  if (message.part >= Part::put) {
+  if (message.carried >= Carried::put) {
     land(now, event);
     return true;
   }
-  if (message.part == Part::answer) {
+  if (message.carried == Carried::answer) {
     std::swap(message.source, message.rank);
-    message.part = Part::data;
+    message.carried = Carried::data;
     push(now, event, EventKind::leave);
     return true;
   }
   uint32_t receive = message.shape;  // of data
-  if (message.part == Part::data) {
+  if (message.carried == Carried::data) {
     message.shape = schedule_.program(message.source).operation(message.operation).shape;
   } else {
     Rank& state = ranks_[message.rank];
@@ -102,7 +102,7 @@ bool Engine::complete(uint64_t now, uint32_t event) {
     if (record_ != nullptr) [[unlikely]] {
       record_->match(now, message.rank, receive, message.source, message.operation, false);
     }
-    if (message.part == Part::request) {
+    if (message.carried == Carried::request) {
       answer(now, event, receive);
       return true;
     }
@@ -118,7 +118,7 @@ void Engine::answer(uint64_t now, uint32_t event, uint32_t receive) {
   Event& message = queue_[event];
   std::swap(message.source, message.rank);
   message.shape = receive;
-  message.part = Part::answer;
+  message.carried = Carried::answer;
   message.leads = false;
   push(now, event, EventKind::leave);
 }

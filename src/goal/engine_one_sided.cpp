@@ -11,19 +11,20 @@ using schedule::Kind;
 void Engine::land(uint64_t now, uint32_t event) {
   const Event message = queue_[event];
   const Kind kind = costs_[message.shape].kind;
-  if (message.part == Part::reply) {
+  if (message.carried == Carried::reply) {
     queue_.release(event);
     end(now, message.rank, message.operation);
     return;
   }
-  if (message.part == Part::put) count_arrival(now, message.rank, message.source, message.operation, message.shape);
+  if (message.carried == Carried::put)
+    count_arrival(now, message.rank, message.source, message.operation, message.shape);
   if (kind == Kind::put || kind == Kind::atomic) {
     queue_.release(event);
     return;
   }
   Event& back = queue_[event];
   std::swap(back.source, back.rank);
-  back.part = Part::reply;
+  back.carried = Carried::reply;
   push(now, event, EventKind::leave);
 }
 

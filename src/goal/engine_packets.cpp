@@ -13,12 +13,12 @@ uint64_t pair_of(const Event& message) { return uint64_t{message.source} << 32 |
 // Of messages that match.
 bool Engine::is_ordered(const Event& message) const {
   return model_.network->routing != network::Routing::fixed &&
-         (message.part == Part::whole || message.part == Part::request);
+         (message.carried == Carried::whole || message.carried == Carried::request);
 }
 
 // At least one: something has to say that the message is there.
 uint64_t Engine::bytes_of(const Event& message) const {
-  return is_short(message.part) ? 1 : std::max<uint64_t>(costs_of(message).size, 1);
+  return is_short(message.carried) ? 1 : std::max<uint64_t>(costs_of(message).size, 1);
 }
 
 uint64_t Engine::packet_bytes_of(uint64_t bytes) const {

@@ -39,9 +39,9 @@ enum class EventKind : uint8_t {
 
 // What travels: a message, or one of the three of a rendezvous; one-sided: bytes to a target, a question for some, bytes
 // that come back.
-enum class Part : uint8_t { whole, request, answer, data, put, ask, reply };
-[[nodiscard]] constexpr bool is_short(Part part) {
-  return part == Part::request || part == Part::answer || part == Part::ask;
+enum class Carried : uint8_t { whole, request, answer, data, put, ask, reply };
+[[nodiscard]] constexpr bool is_short(Carried carried) {
+  return carried == Carried::request || carried == Carried::answer || carried == Carried::ask;
 }
 
 struct Event {
@@ -53,7 +53,7 @@ struct Event {
   uint32_t shape = 0;
   EventKind kind = EventKind::compute;
   bool leads = false;  // see Waiters
-  Part part = Part::whole;
+  Carried carried = Carried::whole;
 };
 static_assert(sizeof(Event) == 32);
 

@@ -186,9 +186,9 @@ void LightNics::cross(Message& message, uint32_t source) {
   const uint32_t target = message.packet.target.value;
   if (message.at == switches_->switch_of(target)) return come(message, clock_.now());
   const auto now_ps = static_cast<uint64_t>(clock_.now().ps);
-  const auto [at_ps, to] = switches_->move(now_ps, message.at, target, message.packet.payload.length);
-  message.at = to;
-  after(Time{static_cast<int64_t>(at_ps)}, crosses, source, message);
+  const network::Network::Move move = switches_->move(now_ps, message.at, target, message.packet.payload.length);
+  message.at = move.to;
+  after(Time{static_cast<int64_t>(move.at_ps)}, crosses, source, message);
 }
 
 // The switch serves the link to the target in this order.

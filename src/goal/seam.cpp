@@ -57,24 +57,24 @@ Status Seam::trouble() const { return trouble_of(nic::Rank::any_value, envoy_); 
 void Seam::leaves(uint64_t at_ps, const Event& message) {
   Time at = Time{static_cast<int64_t>(job_.start_ps + at_ps)} + out_;
   const Doing doing{job_.schedule, job_.payloads, message.source, message.operation};
-  switch (message.part) {
-    case Part::whole:
-    case Part::request:
+  switch (message.carried) {
+    case Carried::whole:
+    case Carried::request:
       ++job_.unmatched;
-      return say(message.source, message_put(doing, message.part == Part::request), at);
-    case Part::answer: {  // `operation` is the send, `shape` the receive
+      return say(message.source, message_put(doing, message.carried == Carried::request), at);
+    case Carried::answer: {  // `operation` is the send, `shape` the receive
       const Event data{.rank = message.source,
                        .operation = message.operation,
                        .source = message.rank,
                        .shape = message.shape,
-                       .part = Part::data};
+                       .carried = Carried::data};
       const uint64_t bytes = Doing{job_.schedule, job_.payloads, message.rank, message.operation}.shape().size;
       return say(message.source, bytes_get(nic::Rank{message.rank}, message.operation, bytes, ask(data, bytes, 0)), at);
     }
-    case Part::data: return answer({message.source, message.operation}, at);
-    case Part::put:
-    case Part::ask: return one_sided(message, at);
-    case Part::reply: return answer({message.rank, message.operation}, at);
+    case Carried::data: return answer({message.source, message.operation}, at);
+    case Carried::put:
+    case Carried::ask: return one_sided(message, at);
+    case Carried::reply: return answer({message.rank, message.operation}, at);
   }
 }
 
@@ -88,7 +88,7 @@ void Seam::one_sided(const Event& message, Time at) {
                       .operation = message.operation,
                       .source = message.rank,
                       .shape = message.shape,
-                      .part = Part::reply};
+                      .carried = Carried::reply};
     report = ask(reply, shape.size, shape.kind == Kind::fetch ? Windows::before_mask : 0);
   }
   for (const nic::CommandBody& one : one_sided_commands(doing, report, job_.nics.atomic_bytes_most())) {
@@ -110,7 +110,7 @@ nic::ReplyTo Seam::ask(const Event& event, uint64_t bytes, uint8_t mask) {
 void Seam::answered(uint32_t slot) {
   const Asked& asked = asked_[slot];
   const Event& event = asked.incoming.event;
-  const uint32_t source = event.part == Part::data ? event.source : event.rank;
+  const uint32_t source = event.carried == Carried::data ? event.source : event.rank;
   const Status right =
       job_.payloads.check(asked.memory.data(), asked.incoming.total, event.rank, source, event.operation, asked.mask);
   if (!right && !job_.error) job_.error = right.error();

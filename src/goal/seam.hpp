@@ -61,7 +61,7 @@ class Seam final : public Border, public Beyond, sim::EventTarget {
   // True: all of it has come.
   bool take_part(Incoming& incoming, uint64_t bytes);
   void check(const nic::Packet& packet, uint32_t number);
-  [[nodiscard]] Event event_of(const nic::Packet& packet, uint32_t number, Part part) const;
+  [[nodiscard]] Event event_of(const nic::Packet& packet, uint32_t number, Carried carried) const;
   [[nodiscard]] uint64_t window_begin(const nic::Packet& packet) const;
   void one_sided(const Event& message, Time at);
   void answer(Key asked, Time at);

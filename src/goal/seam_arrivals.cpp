@@ -42,13 +42,13 @@ bool Seam::take_part(Incoming& incoming, uint64_t bytes) {
 }
 
 // Of an operation of the packet's sender.
-Event Seam::event_of(const nic::Packet& packet, uint32_t number, Part part) const {
+Event Seam::event_of(const nic::Packet& packet, uint32_t number, Carried carried) const {
   const uint32_t source = packet.source.value;
   return {.rank = packet.target.value,
           .operation = number,
           .source = source,
           .shape = job_.schedule.program(source).operations[number].shape,
-          .part = part};
+          .carried = carried};
 }
 
 uint64_t Seam::window_begin(const nic::Packet& packet) const {
@@ -62,18 +62,18 @@ void Seam::take_put(nic::Packet packet) {
   if (packet.is_header()) {
     const bool is_message = packet.fields.portal_index == messages_portal.value;
     const bool is_request = is_message && packet.fields.hdr_data != packet.message_length;
-    const Part part = is_request ? Part::request : is_message ? Part::whole : Part::put;
-    incoming_[key] = {event_of(packet, number_of(packet.fields.match_bits), part), packet.message_length, 0};
-    if (part == Part::put) packet.fields.remote_offset += window_begin(packet);
+    const Carried carried = is_request ? Carried::request : is_message ? Carried::whole : Carried::put;
+    incoming_[key] = {event_of(packet, number_of(packet.fields.match_bits), carried), packet.message_length, 0};
+    if (carried == Carried::put) packet.fields.remote_offset += window_begin(packet);
   }
   Incoming& incoming = incoming_.at(key);
-  if (incoming.event.part == Part::put) {
+  if (incoming.event.carried == Carried::put) {
     hear(packet, job_.nics.clock().now());
   } else {
     check(packet, incoming.event.operation);
   }
   if (!take_part(incoming, packet.payload.length)) return;
-  if (incoming.event.part != Part::put) --job_.unmatched;  // the engine knows of it now
+  if (incoming.event.carried != Carried::put) --job_.unmatched;  // the engine knows of it now
   incoming_.erase(key);
 }
 
@@ -92,7 +92,7 @@ void Seam::take_atomic(std::unique_ptr<sim::Arrival> arrival) {
   const uint32_t number = number_of(packet.fields.match_bits);
   const Key key{packet.source.value, number};
   Incoming& incoming = parts_[key];
-  incoming.event = event_of(packet, number, Part::put);
+  incoming.event = event_of(packet, number, Carried::put);
   incoming.total = job_.costs[incoming.event.shape].size;
   if (packet.operation == Operation::atomic) {
     packet.fields.remote_offset += window_begin(packet);
@@ -113,7 +113,7 @@ void Seam::take_get(std::unique_ptr<sim::Arrival> arrival) {
   incoming.event = {.rank = packet.target.value,
                     .operation = number,
                     .source = packet.source.value,
-                    .part = is_bytes ? Part::answer : Part::ask};
+                    .carried = is_bytes ? Carried::answer : Carried::ask};
   const uint32_t owner = is_bytes ? packet.target.value : packet.source.value;
   incoming.event.shape = job_.schedule.program(owner).operations[number].shape;
   held_[{owner, number}].push_back(std::move(arrival));

@@ -79,8 +79,8 @@ Time Network::duration_of(const nic::Packet& packet) const {
 
 void Network::inject(nic::Rank source, std::vector<nic::Packet> packets, Time ready, std::function<void()> sent) {
   SPL_ASSERT(!packets.empty(), "a message has at least one packet");
-  uint32_t slot = 0;
   if (is_switch(source)) {
+    uint32_t slot = 0;
     for (const nic::Packet& packet : packets) {
       slot = departures_.take();
       departures_[slot].packet = packet;
@@ -103,6 +103,7 @@ void Network::enter(std::vector<nic::Packet> packets, Time ready, std::function<
 void Network::inject_on(Resource& link, std::vector<nic::Packet> packets, const std::vector<uint32_t>& order,
                         Time ready, std::function<void()> sent) {
   Service service{};
+  uint32_t slot = 0;
   for (const uint32_t index : order) {
     const nic::Packet& packet = packets[index];
     service = link.serve(ready, std::max(duration_of(packet), link_.gap));

@@ -32,29 +32,6 @@ using schedule::Schedule;
 
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
-// Runs without the lock. Now and then it takes the lock, says how many operations have begun, and ends if Python asks for
-// that: by Ctrl-C, or by an exception of `progress`.
-template <class Run>
-auto watched(const nb::object& progress, const Run& run) {
-  std::optional<nb::python_error> stopped;
-  const goal::Watch watch = [&](uint64_t begun) {
-    const nb::gil_scoped_acquire lock;
-    if (PyErr_CheckSignals() != 0) {
-      stopped.emplace();
-    } else if (!progress.is_none()) {
-      try {
-        progress(begun);
-      } catch (nb::python_error& error) {
-        stopped.emplace(std::move(error));
-      }
-    }
-    return !stopped.has_value();
-  };
-  auto outcome = without_lock([&] { return run(watch); });
-  if (stopped.has_value()) throw std::move(*stopped);
-  return unwrap(std::move(outcome));
-}
-
 Schedule read(const nb::bytes& bytes) {
   return watched(nb::none(),
                  [source = view(bytes)](const goal::Watch& watch) { return schedule::read_schedule(source, watch); });

@@ -210,7 +210,7 @@ TEST(HandlerCalls, WithoutACounterTheCallFails) {
 
 TEST(HandlerCalls, UnknownOnesStopTheHandler) {
   std::vector<HandlerCall> calls;
-  for (const uint32_t number : {0u, SPL_CALL_FETCH_ATOMIC_FROM_DEVICE + 1, 200u}) {
+  for (const uint32_t number : {0u, SPL_CALL_PROCESS_PUT + 1, 200u}) {
     HandlerCall call;
     call.call = number;
     calls.push_back(call);

@@ -51,6 +51,14 @@ def test_each_message_pays_the_price_of_a_simulated_one(spinloom, jacobi, machin
     assert max(with_handlers) >= max(plain) + max(received)
 
 
+def test_what_repeats_uses_its_layouts_each_time(jacobi):
+    # messages(n passes) = n messages(one pass)
+    once = core.load().read_goal(jacobi.read_bytes())
+    uses = core.load().layout_uses(once)
+    again = core.load().layout_uses(once.repeated(3))
+    assert [one["messages"] for one in again] == [3 * one["messages"] for one in uses]
+
+
 @pytest.mark.parametrize("fidelity", ["message", "nic", "full"])
 def test_prices_are_remembered(spinloom, jacobi, tmp_path, fidelity):
     options = ("--layout", "specialised", "--prices", str(tmp_path / "prices.json"), "--fidelity", fidelity)

@@ -19,7 +19,7 @@ class Delivery {
 
   Result<DeliveryResult> run() {
     SPL_TRY(build());
-    const Result<DeliveryResult> result = bring();
+    Result<DeliveryResult> result = bring();
     if (!result) return explain(result.error(), world_->node(receiving_rank));
     return result;
   }

@@ -53,6 +53,7 @@ CALLS = {
     22: "atomic from device",
     23: "atomic from host",
     24: "fetching atomic from device",
+    25: "process-put",
 }
 
 

@@ -141,7 +141,7 @@ def test_windows_of_the_whole_job_are_the_mpis_where_some_ranks_are_elsewhere(
     mpi, programs, machines, tmp_path
 ):
     report = tmp_path / "report"
-    program = [str(programs(mpi)), "5", str(ROUNDS)]
+    program = [str(programs(mpi)), "13", str(ROUNDS)]
     assert accessed(machines_of(mpi, program, machines, preloads(report) | SHORT), {}) > ROUNDS
     assert sum(copied(report)) == 0
 

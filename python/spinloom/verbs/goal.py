@@ -91,7 +91,7 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
     show_default=True,
     help="What is between the NICs: fat-tree:radix=16,levels=3,oversubscription=2, torus:8x8x8, "
     "dragonfly:hosts=4,routers=8,globals=4,groups=9; each also routing=adaptive, hop=100ns, packet=4KiB, "
-    "shuffle=SEED.",
+    "shuffle=SEED; the last two routing=valiant or ugal (detours).",
 )
 @click.option(
     "--noise",

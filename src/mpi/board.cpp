@@ -23,8 +23,8 @@ constexpr uint64_t member_bytes = 64;
 
 constexpr uint64_t slots_bytes = Board::slots * sizeof(Slot);
 constexpr uint64_t counts_bytes = sizeof(Polls::Counts);
-constexpr uint64_t own_bytes = slots_bytes + counts_bytes + sizeof(Postings::Table) +
-                               Polls::most * sizeof(Board::HatchPlace);
+constexpr uint64_t own_bytes =
+    slots_bytes + counts_bytes + sizeof(Postings::Table) + Polls::most * sizeof(Board::HatchPlace);
 
 uint64_t pages(uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
 

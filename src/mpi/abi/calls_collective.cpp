@@ -92,8 +92,8 @@ Team* team_of(Kind kind, Completion completion, Comm comm, const Bytes& bytes, c
   if (!team->has_met) layer.teams.meet(*team);
   const bool has_agreed = team->voter.begin_call(number, team->counts);
   if (has_agreed && !team->has_met) layer.teams.meet(*team);  // all have come, because one has proposed
-  const bool looks = !has_agreed && team->has_met && team->voter.is_open(number) &&
-                     is_worth_a_look(team->vain_looks[number]);
+  const bool looks =
+      !has_agreed && team->has_met && team->voter.is_open(number) && is_worth_a_look(team->vain_looks[number]);
   if (!has_agreed && !looks && !layer.tally) return nullptr;
   const int64_t each = has_orders(kind) && team->meets_twice ? none : bytes(*team);
   const bool is_short = each < team->min_bytes;

@@ -84,8 +84,12 @@ void Window::look_up(int target) {
   if (told->unit <= 0) return;
   const auto own_place = std::ranges::find(*members_, layer.rank) - members_->begin();
   const Board& board = layer.ship.board();
-  wanted.part = {reached(*told, there), told->bytes, told->unit, told->base,
-                 board.reads_memory_of(static_cast<uint32_t>(there)), there,
+  wanted.part = {reached(*told, there),
+                 told->bytes,
+                 told->unit,
+                 told->base,
+                 board.reads_memory_of(static_cast<uint32_t>(there)),
+                 there,
                  posts_of(*told, there, static_cast<int>(own_place))};
 }
 

@@ -57,7 +57,7 @@ nb::dict run_on(const schedule::Schedule& made, const std::string& fidelity, con
   return out;
 }
 
-// The layouts at transfers' own ends: of each Shape that has one.
+// For each Shape whose own end has a layout: that layout, and how many transfers use it.
 nb::list layout_uses(const schedule::Schedule& made) {
   std::vector<uint64_t> transfers(made.shapes().size());
   for (uint32_t rank = 0; rank < made.ranks(); ++rank) {

@@ -211,7 +211,7 @@ void CollectiveRun::know(uint32_t member) {
   world_.events().at(here.processor.serve(last_, took).end, *this, posts, member);
 }
 
-// All that this member waits for may be in its sum.
+// Called after each addition. Once the member has added what all its children sent, it passes the sum to its parent.
 void CollectiveRun::go_on(uint32_t member) {
   Member& here = members_[member];
   if (here.added < here.children.size()) return;

@@ -10,6 +10,9 @@
 #include "layout/text.hpp"
 #include "offload/asking_send.hpp"
 #include "sim/test_profile.hpp"
+#ifdef SPINLOOM_HANDLERS
+#include "app/test_hosts.hpp"
+#endif
 
 namespace spinloom::app {
 namespace {
@@ -115,25 +118,14 @@ TEST(Delivery, ComparesWhatItReceives) {
 
 // ---- several that ask ----
 
-class AskingTest : public testing::Test {
+class AskingTest : public ThreeHosts {
  protected:
   void SetUp() override {
-    setup_.profile = sim::test_profile();
-    setup_.images = test_images(SPINLOOM_HANDLERS);
-    setup_.hpus = 4;
-    loaded_ = std::move(*load_images(setup_.images));
-    sim::WorldOptions options = world_options(setup_);
-    options.ranks = 3;
-    world_ = std::move(*sim::World::create(setup_.profile, loaded_.images, options));
+    ThreeHosts::SetUp();
     offload::Inbox::Options given;
     given.eager_bytes = 1024;
     given.unexpected_block_bytes = 8192;
-    const offload::HandlerCost cost{100_ns, 20_ns};
-    for (uint32_t rank = 0; rank < 3; ++rank) {
-      hosts_.push_back(std::make_unique<portals::Interface>(world_->node(rank)));
-      inboxes_.push_back(
-          std::move(*offload::Inbox::create({*hosts_[rank], loaded_.handlers, facts_of(setup_), cost}, given)));
-    }
+    for (uint32_t rank = 0; rank < ranks; ++rank) inboxes_.push_back(inbox_of(rank, given));
     block_ = inboxes_[2]->commit(layout::parse("byte").value()).value();
   }
 
@@ -148,10 +140,6 @@ class AskingTest : public testing::Test {
     return std::move(*made);
   }
 
-  app::Setup setup_;
-  LoadedImages loaded_;
-  std::unique_ptr<sim::World> world_;
-  std::vector<std::unique_ptr<portals::Interface>> hosts_;
   std::vector<std::unique_ptr<offload::Inbox>> inboxes_;
   offload::TypeId block_;
 };

@@ -50,13 +50,7 @@ class Mix {
       return fail(Code::invalid, "the part of early messages is ", config_.early_numerator, "/",
                   config_.early_denominator, ", it must be from 0 to 1");
     }
-    for (const SharedType& shared : config_.types) {
-      SPL_ASSIGN(const layout::Type type, layout::parse(shared.type));
-      SPL_TRY(Destination::check_span(type, shared.count));
-      SPL_ASSIGN(offload::Message message, offload::make_message(type, shared.count));
-      if (message.bytes == 0) return fail(Code::unsupported, "a message has zero bytes: there is nothing to receive");
-      messages_.push_back(std::move(message));
-    }
+    SPL_ASSIGN(messages_, messages_of(config_.types));
     return {};
   }
 

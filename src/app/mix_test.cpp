@@ -7,6 +7,9 @@
 #include "base/random.hpp"
 #include "layout/text.hpp"
 #include "sim/test_profile.hpp"
+#ifdef SPINLOOM_HANDLERS
+#include "app/test_hosts.hpp"
+#endif
 
 namespace spinloom::app {
 namespace {
@@ -149,24 +152,15 @@ TEST(Mix, ComparesWhatItReceives) {
 
 // ---- the Inbox itself ----
 
-class InboxTest : public testing::Test {
+class InboxTest : public ThreeHosts {
  protected:
   void SetUp() override {
-    setup_.profile = sim::test_profile();
-    setup_.images = test_images(SPINLOOM_HANDLERS);
-    setup_.hpus = 4;
-    loaded_ = std::move(*load_images(setup_.images));
-    sim::WorldOptions options = world_options(setup_);
-    options.ranks = 3;
-    world_ = std::move(*sim::World::create(setup_.profile, loaded_.images, options));
-    for (uint32_t rank = 0; rank < 3; ++rank)
-      hosts_.push_back(std::make_unique<portals::Interface>(world_->node(rank)));
+    ThreeHosts::SetUp();
     offload::Inbox::Options given;
     given.eager_bytes = 4096;
     given.unexpected_blocks = 2;
     given.unexpected_block_bytes = 8192;
-    const offload::HandlerCost cost{100_ns, 20_ns};
-    inbox_ = std::move(*offload::Inbox::create({*hosts_[2], loaded_.handlers, facts_of(setup_), cost}, given));
+    inbox_ = inbox_of(2, given);
   }
 
   void put(uint32_t from, uint32_t tag, const std::vector<uint8_t>& bytes) {
@@ -185,10 +179,6 @@ class InboxTest : public testing::Test {
     return done ? *done : offload::Completion();
   }
 
-  app::Setup setup_;
-  LoadedImages loaded_;
-  std::unique_ptr<sim::World> world_;
-  std::vector<std::unique_ptr<portals::Interface>> hosts_;
   std::unique_ptr<offload::Inbox> inbox_;
 };
 

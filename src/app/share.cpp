@@ -43,21 +43,22 @@ Result<std::unique_ptr<Share>> Share::create(ShareConfig config) {
                 " keeps nothing in NIC memory that types could share");
   }
   std::unique_ptr<Share> share(new Share(std::move(config)));
-  SPL_TRY(share->read_types());
+  for (const SharedType& shared : share->config_.types) SPL_TRY(check_epsilon(shared.attributes));
+  SPL_ASSIGN(share->messages_, messages_of(share->config_.types));
   SPL_TRY(share->build());
   return share;
 }
 
-Status Share::read_types() {
-  for (const SharedType& shared : config_.types) {
-    SPL_TRY(check_epsilon(shared.attributes));
+Result<std::vector<offload::Message>> messages_of(const std::vector<SharedType>& types) {
+  std::vector<offload::Message> messages;
+  for (const SharedType& shared : types) {
     SPL_ASSIGN(const layout::Type type, layout::parse(shared.type));
     SPL_TRY(Destination::check_span(type, shared.count));
     SPL_ASSIGN(offload::Message message, offload::make_message(type, shared.count));
     if (message.bytes == 0) return fail(Code::unsupported, "a message has zero bytes: there is nothing to receive");
-    messages_.push_back(std::move(message));
+    messages.push_back(std::move(message));
   }
-  return {};
+  return messages;
 }
 
 Status Share::build() {

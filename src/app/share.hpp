@@ -28,6 +28,9 @@ struct SharedType {
   offload::TypeAttributes attributes;
 };
 
+// One message of each type. An error for a type that cannot be read, or that has no bytes.
+[[nodiscard]] Result<std::vector<offload::Message>> messages_of(const std::vector<SharedType>& types);
+
 struct ShareConfig : Setup {
   offload::Strategy strategy = offload::Strategy::rw_cp;  // a strategy that keeps something in NIC memory
   std::vector<SharedType> types;
@@ -68,7 +71,6 @@ class Share {
  private:
   explicit Share(ShareConfig config) : config_(std::move(config)) {}
 
-  Status read_types();
   Status build();
   [[nodiscard]] Result<SharedMessage> bring(const offload::ReceiveCache::Lease& lease, const offload::Message& message,
                                             Destination& destination, std::span<const uint8_t> packed);

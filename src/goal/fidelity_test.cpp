@@ -8,6 +8,7 @@
 #include "goal/host.hpp"
 #include "goal/light_nics.hpp"
 #include "goal/test_fidelity.hpp"
+#include "goal/test_layouts.hpp"
 #include "sim/test_profile.hpp"
 
 namespace spinloom::goal {
@@ -79,14 +80,7 @@ TEST_P(EachFidelity, TheFirstOfSeveralLeadsOn) {
 
 TEST_P(EachFidelity, ALayoutCostsItsCpu) {
   // Packed and unpacked at P for each byte: 2 s P later.
-  Schedule schedule(2);
-  schedule::Builder builder;
-  const auto layout = schedule.number_of_layout(schedule::Layout{"every other", 250, 1000});
-  using schedule::Kind;
-  builder.add(schedule.number_of({.size = 1000, .kind = Kind::send}, {layout, schedule::contiguous}), 1);
-  schedule.intern(0, builder.take());
-  builder.add(schedule.number_of({.size = 1000, .kind = Kind::receive}, {layout, schedule::contiguous}), 0);
-  schedule.intern(1, builder.take());
+  const Schedule schedule = test::layouts_at_both_ends();
   const auto without = run_on(GetParam(), profile, schedule, {});
   const auto with = run_on(GetParam(), profile, schedule, {.layout = Rate(500, 1)});
   ASSERT_TRUE(without && with);

@@ -55,7 +55,7 @@ class Nics {
   [[nodiscard]] virtual Status trouble() const = 0;
 };
 
-// What a byte takes at a NIC, from its arrival to a host that knows of it.
+// How long it takes from the arrival of a single byte at a NIC until the host knows that it has come.
 [[nodiscard]] inline Time arrival_time(const sim::Profile& profile) {
   const sim::Pcie pcie(profile);
   const Rate cycle = Rate::cycle_of(profile.hpu.clock);

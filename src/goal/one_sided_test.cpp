@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "goal/loggopsim.hpp"
+#include "goal/test_layouts.hpp"
 #include "goal/test_model.hpp"
 
 namespace spinloom::goal {
@@ -83,18 +84,14 @@ TEST(Model, ATriggeredOperationIsAPutBehindAnArrival) {
 TEST(Model, LayoutsCostWhatIsGiven) {
   // A CPU packs, the other one unpacks: T = (c + s P) + L + n G + (c + s P). Without a price nothing, and of ends in one
   // block neither.
-  Schedule schedule(2);
-  schedule::Builder builder;
-  const auto layout = schedule.number_of_layout(schedule::Layout{"every other", 250, 1000});
-  using schedule::Kind;
-  builder.add(schedule.number_of({.size = 1000, .kind = Kind::send}, {layout, schedule::contiguous}), 1);
-  schedule.intern(0, builder.take());
-  builder.add(schedule.number_of({.size = 1000, .kind = Kind::receive}, {layout, schedule::contiguous}), 0);
-  schedule.intern(1, builder.take());
+  Schedule schedule = test::layouts_at_both_ends();
   const uint64_t P = 500;
   EXPECT_EQ(run(schedule, {})->finish_ps, Times({o, o + L + 999 * G + o}));
   EXPECT_EQ(run(schedule, {.layout = Rate(P, 1)})->finish_ps,
             Times({o + 1000 * P, o + 1000 * P + L + 999 * G + o + 1000 * P}));
+  using schedule::Kind;
+  const uint32_t layout = 0;  // the only one
+  schedule::Builder builder;
   builder.add(schedule.number_of({.size = 1000, .kind = Kind::receive}), 0);
   schedule.intern(1, builder.take());
   EXPECT_EQ(run(schedule, {.layout = Rate(P, 1)})->finish_ps[1], o + 1000 * P + L + 999 * G + o);

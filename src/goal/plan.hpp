@@ -25,7 +25,8 @@ struct Plan {
 };
 
 [[nodiscard]] Plan plan_of(const schedule::Program& program);
-// Those that begin at once, in the order of their numbers; with a bit for each operation of a pass.
+// Calls `take` for each operation that waits for nothing, in the order of their numbers. It needs a bit of memory for each
+// operation of a pass.
 void each_root(const schedule::Program& program, const std::function<void(uint32_t)>& take);
 
 // An error for a peer that is no rank.

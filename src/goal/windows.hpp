@@ -28,7 +28,8 @@ class Windows {
     uint64_t bytes = 0;
     uint64_t begin = 0;  // in the memory of all windows
   };
-  // An atomic is an exclusive or with this, a fetching one a swap with the text under this mask.
+  // Where an atomic comes, memory holds this mask before a run; the atomic xors the text of its message in, which leaves text
+  // xor mask. Where a fetching one comes, memory holds text xor mask; it swaps the text in and brings text xor mask back.
   static constexpr uint8_t before_mask = 0x55;
 
   Windows() = default;

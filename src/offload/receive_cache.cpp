@@ -77,7 +77,11 @@ ReceiveCache::Held* ReceiveCache::usable(const std::string& key) {
 Status ReceiveCache::forget(const layout::Type& type, int64_t count, Strategy wanted,
                             const TypeAttributes& attributes) {
   SPL_ASSIGN(const Message message, make_message(type, count));
-  auto [held, last] = held_.equal_range(key_of(wanted, message, facts_for(attributes)));
+  const auto [first, last] = held_.equal_range(key_of(wanted, message, facts_for(attributes)));
+  return release_unused(first, last);
+}
+
+Status ReceiveCache::release_unused(Table::iterator held, Table::iterator last) {
   while (held != last) {
     if (held->second.users > 0) {
       ++held;
@@ -140,17 +144,7 @@ void ReceiveCache::give_back(const Lease& lease) {
   SPL_ASSERT(false, "a lease of another cache");
 }
 
-Status ReceiveCache::clear() {
-  for (auto held = held_.begin(); held != held_.end();) {
-    if (held->second.users > 0) {
-      ++held;
-      continue;
-    }
-    SPL_TRY(held->second.receive->release());
-    held = held_.erase(held);
-  }
-  return {};
-}
+Status ReceiveCache::clear() { return release_unused(held_.begin(), held_.end()); }
 
 uint64_t ReceiveCache::nic_memory_bytes() const {
   uint64_t sum = 0;

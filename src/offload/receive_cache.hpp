@@ -89,6 +89,7 @@ class ReceiveCache {
   [[nodiscard]] static bool may_leave(const Held& held, int32_t priority) {
     return held.users == 0 && held.priority <= priority;
   }
+  [[nodiscard]] Status release_unused(Table::iterator held, Table::iterator last);
   // NIC memory that a receive of this priority cannot get.
   [[nodiscard]] uint64_t staying_bytes(int32_t priority) const;
   // Evicts one receive for this priority; false when there is none to evict.

@@ -140,7 +140,7 @@ struct Program {
   [[nodiscard]] std::vector<bool> wait_for_first() const;
   // Each edge goes to an operation with a larger number: nothing waits for itself.
   [[nodiscard]] bool is_forward() const;
-  // The same in one pass.
+  // This program written out: all passes as one, so that `times` is 1.
   [[nodiscard]] Program unrolled() const;
   [[nodiscard]] std::vector<Operation> unrolled_operations() const;
   [[nodiscard]] std::vector<Edge> unrolled_edges() const;

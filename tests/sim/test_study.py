@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom import core, data, profiles, studies
+from spinloom import core, profiles, studies
 from spinloom.lab import Lab
+from study_cells import cell
 
 pytestmark = needs_engine
 
@@ -24,20 +25,7 @@ MESSAGES = [
 
 
 def config(experiment: str, way: str, size_bytes: int, nic: str = "sc17-discrete", **more):
-    profile = profiles.load(nic)
-    return {
-        "profile": profile.native(),
-        "images": data.handler_images(),
-        "hpus": profile["hpu.count"],
-        "mtu": profile["link.payload"],
-        "order": "in",
-        "seed": 1,
-        "inject": "none",
-        "experiment": experiment,
-        "way": way,
-        "bytes": size_bytes,
-        **more,
-    }
+    return cell(profiles.load(nic), experiment, way, size_bytes, **more)
 
 
 @pytest.fixture(scope="module")

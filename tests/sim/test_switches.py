@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom import core, data, goal_network, profiles, studies
+from spinloom import core, goal_network, profiles, studies
 from spinloom.lab import Lab
+from study_cells import cell
 
 pytestmark = needs_engine
 
@@ -22,23 +23,9 @@ STUDIES = [study for study in studies.studies().values() if study.networks]
 
 
 def config(experiment: str, way: str, size_bytes: int, ranks: int, network: str, nic: str = NIC, **more):
-    changes = more.pop("changes", ())
-    profile = profiles.changed(profiles.load(nic), changes)
-    return {
-        "profile": profile.native(),
-        "images": data.handler_images(),
-        "hpus": profile["hpu.count"],
-        "mtu": profile["link.payload"],
-        "order": "in",
-        "seed": 1,
-        "inject": "none",
-        "experiment": experiment,
-        "way": way,
-        "bytes": size_bytes,
-        "ranks": ranks,
-        "network": goal_network.parse(network),
-        **more,
-    }
+    profile = profiles.changed(profiles.load(nic), more.pop("changes", ()))
+    parsed = goal_network.parse(network)
+    return cell(profile, experiment, way, size_bytes, ranks=ranks, network=parsed, **more)
 
 
 def run(*arguments, **more):

@@ -25,7 +25,7 @@ from spinloom import (
     units,
 )
 from spinloom.errors import Trouble
-from spinloom.verbs import goal_tables
+from spinloom.verbs import goal_fit, goal_tables
 from spinloom.verbs.options import form_options, quiet_option
 from spinloom.verbs.progress import progress
 
@@ -175,7 +175,7 @@ def run(
     network = goal_network.parse(network_text)
     fidelities = goal_fidelity.parse(fidelity_text)
     strategy = layout if goal_layouts.is_strategy(layout) else None
-    refuse_with_strategy(
+    goal_fit.refuse_with_strategy(
         strategy,
         nic,
         {
@@ -187,9 +187,9 @@ def run(
     )
     if prices is not None and strategy is None:
         raise Trouble("invalid", f"--prices: name a strategy, as --layout {goal_layouts.NAMES[-1]}")
-    sample = sample_of(fidelities, full_ranks, nic_ranks)
+    sample = goal_fit.sample_of(fidelities, full_ranks, nic_ranks)
     on_nics = [name for name in fidelities if name != goal_fidelity.MESSAGE]
-    refuse_on_nics(
+    goal_fit.refuse_on_nics(
         on_nics if sample is None else [sample[0]],
         nic,
         {"--critical-path": critical_path, "--trace": trace if sample is not None else None},
@@ -287,46 +287,6 @@ def run(
         output.say(
             f"{outcome['events']:,} events in {seconds:.3f} s of host time, {rate / 1e6:.1f} million a second"
         )
-
-
-def refuse_with_strategy(strategy: str | None, nic: str | None, given: dict[str, Any]) -> None:
-    if strategy is None:
-        return
-    if nic is None:
-        raise Trouble("invalid", f"--layout {strategy}: name the NIC, such as --nic {machines.NIC}")
-    for name, value in given.items():
-        if value:
-            raise Trouble(
-                "unsupported", f"--layout {strategy}: {name} does not know of NICs' work; leave it out"
-            )
-
-
-def sample_of(
-    fidelities: list[str], full_ranks: str | None, nic_ranks: str | None
-) -> tuple[str, list[int]] | None:
-    """The fidelity of some ranks among others at message level, and which."""
-    if full_ranks is None and nic_ranks is None:
-        return None
-    if full_ranks is not None and nic_ranks is not None:
-        raise Trouble("invalid", "--nic-ranks: --full-ranks is given, too; a sample has one fidelity")
-    name, text = (goal_fidelity.FULL, full_ranks) if full_ranks else (goal_fidelity.NIC, nic_ranks)
-    if fidelities != [goal_fidelity.MESSAGE]:
-        raise Trouble(
-            "invalid", f"--{name}-ranks: the others are at --fidelity message, not {', '.join(fidelities)}"
-        )
-    return name, goal_fidelity.parse_ranks(f"--{name}-ranks", text or "")
-
-
-def refuse_on_nics(fidelities: list[str], nic: str | None, given: dict[str, Any]) -> None:
-    if not fidelities:
-        return
-    if nic is None:
-        raise Trouble("invalid", f"--fidelity {fidelities[0]}: name the NIC, such as --nic {machines.NIC}")
-    for name, value in given.items():
-        if value:
-            raise Trouble(
-                "unsupported", f"{name}: --fidelity {fidelities[0]} has none; leave it out, or use message"
-            )
 
 
 def of_profile(context: click.Context, machine: machines.Machine) -> dict[str, Any]:

@@ -129,8 +129,9 @@ auto gather_to_all(const void* out, int64_t count, Datatype type, const In& in) 
   };
 }
 
-// Where ranks are many, those that have the message hand it on: each sends it to as many as there are bits (a binomial tree).
-// A call that cannot wait for its message before it sends needs the root to send all.
+// With few ranks the root sends the message to each. With more, a rank that has received it sends it on, along a binomial
+// tree. A rank must then wait for the message before it sends, which only a blocking call may do; in others the root
+// sends all.
 inline auto broadcast(void* buffer, int64_t count, Datatype type, int root, Completion completion) {
   return [=](const Team& team, auto&& sink) {
     constexpr int few_ranks = 4;

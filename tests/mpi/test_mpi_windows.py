@@ -92,17 +92,20 @@ def ways(mpi: Mpi, program: Path, report: Path, *mode: str) -> dict[tuple[str, s
 @every_mpi
 def test_the_report_tells_the_way_of_each_access(mpi, ways_programs, tmp_path):
     report = tmp_path / "report"
+    by_calls = mpi.compiler in ("mpicc.openmpi", "mpicc.mpich")  # others are as quick as system calls
     expected = {}
     for call in ("MPI_Put", "MPI_Get"):
-        expected |= {(call, COLUMN, "mapped"): EACH, (call, None, "pass"): EACH, (call, SLABS, "cma"): EACH}
+        expected |= {(call, COLUMN, "mapped"): EACH, (call, None, "pass"): EACH}
+        expected |= {(call, SLABS, "cma" if by_calls else "pass"): EACH}
         expected |= {(call, COLUMN, "pass"): 2 * EACH}  # in static memory, and in a dynamic window
     assert ways(mpi, ways_programs(mpi), report) == expected
-    assert sum(copied(report)) == 4 * EACH
+    copies = 4 * EACH if by_calls else 2 * EACH
+    assert sum(copied(report)) == copies
     document = mpi_report.merge(lines_of(report))
     assert [f"1 x {COLUMN}, MPI_Put", "+1 -1", "40", "640,000", "mapped", "one copy by its origin"] in (
         mpi_report.cells(document)
     )
-    assert f"{4 * EACH} puts and gets were one copy by their origins" in mpi_report.sentences(document)
+    assert f"{copies} puts and gets were one copy by their origins" in mpi_report.sentences(document)
 
 
 @every_mpi

@@ -64,6 +64,8 @@ void choose_way(Copy& copy) {
     copy.why = "one copy by its origin";
   } else if (!part.by_calls) {
     copy.why = "the target's memory can be neither mapped nor reached by system calls";
+  } else if (!copy.window->calls_pay()) {
+    copy.why = "the target's memory cannot be mapped, and this MPI is as quick as system calls";
   } else if (copy.bytes < least_bytes_by_calls || !has_long_blocks(*copy.theirs, copy.bytes) ||
              !has_long_blocks(*copy.own, copy.bytes)) {
     copy.why = "the target's memory cannot be mapped, and this is too little for system calls, or in short blocks";

@@ -53,6 +53,7 @@ class Window {
   struct Ways {
     bool fences_meet = false;  // a fence returns when all ranks have come to it
     bool locks_wait = false;  // a call that locks returns when the lock is granted
+    bool calls_pay = false;  // it takes longer than system calls for long blocks in memory that cannot be mapped
   };
 
   // `key`: what its ranks have posted their memory by; none: they could not. `own`: of this rank.
@@ -75,6 +76,7 @@ class Window {
   void lock_all(int assert);
   void close(int target);  // before MPI_Win_unlock
   void close_all();
+  [[nodiscard]] bool calls_pay() const { return ways_.calls_pay; }
   [[nodiscard]] bool is_passive() const { return epoch_ == Epoch::locked; }
   // System calls have failed. It takes the lock itself.
   void forbid_calls(int target);

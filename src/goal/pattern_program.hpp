@@ -10,10 +10,12 @@
 #include <span>
 #include <vector>
 
-#include "goal/rounds.hpp"
+#include "collective/rounds.hpp"
 #include "schedule/schedule.hpp"
 
 namespace spinloom::goal {
+
+using collective::Leg, collective::Round, collective::Rounds, collective::Side;
 
 class PatternProgram {
  public:

@@ -7,13 +7,15 @@
 #include <string>
 #include <utility>
 
-#include "goal/algorithms.hpp"
+#include "collective/algorithms.hpp"
 #include "goal/pattern_program.hpp"
 
 namespace spinloom::goal {
 namespace {
 
+namespace algorithms = collective::algorithms;
 using algorithms::Make;
+using collective::Collective;
 using schedule::Schedule;
 
 // Which ranks have the same Program: all, with peers as far away; those of a binomial tree with as many ranks below them;

@@ -6,7 +6,7 @@ namespace spinloom::predict {
 namespace {
 
 using trace::Call;
-namespace algorithms = goal::algorithms;
+namespace algorithms = collective::algorithms;
 
 struct Algorithm {
   std::string_view operation;

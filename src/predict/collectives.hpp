@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "goal/algorithms.hpp"
+#include "collective/algorithms.hpp"
 #include "predict/rounds.hpp"
 
 namespace spinloom::predict {
 
 // Blocks to send of reductions: one, those of Reduce_scatter one for each rank.
-struct CollectiveCall : goal::Collective {
+struct CollectiveCall : collective::Collective {
   trace::Call call = trace::Call::Barrier;
 };
 

@@ -1,15 +1,15 @@
-// Rounds - the words of goal/rounds.hpp. The type of a Part is one of the rank's trace, in a Script one of its layouts;
+// Rounds - the words of collective/rounds.hpp. The type of a Part is one of the rank's trace, in a Script one of its layouts;
 //   the peer of a Leg is one of the communicator where a collective makes it, of the world in a Script.
 //
 // Threads: plain values. Time: none.
 #pragma once
 
-#include "goal/rounds.hpp"
+#include "collective/rounds.hpp"
 #include "trace/trace.hpp"
 
 namespace spinloom::predict {
 
-using goal::Copy, goal::Leg, goal::Lie, goal::Part, goal::Round, goal::Rounds, goal::Side;
-static_assert(goal::untyped == trace::none);
+using collective::Copy, collective::Leg, collective::Lie, collective::Part, collective::Round, collective::Rounds, collective::Side;
+static_assert(collective::untyped == trace::none);
 
 }  // namespace spinloom::predict

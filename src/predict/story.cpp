@@ -339,7 +339,7 @@ class Reader {
   }
 
   // Prices do not depend on the place.
-  static Part anywhere(const Part& part) { return goal::algorithms::moved(part, {}); }
+  static Part anywhere(const Part& part) { return collective::algorithms::moved(part, {}); }
 
   static bool is_rooted(Call call) {
     switch (call) {

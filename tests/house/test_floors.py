@@ -17,6 +17,7 @@ FLOORS = [
     ["wire", "peer"],
     ["portals"],
     ["testbed"],
+    ["collective"],
     ["ptl", "sim", "live", "torture"],
     ["offload", "job", "process", "goal"],
     ["mpi", "predict"],

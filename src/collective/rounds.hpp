@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace spinloom::goal {
+namespace spinloom::collective {
 
 inline constexpr uint32_t untyped = UINT32_MAX;
 
@@ -112,4 +112,4 @@ class Rounds {
   std::vector<Round> rounds_;
 };
 
-}  // namespace spinloom::goal
+}  // namespace spinloom::collective

@@ -1,9 +1,9 @@
 // Collective operations with a root, and barriers.
 #include <bit>
 
-#include "goal/algorithms.hpp"
+#include "collective/algorithms.hpp"
 
-namespace spinloom::goal::algorithms {
+namespace spinloom::collective::algorithms {
 namespace {
 
 struct Tree {
@@ -180,4 +180,4 @@ void linear_scatter(const Collective& call, Rounds& rounds) {
   if (!call.in_place) rounds.copy(block(call.sends, call.rank), data(call.receives));
 }
 
-}  // namespace spinloom::goal::algorithms
+}  // namespace spinloom::collective::algorithms

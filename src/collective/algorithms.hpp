@@ -14,9 +14,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "goal/rounds.hpp"
+#include "collective/rounds.hpp"
 
-namespace spinloom::goal {
+namespace spinloom::collective {
 
 struct Collective {
   uint32_t rank = 0;
@@ -148,4 +148,4 @@ void reduce_up(const Collective& call, Place place, uint64_t free, Rounds& round
 }
 
 }  // namespace algorithms
-}  // namespace spinloom::goal
+}  // namespace spinloom::collective

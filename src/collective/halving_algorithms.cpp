@@ -2,9 +2,9 @@
 #include <bit>
 #include <optional>
 
-#include "goal/algorithms.hpp"
+#include "collective/algorithms.hpp"
 
-namespace spinloom::goal::algorithms {
+namespace spinloom::collective::algorithms {
 namespace {
 
 // Ranks beyond a power of two leave their part with a neighbour first and get the result from it at the end.
@@ -122,4 +122,4 @@ void recursive_halving_reduce_scatter(const Collective& call, Rounds& rounds) {
   if (call.size == 1 && !call.in_place) rounds.copy(data(call.sends), data(call.receives));
 }
 
-}  // namespace spinloom::goal::algorithms
+}  // namespace spinloom::collective::algorithms

@@ -1,9 +1,9 @@
 // Broadcasts and reductions in segments, which follow each other along a chain or through trees of two children.
 #include <bit>
 
-#include "goal/algorithms.hpp"
+#include "collective/algorithms.hpp"
 
-namespace spinloom::goal::algorithms {
+namespace spinloom::collective::algorithms {
 namespace {
 
 // Of a message the segments of which the numbers leave the same rest.
@@ -159,4 +159,4 @@ void binary_reduce(const Collective& call, Rounds& rounds) {
 void double_tree_first(const Collective& call, Rounds& rounds) { double_tree(call, 0, rounds); }
 void double_tree_second(const Collective& call, Rounds& rounds) { double_tree(call, 1, rounds); }
 
-}  // namespace spinloom::goal::algorithms
+}  // namespace spinloom::collective::algorithms

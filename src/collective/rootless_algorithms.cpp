@@ -1,9 +1,9 @@
 // Collective operations in which all ranks do alike.
 #include <bit>
 
-#include "goal/algorithms.hpp"
+#include "collective/algorithms.hpp"
 
-namespace spinloom::goal::algorithms {
+namespace spinloom::collective::algorithms {
 namespace {
 
 // Of v and w forms nobody sends what is empty; those who would receive it know that, too.
@@ -170,4 +170,4 @@ void direct_neighbors(const Collective& call, Rounds& rounds) {
   }
 }
 
-}  // namespace spinloom::goal::algorithms
+}  // namespace spinloom::collective::algorithms

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "goal/rounds.hpp"
+#include "collective/rounds.hpp"
 
-namespace spinloom::goal::test {
+namespace spinloom::collective::test {
 
 using Memory = std::vector<uint8_t>;
 // into = lower op higher, of elements.
@@ -204,4 +204,4 @@ class BytePlay {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::vector<Landing>> receives_;  // from, to, tag: not yet come
 };
 
-}  // namespace spinloom::goal::test
+}  // namespace spinloom::collective::test

@@ -1,12 +1,12 @@
 // Every algorithm moves the right bytes to the right places, whatever happens first.
-#include "goal/algorithms.hpp"
+#include "collective/algorithms.hpp"
 
 #include <cstring>
 
 #include "base/test_seeds.hpp"
-#include "goal/test_byte_play.hpp"
+#include "collective/test_byte_play.hpp"
 
-namespace spinloom::goal {
+namespace spinloom::collective {
 namespace {
 
 using algorithms::Make;
@@ -241,4 +241,4 @@ TEST_P(MovesBytes, ToTheirPlaces) {
 }
 
 }  // namespace
-}  // namespace spinloom::goal
+}  // namespace spinloom::collective

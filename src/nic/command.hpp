@@ -51,6 +51,7 @@ struct CounterFree {
 struct CounterCancel {
   CounterId counter;
 };
+// The answer is the number of successes then.
 struct CounterInc {
   CounterId counter;
   CounterValue by;

@@ -94,6 +94,7 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
         } else if constexpr (std::is_same_v<Body, CounterInc>) {
           SPL_TRY(triggers.check(body.counter));
           triggers.count(body.counter, body.by, out);
+          return triggers.value(body.counter).success;
         } else if constexpr (std::is_same_v<Body, CounterSet>) {
           SPL_TRY(triggers.check(body.counter));
           triggers.set(body.counter, body.to, out);

@@ -35,12 +35,16 @@ Result<uint64_t> Interface::answer_to(uint64_t token) {
 
 Status Interface::register_triggered(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
   if (bundle_.depth > 0) {
-    bundle_.unanswered.push_back(submit(body, trigger));
-    shorten_bundle(bundle_unanswered_max);
+    bundle(body, trigger);
     return {};
   }
   const auto registered = ask(body, trigger);
   return registered ? Status{} : Status{registered.error()};
+}
+
+void Interface::bundle(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
+  bundle_.unanswered.push_back(submit(body, trigger));
+  shorten_bundle(bundle_unanswered_max);
 }
 
 // Waits until at most `unanswered` operations of the bundle have no answer. The first error is kept for its end.
@@ -147,6 +151,11 @@ Status Interface::ct_auto_reset(nic::CounterId counter, uint64_t threshold) {
 Status Interface::ct_inc(nic::CounterId counter, nic::CounterValue by, const std::optional<nic::Trigger>& trigger) {
   SPL_TRY(counters_.check(counter));
   return tell(nic::CounterInc{counter, by}, trigger);
+}
+
+Result<uint64_t> Interface::ct_take_back(nic::CounterId counter) {
+  SPL_TRY(counters_.check(counter));
+  return ask(nic::CounterInc{counter, {UINT64_MAX, 0}});
 }
 
 Status Interface::ct_set(nic::CounterId counter, nic::CounterValue to, const std::optional<nic::Trigger>& trigger) {

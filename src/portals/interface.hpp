@@ -79,6 +79,8 @@ class Interface {
                               const std::optional<nic::Trigger>& trigger = {});
   [[nodiscard]] Status ct_set(nic::CounterId counter, nic::CounterValue to,
                               const std::optional<nic::Trigger>& trigger = {});
+  // Takes a success back, and returns how many are left: so few, if they were too few for what waits for the counter.
+  [[nodiscard]] Result<uint64_t> ct_take_back(nic::CounterId counter);
   [[nodiscard]] nic::CounterValue ct_get(nic::CounterId counter) const { return port_.counter(counter); }
   // Returns when success >= test, or when an operation has failed.
   [[nodiscard]] Result<nic::CounterValue> ct_wait(nic::CounterId counter, uint64_t test);
@@ -97,6 +99,8 @@ class Interface {
   [[nodiscard]] Result<nic::EntryId> me_append(nic::PortalIndex portal, const nic::Entry& entry,
                                                nic::ListKind list = nic::ListKind::priority,
                                                const std::optional<nic::Trigger>& trigger = {});
+  // As me_append(), to the priority list. In a bundle it does not wait for the answer, which bundle_end() returns.
+  [[nodiscard]] Result<nic::EntryId> me_post(nic::PortalIndex portal, const nic::Entry& entry);
   // An Error if the entry has already left its list by itself; its event then gives the id back.
   [[nodiscard]] Result<Unlinked> me_unlink(nic::EntryId entry);
   // Unlinks the entry when the trigger fires, unless the entry is in use then.
@@ -195,6 +199,7 @@ class Interface {
     return {};
   }
   [[nodiscard]] Status register_triggered(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger);
+  void bundle(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger);
   void shorten_bundle(size_t unanswered);
   [[nodiscard]] Fate fate_of(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list) const;
   [[nodiscard]] Result<nic::EntryId> append_under_silent_id(nic::Append append,

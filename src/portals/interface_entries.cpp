@@ -57,6 +57,22 @@ Result<nic::EntryId> Interface::me_append(nic::PortalIndex portal, const nic::En
   return id;
 }
 
+Result<nic::EntryId> Interface::me_post(nic::PortalIndex portal, const nic::Entry& entry) {
+  constexpr auto list = nic::ListKind::priority;
+  if (bundle_.depth == 0 || !entries_.has_free()) return me_append(portal, entry, list);
+  SPL_TRY(portals_.check(portal));
+  if (!entry.iovec.empty()) SPL_TRY(check_iovec(entry));
+  if (entry.counter.exists()) SPL_TRY(counters_.check(entry.counter));
+  if (entry.context.exists()) SPL_TRY(contexts_.check(entry.context));
+  SPL_ASSIGN(const nic::EntryId id, entries_.take());
+  if (records_.size() <= id.value) records_.resize(id.value + 1);
+  records_[id.value] = EntryRecord{list, fate_of(portal, entry, list), id, portal};
+  // An append that fails leaves an id that counts as that of an entry which has left its list without a word.
+  if (records_[id.value].fate == Fate::silent) silent_.push_back(id);
+  bundle(nic::Append{id, portal, list, entry}, {});
+  return id;
+}
+
 // An append that waits for a counter may never be performed.
 Result<uint64_t> Interface::ask_append(nic::Append append, const std::optional<nic::Trigger>& trigger) {
   if (!trigger) return ask(append);

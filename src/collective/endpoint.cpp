@@ -1,0 +1,219 @@
+#include "collective/endpoint.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "collective/message_bits.hpp"
+#include "collective/offloaded.hpp"
+
+namespace spinloom::collective {
+namespace {
+
+constexpr uint32_t queue_slots = 4096;
+constexpr size_t blocks_linked = 3;
+constexpr uint64_t block_mark = uint64_t{1} << 63;  // in user pointers of events
+
+uint64_t block_bytes(uint64_t eager_bytes) { return std::max<uint64_t>(64 << 10, 16 * eager_bytes); }
+
+}  // namespace
+
+Result<std::unique_ptr<Endpoint>> Endpoint::open(portals::Interface& interface, const EndpointOptions& options) {
+  if (options.early_messages < 2 || options.early_messages % 2 != 0) {
+    return fail(Code::invalid, "early_messages is ", options.early_messages, ": it must be even, and 2 at least");
+  }
+  std::unique_ptr<Endpoint> endpoint(new Endpoint(interface, options));
+  if (const Status made = endpoint->set_up(); !made) {
+    std::ignore = endpoint->close();
+    return made.error();
+  }
+  return endpoint;
+}
+
+Endpoint::~Endpoint() { std::ignore = close(); }
+
+Status Endpoint::set_up() {
+  SPL_ASSIGN(queue_, interface_.eq_alloc(queue_slots));
+  SPL_ASSIGN(portal_, interface_.pt_alloc(queue_, {.want = options_.portal}));
+  SPL_TRY(keep_room());
+  // All memory of the process, for itself: local computations are atomics and puts to the own rank.
+  nic::Entry self;
+  self.length = UINT64_MAX;
+  self.match_rank = interface_.rank();
+  self.match_bits = bits::self;
+  self.options.event_comm_disable = true;
+  self.options.event_success_disable = true;
+  self.options.event_unlink_disable = true;
+  spend();
+  SPL_ASSIGN(self_, interface_.me_append(portal_, self));
+  return {};
+}
+
+// Blocks in which early messages wait are in the overflow list.
+Status Endpoint::keep_room() {
+  while (linked_.size() < blocks_linked) {
+    const uint64_t bytes = block_bytes(options_.eager_bytes);
+    uint64_t number = next_block_;
+    if (free_blocks_.empty()) {
+      ++next_block_;
+      blocks_.emplace(number, Block(new uint8_t[bytes]));
+    } else {
+      number = free_blocks_.back();
+      free_blocks_.pop_back();
+    }
+    nic::Entry entry;
+    entry.start = blocks_.at(number).get();
+    entry.length = bytes;
+    entry.ignore_bits = ~uint64_t{0};
+    entry.min_free = options_.eager_bytes;
+    entry.options.manage_local = true;
+    entry.options.event_comm_disable = true;
+    entry.user_ptr = block_mark | number;
+    spend();
+    SPL_ASSIGN(linked_[number], interface_.me_append(portal_, entry, nic::ListKind::overflow));
+  }
+  return {};
+}
+
+Status Endpoint::progress() {
+  while (const std::optional<nic::Event> event = interface_.eq_get(queue_)) {
+    if (event->after_gap) {
+      return fail(Code::exhausted, "more than ", queue_slots, " messages came before their receives at a time");
+    }
+    SPL_TRY(take(*event));
+  }
+  if (waiting_.empty()) return {};
+  std::vector<Offloaded*> still;
+  for (Offloaded* const one : std::exchange(waiting_, {})) {
+    SPL_ASSIGN(const bool may_go, one->may_go());
+    if (may_go) {
+      SPL_TRY(one->go());
+    } else {
+      still.push_back(one);
+    }
+  }
+  waiting_.insert(waiting_.begin(), still.begin(), still.end());
+  return {};
+}
+
+Status Endpoint::take(const nic::Event& event) {
+  const uint64_t number = event.user_ptr & ~block_mark;
+  switch (event.kind) {
+    case nic::EventKind::auto_unlink:
+      linked_.erase(number);
+      return keep_room();
+    case nic::EventKind::auto_free:
+      free_blocks_.push_back(number);
+      return {};
+    case nic::EventKind::put_overflow: {
+      ++early_;
+      const auto found = by_number_.find(event.user_ptr >> 32);
+      if (found == by_number_.end()) return {};
+      return found->second->take_early(static_cast<uint32_t>(event.user_ptr), event);
+    }
+    default: return {};
+  }
+}
+
+Result<std::unique_ptr<Offloaded>> Endpoint::make(Team& team, Graph graph, bool cached,
+                                                  std::unique_ptr<uint8_t[]> memory) {
+  uint32_t& number = cached ? team.cached : team.once;
+  with_rendezvous(graph, options_.eager_bytes, options_.early_messages / 2, options_.initiator);
+  std::unique_ptr<Offloaded> made(new Offloaded(*this, team, number, std::move(graph), cached, std::move(memory)));
+  number = (number + 1) % bits::schedules;
+  made->number_ = next_number_++ & 0x7fffffff;
+  by_number_[made->number_] = made.get();
+  return made;
+}
+
+Status Endpoint::close() {
+  if (!by_number_.empty()) {
+    return fail(Code::invalid, by_number_.size(), " schedules of this engine exist; free them first");
+  }
+  const Status ended = progress();
+  for (const auto& [number, entry] : linked_) std::ignore = interface_.me_unlink(entry);
+  linked_.clear();
+  if (self_.exists()) std::ignore = interface_.me_unlink(self_);
+  for (const Counter& counter : idle_counters_) std::ignore = interface_.ct_free(counter.id);
+  idle_counters_.clear();
+  for (const auto& [member, peer] : peers_) {
+    if (peer.credit_entry.exists()) std::ignore = interface_.me_unlink(peer.credit_entry);
+    if (peer.credits.exists()) std::ignore = interface_.ct_free(peer.credits);
+  }
+  peers_.clear();
+  if (portal_.exists()) std::ignore = interface_.pt_free(portal_);
+  if (queue_.exists()) std::ignore = interface_.eq_free(queue_);
+  self_ = {};
+  portal_ = {};
+  queue_ = {};
+  return ended;
+}
+
+Result<Counter> Endpoint::take_counter() {
+  if (!idle_counters_.empty()) {
+    const Counter counter = idle_counters_.back();
+    idle_counters_.pop_back();
+    return counter;
+  }
+  spend();
+  SPL_ASSIGN(const nic::CounterId id, interface_.ct_alloc());
+  return Counter{id, 0};
+}
+
+Result<bool> Endpoint::may_send(Member to, uint64_t messages) {
+  Peer& peer = peers_[to];
+  if (!peer.credits.exists()) {
+    SPL_ASSIGN(const Counter credits, take_counter());
+    peer.credits = credits.id;
+    nic::Entry entry;
+    entry.match_rank = {to.rank};
+    entry.match_bits = bits::credit | bits::of_team(to.team);
+    entry.counter = peer.credits;
+    entry.options.ct_comm = true;
+    entry.options.ct_overflow = true;
+    entry.options.event_comm_disable = true;
+    entry.options.event_over_disable = true;
+    spend();
+    SPL_ASSIGN(peer.credit_entry, interface_.me_append(portal_, entry));
+    peer.credit_base = credits.base;
+  }
+  const uint64_t credits = interface_.ct_get(peer.credits).success - peer.credit_base;
+  return peer.sent + messages <= options_.early_messages + credits * (options_.early_messages / 2);
+}
+
+Status Endpoint::took(Member from) {
+  Peer& peer = peers_[from];
+  ++peer.taken;
+  const uint64_t half = options_.early_messages / 2;
+  if (peer.taken - peer.told < half) return {};
+  peer.told += half;
+  nic::Put credit;
+  credit.target = {from.rank};
+  credit.portal = portal_;
+  credit.match_bits = bits::credit | bits::of_team(from.team);
+  spend();
+  return interface_.put(credit);
+}
+
+Status Endpoint::make_room(const Offloaded& for_whom, const Taken& more, bool at_least_one) {
+  const auto fits = [&] {
+    return taken_.counters + more.counters <= options_.limits.counters &&
+           taken_.triggered + more.triggered <= options_.limits.triggered &&
+           taken_.entries + more.entries <= options_.limits.entries;
+  };
+  for (bool first = at_least_one; first || !fits(); first = false) {
+    const auto found = std::find_if(resident_.begin(), resident_.end(), [&](const Offloaded* one) {
+      return one != &for_whom && one->cached_ && !one->under_way_;
+    });
+    if (found == resident_.end()) {
+      return fail(Code::exhausted, "the schedule needs ", more.counters, " counters, ", more.triggered,
+                  " triggered operations and ", more.entries, " entries; in use are ", taken_.counters, ", ",
+                  taken_.triggered, " and ", taken_.entries, ", and no cached schedule is idle; wait for others first");
+    }
+    (*found)->leave(true);
+    ++replaced_;
+  }
+  return {};
+}
+
+}  // namespace spinloom::collective

@@ -1,0 +1,143 @@
+// Endpoint - a process as one of those that execute schedules: its portal table entry, where early messages wait, what
+// its schedules take of the NIC.
+//
+// Contract: all ranks open theirs with the same options. make() gives a rank's Graph the name (team, number, whether it
+//   is cached) that it has at all ranks; Offloaded (offloaded.hpp) is the Graph on this NIC. progress() does what is the
+//   CPU's: it copies what came before its receive was posted (Di Girolamo et al., "Exploiting Offload Enabled Network
+//   Interfaces", section III.A.1), and starts what had to wait for a peer that is far behind.
+// Invariants: (1) a message that may come early leaves only if at most `early_messages` in a team from its rank to the
+//   other have not been taken yet (a credit, an empty message, tells of half as many); ranks start a team's schedules in
+//   the same order, and one of them has half as many to a peer at most, so that some start can always go;
+//   (2) when the NIC, or `limits`, have no room, cached schedules that are not under way leave the NIC, the one that has
+//   not been started for the longest time first.
+// Threads: the owner of the Interface. Time: that of its port.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "collective/graph.hpp"
+#include "portals/interface.hpp"
+
+namespace spinloom::collective {
+
+class Offloaded;
+
+struct EndpointOptions {
+  nic::PortalIndex portal = {63};
+  uint64_t eager_bytes = 4096;
+  uint32_t early_messages = 16;  // even
+  Initiator initiator = Initiator::receiver;
+  bool by_cpu = false;  // whether the CPU begins what waits, for comparison
+  struct Limits {
+    uint32_t counters = UINT32_MAX;
+    uint32_t triggered = UINT32_MAX;
+    uint32_t entries = UINT32_MAX;
+  } limits;
+  uint32_t atomic_bytes = 2048;  // of one atomic
+  std::function<void()> call;  // spends the time of a call to the NIC
+};
+
+// A counter of the NIC and what it has counted.
+struct Counter {
+  nic::CounterId id;
+  uint64_t base = 0;
+};
+
+// What is in use of the NIC.
+struct Taken {
+  uint32_t descriptors = 0;
+  uint32_t entries = 0;
+  uint32_t triggered = 0;
+  uint32_t counters = 0;
+  uint64_t memory_bytes = 0;
+};
+
+class Endpoint {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Endpoint>> open(portals::Interface& interface,
+                                                              const EndpointOptions& options);
+  ~Endpoint();
+
+  // Of the rank that is `ranks[own]`. `id` < 2^16.
+  struct Team {
+    uint32_t id = 0;
+    std::vector<uint32_t> ranks;
+    uint32_t once = 0;    // schedules so far
+    uint32_t cached = 0;
+  };
+  // `memory`: what the Graph has for itself; it lives as long as the result.
+  [[nodiscard]] Result<std::unique_ptr<Offloaded>> make(Team& team, Graph graph, bool cached,
+                                                        std::unique_ptr<uint8_t[]> memory = nullptr);
+
+  Status progress();
+  // Frees the portal table entry and the counters. An error while schedules exist.
+  [[nodiscard]] Status close();
+
+  [[nodiscard]] portals::Interface& interface() { return interface_; }
+  [[nodiscard]] const EndpointOptions& options() const { return options_; }
+  [[nodiscard]] const Taken& taken() const { return taken_; }
+  [[nodiscard]] uint64_t early() const { return early_; }  // messages that the CPU has copied
+  [[nodiscard]] uint64_t replaced() const { return replaced_; }  // schedules that have left the NIC for others
+
+ private:
+  friend class Offloaded;
+  // Teams start schedules in an order of their own, and so they count messages apart: a start never waits for another
+  // that waits for it.
+  struct Member {
+    uint32_t team = 0;
+    uint32_t rank = 0;
+    auto operator<=>(const Member&) const = default;
+  };
+  struct Peer {
+    uint64_t sent = 0;   // messages to it that may have come early
+    uint64_t taken = 0;  // of those from it, receives posted
+    uint64_t told = 0;   // of these, how many it has been told of
+    nic::CounterId credits;
+    uint64_t credit_base = 0;
+    nic::EntryId credit_entry;
+  };
+  using Block = std::unique_ptr<uint8_t[]>;
+
+  Endpoint(portals::Interface& interface, const EndpointOptions& options)
+      : interface_(interface), options_(options) {}
+  Status set_up();
+  Status keep_room();
+  Status take(const nic::Event& event);
+  void spend() const {
+    if (options_.call) options_.call();
+  }
+  // Counters come back to be used again.
+  [[nodiscard]] Result<Counter> take_counter();
+  void give_back(Counter counter) { idle_counters_.push_back(counter); }
+  // Whether so many more messages may go to a peer now.
+  [[nodiscard]] Result<bool> may_send(Member to, uint64_t messages);
+  [[nodiscard]] Status took(Member from);
+  // Lets cached schedules leave the NIC until `more` finds room in the limits; at least one if `at_least_one`.
+  [[nodiscard]] Status make_room(const Offloaded& for_whom, const Taken& more, bool at_least_one);
+
+  portals::Interface& interface_;
+  EndpointOptions options_;
+  nic::PortalIndex portal_;
+  nic::QueueId queue_;
+  nic::EntryId self_;
+  std::unordered_map<uint64_t, Block> blocks_;  // by number, which is the entry's user pointer
+  std::vector<uint64_t> free_blocks_;
+  std::unordered_map<uint64_t, nic::EntryId> linked_;  // entries of blocks
+  uint64_t next_block_ = 0;
+  std::map<Member, Peer> peers_;
+  std::vector<Counter> idle_counters_;
+  std::list<Offloaded*> resident_;  // posted, the latest started last
+  std::vector<Offloaded*> waiting_;  // for peers that are far behind
+  std::unordered_map<uint64_t, Offloaded*> by_number_;  // user pointers of events
+  uint64_t next_number_ = 0;
+  Taken taken_;
+  uint64_t early_ = 0;
+  uint64_t replaced_ = 0;
+};
+
+}  // namespace spinloom::collective

@@ -1,0 +1,273 @@
+#include "collective/graph.hpp"
+
+#include <algorithm>
+
+namespace spinloom::collective {
+namespace {
+
+// Who wrote and who reads each byte, as ranges of addresses.
+class Dataflow {
+ public:
+  // What a reader of the bytes waits for.
+  void read(uint32_t operation, const Pieces& pieces, std::vector<uint32_t>& waits) {
+    for (const nic::IovecElement& piece : pieces) {
+      each(piece, [&](Use& use) {
+        if (use.writer != nobody) waits.push_back(use.writer);
+        use.readers.push_back(operation);
+      });
+    }
+  }
+  void write(uint32_t operation, const Pieces& pieces, std::vector<uint32_t>& waits) {
+    for (const nic::IovecElement& piece : pieces) {
+      each(piece, [&](Use& use) {
+        if (use.writer != nobody) waits.push_back(use.writer);
+        waits.insert(waits.end(), use.readers.begin(), use.readers.end());
+        use.writer = operation;
+        use.readers.clear();
+      });
+    }
+  }
+
+ private:
+  static constexpr uint32_t nobody = UINT32_MAX;
+  struct Use {
+    uint64_t end = 0;
+    uint32_t writer = nobody;
+    std::vector<uint32_t> readers;
+  };
+
+  // Cuts the range that contains the address, so that one begins there.
+  void cut(uint64_t at) {
+    auto after = uses_.upper_bound(at);
+    if (after == uses_.begin()) return;
+    auto& [begin, use] = *std::prev(after);
+    if (begin == at || use.end <= at) return;
+    Use right = use;
+    use.end = at;
+    uses_.emplace(at, std::move(right));
+  }
+  template <class Visit>
+  void each(const nic::IovecElement& piece, const Visit& visit) {
+    uint64_t at = reinterpret_cast<uint64_t>(piece.base);
+    const uint64_t end = at + piece.length;
+    cut(at);
+    cut(end);
+    while (at < end) {
+      auto found = uses_.lower_bound(at);
+      if (found == uses_.end() || found->first > at) {
+        const uint64_t gap_end = found == uses_.end() ? end : std::min(end, found->first);
+        found = uses_.emplace(at, Use{gap_end, nobody, {}}).first;
+      }
+      visit(found->second);
+      at = found->second.end;
+    }
+  }
+
+  std::map<uint64_t, Use> uses_;  // by begin
+};
+
+Pieces pieces_of(const Part& part, const Setting& setting) {
+  if (part.bytes == 0) return {};
+  uint8_t* const area = part.place.area == Area::send      ? setting.send
+                        : part.place.area == Area::receive ? setting.receive
+                                                           : setting.work;
+  const uint64_t wrap = part.place.wrap;
+  const uint64_t at = wrap == 0 ? part.place.at : part.place.at % wrap;
+  if (wrap == 0 || at + part.bytes <= wrap) return {{area + at, part.bytes}};
+  return {{area + at, wrap - at}, {area, part.bytes - (wrap - at)}};
+}
+
+class GraphMaker {
+ public:
+  explicit GraphMaker(const Setting& setting) : setting_(setting) {}
+
+  void add(const Round& round) {
+    const auto first = static_cast<uint32_t>(graph_.operations.size());
+    bool is_signal = false;
+    // What is received is there at the beginning, for the graph: it waits for nothing.
+    for (const Leg& leg : round.legs) {
+      is_signal |= leg.part.bytes == 0;
+      if (leg.side != Side::receive) continue;
+      Vertex made{.what = Does::receive, .peer = leg.peer, .name = {.message = numbers_[{leg.peer, Side::receive}]++},
+                     .to = pieces_of(leg.part, setting_)};
+      std::vector<uint32_t> nothing;
+      flow_.write(next(), made.to, nothing);
+      graph_.operations.push_back(std::move(made));
+    }
+    for (const Leg& leg : round.legs) {
+      if (leg.side != Side::send) continue;
+      Vertex made{.what = Does::send, .peer = leg.peer, .name = {.message = numbers_[{leg.peer, Side::send}]++},
+                     .from = pieces_of(leg.part, setting_)};
+      flow_.read(next(), made.from, made.all);
+      if (leg.part.bytes == 0) made.all.insert(made.all.end(), before_.begin(), before_.end());
+      graph_.operations.push_back(std::move(made));
+    }
+    for (const Copy& copy : round.copies) {
+      Vertex made{.what = Does::copy, .from = pieces_of(copy.from, setting_), .to = pieces_of(copy.to, setting_)};
+      flow_.read(next(), made.from, made.all);
+      flow_.write(next(), made.to, made.all);
+      graph_.operations.push_back(std::move(made));
+    }
+    for (const Combine& one : round.combines) {
+      Vertex made{.what = Does::combine, .from = pieces_of(one.from, setting_), .to = pieces_of(one.into, setting_),
+                     .op = setting_.op, .type = setting_.type};
+      if (made.to.empty()) continue;
+      flow_.read(next(), made.from, made.all);
+      flow_.write(next(), made.to, made.all);
+      graph_.operations.push_back(std::move(made));
+    }
+    if (!is_signal) return;
+    before_.clear();
+    for (uint32_t one = first; one < graph_.operations.size(); ++one) before_.push_back(one);
+  }
+  [[nodiscard]] Graph take() { return std::move(graph_); }
+
+ private:
+  [[nodiscard]] uint32_t next() const { return static_cast<uint32_t>(graph_.operations.size()); }
+
+  const Setting& setting_;
+  Graph graph_;
+  Dataflow flow_;
+  std::map<std::pair<uint32_t, Side>, uint32_t> numbers_;
+  std::vector<uint32_t> before_;  // the latest round with messages of no bytes
+};
+
+// Sorted sets of what operations wait for, also by others.
+void sort_unique(std::vector<uint32_t>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+}  // namespace
+
+uint64_t bytes_of(const Pieces& pieces) {
+  uint64_t bytes = 0;
+  for (const nic::IovecElement& piece : pieces) bytes += piece.length;
+  return bytes;
+}
+
+Pieces part_of(const Pieces& pieces, uint64_t offset, uint64_t bytes) {
+  Pieces found;
+  for (const nic::IovecElement& piece : pieces) {
+    if (offset < piece.length && bytes > 0) {
+      const uint64_t taken = std::min(bytes, piece.length - offset);
+      found.push_back({piece.base + offset, taken});
+      bytes -= taken;
+      offset = 0;
+    } else {
+      offset -= std::min(offset, piece.length);
+    }
+  }
+  return found;
+}
+
+uint64_t work_bytes_of(std::span<const Round> rounds) {
+  uint64_t most = 0;
+  const auto see = [&most](const Part& part) {
+    if (part.place.area != Area::work || part.bytes == 0) return;
+    most = std::max(most, part.place.wrap != 0 ? part.place.wrap : part.place.at + part.bytes);
+  };
+  for (const Round& round : rounds) {
+    for (const Leg& leg : round.legs) see(leg.part);
+    for (const Copy& copy : round.copies) {
+      see(copy.from);
+      see(copy.to);
+    }
+    for (const Combine& one : round.combines) {
+      see(one.from);
+      see(one.into);
+    }
+  }
+  return most;
+}
+
+Graph graph_of(std::span<const Round> rounds, const Setting& setting) {
+  GraphMaker maker(setting);
+  for (const Round& round : rounds) maker.add(round);
+  Graph graph = maker.take();
+  graph.memory_bytes = work_bytes_of(rounds);
+  reduce_edges(graph);
+  return graph;
+}
+
+void reduce_edges(Graph& graph) {
+  // Marks what an operation's others wait for, going down; edges lead upwards, and so few steps are needed.
+  std::vector<uint32_t> seen(graph.operations.size(), UINT32_MAX);
+  std::vector<uint32_t> open;
+  for (uint32_t number = 0; number < graph.operations.size(); ++number) {
+    std::vector<uint32_t>& all = graph.operations[number].all;
+    sort_unique(all);
+    sort_unique(graph.operations[number].any);
+    if (all.size() < 2) continue;
+    std::vector<uint32_t> kept;
+    for (size_t i = all.size(); i-- > 0;) {
+      const uint32_t one = all[i];
+      if (seen[one] == number) continue;
+      kept.push_back(one);
+      open.assign(1, one);
+      while (!open.empty()) {
+        const uint32_t at = open.back();
+        open.pop_back();
+        for (const uint32_t before : graph.operations[at].all) {
+          if (before < all.front() || seen[before] == number) continue;
+          seen[before] = number;
+          open.push_back(before);
+        }
+      }
+    }
+    std::reverse(kept.begin(), kept.end());
+    all = std::move(kept);
+  }
+}
+
+void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages, Initiator initiator) {
+  std::map<std::pair<uint32_t, Does>, uint32_t> of_peer;
+  std::vector<uint32_t> number_of(graph.operations.size());
+  std::vector<Vertex> made;
+  made.reserve(graph.operations.size());
+  const auto add = [&made](Vertex operation) {
+    made.push_back(std::move(operation));
+    return static_cast<uint32_t>(made.size() - 1);
+  };
+  for (uint32_t old = 0; old < graph.operations.size(); ++old) {
+    Vertex operation = std::move(graph.operations[old]);
+    for (uint32_t& one : operation.all) one = number_of[one];
+    for (uint32_t& one : operation.any) one = number_of[one];
+    const bool is_message = operation.what == Does::send || operation.what == Does::receive;
+    const uint64_t bytes = bytes_of(operation.what == Does::send ? operation.from : operation.to);
+    bool is_long = is_message && bytes > eager_bytes;
+    if (is_message && !is_long && bytes > 0) is_long = of_peer[{operation.peer, operation.what}]++ >= early_messages;
+    if (!is_long) {
+      operation.early = is_message && bytes > 0;
+      number_of[old] = add(std::move(operation));
+      continue;
+    }
+    Name signal = operation.name;
+    signal.signal = true;
+    const uint32_t peer = operation.peer;
+    if (initiator == Initiator::receiver) {
+      if (operation.what == Does::send) {
+        operation.all.push_back(add({.what = Does::receive, .peer = peer, .name = signal}));
+        number_of[old] = add(std::move(operation));
+      } else {
+        number_of[old] = add(std::move(operation));
+        add({.what = Does::send, .peer = peer, .name = signal});
+      }
+      continue;
+    }
+    operation.name.exposed = true;
+    if (operation.what == Does::send) {
+      add({.what = Does::send, .peer = peer, .name = signal, .cpu_dependent = operation.cpu_dependent,
+           .all = operation.all, .any = operation.any});
+      number_of[old] = add({.what = Does::expose, .peer = peer, .name = operation.name, .from = operation.from});
+    } else {
+      const uint32_t ready = add({.what = Does::receive, .peer = peer, .name = signal});
+      operation.what = Does::fetch;
+      operation.all.push_back(ready);
+      number_of[old] = add(std::move(operation));
+    }
+  }
+  graph.operations = std::move(made);
+}
+
+}  // namespace spinloom::collective

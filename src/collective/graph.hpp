@@ -1,0 +1,105 @@
+// Graph - what one rank does in a schedule: operations, and which of them wait for which others.
+//
+// Contract: operations are numbered in the order in which they were added. graph_of() makes the Graph of Rounds: an
+//   operation waits for those before it that write what it reads or writes, or read what it writes, and receives wait
+//   for nothing. A barrier's messages carry nothing: there each round waits for the one before it. with_rendezvous()
+//   replaces long messages by such as leave when both ends are ready (Di Girolamo et al., "Exploiting Offload Enabled
+//   Network Interfaces", section III.A.2).
+// Invariants: (1) edges lead from operations to others with larger numbers; (2) of what an operation waits for nothing
+//   follows from the rest; (3) both ends of a message give it the same name: its tag and its number among those with
+//   that tag from one rank to the other.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "collective/rounds.hpp"
+#include "nic/atomic.hpp"
+#include "nic/ids.hpp"
+#include "nic/iovec.hpp"
+
+namespace spinloom::collective {
+
+enum class Does : uint8_t {
+  send,
+  receive,
+  combine,  // to = to op from
+  copy,
+  put,      // these to an entry of the target's own
+  get,
+  atomic,
+  expose,   // lets the peer get its memory, once
+  fetch,    // gets what the peer has exposed
+};
+
+// Host memory in pieces, none of them empty.
+using Pieces = std::vector<nic::IovecElement>;
+[[nodiscard]] uint64_t bytes_of(const Pieces& pieces);
+// A range of them.
+[[nodiscard]] Pieces part_of(const Pieces& pieces, uint64_t offset, uint64_t bytes);
+
+// A message's name between two ranks. `signal`: that an end is ready.
+struct Name {
+  static constexpr uint32_t numbers = 1 << 12;  // of messages with a tag, where there are tags
+  static constexpr uint32_t tags = 1 << 16;
+  bool signal = false;
+  bool exposed = false;
+  uint32_t message = 0;  // below 2^28: the number, or tag * numbers + number
+  bool operator==(const Name&) const = default;
+};
+
+struct Target {
+  nic::PortalIndex portal;
+  uint64_t match_bits = 0;
+  uint64_t offset = 0;
+};
+
+struct Vertex {
+  Does what = Does::send;
+  uint32_t peer = 0;  // of the team
+  Name name = {};
+  Pieces from = {};
+  Pieces to = {};
+  nic::AtomicOperation op = nic::AtomicOperation::sum;
+  nic::Datatype type = nic::Datatype::int8;
+  Target target = {};
+  bool cpu_dependent = false;
+  bool early = false;  // of messages: it may come before its receiver has begun, with bytes
+  std::vector<uint32_t> all = {};  // what it waits for
+  std::vector<uint32_t> any = {};  // it waits for one of these
+};
+
+[[nodiscard]] inline bool has_message(Does what) {
+  return what == Does::send || what == Does::receive || what == Does::expose || what == Does::fetch;
+}
+
+struct Graph {
+  std::vector<Vertex> operations;
+  uint64_t memory_bytes = 0;  // of its own
+};
+
+// Where the areas of Rounds begin, and how a reduction combines.
+struct Setting {
+  uint8_t* send = nullptr;
+  uint8_t* receive = nullptr;
+  uint8_t* work = nullptr;
+  nic::AtomicOperation op = nic::AtomicOperation::sum;
+  nic::Datatype type = nic::Datatype::int8;
+};
+// Bytes of Area::work that Rounds need.
+[[nodiscard]] uint64_t work_bytes_of(std::span<const Round> rounds);
+[[nodiscard]] Graph graph_of(std::span<const Round> rounds, const Setting& setting);
+
+// Drops what an operation waits for anyhow.
+void reduce_edges(Graph& graph);
+
+enum class Initiator : uint8_t { receiver, sender };
+// Both ends know a message's length and its number, so they agree about which ones are long: those of more bytes, and
+// of one peer all after the first `early_messages`.
+void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages, Initiator initiator);
+
+}  // namespace spinloom::collective

@@ -1,0 +1,30 @@
+// Message bits - the match bits of what schedules send.
+//
+// Contract: 3 bits say what it is, then come whether its schedule is cached, the team (16 bits), the schedule's number in
+//   the team (16 bits), the message's name in the schedule (28 bits).
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+
+#include "collective/graph.hpp"
+
+namespace spinloom::collective::bits {
+
+inline constexpr uint32_t schedules = 1 << 16;  // numbers begin again then
+inline constexpr uint64_t kind(uint64_t number) { return number << 61; }
+inline constexpr uint64_t data = kind(0);
+inline constexpr uint64_t signal = kind(1);
+inline constexpr uint64_t exposed = kind(2);
+inline constexpr uint64_t credit = kind(3);
+inline constexpr uint64_t self = kind(4);
+
+[[nodiscard]] constexpr uint64_t of_team(uint32_t team) { return uint64_t{team} << 44; }
+[[nodiscard]] constexpr uint64_t of_schedule(uint32_t team, uint32_t number, bool cached) {
+  return uint64_t{cached} << 60 | of_team(team) | uint64_t{number} << 28;
+}
+[[nodiscard]] constexpr uint64_t of_message(const Name& name) {
+  return (name.signal ? signal : name.exposed ? exposed : data) | name.message;
+}
+
+}  // namespace spinloom::collective::bits

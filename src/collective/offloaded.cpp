@@ -1,0 +1,460 @@
+#include "collective/offloaded.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "collective/message_bits.hpp"
+
+namespace spinloom::collective {
+namespace {
+
+bool is_local(Does what) { return what == Does::combine || what == Does::copy; }
+bool is_entry(Does what) { return what == Does::receive || what == Does::expose; }
+
+std::vector<uint32_t> weights_of(const std::vector<size_t>& steps) {
+  std::vector<uint32_t> weights;
+  for (const size_t count : steps) weights.push_back(static_cast<uint32_t>(std::max<size_t>(1, count)));
+  return weights;
+}
+
+}  // namespace
+
+Offloaded::Offloaded(Endpoint& endpoint, const Endpoint::Team& team, uint32_t number, Graph graph, bool cached,
+                     std::unique_ptr<uint8_t[]> memory)
+    : endpoint_(endpoint),
+      interface_(endpoint.interface_),
+      ranks_(team.ranks),
+      team_(team.id),
+      bits_(bits::of_schedule(team.id, number, cached)),
+      cached_(cached),
+      graph_(std::move(graph)),
+      memory_(std::move(memory)),
+      steps_(graph_.operations.size()),
+      descriptors_(graph_.operations.size()),
+      receives_(graph_.operations.size()) {
+  cut_into_steps();
+  std::vector<size_t> counts;
+  for (const auto& steps : steps_) counts.push_back(steps.size());
+  plan_ = plan_of(graph_, weights_of(counts), cached);
+  needs_ = {plan_.descriptors, plan_.entries, plan_.triggered, plan_.counters(), graph_.memory_bytes};
+  for (uint32_t one = 0; one < graph_.operations.size(); ++one) {
+    const Vertex& operation = graph_.operations[one];
+    if (operation.what == Does::send && operation.early) ++early_sends_[ranks_[operation.peer]];
+    if (operation.from.size() > 1 && !is_local(operation.what) && operation.what != Does::expose) {
+      descriptors_[one] = nic::Descriptor::make(operation.from);
+    }
+    if (operation.what == Does::get || operation.what == Does::fetch) {
+      if (operation.to.size() > 1) descriptors_[one] = nic::Descriptor::make(operation.to);
+    }
+  }
+}
+
+Offloaded::~Offloaded() {
+  unlink_receives();
+  std::erase(endpoint_.waiting_, this);
+  if (is_posted_) leave(!under_way_ && !failed_);
+  endpoint_.by_number_.erase(number_);
+}
+
+// Atomics have a longest one, and both ends of a step lie in one block.
+void Offloaded::cut_into_steps() {
+  for (uint32_t one = 0; one < graph_.operations.size(); ++one) {
+    const Vertex& operation = graph_.operations[one];
+    if (!is_local(operation.what)) continue;
+    const uint64_t element = nic::bytes_of(operation.type);
+    const uint64_t most = operation.what == Does::copy ? UINT64_MAX : endpoint_.options_.atomic_bytes / element * element;
+    size_t from = 0;
+    size_t to = 0;
+    uint64_t from_done = 0;
+    uint64_t to_done = 0;
+    while (from < operation.from.size() && to < operation.to.size()) {
+      const nic::IovecElement& source = operation.from[from];
+      const nic::IovecElement& target = operation.to[to];
+      const uint64_t bytes = std::min({most, source.length - from_done, target.length - to_done});
+      steps_[one].push_back({source.base + from_done, target.base + to_done, bytes});
+      if ((from_done += bytes) == source.length) ++from, from_done = 0;
+      if ((to_done += bytes) == target.length) ++to, to_done = 0;
+    }
+    if (steps_[one].empty()) steps_[one].push_back({});
+  }
+}
+
+uint64_t Offloaded::bits_of(const Vertex& operation) const { return bits_ | bits::of_message(operation.name); }
+
+std::optional<nic::Trigger> Offloaded::trigger_of(const Wait& wait) const {
+  if (wait.counter == counter_none) return {};
+  nic::Trigger trigger{counters_[wait.counter].id, counters_[wait.counter].base + wait.value};
+  if (cached_) trigger.every = plan_.each[wait.counter];
+  return trigger;
+}
+
+Status Offloaded::post() {
+  if (is_posted_) return {};
+  if (is_over_) return fail(Code::invalid, "the schedule is not cached: it is started once");
+  SPL_TRY(endpoint_.make_room(*this, needs_, false));
+  for (;;) {
+    const Status brought = bring();
+    if (brought) return {};
+    if (brought.error().code != Code::exhausted) return brought;
+    if (!endpoint_.make_room(*this, needs_, true)) return brought;
+  }
+}
+
+Status Offloaded::bring() {
+  place_ = endpoint_.resident_.insert(endpoint_.resident_.end(), this);
+  is_posted_ = true;
+  starts_ = 0;
+  Taken& taken = endpoint_.taken_;
+  taken.descriptors += needs_.descriptors;
+  taken.entries += needs_.entries;
+  taken.triggered += needs_.triggered;
+  taken.counters += needs_.counters;
+  taken.memory_bytes += needs_.memory_bytes;
+  Status result;
+  for (size_t number = 0; number < plan_.each.size() && result; ++number) {
+    if (number == counter_gate && plan_.each[number] == 0) {
+      counters_.push_back({});
+      continue;
+    }
+    Result<Counter> counter = endpoint_.take_counter();
+    if (counter) {
+      counters_.push_back(*counter);
+    } else {
+      result = counter.error();
+    }
+  }
+  if (result && !endpoint_.options_.by_cpu) {
+    interface_.bundle_begin();
+    for (uint32_t one = 0; one < graph_.operations.size() && result; ++one) {
+      if (const auto trigger = trigger_of(plan_.begins[one])) result = issue(one, trigger);
+    }
+    for (const Plan::Relay& relay : plan_.relays) {
+      if (!result) break;
+      endpoint_.spend();
+      result = interface_.ct_inc(counter_of(relay.to), {1, 0}, trigger_of(relay.when));
+    }
+    const Status ended = interface_.bundle_end();
+    if (result) result = ended;
+  }
+  if (!result) leave(true);
+  return result;
+}
+
+// Gives the counters back, and with them all that waits for them. What they have counted follows from the starts, if
+// each of them has ended.
+void Offloaded::leave(bool counters_are_known) {
+  for (size_t number = 0; number < counters_.size(); ++number) {
+    Counter counter = counters_[number];
+    if (!counter.id.exists()) continue;
+    const Status cancelled = interface_.ct_cancel(counter.id);
+    if (cancelled && counters_are_known) {
+      counter.base += starts_ * plan_.each[number];
+      endpoint_.give_back(counter);
+    } else {
+      std::ignore = interface_.ct_free(counter.id);
+    }
+  }
+  counters_.clear();
+  is_posted_ = false;
+  endpoint_.resident_.erase(place_);
+  Taken& taken = endpoint_.taken_;
+  taken.descriptors -= needs_.descriptors;
+  taken.entries -= needs_.entries;
+  taken.triggered -= needs_.triggered;
+  taken.counters -= needs_.counters;
+  taken.memory_bytes -= needs_.memory_bytes;
+}
+
+Status Offloaded::start() {
+  if (under_way_) return fail(Code::invalid, "the schedule is under way; it can be started again when it has ended");
+  if (failed_) return fail(Code::invalid, "an operation of the schedule has failed; make a new schedule");
+  SPL_TRY(post());
+  endpoint_.resident_.splice(endpoint_.resident_.end(), endpoint_.resident_, place_);
+  under_way_ = true;
+  is_over_ = !cached_;
+  enabled_.assign(graph_.operations.size(), false);
+  waits_for_peer_ = false;
+  if (!early_sends_.empty()) {
+    SPL_ASSIGN(const bool now, may_go());
+    if (!now) {
+      waits_for_peer_ = true;
+      endpoint_.waiting_.push_back(this);
+      return {};
+    }
+  }
+  return go();
+}
+
+Result<bool> Offloaded::may_go() {
+  for (const auto& [rank, messages] : early_sends_) {
+    SPL_ASSIGN(const bool may_send, endpoint_.may_send({team_, rank}, messages));
+    if (!may_send) return false;
+  }
+  return true;
+}
+
+Status Offloaded::go() {
+  waits_for_peer_ = false;
+  ++starts_;
+  for (const auto& [rank, messages] : early_sends_) endpoint_.peers_[{team_, rank}].sent += messages;
+  if (plan_.entries > 0) {
+    interface_.bundle_begin();
+    Status appended;
+    // What comes early lets others go at once, and with them signals that memory is exposed: it must be there by then.
+    for (const Does what : {Does::expose, Does::receive}) {
+      for (uint32_t one = 0; one < graph_.operations.size() && appended; ++one) {
+        if (graph_.operations[one].what == what) appended = append(one);
+      }
+    }
+    const Status ended = interface_.bundle_end();
+    SPL_TRY(appended);
+    SPL_TRY(ended);
+    SPL_TRY(endpoint_.progress());
+  }
+  for (uint32_t one = 0; one < graph_.operations.size(); ++one) {  // enabled before the peer was ready
+    if (enabled_[one]) SPL_TRY(interface_.ct_inc(counter_of(plan_.begins[one].counter), {1, 0}));
+  }
+  if (endpoint_.options_.by_cpu) {
+    begun_.assign(graph_.operations.size() + plan_.relays.size(), false);
+    return begin_by_cpu();
+  }
+  if (cached_) {
+    if (plan_.each[counter_gate] == 0) return {};
+    endpoint_.spend();
+    return interface_.ct_inc(counter_of(counter_gate), {1, 0});
+  }
+  for (uint32_t one = 0; one < graph_.operations.size(); ++one) {
+    if (plan_.begins[one].counter == counter_none && !is_entry(graph_.operations[one].what)) SPL_TRY(issue(one, {}));
+  }
+  return {};
+}
+
+Status Offloaded::append(uint32_t number) {
+  const Vertex& operation = graph_.operations[number];
+  const bool is_receive = operation.what == Does::receive;
+  const Pieces& memory = is_receive ? operation.to : operation.from;
+  nic::Entry entry;
+  if (memory.size() == 1) {
+    entry.start = memory[0].base;
+    entry.length = memory[0].length;
+  } else if (!memory.empty()) {
+    entry.length = bytes_of(memory);
+    entry.iovec = memory;
+  }
+  entry.match_rank = {ranks_[operation.peer]};
+  entry.match_bits = bits_of(operation);
+  entry.counter = counter_of(plan_.counts_on[number]);
+  entry.user_ptr = number_ << 32 | number;
+  nic::EntryOptions& options = entry.options;
+  options.op_put = is_receive;
+  options.op_get = !is_receive;
+  options.use_once = true;
+  options.ct_comm = true;
+  options.event_comm_disable = true;
+  options.event_unlink_disable = true;
+  // What carries nothing need not be copied: the NIC counts it wherever it came to.
+  options.ct_overflow = memory.empty();
+  options.event_over_disable = memory.empty();
+  endpoint_.spend();
+  SPL_ASSIGN(receives_[number], interface_.me_post(endpoint_.portal_, entry));
+  return operation.early && is_receive ? endpoint_.took({team_, ranks_[operation.peer]}) : Status{};
+}
+
+Status Offloaded::take_early(uint32_t number, const nic::Event& event) {
+  const Vertex& operation = graph_.operations.at(number);
+  if (event.fail != nic::Fail::ok) {
+    return fail(Code::fault, "a message that came early is lost: ", nic::name_of(event.fail));
+  }
+  const auto* from = reinterpret_cast<const uint8_t*>(event.start);
+  uint64_t left = event.manipulated_bytes;
+  for (const nic::IovecElement& piece : operation.to) {
+    const uint64_t bytes = std::min(left, piece.length);
+    std::memcpy(piece.base, from, bytes);
+    from += bytes;
+    left -= bytes;
+  }
+  endpoint_.spend();
+  return interface_.ct_inc(counter_of(plan_.counts_on[number]), {1, 0});
+}
+
+Status Offloaded::issue(uint32_t number, const std::optional<nic::Trigger>& trigger) {
+  const Vertex& operation = graph_.operations[number];
+  if (is_local(operation.what)) return issue_steps(number, trigger);
+  const nic::CounterId counter = counter_of(plan_.counts_on[number]);
+  endpoint_.spend();
+  if (operation.what == Does::get || operation.what == Does::fetch) {
+    nic::Get get;
+    get.length = bytes_of(operation.to);
+    get.target = {ranks_[operation.peer]};
+    get.portal = operation.what == Does::get ? operation.target.portal : endpoint_.portal_;
+    get.match_bits = operation.what == Does::get ? operation.target.match_bits : bits_of(operation);
+    get.remote_offset = operation.target.offset;
+    get.reply.local = operation.to.size() == 1 ? operation.to[0].base : nullptr;
+    get.reply.descriptor = descriptors_[number];
+    get.reply.counter = counter;
+    get.reply.ct_reply = true;
+    return interface_.get(get, trigger);
+  }
+  nic::Put put;
+  put.local = operation.from.size() == 1 ? operation.from[0].base : nullptr;
+  put.descriptor = descriptors_[number];
+  put.length = bytes_of(operation.from);
+  put.target = {ranks_[operation.peer]};
+  put.counter = counter;
+  if (operation.what == Does::send) {
+    put.portal = endpoint_.portal_;
+    put.match_bits = bits_of(operation);
+    put.ct_send = true;
+    return interface_.put(put, trigger);
+  }
+  put.portal = operation.target.portal;
+  put.match_bits = operation.target.match_bits;
+  put.remote_offset = operation.target.offset;
+  put.ack_request = nic::AckRequest::ct_ack;
+  if (operation.what == Does::put) return interface_.put(put, trigger);
+  nic::Atomic atomic;
+  atomic.put = put;
+  atomic.operation = operation.op;
+  atomic.datatype = operation.type;
+  return interface_.atomic(atomic, trigger);
+}
+
+Status Offloaded::issue_steps(uint32_t number, const std::optional<nic::Trigger>& trigger) {
+  const Vertex& operation = graph_.operations[number];
+  for (const Step& step : steps_[number]) {
+    nic::Put put;
+    put.local = step.from;
+    put.length = step.bytes;
+    put.target = interface_.rank();
+    put.portal = endpoint_.portal_;
+    put.match_bits = bits::self;
+    put.remote_offset = reinterpret_cast<uint64_t>(step.to);
+    put.ack_request = nic::AckRequest::ct_ack;
+    put.counter = counter_of(plan_.counts_on[number]);
+    endpoint_.spend();
+    if (operation.what == Does::copy || step.bytes == 0) {
+      SPL_TRY(interface_.put(put, trigger));
+      continue;
+    }
+    nic::Atomic atomic;
+    atomic.put = put;
+    atomic.operation = operation.op;
+    atomic.datatype = operation.type;
+    SPL_TRY(interface_.atomic(atomic, trigger));
+  }
+  return {};
+}
+
+bool Offloaded::has_come(const Wait& wait) const {
+  const Counter& counter = counters_[wait.counter];
+  return interface_.ct_get(counter.id).success >= counter.base + (starts_ - 1) * plan_.each[wait.counter] + wait.value;
+}
+
+// What the NIC would do by triggered operations.
+Status Offloaded::begin_by_cpu() {
+  for (uint32_t one = 0; one < graph_.operations.size(); ++one) {
+    if (begun_[one] || is_entry(graph_.operations[one].what)) continue;
+    const Wait& wait = plan_.begins[one];
+    if (wait.counter != counter_none && wait.counter != counter_gate && !has_come(wait)) continue;
+    begun_[one] = true;
+    SPL_TRY(issue(one, {}));
+  }
+  for (uint32_t one = 0; one < plan_.relays.size(); ++one) {
+    const size_t number = graph_.operations.size() + one;
+    if (begun_[number] || !has_come(plan_.relays[one].when)) continue;
+    begun_[number] = true;
+    endpoint_.spend();
+    SPL_TRY(interface_.ct_inc(counter_of(plan_.relays[one].to), {1, 0}));
+  }
+  return {};
+}
+
+Result<bool> Offloaded::has_ended() {
+  for (uint32_t number = 0; number < counters_.size(); ++number) {
+    if (number == counter_gate || !counters_[number].id.exists()) continue;
+    const nic::CounterValue value = interface_.ct_get(counters_[number].id);
+    if (value.failure > 0) {
+      failed_ = true;
+      return fail(Code::fault, value.failure, " operations of the schedule have failed: a peer is gone, or an entry ",
+                  "does not allow them");
+    }
+    if (number != counter_done && !plan_.has_any[number]) continue;
+    if (value.success < counters_[number].base + starts_ * plan_.each[number]) return false;
+  }
+  return true;
+}
+
+Result<bool> Offloaded::test() {
+  if (!under_way_) return true;
+  SPL_TRY(endpoint_.progress());
+  if (waits_for_peer_) return false;
+  if (endpoint_.options_.by_cpu) SPL_TRY(begin_by_cpu());
+  const Result<bool> ended = has_ended();
+  if (!ended || *ended) under_way_ = false;
+  if (ended && *ended && !cached_) leave(true);
+  return ended;
+}
+
+Status Offloaded::wait() {
+  for (;;) {
+    SPL_ASSIGN(const bool ended, test());
+    if (ended) return {};
+    SPL_TRY(interface_.port().wait());
+  }
+}
+
+Offloaded::State Offloaded::state(uint32_t number) const {
+  if (!is_posted_) return is_over_ ? State::executed : State::created;
+  if (!under_way_) return starts_ > 0 ? State::executed : State::posted;
+  if (waits_for_peer_) return State::posted;
+  const Wait& wait = plan_.begins.at(number);
+  if (wait.counter == counter_none || wait.counter == counter_gate) return State::active;
+  return has_come(wait) ? State::executed : State::posted;
+}
+
+Status Offloaded::enable(uint32_t number) {
+  if (number >= graph_.operations.size() || !graph_.operations[number].cpu_dependent) {
+    return fail(Code::invalid, "operation ", number, " is not CPU-dependent");
+  }
+  if (!under_way_) return fail(Code::invalid, "the schedule is not under way: operations are enabled after its start");
+  if (enabled_[number]) return {};
+  enabled_[number] = true;
+  if (waits_for_peer_) return {};
+  endpoint_.spend();
+  return interface_.ct_inc(counter_of(plan_.begins[number].counter), {1, 0});
+}
+
+Result<bool> Offloaded::disable(uint32_t number) {
+  if (number >= graph_.operations.size() || !graph_.operations[number].cpu_dependent) {
+    return fail(Code::invalid, "operation ", number, " is not CPU-dependent");
+  }
+  if (!under_way_ || !enabled_[number]) return true;
+  if (waits_for_peer_) {
+    enabled_[number] = false;
+    return true;
+  }
+  const Wait& wait = plan_.begins[number];
+  const Counter& counter = counters_[wait.counter];
+  endpoint_.spend();
+  SPL_ASSIGN(const uint64_t after, interface_.ct_take_back(counter.id));
+  const uint64_t begins_at = counter.base + (starts_ - 1) * plan_.each[wait.counter] + wait.value;
+  if (after + 1 < begins_at) {
+    enabled_[number] = false;
+    return true;
+  }
+  SPL_TRY(interface_.ct_inc(counter.id, {1, 0}));
+  return false;
+}
+
+void Offloaded::unlink_receives() {
+  if (!under_way_ && !failed_) return;
+  for (nic::EntryId& entry : receives_) {
+    if (entry.exists()) std::ignore = interface_.me_unlink(entry);
+    entry = {};
+  }
+}
+
+}  // namespace spinloom::collective

@@ -1,0 +1,100 @@
+// Offloaded - the Graph of one rank on its NIC: counters, triggered operations, entries.
+//
+// Contract: post() brings the operations to the NIC, start() lets them go, test() says whether all have ended; a cached
+//   one may be started again then, any number of times. What begins with the schedule leaves at start(); receives are
+//   posted there. A failed operation (a peer that is gone, an entry that does not allow it) is an Error of test().
+// Invariants: (1) no rank waits for another in post() and start(); (2) after start() the CPU is needed only for what
+//   Endpoint::progress() does; (3) messages of a later start at a peer never meet a receive of an earlier one: entries
+//   take one message, and messages between two ranks stay in order.
+// Threads: the owner of the Interface. Time: that of its port.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "collective/endpoint.hpp"
+#include "collective/plan.hpp"
+
+namespace spinloom::collective {
+
+class Offloaded {
+ public:
+  ~Offloaded();
+  Offloaded(const Offloaded&) = delete;
+  Offloaded& operator=(const Offloaded&) = delete;
+
+  [[nodiscard]] Status post();
+  [[nodiscard]] Status start();
+  [[nodiscard]] Result<bool> test();
+  [[nodiscard]] Status wait();
+
+  enum class State : uint8_t { created, posted, active, executed };
+  [[nodiscard]] State state(uint32_t operation) const;
+  [[nodiscard]] Status enable(uint32_t operation);
+  // Whether the operation had not begun and now does not.
+  [[nodiscard]] Result<bool> disable(uint32_t operation);
+
+  [[nodiscard]] bool is_cached() const { return cached_; }
+  [[nodiscard]] bool is_under_way() const { return under_way_; }
+  [[nodiscard]] bool is_posted() const { return is_posted_; }
+  [[nodiscard]] Taken taken() const { return needs_; }
+  [[nodiscard]] const Graph& graph() const { return graph_; }
+
+ private:
+  friend class Endpoint;
+  // A piece of a local computation.
+  struct Step {
+    uint8_t* from = nullptr;
+    uint8_t* to = nullptr;
+    uint64_t bytes = 0;
+  };
+
+  Offloaded(Endpoint& endpoint, const Endpoint::Team& team, uint32_t number, Graph graph, bool cached,
+            std::unique_ptr<uint8_t[]> memory);
+  void cut_into_steps();
+  [[nodiscard]] Status bring();
+  void leave(bool counters_are_known);
+  [[nodiscard]] Result<bool> may_go();
+  [[nodiscard]] Status go();
+  [[nodiscard]] Status append(uint32_t operation);
+  [[nodiscard]] Status issue(uint32_t operation, const std::optional<nic::Trigger>& trigger);
+  [[nodiscard]] Status issue_steps(uint32_t operation, const std::optional<nic::Trigger>& trigger);
+  [[nodiscard]] Status begin_by_cpu();
+  [[nodiscard]] Status take_early(uint32_t operation, const nic::Event& event);
+  [[nodiscard]] bool has_come(const Wait& wait) const;
+  [[nodiscard]] std::optional<nic::Trigger> trigger_of(const Wait& wait) const;
+  [[nodiscard]] nic::CounterId counter_of(uint32_t number) const { return counters_[number].id; }
+  [[nodiscard]] uint64_t bits_of(const Vertex& operation) const;
+  [[nodiscard]] Result<bool> has_ended();
+  void unlink_receives();
+
+  Endpoint& endpoint_;
+  portals::Interface& interface_;
+  const std::vector<uint32_t> ranks_;
+  const uint32_t team_;
+  const uint64_t bits_;  // of the schedule's messages
+  const bool cached_;
+  Graph graph_;
+  std::unique_ptr<uint8_t[]> memory_;
+  std::vector<std::vector<Step>> steps_;  // by operation
+  Plan plan_;
+  Taken needs_;
+  uint64_t number_ = 0;  // at the Endpoint
+  std::vector<Counter> counters_;  // of the plan, while posted
+  std::vector<nic::DescriptorRef> descriptors_;  // by operation, of sends from several pieces
+  std::vector<nic::EntryId> receives_;  // of the latest start, by operation
+  std::vector<bool> enabled_;  // by operation, of the latest start
+  std::vector<bool> begun_;  // by operation, and then by relay: where the CPU begins them
+  std::map<uint32_t, uint64_t> early_sends_;  // by rank
+  std::list<Offloaded*>::iterator place_;
+  uint64_t starts_ = 0;  // since post()
+  bool is_posted_ = false;
+  bool is_over_ = false;  // not cached, and has been started
+  bool under_way_ = false;
+  bool waits_for_peer_ = false;
+  bool failed_ = false;
+};
+
+}  // namespace spinloom::collective

@@ -1,0 +1,49 @@
+// Plan - which counters a Graph needs, and what waits for which value of them.
+//
+// Contract: plan_of() follows Di Girolamo et al., "Exploiting Offload Enabled Network Interfaces", section II.C.3: what
+//   an operation counts on when it ends, and the counter and the value at which it begins. Operations that wait for the
+//   same ones share a counter. Who is waited for in several sets counts on one counter, and Relays, triggered counts,
+//   carry it on. Counter `done` counts the ends of all that nothing waits for; when it has reached `ends`, and counters
+//   with any-of sets their `each`, the Graph is over. Counter `gate` lets cached operations go that wait for nothing.
+// Invariants: (1) in each execution a counter grows by its `each` exactly; (2) an operation that is CPU-dependent has a
+//   counter for itself, and one of what it waits for there is spl_enable().
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collective/graph.hpp"
+
+namespace spinloom::collective {
+
+inline constexpr uint32_t counter_none = UINT32_MAX;
+inline constexpr uint32_t counter_done = 0;
+inline constexpr uint32_t counter_gate = 1;
+inline constexpr uint32_t counters_first = 2;  // of those for dependencies
+
+struct Wait {
+  uint32_t counter = counter_none;
+  uint64_t value = 0;
+};
+
+struct Plan {
+  struct Relay {
+    Wait when;
+    uint32_t to = counter_none;
+  };
+  std::vector<uint32_t> counts_on;  // by operation
+  std::vector<Wait> begins;         // by operation; receives and exposed memory: none, they begin with the schedule
+  std::vector<Relay> relays;
+  std::vector<uint64_t> each;       // by counter
+  std::vector<bool> has_any;        // by counter: whether its set is an any-of one
+  uint32_t descriptors = 0;
+  uint32_t entries = 0;
+  uint32_t triggered = 0;
+  [[nodiscard]] uint32_t counters() const { return static_cast<uint32_t>(each.size()) - counters_first; }
+};
+
+// `weights`: how often an operation counts when it ends.
+[[nodiscard]] Plan plan_of(const Graph& graph, const std::vector<uint32_t>& weights, bool cached);
+
+}  // namespace spinloom::collective

@@ -3,7 +3,7 @@
 // Contract: rounds_of() gives what a rank does for a call of a communicator without a remote group. Sizes are the
 //   call's own: v and w forms send each peer what is its. algorithm_of() is the name that a call goes by under the
 //   choices, by the bytes and the number of ranks that all members know. choose() takes 'allreduce=ring'; an
-//   operation or an algorithm that is not there is an error that names those that are.
+//   operation or an algorithm that is not in collective/catalogue.hpp is an error that names those that are.
 // Invariants: (1) over all ranks of a communicator each leg has one partner of the same bytes.
 // Threads: pure. Time: none.
 #pragma once
@@ -29,8 +29,6 @@ struct Algorithms {
   std::map<std::string, std::string, std::less<>> chosen;  // by operation; the others go by size
 };
 
-// The algorithms of an operation ("allreduce"), the usual one first.
-[[nodiscard]] std::vector<std::string_view> algorithm_names(std::string_view operation);
 [[nodiscard]] Result<Algorithms> choose(const std::vector<std::string>& choices);
 [[nodiscard]] std::string_view algorithm_of(const CollectiveCall& call, const Algorithms& algorithms);
 [[nodiscard]] bool is_collective(trace::Call call);  // Comm_make goes as a barrier of its members

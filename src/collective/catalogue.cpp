@@ -1,0 +1,118 @@
+#include "collective/catalogue.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace spinloom::collective {
+namespace {
+
+using enum Operation;
+
+constexpr std::string_view operation_names[operation_count] = {
+    "barrier",
+    "bcast",
+    "gather",
+    "gatherv",
+    "scatter",
+    "scatterv",
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "alltoallv",
+    "alltoallw",
+    "neighbor_allgather",
+    "neighbor_allgatherv",
+    "neighbor_alltoall",
+    "neighbor_alltoallv",
+    "neighbor_alltoallw",
+    "reduce",
+    "allreduce",
+    "reduce_scatter",
+    "reduce_scatter_block",
+    "scan",
+    "exscan",
+};
+
+constexpr bool in_segments = true;
+
+// By operation, the usual one of each first.
+constexpr Algorithm catalogue[] = {
+    {barrier, "dissemination", algorithms::dissemination},
+    {barrier, "linear", algorithms::linear_barrier},
+    {bcast, "binomial", algorithms::binomial_bcast},
+    {bcast, "scatter-ring", algorithms::scatter_ring_bcast},
+    {bcast, "linear", algorithms::linear_bcast},
+    {bcast, "chain", algorithms::chain_bcast, Order::none, in_segments},
+    {bcast, "binary", algorithms::binary_bcast, Order::none, in_segments},
+    {gather, "binomial", algorithms::binomial_gather},
+    {gather, "linear", algorithms::linear_gather},
+    {gatherv, "linear", algorithms::linear_gather},
+    {scatter, "binomial", algorithms::binomial_scatter},
+    {scatter, "linear", algorithms::linear_scatter},
+    {scatterv, "linear", algorithms::linear_scatter},
+    {allgather, "ring", algorithms::ring_allgather},
+    {allgather, "bruck", algorithms::bruck_allgather},
+    {allgather, "linear", algorithms::linear_allgather},
+    {allgatherv, "ring", algorithms::ring_allgather},
+    {allgatherv, "linear", algorithms::linear_allgather},
+    {alltoall, "pairwise", algorithms::pairwise_alltoall},
+    {alltoall, "bruck", algorithms::bruck_alltoall},
+    {alltoall, "linear", algorithms::linear_alltoall},
+    {alltoallv, "pairwise", algorithms::pairwise_alltoall},
+    {alltoallv, "linear", algorithms::linear_alltoall},
+    {alltoallw, "pairwise", algorithms::pairwise_alltoall},
+    {alltoallw, "linear", algorithms::linear_alltoall},
+    {neighbor_allgather, "direct", algorithms::direct_neighbors},
+    {neighbor_allgatherv, "direct", algorithms::direct_neighbors},
+    {neighbor_alltoall, "direct", algorithms::direct_neighbors},
+    {neighbor_alltoallv, "direct", algorithms::direct_neighbors},
+    {neighbor_alltoallw, "direct", algorithms::direct_neighbors},
+    {reduce, "binomial", algorithms::binomial_reduce, Order::from_root},
+    {reduce, "linear", algorithms::linear_reduce, Order::from_root},
+    {reduce, "chain", algorithms::chain_reduce, Order::from_root, in_segments},
+    {reduce, "binary", algorithms::binary_reduce, Order::none, in_segments},
+    {allreduce, "recursive-doubling", algorithms::recursive_doubling_allreduce, Order::ranks},
+    {allreduce, "ring", algorithms::ring_allreduce},
+    {allreduce, "tree", algorithms::tree_allreduce, Order::ranks},
+    {allreduce, "rabenseifner", algorithms::rabenseifner_allreduce},
+    {reduce_scatter, "pairwise", algorithms::pairwise_reduce_scatter},
+    {reduce_scatter_block, "pairwise", algorithms::pairwise_reduce_scatter},
+    {scan, "binomial", algorithms::binomial_scan, Order::ranks},
+    {scan, "linear", algorithms::linear_scan, Order::ranks},
+    {exscan, "binomial", algorithms::binomial_scan, Order::ranks},
+    {exscan, "linear", algorithms::linear_scan, Order::ranks},
+};
+static_assert(std::ranges::is_sorted(catalogue, {}, &Algorithm::operation));
+
+template <class Names>
+std::string listed(const Names& names) {
+  std::string said;
+  for (const std::string_view name : names) said += text(said.empty() ? "" : ", ", name);
+  return said;
+}
+
+}  // namespace
+
+std::string_view name_of(Operation operation) { return operation_names[static_cast<size_t>(operation)]; }
+
+Result<Operation> operation_named(std::string_view name) {
+  const auto* const found = std::ranges::find(operation_names, name);
+  if (found != std::end(operation_names)) return static_cast<Operation>(found - std::begin(operation_names));
+  return fail(Code::invalid, "there is no collective operation '", name, "'; there are: ", listed(operation_names));
+}
+
+std::span<const Algorithm> algorithms_of(Operation operation) {
+  const auto found = std::ranges::equal_range(catalogue, operation, {}, &Algorithm::operation);
+  return {found.begin(), found.end()};
+}
+
+Result<const Algorithm*> find(Operation operation, std::string_view name) {
+  const std::span<const Algorithm> known = algorithms_of(operation);
+  const auto found = std::ranges::find(known, name, &Algorithm::name);
+  if (found != known.end()) return &*found;
+  std::vector<std::string_view> names;
+  for (const Algorithm& one : known) names.push_back(one.name);
+  return fail(Code::invalid, name_of(operation), " has no algorithm '", name, "'; it has: ", listed(names));
+}
+
+}  // namespace spinloom::collective

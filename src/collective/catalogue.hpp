@@ -1,0 +1,66 @@
+// Catalogue - the algorithms of each collective operation, by name.
+//
+// Contract: algorithms_of() lists those of an operation, the usual one first. find() and operation_named() have an Error
+//   that names what there is. Each takes any number of ranks, any root, any sizes and a call in place; those of an
+//   operation with lists (gatherv, ..) take blocks of any sizes and places.
+// Invariants: (1) names are unique within an operation; (2) who has no `segments` does not read segment_bytes.
+// Threads: constants. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "collective/algorithms.hpp"
+
+namespace spinloom::collective {
+
+enum class Operation : uint8_t {
+  barrier,
+  bcast,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
+  allgather,
+  allgatherv,
+  alltoall,
+  alltoallv,
+  alltoallw,
+  neighbor_allgather,
+  neighbor_allgatherv,
+  neighbor_alltoall,
+  neighbor_alltoallv,
+  neighbor_alltoallw,
+  reduce,
+  allreduce,
+  reduce_scatter,
+  reduce_scatter_block,
+  scan,
+  exscan
+};
+inline constexpr uint32_t operation_count = 22;
+
+[[nodiscard]] std::string_view name_of(Operation operation);
+[[nodiscard]] Result<Operation> operation_named(std::string_view name);
+
+// Whose order of operands a reduction keeps: nobody's, so that the operator must commute; that of the ranks; that of the
+// ranks from the root on, which is the same if the root is rank 0.
+enum class Order : uint8_t { none, ranks, from_root };
+
+struct Algorithm {
+  Operation operation;
+  std::string_view name;
+  algorithms::Make* make;
+  Order order = Order::none;
+  bool segments = false;  // data go on in segments of a chosen size
+};
+
+[[nodiscard]] std::span<const Algorithm> algorithms_of(Operation operation);
+[[nodiscard]] Result<const Algorithm*> find(Operation operation, std::string_view name);
+[[nodiscard]] inline bool takes_any_operator(const Algorithm& one, uint32_t root) {
+  return one.order == Order::ranks || (one.order == Order::from_root && root == 0);
+}
+
+}  // namespace spinloom::collective

@@ -88,7 +88,7 @@ spl_op spl_get(spl_schedule *schedule, void *to, uint64_t bytes, spl_target targ
 spl_op spl_atomic(spl_schedule *schedule, const void *from, uint64_t bytes, ptl_op_t op, ptl_datatype_t type,
                   spl_target target);
 
-/* first -> then: `then` begins when `first` has ended. A receive ends when its message is there, a send when its memory
+/* first -> then (`first` was made before `then`): `then` begins when `first` has ended. A receive ends when its message is there, a send when its memory
  * may be used again, a put or an atomic when the target has it. */
 int spl_after(spl_schedule *schedule, spl_op first, spl_op then);
 /* `then` also waits for one of all operations that were given so. */
@@ -127,18 +127,20 @@ int spl_oe_resources(const spl_oe *engine, spl_resources *taken);
 
 enum {
   SPL_BARRIER, SPL_BCAST, SPL_GATHER, SPL_GATHERV, SPL_SCATTER, SPL_SCATTERV, SPL_ALLGATHER, SPL_ALLGATHERV,
-  SPL_ALLTOALL, SPL_ALLTOALLV, SPL_REDUCE, SPL_ALLREDUCE, SPL_REDUCE_SCATTER, SPL_REDUCE_SCATTER_BLOCK, SPL_SCAN,
-  SPL_EXSCAN, SPL_NEIGHBOR_ALLGATHER, SPL_NEIGHBOR_ALLGATHERV, SPL_NEIGHBOR_ALLTOALL, SPL_NEIGHBOR_ALLTOALLV
+  SPL_ALLTOALL, SPL_ALLTOALLV, SPL_ALLTOALLW, SPL_NEIGHBOR_ALLGATHER, SPL_NEIGHBOR_ALLGATHERV, SPL_NEIGHBOR_ALLTOALL,
+  SPL_NEIGHBOR_ALLTOALLV, SPL_NEIGHBOR_ALLTOALLW, SPL_REDUCE, SPL_ALLREDUCE, SPL_REDUCE_SCATTER,
+  SPL_REDUCE_SCATTER_BLOCK, SPL_SCAN, SPL_EXSCAN
 };
 
-/* Memory and meaning as in MPI. A broadcast's data are in `receive` at all ranks. `bytes`: all data of a broadcast, a
- * reduction or a scan, of other calls the block of one rank. Calls with V have lists with an element for each rank (or
- * neighbour) in place of `bytes`. */
+/* Memory and meaning as in MPI; all lengths are in bytes. A broadcast's data are in `receive` at all ranks. `bytes`: all
+ * data of a broadcast, a reduction or a scan, of other calls the block of one rank. Calls with V have lists in place of
+ * `bytes`, with an element for each rank or neighbour, and of what goes alike to all or from one (send of GATHERV and
+ * ALLGATHERV, receive of SCATTERV) with one element. Memory that a rank does not use may be NULL. */
 typedef struct {
   int operation;         /* SPL_BARRIER ... */
   const char *algorithm; /* its name; NULL: chosen by size and number of ranks, alike at all ranks */
   uint32_t root;
-  const void *send;      /* NULL: in place, what is sent is in `receive` as MPI has it */
+  const void *send;      /* NULL: in place, as MPI has it (but for a broadcast) */
   void *receive;
   uint64_t bytes;
   const uint64_t *send_bytes, *send_at;       /* of calls with V: bytes, and where a block begins */

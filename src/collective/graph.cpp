@@ -268,6 +268,7 @@ void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages
     }
   }
   graph.operations = std::move(made);
+  graph.number_of = std::move(number_of);
 }
 
 }  // namespace spinloom::collective

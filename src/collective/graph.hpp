@@ -80,6 +80,7 @@ struct Vertex {
 struct Graph {
   std::vector<Vertex> operations;
   uint64_t memory_bytes = 0;  // of its own
+  std::vector<uint32_t> number_of = {};  // after with_rendezvous(): which operation now ends when an older one would
 };
 
 // Where the areas of Rounds begin, and how a reduction combines.

@@ -406,19 +406,27 @@ Status Offloaded::wait() {
   }
 }
 
-Offloaded::State Offloaded::state(uint32_t number) const {
+// What begins when the operation does: of exposed memory, the signal that it is exposed.
+uint32_t Offloaded::beginning_of(uint32_t given) const {
+  const uint32_t number = graph_.number_of.at(given);
+  return graph_.operations[number].what == Does::expose ? number - 1 : number;
+}
+
+Offloaded::State Offloaded::state(uint32_t given) const {
+  const uint32_t number = beginning_of(given);
   if (!is_posted_) return is_over_ ? State::executed : State::created;
   if (!under_way_) return starts_ > 0 ? State::executed : State::posted;
   if (waits_for_peer_) return State::posted;
-  const Wait& wait = plan_.begins.at(number);
+  const Wait& wait = plan_.begins[number];
   if (wait.counter == counter_none || wait.counter == counter_gate) return State::active;
   return has_come(wait) ? State::executed : State::posted;
 }
 
-Status Offloaded::enable(uint32_t number) {
-  if (number >= graph_.operations.size() || !graph_.operations[number].cpu_dependent) {
-    return fail(Code::invalid, "operation ", number, " is not CPU-dependent");
+Status Offloaded::enable(uint32_t given) {
+  if (given >= this->given() || !graph_.operations[beginning_of(given)].cpu_dependent) {
+    return fail(Code::invalid, "operation ", given, " is not CPU-dependent");
   }
+  const uint32_t number = beginning_of(given);
   if (!under_way_) return fail(Code::invalid, "the schedule is not under way: operations are enabled after its start");
   if (enabled_[number]) return {};
   enabled_[number] = true;
@@ -427,10 +435,11 @@ Status Offloaded::enable(uint32_t number) {
   return interface_.ct_inc(counter_of(plan_.begins[number].counter), {1, 0});
 }
 
-Result<bool> Offloaded::disable(uint32_t number) {
-  if (number >= graph_.operations.size() || !graph_.operations[number].cpu_dependent) {
-    return fail(Code::invalid, "operation ", number, " is not CPU-dependent");
+Result<bool> Offloaded::disable(uint32_t given) {
+  if (given >= this->given() || !graph_.operations[beginning_of(given)].cpu_dependent) {
+    return fail(Code::invalid, "operation ", given, " is not CPU-dependent");
   }
+  const uint32_t number = beginning_of(given);
   if (!under_way_ || !enabled_[number]) return true;
   if (waits_for_peer_) {
     enabled_[number] = false;

@@ -31,6 +31,7 @@ class Offloaded {
   [[nodiscard]] Status wait();
 
   enum class State : uint8_t { created, posted, active, executed };
+  // Operations by the numbers that they had before long messages became several.
   [[nodiscard]] State state(uint32_t operation) const;
   [[nodiscard]] Status enable(uint32_t operation);
   // Whether the operation had not begun and now does not.
@@ -41,6 +42,13 @@ class Offloaded {
   [[nodiscard]] bool is_posted() const { return is_posted_; }
   [[nodiscard]] Taken taken() const { return needs_; }
   [[nodiscard]] const Graph& graph() const { return graph_; }
+  // How many operations it was made of.
+  [[nodiscard]] size_t given() const { return graph_.number_of.size(); }
+  // The counter and the value at which all has ended, for reports.
+  [[nodiscard]] nic::CounterId done() const { return is_posted_ ? counters_[counter_done].id : nic::CounterId{}; }
+  [[nodiscard]] uint64_t done_at() const {
+    return is_posted_ ? counters_[counter_done].base + starts_ * plan_.each[counter_done] : 0;
+  }
 
  private:
   friend class Endpoint;
@@ -67,6 +75,7 @@ class Offloaded {
   [[nodiscard]] std::optional<nic::Trigger> trigger_of(const Wait& wait) const;
   [[nodiscard]] nic::CounterId counter_of(uint32_t number) const { return counters_[number].id; }
   [[nodiscard]] uint64_t bits_of(const Vertex& operation) const;
+  [[nodiscard]] uint32_t beginning_of(uint32_t given) const;
   [[nodiscard]] Result<bool> has_ended();
   void unlink_receives();
 

@@ -1,0 +1,114 @@
+#include "collective/call.hpp"
+
+#include <algorithm>
+
+#include "collective/algorithms.hpp"
+
+namespace spinloom::collective {
+namespace {
+
+using enum Operation;
+
+constexpr uint64_t segment_bytes_usual = 8192;
+
+bool is_rooted(Operation operation) {
+  return operation == bcast || operation == reduce || operation == gather || operation == gatherv ||
+         operation == scatter || operation == scatterv;
+}
+bool is_neighborhood(Operation operation) { return name_of(operation).starts_with("neighbor"); }
+
+std::vector<Part> parts_of(const std::vector<Call::Block>& blocks, Area area) {
+  std::vector<Part> parts;
+  for (const Call::Block& block : blocks) parts.push_back(algorithms::packed(block.bytes, {.at = block.at, .area = area}));
+  return parts;
+}
+
+// How many Blocks a list has.
+size_t senders_of(const Call& call, uint32_t size) {
+  return is_neighborhood(call.operation) ? call.sources.size() : size;
+}
+size_t receivers_of(const Call& call, uint32_t size) {
+  return is_neighborhood(call.operation) ? call.destinations.size() : size;
+}
+
+Status check(const Call& call, uint32_t rank, uint32_t size) {
+  if (rank >= size) return fail(Code::invalid, "rank ", rank, " of ", size, " ranks");
+  if (is_rooted(call.operation) && call.root >= size) {
+    return fail(Code::invalid, name_of(call.operation), ": root ", call.root, " of ", size, " ranks");
+  }
+  const uint64_t element = nic::bytes_of(call.type);
+  uint64_t all = call.bytes;
+  for (const Call::Block& block : call.receives) all |= block.bytes % element;
+  if (is_reduction(call.operation) && all % element != 0) {
+    return fail(Code::invalid, name_of(call.operation), " of ", call.bytes, " B: elements have ", element, " B");
+  }
+  const auto nobody = [&](int32_t peer) { return peer < -1 || peer >= static_cast<int32_t>(size); };
+  if (std::ranges::any_of(call.sources, nobody) || std::ranges::any_of(call.destinations, nobody)) {
+    return fail(Code::invalid, name_of(call.operation), ": a neighbour is not one of ", size, " ranks");
+  }
+  const auto fits = [&](const char* which, const std::vector<Call::Block>& blocks, size_t wanted) -> Status {
+    if (blocks.empty() || blocks.size() == wanted) return {};
+    return fail(Code::invalid, name_of(call.operation), " has ", blocks.size(), " blocks to ", which, ", and ", wanted,
+                " peers");
+  };
+  const bool one_sent = call.operation == gatherv || call.operation == allgatherv ||
+                        call.operation == neighbor_allgatherv;
+  SPL_TRY(fits("send", call.sends, one_sent ? 1 : receivers_of(call, size)));
+  return fits("receive", call.receives, call.operation == scatterv ? 1 : senders_of(call, size));
+}
+
+Result<const Algorithm*> algorithm_of(const Call& call) {
+  if (!call.algorithm.empty()) return find(call.operation, call.algorithm);
+  return &algorithms_of(call.operation).front();
+}
+
+// The setting of the call for the algorithms; `areas` says where the areas begin.
+Collective collective_of(const Call& call, uint32_t rank, uint32_t size) {
+  Collective made;
+  made.rank = rank;
+  made.size = size;
+  made.root = call.root;
+  made.in_place = call.send == nullptr;
+  made.element_bytes = is_reduction(call.operation) ? nic::bytes_of(call.type) : 1;
+  made.segment_bytes = call.segment_bytes != 0 ? call.segment_bytes : segment_bytes_usual;
+  made.segment_bytes = std::max<uint64_t>(1, made.segment_bytes / made.element_bytes) * made.element_bytes;
+  made.sources = call.sources;
+  made.destinations = call.destinations;
+  const Area sent = made.in_place || call.operation == bcast ? Area::receive : Area::send;
+  const std::vector<Part> regular = {algorithms::packed(call.bytes, {.area = Area::receive})};
+  made.sends = {algorithms::packed(call.bytes, {.area = sent})};
+  made.receives = regular;
+  if (!call.sends.empty()) made.sends = parts_of(call.sends, sent);
+  if (!call.receives.empty()) made.receives = parts_of(call.receives, Area::receive);
+  if (call.operation == reduce_scatter && !call.receives.empty()) {
+    made.sends = parts_of(call.receives, sent);
+    made.receives = {algorithms::packed(call.receives[rank].bytes, {.area = Area::receive})};
+  }
+  return made;
+}
+
+}  // namespace
+
+bool has_lists(Operation operation) {
+  return name_of(operation).ends_with("v") || name_of(operation).ends_with("w") || operation == reduce_scatter;
+}
+bool is_reduction(Operation operation) {
+  return operation == reduce || operation == allreduce || operation == reduce_scatter ||
+         operation == reduce_scatter_block || operation == scan || operation == exscan;
+}
+
+Result<Made> make(const Call& call, uint32_t rank, uint32_t size) {
+  SPL_TRY(check(call, rank, size));
+  SPL_ASSIGN(const Algorithm* const algorithm, algorithm_of(call));
+  Made made;
+  made.algorithm = algorithm->name;
+  if (call.bytes == 0 && call.operation != barrier && !has_lists(call.operation)) return made;
+  Rounds rounds;
+  algorithm->make(collective_of(call, rank, size), rounds);
+  const std::vector<Round> done = rounds.take();
+  made.memory.reset(new uint8_t[work_bytes_of(done) + 1]);
+  made.graph = graph_of(done, {call.send, call.receive, made.memory.get(), call.op, call.type});
+  return made;
+}
+
+}  // namespace spinloom::collective

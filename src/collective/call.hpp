@@ -1,0 +1,51 @@
+// Call - a collective operation with its arguments, as one rank calls it, and the Graph that does it.
+//
+// Contract: memory and meaning are those of MPI; lengths are in bytes. `bytes` is all data of a broadcast, a reduction or
+//   a scan, of other operations the block of one rank; operations with lists (gatherv, ..) have a Block for each rank or
+//   neighbour instead. A broadcast's data are in `receive` at all ranks. `send` null: in place. `algorithm` empty: chosen
+//   from the operation, the number of ranks and the bytes, which are alike at all ranks. What is sent is not written to.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collective/catalogue.hpp"
+#include "collective/graph.hpp"
+
+namespace spinloom::collective {
+
+struct Call {
+  struct Block {
+    uint64_t bytes = 0;
+    uint64_t at = 0;
+  };
+  Operation operation = Operation::barrier;
+  std::string algorithm;
+  uint32_t root = 0;
+  uint8_t* send = nullptr;
+  uint8_t* receive = nullptr;
+  uint64_t bytes = 0;
+  std::vector<Block> sends;  // of operations with lists
+  std::vector<Block> receives;
+  nic::AtomicOperation op = nic::AtomicOperation::sum;
+  nic::Datatype type = nic::Datatype::int8;
+  uint64_t segment_bytes = 0;  // 0: chosen
+  std::vector<int32_t> sources;  // of neighbourhood operations; -1: nobody
+  std::vector<int32_t> destinations;
+};
+
+struct Made {
+  Graph graph;
+  std::unique_ptr<uint8_t[]> memory;  // of the Graph's own
+  std::string_view algorithm;
+};
+
+[[nodiscard]] bool has_lists(Operation operation);
+[[nodiscard]] bool is_reduction(Operation operation);
+// Of the rank `rank` of `size` ranks. An Error if the arguments do not fit together.
+[[nodiscard]] Result<Made> make(const Call& call, uint32_t rank, uint32_t size);
+
+}  // namespace spinloom::collective

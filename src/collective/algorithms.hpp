@@ -2,11 +2,12 @@
 //
 // Contract: an algorithm adds the Rounds of `rank` to what it is given. It reads of a Collective what it needs: `sends`
 //   and `receives` are one Part for all or one for each peer; of a broadcast, a reduction or a scan all data are one
-//   Part, of the others a Part is the block of a rank. Those of halving_algorithms.cpp whose names have no fold need as
-//   many ranks as a power of two. Blocks of which one Part stands for all follow each other in their area from 0 on.
+//   Part, of the others a Part is the block of a rank. Blocks of which one Part stands for all follow each other in their
+//   area from 0 on; those of a reduce-scatter always do. `in_place`: what is sent lies where MPI has it then, in `receives`
+//   (of reductions `sends` says so, too). Who receives into Area::receive says places; others only price what is moved.
 // Invariants: (1) over all ranks each Leg has one partner of the same bytes, the n-th from one rank to another; (2) where
-//   Parts lie in one block, Rounds that move their bytes do the operation; but for bruck_alltoall, whose places
-//   are not said, and for `in_place` of what is no reduction.
+//   places are said, Rounds that move their bytes do the operation for any number of ranks, and what is sent stays as it is;
+//   (3) prices of a call do not depend on whether places are said, but for copies of a call in place and of bruck_alltoall.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -38,15 +39,18 @@ namespace algorithms {
 using Make = void(const Collective&, Rounds&);
 
 Make dissemination, linear_barrier;
-Make binomial_bcast, scatter_ring_bcast, linear_bcast, chain_bcast, binary_bcast, double_tree_first, double_tree_second;
+Make binomial_bcast, scatter_ring_bcast, linear_bcast, chain_bcast, binary_bcast, double_tree_bcast;
+Make double_tree_first, double_tree_second;  // each of the two trees by itself
 Make binomial_reduce, linear_reduce, chain_reduce, binary_reduce;
 Make binomial_gather, linear_gather, binomial_scatter, linear_scatter;
 Make ring_allgather, bruck_allgather, linear_allgather, recursive_doubling_allgather;
 Make pairwise_alltoall, bruck_alltoall, linear_alltoall;
 Make recursive_doubling_allreduce, ring_allreduce, tree_allreduce, rabenseifner_allreduce;
+Make chain_allreduce, binary_allreduce, double_tree_allreduce;
 Make pairwise_reduce_scatter, recursive_halving_reduce_scatter;
-Make binomial_scan, linear_scan;
-Make direct_neighbors;
+Make binomial_scan, linear_scan, binomial_exscan, linear_exscan;
+// Where one Part may stand for all, `v` forms send nothing that is empty.
+Make neighbor_allgather, neighbor_allgatherv, neighbor_alltoall, neighbor_alltoallv;
 
 // The block of a rank: regular calls have one for all.
 inline Part block(const std::vector<Part>& parts, uint32_t rank) {
@@ -137,8 +141,36 @@ inline uint32_t rank_at(const Collective& call, uint32_t place) {
   return static_cast<uint32_t>((uint64_t{place} + call.root) % call.size);
 }
 
-// Up a binomial tree, to where the root and each of the others has its sum.
-void reduce_up(const Collective& call, Place place, uint64_t free, Rounds& rounds);
+// What is sent lies where the result comes: nothing may land there.
+inline bool lands_on_operand(const Collective& call) {
+  return call.in_place && data(call.receives).place.area == Area::receive;
+}
+
+// Where messages with the result of an all-reduce land: where it is received, or in memory of the algorithm's own, from
+// which it is copied at the end.
+struct Outcome {
+  Part own;
+  Part received;
+  Part result;
+  uint64_t free = 0;  // of work
+
+  explicit Outcome(const Collective& call, uint64_t begin = 0)
+      : own(data(call.sends)), received(moved(own, data(call.receives).place)), result(received), free(begin) {
+    if (!lands_on_operand(call)) return;
+    result = moved(own, {.at = begin, .area = Area::work});
+    free += own.bytes;
+  }
+  void end(Rounds& rounds) const {
+    if (result.place == received.place) return;
+    rounds.next();
+    rounds.copy(result, received);
+  }
+};
+// What a single rank does of a reduction.
+inline void reduce_alone(const Collective& call, Rounds& rounds) {
+  const Part own = data(call.sends);
+  Reduction(own, data(call.receives).place).end_alone(rounds);
+}
 
 // The binomial tree in which the children of a place are so many places further on: powers of two below its own lowest
 // bit. A subtree holds the places from its root on.

@@ -7,7 +7,8 @@
 namespace spinloom::collective::algorithms {
 namespace {
 
-// Ranks beyond a power of two leave their part with a neighbour first and get the result from it at the end.
+// Ranks beyond a power of two leave their part with a neighbour first and get the result from it at the end. The places of
+// the others ascend with their ranks; the blocks of a place are its own and that of its neighbour before.
 struct Fold {
   uint32_t rank;
   uint32_t power;
@@ -19,24 +20,21 @@ struct Fold {
   [[nodiscard]] bool is_out() const { return is_paired() && rank % 2 == 0; }
   [[nodiscard]] uint32_t place() const { return is_paired() ? rank / 2 : rank - beyond; }
   [[nodiscard]] uint32_t rank_of(uint32_t place) const { return place < beyond ? 2 * place + 1 : place + beyond; }
+  [[nodiscard]] uint32_t first_block(uint32_t place) const { return place < beyond ? 2 * place : place + beyond; }
 
-  // False: all that this rank does.
-  [[nodiscard]] bool begin(Reduction& reduction, Rounds& rounds) const {
-    if (is_out()) {
-      rounds.send(rank + 1, reduction.own);
-      rounds.next();
-      rounds.receive(rank + 1, reduction.sum);
-      return false;
-    }
-    if (is_paired()) {
-      reduction.receive(rank - 1, true, rounds);
-      rounds.next();
-    }
-    return true;
+  // All that a rank does which is out.
+  void stay_out(const Part& own, const Part& result, Rounds& rounds) const {
+    rounds.send(rank + 1, own);
+    rounds.next();
+    rounds.receive(rank + 1, result);
   }
-  void end(const Reduction& reduction, Rounds& rounds) const {
-    if (is_paired()) rounds.send(rank - 1, reduction.sum);
-    reduction.end_alone(rounds);
+  void begin(Reduction& reduction, Rounds& rounds) const {
+    if (!is_paired()) return;
+    reduction.receive(rank - 1, true, rounds);
+    rounds.next();
+  }
+  void end(const Part& result, Rounds& rounds) const {
+    if (is_paired()) rounds.send(rank - 1, result);
   }
 };
 
@@ -71,55 +69,110 @@ void double_up(uint32_t place, uint32_t power, const RankOf& rank_of, const Part
   }
 }
 
-uint32_t same(uint32_t place) { return place; }
-
 }  // namespace
 
 // What comes from a place whose bit is not set is lower.
 void recursive_doubling_allreduce(const Collective& call, Rounds& rounds) {
-  Reduction reduction(data(call.sends), data(call.receives).place);
+  if (call.size == 1) return reduce_alone(call, rounds);
   const Fold fold(call);
-  if (!fold.begin(reduction, rounds)) return;
+  if (fold.is_out()) {
+    const Outcome outcome(call);
+    fold.stay_out(outcome.own, outcome.result, rounds);
+    return outcome.end(rounds);
+  }
+  Reduction reduction(data(call.sends), data(call.receives).place);
+  fold.begin(reduction, rounds);
   for (uint32_t bit = 1; bit < fold.power; bit *= 2) {
     const uint32_t peer = fold.rank_of(fold.place() ^ bit);
     rounds.send(peer, reduction.held());
     reduction.receive(peer, (fold.place() & bit) != 0, rounds);
     rounds.next();
   }
-  fold.end(reduction, rounds);
+  fold.end(reduction.sum, rounds);
 }
 
 // A reduction by halving leaves each place its share, doubling gives it to all (Rabenseifner 2004).
 void rabenseifner_allreduce(const Collective& call, Rounds& rounds) {
-  Reduction reduction(data(call.sends), data(call.receives).place);
+  if (call.size == 1) return reduce_alone(call, rounds);
+  const Outcome outcome(call);
   const Fold fold(call);
-  if (!fold.begin(reduction, rounds)) return;
+  if (fold.is_out()) {
+    fold.stay_out(outcome.own, outcome.result, rounds);
+    return outcome.end(rounds);
+  }
   const auto rank_of = [&](uint32_t place) { return fold.rank_of(place); };
   const auto some = [&](const Part& all, uint32_t first, uint32_t count) {
     return shares(all, fold.power, first, count, call.element_bytes);
   };
-  const auto sums = [&](uint32_t first, uint32_t count) { return some(reduction.sum, first, count); };
-  halve(fold.place(), fold.power, rank_of, some, reduction, {}, rounds);
-  double_up(fold.place(), fold.power, rank_of, sums, sums(fold.place(), 1), rounds);
-  fold.end(reduction, rounds);
+  const auto results = [&](uint32_t first, uint32_t count) { return some(outcome.result, first, count); };
+  const Part mine = results(fold.place(), 1);
+  Reduction reduction(outcome.own, {.at = outcome.free, .area = Area::work}, outcome.free + outcome.own.bytes);
+  fold.begin(reduction, rounds);
+  halve(fold.place(), fold.power, rank_of, some, reduction, mine.place, rounds);
+  double_up(fold.place(), fold.power, rank_of, results, mine, rounds);
+  fold.end(outcome.result, rounds);
+  outcome.end(rounds);
 }
 
+// Who is out has its own block and gets all others.
 void recursive_doubling_allgather(const Collective& call, Rounds& rounds) {
-  const Part own = call.in_place ? block(call.receives, call.rank) : data(call.sends);
-  const auto blocks = [&](uint32_t first, uint32_t count) { return times(block(call.receives, first), count); };
-  if (!call.in_place) rounds.copy(own, block(call.receives, call.rank));
-  double_up(call.rank, call.size, same, blocks, own, rounds);
+  const Part mine = block(call.receives, call.rank);
+  const Part own = call.in_place ? mine : data(call.sends);
+  const auto others = [&](uint32_t rank) {
+    return around(block(call.receives, (rank + 1) % call.size), call.size - 1, call.size);
+  };
+  const Fold fold(call);
+  if (!call.in_place) rounds.copy(own, mine);
+  if (fold.is_out()) return fold.stay_out(own, others(call.rank), rounds);
+  const auto rank_of = [&](uint32_t place) { return fold.rank_of(place); };
+  const auto blocks = [&](uint32_t first, uint32_t count) {
+    const uint32_t begin = fold.first_block(first);
+    return times(block(call.receives, begin), fold.first_block(first + count) - begin);
+  };
+  if (fold.is_paired()) {
+    rounds.receive(call.rank - 1, block(call.receives, call.rank - 1));
+    rounds.next();
+  }
+  double_up(fold.place(), fold.power, rank_of, blocks, fold.is_paired() ? blocks(fold.place(), 1) : own, rounds);
+  if (fold.is_paired()) rounds.send(call.rank - 1, others(call.rank - 1));
 }
 
 // Sums of all blocks that a rank still has are kept apart; that of its own one is received.
 void recursive_halving_reduce_scatter(const Collective& call, Rounds& rounds) {
-  const uint64_t bytes = data(call.sends).bytes;
-  const auto blocks = [&](const Part& all, uint32_t first, uint32_t count) {
-    return slice(all, bytes * first, bytes * count);
+  const Part own = block(call.sends, call.rank);
+  Part received = moved(own, data(call.receives).place);
+  if (call.size == 1) {
+    if (!call.in_place) rounds.copy(own, received);
+    return;
+  }
+  std::vector<uint64_t> begins(1);
+  for (uint32_t rank = 0; rank < call.size; ++rank) {
+    begins.push_back(begins.back() + block(call.sends, rank).bytes);
+  }
+  const Part all = packed(begins.back(), data(call.sends).place);
+  const Fold fold(call);
+  const bool apart = lands_on_operand(call);
+  if (fold.is_out()) {
+    const Part lands = apart ? moved(received, {.area = Area::work}) : received;
+    fold.stay_out(all, lands, rounds);
+    rounds.next();
+    if (apart) rounds.copy(lands, received);
+    return;
+  }
+  const auto rank_of = [&](uint32_t place) { return fold.rank_of(place); };
+  const auto blocks = [&](const Part& of, uint32_t first, uint32_t count) {
+    const uint64_t begin = begins[fold.first_block(first)];
+    return slice(of, begin, begins[fold.first_block(first + count)] - begin);
   };
-  Reduction reduction(times(data(call.sends), call.size), {.area = Area::work}, bytes * call.size);
-  halve(call.rank, call.size, same, blocks, reduction, data(call.receives).place, rounds);
-  if (call.size == 1 && !call.in_place) rounds.copy(data(call.sends), data(call.receives));
+  Reduction reduction(all, {.area = Area::work}, all.bytes);
+  fold.begin(reduction, rounds);
+  const bool lands_there = !apart && !fold.is_paired();
+  halve(fold.place(), fold.power, rank_of, blocks, reduction,
+        lands_there ? std::optional(received.place) : std::nullopt, rounds);
+  if (lands_there) return;
+  const Part sums = blocks(reduction.sum, fold.place(), 1);
+  rounds.copy(slice(sums, sums.bytes - own.bytes, own.bytes), received);
+  fold.end(slice(sums, 0, sums.bytes - own.bytes), rounds);
 }
 
 }  // namespace spinloom::collective::algorithms

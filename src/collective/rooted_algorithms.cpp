@@ -80,7 +80,7 @@ void linear_bcast(const Collective& call, Rounds& rounds) {
   for (uint32_t distance = 1; distance < call.size; ++distance) rounds.send(after(call, distance), data(call.sends));
 }
 
-// Shares go down the tree, and then around the ring.
+// Shares go down the tree, and then around the ring, past those who have them too.
 void scatter_ring_bcast(const Collective& call, Rounds& rounds) {
   const Tree tree(call);
   const Part all = broadcast_data(call);
@@ -93,18 +93,24 @@ void scatter_ring_bcast(const Collective& call, Rounds& rounds) {
   }
   for (const uint32_t child : tree.children()) rounds.send(tree.rank_of(child), below(child));
   rounds.next();
+  uint64_t free = 0;
   for (uint32_t step = 0; step + 1 < call.size; ++step) {
     const auto place = [&](uint32_t back) { return (tree.place + 2 * call.size - back) % call.size; };
+    Part next = shares(all, call.size, place(step + 1), 1, call.element_bytes);
+    if (place(step + 1) - tree.place < tree.subtree(tree.place)) {  // it is there
+      next = work(next.bytes, free);
+      free += next.bytes;
+    }
     rounds.send(after(call, 1), shares(all, call.size, place(step), 1, call.element_bytes));
-    rounds.receive(before(call, 1), shares(all, call.size, place(step + 1), 1, call.element_bytes));
+    rounds.receive(before(call, 1), next);
     rounds.next();
   }
 }
 
 // The places below are higher, and so are the ranks if the root is rank 0.
-void reduce_up(const Collective& call, Place place, uint64_t free, Rounds& rounds) {
+void binomial_reduce(const Collective& call, Rounds& rounds) {
   const Tree tree(call);
-  Reduction reduction(data(call.sends), place, free);
+  Reduction reduction(data(call.sends), sum_of(call), free_of(call));
   for (const uint32_t child : tree.children_small_first()) {
     reduction.receive(tree.rank_of(child), false, rounds);
     rounds.next();
@@ -113,7 +119,17 @@ void reduce_up(const Collective& call, Place place, uint64_t free, Rounds& round
   reduction.end_alone(rounds);
 }
 
-void binomial_reduce(const Collective& call, Rounds& rounds) { reduce_up(call, sum_of(call), free_of(call), rounds); }
+// All receive the result. It does not land where sums were.
+void tree_allreduce(const Collective& call, Rounds& rounds) {
+  Collective half = call;
+  half.root = 0;
+  binomial_reduce(half, rounds);
+  rounds.next();
+  const Outcome outcome(call, data(call.sends).bytes * Tree(half).children().size());
+  half.sends = half.receives = {call.rank == 0 ? outcome.received : outcome.result};
+  binomial_bcast(half, rounds);
+  if (call.rank != 0) outcome.end(rounds);
+}
 
 void linear_reduce(const Collective& call, Rounds& rounds) {
   Reduction reduction(data(call.sends), sum_of(call), free_of(call));

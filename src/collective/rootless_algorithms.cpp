@@ -7,19 +7,51 @@ namespace spinloom::collective::algorithms {
 namespace {
 
 // Of v and w forms nobody sends what is empty; those who would receive it know that, too.
-void send_some(Rounds& rounds, uint32_t peer, const Part& part, bool regular) {
-  if (regular || part.bytes != 0) rounds.send(peer, part);
+bool is_regular(const Collective& call) { return call.receives.size() <= 1; }
+void send_some(const Collective& call, uint32_t peer, const Part& part, Rounds& rounds) {
+  if (is_regular(call) || part.bytes != 0) rounds.send(peer, part);
 }
-void receive_some(Rounds& rounds, uint32_t peer, const Part& part, bool regular) {
-  if (regular || part.bytes != 0) rounds.receive(peer, part);
+void receive_some(const Collective& call, uint32_t peer, const Part& part, Rounds& rounds) {
+  if (is_regular(call) || part.bytes != 0) rounds.receive(peer, part);
 }
 
 const std::vector<Part>& sent(const Collective& call) { return call.in_place ? call.receives : call.sends; }
 
-bool is_regular(const Collective& call) { return call.receives.size() <= 1; }
-
 void copy_own(const Collective& call, Rounds& rounds, const Part& from) {
   if (!call.in_place) rounds.copy(from, block(call.receives, call.rank));
+}
+
+// What comes of an all-to-all while the blocks that it replaces are still sent waits in memory of its own.
+struct Landings {
+  const Collective& call;
+  uint64_t free = 0;
+  std::vector<Copy> last = {};
+
+  Part of(uint32_t peer) {
+    const Part part = block(call.receives, peer);
+    if (!lands_on_operand(call)) return part;
+    const Part landing = work(part.bytes, free);
+    free += part.bytes;
+    last.push_back({landing, part});
+    return landing;
+  }
+  void end(Rounds& rounds) const {
+    if (!last.empty()) rounds.next();
+    for (const Copy& one : last) rounds.copy(one.from, one.to);
+  }
+};
+
+// What lies behind the last copy at both ends goes with it.
+void add_copy(const Copy& copy, std::vector<Copy>& copies) {
+  const auto follows = [](const Part& first, const Part& then) {
+    return first.place.area == then.place.area && first.place.at + first.bytes == then.place.at;
+  };
+  if (copies.empty() || !follows(copies.back().from, copy.from) || !follows(copies.back().to, copy.to)) {
+    copies.push_back(copy);
+    return;
+  }
+  copies.back().from.bytes += copy.from.bytes;
+  copies.back().to.bytes += copy.to.bytes;
 }
 
 }  // namespace
@@ -49,53 +81,93 @@ void bruck_allgather(const Collective& call, Rounds& rounds) {
 void linear_allgather(const Collective& call, Rounds& rounds) {
   const Part own = call.in_place ? block(call.receives, call.rank) : data(call.sends);
   for (uint32_t distance = 1; distance < call.size; ++distance) {
-    receive_some(rounds, before(call, distance), block(call.receives, before(call, distance)), is_regular(call));
-    send_some(rounds, after(call, distance), own, is_regular(call));
+    receive_some(call, before(call, distance), block(call.receives, before(call, distance)), rounds);
+    send_some(call, after(call, distance), own, rounds);
   }
   copy_own(call, rounds, own);
 }
 
 void pairwise_alltoall(const Collective& call, Rounds& rounds) {
+  Landings landings{call};
   copy_own(call, rounds, block(sent(call), call.rank));
   rounds.next();
   for (uint32_t distance = 1; distance < call.size; ++distance) {
-    send_some(rounds, after(call, distance), block(sent(call), after(call, distance)), is_regular(call));
-    receive_some(rounds, before(call, distance), block(call.receives, before(call, distance)), is_regular(call));
+    send_some(call, after(call, distance), block(sent(call), after(call, distance)), rounds);
+    receive_some(call, before(call, distance), landings.of(before(call, distance)), rounds);
     rounds.next();
   }
+  landings.end(rounds);
 }
 
 void linear_alltoall(const Collective& call, Rounds& rounds) {
+  Landings landings{call};
   for (uint32_t distance = 1; distance < call.size; ++distance) {
-    receive_some(rounds, before(call, distance), block(call.receives, before(call, distance)), is_regular(call));
-    send_some(rounds, after(call, distance), block(sent(call), after(call, distance)), is_regular(call));
+    receive_some(call, before(call, distance), landings.of(before(call, distance)), rounds);
+    send_some(call, after(call, distance), block(sent(call), after(call, distance)), rounds);
   }
   copy_own(call, rounds, block(sent(call), call.rank));
+  landings.end(rounds);
 }
 
-// Blocks go as far as the bits of their distance say, several at a time.
+// Blocks go as far as the bits of their distance say, several at a time. Those that go together lie together, the
+// farthest first: so the last ones come in the order in which they are received.
 void bruck_alltoall(const Collective& call, Rounds& rounds) {
   const Part each = block(call.receives, 0);
-  for (uint32_t distance = 1; distance < call.size; distance *= 2) {
+  const bool says_places = each.place.area == Area::receive;
+  std::vector<Part> at;  // of the block for the rank `number` further on, or that many back as soon as it is there
+  for (uint32_t number = 0; number < call.size; ++number) at.push_back(block(sent(call), after(call, number)));
+  uint64_t free = 0;
+  for (uint64_t distance = 1; distance < call.size; distance *= 2) {
+    std::vector<Copy> packing;
     uint64_t blocks = 0;
-    for (uint32_t number = 1; number < call.size; ++number) blocks += (number & distance) != 0;
-    rounds.send(after(call, distance), times(each, blocks));
-    rounds.receive(before(call, distance), times(each, blocks));
+    for (uint32_t number = call.size - 1; number > 0; --number) {
+      if ((number & distance) == 0) continue;
+      add_copy({at[number], moved(each, work(each.bytes, free + blocks++ * each.bytes).place)}, packing);
+    }
+    Part sends = times(each, blocks);
+    sends.place = packing.size() == 1 ? packing.front().from.place : packing.front().to.place;
+    if (packing.size() > 1) free += sends.bytes;
+    if (says_places && packing.size() > 1) {
+      for (const Copy& one : packing) rounds.copy(one.from, one.to);
+      rounds.next();
+    }
+    const bool ends_here = distance * 2 >= call.size && !lands_on_operand(call);
+    const Part lands = ends_here ? around(block(call.receives, after(call, 1)), blocks, call.size)
+                                 : moved(sends, work(sends.bytes, free).place);
+    if (!ends_here) free += sends.bytes;
+    rounds.send(after(call, distance), sends);
+    rounds.receive(before(call, distance), lands);
     rounds.next();
+    blocks = 0;
+    for (uint32_t number = call.size - 1; number > 0; --number) {
+      if ((number & distance) != 0) at[number] = slice(lands, blocks++ * each.bytes, each.bytes);
+    }
+    if (ends_here) at.resize(distance);
   }
-  copy_own(call, rounds, block(sent(call), call.rank));
+  copy_own(call, rounds, at.front());
+  if (!says_places) return;
+  std::vector<Copy> unpacking;
+  for (uint32_t number = static_cast<uint32_t>(at.size()) - 1; number > 0; --number) {
+    add_copy({at[number], block(call.receives, before(call, number))}, unpacking);
+  }
+  for (const Copy& one : unpacking) rounds.copy(one.from, one.to);
 }
 
-// A reduction of each share on its way around the ring, and a second way around for the result.
+// A reduction of each share on its way around the ring, and a second way around for the result. Only the share whose sum
+// ends here has it where the result is.
 void ring_allreduce(const Collective& call, Rounds& rounds) {
-  const Part own = data(call.sends);
-  const Part sum = moved(own, data(call.receives).place);
+  if (call.size == 1) return reduce_alone(call, rounds);
+  const Outcome outcome(call);
   const auto of = [&](const Part& all, uint32_t rank) { return shares(all, call.size, rank, 1, call.element_bytes); };
-  uint64_t free = 0;
-  Part held = of(own, call.rank);
+  uint64_t free = outcome.free;
+  Part held = of(outcome.own, call.rank);
   for (uint32_t step = 0; step + 1 < call.size; ++step) {
     const uint32_t whose = before(call, step + 1);
-    Reduction reduction(of(own, whose), of(sum, whose).place, free);
+    const Part share = of(outcome.own, whose);
+    const bool ends_here = step + 2 == call.size;
+    const Place place = ends_here ? of(outcome.result, whose).place : work(share.bytes, free).place;
+    if (!ends_here) free += share.bytes;
+    Reduction reduction(share, place, free);
     rounds.send(after(call, 1), held);
     reduction.receive(before(call, 1), true, rounds);
     rounds.next();
@@ -103,71 +175,26 @@ void ring_allreduce(const Collective& call, Rounds& rounds) {
     free = reduction.free;
   }
   for (uint32_t step = 0; step + 1 < call.size; ++step) {
-    rounds.send(after(call, 1), of(sum, before(call, step + call.size - 1)));
-    rounds.receive(before(call, 1), of(sum, before(call, step)));
+    rounds.send(after(call, 1), of(outcome.result, before(call, step + call.size - 1)));
+    rounds.receive(before(call, 1), of(outcome.result, before(call, step)));
     rounds.next();
   }
-  if (call.size == 1) Reduction(own, sum.place).end_alone(rounds);
+  outcome.end(rounds);
 }
 
-// All ranks receive the result: their sums are there, too.
-void tree_allreduce(const Collective& call, Rounds& rounds) {
-  Collective half = call;
-  half.root = 0;
-  const Place place = data(call.receives).place;
-  reduce_up(half, place, 0, rounds);
-  rounds.next();
-  half.sends = half.receives = {moved(data(call.sends), place)};
-  binomial_bcast(half, rounds);
-}
-
+// In place all operands lie where the first block's sum comes.
 void pairwise_reduce_scatter(const Collective& call, Rounds& rounds) {
-  Reduction reduction(block(call.sends, call.rank), data(call.receives).place);
+  const Part own = block(call.sends, call.rank);
+  const Part received = moved(own, data(call.receives).place);
+  const bool apart = lands_on_operand(call) && call.size > 1;
+  Reduction reduction(own, apart ? Place{.area = Area::work} : received.place, apart ? own.bytes : 0);
   for (uint32_t distance = 1; distance < call.size; ++distance) {
     rounds.send(after(call, distance), block(call.sends, after(call, distance)));
     reduction.receive(before(call, distance), before(call, distance) < call.rank, rounds);
     rounds.next();
   }
+  if (apart) rounds.copy(reduction.sum, received);
   if (!call.in_place) reduction.end_alone(rounds);
-}
-
-// After rounds of distances 1, 2, .. d a rank has the operands of the 2 d ranks up to itself.
-void binomial_scan(const Collective& call, Rounds& rounds) {
-  Reduction reduction(data(call.sends), data(call.receives).place);
-  if (call.rank == 0 && !call.in_place) reduction.end_alone(rounds);
-  for (uint32_t distance = 1; distance < call.size; distance *= 2) {
-    if (distance < call.size - call.rank) rounds.send(call.rank + distance, reduction.held());
-    if (distance <= call.rank) reduction.receive(call.rank - distance, true, rounds);
-    rounds.next();
-  }
-}
-
-void linear_scan(const Collective& call, Rounds& rounds) {
-  Reduction reduction(data(call.sends), data(call.receives).place);
-  if (call.rank == 0 && !call.in_place) reduction.end_alone(rounds);
-  if (call.rank > 0) {
-    reduction.receive(call.rank - 1, true, rounds);
-    rounds.next();
-  }
-  if (call.rank + 1 < call.size) rounds.send(call.rank + 1, reduction.held());
-}
-
-// On a Cartesian grid of two ranks both neighbours of a dimension are the same one: what goes to the lower neighbour
-// comes from the upper one. Receives change places in pairs, so that messages meet theirs in order.
-void direct_neighbors(const Collective& call, Rounds& rounds) {
-  const auto receive = [&](size_t number) {
-    if (call.sources[number] < 0) return;
-    const Part part = block(call.receives, static_cast<uint32_t>(number));
-    receive_some(rounds, static_cast<uint32_t>(call.sources[number]), part, is_regular(call));
-  };
-  for (size_t number = 0; number < call.sources.size(); ++number) {
-    receive(call.is_grid && (number ^ 1) < call.sources.size() ? number ^ 1 : number);
-  }
-  for (size_t number = 0; number < call.destinations.size(); ++number) {
-    if (call.destinations[number] < 0) continue;
-    const Part part = block(call.sends, static_cast<uint32_t>(number));
-    send_some(rounds, static_cast<uint32_t>(call.destinations[number]), part, is_regular(call));
-  }
 }
 
 }  // namespace spinloom::collective::algorithms

@@ -1,4 +1,4 @@
-// Broadcasts and reductions in segments, which follow each other along a chain or through trees of two children.
+// What goes on in segments, which follow each other along a chain or through trees of two children.
 #include <bit>
 
 #include "collective/algorithms.hpp"
@@ -19,7 +19,19 @@ struct Segments {
   }
 };
 
-Segments segments_of(const Part& part, const Collective& call) { return {part.bytes, call.segment_bytes}; }
+// Of reductions with whole elements.
+Segments segments_of(const Part& part, const Collective& call) {
+  const uint64_t elements = std::max<uint64_t>(call.segment_bytes / call.element_bytes, 1);
+  return {part.bytes, elements * call.element_bytes};
+}
+
+// Places of the tree in which a rank has one.
+struct Way {
+  std::vector<uint32_t> above;
+  std::vector<uint32_t> below;
+  uint64_t depth;
+  uint64_t deepest;  // at least that of any place
+};
 
 // Each segment goes on as soon as it has come from all, while the next one comes. `receive` and `held` of a segment.
 template <class Receive, class Held>
@@ -39,23 +51,17 @@ void relay(const Collective& call, const std::vector<uint32_t>& from, const std:
   if (before < segments.end() && !from.empty()) send(before);
 }
 
-void broadcast(const Collective& call, const std::vector<uint32_t>& from, const std::vector<uint32_t>& to,
-               const Segments& segments, Rounds& rounds) {
-  const Part all = broadcast_data(call);
-  const auto held = [&](uint64_t number) { return segments.part(all, number); };
+void down(const Collective& call, const Part& all, const Way& way, const Segments& segments, Rounds& rounds) {
   relay(
-      call, from, to, segments,
-      [&](uint64_t number, uint32_t peer) { rounds.receive(peer, segments.part(all, number)); }, held, rounds);
+      call, way.above, way.below, segments,
+      [&](uint64_t number, uint32_t peer) { rounds.receive(peer, segments.part(all, number)); },
+      [&](uint64_t number) { return segments.part(all, number); }, rounds);
 }
 
-// The first child's segments land where their sums are, those of each other one in memory of their own.
-void reduce(const Collective& call, const std::vector<uint32_t>& from, const std::vector<uint32_t>& to,
-            Rounds& rounds) {
+// The first child's segments land where their sums are, those of each other one in memory of their own from `free` on.
+void up(const Collective& call, const Part& sum, const Way& way, const Segments& segments, uint64_t& free,
+        Rounds& rounds) {
   const Part own = data(call.sends);
-  const Segments segments = segments_of(own, call);
-  const bool is_root = call.rank == call.root;
-  const Part sum = moved(own, is_root ? data(call.receives).place : Place{.area = Area::work});
-  uint64_t free = is_root ? 0 : own.bytes;
   Reduction now(own, sum.place);  // of a segment
   uint64_t whose = segments.end();
   const auto receive = [&](uint64_t number, uint32_t peer) {
@@ -64,31 +70,93 @@ void reduce(const Collective& call, const std::vector<uint32_t>& from, const std
     now.receive(peer, false, rounds);
     free = now.free;
   };
-  const auto held = [&](uint64_t number) { return segments.part(from.empty() ? own : sum, number); };
-  relay(call, from, to, segments, receive, held, rounds);
-  if (from.empty() && to.empty()) Reduction(own, sum.place).end_alone(rounds);
+  const auto held = [&](uint64_t number) { return segments.part(way.below.empty() ? own : sum, number); };
+  relay(call, way.below, way.above, segments, receive, held, rounds);
 }
 
-std::vector<uint32_t> below_in_chain(const Collective& call) {
-  const uint32_t place = place_of(call);
-  return place + 1 < call.size ? std::vector{place + 1} : std::vector<uint32_t>{};
+void broadcast(const Collective& call, const Way& way, Rounds& rounds) {
+  const Part all = broadcast_data(call);
+  down(call, all, way, segments_of(all, call), rounds);
 }
-std::vector<uint32_t> above_in_chain(const Collective& call) {
+
+void reduce(const Collective& call, const Way& way, Rounds& rounds) {
+  if (call.size == 1) return reduce_alone(call, rounds);
+  const Part own = data(call.sends);
+  const bool is_root = call.rank == call.root;
+  uint64_t free = is_root ? 0 : own.bytes;
+  up(call, moved(own, is_root ? data(call.receives).place : Place{.area = Area::work}), way, segments_of(own, call),
+     free, rounds);
+}
+
+// Rounds of which the first one is in `step`, if both ends of each message are to be in the same one.
+struct Strand {
+  uint64_t step;
+  std::vector<Round> rounds;
+};
+Strand strand(uint64_t step, Rounds&& rounds) { return {step, rounds.take()}; }
+
+// What is in the same step is one round, so that nobody waits for one strand before the other one's next step.
+void together(const std::vector<Strand>& strands, Rounds& rounds) {
+  uint64_t end = 0;
+  for (const Strand& one : strands) end = std::max(end, one.step + one.rounds.size());
+  for (uint64_t step = 0; step < end; ++step) {
+    for (const Strand& one : strands) {
+      if (step < one.step || step - one.step >= one.rounds.size()) continue;
+      const Round& round = one.rounds[step - one.step];
+      for (const Leg& leg : round.legs) {
+        if (leg.side == Side::send) rounds.send(leg.peer, leg.part);
+        if (leg.side == Side::receive) rounds.receive(leg.peer, leg.part);
+      }
+      for (const Combine& combine : round.combines) rounds.combine(combine);
+    }
+    rounds.next();
+  }
+}
+
+// Up and down each way, whose root is that of the call. A segment that is complete goes down while the next one comes up.
+void reduce_and_broadcast(const Collective& call, const std::vector<Way>& ways, Rounds& rounds) {
+  if (call.size == 1) return reduce_alone(call, rounds);
+  const Outcome outcome(call);
+  const bool is_root = call.rank == call.root;
+  const Part result = is_root ? outcome.received : outcome.result;
+  const Part sum = is_root ? result : moved(outcome.own, {.at = outcome.free, .area = Area::work});
+  uint64_t free = outcome.free + outcome.own.bytes;
+  std::vector<Strand> strands;
+  Segments segments = segments_of(outcome.own, call);
+  segments.step = ways.size();
+  for (const Way& way : ways) {
+    Rounds rising;
+    up(call, sum, way, segments, free, rising);
+    strands.push_back(strand(way.deepest - way.depth - (way.below.empty() ? 0 : 1), std::move(rising)));
+    Rounds falling;
+    down(call, result, way, segments, falling);
+    strands.push_back(strand(way.deepest + way.depth - (is_root ? 0 : 1), std::move(falling)));
+    ++segments.first;
+  }
+  together(strands, rounds);
+  if (!is_root) outcome.end(rounds);
+}
+
+Way in_chain(const Collective& call) {
   const uint32_t place = place_of(call);
-  return place > 0 ? std::vector{place - 1} : std::vector<uint32_t>{};
+  Way way{{}, {}, place, call.size - 1};
+  if (place > 0) way.above = {place - 1};
+  if (place + 1 < call.size) way.below = {place + 1};
+  return way;
 }
 
 // The children of place i are 2 i + 1 and 2 i + 2.
-std::vector<uint32_t> below_in_tree(const Collective& call) {
-  std::vector<uint32_t> found;
-  for (const uint64_t child : {2 * uint64_t{place_of(call)} + 1, 2 * uint64_t{place_of(call)} + 2}) {
-    if (child < call.size) found.push_back(static_cast<uint32_t>(child));
+Way in_binary_tree(const Collective& call) {
+  const uint64_t place = place_of(call);
+  Way way{{},
+          {},
+          static_cast<uint64_t>(std::bit_width(place + 1)) - 1,
+          static_cast<uint64_t>(std::bit_width(call.size)) - 1};
+  if (place > 0) way.above = {static_cast<uint32_t>((place - 1) / 2)};
+  for (const uint64_t child : {2 * place + 1, 2 * place + 2}) {
+    if (child < call.size) way.below.push_back(static_cast<uint32_t>(child));
   }
-  return found;
-}
-std::vector<uint32_t> above_in_tree(const Collective& call) {
-  const uint32_t place = place_of(call);
-  return place > 0 ? std::vector{(place - 1) / 2} : std::vector<uint32_t>{};
+  return way;
 }
 
 // The binary tree over 1 to `count` in whose order numbers ascend: odd ones are leaves. It has the root, place 0, above.
@@ -115,48 +183,71 @@ struct OrderedTree {
   }
 };
 
-// Two trees, each for every second segment. In the second one numbers are mirrored or, where that would leave leaves
+// One of two trees, each for every second segment. In the second one numbers are mirrored or, where that would leave leaves
 // leaves, one further: but for one rank, who passes segments on in one tree is a leaf of the other (Sanders, Speck,
 // Traeff 2009).
-void double_tree(const Collective& call, uint32_t second, Rounds& rounds) {
+Way in_double_tree(const Collective& call, bool second) {
   const OrderedTree tree{call.size - 1};
   const auto other = [&](uint32_t place, bool back) -> uint32_t {
-    if (second == 0 || place == 0) return place;
+    if (!second || place == 0) return place;
     if (tree.count % 2 == 0) return tree.count + 1 - place;
     if (back) return place == tree.count ? 1 : place + 1;
     return place == 1 ? tree.count : place - 1;
   };
-  const uint32_t place = place_of(call);
-  const uint32_t number = other(place, false);
-  std::vector<uint32_t> from;
-  if (place > 0) from.push_back(other(tree.parent(number), true));
-  std::vector<uint32_t> to = tree.children(number);
-  for (uint32_t& one : to) one = other(one, true);
-  Segments segments = segments_of(broadcast_data(call), call);
-  segments.first = second;
+  const uint32_t number = other(place_of(call), false);
+  Way way{{}, tree.children(number), 0, static_cast<uint64_t>(std::bit_width(tree.count))};
+  for (uint32_t& one : way.below) one = other(one, true);
+  if (number == 0) return way;
+  way.above = {other(tree.parent(number), true)};
+  for (uint32_t one = number; one != 0; one = tree.parent(one)) ++way.depth;
+  return way;
+}
+
+// An all-reduce has no root: rank 0.
+Collective from_first(const Collective& call) {
+  Collective made = call;
+  made.root = 0;
+  return made;
+}
+
+void one_of_two(const Collective& call, bool second, Rounds& rounds) {
+  const Part all = broadcast_data(call);
+  Segments segments = segments_of(all, call);
+  segments.first = second ? 1 : 0;
   segments.step = 2;
-  broadcast(call, from, to, segments, rounds);
+  down(call, all, in_double_tree(call, second), segments, rounds);
 }
 
 }  // namespace
 
-void chain_bcast(const Collective& call, Rounds& rounds) {
-  broadcast(call, above_in_chain(call), below_in_chain(call), segments_of(broadcast_data(call), call), rounds);
+void chain_bcast(const Collective& call, Rounds& rounds) { broadcast(call, in_chain(call), rounds); }
+void chain_reduce(const Collective& call, Rounds& rounds) { reduce(call, in_chain(call), rounds); }
+void binary_bcast(const Collective& call, Rounds& rounds) { broadcast(call, in_binary_tree(call), rounds); }
+void binary_reduce(const Collective& call, Rounds& rounds) { reduce(call, in_binary_tree(call), rounds); }
+
+void double_tree_first(const Collective& call, Rounds& rounds) { one_of_two(call, false, rounds); }
+void double_tree_second(const Collective& call, Rounds& rounds) { one_of_two(call, true, rounds); }
+void double_tree_bcast(const Collective& call, Rounds& rounds) {
+  std::vector<Strand> strands;
+  for (const bool second : {false, true}) {
+    Rounds falling;
+    one_of_two(call, second, falling);
+    strands.push_back(strand(std::max<uint64_t>(in_double_tree(call, second).depth, 1), std::move(falling)));
+  }
+  together(strands, rounds);
 }
 
-void chain_reduce(const Collective& call, Rounds& rounds) {
-  reduce(call, below_in_chain(call), above_in_chain(call), rounds);
+void chain_allreduce(const Collective& call, Rounds& rounds) {
+  const Collective all = from_first(call);
+  reduce_and_broadcast(all, {in_chain(all)}, rounds);
 }
-
-void binary_bcast(const Collective& call, Rounds& rounds) {
-  broadcast(call, above_in_tree(call), below_in_tree(call), segments_of(broadcast_data(call), call), rounds);
+void binary_allreduce(const Collective& call, Rounds& rounds) {
+  const Collective all = from_first(call);
+  reduce_and_broadcast(all, {in_binary_tree(all)}, rounds);
 }
-
-void binary_reduce(const Collective& call, Rounds& rounds) {
-  reduce(call, below_in_tree(call), above_in_tree(call), rounds);
+void double_tree_allreduce(const Collective& call, Rounds& rounds) {
+  const Collective all = from_first(call);
+  reduce_and_broadcast(all, {in_double_tree(all, false), in_double_tree(all, true)}, rounds);
 }
-
-void double_tree_first(const Collective& call, Rounds& rounds) { double_tree(call, 0, rounds); }
-void double_tree_second(const Collective& call, Rounds& rounds) { double_tree(call, 1, rounds); }
 
 }  // namespace spinloom::collective::algorithms

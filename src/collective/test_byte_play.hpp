@@ -2,8 +2,9 @@
 //
 // Contract: BytePlay::play() runs until nobody can go on; ended() says whether all ranks have. A message lands as soon as it
 //   is sent, whatever its receiver is doing, as if all receives of a call were posted when it begins. Sends and copies of a
-//   round happen one by one, in any order. Trouble (sizes that differ, places outside of an area, bytes that are
-//   read and written in one round) fails the test.
+//   round happen one by one, in any order but for sends to the same rank. Trouble (sizes that differ, places outside of an
+//   area, bytes that are read and written in one round, a message that lands where something was used in an earlier round)
+//   fails the test.
 // Threads: tests run in one thread. Time: none.
 #pragma once
 
@@ -36,12 +37,13 @@ class BytePlay {
       : ranks_(std::move(ranks)), combine_(std::move(combine)), element_bytes_(element_bytes), states_(ranks_.size()) {
     for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
       uint64_t work = 0;
+      Uses uses;
       for (uint32_t round = 0; round < ranks_[rank].rounds.size(); ++round) {
         const Round& one = ranks_[rank].rounds[round];
         for_each_part(one, [&](const Part& part, bool) {
           if (part.place.area == Area::work) work = std::max(work, part.place.at + part.bytes);
         });
-        check_apart(rank, one);
+        check_apart(rank, round + 1, one, uses);
         for (const Leg& leg : one.legs) {
           if (leg.side == Side::receive) receives_[{leg.peer, rank, leg.tag}].push_back({leg.part, round});
         }
@@ -67,11 +69,8 @@ class BytePlay {
     }
     return true;
   }
-  [[nodiscard]] const Memory& received(uint32_t rank) const {
-    return ranks_[rank].areas[static_cast<size_t>(Area::receive)];
-  }
-  [[nodiscard]] uint64_t work_bytes(uint32_t rank) const {
-    return ranks_[rank].areas[static_cast<size_t>(Area::work)].size();
+  [[nodiscard]] const Memory& memory(uint32_t rank, Area which) const {
+    return ranks_[rank].areas[static_cast<size_t>(which)];
   }
 
  private:
@@ -107,20 +106,43 @@ class BytePlay {
     return part.place.wrap == 0 ? found : found % part.place.wrap;
   }
 
-  // Within a round what is written is written once, and neither sent nor copied.
-  static void check_apart(uint32_t rank, const Round& round) {
-    std::map<std::pair<Area, uint64_t>, int> uses;  // 1: read, 2: written
-    const auto use = [&](const Part& part, int how) {
+  // Rounds from 1 on in which a byte was read and written last.
+  struct Use {
+    uint32_t read = 0;
+    uint32_t written = 0;
+  };
+  using Uses = std::array<std::vector<Use>, 3>;  // by Area
+
+  // Within a round what is written is written once, and neither sent nor copied. Nothing lands on what was used before.
+  static void check_apart(uint32_t rank, uint32_t now, const Round& round, Uses& uses) {
+    const auto for_each = [&](const Part& part, const auto& visit) {
+      std::vector<Use>& area = uses[static_cast<size_t>(part.place.area)];
       for (uint64_t byte = 0; byte < part.bytes; ++byte) {
-        int& used = uses[{part.place.area, at(part, byte)}];
-        EXPECT_FALSE(used == 2 || (how == 2 && used != 0)) << "rank " << rank << " uses a byte twice in a round";
-        used = std::max(used, how);
+        if (area.size() <= at(part, byte)) area.resize(at(part, byte) + 1);
+        visit(area[at(part, byte)]);
       }
     };
-    for (const Leg& leg : round.legs) use(leg.part, leg.side == Side::receive ? 2 : 1);
+    const auto read = [&](const Part& part) {
+      for_each(part, [&](Use& use) {
+        EXPECT_NE(use.written, now) << "rank " << rank << " reads what is written in the same round";
+        use.read = now;
+      });
+    };
+    const auto write = [&](const Part& part, bool lands) {
+      for_each(part, [&](Use& use) {
+        EXPECT_TRUE(use.read != now && use.written != now) << "rank " << rank << " uses a byte twice in a round";
+        EXPECT_TRUE(!lands || (use.read == 0 && use.written == 0)) << "rank " << rank << " receives on what was used";
+        use.written = now;
+      });
+    };
+    for (const Leg& leg : round.legs) leg.side == Side::send ? read(leg.part) : write(leg.part, true);
     for (const Copy& copy : round.copies) {
-      use(copy.from, 1);
-      use(copy.to, 2);
+      read(copy.from);
+      write(copy.to, false);
+    }
+    for (const Combine& one : round.combines) {
+      for_each(one.from, [&](Use& use) { use.read = now; });
+      for_each(one.into, [&](Use& use) { use.written = now; });
     }
   }
 
@@ -163,8 +185,10 @@ class BytePlay {
       return true;
     }
     if (!state.sends.empty()) {  // to one peer they stay in order
-      const Leg* const leg = state.sends.front();
-      state.sends.erase(state.sends.begin());
+      const Leg* const any = state.sends[random.below(state.sends.size())];
+      const auto first = std::ranges::find(state.sends, any->peer, &Leg::peer);
+      const Leg* const leg = *first;
+      state.sends.erase(first);
       deliver(rank, *leg);
       return true;
     }

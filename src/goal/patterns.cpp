@@ -87,9 +87,9 @@ constexpr Pattern patterns[] = {
     {"linear_scan", "scan: from rank to rank", unknown, message, all_of::linear_scan},
     {"binomial_scan", "scan: to ranks 1, 2, 4 .. further on", unknown, message, all_of::binomial_scan},
     {"halo_2d", "halo: each with four neighbours on a periodic grid (--grid)", unknown, message,
-     all_of::direct_neighbors, nullptr, Ranks::any, 2},
+     all_of::neighbor_alltoall, nullptr, Ranks::any, 2},
     {"halo_3d", "halo: each with six neighbours on a periodic grid (--grid)", unknown, message,
-     all_of::direct_neighbors, nullptr, Ranks::any, 3},
+     all_of::neighbor_alltoall, nullptr, Ranks::any, 3},
 };
 
 constexpr uint32_t ranks_most = 1U << 29;  // operations of a rank are at most four times as many

@@ -1,0 +1,320 @@
+#include "collective/test_call.hpp"
+
+#include <cstring>
+#include <map>
+#include <numeric>
+
+namespace spinloom::collective::test {
+namespace {
+
+using enum Operation;
+
+struct Map {
+  uint32_t a;
+  uint32_t b;
+};
+static_assert(sizeof(Map) == element);
+
+Map map_at(const uint8_t* bytes) {
+  Map found{};
+  std::memcpy(&found, bytes, element);
+  return found;
+}
+void in_order(uint8_t* into, const uint8_t* lower, const uint8_t* higher) {
+  const Map first = map_at(lower);
+  const Map then = map_at(higher);
+  const Map both{first.a * then.a, first.b * then.a + then.b};
+  std::memcpy(into, &both, element);
+}
+void sum(uint8_t* into, const uint8_t* lower, const uint8_t* higher) {
+  const Map both{map_at(lower).a + map_at(higher).a, map_at(lower).b + map_at(higher).b};
+  std::memcpy(into, &both, element);
+}
+
+Memory random_bytes(uint64_t bytes, Random& random) {
+  Memory made(bytes);
+  for (uint8_t& byte : made) byte = static_cast<uint8_t>(random.next());
+  return made;
+}
+
+Memory reduced(const std::vector<Memory>& operands, size_t end, const Operator& combine) {
+  Memory result = operands[0];
+  for (size_t one = 1; one < end; ++one) {
+    for (uint64_t at = 0; at < result.size(); at += element) combine(&result[at], &result[at], &operands[one][at]);
+  }
+  return result;
+}
+
+// Blocks of some sizes in an area.
+struct Laid {
+  std::vector<Part> parts;
+  Memory memory;
+
+  Laid(const std::vector<uint64_t>& bytes, Area area, bool regular, bool gaps, Random& random) {
+    std::vector<size_t> order(bytes.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    for (size_t left = order.size(); gaps && left > 1; --left) std::swap(order[left - 1], order[random.below(left)]);
+    parts.resize(bytes.size());
+    uint64_t at = 0;
+    for (const size_t one : order) {
+      if (gaps) at += random.below(4);
+      parts[one] = algorithms::packed(bytes[one], {.at = at, .area = area});
+      at += bytes[one];
+    }
+    memory = random_bytes(at, random);
+    if (regular) parts = {algorithms::packed(bytes.empty() ? 0 : bytes.front(), {.area = area})};
+  }
+  [[nodiscard]] Memory block(uint32_t number) const {
+    const Part part = algorithms::block(parts, number);
+    const auto begin = memory.begin() + static_cast<ptrdiff_t>(part.place.at);
+    return {begin, begin + static_cast<ptrdiff_t>(part.bytes)};
+  }
+};
+void put(const Memory& block, const Part& part, Memory& memory) {
+  ASSERT_EQ(block.size(), part.bytes);
+  std::ranges::copy(block, memory.begin() + static_cast<ptrdiff_t>(part.place.at));
+}
+
+bool has_lists(Operation operation) {
+  switch (operation) {
+    case gatherv:
+    case scatterv:
+    case allgatherv:
+    case alltoallv:
+    case alltoallw:
+    case neighbor_allgatherv:
+    case neighbor_alltoallv:
+    case neighbor_alltoallw: return true;
+    default: return false;
+  }
+}
+bool is_reduction(Operation operation) { return operation >= reduce; }
+bool is_neighborhood(Operation operation) { return operation >= neighbor_allgather && operation <= neighbor_alltoallw; }
+// All of what a rank sends goes to each of its peers.
+bool sends_one_block(Operation operation) {
+  switch (operation) {
+    case gather:
+    case gatherv:
+    case allgather:
+    case allgatherv:
+    case neighbor_allgather:
+    case neighbor_allgatherv: return true;
+    default: return false;
+  }
+}
+bool has_root(Operation operation) {
+  return operation == gather || operation == gatherv || operation == scatter || operation == scatterv;
+}
+
+struct Builder {
+  Operation operation;
+  uint32_t size;
+  uint32_t root;
+  Random& random;
+  bool in_place;
+  TestCall made = {};
+
+  // Sizes are 0 now and then; those of data that are not combined are no whole elements.
+  uint64_t random_size() {
+    if (random.below(8) == 0) return 0;
+    return is_reduction(operation) ? element * random.below(40) : random.below(200);
+  }
+  RankCall& add() {
+    RankCall& one = made.ranks.emplace_back();
+    one.call.rank = static_cast<uint32_t>(made.ranks.size()) - 1;
+    one.call.size = size;
+    one.call.root = root;
+    return one;
+  }
+
+  void whole() {  // barrier, broadcast
+    const uint64_t bytes = operation == barrier ? 0 : random_size() * (1 + random.below(3));
+    const Memory data = random_bytes(bytes, random);
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      RankCall& one = add();
+      one.call.sends = {algorithms::packed(bytes)};
+      one.call.receives = {algorithms::packed(bytes, {.area = Area::receive})};
+      if (operation == barrier) continue;
+      if (rank == root) one.send = data;
+      if (rank != root) one.receive = random_bytes(bytes, random), one.expected = data;
+    }
+  }
+
+  void reductions() {
+    const bool scatters = operation == reduce_scatter || operation == reduce_scatter_block;
+    std::vector<uint64_t> bytes(scatters ? size : 1, random_size());
+    if (operation == reduce_scatter) {
+      for (uint64_t& one : bytes) one = random_size();
+    }
+    std::vector<Laid> operands;
+    std::vector<Memory> all;
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      operands.emplace_back(bytes, in_place ? Area::receive : Area::send, operation == reduce_scatter_block, false,
+                            random);
+      all.push_back(operands.back().memory);
+    }
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      RankCall& one = add();
+      one.call.in_place = in_place;
+      one.call.element_bytes = element;
+      one.call.sends = operands[rank].parts;
+      const uint64_t received = bytes[scatters ? rank : 0];
+      one.call.receives = {algorithms::packed(received, {.area = Area::receive})};
+      const bool receives = operation != reduce || rank == root;
+      if (!receives && in_place) {  // only at the root
+        one.call.in_place = false;
+        for (Part& part : one.call.sends) part.place.area = Area::send;
+      }
+      (one.call.in_place ? one.receive : one.send) = operands[rank].memory;
+      if (!one.call.in_place && receives) one.receive = random_bytes(received, random);
+      one.expected = one.receive;
+      if (!receives || (operation == exscan && rank == 0)) continue;
+      const size_t end = operation == exscan ? rank : operation == scan ? rank + 1 : size;
+      Memory result = reduced(all, end, made.combine);
+      if (scatters) {
+        const auto begin = result.begin() + std::accumulate(bytes.begin(), bytes.begin() + rank, ptrdiff_t{0});
+        result = Memory(begin, begin + static_cast<ptrdiff_t>(received));
+      }
+      std::ranges::copy(result, one.expected.begin());
+    }
+  }
+
+  // What each rank sends to each of its destinations, in their order, and where it comes from.
+  struct Edge {
+    uint32_t from;
+    uint32_t from_number;  // of the destinations
+    uint32_t to;
+    uint32_t to_number;  // of the sources
+  };
+  std::vector<Edge> edges = {};
+  std::vector<std::vector<int32_t>> sources = {};
+  std::vector<std::vector<int32_t>> destinations = {};
+
+  void connect_all() {
+    for (uint32_t from = 0; from < size; ++from) {
+      for (uint32_t to = 0; to < size; ++to) {
+        const bool gathers = operation == gather || operation == gatherv;
+        if (has_root(operation) && (gathers ? to : from) != root) continue;
+        edges.push_back({from, to, to, from});
+      }
+    }
+  }
+  void connect_some() {
+    for (uint64_t left = random.below(4 * size + 1); left > 0; --left) {
+      const auto from = static_cast<uint32_t>(random.below(size));
+      const auto to = static_cast<uint32_t>(random.below(size));
+      edges.push_back(
+          {from, static_cast<uint32_t>(destinations[from].size()), to, static_cast<uint32_t>(sources[to].size())});
+      destinations[from].push_back(static_cast<int32_t>(to));
+      sources[to].push_back(static_cast<int32_t>(from));
+    }
+  }
+  // Two dimensions, around the edges or not.
+  void connect_grid() {
+    uint32_t rows = 1 + static_cast<uint32_t>(random.below(size));
+    while (size % rows != 0) --rows;
+    const uint32_t columns = size / rows;
+    for (const auto& [length, stride] : {std::pair(rows, columns), std::pair(columns, 1U)}) {
+      const bool is_periodic = random.below(2) == 0;
+      for (uint32_t rank = 0; rank < size; ++rank) {
+        const uint32_t at = rank / stride % length;
+        const auto neighbor = [&](uint32_t there, bool edge) {
+          return edge && !is_periodic ? -1 : static_cast<int32_t>(rank - at * stride + there % length * stride);
+        };
+        for (const int32_t one : {neighbor(at + length - 1, at == 0), neighbor(at + 1, at + 1 == length)}) {
+          destinations[rank].push_back(one);
+          sources[rank].push_back(one);
+        }
+      }
+    }
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      for (uint32_t number = 0; number < destinations[rank].size(); ++number) {
+        const int32_t to = destinations[rank][number];
+        if (to >= 0) edges.push_back({rank, number, static_cast<uint32_t>(to), number ^ 1});
+      }
+    }
+  }
+
+  void blocks() {
+    sources.resize(size);
+    destinations.resize(size);
+    const bool is_grid = is_neighborhood(operation) && random.below(2) == 0;
+    if (is_grid) connect_grid();
+    if (is_neighborhood(operation) && !is_grid) connect_some();
+    if (!is_neighborhood(operation)) connect_all();
+
+    const bool regular = !has_lists(operation);
+    const bool exchanges = operation == alltoallv || operation == alltoallw;
+    const uint64_t each = random_size();
+    std::vector<std::vector<uint64_t>> sent(size), received(size);
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      const size_t to = is_neighborhood(operation) ? destinations[rank].size() : size;
+      sent[rank].resize(sends_one_block(operation) ? 1 : to);
+      for (uint32_t number = 0; number < sent[rank].size(); ++number) {
+        const bool mirrors = exchanges && in_place && number < rank;  // both directions have as many bytes
+        sent[rank][number] = regular ? each : mirrors ? sent[number][rank] : random_size();
+      }
+      received[rank].resize(is_neighborhood(operation) ? sources[rank].size() : size, regular ? each : 0);
+    }
+    const auto number_of = [&](uint32_t number) { return sends_one_block(operation) ? 0 : number; };
+    for (const Edge& edge : edges) {
+      received[edge.to][edge.to_number] = sent[edge.from][number_of(edge.from_number)];
+    }
+    std::vector<Laid> sends, receives;
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      const bool gathers = operation == gather || operation == gatherv;
+      if (has_root(operation) && rank != root) (gathers ? received : sent)[rank].clear();
+      if (has_root(operation) && !gathers) received[rank] = {received[rank][root]};
+      sends.emplace_back(sent[rank], Area::send, regular || sent[rank].size() == 1, !regular, random);
+      receives.emplace_back(received[rank], Area::receive, regular || received[rank].size() == 1, !regular, random);
+    }
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      RankCall& one = add();
+      one.call.is_grid = is_grid;
+      one.call.in_place = in_place && (!has_root(operation) || rank == root);
+      one.call.sends = sends[rank].parts;
+      one.call.receives = receives[rank].parts;
+      one.call.sources = sources[rank];
+      one.call.destinations = destinations[rank];
+      one.send = sends[rank].memory;
+      one.receive = receives[rank].memory;
+      one.expected = one.receive;
+    }
+    for (const Edge& edge : edges) {
+      RankCall& to = made.ranks[edge.to];
+      const bool scatters = operation == scatter || operation == scatterv;
+      const Part part = algorithms::block(to.call.receives, scatters ? 0 : edge.to_number);
+      const bool own_stays = edge.from == edge.to && made.ranks[edge.from].call.in_place;
+      if (own_stays) continue;
+      // In place each sends what lies where it receives: its own block, or that for the receiver.
+      if (in_place && (operation == allgather || operation == allgatherv)) {
+        put(receives[edge.from].block(edge.from), part, to.expected);
+      } else if (in_place && !has_root(operation)) {
+        put(receives[edge.from].block(edge.to), part, to.expected);
+      } else {
+        put(sends[edge.from].block(number_of(edge.from_number)), part, to.expected);
+      }
+    }
+  }
+};
+
+bool may_be_in_place(Operation operation) {
+  return operation != barrier && operation != bcast && !is_neighborhood(operation);
+}
+
+}  // namespace
+
+TestCall random_call(Operation operation, uint32_t size, uint32_t root, bool any_operator, Random& random) {
+  Builder builder{operation, size, root, random, may_be_in_place(operation) && random.below(3) == 0};
+  builder.made.combine = any_operator ? in_order : sum;
+  if (is_reduction(operation)) {
+    builder.reductions();
+  } else if (operation == barrier || operation == bcast) {
+    builder.whole();
+  } else {
+    builder.blocks();
+  }
+  return std::move(builder.made);
+}
+
+}  // namespace spinloom::collective::test

@@ -1,0 +1,36 @@
+// Test call - a random call of a collective operation, and what every rank must have in the end, by a plain reference.
+//
+// Contract: random_call() lays blocks of random bytes: those of regular calls one behind the other, others in any order
+//   with gaps. `expected` has all bytes that are received into, gaps too. Elements are maps x -> a x + b modulo 2^32:
+//   one after the other is associative, but not commutative.
+// Threads: tests run in one thread. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/random.hpp"
+#include "collective/catalogue.hpp"
+#include "collective/test_byte_play.hpp"
+
+namespace spinloom::collective::test {
+
+inline constexpr uint64_t element = 8;
+
+struct RankCall {
+  Collective call;
+  Memory send;  // areas
+  Memory receive;
+  Memory expected;
+};
+
+struct TestCall {
+  std::vector<RankCall> ranks;
+  Operator combine;
+};
+
+// `any_operator`: one that does not commute.
+[[nodiscard]] TestCall random_call(Operation operation, uint32_t size, uint32_t root, bool any_operator,
+                                   Random& random);
+
+}  // namespace spinloom::collective::test

@@ -14,6 +14,7 @@
 
 #include <portals4.h>
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -72,6 +73,9 @@ int spl_schedule_make(spl_team *team, unsigned int flags, spl_schedule **schedul
 /* Ranks are those of the team. The n-th send with a tag from one rank to another meets the n-th receive. */
 spl_op spl_send(spl_schedule *schedule, const void *from, uint64_t bytes, uint32_t to_rank, uint32_t tag);
 spl_op spl_receive(spl_schedule *schedule, void *to, uint64_t bytes, uint32_t from_rank, uint32_t tag);
+/* The same with memory in pieces, one behind the other: a layout at this end. The pieces are copied, not the memory. */
+spl_op spl_send_list(spl_schedule *schedule, const ptl_iovec_t *from, size_t pieces, uint32_t to_rank, uint32_t tag);
+spl_op spl_receive_list(spl_schedule *schedule, const ptl_iovec_t *to, size_t pieces, uint32_t from_rank, uint32_t tag);
 /* Local computations: `into` = `into` op `from`, element by element (an operation and a type of Portals' atomics). */
 spl_op spl_combine(spl_schedule *schedule, void *into, const void *from, uint64_t bytes, ptl_op_t op,
                    ptl_datatype_t type);

@@ -11,10 +11,7 @@ namespace spinloom::collective {
 namespace {
 
 constexpr uint32_t queue_slots = 4096;
-constexpr size_t blocks_linked = 3;
 constexpr uint64_t block_mark = uint64_t{1} << 63;  // in user pointers of events
-
-uint64_t block_bytes(uint64_t eager_bytes) { return std::max<uint64_t>(64 << 10, 16 * eager_bytes); }
 
 }  // namespace
 
@@ -35,6 +32,7 @@ Endpoint::~Endpoint() { std::ignore = close(); }
 Status Endpoint::set_up() {
   SPL_ASSIGN(queue_, interface_.eq_alloc(queue_slots));
   SPL_ASSIGN(portal_, interface_.pt_alloc(queue_, {.want = options_.portal}));
+  expect(options_.ranks);
   SPL_TRY(keep_room());
   // All memory of the process, for itself: local computations are atomics and puts to the own rank.
   nic::Entry self;
@@ -49,21 +47,39 @@ Status Endpoint::set_up() {
   return {};
 }
 
-// Blocks in which early messages wait are in the overflow list.
+void Endpoint::expect(uint64_t peers) {
+  early_bytes_ += peers * options_.early_messages * options_.eager_bytes;
+  // Few blocks, whatever must fit: memory that no message comes to costs addresses only.
+  block_bytes_ = std::max({uint64_t{64} << 10, 16 * options_.eager_bytes, early_bytes_ / 4});
+}
+
+Status Endpoint::join(const Team& team) {
+  expect(team.ranks.size());
+  return keep_room();
+}
+
+// Links as many empty blocks as needed. The end of a block that is shorter than a message stays unused.
 Status Endpoint::keep_room() {
-  while (linked_.size() < blocks_linked) {
-    const uint64_t bytes = block_bytes(options_.eager_bytes);
+  const auto usable = [this](uint64_t bytes) { return bytes - options_.eager_bytes; };
+  uint64_t room = 0;
+  uint64_t most = 0;
+  for (const auto& [number, entry] : linked_) {
+    room += usable(blocks_.at(number).bytes);
+    most = std::max(most, usable(blocks_.at(number).bytes));
+  }
+  while (room - most < early_bytes_) {
     uint64_t number = next_block_;
     if (free_blocks_.empty()) {
       ++next_block_;
-      blocks_.emplace(number, Block(new uint8_t[bytes]));
+      blocks_[number] = {std::unique_ptr<uint8_t[]>(new uint8_t[block_bytes_]), block_bytes_};
     } else {
       number = free_blocks_.back();
       free_blocks_.pop_back();
     }
+    const Block& block = blocks_.at(number);
     nic::Entry entry;
-    entry.start = blocks_.at(number).get();
-    entry.length = bytes;
+    entry.start = block.memory.get();
+    entry.length = block.bytes;
     entry.ignore_bits = ~uint64_t{0};
     entry.min_free = options_.eager_bytes;
     entry.options.manage_local = true;
@@ -71,6 +87,8 @@ Status Endpoint::keep_room() {
     entry.user_ptr = block_mark | number;
     spend();
     SPL_ASSIGN(linked_[number], interface_.me_append(portal_, entry, nic::ListKind::overflow));
+    room += usable(block.bytes);
+    most = std::max(most, usable(block.bytes));
   }
   return {};
 }
@@ -210,7 +228,7 @@ Status Endpoint::make_room(const Offloaded& for_whom, const Taken& more, bool at
                   " triggered operations and ", more.entries, " entries; in use are ", taken_.counters, ", ",
                   taken_.triggered, " and ", taken_.entries, ", and no cached schedule is idle; wait for others first");
     }
-    (*found)->leave(true);
+    (*found)->leave(!(*found)->failed_);
     ++replaced_;
   }
   return {};

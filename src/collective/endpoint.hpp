@@ -38,6 +38,7 @@ struct EndpointOptions {
     uint32_t triggered = UINT32_MAX;
     uint32_t entries = UINT32_MAX;
   } limits;
+  uint32_t ranks = 1;  // of the job
   uint32_t atomic_bytes = 2048;  // of one atomic
   std::function<void()> call;  // spends the time of a call to the NIC
 };
@@ -63,13 +64,15 @@ class Endpoint {
                                                               const EndpointOptions& options);
   ~Endpoint();
 
-  // Of the rank that is `ranks[own]`. `id` < 2^16.
+  // `id` < 2^16, the same at all of its ranks.
   struct Team {
     uint32_t id = 0;
     std::vector<uint32_t> ranks;
     uint32_t once = 0;    // schedules so far
     uint32_t cached = 0;
   };
+  // From now on its early messages have memory; until then they use that of a team of all ranks.
+  [[nodiscard]] Status join(const Team& team);
   // `memory`: what the Graph has for itself; it lives as long as the result.
   [[nodiscard]] Result<std::unique_ptr<Offloaded>> make(Team& team, Graph graph, bool cached,
                                                         std::unique_ptr<uint8_t[]> memory = nullptr);
@@ -101,11 +104,16 @@ class Endpoint {
     uint64_t credit_base = 0;
     nic::EntryId credit_entry;
   };
-  using Block = std::unique_ptr<uint8_t[]>;
+  struct Block {
+    std::unique_ptr<uint8_t[]> memory;
+    uint64_t bytes = 0;
+  };
 
   Endpoint(portals::Interface& interface, const EndpointOptions& options)
       : interface_(interface), options_(options) {}
   Status set_up();
+  // So many messages may come early from each of `peers`.
+  void expect(uint64_t peers);
   Status keep_room();
   Status take(const nic::Event& event);
   void spend() const {
@@ -129,6 +137,8 @@ class Endpoint {
   std::vector<uint64_t> free_blocks_;
   std::unordered_map<uint64_t, nic::EntryId> linked_;  // entries of blocks
   uint64_t next_block_ = 0;
+  uint64_t early_bytes_ = 0;  // that may wait at a time
+  uint64_t block_bytes_ = 0;
   std::map<Member, Peer> peers_;
   std::vector<Counter> idle_counters_;
   std::list<Offloaded*> resident_;  // posted, the latest started last

@@ -99,6 +99,7 @@ class Offloaded {
   std::map<uint32_t, uint64_t> early_sends_;  // by rank
   std::list<Offloaded*>::iterator place_;
   uint64_t starts_ = 0;  // since post()
+  uint64_t looks_ = 0;  // of test() that found it under way
   bool is_posted_ = false;
   bool is_over_ = false;  // not cached, and has been started
   bool under_way_ = false;

@@ -111,18 +111,22 @@ class World {
     testbed::LoopbackOptions driver;
     driver.ranks = size;
     driver.racy_seed = seed;
+    EndpointOptions of_all = options;
+    of_all.ranks = size;
     auto made = testbed::Loopback::create(driver);
     EXPECT_TRUE(made.ok());
     loopback_ = std::move(*made);
     for (uint32_t rank = 0; rank < size; ++rank) {
       Rank one;
       one.interface = std::make_unique<portals::Interface>(loopback_->port(rank));
-      auto endpoint = Endpoint::open(*one.interface, options);
+      auto endpoint = Endpoint::open(*one.interface, of_all);
       EXPECT_TRUE(endpoint.ok()) << endpoint.error().message;
       one.endpoint = std::move(*endpoint);
       one.team.id = 5;
       one.team.ranks.resize(size);
       std::iota(one.team.ranks.begin(), one.team.ranks.end(), 0);
+      const Status joined = one.endpoint->join(one.team);
+      EXPECT_TRUE(joined.ok()) << joined.error().message;
       ranks.push_back(std::move(one));
     }
   }

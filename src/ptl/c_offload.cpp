@@ -1,5 +1,7 @@
 // The C calls of offload engines, teams and schedules (spinloom/offload.h).
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <tuple>
 
 #include "ptl/convert.hpp"
@@ -40,6 +42,7 @@ collective::EndpointOptions options_of(const spl_oe_options* given, Process& pro
   made.initiator = wanted.rendezvous == SPL_BY_SENDER ? collective::Initiator::sender : collective::Initiator::receiver;
   made.by_cpu = wanted.progress == SPL_BY_CPU;
   made.limits = {or_most(wanted.counters), or_most(wanted.triggered), or_most(wanted.entries)};
+  made.ranks = process.host().size();
   made.atomic_bytes = process.host().atomic_bytes();
   made.call = [&process] { process.host().call(); };
   return made;
@@ -121,6 +124,11 @@ spl_op refused(spl_schedule* schedule, const std::string& why) {
 collective::Pieces pieces(const void* memory, uint64_t bytes) {
   if (bytes == 0) return {};
   return {{static_cast<uint8_t*>(const_cast<void*>(memory)), bytes}};
+}
+
+std::optional<collective::Pieces> pieces(const ptl_iovec_t* list, size_t count) {
+  if (list == nullptr && count > 0) return {};
+  return list_of(list, count, std::numeric_limits<int>::max());
 }
 
 spl_op add_message(const char* call, spl_schedule* schedule, collective::Vertex made, uint32_t tag) {
@@ -212,6 +220,7 @@ int spl_team_make(spl_oe* engine, uint32_t id, const ptl_rank_t* ranks, uint32_t
     made.engine = engine;
     made.team.id = id;
     SPL_TRY(spinloom::ptl::find_ranks(process, *engine, ranks, size, made));
+    SPL_TRY(engine->endpoint->join(made.team));
     engine->teams.push_back(std::move(made));
     *team = &engine->teams.back();
     return {};
@@ -245,6 +254,20 @@ spl_op spl_send(spl_schedule* schedule, const void* from, uint64_t bytes, uint32
 spl_op spl_receive(spl_schedule* schedule, void* to, uint64_t bytes, uint32_t from_rank, uint32_t tag) {
   return spinloom::ptl::add_message(
       "spl_receive", schedule, {.what = Does::receive, .peer = from_rank, .to = spinloom::ptl::pieces(to, bytes)}, tag);
+}
+
+spl_op spl_send_list(spl_schedule* schedule, const ptl_iovec_t* from, size_t count, uint32_t to_rank, uint32_t tag) {
+  auto list = spinloom::ptl::pieces(from, count);
+  if (!list) return spinloom::ptl::refused(schedule, "spl_send_list: a piece has no memory, or they are too many");
+  return spinloom::ptl::add_message("spl_send_list", schedule,
+                                    {.what = Does::send, .peer = to_rank, .from = std::move(*list)}, tag);
+}
+
+spl_op spl_receive_list(spl_schedule* schedule, const ptl_iovec_t* to, size_t count, uint32_t from_rank, uint32_t tag) {
+  auto list = spinloom::ptl::pieces(to, count);
+  if (!list) return spinloom::ptl::refused(schedule, "spl_receive_list: a piece has no memory, or they are too many");
+  return spinloom::ptl::add_message("spl_receive_list", schedule,
+                                    {.what = Does::receive, .peer = from_rank, .to = std::move(*list)}, tag);
 }
 
 spl_op spl_combine(spl_schedule* schedule, void* into, const void* from, uint64_t bytes, ptl_op_t op,

@@ -1,4 +1,4 @@
-"""docs/portals.md: its programs are written, its commands run in both ways, its outputs compared."""
+"""docs/portals.md and docs/collectives.md: programs are written, commands run in both ways, outputs compared."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ import launchers
 from conftest import needs_engine
 from spinloom import cli
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/portals.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+# What is found in each page.
+PAGES = {
+    "portals.md": {"file": 4, "output": 8, "command": 5, "shell": 7},
+    "collectives.md": {"file": 2, "output": 3, "command": 2, "shell": 2},
+}
 FILE = r"^`(?P<file>[\w.]+)`:\n```\w+\n(?P<content>.*?)^```$"
 OUTPUT = r"^```output\n(?P<output>.*?)^```$"
 COMMAND = r"^    spinloom (?P<command>sim [^\n]+(?:\.c|\./put))$"
 SHELL = (
-    r"^    (?P<shell>(?:cc|spinloom handler|(?:\w+=\S+ )?mpiexec) [^\n]*(?:put|reply|counted|lines)[^\n]*)$"
+    r"^    (?P<shell>(?:cc|spinloom handler|(?:\w+=\S+ )?mpiexec) [^\n]*(?:put|reply|counted|lines|bcast)[^\n]*)$"
 )
 STEP = re.compile(f"{FILE}|{OUTPUT}|{COMMAND}|{SHELL}", re.DOTALL | re.MULTILINE)
 
@@ -56,13 +61,14 @@ def shell(command: str, launcher: str) -> str:
     return said
 
 
+@pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("launcher", launchers.found() or ["none"])
-def test_the_page_does_what_it_says(tmp_path, monkeypatch, capfd, launcher):
+def test_the_page_does_what_it_says(tmp_path, monkeypatch, capfd, launcher, page):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SPINLOOM_NIC", raising=False)
     said, live = "", False
     seen = {"file": 0, "output": 0, "command": 0, "shell": 0}
-    for step in STEP.finditer(PAGE.read_text(encoding="utf-8")):
+    for step in STEP.finditer((DOCS / page).read_text(encoding="utf-8")):
         seen["file" if step["file"] else step.lastgroup] += 1
         if step["file"]:
             (tmp_path / step["file"]).write_text(step["content"], encoding="utf-8")
@@ -82,4 +88,4 @@ def test_the_page_does_what_it_says(tmp_path, monkeypatch, capfd, launcher):
             said, complaint = capfd.readouterr()
             live = False
             assert ended.value.code == 0, complaint
-    assert seen == {"file": 4, "output": 8, "command": 5, "shell": 7}
+    assert seen == PAGES[page]

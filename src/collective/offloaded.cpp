@@ -362,21 +362,25 @@ bool Offloaded::has_come(const Wait& wait) const {
   return interface_.ct_get(counter.id).success >= counter.base + (starts_ - 1) * plan_.each[wait.counter] + wait.value;
 }
 
-// What the NIC would do by triggered operations.
+// What the NIC would do by triggered operations. What has begun may have ended at once.
 Status Offloaded::begin_by_cpu() {
-  for (uint32_t one = 0; one < graph_.operations.size(); ++one) {
-    if (begun_[one] || is_entry(graph_.operations[one].what)) continue;
-    const Wait& wait = plan_.begins[one];
-    if (wait.counter != counter_none && wait.counter != counter_gate && !has_come(wait)) continue;
-    begun_[one] = true;
-    SPL_TRY(issue(one, {}));
-  }
-  for (uint32_t one = 0; one < plan_.relays.size(); ++one) {
-    const size_t number = graph_.operations.size() + one;
-    if (begun_[number] || !has_come(plan_.relays[one].when)) continue;
-    begun_[number] = true;
-    endpoint_.spend();
-    SPL_TRY(interface_.ct_inc(counter_of(plan_.relays[one].to), {1, 0}));
+  const auto may_begin = [this](size_t number, const Wait& wait) {
+    return !begun_[number] && (wait.counter == counter_none || wait.counter == counter_gate || has_come(wait));
+  };
+  for (bool again = true; again;) {
+    again = false;
+    for (uint32_t one = 0; one < graph_.operations.size(); ++one) {
+      if (is_entry(graph_.operations[one].what) || !may_begin(one, plan_.begins[one])) continue;
+      again = begun_[one] = true;
+      SPL_TRY(issue(one, {}));
+    }
+    for (uint32_t one = 0; one < plan_.relays.size(); ++one) {
+      const size_t number = graph_.operations.size() + one;
+      if (!may_begin(number, plan_.relays[one].when)) continue;
+      again = begun_[number] = true;
+      endpoint_.spend();
+      SPL_TRY(interface_.ct_inc(counter_of(plan_.relays[one].to), {1, 0}));
+    }
   }
   return {};
 }

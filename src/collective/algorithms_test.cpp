@@ -56,20 +56,9 @@ void play_random(const Algorithm& algorithm, const std::vector<algorithms::Make*
   play(std::move(call), strands, random);
 }
 
-std::vector<Algorithm> catalogue() {
-  std::vector<Algorithm> all;
-  for (uint32_t operation = 0; operation < operation_count; ++operation) {
-    for (const Algorithm& one : algorithms_of(static_cast<Operation>(operation))) all.push_back(one);
-  }
-  return all;
-}
-
 class MovesBytes : public testing::TestWithParam<Algorithm> {};
-INSTANTIATE_TEST_SUITE_P(All, MovesBytes, testing::ValuesIn(catalogue()), [](const auto& info) {
-  std::string name = text(name_of(info.param.operation), "_", info.param.name);
-  std::ranges::replace(name, '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, MovesBytes, testing::ValuesIn(test::catalogue()),
+                         [](const auto& info) { return test::name_of(info.param); });
 
 TEST_P(MovesBytes, ToTheirPlaces) {
   for_seeds(100, [](Random& random) { play_random(GetParam(), {GetParam().make}, few_ranks(random), random); });

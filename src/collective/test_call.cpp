@@ -117,7 +117,8 @@ struct Builder {
   // Sizes are 0 now and then; those of data that are not combined are no whole elements.
   uint64_t random_size() {
     if (random.below(8) == 0) return 0;
-    return is_reduction(operation) ? element * random.below(40) : random.below(200);
+    const uint64_t most = size < 25 && random.below(16) == 0 ? 400 : 40;
+    return is_reduction(operation) ? element * random.below(most) : random.below(5 * most);
   }
   RankCall& add() {
     RankCall& one = made.ranks.emplace_back();
@@ -172,7 +173,7 @@ struct Builder {
       const size_t end = operation == exscan ? rank : operation == scan ? rank + 1 : size;
       Memory result = reduced(all, end, made.combine);
       if (scatters) {
-        const auto begin = result.begin() + std::accumulate(bytes.begin(), bytes.begin() + rank, ptrdiff_t{0});
+        const auto begin = result.begin() + std::accumulate(bytes.begin(), bytes.begin() + rank, uint64_t{0});
         result = Memory(begin, begin + static_cast<ptrdiff_t>(received));
       }
       std::ranges::copy(result, one.expected.begin());
@@ -307,6 +308,7 @@ bool may_be_in_place(Operation operation) {
 TestCall random_call(Operation operation, uint32_t size, uint32_t root, bool any_operator, Random& random) {
   Builder builder{operation, size, root, random, may_be_in_place(operation) && random.below(3) == 0};
   builder.made.combine = any_operator ? in_order : sum;
+  builder.made.is_reduction = is_reduction(operation);
   if (is_reduction(operation)) {
     builder.reductions();
   } else if (operation == barrier || operation == bcast) {
@@ -315,6 +317,37 @@ TestCall random_call(Operation operation, uint32_t size, uint32_t root, bool any
     builder.blocks();
   }
   return std::move(builder.made);
+}
+
+// Three times the operands have three times the sum, and what is only moved stays as it is.
+void vary(TestCall& call) {
+  for (RankCall& one : call.ranks) {
+    for (Memory* const memory : {&one.send, &one.receive, &one.expected}) {
+      if (!call.is_reduction) {
+        for (uint8_t& byte : *memory) byte = static_cast<uint8_t>(3 * byte + 1);
+        continue;
+      }
+      for (uint64_t at = 0; at < memory->size(); at += element) {
+        const Map old = map_at(memory->data() + at);
+        const Map now{3 * old.a, 3 * old.b};
+        std::memcpy(memory->data() + at, &now, element);
+      }
+    }
+  }
+}
+
+std::vector<Algorithm> catalogue() {
+  std::vector<Algorithm> all;
+  for (uint32_t operation = 0; operation < operation_count; ++operation) {
+    for (const Algorithm& one : algorithms_of(static_cast<Operation>(operation))) all.push_back(one);
+  }
+  return all;
+}
+
+std::string name_of(const Algorithm& algorithm) {
+  std::string name = text(collective::name_of(algorithm.operation), "_", algorithm.name);
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
 
 }  // namespace spinloom::collective::test

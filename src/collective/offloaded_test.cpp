@@ -7,6 +7,7 @@
 
 #include "base/random.hpp"
 #include "base/test_seeds.hpp"
+#include "collective/call.hpp"
 #include "collective/test_call.hpp"
 #include "testbed/loopback.hpp"
 
@@ -54,20 +55,52 @@ class World {
     for (uint64_t steps = random_.below(20); steps > 0; --steps) loopback_->step();
   }
 
+  // As one of the ranks calls the operation, whose memory is that of `one`.
+  static Call call_of(const Algorithm& algorithm, const test::RankCall& called, Rank& one) {
+    const Collective& given = called.call;
+    const auto blocks = [](const std::vector<Part>& parts) {
+      std::vector<Call::Block> made;
+      for (const Part& part : parts) made.push_back({part.bytes, part.place.at});
+      return made;
+    };
+    Call made;
+    made.operation = algorithm.operation;
+    made.algorithm = algorithm.name;
+    made.root = given.root;
+    made.send = one.send.data();
+    made.receive = one.receive.data();
+    const bool scatters = algorithm.operation == Operation::scatter || algorithm.operation == Operation::scatterv;
+    if (given.in_place) (scatters ? made.receive : made.send) = nullptr;
+    if (algorithm.operation == Operation::reduce_scatter) {
+      made.receives = blocks(given.sends);
+    } else if (has_lists(algorithm.operation)) {
+      if (!given.in_place || scatters) made.sends = blocks(given.sends);
+      made.receives = blocks(given.receives);
+    } else {
+      made.bytes = std::max(algorithms::data(given.sends).bytes, algorithms::data(given.receives).bytes);
+    }
+    made.type = nic::Datatype::uint32;
+    made.segment_bytes = given.segment_bytes;
+    made.sources = given.sources;
+    made.destinations = given.destinations;
+    made.is_grid = given.is_grid;
+    return made;
+  }
+
   // Makes the operation on all ranks.
   void make(const Algorithm& algorithm, bool cached, uint64_t segment_bytes) {
     for (test::RankCall& called : call.ranks) {
       Rank& one = ranks[called.call.rank];
       called.call.segment_bytes = segment_bytes;
-      Rounds rounds;
-      algorithm.make(called.call, rounds);
-      const std::vector<Round> made = rounds.take();
-      auto memory = std::unique_ptr<uint8_t[]>(new uint8_t[work_bytes_of(made) + 1]);
+      if (algorithm.operation == Operation::bcast && called.call.rank == called.call.root) {
+        called.receive = called.expected = std::exchange(called.send, {});
+      }
       one.send = called.send;
       one.receive = called.receive;
-      const Setting setting{one.send.data(), one.receive.data(), memory.get(), nic::AtomicOperation::sum,
-                            nic::Datatype::uint32};
-      auto offloaded = one.endpoint->make(one.team, graph_of(made, setting), cached, std::move(memory));
+      auto made = collective::make(call_of(algorithm, called, one), called.call.rank, called.call.size);
+      ASSERT_TRUE(made.ok()) << made.error().message;
+      EXPECT_EQ(made->algorithm, algorithm.name);
+      auto offloaded = one.endpoint->make(one.team, std::move(made->graph), cached, std::move(made->memory));
       ASSERT_TRUE(offloaded.ok()) << offloaded.error().message;
       one.offloaded = std::move(*offloaded);
       some_steps();

@@ -68,6 +68,39 @@ TEST_P(MovesBytes, AmongManyRanks) {
   for_seeds(3, [](Random& random) { play_random(GetParam(), {GetParam().make}, many_ranks(random), random); });
 }
 
+// Whatever is 2^28 times as long (elements too) has Rounds that are 2^28 times as long: terabytes go as bytes do.
+TEST_P(MovesBytes, OfAnyLength) {
+  constexpr uint64_t factor = 1U << 28;
+  const auto scale = [](Part& part) {
+    part.bytes *= factor;
+    part.place.at *= factor;
+    part.place.wrap *= factor;
+  };
+  for_seeds(20, [&](Random& random) {
+    const uint32_t size = few_ranks(random);
+    TestCall call = test::random_call(GetParam().operation, size, 0, false, random);
+    const uint64_t segment_bytes = 1 + random.below(20 * element);
+    for (test::RankCall& one : call.ranks) {
+      const auto rounds_of = [&](uint64_t times) {
+        one.call.segment_bytes = segment_bytes * times;
+        Rounds rounds;
+        GetParam().make(one.call, rounds);
+        return rounds.take();
+      };
+      std::vector<Round> wanted = rounds_of(1);
+      for (Round& round : wanted) {
+        for (Leg& leg : round.legs) scale(leg.part);
+        for (Copy& copy : round.copies) scale(copy.from), scale(copy.to);
+        for (Combine& combine : round.combines) scale(combine.into), scale(combine.from);
+      }
+      one.call.element_bytes *= factor;
+      for (Part& part : one.call.sends) scale(part);
+      for (Part& part : one.call.receives) scale(part);
+      EXPECT_EQ(rounds_of(factor), wanted) << "rank " << one.call.rank << " of " << size;
+    }
+  });
+}
+
 TEST(Strands, OfADoubleTreeMoveBytesInAnyOrder) {
   const Algorithm algorithm{Operation::bcast, "double-tree", nullptr, Order::none, true};
   for_seeds(100, [&](Random& random) {

@@ -19,7 +19,8 @@ bool is_neighborhood(Operation operation) { return name_of(operation).starts_wit
 
 std::vector<Part> parts_of(const std::vector<Call::Block>& blocks, Area area) {
   std::vector<Part> parts;
-  for (const Call::Block& block : blocks) parts.push_back(algorithms::packed(block.bytes, {.at = block.at, .area = area}));
+  for (const Call::Block& block : blocks)
+    parts.push_back(algorithms::packed(block.bytes, {.at = block.at, .area = area}));
   return parts;
 }
 
@@ -51,8 +52,8 @@ Status check(const Call& call, uint32_t rank, uint32_t size) {
     return fail(Code::invalid, name_of(call.operation), " has ", blocks.size(), " blocks to ", which, ", and ", wanted,
                 " peers");
   };
-  const bool one_sent = call.operation == gatherv || call.operation == allgatherv ||
-                        call.operation == neighbor_allgatherv;
+  const bool one_sent =
+      call.operation == gatherv || call.operation == allgatherv || call.operation == neighbor_allgatherv;
   SPL_TRY(fits("send", call.sends, one_sent ? 1 : receivers_of(call, size)));
   return fits("receive", call.receives, call.operation == scatterv ? 1 : senders_of(call, size));
 }
@@ -68,13 +69,15 @@ Collective collective_of(const Call& call, uint32_t rank, uint32_t size) {
   made.rank = rank;
   made.size = size;
   made.root = call.root;
-  made.in_place = call.send == nullptr;
+  const bool scatters = call.operation == scatter || call.operation == scatterv;
+  made.in_place = (scatters ? call.receive : call.send) == nullptr;
+  made.is_grid = call.is_grid;
   made.element_bytes = is_reduction(call.operation) ? nic::bytes_of(call.type) : 1;
   made.segment_bytes = call.segment_bytes != 0 ? call.segment_bytes : segment_bytes_usual;
   made.segment_bytes = std::max<uint64_t>(1, made.segment_bytes / made.element_bytes) * made.element_bytes;
   made.sources = call.sources;
   made.destinations = call.destinations;
-  const Area sent = made.in_place || call.operation == bcast ? Area::receive : Area::send;
+  const Area sent = (made.in_place && !scatters) || call.operation == bcast ? Area::receive : Area::send;
   const std::vector<Part> regular = {algorithms::packed(call.bytes, {.area = Area::receive})};
   made.sends = {algorithms::packed(call.bytes, {.area = sent})};
   made.receives = regular;

@@ -60,7 +60,9 @@ void ring_allgather(const Collective& call, Rounds& rounds) {
   copy_own(call, rounds, data(call.sends));
   rounds.next();
   for (uint32_t step = 0; step + 1 < call.size; ++step) {
-    rounds.send(after(call, 1), block(call.receives, before(call, step)));
+    Part next = block(call.receives, before(call, step));
+    if (step == 0 && !call.in_place) next.place = data(call.sends).place;  // need not wait for the copy
+    rounds.send(after(call, 1), next);
     rounds.receive(before(call, 1), block(call.receives, before(call, step + 1)));
     rounds.next();
   }

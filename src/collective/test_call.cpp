@@ -1,8 +1,10 @@
 #include "collective/test_call.hpp"
 
 #include <cstring>
-#include <map>
 #include <numeric>
+
+#include "collective/call.hpp"
+#include "collective/test_edges.hpp"
 
 namespace spinloom::collective::test {
 namespace {
@@ -75,20 +77,6 @@ void put(const Memory& block, const Part& part, Memory& memory) {
   std::ranges::copy(block, memory.begin() + static_cast<ptrdiff_t>(part.place.at));
 }
 
-bool has_lists(Operation operation) {
-  switch (operation) {
-    case gatherv:
-    case scatterv:
-    case allgatherv:
-    case alltoallv:
-    case alltoallw:
-    case neighbor_allgatherv:
-    case neighbor_alltoallv:
-    case neighbor_alltoallw: return true;
-    default: return false;
-  }
-}
-bool is_reduction(Operation operation) { return operation >= reduce; }
 bool is_neighborhood(Operation operation) { return operation >= neighbor_allgather && operation <= neighbor_alltoallw; }
 // All of what a rank sends goes to each of its peers.
 bool sends_one_block(Operation operation) {
@@ -117,7 +105,8 @@ struct Builder {
   // Sizes are 0 now and then; those of data that are not combined are no whole elements.
   uint64_t random_size() {
     if (random.below(8) == 0) return 0;
-    return is_reduction(operation) ? element * random.below(40) : random.below(200);
+    const uint64_t most = size < 25 && random.below(16) == 0 ? 400 : 40;
+    return is_reduction(operation) ? element * random.below(most) : random.below(5 * most);
   }
   RankCall& add() {
     RankCall& one = made.ranks.emplace_back();
@@ -172,76 +161,23 @@ struct Builder {
       const size_t end = operation == exscan ? rank : operation == scan ? rank + 1 : size;
       Memory result = reduced(all, end, made.combine);
       if (scatters) {
-        const auto begin = result.begin() + std::accumulate(bytes.begin(), bytes.begin() + rank, ptrdiff_t{0});
+        const auto begin = result.begin() + std::accumulate(bytes.begin(), bytes.begin() + rank, uint64_t{0});
         result = Memory(begin, begin + static_cast<ptrdiff_t>(received));
       }
       std::ranges::copy(result, one.expected.begin());
     }
   }
 
-  // What each rank sends to each of its destinations, in their order, and where it comes from.
-  struct Edge {
-    uint32_t from;
-    uint32_t from_number;  // of the destinations
-    uint32_t to;
-    uint32_t to_number;  // of the sources
-  };
-  std::vector<Edge> edges = {};
-  std::vector<std::vector<int32_t>> sources = {};
-  std::vector<std::vector<int32_t>> destinations = {};
-
-  void connect_all() {
-    for (uint32_t from = 0; from < size; ++from) {
-      for (uint32_t to = 0; to < size; ++to) {
-        const bool gathers = operation == gather || operation == gatherv;
-        if (has_root(operation) && (gathers ? to : from) != root) continue;
-        edges.push_back({from, to, to, from});
-      }
-    }
-  }
-  void connect_some() {
-    for (uint64_t left = random.below(4 * size + 1); left > 0; --left) {
-      const auto from = static_cast<uint32_t>(random.below(size));
-      const auto to = static_cast<uint32_t>(random.below(size));
-      edges.push_back(
-          {from, static_cast<uint32_t>(destinations[from].size()), to, static_cast<uint32_t>(sources[to].size())});
-      destinations[from].push_back(static_cast<int32_t>(to));
-      sources[to].push_back(static_cast<int32_t>(from));
-    }
-  }
-  // Two dimensions, around the edges or not.
-  void connect_grid() {
-    uint32_t rows = 1 + static_cast<uint32_t>(random.below(size));
-    while (size % rows != 0) --rows;
-    const uint32_t columns = size / rows;
-    for (const auto& [length, stride] : {std::pair(rows, columns), std::pair(columns, 1U)}) {
-      const bool is_periodic = random.below(2) == 0;
-      for (uint32_t rank = 0; rank < size; ++rank) {
-        const uint32_t at = rank / stride % length;
-        const auto neighbor = [&](uint32_t there, bool edge) {
-          return edge && !is_periodic ? -1 : static_cast<int32_t>(rank - at * stride + there % length * stride);
-        };
-        for (const int32_t one : {neighbor(at + length - 1, at == 0), neighbor(at + 1, at + 1 == length)}) {
-          destinations[rank].push_back(one);
-          sources[rank].push_back(one);
-        }
-      }
-    }
-    for (uint32_t rank = 0; rank < size; ++rank) {
-      for (uint32_t number = 0; number < destinations[rank].size(); ++number) {
-        const int32_t to = destinations[rank][number];
-        if (to >= 0) edges.push_back({rank, number, static_cast<uint32_t>(to), number ^ 1});
-      }
-    }
-  }
-
   void blocks() {
-    sources.resize(size);
-    destinations.resize(size);
+    const bool gathers = operation == gather || operation == gatherv;
     const bool is_grid = is_neighborhood(operation) && random.below(2) == 0;
-    if (is_grid) connect_grid();
-    if (is_neighborhood(operation) && !is_grid) connect_some();
-    if (!is_neighborhood(operation)) connect_all();
+    const auto connections = [&] {
+      if (is_grid) return grid(size, random);
+      if (is_neighborhood(operation)) return some_to_some(size, random);
+      if (has_root(operation)) return gathers ? all_to_one(size, root) : one_to_all(size, root);
+      return all_to_all(size);
+    };
+    const auto [edges, sources, destinations] = connections();
 
     const bool regular = !has_lists(operation);
     const bool exchanges = operation == alltoallv || operation == alltoallw;
@@ -262,7 +198,6 @@ struct Builder {
     }
     std::vector<Laid> sends, receives;
     for (uint32_t rank = 0; rank < size; ++rank) {
-      const bool gathers = operation == gather || operation == gatherv;
       if (has_root(operation) && rank != root) (gathers ? received : sent)[rank].clear();
       if (has_root(operation) && !gathers) received[rank] = {received[rank][root]};
       sends.emplace_back(sent[rank], Area::send, regular || sent[rank].size() == 1, !regular, random);
@@ -307,6 +242,7 @@ bool may_be_in_place(Operation operation) {
 TestCall random_call(Operation operation, uint32_t size, uint32_t root, bool any_operator, Random& random) {
   Builder builder{operation, size, root, random, may_be_in_place(operation) && random.below(3) == 0};
   builder.made.combine = any_operator ? in_order : sum;
+  builder.made.is_reduction = is_reduction(operation);
   if (is_reduction(operation)) {
     builder.reductions();
   } else if (operation == barrier || operation == bcast) {
@@ -315,6 +251,37 @@ TestCall random_call(Operation operation, uint32_t size, uint32_t root, bool any
     builder.blocks();
   }
   return std::move(builder.made);
+}
+
+// Three times the operands have three times the sum, and what is only moved stays as it is.
+void vary(TestCall& call) {
+  for (RankCall& one : call.ranks) {
+    for (Memory* const memory : {&one.send, &one.receive, &one.expected}) {
+      if (!call.is_reduction) {
+        for (uint8_t& byte : *memory) byte = static_cast<uint8_t>(3 * byte + 1);
+        continue;
+      }
+      for (uint64_t at = 0; at < memory->size(); at += element) {
+        const Map old = map_at(memory->data() + at);
+        const Map now{3 * old.a, 3 * old.b};
+        std::memcpy(memory->data() + at, &now, element);
+      }
+    }
+  }
+}
+
+std::vector<Algorithm> catalogue() {
+  std::vector<Algorithm> all;
+  for (uint32_t operation = 0; operation < operation_count; ++operation) {
+    for (const Algorithm& one : algorithms_of(static_cast<Operation>(operation))) all.push_back(one);
+  }
+  return all;
+}
+
+std::string name_of(const Algorithm& algorithm) {
+  std::string name = text(collective::name_of(algorithm.operation), "_", algorithm.name);
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
 
 }  // namespace spinloom::collective::test

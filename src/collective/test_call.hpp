@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/random.hpp"
@@ -25,12 +26,19 @@ struct RankCall {
 };
 
 struct TestCall {
-  std::vector<RankCall> ranks;
-  Operator combine;
+  std::vector<RankCall> ranks = {};
+  Operator combine = {};
+  bool is_reduction = false;
 };
 
-// `any_operator`: one that does not commute.
+// `any_operator`: one that does not commute; otherwise both halves of elements are added.
 [[nodiscard]] TestCall random_call(Operation operation, uint32_t size, uint32_t root, bool any_operator,
                                    Random& random);
+// The same call with other bytes, unless the operator is any.
+void vary(TestCall& call);
+
+// All algorithms, and names of theirs that tests may have.
+[[nodiscard]] std::vector<Algorithm> catalogue();
+[[nodiscard]] std::string name_of(const Algorithm& algorithm);
 
 }  // namespace spinloom::collective::test

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collective/algorithms.hpp"
+#include "collective/fault_tolerant.hpp"
 
 namespace spinloom::collective {
 namespace {
@@ -102,6 +103,13 @@ bool is_reduction(Operation operation) {
 
 Result<Made> make(const Call& call, uint32_t rank, uint32_t size) {
   SPL_TRY(check(call, rank, size));
+  if (call.operation == bcast && call.algorithm == fault_tolerant_name) {
+    Made made;
+    made.algorithm = fault_tolerant_name;
+    made.memory.reset(new uint8_t[call.bytes + 1]);
+    made.graph = fault_tolerant_bcast(call.receive, made.memory.get(), call.bytes, {rank, size, call.root});
+    return made;
+  }
   SPL_ASSIGN(const Algorithm* const algorithm, algorithm_of(call));
   Made made;
   made.algorithm = algorithm->name;

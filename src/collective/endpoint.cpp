@@ -135,6 +135,10 @@ Status Endpoint::take(const nic::Event& event) {
 
 Result<std::unique_ptr<Offloaded>> Endpoint::make(Team& team, Graph graph, bool cached,
                                                   std::unique_ptr<uint8_t[]> memory) {
+  const bool has_optional = std::ranges::any_of(graph.operations, [](const Vertex& one) { return one.optional; });
+  if (has_optional && cached) {
+    return fail(Code::unsupported, "a schedule with operations that may fail is started once; make it without a cache");
+  }
   uint32_t& number = cached ? team.cached : team.once;
   with_rendezvous(graph, options_.eager_bytes, options_.early_messages / 2, options_.initiator);
   std::unique_ptr<Offloaded> made(new Offloaded(*this, team, number, std::move(graph), cached, std::move(memory)));

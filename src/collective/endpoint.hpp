@@ -145,6 +145,7 @@ class Endpoint {
   std::vector<Offloaded*> waiting_;  // for peers that are far behind
   std::unordered_map<uint64_t, Offloaded*> by_number_;  // user pointers of events
   uint64_t next_number_ = 0;
+  std::vector<std::unique_ptr<uint8_t[]>> kept_;  // where messages of schedules that are gone may still land
   Taken taken_;
   uint64_t early_ = 0;
   uint64_t replaced_ = 0;

@@ -235,7 +235,7 @@ void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages
     for (uint32_t& one : operation.any) one = number_of[one];
     const bool is_message = operation.what == Does::send || operation.what == Does::receive;
     const uint64_t bytes = bytes_of(operation.what == Does::send ? operation.from : operation.to);
-    bool is_long = is_message && bytes > eager_bytes;
+    bool is_long = is_message && (bytes > eager_bytes || (operation.optional && bytes > 0));
     if (is_message && !is_long && bytes > 0) is_long = of_peer[{operation.peer, operation.what}]++ >= early_messages;
     if (!is_long) {
       operation.early = is_message && bytes > 0;
@@ -245,13 +245,13 @@ void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages
     Name signal = operation.name;
     signal.signal = true;
     const uint32_t peer = operation.peer;
-    if (initiator == Initiator::receiver) {
+    if (initiator == Initiator::receiver || operation.optional) {
       if (operation.what == Does::send) {
         operation.all.push_back(add({.what = Does::receive, .peer = peer, .name = signal}));
         number_of[old] = add(std::move(operation));
       } else {
         number_of[old] = add(std::move(operation));
-        add({.what = Does::send, .peer = peer, .name = signal});
+        add({.what = Does::send, .peer = peer, .name = signal, .optional = made[number_of[old]].optional});
       }
       continue;
     }

@@ -55,7 +55,8 @@ Offloaded::Offloaded(Endpoint& endpoint, const Endpoint::Team& team, uint32_t nu
 Offloaded::~Offloaded() {
   unlink_receives();
   std::erase(endpoint_.waiting_, this);
-  if (is_posted_) leave(!under_way_ && !failed_);
+  if (is_posted_) leave(!under_way_ && !failed_ && plan_.is_certain);
+  if (!plan_.is_certain && memory_) endpoint_.kept_.push_back(std::move(memory_));
   endpoint_.by_number_.erase(number_);
 }
 
@@ -115,7 +116,7 @@ Status Offloaded::bring() {
   taken.memory_bytes += needs_.memory_bytes;
   Status result;
   for (size_t number = 0; number < plan_.each.size() && result; ++number) {
-    if (number == counter_gate && plan_.each[number] == 0) {
+    if (number != counter_done && plan_.each[number] == 0) {
       counters_.push_back({});
       continue;
     }
@@ -397,8 +398,9 @@ Result<bool> Offloaded::has_ended() {
   constexpr uint64_t looks_between = 64;
   if (!all && ++looks_ % looks_between != 0) return false;
   uint64_t failures = 0;
-  for (const Counter& counter : counters_) {
-    if (counter.id.exists()) failures += interface_.ct_get(counter.id).failure;
+  for (size_t number = 0; number < counters_.size(); ++number) {
+    if (!counters_[number].id.exists() || plan_.uncertain[number]) continue;
+    failures += interface_.ct_get(counters_[number].id).failure;
   }
   if (failures == 0) return all;
   failed_ = true;
@@ -413,7 +415,7 @@ Result<bool> Offloaded::test() {
   if (endpoint_.options_.by_cpu) SPL_TRY(begin_by_cpu());
   const Result<bool> ended = has_ended();
   if (!ended || *ended) under_way_ = false;
-  if (ended && *ended && !cached_) leave(true);
+  if (ended && *ended && !cached_ && plan_.is_certain) leave(true);
   return ended;
 }
 
@@ -478,7 +480,7 @@ Result<bool> Offloaded::disable(uint32_t given) {
 }
 
 void Offloaded::unlink_receives() {
-  if (!under_way_ && !failed_) return;
+  if (!under_way_ && !failed_ && plan_.is_certain) return;
   for (nic::EntryId& entry : receives_) {
     if (entry.exists()) std::ignore = interface_.me_unlink(entry);
     entry = {};

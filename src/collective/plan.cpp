@@ -31,6 +31,7 @@ class PlanMaker {
       : operations_(graph.operations), weights_(weights), cached_(cached), sets_with_(operations_.size()) {
     plan_.each.assign(counters_first, 0);
     plan_.has_any.assign(counters_first, false);
+    plan_.uncertain.assign(counters_first, false);
     plan_.counts_on.resize(operations_.size());
     plan_.begins.resize(operations_.size());
   }
@@ -40,7 +41,14 @@ class PlanMaker {
     for (Set& set : sets_) set.counter = new_counter(set.is_any);
     for (uint32_t number = 0; number < operations_.size(); ++number) count(number);
     for (Set& set : sets_) wait_for_the_rest(set);
-    for (uint32_t number = 0; number < operations_.size(); ++number) begin(number);
+    for (uint32_t number = 0; number < operations_.size(); ++number) {
+      begin(number);
+      if (!operations_[number].optional) continue;
+      const uint32_t counter = plan_.counts_on[number];
+      plan_.uncertain[counter] = true;
+      plan_.has_any[counter] = false;
+      plan_.is_certain = false;
+    }
     plan_.triggered += static_cast<uint32_t>(plan_.relays.size());
     plan_.descriptors = static_cast<uint32_t>(descriptors_.size());
     return std::move(plan_);
@@ -50,6 +58,7 @@ class PlanMaker {
   uint32_t new_counter(bool is_any) {
     plan_.each.push_back(0);
     plan_.has_any.push_back(is_any);
+    plan_.uncertain.push_back(false);
     return static_cast<uint32_t>(plan_.each.size() - 1);
   }
   uint32_t number_of(Set set) {
@@ -77,8 +86,9 @@ class PlanMaker {
     const std::vector<uint32_t>& sets = sets_with_[number];
     const uint32_t weight = weights_[number];
     if (sets.empty()) {
-      plan_.counts_on[number] = counter_done;
-      plan_.each[counter_done] += weight;
+      const uint32_t counter = operations_[number].optional ? counter_apart : counter_done;
+      plan_.counts_on[number] = counter;
+      plan_.each[counter] += weight;
       return;
     }
     if (sets.size() == 1 && (!sets_[sets[0]].is_any || weight == 1)) {

@@ -4,7 +4,8 @@
 //   an operation counts on when it ends, and the counter and the value at which it begins. Operations that wait for the
 //   same ones share a counter. Who is waited for in several sets counts on one counter, and Relays, triggered counts,
 //   carry it on. Counter `done` counts the ends of all that nothing waits for; when it has reached `ends`, and counters
-//   with any-of sets their `each`, the Graph is over. Counter `gate` lets cached operations go that wait for nothing.
+//   with any-of sets their `each`, the Graph is over. Counter `gate` lets cached operations go that wait for nothing; `apart` counts optional ones for which
+//   nothing waits.
 // Invariants: (1) in each execution a counter grows by its `each` exactly; (2) an operation that is CPU-dependent has a
 //   counter for itself, and one of what it waits for there is spl_enable().
 // Threads: plain values. Time: none.
@@ -20,7 +21,8 @@ namespace spinloom::collective {
 inline constexpr uint32_t counter_none = UINT32_MAX;
 inline constexpr uint32_t counter_done = 0;
 inline constexpr uint32_t counter_gate = 1;
-inline constexpr uint32_t counters_first = 2;  // of those for dependencies
+inline constexpr uint32_t counter_apart = 2;
+inline constexpr uint32_t counters_first = 3;  // of those for dependencies
 
 struct Wait {
   uint32_t counter = counter_none;
@@ -36,7 +38,9 @@ struct Plan {
   std::vector<Wait> begins;         // by operation; receives and exposed memory: none, they begin with the schedule
   std::vector<Relay> relays;
   std::vector<uint64_t> each;       // by counter
-  std::vector<bool> has_any;        // by counter: whether its set is an any-of one
+  std::vector<bool> has_any;        // by counter: whether its set is an any-of one, of which all come in the end
+  std::vector<bool> uncertain;      // by counter: whether optional operations count there
+  bool is_certain = true;           // no counter is uncertain
   uint32_t descriptors = 0;
   uint32_t entries = 0;
   uint32_t triggered = 0;

@@ -117,12 +117,8 @@ Status Endpoint::progress() {
 Status Endpoint::take(const nic::Event& event) {
   const uint64_t number = event.user_ptr & ~block_mark;
   switch (event.kind) {
-    case nic::EventKind::auto_unlink:
-      linked_.erase(number);
-      return keep_room();
-    case nic::EventKind::auto_free:
-      free_blocks_.push_back(number);
-      return {};
+    case nic::EventKind::auto_unlink: linked_.erase(number); return keep_room();
+    case nic::EventKind::auto_free: free_blocks_.push_back(number); return {};
     case nic::EventKind::put_overflow: {
       ++early_;
       const auto found = by_number_.find(event.user_ptr >> 32);

@@ -68,7 +68,7 @@ class Endpoint {
   struct Team {
     uint32_t id = 0;
     std::vector<uint32_t> ranks;
-    uint32_t once = 0;    // schedules so far
+    uint32_t once = 0;  // schedules so far
     uint32_t cached = 0;
   };
   // From now on its early messages have memory; until then they use that of a team of all ranks.
@@ -97,9 +97,9 @@ class Endpoint {
     auto operator<=>(const Member&) const = default;
   };
   struct Peer {
-    uint64_t sent = 0;   // messages to it that may have come early
+    uint64_t sent = 0;  // messages to it that may have come early
     uint64_t taken = 0;  // of those from it, receives posted
-    uint64_t told = 0;   // of these, how many it has been told of
+    uint64_t told = 0;  // of these, how many it has been told of
     nic::CounterId credits;
     uint64_t credit_base = 0;
     nic::EntryId credit_entry;
@@ -109,8 +109,7 @@ class Endpoint {
     uint64_t bytes = 0;
   };
 
-  Endpoint(portals::Interface& interface, const EndpointOptions& options)
-      : interface_(interface), options_(options) {}
+  Endpoint(portals::Interface& interface, const EndpointOptions& options) : interface_(interface), options_(options) {}
   Status set_up();
   // So many messages may come early from each of `peers`.
   void expect(uint64_t peers);

@@ -88,16 +88,20 @@ class GraphMaker {
     for (const Leg& leg : round.legs) {
       is_signal |= leg.part.bytes == 0;
       if (leg.side != Side::receive) continue;
-      Vertex made{.what = Does::receive, .peer = leg.peer, .name = {.message = numbers_[{leg.peer, Side::receive}]++},
-                     .to = pieces_of(leg.part, setting_)};
+      Vertex made{.what = Does::receive,
+                  .peer = leg.peer,
+                  .name = {.message = numbers_[{leg.peer, Side::receive}]++},
+                  .to = pieces_of(leg.part, setting_)};
       std::vector<uint32_t> nothing;
       flow_.write(next(), made.to, nothing);
       graph_.operations.push_back(std::move(made));
     }
     for (const Leg& leg : round.legs) {
       if (leg.side != Side::send) continue;
-      Vertex made{.what = Does::send, .peer = leg.peer, .name = {.message = numbers_[{leg.peer, Side::send}]++},
-                     .from = pieces_of(leg.part, setting_)};
+      Vertex made{.what = Does::send,
+                  .peer = leg.peer,
+                  .name = {.message = numbers_[{leg.peer, Side::send}]++},
+                  .from = pieces_of(leg.part, setting_)};
       flow_.read(next(), made.from, made.all);
       if (leg.part.bytes == 0) made.all.insert(made.all.end(), before_.begin(), before_.end());
       graph_.operations.push_back(std::move(made));
@@ -109,8 +113,11 @@ class GraphMaker {
       graph_.operations.push_back(std::move(made));
     }
     for (const Combine& one : round.combines) {
-      Vertex made{.what = Does::combine, .from = pieces_of(one.from, setting_), .to = pieces_of(one.into, setting_),
-                     .op = setting_.op, .type = setting_.type};
+      Vertex made{.what = Does::combine,
+                  .from = pieces_of(one.from, setting_),
+                  .to = pieces_of(one.into, setting_),
+                  .op = setting_.op,
+                  .type = setting_.type};
       if (made.to.empty()) continue;
       flow_.read(next(), made.from, made.all);
       flow_.write(next(), made.to, made.all);
@@ -257,8 +264,12 @@ void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages
     }
     operation.name.exposed = true;
     if (operation.what == Does::send) {
-      add({.what = Does::send, .peer = peer, .name = signal, .cpu_dependent = operation.cpu_dependent,
-           .all = operation.all, .any = operation.any});
+      add({.what = Does::send,
+           .peer = peer,
+           .name = signal,
+           .cpu_dependent = operation.cpu_dependent,
+           .all = operation.all,
+           .any = operation.any});
       number_of[old] = add({.what = Does::expose, .peer = peer, .name = operation.name, .from = operation.from});
     } else {
       const uint32_t ready = add({.what = Does::receive, .peer = peer, .name = signal});

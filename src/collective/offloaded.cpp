@@ -66,7 +66,8 @@ void Offloaded::cut_into_steps() {
     const Vertex& operation = graph_.operations[one];
     if (!is_local(operation.what)) continue;
     const uint64_t element = nic::bytes_of(operation.type);
-    const uint64_t most = operation.what == Does::copy ? UINT64_MAX : endpoint_.options_.atomic_bytes / element * element;
+    const uint64_t most =
+        operation.what == Does::copy ? UINT64_MAX : endpoint_.options_.atomic_bytes / element * element;
     size_t from = 0;
     size_t to = 0;
     uint64_t from_done = 0;

@@ -35,12 +35,12 @@ struct Plan {
     uint32_t to = counter_none;
   };
   std::vector<uint32_t> counts_on;  // by operation
-  std::vector<Wait> begins;         // by operation; receives and exposed memory: none, they begin with the schedule
+  std::vector<Wait> begins;  // by operation; receives and exposed memory: none, they begin with the schedule
   std::vector<Relay> relays;
-  std::vector<uint64_t> each;       // by counter
-  std::vector<bool> has_any;        // by counter: whether its set is an any-of one, of which all come in the end
-  std::vector<bool> uncertain;      // by counter: whether optional operations count there
-  bool is_certain = true;           // no counter is uncertain
+  std::vector<uint64_t> each;  // by counter
+  std::vector<bool> has_any;  // by counter: whether its set is an any-of one, of which all come in the end
+  std::vector<bool> uncertain;  // by counter: whether optional operations count there
+  bool is_certain = true;  // no counter is uncertain
   uint32_t descriptors = 0;
   uint32_t entries = 0;
   uint32_t triggered = 0;

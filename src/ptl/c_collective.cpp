@@ -7,7 +7,8 @@ namespace {
 using collective::Call;
 using collective::Operation;
 
-static_assert(static_cast<int>(Operation::exscan) == SPL_EXSCAN && static_cast<int>(Operation::alltoallw) == SPL_ALLTOALLW,
+static_assert(static_cast<int>(Operation::exscan) == SPL_EXSCAN &&
+                  static_cast<int>(Operation::alltoallw) == SPL_ALLTOALLW,
               "operations have the same numbers in C");
 
 std::vector<Call::Block> blocks_of(const uint64_t* bytes, const uint64_t* at, size_t count) {
@@ -58,8 +59,10 @@ Result<Call> call_of(const spl_call& given, const spl_team& team) {
     call.sends = blocks_of(given.send_bytes, given.send_at, one_sent ? 1 : is_neighborhood ? given.destinations : size);
   }
   if (given.receive_bytes != nullptr) {
-    call.receives =
-        blocks_of(given.receive_bytes, given.receive_at, one_received ? 1 : is_neighborhood ? given.sources : size);
+    call.receives = blocks_of(given.receive_bytes, given.receive_at,
+                              one_received      ? 1
+                              : is_neighborhood ? given.sources
+                                                : size);
   }
   return call;
 }
@@ -72,7 +75,8 @@ extern "C" int spl_collective(spl_team* team, const spl_call* call, unsigned int
   using spinloom::Status;
   return spinloom::ptl::guarded("spl_collective", team->engine, [&](spinloom::ptl::Process&) -> Status {
     SPL_ASSIGN(const spinloom::collective::Call wanted, spinloom::ptl::call_of(*call, *team));
-    SPL_ASSIGN(auto made, spinloom::collective::make(wanted, team->own, static_cast<uint32_t>(team->team.ranks.size())));
+    SPL_ASSIGN(auto made,
+               spinloom::collective::make(wanted, team->own, static_cast<uint32_t>(team->team.ranks.size())));
     spl_schedule one;
     one.team = team;
     one.is_cached = flags == SPL_CACHED;

@@ -21,8 +21,8 @@ std::string& opening_error() {
 Status finish(spl_schedule& schedule) {
   if (schedule.offloaded) return {};
   spl_team& team = *schedule.team;
-  auto made = team.engine->endpoint->make(team.team, std::move(schedule.graph), schedule.is_cached,
-                                          std::move(schedule.memory));
+  auto made =
+      team.engine->endpoint->make(team.team, std::move(schedule.graph), schedule.is_cached, std::move(schedule.memory));
   if (!made) return made.error();
   schedule.offloaded = std::move(*made);
   return {};
@@ -32,7 +32,8 @@ namespace {
 
 constexpr ptl_pt_index_t portal_usual = portals_each - 1;
 
-collective::EndpointOptions options_of(const spl_oe_options* given, Process& process, const NetworkInterface& interface) {
+collective::EndpointOptions options_of(const spl_oe_options* given, Process& process,
+                                       const NetworkInterface& interface) {
   const spl_oe_options wanted = given != nullptr ? *given : spl_oe_options{};
   const auto or_most = [](uint32_t limit) { return limit != 0 ? limit : UINT32_MAX; };
   collective::EndpointOptions made;
@@ -201,7 +202,8 @@ int spl_oe_open(ptl_handle_ni_t interface, const spl_oe_options* options, spl_oe
 }
 
 int spl_oe_close(spl_oe* engine) {
-  const int code = guarded("spl_oe_close", engine, [&](Process& process) { return spinloom::ptl::close(process, *engine); });
+  const int code =
+      guarded("spl_oe_close", engine, [&](Process& process) { return spinloom::ptl::close(process, *engine); });
   if (code == PTL_OK) delete engine;
   return code == PTL_ARG_INVALID && engine != nullptr ? static_cast<int>(PTL_IN_USE) : code;
 }
@@ -212,7 +214,8 @@ const char* spl_oe_error(const spl_oe* engine) {
 
 int spl_team_make(spl_oe* engine, uint32_t id, const ptl_rank_t* ranks, uint32_t size, spl_team** team) {
   return guarded("spl_team_make", engine, [&](Process& process) -> Status {
-    if (team == nullptr || id > UINT16_MAX) return fail(Code::invalid, "spl_team_make: id ", id, "; ids are below 65536");
+    if (team == nullptr || id > UINT16_MAX)
+      return fail(Code::invalid, "spl_team_make: id ", id, "; ids are below 65536");
     for (const spl_team& other : engine->teams) {
       if (other.team.id == id) return fail(Code::invalid, "spl_team_make: there is a team ", id, " already");
     }
@@ -295,8 +298,8 @@ spl_op spl_put(spl_schedule* schedule, const void* from, uint64_t bytes, spl_tar
 }
 
 spl_op spl_get(spl_schedule* schedule, void* to, uint64_t bytes, spl_target target) {
-  return spinloom::ptl::add_one_sided("spl_get", schedule,
-                                      {.what = Does::get, .to = spinloom::ptl::pieces(to, bytes)}, target);
+  return spinloom::ptl::add_one_sided("spl_get", schedule, {.what = Does::get, .to = spinloom::ptl::pieces(to, bytes)},
+                                      target);
 }
 
 spl_op spl_atomic(spl_schedule* schedule, const void* from, uint64_t bytes, ptl_op_t op, ptl_datatype_t type,

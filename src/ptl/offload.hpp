@@ -19,7 +19,8 @@ struct spl_schedule {
   spl_team* team = nullptr;
   bool is_cached = false;
   spinloom::collective::Graph graph;  // until it is posted
-  std::map<std::tuple<uint32_t, uint32_t, bool>, uint32_t> messages;  // peer, tag, whether it is a send: how many so far
+  std::map<std::tuple<uint32_t, uint32_t, bool>, uint32_t>
+      messages;  // peer, tag, whether it is a send: how many so far
   std::unique_ptr<uint8_t[]> memory;
   std::unique_ptr<spinloom::collective::Offloaded> offloaded;
 };

@@ -98,7 +98,7 @@ Status Offloaded::post() {
   if (is_over_) return fail(Code::invalid, "the schedule is not cached: it is started once");
   SPL_TRY(endpoint_.make_room(*this, needs_, false));
   for (;;) {
-    const Status brought = bring();
+    Status brought = bring();
     if (brought) return {};
     if (brought.error().code != Code::exhausted) return brought;
     if (!endpoint_.make_room(*this, needs_, true)) return brought;

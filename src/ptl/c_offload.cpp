@@ -11,7 +11,6 @@ namespace spinloom::ptl {
 
 using collective::Does;
 using collective::Endpoint;
-using collective::Offloaded;
 
 std::string& opening_error() {
   static thread_local std::string error;

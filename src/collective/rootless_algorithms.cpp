@@ -41,6 +41,18 @@ struct Landings {
   }
 };
 
+// Those of Bruck's all-to-all for who does not say places.
+void bruck_messages(const Collective& call, const Part& each, Rounds& rounds) {
+  for (uint64_t distance = 1; distance < call.size; distance *= 2) {
+    uint64_t blocks = 0;
+    for (uint32_t number = 1; number < call.size; ++number) blocks += (number & distance) != 0;
+    rounds.send(after(call, distance), times(each, blocks));
+    rounds.receive(before(call, distance), times(each, blocks));
+    rounds.next();
+  }
+  copy_own(call, rounds, block(sent(call), call.rank));
+}
+
 // What lies behind the last copy at both ends goes with it.
 void add_copy(const Copy& copy, std::vector<Copy>& copies) {
   const auto follows = [](const Part& first, const Part& then) {
@@ -111,11 +123,11 @@ void linear_alltoall(const Collective& call, Rounds& rounds) {
   landings.end(rounds);
 }
 
-// Blocks go as far as the bits of their distance say, several at a time. Those that go together lie together, the
+// Blocks go as far as the bits of their distance say, several at a time. Those that go together are brought together, the
 // farthest first: so the last ones come in the order in which they are received.
 void bruck_alltoall(const Collective& call, Rounds& rounds) {
   const Part each = block(call.receives, 0);
-  const bool says_places = each.place.area == Area::receive;
+  if (each.place.area != Area::receive) return bruck_messages(call, each, rounds);
   std::vector<Part> at;  // of the block for the rank `number` further on, or that many back as soon as it is there
   for (uint32_t number = 0; number < call.size; ++number) at.push_back(block(sent(call), after(call, number)));
   uint64_t free = 0;
@@ -128,8 +140,8 @@ void bruck_alltoall(const Collective& call, Rounds& rounds) {
     }
     Part sends = times(each, blocks);
     sends.place = packing.size() == 1 ? packing.front().from.place : packing.front().to.place;
-    if (packing.size() > 1) free += sends.bytes;
-    if (says_places && packing.size() > 1) {
+    if (packing.size() > 1) {
+      free += sends.bytes;
       for (const Copy& one : packing) rounds.copy(one.from, one.to);
       rounds.next();
     }
@@ -147,7 +159,6 @@ void bruck_alltoall(const Collective& call, Rounds& rounds) {
     if (ends_here) at.resize(distance);
   }
   copy_own(call, rounds, at.front());
-  if (!says_places) return;
   std::vector<Copy> unpacking;
   for (uint32_t number = static_cast<uint32_t>(at.size()) - 1; number > 0; --number) {
     add_copy({at[number], block(call.receives, before(call, number))}, unpacking);

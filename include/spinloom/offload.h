@@ -48,8 +48,8 @@ typedef struct {
   uint32_t entries;
 } spl_oe_options;
 
-/* One engine for an interface. All ranks of the job open theirs with the same options; nobody waits for anybody.
- * `options` NULL: all zero. */
+/* One engine for a portal table entry. All ranks of the job open theirs, with the same options, and the call waits until
+ * they have. `options` NULL: all zero. */
 int spl_oe_open(ptl_handle_ni_t interface, const spl_oe_options *options, spl_oe **engine);
 /* Frees all of its teams and schedules. PTL_IN_USE while one of them is under way. */
 int spl_oe_close(spl_oe *engine);

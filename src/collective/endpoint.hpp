@@ -82,6 +82,7 @@ class Endpoint {
   [[nodiscard]] Status close();
 
   [[nodiscard]] portals::Interface& interface() { return interface_; }
+  [[nodiscard]] nic::PortalIndex portal() const { return portal_; }
   [[nodiscard]] const EndpointOptions& options() const { return options_; }
   [[nodiscard]] const Taken& taken() const { return taken_; }
   [[nodiscard]] uint64_t early() const { return early_; }  // messages that the CPU has copied

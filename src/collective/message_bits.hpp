@@ -18,6 +18,7 @@ inline constexpr uint64_t signal = kind(1);
 inline constexpr uint64_t exposed = kind(2);
 inline constexpr uint64_t credit = kind(3);
 inline constexpr uint64_t self = kind(4);
+inline constexpr uint64_t meeting = kind(5);
 
 [[nodiscard]] constexpr uint64_t of_team(uint32_t team) { return uint64_t{team} << 44; }
 [[nodiscard]] constexpr uint64_t of_schedule(uint32_t team, uint32_t number, bool cached) {

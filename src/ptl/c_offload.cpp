@@ -4,6 +4,7 @@
 #include <optional>
 #include <tuple>
 
+#include "collective/meeting.hpp"
 #include "ptl/convert.hpp"
 #include "ptl/offload.hpp"
 
@@ -48,6 +49,25 @@ collective::EndpointOptions options_of(const spl_oe_options* given, Process& pro
   return made;
 }
 
+// Waits until all ranks of the job have opened their engines: messages to the others would be lost.
+Status meet(Process& process, collective::Endpoint& endpoint) {
+  constexpr Time shortest{20'000'000};  // 20 us
+  constexpr Time longest{1'000'000'000};
+  SPL_ASSIGN(collective::Meeting meeting,
+             collective::Meeting::begin(endpoint.interface(), endpoint.portal(), endpoint.options().ranks,
+                                        endpoint.options().call));
+  const Waiter waiter(process);
+  const Blocked blocked{.call = "spl_oe_open", .counter = {}, .test = 0, .count = 0};
+  for (Time pause = shortest;; pause = std::min(longest, pause + pause)) {
+    SPL_ASSIGN(const bool all, meeting.step());
+    if (all) return meeting.end();
+    process.block(&blocked);
+    process.host().wait(process.host().port().now() + pause);
+    process.block(nullptr);
+    if (process.aborted()) return fail(Code::fault, "spl_oe_open: PtlAbort was called");
+  }
+}
+
 Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, const spl_oe_options* options) {
   NetworkInterface* const interface = process.interface_of(handle);
   if (interface == nullptr || !interface->logical() || !interface->matching()) {
@@ -64,6 +84,10 @@ Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, c
   engine->portal = portal;
   SPL_ASSIGN(engine->endpoint, Endpoint::open(process.portals(), options_of(options, process, *interface)));
   interface->portals[portal] = true;
+  if (const Status met = meet(process, *engine->endpoint); !met) {
+    interface->portals[portal] = false;
+    return met.error();
+  }
   return engine;
 }
 

@@ -21,13 +21,13 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 # What is found in each page.
 PAGES = {
     "portals.md": {"file": 4, "output": 8, "command": 5, "shell": 7},
-    "collectives.md": {"file": 2, "output": 3, "command": 2, "shell": 2},
+    "collectives.md": {"file": 4, "output": 5, "command": 3, "shell": 5},
 }
 FILE = r"^`(?P<file>[\w.]+)`:\n```\w+\n(?P<content>.*?)^```$"
 OUTPUT = r"^```output\n(?P<output>.*?)^```$"
 COMMAND = r"^    spinloom (?P<command>sim [^\n]+(?:\.c|\./put))$"
 SHELL = (
-    r"^    (?P<shell>(?:cc|spinloom handler|(?:\w+=\S+ )?mpiexec) [^\n]*(?:put|reply|counted|lines|bcast)[^\n]*)$"
+    r"^    (?P<shell>(?:cc|spinloom handler|(?:\w+=\S+ )?mpiexec) [^\n]*(?:put|reply|counted|lines|bcast|large)[^\n]*)$"
 )
 STEP = re.compile(f"{FILE}|{OUTPUT}|{COMMAND}|{SHELL}", re.DOTALL | re.MULTILINE)
 

@@ -1,0 +1,61 @@
+// Ranks that begin at any time find out that all have begun.
+#include "collective/meeting.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/test_seeds.hpp"
+#include "testbed/loopback.hpp"
+
+namespace spinloom::collective {
+namespace {
+
+TEST(Meeting, NobodyGoesOnBeforeAllHaveBegun) {
+  for_seeds(200, [](Random& random) {
+    testbed::LoopbackOptions driver;
+    driver.ranks = static_cast<uint32_t>(1 + random.below(12));
+    driver.racy_seed = random.below(UINT64_MAX);
+    auto loopback = testbed::Loopback::create(driver);
+    ASSERT_TRUE(loopback.ok());
+    struct Member {
+      std::unique_ptr<portals::Interface> interface;
+      std::optional<Meeting> meeting;
+      bool is_over = false;
+    };
+    std::vector<Member> ranks(driver.ranks);
+    uint32_t begun = 0;
+    bool all = false;
+    for (int looks = 0; !all && looks < 100000; ++looks) {
+      Member& one = ranks[random.below(ranks.size())];
+      if (!one.meeting && random.below(8) == 0) {
+        one.interface =
+            std::make_unique<portals::Interface>((*loopback)->port(static_cast<uint32_t>(&one - ranks.data())));
+        auto queue = one.interface->eq_alloc(64);
+        ASSERT_TRUE(queue.ok());
+        ASSERT_TRUE(one.interface->pt_alloc(*queue, {.want = nic::PortalIndex{3}}).ok());
+        nic::Entry overflow;
+        overflow.ignore_bits = ~uint64_t{0};
+        ASSERT_TRUE(one.interface->me_append(nic::PortalIndex{3}, overflow, nic::ListKind::overflow).ok());
+        auto meeting = Meeting::begin(*one.interface, nic::PortalIndex{3}, driver.ranks, {});
+        ASSERT_TRUE(meeting.ok()) << meeting.error().message;
+        one.meeting = std::move(*meeting);
+        ++begun;
+      }
+      if (one.meeting && !one.is_over) {
+        const auto over = one.meeting->step();
+        ASSERT_TRUE(over.ok()) << over.error().message;
+        one.is_over = *over;
+        if (*over) {
+          ASSERT_EQ(begun, driver.ranks) << "somebody has not begun";
+          ASSERT_TRUE(one.meeting->end().ok());
+        }
+      }
+      for (uint64_t steps = random.below(6); steps > 0; --steps) (*loopback)->step();
+      all = true;
+      for (const Member& member : ranks) all = all && member.is_over;
+    }
+    ASSERT_TRUE(all) << "it never ends";
+  });
+}
+
+}  // namespace
+}  // namespace spinloom::collective

@@ -144,7 +144,7 @@ typedef struct {
   int operation;         /* SPL_BARRIER ... */
   const char *algorithm; /* its name; NULL: chosen by size and number of ranks, alike at all ranks */
   uint32_t root;
-  const void *send;      /* NULL: in place, as MPI has it (but for a broadcast) */
+  const void *send;      /* NULL: in place, as MPI has it (but for a broadcast; of a scatter `receive` is NULL) */
   void *receive;
   uint64_t bytes;
   const uint64_t *send_bytes, *send_at;       /* of calls with V: bytes, and where a block begins */

@@ -71,7 +71,9 @@ Collective collective_of(const Call& call, uint32_t rank, uint32_t size) {
   made.size = size;
   made.root = call.root;
   const bool scatters = call.operation == scatter || call.operation == scatterv;
-  made.in_place = (scatters ? call.receive : call.send) == nullptr;
+  const std::vector<Call::Block>& own = scatters ? call.receives : call.sends;
+  const bool has_none = !own.empty() && std::ranges::all_of(own, [](const Call::Block& one) { return one.bytes == 0; });
+  made.in_place = (scatters ? call.receive : call.send) == nullptr && !has_none;
   made.is_grid = call.is_grid;
   made.element_bytes = is_reduction(call.operation) ? nic::bytes_of(call.type) : 1;
   made.segment_bytes = call.segment_bytes != 0 ? call.segment_bytes : segment_bytes_usual;

@@ -2,8 +2,9 @@
 //
 // Contract: memory and meaning are those of MPI; lengths are in bytes. `bytes` is all data of a broadcast, a reduction or
 //   a scan, of other operations the block of one rank; operations with lists (gatherv, ..) have a Block for each rank or
-//   neighbour instead. A broadcast's data are in `receive` at all ranks. `send` null, of scatters `receive`: in place. `algorithm` empty: chosen
-//   from the operation, the number of ranks and the bytes, which are alike at all ranks. What is sent is not written to.
+//   neighbour instead. A broadcast's data are in `receive` at all ranks. `send` null, of scatters `receive`: in place,
+//   unless a list says that there is nothing. `algorithm` empty: chosen from the operation, the number of ranks and the
+//   bytes, which are alike at all ranks. What is sent is not written to.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -80,6 +80,8 @@ class World {
     } else if (has_lists(algorithm.operation)) {
       if (!given.in_place || scatters) made.sends = blocks(given.sends);
       made.receives = blocks(given.receives);
+      const bool sends_none = std::ranges::all_of(made.sends, [](const Call::Block& one) { return one.bytes == 0; });
+      if (!made.sends.empty() && sends_none) made.send = nullptr;
     } else {
       made.bytes = std::max(algorithms::data(given.sends).bytes, algorithms::data(given.receives).bytes);
     }

@@ -186,7 +186,8 @@ struct Builder {
     for (uint32_t rank = 0; rank < size; ++rank) {
       const size_t to = is_neighborhood(operation) ? destinations[rank].size() : size;
       sent[rank].resize(sends_one_block(operation) ? 1 : to);
-      for (uint32_t number = 0; number < sent[rank].size(); ++number) {
+      const bool sends_none = !regular && !in_place && random.below(8) == 0;
+      for (uint32_t number = 0; number < sent[rank].size() && !sends_none; ++number) {
         const bool mirrors = exchanges && in_place && number < rank;  // both directions have as many bytes
         sent[rank][number] = regular ? each : mirrors ? sent[number][rank] : random_size();
       }

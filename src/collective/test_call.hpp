@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -42,3 +43,9 @@ void vary(TestCall& call);
 [[nodiscard]] std::string name_of(const Algorithm& algorithm);
 
 }  // namespace spinloom::collective::test
+
+namespace spinloom::collective {
+
+inline void PrintTo(const Algorithm& algorithm, std::ostream* out) { *out << test::name_of(algorithm); }
+
+}  // namespace spinloom::collective

@@ -51,6 +51,7 @@ COLUMNS = {
     "limit_share": "of the ranks' time",
     **{f"{part}_ps": f"mean over the ranks: {part}" for part in PARTS},
     "communication_ps": "mean over the ranks: their time without computation",
+    "collective_wait_ps": "mean over the ranks: in calls that wait for collective operations which do not block",
     "messages": "that are sent, those of collective operations too",
     "bytes": "of these",
     "late_receives": "posted after their message or its request had come; only where that costs more",
@@ -151,6 +152,7 @@ def predict(
             request.eager_bytes,
             request.scale,
             asked=asked,
+            collectives=facts["offloadable"] > 0,
         )
     )
     chosen = [replace(way, model={**way.model, "network": request.network}) for way in chosen]
@@ -208,24 +210,26 @@ def measured_row(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def replayed(recording: Any, way: Way) -> tuple[Any, Any, Any, int]:
-    """Which receives are late is what a replay finds, and their costs make another replay: until no others
+def replayed(recording: Any, way: Way) -> tuple[Any, Any, Any, int, list[int] | None]:
+    """The schedule, bills, times, late receives, and what each rank waited for collective operations. Which receives are late is what a replay finds, and their costs make another replay: until no others
     are late, or LATE_REPLAYS times."""
     late: list[list[bool]] = []
+    waits_too = recording.facts()["offloadable"] > 0
     for _ in range(LATE_REPLAYS if "late" in way.costs else 1):
-        schedule, bills, receives = recording.schedule_with_receives(way.costs, late)
-        outcome = schedule.run(**way.model, late="late" in way.costs)
+        schedule, bills, receives, waits = recording.schedule_with_receives(way.costs, late)
+        outcome = schedule.run(**way.model, late="late" in way.costs, keep=waits_too)
         if "late" not in way.costs:
             break
         found = receives.late(outcome["late"])
         if found == late:
             break
         late = found
-    return schedule, bills, outcome, sum(map(sum, late))
+    waited = waits.times(schedule, outcome["kept"]) if waits_too else None
+    return schedule, bills, outcome, sum(map(sum, late)), waited
 
 
 def row_of(recording: Any, way: Way, byte_time: Fraction) -> dict[str, Any]:
-    schedule, bills, outcome, late = replayed(recording, way)
+    schedule, bills, outcome, late, waited = replayed(recording, way)
     ranks = len(bills)
     sums = dict.fromkeys(PARTS, 0)
     for bill, finish in zip(bills, outcome["finish_ps"], strict=True):
@@ -251,6 +255,7 @@ def row_of(recording: Any, way: Way, byte_time: Fraction) -> dict[str, Any]:
         "limit_share": round(sums[limit] / total, 4) if total else None,
         **{f"{part}_ps": sums[part] // ranks for part in PARTS},
         "communication_ps": (total - sums["compute"]) // ranks,
+        "collective_wait_ps": None if waited is None else sum(waited) // ranks,
         "messages": sum(bill["sent_messages"] for bill in bills),
         "bytes": sum(bill["sent_bytes"] for bill in bills),
         "late_receives": late,

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "app/bindings_goal_model.hpp"
 #include "app/bindings_support.hpp"
 #include "layout/blob_type.hpp"
 #include "layout/text.hpp"
@@ -111,6 +112,16 @@ const char* name_of(Side side) { return side == Side::send ? "send" : "receive";
 
 Side side_of(const nb::handle& name) { return nb::cast<std::string>(name) == "send" ? Side::send : Side::receive; }
 
+// Non-blocking and persistent collective operations of all ranks.
+uint64_t offloadable(const Script& script) {
+  uint64_t count = 0;
+  for (const predict::RankScript& one : script.ranks) {
+    count += static_cast<uint64_t>(std::ranges::count_if(
+        one.actions, [](const predict::Action& action) { return action.is_collective && !action.is_blocking; }));
+  }
+  return count;
+}
+
 nb::dict facts(const Recording& made) {
   nb::dict out;
   out["ranks"] = made.script.ranks.size();
@@ -138,6 +149,7 @@ nb::dict facts(const Recording& made) {
     rank["is_cut"] = one.cut_event != UINT32_MAX;
     ranks.append(rank);
   }
+  out["offloadable"] = offloadable(made.script);
   out["recorded"] = ranks;
   return out;
 }
@@ -224,6 +236,16 @@ Costs costs_of(const nb::dict& given) {
   if (given.contains("handshake_bytes")) out.handshake_bytes = nb::cast<uint64_t>(given["handshake_bytes"]);
   if (given.contains("fetches") && nb::cast<bool>(given["fetches"])) out.handshake = predict::Handshake::fetch;
   if (given.contains("nic_answers") && nb::cast<bool>(given["nic_answers"])) out.handshake = predict::Handshake::nic;
+  if (given.contains("offloaded")) {
+    const auto how = nb::cast<nb::dict>(given["offloaded"]);
+    out.offloaded = {.create_ps = nb::cast<uint64_t>(how["create_ps"]),
+                     .is_cached = nb::cast<bool>(how["cached"]),
+                     .match_ps = nb::cast<uint64_t>(how["match_ps"]),
+                     .own = rate_of(how, "own"),
+                     .combine_ps = nb::cast<uint64_t>(how["combine_ps"]),
+                     .combine = rate_of(how, "combine"),
+                     .test_ps = nb::cast<uint64_t>(how["test_ps"])};
+  }
   if (given.contains("scale")) {
     out.scale_numerator = nb::cast<uint64_t>(given["scale"][0]);
     out.scale_denominator = nb::cast<uint64_t>(given["scale"][1]);
@@ -248,6 +270,33 @@ struct Receives {
   }
 };
 
+// Calls that wait for collective operations.
+struct Waits {
+  std::vector<std::vector<predict::Wait>> calls;  // by rank
+
+  // How long each rank was in them.
+  [[nodiscard]] std::vector<uint64_t> times(const schedule::Schedule& made, const Kept& kept) const {
+    std::vector<uint64_t> found(calls.size());
+    for (uint32_t rank = 0; rank < calls.size(); ++rank) {
+      const auto come_at = [&](const predict::Cursor& cursor) {
+        uint64_t at_ps = 0;
+        for (const predict::Awaited& one : cursor) {
+          const goal::Trace& trace = kept.record->of(rank, one.operation);
+          const schedule::Shape& shape = made.shape(made.program(rank).operation(one.operation));
+          const uint64_t start_ps = shape.kind == schedule::Kind::receive ? trace.posted_ps : trace.begin_ps;
+          at_ps = std::max(at_ps, one.awaits == schedule::Awaits::end ? trace.end_ps : start_ps);
+        }
+        return at_ps;
+      };
+      for (const predict::Wait& call : calls[rank]) {
+        const uint64_t begun_ps = come_at(call.begins);
+        found[rank] += std::max(begun_ps, come_at(call.returns)) - begun_ps;
+      }
+    }
+    return found;
+  }
+};
+
 nb::tuple schedule_with_receives(const Recording& made, const nb::dict& given, const predict::LateReceives& late) {
   const Costs costs = costs_of(given);
   predict::Priced priced = unwrap(without_lock([&] { return predict::schedule_of(made.script, costs, late); }));
@@ -264,7 +313,8 @@ nb::tuple schedule_with_receives(const Recording& made, const nb::dict& given, c
     one["received_bytes"] = bill.received_bytes;
     bills.append(one);
   }
-  return nb::make_tuple(nb::cast(std::move(priced.schedule)), bills, Receives{std::move(priced.receives)});
+  return nb::make_tuple(nb::cast(std::move(priced.schedule)), bills, Receives{std::move(priced.receives)},
+                        Waits{std::move(priced.waits)});
 }
 
 nb::tuple schedule(const Recording& made, const nb::dict& given) {
@@ -281,9 +331,11 @@ void bind_predict(nb::module_& module) {
       .def("pairs", &pairs, "What messages have at their ends: bytes, (layout, count) sent and received, how many.")
       .def("schedule", &schedule, nb::arg("costs"), "(Schedule, bills of the ranks) at given costs.")
       .def("schedule_with_receives", &schedule_with_receives, nb::arg("costs"), nb::arg("late"),
-           "(Schedule, bills, Receives) at given costs, with receives that a run has found late; none: [].");
+           "(Schedule, bills, Receives, Waits) at given costs, with receives that a run has found late; none: [].");
   nb::class_<Receives>(module, "Receives", "Which operations of a Schedule meet messages.")
       .def("late", &Receives::late, nb::arg("late"), "Which receives were late, from what a run says of operations.");
+  nb::class_<Waits>(module, "Waits", "Calls of a Schedule that wait for collective operations.")
+      .def("times", &Waits::times, nb::arg("schedule"), nb::arg("kept"), "ps that each rank was in them, from what a run has kept.");
   module.def("skeleton_recording", &skeleton, nb::arg("ranks"), nb::arg("steps"), nb::arg("repeats"),
              nb::arg("algorithms"),
              "The Recording of a program that nobody ran. Steps: {'kind': 'compute', 'compute_ns'}, {'kind': 'halo', "

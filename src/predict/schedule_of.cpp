@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -25,13 +26,6 @@ enum class Stage : uint8_t { eager, request, answer, data };  // answer: also th
 constexpr uint32_t stages = 4;
 constexpr uint32_t tags_most = UINT32_MAX / stages - 1;
 constexpr uint64_t request_bytes = 1;
-
-struct Awaited {
-  uint32_t operation = 0;
-  Awaits awaits = Awaits::end;
-  bool operator==(const Awaited&) const = default;
-};
-using Cursor = std::vector<Awaited>;  // what the next operation waits for
 
 // The schedule's numbers of a Script's layouts.
 class LayoutNumbers {
@@ -58,7 +52,7 @@ class LayoutNumbers {
 class RankEmitter {
  public:
   RankEmitter(const RankScript& script, const Costs& costs, const std::vector<bool>* late, LayoutNumbers& layouts,
-              schedule::Schedule& out, Bill& bill, std::vector<uint32_t>& receives)
+              schedule::Schedule& out, Bill& bill, std::vector<uint32_t>& receives, std::vector<Wait>& waits)
       : script_(script),
         costs_(costs),
         late_(late),
@@ -66,6 +60,7 @@ class RankEmitter {
         out_(out),
         bill_(bill),
         receives_(receives),
+        waits_(waits),
         ends_(script.actions.size()) {
     receives_.assign(script.legs.size(), no_operation);
   }
@@ -77,9 +72,7 @@ class RankEmitter {
         case Step::Kind::compute: compute(scaled(step.value)); break;
         case Step::Kind::fixed: compute(step.value * 1000); break;
         case Step::Kind::act: act(static_cast<uint32_t>(step.value)); break;
-        case Step::Kind::await:
-          for (uint32_t number = 0; number < step.count; ++number) wait(ends_[script_.awaited[step.value + number]]);
-          break;
+        case Step::Kind::await: await(step); break;
       }
     }
     return builder_.take();
@@ -97,6 +90,22 @@ class RankEmitter {
     cursor_ = {{computation(time_ps, host_cpu, cursor_), Awaits::end}};
   }
 
+  void await(const Step& step) {
+    const Cursor begins = cursor_;
+    bool is_for_collectives = false;
+    uint64_t test_ps = 0;
+    for (uint32_t number = 0; number < step.count; ++number) {
+      const uint32_t awaited = script_.awaited[step.value + number];
+      wait(ends_[awaited]);
+      if (!script_.actions[awaited].is_collective) continue;
+      is_for_collectives = true;
+      if (costs_.offloaded.has_value()) test_ps += costs_.offloaded->test_ps;
+    }
+    bill_.messages_ps += test_ps;
+    cursor_ = work(test_ps, cursor_);
+    if (is_for_collectives) waits_.push_back({begins, cursor_});
+  }
+
   void wait(const Cursor& ends) {
     for (const Awaited& one : ends) {
       if (std::ranges::find(cursor_, one) == cursor_.end()) cursor_.push_back(one);
@@ -105,6 +114,10 @@ class RankEmitter {
 
   void act(uint32_t number) {
     const Action& action = script_.actions[number];
+    if (costs_.offloaded.has_value() && action.is_collective && !action.is_blocking) {
+      offload(number, *costs_.offloaded);
+      return;
+    }
     Cursor entry = cursor_;
     Cursor returned;  // what the call waits for before it returns, if it is non-blocking
     bool is_first = true;
@@ -125,10 +138,76 @@ class RankEmitter {
     }
   }
 
+  // The call returns when the schedule is with the NIC and messages that were there before have been copied.
+  void offload(uint32_t number, const Offloaded& how) {
+    const Action& action = script_.actions[number];
+    const uint64_t create_ps = operations_to_give(action, how) * how.create_ps;
+    bill_.messages_ps += create_ps;
+    const Cursor posted = joined(work(create_ps, cursor_), message_cpu);
+    Cursor entry = posted;
+    cursor_ = posted;
+    for (uint32_t round = action.first_round; round < action.rounds_end; ++round) {
+      Cursor ends = execute(script_.rounds[round], posted, joined(entry, message_cpu), how);
+      if (!ends.empty()) entry = std::move(ends);
+    }
+    ends_[number] = std::move(entry);
+  }
+
+  // Sends and receives, copies and reductions; of a schedule that is with the NIC those that wait for nothing.
+  uint64_t operations_to_give(const Action& action, const Offloaded& how) {
+    uint64_t operations = 0;
+    uint64_t frontier = 0;
+    std::vector<uint64_t> schedule;
+    bool is_first = true;
+    for (uint32_t number = action.first_round; number < action.rounds_end; ++number) {
+      const ScriptRound& round = script_.rounds[number];
+      const uint64_t copies = round.copies_end - round.first_copy;
+      uint64_t sends = copies;
+      uint64_t receives = 0;
+      for (uint32_t leg = round.first_leg; leg < round.legs_end; ++leg) {
+        const Leg& one = script_.legs[leg];
+        if (one.tag == dropped) continue;
+        (one.side == Side::send ? sends : receives) += 1;
+        schedule.insert(schedule.end(), {one.peer, one.part.bytes, static_cast<uint64_t>(one.side)});
+      }
+      schedule.insert(schedule.end(), {copies, round.combined_bytes});
+      operations += sends + receives + (round.combined_bytes != 0 ? 1 : 0);
+      frontier += receives + (is_first ? sends : 0);
+      is_first = is_first && sends + receives == 0;
+    }
+    const bool is_there = how.is_cached && !given_.insert(std::move(schedule)).second;
+    return is_there ? frontier : operations;
+  }
+
+  Cursor execute(const ScriptRound& round, const Cursor& posted, const Cursor& entry, const Offloaded& how) {
+    Cursor ends;
+    for (uint32_t number = round.first_leg; number < round.legs_end; ++number) {
+      const Leg& leg = script_.legs[number];
+      if (leg.tag == dropped) continue;
+      if (leg.side == Side::send) {
+        send(leg, number, entry, ends, &how);
+      } else {
+        receive(leg, number, posted, cursor_, ends, &how);
+      }
+    }
+    for (uint32_t number = round.first_copy; number < round.copies_end; ++number) {
+      const Copy& copy = script_.copies[number];
+      const bool is_block = copy.from.type == trace::none && copy.to.type == trace::none;
+      const uint64_t nic_ps = is_block ? how.match_ps + time_of(how.own, copy.to.bytes) : 0;
+      const uint64_t cpu_ps = is_block ? 0 : copy_ps(copy);
+      bill_.layouts_ps += cpu_ps;
+      const Cursor copied = through_nic({.nic_ps = nic_ps, .nic_busy_ps = nic_ps}, work(cpu_ps, entry));
+      ends.insert(ends.end(), copied.begin(), copied.end());
+    }
+    const uint64_t combine_ps = time_of(how.combine, round.combined_bytes);
+    if (round.combined_bytes == 0 || ends.empty()) return ends;
+    return through_nic({.nic_ps = how.combine_ps + combine_ps, .nic_busy_ps = combine_ps}, ends);
+  }
+
   // Several operations that wait for the same many others wait for one in their place.
-  Cursor joined(const Cursor& entry) {
+  Cursor joined(const Cursor& entry, uint8_t cpu = host_cpu) {
     if (entry.size() <= 2) return entry;
-    return {{computation(0, host_cpu, entry), Awaits::end}};
+    return {{computation(0, cpu, entry), Awaits::end}};
   }
 
   Cursor play(const ScriptRound& round, const Cursor& entry, Cursor& starts) {
@@ -161,14 +240,16 @@ class RankEmitter {
     return ends;
   }
 
-  void receive(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& starts, Cursor& ends) {
+  // What the call waits for before it returns is added to `starts`.
+  void receive(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& starts, Cursor& ends,
+               const Offloaded* by_nic = nullptr) {
     bill_.received_bytes += leg.part.bytes;
     const bool is_late = costs_.late.has_value() && late_ != nullptr && (*late_)[number];
     const MessageCost cost = costs_.at(leg.part.bytes);
     const Price price = is_late && !asks_first(leg) ? unexpected_price_of(leg) : price_of(leg);
     uint32_t received = asks_first(leg) ? message(Kind::receive, request_bytes, leg, Stage::request, entry)
                                         : message(Kind::receive, leg.part.bytes, leg, Stage::eager, entry);
-    starts.push_back({received, Awaits::start});
+    if (by_nic == nullptr) starts.push_back({received, Awaits::start});
     receives_[number] = received;
     if (asks_first(leg) && costs_.handshake != Handshake::fetch) {
       const uint32_t read = charged(answer_ps(is_late), received);
@@ -178,15 +259,18 @@ class RankEmitter {
       const uint32_t said = charged(small().send_cpu_ps, received);
       message(Kind::send, request_bytes, leg, Stage::answer, {{said, Awaits::end}});
     }
-    const uint32_t there = delayed(cost.way_ps, through_nic(price, {{received, Awaits::end}}).front().operation);
+    uint32_t there = delayed(cost.way_ps, through_nic(price, {{received, Awaits::end}}).front().operation);
+    if (by_nic != nullptr) there = matched(by_nic->match_ps, there);
+    const uint64_t call_ps = by_nic == nullptr ? cost.receive_cpu_ps : 0;
     bill_.layouts_ps += price.cpu_ps;
-    bill_.messages_ps += cost.receive_cpu_ps;
-    const uint64_t cpu_ps = cost.receive_cpu_ps + price.cpu_ps;
+    bill_.messages_ps += call_ps;
+    const uint64_t cpu_ps = call_ps + price.cpu_ps;
     const uint32_t done = cpu_ps == 0 ? there : computation(cpu_ps, host_cpu, {{there, Awaits::end}});
     if (asks_first(leg) && costs_.handshake == Handshake::fetch) {
       message(Kind::send, request_bytes, leg, Stage::answer, {{done, Awaits::end}});
     }
     ends.push_back({done, Awaits::end});
+    if (by_nic != nullptr && is_late) starts.push_back(ends.back());
   }
 
   // What CPUs do for a request or an answer.
@@ -203,23 +287,23 @@ class RankEmitter {
     return {.cpu_ps = costs_.late->find_ps + std::max(copied, host_ps(leg.part, Side::receive))};
   }
 
-  void send(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& ends) {
+  void send(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& ends, const Offloaded* by_nic = nullptr) {
     ++bill_.sent_messages;
     bill_.sent_bytes += leg.part.bytes;
-    const MessageCost cost = costs_.at(leg.part.bytes);
+    const uint64_t call_ps = by_nic == nullptr ? costs_.at(leg.part.bytes).send_cpu_ps : 0;
     const Price price = price_of(leg);
     bill_.layouts_ps += price.cpu_ps;
-    bill_.messages_ps += cost.send_cpu_ps;
+    bill_.messages_ps += call_ps;
     Cursor ready = entry;
     const bool is_answered = asks_first(leg) && costs_.handshake != Handshake::fetch;
     // NICs need no CPU when the answer comes: it has packed before.
     const bool works_first = costs_.handshake == Handshake::nic;
-    if (works_first) ready = work(cost.send_cpu_ps + price.cpu_ps, ready);
+    if (works_first) ready = work(call_ps + price.cpu_ps, ready);
     if (is_answered) {
       ready = {{asked(leg, work(small().send_cpu_ps, ready), small().receive_cpu_ps), Awaits::end}};
       bill_.messages_ps += small().send_cpu_ps;
     }
-    if (!works_first) ready = work(cost.send_cpu_ps + price.cpu_ps, ready);
+    if (!works_first) ready = work(call_ps + price.cpu_ps, ready);
     ready = through_nic(price, ready);
     if (asks_first(leg) && !is_answered) {
       ends.push_back({asked(leg, ready, 0), Awaits::end});
@@ -253,6 +337,10 @@ class RankEmitter {
   uint32_t charged(uint64_t time_ps, uint32_t after) {
     bill_.messages_ps += time_ps;
     return time_ps == 0 ? after : computation(time_ps, host_cpu, {{after, Awaits::end}});
+  }
+  uint32_t matched(uint64_t time_ps, uint32_t after) {
+    bill_.nic_ps += time_ps;
+    return time_ps == 0 ? after : computation(time_ps, nic_cpu, {{after, Awaits::end}});
   }
   uint32_t delayed(uint64_t time_ps, uint32_t after) {
     if (time_ps == 0) return after;
@@ -328,9 +416,11 @@ class RankEmitter {
   schedule::Schedule& out_;
   Bill& bill_;
   std::vector<uint32_t>& receives_;
+  std::vector<Wait>& waits_;
   schedule::Builder builder_;
   Cursor cursor_;
   std::vector<Cursor> ends_;  // of actions
+  std::set<std::vector<uint64_t>> given_;  // schedules that are with the NIC
   uint32_t last_send_ = 0;    // whose start is the end of the call
   uint32_t delays_ = 0;
 };
@@ -355,9 +445,10 @@ MessageCost Costs::at(uint64_t bytes) const {
 }
 
 Result<Priced> schedule_of(const Script& script, const Costs& costs, const LateReceives& late) {
-  Priced made{schedule::Schedule(static_cast<uint32_t>(script.ranks.size())), {}, {}};
+  Priced made{schedule::Schedule(static_cast<uint32_t>(script.ranks.size())), {}, {}, {}};
   made.bills.resize(script.ranks.size());
   made.receives.resize(script.ranks.size());
+  made.waits.resize(script.ranks.size());
   LayoutNumbers layouts(script.layouts, made.schedule);
   for (uint32_t rank = 0; rank < script.ranks.size(); ++rank) {
     const RankScript& one = script.ranks[rank];
@@ -367,8 +458,9 @@ Result<Priced> schedule_of(const Script& script, const Costs& costs, const LateR
                   " fit into a schedule");
     }
     const std::vector<bool>* const found = late.empty() ? nullptr : &late[rank];
-    made.schedule.intern(
-        rank, RankEmitter(one, costs, found, layouts, made.schedule, made.bills[rank], made.receives[rank]).emit());
+    RankEmitter emitter(one, costs, found, layouts, made.schedule, made.bills[rank], made.receives[rank],
+                        made.waits[rank]);
+    made.schedule.intern(rank, emitter.emit());
   }
   return made;
 }

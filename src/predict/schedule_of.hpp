@@ -7,6 +7,8 @@
 //   A message that has a layout has it in the schedule, at each end its own; what costs say of it is in the computations,
 //   and then a model's price of layouts must be none.
 //   A call's operations wait for those of the call before: for their ends, or for their starts if it was non-blocking.
+//   Collective operations that NICs execute need no host CPU between their creation and their end, but for messages that
+//   had come before and for layouts that are the CPU's. All their receives are posted when they are created.
 // Invariants: (1) Bill's parts of a rank add up to the time of its computations.
 // Threads: pure. Time: modelled, in ps; computations in the unit of the costs, rounded up.
 #pragma once
@@ -38,10 +40,24 @@ using LateReceives = std::vector<std::vector<bool>>;
 
 inline constexpr uint32_t no_operation = UINT32_MAX;
 
+struct Awaited {
+  uint32_t operation = 0;
+  schedule::Awaits awaits = schedule::Awaits::end;
+  bool operator==(const Awaited&) const = default;
+};
+using Cursor = std::vector<Awaited>;  // what the next operation waits for
+
+// A call that waits for collective operations: it begins when all that is in the first has come, and returns after the second.
+struct Wait {
+  Cursor begins;
+  Cursor returns;
+};
+
 struct Priced {
   schedule::Schedule schedule;
   std::vector<Bill> bills;  // by rank
   std::vector<std::vector<uint32_t>> receives;  // by rank and leg: the operation that meets its message or request
+  std::vector<std::vector<Wait>> waits;  // by rank
 };
 
 // What is late is what a replay has found late, and says nothing without costs of it.

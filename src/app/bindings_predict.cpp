@@ -270,30 +270,12 @@ struct Receives {
   }
 };
 
-// Calls that wait for collective operations.
-struct Waits {
-  std::vector<std::vector<predict::Wait>> calls;  // by rank
+// Calls of a schedule that wait for collective operations.
+struct BoundWaits {
+  predict::Waits calls;
 
-  // How long each rank was in them.
   [[nodiscard]] std::vector<uint64_t> times(const schedule::Schedule& made, const Kept& kept) const {
-    std::vector<uint64_t> found(calls.size());
-    for (uint32_t rank = 0; rank < calls.size(); ++rank) {
-      const auto come_at = [&](const predict::Cursor& cursor) {
-        uint64_t at_ps = 0;
-        for (const predict::Awaited& one : cursor) {
-          const goal::Trace& trace = kept.record->of(rank, one.operation);
-          const schedule::Shape& shape = made.shape(made.program(rank).operation(one.operation));
-          const uint64_t start_ps = shape.kind == schedule::Kind::receive ? trace.posted_ps : trace.begin_ps;
-          at_ps = std::max(at_ps, one.awaits == schedule::Awaits::end ? trace.end_ps : start_ps);
-        }
-        return at_ps;
-      };
-      for (const predict::Wait& call : calls[rank]) {
-        const uint64_t begun_ps = come_at(call.begins);
-        found[rank] += std::max(begun_ps, come_at(call.returns)) - begun_ps;
-      }
-    }
-    return found;
+    return predict::waited_ps(made, calls, *kept.record);
   }
 };
 
@@ -314,7 +296,7 @@ nb::tuple schedule_with_receives(const Recording& made, const nb::dict& given, c
     bills.append(one);
   }
   return nb::make_tuple(nb::cast(std::move(priced.schedule)), bills, Receives{std::move(priced.receives)},
-                        Waits{std::move(priced.waits)});
+                        BoundWaits{std::move(priced.waits)});
 }
 
 nb::tuple schedule(const Recording& made, const nb::dict& given) {
@@ -334,8 +316,8 @@ void bind_predict(nb::module_& module) {
            "(Schedule, bills, Receives, Waits) at given costs, with receives that a run has found late; none: [].");
   nb::class_<Receives>(module, "Receives", "Which operations of a Schedule meet messages.")
       .def("late", &Receives::late, nb::arg("late"), "Which receives were late, from what a run says of operations.");
-  nb::class_<Waits>(module, "Waits", "Calls of a Schedule that wait for collective operations.")
-      .def("times", &Waits::times, nb::arg("schedule"), nb::arg("kept"), "ps that each rank was in them, from what a run has kept.");
+  nb::class_<BoundWaits>(module, "Waits", "Calls of a Schedule that wait for collective operations.")
+      .def("times", &BoundWaits::times, nb::arg("schedule"), nb::arg("kept"), "ps that each rank was in them, from what a run has kept.");
   module.def("skeleton_recording", &skeleton, nb::arg("ranks"), nb::arg("steps"), nb::arg("repeats"),
              nb::arg("algorithms"),
              "The Recording of a program that nobody ran. Steps: {'kind': 'compute', 'compute_ns'}, {'kind': 'halo', "

@@ -240,7 +240,6 @@ class RankEmitter {
     return ends;
   }
 
-  // What the call waits for before it returns is added to `starts`.
   void receive(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& starts, Cursor& ends,
                const Offloaded* by_nic = nullptr) {
     bill_.received_bytes += leg.part.bytes;
@@ -260,7 +259,7 @@ class RankEmitter {
       message(Kind::send, request_bytes, leg, Stage::answer, {{said, Awaits::end}});
     }
     uint32_t there = delayed(cost.way_ps, through_nic(price, {{received, Awaits::end}}).front().operation);
-    if (by_nic != nullptr) there = matched(by_nic->match_ps, there);
+    if (by_nic != nullptr && (!is_late || asks_first(leg))) there = matched(by_nic->match_ps, there);
     const uint64_t call_ps = by_nic == nullptr ? cost.receive_cpu_ps : 0;
     bill_.layouts_ps += price.cpu_ps;
     bill_.messages_ps += call_ps;

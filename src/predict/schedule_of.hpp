@@ -19,6 +19,7 @@
 #include "base/result.hpp"
 #include "predict/costs.hpp"
 #include "predict/script.hpp"
+#include "predict/waits.hpp"
 #include "schedule/schedule.hpp"
 
 namespace spinloom::predict {
@@ -40,24 +41,11 @@ using LateReceives = std::vector<std::vector<bool>>;
 
 inline constexpr uint32_t no_operation = UINT32_MAX;
 
-struct Awaited {
-  uint32_t operation = 0;
-  schedule::Awaits awaits = schedule::Awaits::end;
-  bool operator==(const Awaited&) const = default;
-};
-using Cursor = std::vector<Awaited>;  // what the next operation waits for
-
-// A call that waits for collective operations: it begins when all that is in the first has come, and returns after the second.
-struct Wait {
-  Cursor begins;
-  Cursor returns;
-};
-
 struct Priced {
   schedule::Schedule schedule;
   std::vector<Bill> bills;  // by rank
   std::vector<std::vector<uint32_t>> receives;  // by rank and leg: the operation that meets its message or request
-  std::vector<std::vector<Wait>> waits;  // by rank
+  Waits waits;
 };
 
 // What is late is what a replay has found late, and says nothing without costs of it.

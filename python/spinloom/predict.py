@@ -41,7 +41,7 @@ STRONG = "the problem stays as it is: what ranks have, and compute, shrinks"
 PARTS = ("compute", "overhead", "layouts", "nic", "wire", "waiting")
 COLUMNS = {
     "way": "who does what for a message",
-    "times": "host: measured; modelled",
+    "times": "host or CPU (spinloom record --cpu-time): measured; modelled",
     "ranks": "of the program",
     "time_ps": "until the last rank ends, from the end of its MPI_Init",
     "of_measured": "over the measured time; empty where computation is scaled or ranks are more",
@@ -167,7 +167,7 @@ def predict(
     for row in [measured, *rows]:
         if row["way"] not in (MEASURED, RECORDED_HOST):
             row["speedup"] = round(by_name[BASELINE]["time_ps"] / max(1, row["time_ps"]), 4)
-        if request.scale == 1 and not grown:
+        if request.scale == 1 and not grown and not facts["is_cpu_time"]:
             row["of_measured"] = round(row["time_ps"] / max(1, measured["time_ps"]), 4)
     remarks = [remark for way in chosen for remark in way.remarks]
     ordered = [{name: row.get(name) for name in COLUMNS} for row in [measured, *rows]]
@@ -201,7 +201,7 @@ def measured_row(facts: dict[str, Any]) -> dict[str, Any]:
     ranks = len(recorded)
     return {
         "way": MEASURED,
-        "times": "host",
+        "times": "CPU" if facts["is_cpu_time"] else "host",
         "ranks": ranks,
         "time_ps": max(rank["total_ns"] for rank in recorded) * 1000,
         "communication_share": round(1 - computed / total, 4) if total else 0.0,

@@ -31,6 +31,7 @@ struct Recording {
   std::string mpi;
   std::string program;
   bool ended = true;  // of all ranks
+  bool is_cpu_time = false;
   std::vector<std::string> warnings;  // why traces are shorter than they should be
   std::string how;    // it grew to more ranks
 };
@@ -50,6 +51,7 @@ Result<Recording> recording_of(const std::vector<trace::RankTrace>& traces, cons
   made.host = traces.front().host;
   made.mpi = traces.front().mpi;
   made.program = traces.front().program;
+  made.is_cpu_time = traces.front().is_cpu_time;
   for (const trace::RankTrace& one : traces) {
     made.ended = made.ended && one.ended;
     if (!one.warning.empty()) made.warnings.push_back(text("rank ", one.rank, ": ", one.warning));
@@ -129,6 +131,7 @@ nb::dict facts(const Recording& made) {
   out["mpi"] = made.mpi;
   out["program"] = made.program;
   out["ended"] = made.ended;
+  out["is_cpu_time"] = made.is_cpu_time;
   out["how"] = made.how;
   out["warnings"] = made.warnings;
   out["algorithms"] = made.script.algorithms;

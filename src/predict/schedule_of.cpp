@@ -49,6 +49,13 @@ class LayoutNumbers {
   std::map<std::pair<uint32_t, int64_t>, uint32_t> numbers_;
 };
 
+// A collective operation that a NIC executes.
+struct Execution {
+  const Offloaded& how;
+  Cursor posted;  // all of its receives
+  Cursor returned;  // its call, after the CPU has done with what had come before
+};
+
 class RankEmitter {
  public:
   RankEmitter(const RankScript& script, const Costs& costs, const std::vector<bool>* late, LayoutNumbers& layouts,
@@ -144,13 +151,29 @@ class RankEmitter {
     const uint64_t create_ps = operations_to_give(action, how) * how.create_ps;
     bill_.messages_ps += create_ps;
     const Cursor posted = joined(work(create_ps, cursor_), message_cpu);
+    const Execution by_nic{how, posted, work(late_ps(action), posted)};
+    cursor_ = by_nic.returned;
     Cursor entry = posted;
-    cursor_ = posted;
     for (uint32_t round = action.first_round; round < action.rounds_end; ++round) {
-      Cursor ends = execute(script_.rounds[round], posted, joined(entry, message_cpu), how);
+      Cursor ends = execute(script_.rounds[round], joined(entry, message_cpu), by_nic);
       if (!ends.empty()) entry = std::move(ends);
     }
     ends_[number] = std::move(entry);
+  }
+
+  // What the CPU does for messages and requests that came before they were posted.
+  uint64_t late_ps(const Action& action) {
+    uint64_t sum_ps = 0;
+    for (uint32_t round = action.first_round; round < action.rounds_end; ++round) {
+      for (uint32_t leg = script_.rounds[round].first_leg; leg < script_.rounds[round].legs_end; ++leg) {
+        if (!is_late(leg)) continue;
+        const bool asks = asks_first(script_.legs[leg]);
+        const uint64_t late_ps = asks ? costs_.late->answer_ps : unexpected_price_of(script_.legs[leg]).cpu_ps;
+        (asks ? bill_.messages_ps : bill_.layouts_ps) += late_ps;
+        sum_ps += late_ps;
+      }
+    }
+    return sum_ps;
   }
 
   // Sends and receives, copies and reductions; of a schedule that is with the NIC those that wait for nothing.
@@ -179,15 +202,16 @@ class RankEmitter {
     return is_there ? frontier : operations;
   }
 
-  Cursor execute(const ScriptRound& round, const Cursor& posted, const Cursor& entry, const Offloaded& how) {
+  Cursor execute(const ScriptRound& round, const Cursor& entry, const Execution& by_nic) {
+    const Offloaded& how = by_nic.how;
     Cursor ends;
     for (uint32_t number = round.first_leg; number < round.legs_end; ++number) {
       const Leg& leg = script_.legs[number];
       if (leg.tag == dropped) continue;
       if (leg.side == Side::send) {
-        send(leg, number, entry, ends, &how);
+        send(leg, number, entry, ends, false);
       } else {
-        receive(leg, number, posted, cursor_, ends, &how);
+        ends.push_back({land(leg, number, by_nic), Awaits::end});
       }
     }
     for (uint32_t number = round.first_copy; number < round.copies_end; ++number) {
@@ -240,15 +264,41 @@ class RankEmitter {
     return ends;
   }
 
-  void receive(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& starts, Cursor& ends,
-               const Offloaded* by_nic = nullptr) {
+  [[nodiscard]] bool is_late(uint32_t leg) const {
+    return costs_.late.has_value() && late_ != nullptr && (*late_)[leg];
+  }
+
+  // A receive that a NIC executes: the operation at whose end what waits for it begins.
+  uint32_t land(const Leg& leg, uint32_t number, const Execution& by_nic) {
     bill_.received_bytes += leg.part.bytes;
-    const bool is_late = costs_.late.has_value() && late_ != nullptr && (*late_)[number];
+    const bool asks = asks_first(leg);
+    uint32_t there = asks ? message(Kind::receive, request_bytes, leg, Stage::request, by_nic.posted)
+                          : message(Kind::receive, leg.part.bytes, leg, Stage::eager, by_nic.posted);
+    receives_[number] = there;
+    Cursor come = {{there, Awaits::end}};
+    if (is_late(number)) come.insert(come.end(), by_nic.returned.begin(), by_nic.returned.end());
+    if (asks) {
+      const uint32_t answered = message(Kind::send, request_bytes, leg, Stage::answer, come);
+      come = {{message(Kind::receive, leg.part.bytes, leg, Stage::data, {{answered, Awaits::start}}), Awaits::end}};
+    } else if (is_late(number)) {
+      return computation(0, message_cpu, come);
+    }
+    const Price price = price_of(leg);
+    there = delayed(costs_.at(leg.part.bytes).way_ps, through_nic(price, come).front().operation);
+    bill_.nic_ps += by_nic.how.match_ps;
+    there = computation(by_nic.how.match_ps, nic_cpu, {{there, Awaits::end}});
+    bill_.layouts_ps += price.cpu_ps;
+    return price.cpu_ps == 0 ? there : computation(price.cpu_ps, host_cpu, {{there, Awaits::end}});
+  }
+
+  void receive(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& starts, Cursor& ends) {
+    bill_.received_bytes += leg.part.bytes;
+    const bool is_late = this->is_late(number);
     const MessageCost cost = costs_.at(leg.part.bytes);
     const Price price = is_late && !asks_first(leg) ? unexpected_price_of(leg) : price_of(leg);
     uint32_t received = asks_first(leg) ? message(Kind::receive, request_bytes, leg, Stage::request, entry)
                                         : message(Kind::receive, leg.part.bytes, leg, Stage::eager, entry);
-    if (by_nic == nullptr) starts.push_back({received, Awaits::start});
+    starts.push_back({received, Awaits::start});
     receives_[number] = received;
     if (asks_first(leg) && costs_.handshake != Handshake::fetch) {
       const uint32_t read = charged(answer_ps(is_late), received);
@@ -258,18 +308,15 @@ class RankEmitter {
       const uint32_t said = charged(small().send_cpu_ps, received);
       message(Kind::send, request_bytes, leg, Stage::answer, {{said, Awaits::end}});
     }
-    uint32_t there = delayed(cost.way_ps, through_nic(price, {{received, Awaits::end}}).front().operation);
-    if (by_nic != nullptr && (!is_late || asks_first(leg))) there = matched(by_nic->match_ps, there);
-    const uint64_t call_ps = by_nic == nullptr ? cost.receive_cpu_ps : 0;
+    const uint32_t there = delayed(cost.way_ps, through_nic(price, {{received, Awaits::end}}).front().operation);
     bill_.layouts_ps += price.cpu_ps;
-    bill_.messages_ps += call_ps;
-    const uint64_t cpu_ps = call_ps + price.cpu_ps;
+    bill_.messages_ps += cost.receive_cpu_ps;
+    const uint64_t cpu_ps = cost.receive_cpu_ps + price.cpu_ps;
     const uint32_t done = cpu_ps == 0 ? there : computation(cpu_ps, host_cpu, {{there, Awaits::end}});
     if (asks_first(leg) && costs_.handshake == Handshake::fetch) {
       message(Kind::send, request_bytes, leg, Stage::answer, {{done, Awaits::end}});
     }
     ends.push_back({done, Awaits::end});
-    if (by_nic != nullptr && is_late) starts.push_back(ends.back());
   }
 
   // What CPUs do for a request or an answer.
@@ -286,10 +333,10 @@ class RankEmitter {
     return {.cpu_ps = costs_.late->find_ps + std::max(copied, host_ps(leg.part, Side::receive))};
   }
 
-  void send(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& ends, const Offloaded* by_nic = nullptr) {
+  void send(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& ends, bool by_host = true) {
     ++bill_.sent_messages;
     bill_.sent_bytes += leg.part.bytes;
-    const uint64_t call_ps = by_nic == nullptr ? costs_.at(leg.part.bytes).send_cpu_ps : 0;
+    const uint64_t call_ps = by_host ? costs_.at(leg.part.bytes).send_cpu_ps : 0;
     const Price price = price_of(leg);
     bill_.layouts_ps += price.cpu_ps;
     bill_.messages_ps += call_ps;
@@ -336,10 +383,6 @@ class RankEmitter {
   uint32_t charged(uint64_t time_ps, uint32_t after) {
     bill_.messages_ps += time_ps;
     return time_ps == 0 ? after : computation(time_ps, host_cpu, {{after, Awaits::end}});
-  }
-  uint32_t matched(uint64_t time_ps, uint32_t after) {
-    bill_.nic_ps += time_ps;
-    return time_ps == 0 ? after : computation(time_ps, nic_cpu, {{after, Awaits::end}});
   }
   uint32_t delayed(uint64_t time_ps, uint32_t after) {
     if (time_ps == 0) return after;

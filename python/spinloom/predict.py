@@ -51,7 +51,7 @@ COLUMNS = {
     "limit_share": "of the ranks' time",
     **{f"{part}_ps": f"mean over the ranks: {part}" for part in PARTS},
     "communication_ps": "mean over the ranks: their time without computation",
-    "collective_wait_ps": "mean over the ranks: in calls that wait for collective operations which do not block",
+    "collective_wait_ps": "mean over the ranks: in waits for non-blocking collective operations",
     "messages": "that are sent, those of collective operations too",
     "bytes": "of these",
     "late_receives": "posted after their message or its request had come; only where that costs more",
@@ -211,8 +211,9 @@ def measured_row(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def replayed(recording: Any, way: Way) -> tuple[Any, Any, Any, int, list[int] | None]:
-    """The schedule, bills, times, late receives, and what each rank waited for collective operations. Which receives are late is what a replay finds, and their costs make another replay: until no others
-    are late, or LATE_REPLAYS times."""
+    """The schedule, bills, times, late receives, and what each rank waited for collective operations. Which
+    receives are late is what a replay finds, and their costs make another replay: until no others are late,
+    or LATE_REPLAYS times."""
     late: list[list[bool]] = []
     waits_too = recording.facts()["offloadable"] > 0
     for _ in range(LATE_REPLAYS if "late" in way.costs else 1):

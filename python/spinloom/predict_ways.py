@@ -8,8 +8,8 @@ one thing:
     rdma-unpack      eager messages land in place; CPUs still answer long ones, pack and unpack
     offload-matching the NIC matches: long messages go while the CPUs compute (SC'17 paper, section 5.1), in
                      the time that a simulated one took (deliveries.py)
-    offload-collectives  the NIC also carries on non-blocking collective operations: the CPU makes the schedule
-                     of each, a call for each operation, and sees that it has ended
+    offload-collectives  the NIC also executes non-blocking collective operations: the CPU makes the schedule of
+                     each, a call for each operation, and sees that it has ended
     cached-collectives   a schedule that was there before is begun: a call for what waits for nothing
     offload-NAME     (as offload-matching) the NIC also gathers and scatters layouts, by strategy NAME
 Where messages land in place, a receive that is posted after its message has the CPU copy or unpack it.
@@ -69,7 +69,9 @@ class Network:
     G: Fraction
     call_ps: int  # of the CPU, for a call that posts or completes
     copy: Fraction  # ps for a byte that a CPU copies
-    offloaded: dict[str, Any] = field(default_factory=dict)  # what NICs and CPUs do for a collective operation
+    offloaded: dict[str, Any] = field(
+        default_factory=dict
+    )  # what NICs and CPUs do for a collective operation
 
     def model(self, eager_bytes: int, latency_ps: int | None = None) -> dict[str, Any]:
         return {
@@ -169,8 +171,8 @@ def ways(
     asked: Asked,
     collectives: bool = False,
 ) -> Iterator[Way]:
-    """All but recorded-host; those of collective operations if there are some that do not block. `asked` is of
-    a message just beyond eager_bytes_of()."""
+    """All but recorded-host; those of non-blocking collective operations if there are some. `asked` is of a
+    message just beyond eager_bytes_of()."""
     mpi = host_mpi(network, parameters, eager_bytes)
     host = [(*key(use), cpu) for use, cpu in prices.host_ps.items()]
     common = {

@@ -320,7 +320,8 @@ void bind_predict(nb::module_& module) {
   nb::class_<Receives>(module, "Receives", "Which operations of a Schedule meet messages.")
       .def("late", &Receives::late, nb::arg("late"), "Which receives were late, from what a run says of operations.");
   nb::class_<BoundWaits>(module, "Waits", "Calls of a Schedule that wait for collective operations.")
-      .def("times", &BoundWaits::times, nb::arg("schedule"), nb::arg("kept"), "ps that each rank was in them, from what a run has kept.");
+      .def("times", &BoundWaits::times, nb::arg("schedule"), nb::arg("kept"),
+           "ps that each rank was in them, from what a run has kept.");
   module.def("skeleton_recording", &skeleton, nb::arg("ranks"), nb::arg("steps"), nb::arg("repeats"),
              nb::arg("algorithms"),
              "The Recording of a program that nobody ran. Steps: {'kind': 'compute', 'compute_ns'}, {'kind': 'halo', "

@@ -56,9 +56,8 @@ Ran run(const Script& script, const Costs& costs, const LateReceives& late = {})
   const Status found = schedule::check(made->schedule);
   EXPECT_TRUE(found.ok()) << (found.ok() ? "" : found.error().message);
   goal::Record record;
-  const auto outcome = goal::run(made->schedule,
-                                 {.L_ps = L, .o_ps = 0, .g_ps = 0, .G = Rate(G, 1), .S_bytes = UINT64_MAX, .unit_ps = 1},
-                                 &record);
+  const auto outcome = goal::run(
+      made->schedule, {.L_ps = L, .o_ps = 0, .g_ps = 0, .G = Rate(G, 1), .S_bytes = UINT64_MAX, .unit_ps = 1}, &record);
   EXPECT_TRUE(outcome.ok()) << (outcome.ok() ? "" : outcome.error().message);
   Ran ran{outcome->finish_ps, waited_ps(made->schedule, made->waits, record), {}};
   for (uint32_t rank = 0; rank < script.ranks.size(); ++rank) {
@@ -89,8 +88,7 @@ Script reduces(uint32_t ranks, uint64_t computing_ns, int times = 1) {
 TEST(Offloaded, RoundsGoOnWhileTheCpuComputes) {
   const Script made = reduces(4, 10'000);
   const Ran host = run(made, host_costs());
-  EXPECT_EQ(host.ends,
-            std::vector<uint64_t>(4, send + 10'000 * ns + receive + send + L + (bytes - 1) * G + receive));
+  EXPECT_EQ(host.ends, std::vector<uint64_t>(4, send + 10'000 * ns + receive + send + L + (bytes - 1) * G + receive));
   EXPECT_EQ(host.waits, std::vector<uint64_t>(4, host.ends[0] - send - 10'000 * ns));
   const Ran nic = run(made, nic_costs());
   EXPECT_EQ(nic.ends, std::vector<uint64_t>(4, 6 * create + 10'000 * ns + test_));

@@ -69,8 +69,7 @@ uint64_t unix_ns() {
 
 }  // namespace
 
-const clockid_t Recorder::clock_ =
-    read_settings(environ).records_cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+const clockid_t Recorder::clock_ = read_settings(environ).records_cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
 
 void Recorder::begin(uint64_t begun_ns) {
   try {
@@ -112,10 +111,9 @@ bool Recorder::open(uint64_t begun_ns) {
   if (threaded_ && is_cpu_time) {
     return refuse("--cpu-time counts one thread, and the program asks for MPI_THREAD_MULTIPLE: record without it");
   }
-  auto made = trace::Writer::create(settings.record,
-                                    {static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), begun_ns,
-                                     unix_ns() - (now_ns() - begun_ns), host_name(), version_of_mpi(), command_line(),
-                                     is_cpu_time});
+  auto made = trace::Writer::create(
+      settings.record, {static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), begun_ns,
+                        unix_ns() - (now_ns() - begun_ns), host_name(), version_of_mpi(), command_line(), is_cpu_time});
   if (!made) return refuse(made.error().message);
   writer_ = std::move(*made);
   return true;

@@ -8,9 +8,9 @@ one thing:
     rdma-unpack      eager messages land in place; CPUs still answer long ones, pack and unpack
     offload-matching the NIC matches: long messages go while the CPUs compute (SC'17 paper, section 5.1), in
                      the time that a simulated one took (deliveries.py)
-    offload-collectives  the NIC also executes non-blocking collective operations: the CPU makes the schedule of
-                     each, a call for each operation, and sees that it has ended
-    cached-collectives   a schedule that was there before is begun: a call for what waits for nothing
+    offload-collectives the NIC also executes non-blocking collective operations: the CPU makes the schedule
+                     of each, a call for each operation, and sees that it has ended
+    cached-collectives  a schedule that was there before is begun: a call for what waits for nothing
     offload-NAME     (as offload-matching) the NIC also gathers and scatters layouts, by strategy NAME
 Where messages land in place, a receive that is posted after its message has the CPU copy or unpack it.
 Times are modelled, in ps; those of recorded-host are measured host times.

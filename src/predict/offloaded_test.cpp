@@ -109,6 +109,22 @@ TEST(Offloaded, ACachedScheduleIsMadeOnce) {
   EXPECT_EQ(run(reduces(4, 10'000, 2), nic_costs(true)).ends, std::vector<uint64_t>(4, (6 + 3) * create + 2 * rest));
 }
 
+// A persistent operation is one at each start: T = create, w and test, twice.
+TEST(Offloaded, PersistentOperationsAreExecutedToo) {
+  std::vector<trace::RankTrace> traces;
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    Recorder one(rank, 2);
+    one.call(0, {.call = Call::Allreduce,
+                 .form = CallForm::persistent,
+                 .sends = {{0, bytes, type_byte}},
+                 .receives = {{0, bytes, type_byte}},
+                 .requests = {0}});
+    for (int time = 0; time < 2; ++time) one.call(0, {.call = Call::Start, .requests = {0}}).wait(10'000, {0});
+    traces.push_back(one.end());
+  }
+  EXPECT_EQ(run(script(traces), nic_costs()).ends, std::vector<uint64_t>(2, 2 * (3 * create + 10'000 * ns + test_)));
+}
+
 // Rank 1 begins 5 us late, and its partner's message is there: it finds and copies it before the call returns.
 //   T(1) = 5000 + 3 create + find + copy, then the computation, and its NIC has all by then
 TEST(Offloaded, WhatCameBeforeIsCopiedWhenTheScheduleIsMade) {

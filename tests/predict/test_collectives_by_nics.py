@@ -46,34 +46,40 @@ def test_where_nothing_is_non_blocking_there_is_nothing_to_execute(spinloom):
     assert all(row["collective_wait_ps"] is None for row in found.values())
 
 
+def has_fftw() -> bool:
+    words = ["cc", "-xc", "-E", "-", "-o", "/dev/null"]
+    done = subprocess.run(words, input="#include <fftw3.h>\n", text=True, capture_output=True)
+    return done.returncode == 0
+
+
 @every_mpi
 def test_the_pipelined_fft_is_a_serial_one(spinloom, mpi, tmp_path):
-    if subprocess.run(
-        ["cc", "-xc", "-E", "-", "-o", "/dev/null"],
-        input="#include <fftw3.h>\n",
-        text=True,
-        capture_output=True,
-    ).returncode:
+    if not has_fftw():
         pytest.skip("there is no FFTW 3 here (libfftw3-dev)")
-    program, trace = tmp_path / "fft3d", tmp_path / "trace"
+    program = tmp_path / "fft3d"
     compile_for(mpi, [EXAMPLE], program, "-std=c11", libraries=("-lfftw3", "-lm"))
-    record = [BIN / "spinloom", "record", "--cpu-time", "-o", trace, "--", mpi.launcher, *mpi.options]
-    for ranks, side in ((1, 6), (3, 12)):
-        words = [*record, "-n", str(ranks), program, "--check", str(side), "4", "2"]
+
+    def record(ranks: int, *arguments: str) -> Path:
+        trace = tmp_path / "-".join((str(ranks), *arguments))
+        words = [BIN / "spinloom", "record", "--cpu-time", "-o", trace, "--", mpi.launcher, *mpi.options]
+        words += ["-n", str(ranks), program, *arguments]
         done = subprocess.run(words, capture_output=True, text=True, timeout=TIME_LIMIT_S)
         assert done.returncode == 0, done.stderr
-        assert "of its largest number\n" in done.stdout
-        traces = recorded.read(trace)
+        assert ("of its largest number\n" in done.stdout) == (arguments[0] == "--check")
+        return trace
+
+    for ranks, side in ((1, "6"), (3, "12")):
+        traces = recorded.read(record(ranks, "--check", side, "4", "2"))
         assert all(one.is_cpu_time for one in traces)
         calls = {row["call"]: row["count"] for row in recorded.call_rows(traces)}
         assert calls["Ialltoall"] == calls["Wait"] == ranks * 4 * 2
-        for file in trace.iterdir():
-            file.unlink()
-    done = subprocess.run(
-        [*record, "-n", "3", program, "12", "4"], capture_output=True, text=True, timeout=TIME_LIMIT_S
-    )
-    assert done.returncode == 0, done.stderr
-    found = rows(spinloom, trace)
+    three, six = record(3, "12", "4"), record(6, "12", "4")
+    found = rows(spinloom, three)
     assert (found["measured"]["times"], found["measured"]["of_measured"]) == ("CPU", None)
     assert found[BY_NICS]["messages"] == 4 * 3 * 2 + 6  # and a barrier of two rounds
     assert found[BY_CPUS]["of_measured"] is None
+    # refitted from 3 to 6 ranks it sends what it sends there
+    refitted, there = rows(spinloom, three, "--ranks", "6"), rows(spinloom, six)
+    for way in (BY_CPUS, BY_NICS):
+        for same in ("messages", "bytes"):
+            assert refitted[way][same] == there[way][same]

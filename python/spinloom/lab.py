@@ -209,8 +209,13 @@ class Lab:
 
         profile = profile_of(probe.nic, probe.changes)
         made = Machine(profile, profile["hpu.count"], profile["link.payload"], "in", SEED)
-        recording = predict.load(data.folder("recorded") / probe.type, ranks=probe.ranks)
-        rows = applications.Bench(made).rows(recording, applications.COLLECTIVE_WAYS)
+        try:
+            recording = predict.load(data.folder("recorded") / probe.type, ranks=probe.ranks)
+            rows = applications.Bench(made).rows(recording, applications.COLLECTIVE_WAYS)
+        except Trouble as trouble:
+            if trouble.code == "unsupported":
+                return Reading(reason=trouble.message)
+            raise
         return Reading({row["way"]: row for row in rows})
 
     def setup(self, probe: Probe) -> Setup:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from layer_programs import compile_for, every_mpi
 from patience import seconds
-from spinloom import data, recorded
+from spinloom import data, recorded, studies
 from spinloom.errors import EXIT_OK
+from spinloom.lab import Lab
+from spinloom.verbs.study import save
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parents[1] / "examples/mpi/fft3d.c"
@@ -83,3 +86,18 @@ def test_the_pipelined_fft_is_a_serial_one(spinloom, mpi, tmp_path):
     for way in (BY_CPUS, BY_NICS):
         for same in ("messages", "bytes"):
             assert refitted[way][same] == there[way][same]
+
+
+def test_the_study_says_what_a_turn_and_its_wait_take(tmp_path):
+    study = replace(studies.studies()["offloaded"], ranks=(16, 32))
+    laboratory = Lab(1)
+    laboratory.run(studies.probes(study))
+    found = studies.rows(study, laboratory)
+    assert len(found) == len(study.recorded) * len(study.ranks) * len(study.ways)
+    for row in found:
+        # PETSc's example reduces twice before its 60 iterations; the FFT has 16 planes
+        assert row["collectives"] == {"pgmres": 62, "fft3d": 16}[row["program"]]
+        assert row["turn_ps"] == row["time_ps"] // row["collectives"] > row["wait_ps"] > 0
+        assert (row["times_less_wait"] > 1) == (row["way"] == BY_NICS)
+    save({study: found}, tmp_path)
+    assert (tmp_path / "offloaded.csv").read_text(encoding="utf-8").count("\n") == len(found) + 1

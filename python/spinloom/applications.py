@@ -22,6 +22,8 @@ from spinloom.layout_prices import Cells, Memory
 from spinloom.machines import Machine
 
 BASELINE = predict_ways.BASELINE
+# Non-blocking collective operations: carried on by CPUs, executed by NICs.
+COLLECTIVE_WAYS = (predict_ways.MATCHING, predict_ways.COLLECTIVES)
 FFT2D = "FFT2D"
 FFT2D_SIDE = 20480  # SC'19 paper, section 5.4
 FFT2D_RANKS = 64  # where it states the shares:
@@ -149,6 +151,11 @@ class Bench:
             recording = engine.skeleton_recording(ranks, step, steps, [])
         except engine.SpinloomError as error:
             raise Trouble(error.code, error.message) from None
+        rows = self.rows(recording, wanted)
+        return [Outcome(row["way"], row["time_ps"], row["communication_share"]) for row in rows]
+
+    def rows(self, recording: Any, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
+        """As predict.predict() gives them, of these ways."""
         cells = Cells(self.machine, self.memory)
         predict_ways.want_network(cells)
         uses = predict.uses_of(recording)
@@ -157,9 +164,9 @@ class Bench:
         asked = deliveries.asked(
             self.machine, self.memory, predict_ways.eager_bytes_of(network) + 1, network.call_ps
         )
-        found = {way.name: way for way in predict_ways.ways(network, prices, self.strategies, asked=asked)}
-        rows = [predict.row_of(recording, found[name], network.G) for name in wanted]
-        return [Outcome(row["way"], row["time_ps"], row["communication_share"]) for row in rows]
+        ways = predict_ways.ways(network, prices, self.strategies, asked=asked, collectives=True)
+        found = {way.name: way for way in ways}
+        return [predict.row_of(recording, found[name], network.G) for name in wanted]
 
     def compute_ns(self, made: Program, share: Fraction) -> int:
         """The computation of a step with which messages have this share of the time under the host's MPI. It

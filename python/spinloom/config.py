@@ -67,6 +67,7 @@ VARIABLES = {
             "SPINLOOM_MPI_PRICES", "", "MPI: what the ways cost here, which spinloom run hands to the ranks"
         ),
         Variable("SPINLOOM_MPI_RECORD", "", "MPI: a directory that each rank writes its trace to"),
+        Variable("SPINLOOM_MPI_RECORD_CLOCK", "wall", "MPI: the clock of these traces: wall, cpu"),
         Variable("SPINLOOM_MPI_REPORT", "", "MPI: a file that each rank adds one line of JSON to"),
         Variable("SPINLOOM_MPI_JOB", "", "MPI: the job's name, which spinloom run hands to the ranks"),
         Variable("NO_COLOR", "", "set to anything: no colours"),

@@ -24,6 +24,7 @@ from spinloom.workloads import Row
 NIC = "sc19-slingshot"
 SEED = 1
 APPLICATION = "application"
+RECORDED = "recorded"
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Probe:
     record: tuple[str, ...] = ()  # "sample_dma_queue", "trace"
     copies_bytes: int = 0  # not 0: no message, but the cores copy such blocks from NIC memory to the host
     # An experiment of src/app/study.hpp, by way `strategy`; or APPLICATION: a program of applications.py,
-    # named by `type`, whose layouts `strategy` moves.
+    # named by `type`, whose layouts `strategy` moves; or RECORDED: a program named by `type`, on `ranks`.
     study: str = ""
     size_bytes: int = 0  # bytes of the experiment's message
     pieces: tuple[tuple[int, int], ...] = ()  # raid, raid-read: offset and bytes at each data node
@@ -120,6 +121,8 @@ class Lab:
             return self.read_bandwidth(probe)
         if probe.study == APPLICATION:
             return self.read_application(probe)
+        if probe.study == RECORDED:
+            return self.read_recorded(probe)
         if probe.study:
             return self.read_study(probe)
         if probe.service_ps:
@@ -199,6 +202,21 @@ class Lab:
                 return Reading(reason=trouble.message)
             raise
         return Reading({outcome.way: outcome for outcome in outcomes})
+
+    def read_recorded(self, probe: Probe) -> Reading:
+        """Columns: way -> row of a prediction."""
+        from spinloom import applications, predict
+
+        profile = profile_of(probe.nic, probe.changes)
+        made = Machine(profile, profile["hpu.count"], profile["link.payload"], "in", SEED)
+        try:
+            recording = predict.load(data.folder("recorded") / probe.type, ranks=probe.ranks)
+            rows = applications.Bench(made).rows(recording, applications.COLLECTIVE_WAYS)
+        except Trouble as trouble:
+            if trouble.code == "unsupported":
+                return Reading(reason=trouble.message)
+            raise
+        return Reading({row["way"]: row for row in rows})
 
     def setup(self, probe: Probe) -> Setup:
         profile = profile_of(probe.nic, probe.changes)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spinloom import busy, lab, storage, studies, workloads
+from spinloom import busy, lab, predict_ways, storage, studies, workloads
 from spinloom.errors import Trouble
 from spinloom.lab import Probe, Reading, row_probe, vector
 from spinloom.profiles import Profile
@@ -432,6 +432,13 @@ OBSERVATIONS: dict[str, Observation] = {
         ),
         lambda trial, readings, way, **_: (
             studies.gain_percent(readings[0], way) - studies.gain_percent(readings[1], way)
+        ),
+    ),
+    "collective_wait_ratio": Observation(
+        lambda trial, program, ranks: [trial.probe(program, "", study=lab.RECORDED, ranks=ranks)],
+        lambda trial, readings, **_: (
+            readings[0][predict_ways.MATCHING]["collective_wait_ps"]
+            / readings[0][predict_ways.COLLECTIVES]["collective_wait_ps"]
         ),
     ),
     "put_overhead_percent": Observation(

@@ -41,7 +41,7 @@ STRONG = "the problem stays as it is: what ranks have, and compute, shrinks"
 PARTS = ("compute", "overhead", "layouts", "nic", "wire", "waiting")
 COLUMNS = {
     "way": "who does what for a message",
-    "times": "host: measured; modelled",
+    "times": "host or CPU (spinloom record --cpu-time): measured; modelled",
     "ranks": "of the program",
     "time_ps": "until the last rank ends, from the end of its MPI_Init",
     "of_measured": "over the measured time; empty where computation is scaled or ranks are more",
@@ -51,6 +51,8 @@ COLUMNS = {
     "limit_share": "of the ranks' time",
     **{f"{part}_ps": f"mean over the ranks: {part}" for part in PARTS},
     "communication_ps": "mean over the ranks: their time without computation",
+    "collective_wait_ps": "mean over the ranks: in waits for non-blocking collective operations",
+    "collectives": "non-blocking collective operations of a rank",
     "messages": "that are sent, those of collective operations too",
     "bytes": "of these",
     "late_receives": "posted after their message or its request had come; only where that costs more",
@@ -151,6 +153,7 @@ def predict(
             request.eager_bytes,
             request.scale,
             asked=asked,
+            collectives=facts["offloadable"] > 0,
         )
     )
     chosen = [replace(way, model={**way.model, "network": request.network}) for way in chosen]
@@ -165,7 +168,7 @@ def predict(
     for row in [measured, *rows]:
         if row["way"] not in (MEASURED, RECORDED_HOST):
             row["speedup"] = round(by_name[BASELINE]["time_ps"] / max(1, row["time_ps"]), 4)
-        if request.scale == 1 and not grown:
+        if request.scale == 1 and not grown and not facts["is_cpu_time"]:
             row["of_measured"] = round(row["time_ps"] / max(1, measured["time_ps"]), 4)
     remarks = [remark for way in chosen for remark in way.remarks]
     ordered = [{name: row.get(name) for name in COLUMNS} for row in [measured, *rows]]
@@ -199,7 +202,7 @@ def measured_row(facts: dict[str, Any]) -> dict[str, Any]:
     ranks = len(recorded)
     return {
         "way": MEASURED,
-        "times": "host",
+        "times": "CPU" if facts["is_cpu_time"] else "host",
         "ranks": ranks,
         "time_ps": max(rank["total_ns"] for rank in recorded) * 1000,
         "communication_share": round(1 - computed / total, 4) if total else 0.0,
@@ -208,24 +211,27 @@ def measured_row(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def replayed(recording: Any, way: Way) -> tuple[Any, Any, Any, int]:
-    """Which receives are late is what a replay finds, and their costs make another replay: until no others
-    are late, or LATE_REPLAYS times."""
+def replayed(recording: Any, way: Way) -> tuple[Any, Any, Any, int, list[int] | None]:
+    """The schedule, bills, times, late receives, and what each rank waited for collective operations. Which
+    receives are late is what a replay finds, and their costs make another replay: until no others are late,
+    or LATE_REPLAYS times."""
     late: list[list[bool]] = []
+    waits_too = recording.facts()["offloadable"] > 0
     for _ in range(LATE_REPLAYS if "late" in way.costs else 1):
-        schedule, bills, receives = recording.schedule_with_receives(way.costs, late)
-        outcome = schedule.run(**way.model, late="late" in way.costs)
+        schedule, bills, receives, waits = recording.schedule_with_receives(way.costs, late)
+        outcome = schedule.run(**way.model, late="late" in way.costs, keep=waits_too)
         if "late" not in way.costs:
             break
         found = receives.late(outcome["late"])
         if found == late:
             break
         late = found
-    return schedule, bills, outcome, sum(map(sum, late))
+    waited = waits.times(schedule, outcome["kept"]) if waits_too else None
+    return schedule, bills, outcome, sum(map(sum, late)), waited
 
 
 def row_of(recording: Any, way: Way, byte_time: Fraction) -> dict[str, Any]:
-    schedule, bills, outcome, late = replayed(recording, way)
+    schedule, bills, outcome, late, waited = replayed(recording, way)
     ranks = len(bills)
     sums = dict.fromkeys(PARTS, 0)
     for bill, finish in zip(bills, outcome["finish_ps"], strict=True):
@@ -251,6 +257,8 @@ def row_of(recording: Any, way: Way, byte_time: Fraction) -> dict[str, Any]:
         "limit_share": round(sums[limit] / total, 4) if total else None,
         **{f"{part}_ps": sums[part] // ranks for part in PARTS},
         "communication_ps": (total - sums["compute"]) // ranks,
+        "collective_wait_ps": None if waited is None else sum(waited) // ranks,
+        "collectives": recording.facts()["offloadable"] // ranks,
         "messages": sum(bill["sent_messages"] for bill in bills),
         "bytes": sum(bill["sent_bytes"] for bill in bills),
         "late_receives": late,

@@ -8,7 +8,10 @@ one thing:
     rdma-unpack      eager messages land in place; CPUs still answer long ones, pack and unpack
     offload-matching the NIC matches: long messages go while the CPUs compute (SC'17 paper, section 5.1), in
                      the time that a simulated one took (deliveries.py)
-    offload-NAME     the NIC also gathers and scatters layouts, by strategy NAME
+    offload-collectives the NIC also executes non-blocking collective operations: the CPU makes the schedule
+                     of each, a call for each operation, and sees that it has ended
+    cached-collectives  a schedule that was there before is begun: a call for what waits for nothing
+    offload-NAME     (as offload-matching) the NIC also gathers and scatters layouts, by strategy NAME
 Where messages land in place, a receive that is posted after its message has the CPU copy or unpack it.
 Times are modelled, in ps; those of recorded-host are measured host times.
 """
@@ -16,7 +19,7 @@ Times are modelled, in ps; those of recorded-host are measured host times.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -32,6 +35,7 @@ from spinloom.strategies import DIRECT
 
 MEASURED, RECORDED_HOST, BASELINE = "measured", "recorded-host", "host-mpi"
 RDMA, MATCHING, OFFLOAD = "rdma-unpack", "offload-matching", "offload-"
+COLLECTIVES, CACHED = "offload-collectives", "cached-collectives"
 EAGER_BYTES = 16 << 10  # proposed: where MPI libraries on networks stop sending without asking
 MODELLED = "recorded-host has modelled times of our own copies for its layouts"
 FAR = 1 << 50  # bytes: no message is longer
@@ -42,6 +46,8 @@ ABOUT = {
     BASELINE: "host's MPI over the NIC: CPUs copy, answer, pack and unpack",
     RDMA: "messages land in place; CPUs answer, pack and unpack",
     MATCHING: "the NIC matches and answers; CPUs pack and unpack",
+    COLLECTIVES: "the NIC also executes non-blocking collective operations, whose schedules the CPU makes",
+    CACHED: "the NIC keeps these schedules, and the CPU begins them",
 }
 
 
@@ -63,6 +69,9 @@ class Network:
     G: Fraction
     call_ps: int  # of the CPU, for a call that posts or completes
     copy: Fraction  # ps for a byte that a CPU copies
+    offloaded: dict[str, Any] = field(
+        default_factory=dict
+    )  # what NICs and CPUs do for a collective operation
 
     def model(self, eager_bytes: int, latency_ps: int | None = None) -> dict[str, Any]:
         return {
@@ -97,6 +106,15 @@ def network_of(machine: Machine, cells: Cells) -> Network:
         G=Fraction(profile["link.byte_time"]),
         call_ps=int(profile["host.call"]),
         copy=2 * Fraction(profile["host.memory_byte_time"]),  # read and written
+        offloaded={
+            "create_ps": int(profile["host.call"]),
+            "match_ps": int(profile["match.header"]),
+            "own": ratio(Fraction(profile["link.byte_time"])),
+            # An atomic operation reads over PCIe what it adds to, and writes what it has made.
+            "combine_ps": 2 * int(profile["pcie.latency"]),
+            "combine": ratio(2 * Fraction(profile["pcie.byte_time"])),
+            "test_ps": int(profile["host.call"]),
+        },
     )
 
 
@@ -151,8 +169,10 @@ def ways(
     scale: Fraction = Fraction(1),
     *,
     asked: Asked,
+    collectives: bool = False,
 ) -> Iterator[Way]:
-    """All but recorded-host. `asked` is of a message just beyond eager_bytes_of()."""
+    """All but recorded-host; those of non-blocking collective operations if there are some. `asked` is of a
+    message just beyond eager_bytes_of()."""
     mpi = host_mpi(network, parameters, eager_bytes)
     host = [(*key(use), cpu) for use, cpu in prices.host_ps.items()]
     common = {
@@ -214,6 +234,9 @@ def ways(
     }
     nics = network.model(FAR, hop_ps)
     yield Way(MATCHING, ABOUT[MATCHING], {**matching, "layouts": in_place}, nics)
+    for name, cached in ((COLLECTIVES, False), (CACHED, True)) if collectives else ():
+        offloaded = {**network.offloaded, "cached": cached}
+        yield Way(name, ABOUT[name], {**matching, "layouts": in_place, "offloaded": offloaded}, nics)
     for name in strategies:
         found = prices.nic[name]
         layouts = [(*key(use), price.cpu_ps, price.nic_ps, price.nic_busy_ps) for use, price in found.items()]

@@ -22,6 +22,8 @@ def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
         canvas = Canvas(figsize=(7.2, 3.6), layout="constrained")
         panels = canvas.subplots(1, 2, sharey=study.strategy == "", squeeze=False)[0]
         painter = over_ranks if study.strategy else of_traces if study.mixes else gains
+        if study.recorded:
+            painter = turns
         painter(panels, study, rows)
         canvas.suptitle(study.title, fontsize=9.5, x=0.01, ha="left")
         canvas.supxlabel(study.source, fontsize=6.5, x=0.01, ha="left", color="0.25")
@@ -86,6 +88,37 @@ def of_traces(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
     most = max(row["gain_percent"] for row in rows)
     panels[0].set_ylim(top=1.3 * max(most, *study.paper_gains_percent))
     panels[0].legend(frameon=False, loc="upper left", fontsize=8, ncols=3)
+
+
+def turns(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
+    """One panel a program: what a turn takes, and what of it is the wait for its collective operation."""
+    styles = (("0.5", (0, (5, 2))), ("0.0", "-"))
+    for axes, program in zip(panels, study.recorded, strict=True):
+        for way, (grey, dashes) in zip(study.ways, styles, strict=True):
+            points = [row for row in rows if (row["program"], row["way"]) == (program, way)]
+            for column, what, mark, filled in (
+                ("turn_ps", "a turn", "s", "1.0"),
+                ("wait_ps", "its wait", "o", grey),
+            ):
+                axes.plot(
+                    [row["ranks"] for row in points],
+                    [row[column] / 1e6 for row in points],
+                    marker=mark,
+                    color=grey,
+                    linestyle=dashes,
+                    markersize=5,
+                    markerfacecolor=filled,
+                    label=f"{way}, {what}",
+                )
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.set_xticks(study.ranks, [str(count) for count in study.ranks])
+        axes.set_xlabel(f"ranks, {program}, {study.nics[0]}")
+        plain(axes)
+    panels[0].set_ylabel("modelled time (µs)")
+    panels[0].set_ylim(top=3e4)
+    panels[0].legend(frameon=False, loc="upper left", fontsize=7.5, handlelength=3, ncols=2)
 
 
 def over_ranks(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:

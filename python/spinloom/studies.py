@@ -14,7 +14,7 @@ from typing import Any
 
 from spinloom import applications, storage
 from spinloom.errors import Trouble, nearest
-from spinloom.lab import APPLICATION, Lab, Probe
+from spinloom.lab import APPLICATION, RECORDED, Lab, Probe
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Study:
     files: tuple[Path, ...] = ()  # storage traces in their place
     paper_gains_percent: tuple[float, ...] = ()  # least and most that the paper has seen
     networks: tuple[str, ...] = ()  # with switches, on which groups of ranks work together
+    recorded: tuple[str, ...] = ()  # programs with non-blocking collective operations, on more ranks
 
     @property
     def columns(self) -> list[str]:
@@ -39,6 +40,8 @@ class Study:
             return storage.COLUMNS
         if self.networks:
             return NETWORK_COLUMNS
+        if self.recorded:
+            return RECORDED_COLUMNS
         return APPLICATION_COLUMNS if self.applications else COLUMNS
 
     @property
@@ -56,6 +59,10 @@ WAYS = {
 APPLICATION_COLUMNS = [
     *("study", "application", "nic", "ranks", "way"),
     *("time_ps", "communication_share", "gain_percent", "paper_gain_percent", "input"),
+]
+RECORDED_COLUMNS = [
+    *("study", "program", "nic", "ranks", "way", "collectives"),
+    *("time_ps", "turn_ps", "wait_ps", "times_less_wait", "input"),
 ]
 GROUP_WAYS = {
     "linear": "the root's host sends to each, or adds what each has sent",
@@ -108,6 +115,13 @@ def probes(study: Study) -> list[Probe]:
             for name in study.applications
             for ranks in application_ranks(study, name)
         ]
+    if study.recorded:
+        return [
+            Probe(name, "", nic=nic, study=RECORDED, ranks=ranks)
+            for nic in study.nics
+            for name in study.recorded
+            for ranks in study.ranks
+        ]
     if study.networks:
         return [
             Probe("", way, nic=nic, study=study.name, size_bytes=size, ranks=ranks, network=network)
@@ -132,6 +146,8 @@ def rows(study: Study, lab: Lab) -> list[dict[str, Any]]:
         return storage.rows(study, lab)
     if study.applications:
         return [row for each in probes(study) for row in application_rows(study, each, lab)]
+    if study.recorded:
+        return [row for each in probes(study) for row in recorded_rows(study, each, lab)]
     return [
         {
             "study": study.name,
@@ -175,4 +191,27 @@ def application_rows(study: Study, probe: Probe, lab: Lab) -> list[dict[str, Any
             "input": "generated",
         }
         for way in study.ways
+    ]
+
+
+def recorded_rows(study: Study, probe: Probe, lab: Lab) -> list[dict[str, Any]]:
+    """turn_ps and wait_ps are for one collective operation: a program's turn, and the wait at its end."""
+    reading = lab[probe]
+    first = reading[study.ways[0]]
+    return [
+        {
+            "study": study.name,
+            "program": probe.type,
+            "nic": probe.nic,
+            "ranks": probe.ranks,
+            "way": way,
+            "collectives": row["collectives"],
+            "time_ps": row["time_ps"],
+            "turn_ps": row["time_ps"] // row["collectives"],
+            "wait_ps": row["collective_wait_ps"] // row["collectives"],
+            "times_less_wait": round(first["collective_wait_ps"] / row["collective_wait_ps"], 2),
+            "input": "recorded on fewer ranks",
+        }
+        for way in study.ways
+        for row in (reading[way],)
     ]

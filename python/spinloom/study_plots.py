@@ -24,7 +24,7 @@ MARKS = {
 
 
 def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
-    if study.applications or study.mixes:
+    if study.applications or study.mixes or study.recorded:
         program_plots.draw(study, rows, path)
         return
     import matplotlib as mpl

@@ -118,17 +118,19 @@ std::vector<std::vector<bool>> late_of(const Schedule& made, const goal::Record&
 nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, const Ratio& G, const Ratio& O,
              uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network,
              const std::optional<Noise>& noise, bool record, const nb::object& progress,
-             const std::optional<Ratio>& layout, bool late) {
+             const std::optional<Ratio>& layout, bool late, bool keep) {
   goal::Model model{L_ps, o_ps, g_ps, rate("G", G), rate("O", O), S_bytes, unit_ps};
   if (network.has_value()) model.network = network_of(*network);
   if (layout.has_value()) model.layout = rate("layout", *layout);
   if (noise.has_value()) model.noise = noise_of(*noise);
-  goal::Record kept;
+  auto shared = std::make_shared<goal::Record>();
+  goal::Record& kept = *shared;
   const goal::Outcome outcome = watched(progress, [&](const goal::Watch& watch) {
-    return goal::run(made, model, record || late ? &kept : nullptr, watch);
+    return goal::run(made, model, record || late || keep ? &kept : nullptr, watch);
   });
   nb::dict out = dict_of(outcome);
   if (late) out["late"] = late_of(made, kept);
+  if (keep) out["kept"] = Kept{shared};
   if (record) {
     out["path"] = path_of(goal::critical_path(made, model, kept));
     out["spans"] = spans_of(made, kept);
@@ -222,6 +224,7 @@ nb::bytes written(const Result<std::string>& result) {
 
 void bind_goal(nb::module_& module) {
   bind_fidelity(module);
+  nb::class_<Kept>(module, "Kept", "When each operation of a run began and ended.");
   nb::class_<Schedule>(module, "Schedule", "Who does what after what, for each rank.")
       .def("count", &count, "What it holds, as a dictionary.")
       .def(
@@ -233,11 +236,12 @@ void bind_goal(nb::module_& module) {
       .def("run", &run, nb::arg("L_ps"), nb::arg("o_ps"), nb::arg("g_ps"), nb::arg("G"), nb::arg("O") = Ratio(0, 1),
            nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000, nb::arg("network") = nb::none(),
            nb::arg("noise") = nb::none(), nb::arg("record") = false, nb::arg("progress") = nb::none(),
-           nb::arg("layout") = nb::none(), nb::arg("late") = false,
+           nb::arg("layout") = nb::none(), nb::arg("late") = false, nb::arg("keep") = false,
            "Each rank's times by our own model, in picoseconds. G and O are (numerator, denominator) of ps for a byte, "
            "unit_ps is what computations are counted in, network what goal_network.parse() gives, noise (period_ps, "
            "length_ps, seed, together), layout what a CPU takes for each byte that a layout scatters. With record: "
            "path, the steps (begin, end, what, rank, operation) of the critical path, and spans, what CPUs did. "
+           "With keep: kept, for Waits.times(). "
            "progress is called now and then with how many operations have begun.")
       .def("run_loggopsim", &run_loggopsim, nb::arg("L"), nb::arg("o"), nb::arg("g"), nb::arg("G"), nb::arg("O"),
            nb::arg("S"), nb::arg("progress") = nb::none(),

@@ -8,6 +8,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -21,6 +22,10 @@ namespace spinloom::app {
 
 using Ratio = std::pair<int64_t, int64_t>;
 using Noise = std::tuple<uint64_t, uint64_t, uint64_t, bool>;
+
+struct Kept {
+  std::shared_ptr<const goal::Record> record;
+};
 
 [[nodiscard]] Rate rate(const char* name, const Ratio& ratio);
 [[nodiscard]] network::Config network_of(const nanobind::dict& fields);

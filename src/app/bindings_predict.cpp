@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "app/bindings_goal_model.hpp"
 #include "app/bindings_support.hpp"
 #include "layout/blob_type.hpp"
 #include "layout/text.hpp"
@@ -30,6 +31,7 @@ struct Recording {
   std::string mpi;
   std::string program;
   bool ended = true;  // of all ranks
+  bool is_cpu_time = false;
   std::vector<std::string> warnings;  // why traces are shorter than they should be
   std::string how;    // it grew to more ranks
 };
@@ -49,6 +51,7 @@ Result<Recording> recording_of(const std::vector<trace::RankTrace>& traces, cons
   made.host = traces.front().host;
   made.mpi = traces.front().mpi;
   made.program = traces.front().program;
+  made.is_cpu_time = traces.front().is_cpu_time;
   for (const trace::RankTrace& one : traces) {
     made.ended = made.ended && one.ended;
     if (!one.warning.empty()) made.warnings.push_back(text("rank ", one.rank, ": ", one.warning));
@@ -111,6 +114,16 @@ const char* name_of(Side side) { return side == Side::send ? "send" : "receive";
 
 Side side_of(const nb::handle& name) { return nb::cast<std::string>(name) == "send" ? Side::send : Side::receive; }
 
+// Non-blocking and persistent collective operations of all ranks.
+uint64_t offloadable(const Script& script) {
+  uint64_t count = 0;
+  for (const predict::RankScript& one : script.ranks) {
+    count += static_cast<uint64_t>(std::ranges::count_if(
+        one.actions, [](const predict::Action& action) { return action.is_collective && !action.is_blocking; }));
+  }
+  return count;
+}
+
 nb::dict facts(const Recording& made) {
   nb::dict out;
   out["ranks"] = made.script.ranks.size();
@@ -118,6 +131,7 @@ nb::dict facts(const Recording& made) {
   out["mpi"] = made.mpi;
   out["program"] = made.program;
   out["ended"] = made.ended;
+  out["is_cpu_time"] = made.is_cpu_time;
   out["how"] = made.how;
   out["warnings"] = made.warnings;
   out["algorithms"] = made.script.algorithms;
@@ -138,6 +152,7 @@ nb::dict facts(const Recording& made) {
     rank["is_cut"] = one.cut_event != UINT32_MAX;
     ranks.append(rank);
   }
+  out["offloadable"] = offloadable(made.script);
   out["recorded"] = ranks;
   return out;
 }
@@ -224,6 +239,16 @@ Costs costs_of(const nb::dict& given) {
   if (given.contains("handshake_bytes")) out.handshake_bytes = nb::cast<uint64_t>(given["handshake_bytes"]);
   if (given.contains("fetches") && nb::cast<bool>(given["fetches"])) out.handshake = predict::Handshake::fetch;
   if (given.contains("nic_answers") && nb::cast<bool>(given["nic_answers"])) out.handshake = predict::Handshake::nic;
+  if (given.contains("offloaded")) {
+    const auto how = nb::cast<nb::dict>(given["offloaded"]);
+    out.offloaded = {.create_ps = nb::cast<uint64_t>(how["create_ps"]),
+                     .is_cached = nb::cast<bool>(how["cached"]),
+                     .match_ps = nb::cast<uint64_t>(how["match_ps"]),
+                     .own = rate_of(how, "own"),
+                     .combine_ps = nb::cast<uint64_t>(how["combine_ps"]),
+                     .combine = rate_of(how, "combine"),
+                     .test_ps = nb::cast<uint64_t>(how["test_ps"])};
+  }
   if (given.contains("scale")) {
     out.scale_numerator = nb::cast<uint64_t>(given["scale"][0]);
     out.scale_denominator = nb::cast<uint64_t>(given["scale"][1]);
@@ -248,6 +273,15 @@ struct Receives {
   }
 };
 
+// Calls of a schedule that wait for collective operations.
+struct BoundWaits {
+  predict::Waits calls;
+
+  [[nodiscard]] std::vector<uint64_t> times(const schedule::Schedule& made, const Kept& kept) const {
+    return predict::waited_ps(made, calls, *kept.record);
+  }
+};
+
 nb::tuple schedule_with_receives(const Recording& made, const nb::dict& given, const predict::LateReceives& late) {
   const Costs costs = costs_of(given);
   predict::Priced priced = unwrap(without_lock([&] { return predict::schedule_of(made.script, costs, late); }));
@@ -264,7 +298,8 @@ nb::tuple schedule_with_receives(const Recording& made, const nb::dict& given, c
     one["received_bytes"] = bill.received_bytes;
     bills.append(one);
   }
-  return nb::make_tuple(nb::cast(std::move(priced.schedule)), bills, Receives{std::move(priced.receives)});
+  return nb::make_tuple(nb::cast(std::move(priced.schedule)), bills, Receives{std::move(priced.receives)},
+                        BoundWaits{std::move(priced.waits)});
 }
 
 nb::tuple schedule(const Recording& made, const nb::dict& given) {
@@ -281,9 +316,12 @@ void bind_predict(nb::module_& module) {
       .def("pairs", &pairs, "What messages have at their ends: bytes, (layout, count) sent and received, how many.")
       .def("schedule", &schedule, nb::arg("costs"), "(Schedule, bills of the ranks) at given costs.")
       .def("schedule_with_receives", &schedule_with_receives, nb::arg("costs"), nb::arg("late"),
-           "(Schedule, bills, Receives) at given costs, with receives that a run has found late; none: [].");
+           "(Schedule, bills, Receives, Waits) at given costs, with receives that a run has found late; none: [].");
   nb::class_<Receives>(module, "Receives", "Which operations of a Schedule meet messages.")
       .def("late", &Receives::late, nb::arg("late"), "Which receives were late, from what a run says of operations.");
+  nb::class_<BoundWaits>(module, "Waits", "Calls of a Schedule that wait for collective operations.")
+      .def("times", &BoundWaits::times, nb::arg("schedule"), nb::arg("kept"),
+           "ps that each rank was in them, from what a run has kept.");
   module.def("skeleton_recording", &skeleton, nb::arg("ranks"), nb::arg("steps"), nb::arg("repeats"),
              nb::arg("algorithms"),
              "The Recording of a program that nobody ran. Steps: {'kind': 'compute', 'compute_ns'}, {'kind': 'halo', "

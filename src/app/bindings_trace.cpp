@@ -307,6 +307,7 @@ void bind_trace(nb::module_& module) {
       .def_ro("host", &RankTrace::host)
       .def_ro("mpi", &RankTrace::mpi)
       .def_ro("program", &RankTrace::program)
+      .def_ro("is_cpu_time", &RankTrace::is_cpu_time)
       .def_ro("ended", &RankTrace::ended)
       .def_ro("warning", &RankTrace::warning)
       .def_prop_ro("under_way",

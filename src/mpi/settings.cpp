@@ -70,6 +70,9 @@ class Reader {
       settings_.job = value;
     } else if (name == "SPINLOOM_MPI_RECORD") {
       settings_.record = value;
+    } else if (name == "SPINLOOM_MPI_RECORD_CLOCK") {
+      settings_.records_cpu_time = value == "cpu";
+      if (value != "cpu" && value != "wall") complain(name, value, "cpu or wall");
     } else if (name == "SPINLOOM_MPI_REPORT") {
       settings_.report = value;
     } else {

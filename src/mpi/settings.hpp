@@ -31,6 +31,7 @@ struct Settings {
   Prices prices;  // of this host, by which the ways are compared
   std::string job;  // put in front of the name that the ranks of a node meet by
   std::string record;  // a directory for the traces of the ranks; empty: none is made
+  bool records_cpu_time = false;  // of the rank's thread, in place of the time of day
   std::string report;  // a file that every rank adds a line to when it ends; empty: none
   std::vector<std::string> complaints;
 

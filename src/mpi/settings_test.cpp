@@ -12,10 +12,12 @@ TEST(MpiSettings, ReadsWhatItUnderstandsAndNamesTheRest) {
                                      "SPINLOOM_MPI_MIN_BYTES=4K",
                                      "SPINLOOM_MPI_CHUNK_BYTES=512",
                                      "SPINLOOM_MPI_STAGING_BYTES=2G",
+                                     "SPINLOOM_MPI_RECORD_CLOCK=cpu",
                                      nullptr};
   const Settings settings = read_settings(environment);
   EXPECT_TRUE(settings.off);
   EXPECT_EQ(settings.path, Path::staged);
+  EXPECT_TRUE(settings.records_cpu_time);
   EXPECT_EQ(settings.min_bytes, 4096);
   EXPECT_EQ(settings.staging_bytes, int64_t{2} << 30);
   EXPECT_EQ(settings.chunk_bytes, Settings{}.chunk_bytes);

@@ -42,6 +42,18 @@ struct Late {
   uint64_t answer_ps = 0;  // a request that the NIC would have answered
 };
 
+// Non-blocking and persistent collective operations as schedules that NICs execute: CPUs make them and see that they have
+// ended. Wants Handshake::nic.
+struct Offloaded {
+  uint64_t create_ps = 0;  // of the CPU, for each operation that it gives to the NIC
+  bool is_cached = false;  // of a schedule that an earlier start has left there, only for what waits for nothing
+  uint64_t match_ps = 0;  // of the NIC, for each message that has come: to match it and to begin what waits for it
+  Rate own = {0, 1};  // of the NIC, by the byte: a rank's own block
+  uint64_t combine_ps = 0;  // that a message waits beside the NIC's time to combine it
+  Rate combine = {0, 1};  // of the NIC, by the byte
+  uint64_t test_ps = 0;  // of the CPU, to see that one has ended
+};
+
 // Of a message whose data lie so at its ends: what its CPUs do beyond what they do for a block of as many bytes.
 struct PairPrice {
   uint64_t send_ps = 0;
@@ -62,6 +74,8 @@ struct Costs {
   Rate combine;  // by the byte, of a reduction
   // None: a late receive costs as one that is there in time.
   std::optional<Late> late;
+  // None: CPUs carry non-blocking collective operations on, whenever they are in a call of MPI.
+  std::optional<Offloaded> offloaded;
   // What the CPUs of both ranks do for a longer message, when they are in a call of MPI. Without it only the network's
   // model has a rule for long messages.
   uint64_t handshake_bytes = UINT64_MAX;

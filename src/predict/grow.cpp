@@ -149,6 +149,7 @@ class Grower {
     RankTrace made;
     made.begun_ns = from.begun_ns;
     made.begun_unix_ns = from.begun_unix_ns;
+    made.is_cpu_time = from.is_cpu_time;
     made.host = from.host;
     made.mpi = from.mpi;
     made.program = from.program;

@@ -7,6 +7,8 @@
 //   A message that has a layout has it in the schedule, at each end its own; what costs say of it is in the computations,
 //   and then a model's price of layouts must be none.
 //   A call's operations wait for those of the call before: for their ends, or for their starts if it was non-blocking.
+//   Collective operations that NICs execute need no host CPU between their creation and their end, but for messages that
+//   had come before and for layouts that are the CPU's. All their receives are posted when they are created.
 // Invariants: (1) Bill's parts of a rank add up to the time of its computations.
 // Threads: pure. Time: modelled, in ps; computations in the unit of the costs, rounded up.
 #pragma once
@@ -17,6 +19,7 @@
 #include "base/result.hpp"
 #include "predict/costs.hpp"
 #include "predict/script.hpp"
+#include "predict/waits.hpp"
 #include "schedule/schedule.hpp"
 
 namespace spinloom::predict {
@@ -42,6 +45,7 @@ struct Priced {
   schedule::Schedule schedule;
   std::vector<Bill> bills;  // by rank
   std::vector<std::vector<uint32_t>> receives;  // by rank and leg: the operation that meets its message or request
+  Waits waits;
 };
 
 // What is late is what a replay has found late, and says nothing without costs of it.

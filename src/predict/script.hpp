@@ -55,6 +55,7 @@ struct Action {
   bool is_blocking = true;
   bool is_awaited = true;
   bool is_synchronous = false;  // its sends end when they have matched
+  bool is_collective = false;
 };
 
 struct ScriptRound {

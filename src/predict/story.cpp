@@ -195,7 +195,8 @@ class Reader {
                   .first_round = static_cast<uint32_t>(story_.rounds.size()),
                   .is_blocking = made == nullptr,
                   .is_awaited = made == nullptr,
-                  .is_synchronous = call.call == Call::Ssend};
+                  .is_synchronous = call.call == Call::Ssend,
+                  .is_collective = is_collective(call.call)};
     if (is_collective(call.call)) {
       SPL_TRY(add_collective(call, made));
     } else {

@@ -81,6 +81,13 @@ class Recorder {
   Recorder& wait(uint64_t gap_ns, std::vector<uint32_t> requests, std::vector<trace::Match> matches = {}) {
     return call(gap_ns, {.call = Call::Waitall, .requests = std::move(requests), .matches = std::move(matches)});
   }
+  Recorder& iallreduce(uint64_t gap_ns, int64_t bytes, uint32_t request) {
+    return call(gap_ns, {.call = Call::Allreduce,
+                         .form = CallForm::nonblocking,
+                         .sends = {{0, bytes, type_byte}},
+                         .receives = {{0, bytes, type_byte}},
+                         .requests = {request}});
+  }
   trace::RankTrace end(uint64_t gap_ns = 0) {
     call(gap_ns, {.call = Call::Finalize});
     made.ended = true;

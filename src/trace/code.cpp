@@ -141,6 +141,7 @@ void encode(const Head& head, Bytes& bytes) {
   to.string(head.host);
   to.string(head.mpi);
   to.string(head.program);
+  to.varint(head.is_cpu_time ? 1 : 0);
 }
 
 bool decode(std::span<const uint8_t> bytes, Head& head) {
@@ -152,6 +153,7 @@ bool decode(std::span<const uint8_t> bytes, Head& head) {
   head.host = from.string();
   head.mpi = from.string();
   head.program = from.string();
+  if (!from.done()) head.is_cpu_time = from.varint() != 0;  // older traces end here
   if (ranks > static_cast<uint64_t>(std::numeric_limits<int32_t>::max()) || rank >= ranks) return false;
   head.rank = static_cast<uint32_t>(rank);
   head.ranks = static_cast<uint32_t>(ranks);

@@ -28,6 +28,7 @@ struct Head {
   std::string host;
   std::string mpi;
   std::string program;
+  bool is_cpu_time = false;
 };
 
 inline constexpr size_t varint_bytes_most = 10;

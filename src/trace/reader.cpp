@@ -94,6 +94,7 @@ class Builder {
     trace_.host = std::move(head.host);
     trace_.mpi = std::move(head.mpi);
     trace_.program = std::move(head.program);
+    trace_.is_cpu_time = head.is_cpu_time;
     return true;
   }
 

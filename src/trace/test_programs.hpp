@@ -33,7 +33,7 @@ class Folder {
 };
 
 inline Head head_of_tests(uint32_t rank = 0, uint32_t ranks = 2) {
-  return {rank, ranks, 1'000'000, 1'700'000'000'000'000'000, "node7", "An MPI 1.0", "./app -n 3"};
+  return {rank, ranks, 1'000'000, 1'700'000'000'000'000'000, "node7", "An MPI 1.0", "./app -n 3", true};
 }
 
 inline TypeEntry columns_of_a_matrix(int64_t rows) {

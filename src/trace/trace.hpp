@@ -126,6 +126,7 @@ struct RankTrace {
   std::string host;
   std::string mpi;  // what MPI_Get_library_version says, its first line
   std::string program;  // its command line
+  bool is_cpu_time = false;  // times of events are CPU time of the rank's thread, in which it does not wait
   bool ended = false;  // MPI_Finalize was recorded; else the trace is as long as the rank lived
   bool is_under_way = false;  // a call that had not ended when the rank was killed, or when the trace was read
   Call under_way = Call::Init;

@@ -37,6 +37,7 @@ TEST(Trace, IsWhatWasWritten) {
   EXPECT_EQ(found->host, head.host);
   EXPECT_EQ(found->mpi, head.mpi);
   EXPECT_EQ(found->program, head.program);
+  EXPECT_TRUE(found->is_cpu_time);
   ASSERT_EQ(found->types.size(), 2U);
   EXPECT_EQ(found->types[1].name, "column");
   EXPECT_EQ(found->types[1].blob, program.expected.types[1].blob);

@@ -41,17 +41,21 @@ def prepare(directory: Path, force: bool) -> None:
         raise Trouble("environment", f"{directory}: {trouble.strerror}") from None
 
 
-def environment(directory: Path, job: str | None, accelerate: bool) -> dict[str, str]:
+def environment(directory: Path, job: str | None, accelerate: bool, cpu_time: bool) -> dict[str, str]:
     """Without --accelerate the layer only looks on: nothing of what the MPI does changes."""
     libraries = data.mpi_preloads() if accelerate else str(data.mpi_layer())
     more = {"SPINLOOM_MPI_RECORD": str(directory)}
     if not accelerate:
         more["SPINLOOM_MPI"] = "off"
+    if cpu_time:
+        more["SPINLOOM_MPI_RECORD_CLOCK"] = "cpu"
     prices = measured_prices() if accelerate else ""
     return mpi_layer.environment(libraries, job, None, None, prices, more)
 
 
-def become(command: tuple[str, ...], directory: Path, force: bool, accelerate: bool) -> NoReturn:
+def become(
+    command: tuple[str, ...], directory: Path, force: bool, accelerate: bool, cpu_time: bool
+) -> NoReturn:
     """This process is a rank: the program takes its place."""
     rank = mpi_layer.rank()
     for file in directory.glob(f"rank-{rank}.*"):
@@ -60,7 +64,7 @@ def become(command: tuple[str, ...], directory: Path, force: bool, accelerate: b
         file.unlink()
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        os.execvpe(command[0], command, environment(directory, None, accelerate))
+        os.execvpe(command[0], command, environment(directory, None, accelerate, cpu_time))
     except OSError as trouble:
         output.say(f"{command[0]}: {trouble.strerror}")
         sys.exit(EXIT_ENVIRONMENT)
@@ -109,9 +113,14 @@ def tell(directory: Path, command: tuple[str, ...], began: datetime.datetime, co
     help="The directory of the trace, a file for each rank.",
 )
 @click.option("--accelerate", is_flag=True, help="As 'spinloom run' does, and record what the program calls.")
+@click.option(
+    "--cpu-time",
+    is_flag=True,
+    help="Times are CPU time of each rank: for predictions where ranks share cores.",
+)
 @click.option("--force", is_flag=True, help="Replace a trace that lies in the directory.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def record(command: tuple[str, ...], out: Path, accelerate: bool, force: bool) -> None:
+def record(command: tuple[str, ...], out: Path, accelerate: bool, cpu_time: bool, force: bool) -> None:
     """Write down what an MPI program calls: whom it sends what, from where, and when.
 
     The program and its MPI stay as they are, and its results too. Each rank writes a file of its own, which
@@ -124,12 +133,13 @@ def record(command: tuple[str, ...], out: Path, accelerate: bool, force: bool) -
     directory = out.resolve()
     data.mpi_layer()
     if mpi_layer.is_rank():
-        become(command, directory, force, accelerate)
+        become(command, directory, force, accelerate, cpu_time)
     prepare(directory, force)
     job = uuid.uuid4().hex
     began = datetime.datetime.now(datetime.UTC)
     try:
-        code = subprocess.run(command, env=environment(directory, job, accelerate), check=False).returncode
+        env = environment(directory, job, accelerate, cpu_time)
+        code = subprocess.run(command, env=env, check=False).returncode
     except OSError as trouble:
         output.say(f"{command[0]}: {trouble.strerror}")
         sys.exit(EXIT_ENVIRONMENT)

@@ -33,14 +33,14 @@ def study(
     name: str, traces: tuple[Path, ...], out: Path | None, threads: int, quiet: bool, form: str
 ) -> None:
     """Run a small experiment: pingpong, accumulate, broadcast, raid; groups over switches that run handlers:
-    multicast, reduce, allreduce; storage traces: spc; or whole programs: applications, fft2d.
+    multicast, reduce, allreduce; storage traces: spc; or whole programs: applications, fft2d, offloaded.
 
     One message at a time: by RDMA and the host's processor, by Portals 4's triggered operations,
     and by handlers on the NIC (store, stream). Times are modelled; every byte that is moved or computed was
-    compared. Whole programs are skeletons, generated and not recorded. So are the requests of spc, unless
-    TRACE names files in the SPC trace format, which may be compressed (.gz, .bz2, .xz). With --out, writes
-    NAME.csv and NAME.svg, for spc also the generated traces, MIX.generated.spc; existing files of these names
-    are replaced.
+    compared. Whole programs are skeletons, generated and not recorded; those of offloaded were recorded, on
+    fewer ranks. Generated are also the requests of spc, unless TRACE names files in the SPC trace format,
+    which may be compressed (.gz, .bz2, .xz). With --out, writes NAME.csv and NAME.svg, for spc also the
+    generated traces, MIX.generated.spc; existing files of these names are replaced.
     """
     wanted = with_traces(studies.named(name), traces)
     laboratory = Lab(threads or os.cpu_count() or 1)
@@ -80,6 +80,8 @@ def table_of(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
         return table_of_traces(study, nic, [row for row in rows if row["nic"] == nic])
     if study.applications:
         return table_of_programs(study, nic, [row for row in rows if row["nic"] == nic])
+    if study.recorded:
+        return table_of_recorded(study, nic, [row for row in rows if row["nic"] == nic])
     if study.networks:
         return table_of_groups(study, nic, [row for row in rows if row["nic"] == nic])
     times = {
@@ -139,6 +141,25 @@ def table_of_programs(study: studies.Study, nic: str, rows: list[dict[str, Any]]
                 f"{row['communication_share']:.1%}",
                 f"{row['gain_percent']:.1f} %",
                 "" if row["paper_gain_percent"] is None else f"{row['paper_gain_percent']} %",
+            ]
+            for row in rows
+        ],
+        numeric={*columns} - {"program", "way"},
+        title=f"{study.title}; {nic}",
+    )
+
+
+def table_of_recorded(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
+    columns = ["program", "ranks", "way", "modelled", "a turn", "its wait", "times less"]
+    return output.table(
+        columns,
+        [
+            [
+                row["program"],
+                str(row["ranks"]),
+                row["way"],
+                *(units.format_time(row[name]) for name in ("time_ps", "turn_ps", "wait_ps")),
+                f"{row['times_less_wait']:.2f}",
             ]
             for row in rows
         ],

@@ -69,6 +69,8 @@ uint64_t unix_ns() {
 
 }  // namespace
 
+const clockid_t Recorder::clock_ = read_settings(environ).records_cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+
 void Recorder::begin(uint64_t begun_ns) {
   try {
     if (on_ || writer_ != nullptr || !open(begun_ns)) return;
@@ -100,14 +102,19 @@ bool Recorder::open(uint64_t begun_ns) {
     return false;
   }
   threaded_ = level >= thread_multiple;
-  auto made = trace::Writer::create(settings.record,
-                                    {static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), begun_ns,
-                                     unix_ns() - (now_ns() - begun_ns), host_name(), version_of_mpi(), command_line()});
-  if (!made) {
-    // Whoever has asked for the trace looks there; the program's own output is left alone.
-    std::ofstream(text(settings.record, "/rank-", rank, ".trouble"), std::ios::app) << made.error().message << '\n';
+  const bool is_cpu_time = clock_ != CLOCK_MONOTONIC;
+  // Whoever has asked for the trace looks there; the program's own output is left alone.
+  const auto refuse = [&](std::string_view why) {
+    std::ofstream(text(settings.record, "/rank-", rank, ".trouble"), std::ios::app) << why << '\n';
     return false;
+  };
+  if (threaded_ && is_cpu_time) {
+    return refuse("--cpu-time counts one thread, and the program asks for MPI_THREAD_MULTIPLE: record without it");
   }
+  auto made = trace::Writer::create(
+      settings.record, {static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), begun_ns,
+                        unix_ns() - (now_ns() - begun_ns), host_name(), version_of_mpi(), command_line(), is_cpu_time});
+  if (!made) return refuse(made.error().message);
   writer_ = std::move(*made);
   return true;
 }

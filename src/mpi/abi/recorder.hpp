@@ -7,7 +7,7 @@
 //   MPI, and those that the recorder makes itself, are not recorded; (3) what cannot be written stops the recording,
 //   never the program; (4) a child made by fork() records nothing.
 // Threads: Guard, where the program has asked for MPI_THREAD_MULTIPLE. It is not held while the MPI works for the
-//   program. Time: ns of the monotonic clock.
+//   program. Time: ns of the monotonic clock, or CPU time of the calling thread.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class Recorder {
   }
   [[nodiscard]] static uint64_t now_ns() {
     timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock_, &now);
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
   }
 
@@ -200,6 +200,7 @@ class Recorder {
 
   static constexpr uint64_t no_key = ~uint64_t{0};
   std::atomic<bool> on_{false};
+  static const clockid_t clock_;
   bool threaded_ = false;
   bool busy_ = false;
   bool is_poll_ = false;

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spinloom import busy, lab, predict_ways, storage, studies, workloads
+from spinloom import busy, lab, lines, predict_ways, storage, studies, workloads
 from spinloom.errors import Trouble
 from spinloom.lab import Probe, Reading, row_probe, vector
 from spinloom.profiles import Profile
@@ -346,6 +346,34 @@ def study_worst_ratio(
     )
 
 
+# ---- a straight line through ping-pongs ----
+
+PINGPONG_SIZES = tuple(1 << power for power in range(3, 17))  # 8 B to 64 KiB
+
+
+def pingpong_cells(
+    trial: Trial, fitted: list[int], nic: str | None = None, sizes: tuple[int, ...] = PINGPONG_SIZES
+) -> list[Probe]:
+    """By triggered puts: the sizes in their order, of which some are fitted to."""
+    return [
+        replace(studies.probe("pingpong", nic or trial.nic, "portals4", size), changes=trial.changes)
+        for size in sizes
+    ]
+
+
+def pingpong_residual_percent(
+    trial: Trial,
+    readings: list[Reading],
+    fitted: list[int],
+    sizes: tuple[int, ...] = PINGPONG_SIZES,
+    **_: Any,
+) -> float:
+    """How far o + L + s G + m is from half of a ping-pong at most, of sizes that were not fitted to."""
+    points = [(size, reading["time_ps"]) for size, reading in zip(sizes, readings, strict=True)]
+    known = lines.fitted([point for point in points if point[0] in fitted])
+    return 100 * lines.worst(known, [point for point in points if point[0] not in fitted])
+
+
 def study_gap_cells(
     trial: Trial, study: str, ways: list[str], over: str, size_bytes: int, nics: list[str], ranks: int = 2
 ) -> list[Probe]:
@@ -509,6 +537,7 @@ OBSERVATIONS: dict[str, Observation] = {
     ),
     "storage_gain_percent": Observation(storage_cells, storage_gain_percent),
     "storage_lead_percent": Observation(storage_cells, storage_lead_percent),
+    "pingpong_residual_percent": Observation(pingpong_cells, pingpong_residual_percent),
     "study_worst_ratio": Observation(study_points, study_worst_ratio),
     "study_gap_ns": Observation(study_gap_cells, study_gap_ns),
     "study_ratio": Observation(

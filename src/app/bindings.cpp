@@ -142,6 +142,7 @@ NB_MODULE(_core, module) {
   module.attr("limits") = limits;
   spinloom::app::bind_bandwidth(module);
   spinloom::app::bind_bench(module);
+  spinloom::app::bind_collective(module);
   spinloom::app::bind_explain(module);
   spinloom::app::bind_goal(module);
   spinloom::app::bind_handler(module);

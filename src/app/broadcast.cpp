@@ -6,9 +6,12 @@
 #include <vector>
 
 #include "app/study_side.hpp"
+#include "collective/algorithms.hpp"
 
 namespace spinloom::app {
 namespace {
+
+using collective::algorithms::binomial_children;
 
 constexpr uint64_t broadcast_match_bits = 1;
 constexpr uint64_t state_bytes = 64;
@@ -24,17 +27,6 @@ sim::Profile in_fat_tree(sim::Profile profile, uint32_t ranks) {
   // Every rank needs a handler's constants and little other NIC memory.
   profile.memory.state_bytes = std::min<int64_t>(profile.memory.state_bytes, int64_t{64} << 10);
   return profile;
-}
-
-// A rank's children, the largest subtree first.
-std::vector<uint32_t> children(uint32_t rank, uint32_t ranks) {
-  uint32_t half = 1;
-  while (half < ranks) half *= 2;
-  std::vector<uint32_t> found;
-  for (half /= 2; half != 0; half /= 2) {
-    if (rank % (half * 2) == 0 && rank + half < ranks) found.push_back(rank + half);
-  }
-  return found;
 }
 
 class Broadcast final : sim::EventTarget {
@@ -56,7 +48,7 @@ class Broadcast final : sim::EventTarget {
       missing_ = config_.ranks - 1;
       const sim::HandlerStatistics before = handlers();
       const Time start = world_.node(0).now();
-      for (const uint32_t child : children(0, config_.ranks)) SPL_TRY(put(0, child));
+      for (const uint32_t child : binomial_children(config_.ranks, 0)) SPL_TRY(put(0, child));
       while (missing_ > 0) {
         if (!world_.events().step()) {
           return fail(Code::stalled, "broadcast: ", missing_, " of ", config_.ranks, " ranks got nothing; ", trouble());
@@ -110,7 +102,7 @@ class Broadcast final : sim::EventTarget {
     }
     SPL_ASSIGN(std::ignore, here.side.interface->me_append(here.side.portal, entry));
     if (config_.way == Way::portals4) {
-      for (const uint32_t child : rank == 0 ? std::vector<uint32_t>{} : children(rank, config_.ranks)) {
+      for (const uint32_t child : rank == 0 ? std::vector<uint32_t>{} : binomial_children(config_.ranks, rank)) {
         SPL_TRY(put(rank, child, nic::Trigger{here.side.counter, config_.bytes, config_.bytes}));
       }
     }
@@ -133,7 +125,7 @@ class Broadcast final : sim::EventTarget {
     here.expected = 0;
     --missing_;
     last_ = world_.node(rank).now();
-    if (config_.way != Way::rdma || children(rank, config_.ranks).empty()) return;
+    if (config_.way != Way::rdma || binomial_children(config_.ranks, rank).empty()) return;
     here.child = 0;
     world_.events().at(last_ + profile_.host.memory_latency + profile_.host.call, *this, 0, rank);
   }
@@ -141,7 +133,7 @@ class Broadcast final : sim::EventTarget {
   // This rank's host posts its next put, and the following one a call later.
   void on_event(uint32_t, uint64_t argument) override {
     const auto rank = static_cast<uint32_t>(argument);
-    const std::vector<uint32_t> to = children(rank, config_.ranks);
+    const std::vector<uint32_t> to = binomial_children(config_.ranks, rank);
     Rank& here = ranks_[rank];
     const Status posted = put(rank, to[here.child++]);
     SPL_ASSERT(posted.ok(), posted.error().message);

@@ -178,6 +178,7 @@ inline void reduce_alone(const Collective& call, Rounds& rounds) {
 [[nodiscard]] inline uint32_t binomial_subtree(uint32_t size, uint32_t place) {
   return std::min(binomial_reach(size, place), size - place);
 }
+[[nodiscard]] std::vector<uint32_t> binomial_children(uint32_t size, uint32_t place);  // the largest subtree first
 
 }  // namespace algorithms
 }  // namespace spinloom::collective

@@ -15,13 +15,7 @@ struct Tree {
   [[nodiscard]] uint32_t rank_of(uint32_t one) const { return static_cast<uint32_t>((uint64_t{one} + root) % size); }
   [[nodiscard]] uint32_t parent() const { return place - binomial_reach(size, place); }
   [[nodiscard]] uint32_t subtree(uint32_t one) const { return binomial_subtree(size, one); }
-  [[nodiscard]] std::vector<uint32_t> children() const {  // the largest subtree first
-    std::vector<uint32_t> found;
-    for (uint32_t distance = binomial_reach(size, place) / 2; distance > 0; distance /= 2) {
-      if (distance < size - place) found.push_back(place + distance);
-    }
-    return found;
-  }
+  [[nodiscard]] std::vector<uint32_t> children() const { return binomial_children(size, place); }
   [[nodiscard]] std::vector<uint32_t> children_small_first() const {
     std::vector<uint32_t> found = children();
     return {found.rbegin(), found.rend()};
@@ -38,6 +32,14 @@ uint64_t free_of(const Collective& call) { return is_root(call) ? 0 : data(call.
 
 uint32_t binomial_reach(uint32_t size, uint32_t place) {
   return place == 0 ? std::bit_ceil(size) : place & (~place + 1);
+}
+
+std::vector<uint32_t> binomial_children(uint32_t size, uint32_t place) {
+  std::vector<uint32_t> found;
+  for (uint32_t distance = binomial_reach(size, place) / 2; distance > 0; distance /= 2) {
+    if (distance < size - place) found.push_back(place + distance);
+  }
+  return found;
 }
 
 // A rank that has heard of d ranks, itself too, hears of radix - 1 times as many in a round.

@@ -37,6 +37,12 @@ def nics() -> list[str]:
     return profiles.names()
 
 
+def collective_operations() -> list[str]:
+    from spinloom import core
+
+    return core.load().collective_operations()
+
+
 def hosts() -> list[str]:
     from spinloom import profiles
 

@@ -9,6 +9,7 @@ JOBS: dict[str, dict[str, str]] = {
         "share": "share:share",
         "study": "study:study",
         "goal": "goal:goal",
+        "collective": "collective:collective",
         "predict": "predict:predict_verb",
         "sweep": "sweep:sweep",
         "nics": "nics:nics",

@@ -1,0 +1,120 @@
+"""Who sends to whom: messages of a collective operation as text, and as a picture over time.
+
+Contract: text() lists the messages round by round, one line each, of at most RANKS ranks and LINES messages:
+a message's round is how many must have come before it can leave. draw() writes an SVG or a PNG by the name's
+ending: ranks side by side, time downwards, an arrow from a message's begin to its end; the same messages
+give the same SVG. Legible in black and white. Raises Trouble for more than MOST messages.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spinloom import units
+from spinloom.errors import Trouble
+from spinloom.files import write as write_file
+
+RANKS, LINES = 16, 80
+MOST = 20_000
+NAMED = 64  # ranks that have a number below them
+ROUNDS = {
+    "o_ps": 0,
+    "L_ps": 1,
+    "g_ps": 0,
+    "h_ps": 0,
+    "m_ps": 0,
+    "z_ps": 0,
+    "a_ps": 0,
+    "G": (0, 1),
+    "A": (0, 1),
+}  # a round is a ps
+CELL = 4
+
+
+class Message(NamedTuple):
+    source: int
+    target: int
+    size: int
+    left_ps: int
+    landed_ps: int
+
+
+def messages(offloaded: Any, model: dict[str, Any]) -> list[Message]:
+    return [Message(*one) for one in offloaded.messages(model)]
+
+
+def text(offloaded: Any, ranks: int) -> str | None:
+    """None: too many ranks or messages."""
+    rounds = sorted(messages(offloaded, ROUNDS), key=lambda one: (one.left_ps, one.source, one.target))
+    if ranks > RANKS or len(rounds) > LINES:
+        return None
+    lines = ["rank     " + "".join(f"{rank:<{CELL}}" for rank in range(ranks))]
+    before = None
+    for one in rounds:
+        name = f"round {one.left_ps + 1}" if one.left_ps != before else ""
+        before = one.left_ps
+        first, last = sorted((one.source, one.target))
+        line = "-" * (CELL * (last - first) - 1)
+        arrow = f"o{line}>" if one.source == first else f"<{line}o"
+        lines.append(f"{name:9}{' ' * (CELL * first)}{arrow}  {units.format_bytes(one.size)}")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def draw(offloaded: Any, model: dict[str, Any], ranks: int, path: Path, title: str) -> None:
+    form = path.suffix[1:]
+    if form not in ("svg", "png"):
+        raise Trouble("invalid", f"--plot {path}: end the name in .svg or in .png")
+    sent = messages(offloaded, model)
+    if len(sent) > MOST:
+        raise Trouble(
+            "invalid",
+            f"--plot {path}: a picture of {len(sent):,} messages cannot be read; take fewer ranks",
+        )
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise Trouble("environment", "--plot needs matplotlib (pip install matplotlib)") from None
+    with mpl.rc_context({"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=(min(14, max(5, 0.45 * ranks)), 6.5), layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_title(title, loc="left")
+        axes.set_ylabel("modelled time, us")
+        axes.set_xlabel("rank")
+        axes.set_xlim(-0.5, ranks - 0.5)
+        last = max((one.landed_ps for one in sent), default=1) / 1e6
+        axes.set_ylim(last * 1.02, 0)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+        if ranks <= NAMED:
+            axes.set_xticks(range(ranks))
+            axes.vlines(range(ranks), 0, last, color="0.85", linewidth=0.8, zorder=1)
+        if len(sent) <= 4 * NAMED:
+            for one in sent:
+                arrow(axes, one)
+        else:
+            lines(axes, sent)
+        out = io.BytesIO()
+        figure.savefig(out, format=form, dpi=120, metadata={"Date": None} if form == "svg" else None)
+    write_file(path, out.getvalue())
+
+
+def arrow(axes: Any, one: Message) -> None:
+    look = {"arrowstyle": "-|>", "color": "0.1", "linewidth": 1.0, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate(
+        "",
+        xy=(one.target, one.landed_ps / 1e6),
+        xytext=(one.source, one.left_ps / 1e6),
+        arrowprops=look,
+        zorder=2,
+    )
+
+
+def lines(axes: Any, sent: list[Message]) -> None:
+    """Without heads, which would hide each other."""
+    from matplotlib.collections import LineCollection
+
+    pairs = [[(one.source, one.left_ps / 1e6), (one.target, one.landed_ps / 1e6)] for one in sent]
+    axes.add_collection(LineCollection(pairs, colors="0.1", linewidths=0.5, alpha=0.6))

@@ -1,0 +1,89 @@
+"""LogGP with m of a NIC profile, fitted to simulated messages.
+
+Contract: fit() gives the parameters of src/collective/model.hpp for a machine: L is the way between two NICs
+(switch and wire), g the link's gap; m and G are what each further NIC of a chain adds, o half of what is
+left of one message, a and A what a combination adds, z what a round of a barrier does, h what each more of
+many senders to one adds. pingpongs() gives half of a ping-pong for each size. Triggered operations at
+fidelity nic; times are modelled, in ps.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from spinloom import core, lines, observe
+from spinloom.errors import Trouble
+from spinloom.lab import Lab
+from spinloom.machines import Machine
+
+SIZES = (8, 4096, 65536)  # bytes: what is fitted to
+CROWD = 34  # ranks of which all others send to one
+ELEMENT = 8  # bytes: of combinations
+RATE = 1000  # rates are whole thousandths of a picosecond for a byte
+
+
+def fit(machine: Machine) -> dict[str, Any]:
+    """As core.collective_candidates() takes it."""
+    one, two, summed = (
+        [(size, offloaded_ps(machine, operation, "chain", ranks, size)) for size in SIZES]
+        for operation, ranks in (("bcast", 2), ("bcast", 3), ("reduce", 2))
+    )
+    hops = [(size, more - less) for (size, less), (_, more) in zip(one, two, strict=True)]
+    locals_ = [(size, more - less) for (size, less), (_, more) in zip(one, summed, strict=True)]
+    hop, local = lines.fitted(hops), lines.fitted(locals_)
+    empty = [offloaded_ps(machine, "barrier", "dissemination", ranks, 0) for ranks in (2, 4)]
+    few, many = (offloaded_ps(machine, "gather", "linear", ranks, SIZES[0]) for ranks in (2, CROWD))
+    profile = machine.profile
+    latency = int(profile["link.switch"] + profile["link.wire"])
+    begin = [time - hop for (_, time), (_, hop) in zip(one, hops, strict=True)]
+    return {
+        "o_ps": min(begin) // 2,
+        "L_ps": latency,
+        "g_ps": int(profile["link.gap"]),
+        "h_ps": (many - few) // (CROWD - 2),
+        "m_ps": max(0, round(hop.constant_ps) - latency),
+        "z_ps": max(0, empty[1] - empty[0] - latency),
+        "a_ps": max(0, round(local.constant_ps)),
+        "G": rate_of(hop.rate),
+        "A": rate_of(local.rate),
+    }
+
+
+def rate_of(rate: Fraction) -> tuple[int, int]:
+    made = Fraction(max(0, round(rate * RATE)), RATE)
+    return made.numerator, made.denominator
+
+
+def offloaded_ps(machine: Machine, operation: str, algorithm: str, ranks: int, size: int) -> int:
+    made = core.load().collective_offloaded(operation, algorithm, ranks, size, ELEMENT)
+    return simulated_ps(machine, made, "nic")
+
+
+def simulated_ps(machine: Machine, made: Any, fidelity: str) -> int:
+    """Until the last host knows. Raises Trouble."""
+    engine = core.load()
+    try:
+        return engine.run_goal_on(made.schedule(), fidelity, machine.profile.native(), o_ps=0)["makespan_ps"]
+    except engine.SpinloomError as error:
+        raise Trouble(error.code, error.message) from None
+
+
+def pingpongs(nic: str) -> list[dict[str, Any]]:
+    """A row for each size: half of a ping-pong, and what the line says that is fitted to SIZES."""
+    trial = observe.Trial(nic)
+    probes = observe.pingpong_cells(trial, list(SIZES))
+    laboratory = Lab(1)
+    laboratory.run(probes, None)
+    points = [(probe.size_bytes, laboratory[probe]["time_ps"]) for probe in probes]
+    known = lines.fitted([point for point in points if point[0] in SIZES])
+    return [
+        {
+            "size_bytes": size,
+            "time_ps": time,
+            "line_ps": round(known.at(size)),
+            "residual_percent": round(float(100 * (known.at(size) / time - 1)), 4),
+            "fitted": size in SIZES,
+        }
+        for size, time in points
+    ]

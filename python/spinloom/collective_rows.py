@@ -1,0 +1,114 @@
+"""What `spinloom collective explain` says: candidates of an operation, their times and what they need.
+
+Contract: rows() gives one row for each algorithm of the catalogue that has a closed form, in its order:
+time_ps by the form, simulated_ps by triggered operations on the NICs of the profile, and what the rank that
+needs most takes of its NIC, as Table I of the FFLIB paper counts; the fastest by the form is chosen. What has
+too many operations has None there. Times are modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from spinloom import collective_model, core
+from spinloom.errors import Trouble
+from spinloom.machines import Machine
+
+NONE = "none"
+FIDELITIES = ("nic", "full", NONE)
+ELEMENT = collective_model.ELEMENT
+ATOMIC_MOST = 4096  # bytes of an atomic; never more than a packet
+SIMULATED_MOST = 60_000  # operations of all ranks that are simulated at once
+COLUMNS = {
+    "algorithm": "its name",
+    "segment_bytes": "of what it sends in segments: the best by the closed form; 0: none",
+    "time_ps": "by the closed form",
+    "is_near": "whether messages that meet in a NIC are counted only roughly in it",
+    "simulated_ps": "by triggered operations on simulated NICs",
+    "entries": "descriptors and match list entries of the rank that needs most",
+    "triggered": "its triggered operations",
+    "counters": "its counters for dependencies",
+    "memory_bytes": "its memory beside the caller's",
+    "table1_entries": "what Table I of the FFLIB paper says of these; None where it has no row",
+    "table1_triggered": "the same",
+    "table1_counters": "the same",
+    "table1_memory_bytes": "the same: with the caller's",
+    "chosen": "whether the model takes it",
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    operation: str
+    ranks: int
+    size: int
+    root: int = 0
+
+    def offloaded(self, algorithm: str, segment_bytes: int) -> Any:
+        return asked(
+            lambda engine: engine.collective_offloaded(
+                self.operation, algorithm, self.ranks, self.size, ELEMENT, segment_bytes, self.root
+            )
+        )
+
+
+def asked(what: Callable[[Any], Any]) -> Any:
+    """What the engine says. Raises Trouble."""
+    engine = core.load()
+    try:
+        return what(engine)
+    except engine.SpinloomError as error:
+        raise Trouble(error.code, error.message) from None
+
+
+def check(question: Question, algorithm: str | None) -> None:
+    """Raises Trouble for names that are none."""
+    if algorithm is not None:
+        asked(lambda engine: engine.collective_offloaded(question.operation, algorithm, 1, 0))
+
+
+def rows(
+    question: Question,
+    machine: Machine,
+    model: dict[str, Any],
+    fidelity: str,
+    step: Callable[[], object] = lambda: None,
+) -> list[dict[str, Any]]:
+    made = asked(
+        lambda engine: engine.collective_candidates(
+            question.operation, question.ranks, question.size, ELEMENT, model
+        )
+    )
+    if not made:
+        raise Trouble(
+            "unsupported",
+            f"{question.operation}: who sends how much to whom differs from call to call; "
+            f"operations that are alike at all ranks are {', '.join(core.load().collective_operations())}",
+        )
+    chosen = asked(
+        lambda engine: engine.collective_choice(
+            question.operation, question.ranks, question.size, ELEMENT, model
+        )
+    )
+    for row in made:
+        row.update(simulated_ps=None, entries=None, triggered=None, counters=None, memory_bytes=None)
+        row["chosen"] = row["algorithm"] == chosen
+        try:
+            offloaded = question.offloaded(row["algorithm"], row["segment_bytes"])
+        except Trouble as trouble:
+            if trouble.code != "overflow":
+                raise
+            step()
+            continue
+        row.update(offloaded.resources(min(ATOMIC_MOST, int(machine.profile["link.payload"]))))
+        if fidelity != NONE and offloaded.operations() <= SIMULATED_MOST:
+            row["simulated_ps"] = collective_model.simulated_ps(machine, offloaded, fidelity)
+        step()
+    return [{name: row[name] for name in COLUMNS} for row in made]
+
+
+def chosen_of(made: list[dict[str, Any]], algorithm: str | None) -> dict[str, Any]:
+    """The row of an algorithm, or the chosen one."""
+    return next(row for row in made if row["algorithm"] == algorithm or (algorithm is None and row["chosen"]))

@@ -1,0 +1,41 @@
+"""A straight line through times of messages.
+
+Contract: fitted() gives constant + bytes * rate with the least squares of relative differences, in exact
+fractions; worst() the largest relative difference of other points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class Line:
+    constant_ps: Fraction
+    rate: Fraction  # ps for a byte
+
+    def at(self, size: int) -> Fraction:
+        return self.constant_ps + self.rate * size
+
+
+def fitted(points: Sequence[tuple[int, int]]) -> Line:
+    """Of (bytes, ps)."""
+    rows = [(Fraction(1, time), Fraction(size, time)) for size, time in points]
+    ones, mixed, squares = (
+        sum(one * one for one, _ in rows),
+        sum(one * many for one, many in rows),
+        sum(many * many for _, many in rows),
+    )
+    first, second = sum(one for one, _ in rows), sum(many for _, many in rows)
+    determinant = ones * squares - mixed * mixed
+    return Line(
+        Fraction(first * squares - second * mixed, determinant),
+        Fraction(ones * second - mixed * first, determinant),
+    )
+
+
+def worst(line: Line, points: Sequence[tuple[int, int]]) -> float:
+    """The largest relative difference."""
+    return float(max(abs(line.at(size) - time) / time for size, time in points))

@@ -1,0 +1,185 @@
+"""`spinloom collective`: algorithms of collective operations that NICs carry on by themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinloom import (
+    collective_drawing,
+    collective_model,
+    collective_rows,
+    machines,
+    output,
+    units,
+)
+from spinloom.collective_rows import Question
+from spinloom.errors import Trouble
+from spinloom.verbs import completion
+from spinloom.verbs.options import form_options, nic_option, quiet_option
+from spinloom.verbs.progress import progress
+
+RANKS = click.IntRange(1, 2**24)
+
+
+@click.group(epilog="Example: spinloom collective explain allreduce --ranks 1024 --size 64KiB")
+def collective() -> None:
+    """Collective operations that NICs carry on without the CPU, by triggered operations."""
+
+
+@collective.command(
+    epilog="Examples: spinloom collective explain allreduce --ranks 1024 --size 64KiB; "
+    "spinloom collective explain bcast --ranks 16 --size 8 --plot tree.svg"
+)
+@click.argument("operation", shell_complete=completion.of(completion.collective_operations))
+@click.option("--ranks", type=RANKS, required=True, help="How many.")
+@click.option(
+    "--size",
+    "size_text",
+    metavar="SIZE",
+    required=True,
+    help="All data of a broadcast, a reduction or a scan; of other operations the block of a rank.",
+)
+@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="Where there is one.")
+@nic_option
+@click.option(
+    "--fidelity",
+    type=click.Choice(collective_rows.FIDELITIES),
+    default="nic",
+    show_default=True,
+    help="What simulates them: nic: NICs that match and trigger; full: whole nodes, packets and bytes; none.",
+)
+@click.option("--algorithm", metavar="NAME", help="Draw this one; otherwise the chosen one.")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.svg|FILE.png",
+    help="Also draw who sends to whom, and when by the model.",
+)
+@quiet_option
+@form_options
+def explain(
+    operation: str,
+    ranks: int,
+    size_text: str,
+    root: int,
+    nic: str,
+    fidelity: str,
+    algorithm: str | None,
+    plot: Path | None,
+    quiet: bool,
+    form: str,
+) -> None:
+    """Which algorithm an operation takes, and why: each one's time by a closed form of LogGP with m and by
+    simulation, and what it needs of a NIC.
+
+    The parameters are fitted to messages of the profile that are simulated first. All times are modelled.
+    """
+    try:
+        size = units.parse_bytes(size_text)
+    except ValueError as error:
+        raise Trouble("invalid", f"--size '{size_text}': {error}") from None
+    if root >= ranks:
+        raise Trouble("invalid", f"--root {root}: {ranks} ranks are 0 to {ranks - 1}")
+    question = Question(operation, ranks, size, root)
+    collective_rows.check(question, algorithm)
+    machine = machines.machine(nic)
+    model = collective_model.fit(machine)
+    with progress(0, quiet, "simulating"):
+        rows = collective_rows.rows(question, machine, model, fidelity)
+    output.emit(rows, form, lambda: shown(rows, question, nic))
+    if form == "table":
+        click.echo(
+            "* chosen; ~ near: messages meet in NICs; in brackets what the FFLIB paper's Table I says."
+        )
+        say(model)
+    drawn = collective_rows.chosen_of(rows, algorithm)
+    if plot is None and form != "table":
+        return
+    offloaded = question.offloaded(drawn["algorithm"], drawn["segment_bytes"]) if has(drawn) else None
+    name = f"{operation} by {drawn['algorithm']}, {ranks:,} ranks, {units.format_bytes(size)}"
+    if form == "table" and offloaded is not None:
+        text = collective_drawing.text(offloaded, ranks)
+        if text is not None:
+            click.echo(f"\n{name}:\n\n{text}")
+    if plot is not None:
+        if offloaded is None:
+            raise Trouble("overflow", f"--plot {plot}: {name} has too many operations; take fewer ranks")
+        collective_drawing.draw(offloaded, model, ranks, plot, f"{name}, {nic}")
+        output.say(f"written: {plot}")
+
+
+@collective.command(epilog="Example: spinloom collective fit --nic sc17-discrete")
+@nic_option
+@form_options
+def fit(nic: str, form: str) -> None:
+    """The parameters of LogGP with m of a NIC profile, and how well a straight line fits its ping-pongs.
+
+    Half of a ping-pong by triggered puts, simulated, beside o + L + s G + m, which is fitted to three sizes.
+    With --json and --csv only these rows are printed. All times are modelled.
+    """
+    machine = machines.machine(nic)
+    rows = collective_model.pingpongs(nic)
+    output.emit(rows, form, lambda: fits(rows, nic))
+    if form == "table":
+        say(collective_model.fit(machine))
+
+
+def fits(rows: list[dict[str, Any]], nic: str) -> Any:
+    columns = ["message", "half a ping-pong", "o + L + s G + m", "residual"]
+    return output.table(
+        [*columns, "fitted"],
+        [
+            [
+                units.format_bytes(row["size_bytes"]),
+                units.format_time(row["time_ps"]),
+                units.format_time(row["line_ps"]),
+                f"{row['residual_percent']:+.2f} %",
+                "fitted" if row["fitted"] else "",
+            ]
+            for row in rows
+        ],
+        numeric=set(columns),
+        title=f"Ping-pong by triggered puts; {nic}",
+    )
+
+
+def has(row: dict[str, Any]) -> bool:
+    """Whether what all ranks do was made."""
+    return row["entries"] is not None
+
+
+def shown(rows: list[dict[str, Any]], question: Question, nic: str) -> Any:
+    def counted(row: dict[str, Any], name: str) -> str:
+        ours, paper = row[name], row[f"table1_{name}"]
+        return ("-" if ours is None else f"{ours:,}") + ("" if paper is None else f" ({paper:,})")
+
+    columns = ["algorithm", "segment", "closed form", "simulated", "MD/ME", "triggered", "counters", "memory"]
+    return output.table(
+        ["", *columns],
+        [
+            [
+                "*" if row["chosen"] else "",
+                row["algorithm"],
+                units.format_bytes(row["segment_bytes"]) if row["segment_bytes"] else "-",
+                ("~" if row["is_near"] else "") + units.format_time(row["time_ps"]),
+                "-" if row["simulated_ps"] is None else units.format_time(row["simulated_ps"]),
+                *(counted(row, name) for name in ("entries", "triggered", "counters")),
+                "-" if row["memory_bytes"] is None else units.format_bytes(row["memory_bytes"]),
+            ]
+            for row in rows
+        ],
+        numeric=set(columns) - {"algorithm"},
+        title=f"{question.operation}, {question.ranks:,} ranks, {units.format_bytes(question.size)}; {nic}",
+    )
+
+
+def say(model: dict[str, Any]) -> None:
+    times = ", ".join(f"{name[0]} = {units.format_time(model[name])}" for name in TIMES)
+    rates = ", ".join(f"{name} = {model[name][0] / model[name][1]:g} ps/B" for name in "GA")
+    click.echo(f"{times}, {rates}; all times are modelled.")
+
+
+TIMES = ("o_ps", "L_ps", "g_ps", "h_ps", "m_ps", "z_ps", "a_ps")

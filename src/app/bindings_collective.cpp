@@ -1,0 +1,188 @@
+// spinloom._core: algorithms of collective operations, what they take by a model, and what they need of a NIC.
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "app/bindings_goal_model.hpp"
+#include "app/bindings_support.hpp"
+#include "collective/choice.hpp"
+#include "collective/plan.hpp"
+#include "collective/play.hpp"
+#include "collective/table1.hpp"
+#include "goal/offloaded.hpp"
+
+namespace spinloom::app {
+namespace {
+
+collective::Model model_of(const nb::dict& fields) {
+  const auto time = [&](const char* name) { return nb::cast<uint64_t>(fields[name]); };
+  const auto per_byte = [&](const char* name) { return rate(name, nb::cast<Ratio>(fields[name])); };
+  return {.o_ps = time("o_ps"),
+          .L_ps = time("L_ps"),
+          .g_ps = time("g_ps"),
+          .h_ps = time("h_ps"),
+          .m_ps = time("m_ps"),
+          .z_ps = time("z_ps"),
+          .a_ps = time("a_ps"),
+          .G = per_byte("G"),
+          .A = per_byte("A")};
+}
+
+collective::Question question_of(uint32_t ranks, uint64_t bytes, uint64_t element_bytes, uint64_t segment_bytes = 0) {
+  if (element_bytes == 0) unwrap(Status(fail(Code::invalid, "elements of 0 B: give 1 B or more")));
+  return {ranks, bytes, element_bytes, segment_bytes == 0 ? UINT64_MAX : segment_bytes};
+}
+
+nb::str as_text(std::string_view text) { return nb::str(text.data(), text.size()); }
+
+// What the paper says of the algorithm, or None.
+void add_table1(const collective::Algorithm& algorithm, uint32_t ranks, uint64_t bytes, nb::dict& row) {
+  const auto rows = collective::table1();
+  const auto found = std::ranges::find_if(rows, [&](const collective::Table1Row& one) {
+    return one.operation == algorithm.operation && one.algorithm == algorithm.name;
+  });
+  const auto add = [&](const char* name, collective::Formula collective::Table1Row::* formula) {
+    row[name] = found == rows.end() ? nb::object(nb::none()) : nb::int_(((*found).*formula).of(ranks, bytes));
+  };
+  add("table1_entries", &collective::Table1Row::entries);
+  add("table1_triggered", &collective::Table1Row::triggered);
+  add("table1_counters", &collective::Table1Row::counters);
+  add("table1_memory_bytes", &collective::Table1Row::memory);
+}
+
+nb::list candidates(std::string_view operation, uint32_t ranks, uint64_t bytes, uint64_t element_bytes,
+                    const nb::dict& fields) {
+  nb::list out;
+  const collective::Question ask = question_of(ranks, bytes, element_bytes);
+  for (const auto& one :
+       collective::candidates(unwrap(collective::operation_named(operation)), ask, model_of(fields))) {
+    nb::dict row;
+    row["algorithm"] = as_text(one.algorithm->name);
+    row["segment_bytes"] = one.segment_bytes;
+    row["time_ps"] = one.time_ps;
+    row["is_near"] = one.is_near;
+    add_table1(*one.algorithm, ranks, bytes, row);
+    out.append(row);
+  }
+  return out;
+}
+
+nb::str choose(std::string_view operation, uint32_t ranks, uint64_t bytes, uint64_t element_bytes,
+               const nb::dict& fields) {
+  const collective::Question ask = question_of(ranks, bytes, element_bytes);
+  return as_text(
+      collective::choose(unwrap(collective::operation_named(operation)), ask, model_of(fields)).algorithm->name);
+}
+
+// The operations of all ranks, kept for what is asked of them.
+struct Offloaded {
+  std::vector<collective::Graph> ranks;
+};
+
+Offloaded make(std::string_view operation, std::string_view algorithm, uint32_t ranks, uint64_t bytes,
+               uint64_t element_bytes, uint64_t segment_bytes, uint32_t root) {
+  const auto* const found = unwrap(collective::find(unwrap(collective::operation_named(operation)), algorithm));
+  const collective::Question ask = question_of(ranks, bytes, element_bytes, segment_bytes);
+  return {unwrap(without_lock([&] { return collective::graphs_of(*found, ask, root); }))};
+}
+
+// The most of any rank.
+nb::dict resources(const Offloaded& made, uint64_t atomic_bytes) {
+  uint64_t entries = 0;
+  uint64_t triggered = 0;
+  uint64_t counters = 0;
+  uint64_t memory_bytes = 0;
+  for (const collective::Graph& graph : made.ranks) {
+    std::vector<uint32_t> weights;  // a long combination is several atomics
+    for (const collective::Vertex& one : graph.operations) {
+      const uint64_t bytes = one.what == collective::Does::combine ? collective::bytes_of(one.to) : 0;
+      weights.push_back(
+          static_cast<uint32_t>(std::max<uint64_t>(1, bytes / atomic_bytes + (bytes % atomic_bytes != 0))));
+    }
+    const collective::Plan plan = collective::plan_of(graph, weights, false);
+    entries = std::max<uint64_t>(entries, plan.descriptors + plan.entries);
+    triggered = std::max<uint64_t>(triggered, plan.triggered);
+    counters = std::max<uint64_t>(counters, plan.counters());
+    memory_bytes = std::max(memory_bytes, graph.memory_bytes);
+  }
+  nb::dict out;
+  out["entries"] = entries;
+  out["triggered"] = triggered;
+  out["counters"] = counters;
+  out["memory_bytes"] = memory_bytes;
+  return out;
+}
+
+using Message = std::tuple<uint32_t, uint32_t, uint64_t, uint64_t, uint64_t>;
+
+std::vector<Message> messages(const Offloaded& made, const nb::dict& fields) {
+  std::vector<collective::Sent> sent;
+  std::ignore = unwrap(collective::play(made.ranks, model_of(fields), &sent));
+  std::vector<Message> out;
+  for (const auto& one : sent) out.emplace_back(one.from, one.to, one.bytes, one.left_ps, one.landed_ps);
+  return out;
+}
+
+}  // namespace
+
+void bind_collective(nb::module_& module) {
+  module.def(
+      "collective_operations",
+      [] {
+        std::vector<std::string> names;
+        for (uint32_t number = 0; number < collective::operation_count; ++number) {
+          const auto one = static_cast<collective::Operation>(number);
+          if (collective::form_of(one, collective::algorithms_of(one).front().name) != nullptr) {
+            names.emplace_back(name_of(one));
+          }
+        }
+        return names;
+      },
+      "The names of the operations whose algorithms have closed forms.");
+  module.def(
+      "collective_candidates", &candidates, nb::arg("operation"), nb::arg("ranks"), nb::arg("bytes"),
+      nb::arg("element_bytes"), nb::arg("model"),
+      "The algorithms for so many ranks as dictionaries: algorithm, segment_bytes (0: none), time_ps by the closed "
+      "form, is_near, and what Table I of the FFLIB paper says: table1_entries, .. _triggered, .. _counters, .. "
+      "_memory_bytes. model: o_ps, L_ps, g_ps, h_ps, m_ps, z_ps, a_ps, and G and A as (numerator, denominator) of ps "
+      "for a "
+      "byte.");
+  module.def("collective_choice", &choose, nb::arg("operation"), nb::arg("ranks"), nb::arg("bytes"),
+             nb::arg("element_bytes"), nb::arg("model"), "The algorithm that is fastest by its closed form.");
+  nb::class_<Offloaded>(module, "Offloaded", "What all ranks do for a collective operation.")
+      .def(
+          "operations",
+          [](const Offloaded& made) {
+            uint64_t operations = 0;
+            for (const collective::Graph& graph : made.ranks) operations += graph.operations.size();
+            return operations;
+          },
+          "How many, of all ranks.")
+      .def("resources", &resources, nb::arg("atomic_bytes"),
+           "The most of any rank, whose NIC combines so many bytes at once: entries (descriptors, too), triggered, "
+           "counters, "
+           "memory_bytes.")
+      .def("messages", &messages, nb::arg("model"),
+           "By the model: (from, to, bytes, left_ps, landed_ps) of each message, as they land.")
+      .def(
+          "time_ps",
+          [](const Offloaded& made, const nb::dict& fields) {
+            return unwrap(collective::play(made.ranks, model_of(fields)));
+          },
+          nb::arg("model"), "The time by the model, played message by message.")
+      .def(
+          "schedule", [](const Offloaded& made) { return unwrap(goal::offloaded(made.ranks)); },
+          "As a Schedule of triggered operations.");
+  module.def("collective_offloaded", &make, nb::arg("operation"), nb::arg("algorithm"), nb::arg("ranks"),
+             nb::arg("bytes"), nb::arg("element_bytes") = 1, nb::arg("segment_bytes") = 0, nb::arg("root") = 0,
+             "An Offloaded by the names of an operation and an algorithm.");
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,40 @@
+// Choice - which algorithm a collective operation takes, by its Form.
+//
+// Contract: candidates() gives all algorithms of the catalogue that have a Form, in its order, each with its time; of one
+//   that sends segments the segment with the least time, a power of two from segment_bytes_least on or all data. choose()
+//   gives the fastest, the first of equals, and the usual one of an operation whose algorithms have no Form, as those with
+//   lists. Both depend on what is asked and on the Model only: ranks that ask the same agree without a message.
+//   graphs_of() makes what all ranks do.
+// Threads: pure. Time: modelled, in picoseconds.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "collective/catalogue.hpp"
+#include "collective/forms.hpp"
+#include "collective/graph.hpp"
+#include "collective/model.hpp"
+
+namespace spinloom::collective {
+
+inline constexpr uint64_t segment_bytes_least = 1024;
+
+struct Candidate {
+  const Algorithm* algorithm = nullptr;
+  uint64_t segment_bytes = 0;  // 0: it sends none
+  uint64_t time_ps = 0;  // with both o
+  bool is_near = false;  // FormOf::is_near
+};
+
+[[nodiscard]] std::vector<Candidate> candidates(Operation operation, const Question& ask, const Model& model);
+[[nodiscard]] Candidate choose(Operation operation, const Question& ask, const Model& model);
+
+// Operations of which each rank has one block, or all data. An Error for others, and where there are more than
+// operations_most of all ranks.
+inline constexpr uint64_t operations_most = uint64_t{1} << 19;
+[[nodiscard]] Result<std::vector<Graph>> graphs_of(const Algorithm& algorithm, const Question& ask, uint32_t root);
+
+}  // namespace spinloom::collective

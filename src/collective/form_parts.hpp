@@ -1,0 +1,151 @@
+// FormParts - what Forms are made of: trees, segments, shares, and ranks beyond a power of two.
+//
+// Contract: names with `ask` read of it what they need. Only forms of this floor include this.
+// Threads: plain values. Time: modelled, in picoseconds.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <optional>
+#include <vector>
+
+#include "collective/forms.hpp"
+
+namespace spinloom::collective::forms {
+
+inline uint32_t rounds_of(uint32_t ranks) { return static_cast<uint32_t>(std::bit_width(ranks - 1)); }
+
+// k operations of which each waits for the one before, and keeps its unit busy for `busy`.
+inline Picoseconds one_by_one(Picoseconds first, Picoseconds period, uint64_t count) {
+  return first + period * (count - 1);
+}
+
+// Down and up the binomial trees of algorithms.hpp: `bytes_of` of a message for so many ranks. Full trees are counted once.
+template <class BytesOf>
+class Tree {
+ public:
+  Tree(const Model& model, bool moves_own, uint64_t own, BytesOf bytes_of)
+      : model_(model), moves_own_(moves_own), own_(own), bytes_of_(bytes_of) {}
+
+  // From when the top of so many ranks may send until the last one has its message.
+  Picoseconds down(uint64_t ranks) {
+    if (ranks == 1) return 0;
+    std::optional<Picoseconds>* const kept = place_of(ranks);
+    if (kept != nullptr && kept->has_value()) return **kept;
+    Picoseconds last = moves_own_ ? model_.local(own_) : 0;
+    Picoseconds leaves = 0;
+    for (uint64_t distance = std::bit_ceil(ranks) / 2; distance > 0; distance /= 2) {
+      const uint64_t below = std::min(distance, ranks - distance);
+      last = std::max(last, leaves + model_.hop(bytes_of_(below)) + down(below));
+      leaves += model_.gap(bytes_of_(below));
+    }
+    if (kept != nullptr) *kept = last;
+    return last;
+  }
+
+  // From the begin until the top of so many ranks has what is theirs. `combines`: so many bytes of each child.
+  Picoseconds up(uint64_t ranks, std::optional<uint64_t> combines) {
+    if (ranks == 1) return 0;
+    std::optional<Picoseconds>* const kept = place_of(ranks);
+    if (kept != nullptr && kept->has_value()) return **kept;
+    struct Child {
+      Picoseconds arrives;
+      uint64_t bytes;
+      size_t number;
+    };
+    std::vector<Child> children;
+    for (uint64_t distance = 1; distance < ranks; distance *= 2) {
+      const uint64_t below = std::min(distance, ranks - distance);
+      children.push_back({up(below, combines) + model_.L_ps, bytes_of_(below), children.size()});
+    }
+    std::vector<Picoseconds> landed(children.size());
+    std::ranges::stable_sort(children, {}, &Child::arrives);
+    Picoseconds taken = 0;
+    for (const Child& child : children) {
+      taken = std::max(taken, child.arrives);
+      landed[child.number] = taken + model_.G.ps_up(child.bytes) + model_.match(child.bytes);
+      taken += model_.take(child.bytes);
+    }
+    Picoseconds has = moves_own_ ? model_.local(own_) : 0;
+    for (const Picoseconds one : landed) has = std::max(has, one) + (combines ? model_.local(*combines) : 0);
+    if (kept != nullptr) *kept = has;
+    return has;
+  }
+
+ private:
+  std::optional<Picoseconds>* place_of(uint64_t ranks) {
+    return std::has_single_bit(ranks) ? &full_[static_cast<size_t>(std::countr_zero(ranks))] : nullptr;
+  }
+
+  const Model& model_;
+  bool moves_own_;
+  uint64_t own_;
+  BytesOf bytes_of_;
+  std::array<std::optional<Picoseconds>, 33> full_ = {};
+};
+
+inline Picoseconds bcast_down(const Model& model, uint32_t ranks, uint64_t bytes) {
+  return Tree(model, false, 0, [bytes](uint64_t) { return bytes; }).down(ranks);
+}
+inline Picoseconds reduce_up(const Model& model, uint32_t ranks, uint64_t bytes) {
+  return Tree(model, false, 0, [bytes](uint64_t) { return bytes; }).up(ranks, bytes);
+}
+
+struct Segments {
+  uint64_t count;
+  uint64_t each;
+  uint64_t last;
+  explicit Segments(const Question& ask)
+      : count(ask.bytes == 0 ? 1 : ask.bytes / ask.segment_bytes + (ask.bytes % ask.segment_bytes != 0)),
+        each(std::min(ask.segment_bytes, ask.bytes)),
+        last(ask.bytes - (count - 1) * each) {}
+};
+
+// The largest of the shares of so many ranks.
+inline uint64_t share_of(const Question& ask, uint64_t ranks) {
+  const uint64_t elements = ask.bytes / ask.element_bytes;
+  const uint64_t rest = ask.bytes % ask.element_bytes;
+  return std::max((elements / ranks + (elements % ranks != 0)) * ask.element_bytes,
+                  elements / ranks * ask.element_bytes + rest);
+}
+
+// Of recursive doubling and halving: ranks beyond a power of two leave their part with a neighbour and get the result from
+// it. The places of these neighbours are the first ones, and begin late. A place ends when the farthest late one's part has
+// come, the hops of which are the bits in which both differ.
+struct Late {
+  uint64_t power;
+  uint64_t count;
+  uint32_t rounds;
+  explicit Late(uint32_t ranks)
+      : power(std::bit_floor(ranks)), count(ranks - power), rounds(static_cast<uint32_t>(std::countr_zero(power))) {}
+
+  // What the largest group of so many places has; a late place has two blocks.
+  [[nodiscard]] uint64_t blocks(uint32_t round) const {
+    return (uint64_t{1} << round) + std::min(uint64_t{1} << round, count);
+  }
+  // `first`: how late they are; `back`: bytes that go back.
+  template <class BytesOf>
+  [[nodiscard]] Picoseconds ends(const Model& model, Picoseconds first, const BytesOf& bytes_of, uint64_t back) const {
+    Picoseconds all = 0;
+    Picoseconds among_late = 0;
+    for (uint32_t round = 0; round < rounds; ++round) {
+      all += model.hop(bytes_of(round));
+      if (count > (uint64_t{1} << round)) among_late += model.hop(bytes_of(round));
+    }
+    if (count == 0) return all;
+    return std::max(first + all, std::max(all, first + among_late) + model.hop(back));
+  }
+};
+
+// By operation: forms_of_data.cpp, forms_of_blocks.cpp.
+Form dissemination, linear_barrier, linear_bcast, binomial_bcast, scatter_ring_bcast, chain_bcast, binary_bcast;
+Form double_tree_bcast;
+Form linear_reduce, binomial_reduce, chain_reduce, binary_reduce, tree_allreduce, chain_allreduce, binary_allreduce;
+Form double_tree_allreduce, recursive_doubling_allreduce, ring_allreduce, rabenseifner_allreduce;
+Form pairwise_reduce_scatter, recursive_halving_reduce_scatter, binomial_scan, linear_scan, linear_exscan;
+Form binomial_exscan;
+Form linear_scatter, all_at_once, binomial_gather, binomial_scatter, ring_allgather, doubling_allgather;
+Form recursive_doubling_allgather, bruck_alltoall;
+
+}  // namespace spinloom::collective::forms

@@ -1,0 +1,36 @@
+// Forms - the time of each algorithm by a Model, without playing it.
+//
+// Contract: a Form gives the time of what NICs do, all ranks beginning together, without both o, in at most some
+//   thousand steps for any number of ranks. form_of() finds it by the names of an operation and
+//   an algorithm; null: there is none. With at least two ranks, g and h <= L + m and data that segments divide it is what play()
+//   gives of the algorithm's Graphs. `is_near`: where messages meet in a NIC it is not more than a third away from that.
+// Threads: pure. Time: modelled, in picoseconds.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "collective/catalogue.hpp"
+#include "collective/model.hpp"
+
+namespace spinloom::collective {
+
+struct Question {
+  uint32_t ranks = 2;
+  uint64_t bytes = 0;  // all data of a broadcast, a reduction or a scan, else the block of a rank
+  uint64_t element_bytes = 1;  // of a reduction
+  uint64_t segment_bytes = UINT64_MAX;
+};
+
+using Form = Picoseconds(const Model&, const Question&);
+
+struct FormOf {
+  Operation operation;
+  std::string_view algorithm;
+  Form* form = nullptr;
+  bool is_near = false;
+};
+
+[[nodiscard]] const FormOf* form_of(Operation operation, std::string_view algorithm);
+
+}  // namespace spinloom::collective

@@ -44,8 +44,8 @@ Status check(const Call& call, uint32_t rank, uint32_t size) {
   if (is_reduction(call.operation) && all % element != 0) {
     return fail(Code::invalid, name_of(call.operation), " of ", call.bytes, " B: elements have ", element, " B");
   }
-  const auto nobody = [&](int32_t peer) { return peer < -1 || peer >= static_cast<int32_t>(size); };
-  if (std::ranges::any_of(call.sources, nobody) || std::ranges::any_of(call.destinations, nobody)) {
+  const auto is_none = [&](int32_t peer) { return peer < -1 || peer >= static_cast<int32_t>(size); };
+  if (std::ranges::any_of(call.sources, is_none) || std::ranges::any_of(call.destinations, is_none)) {
     return fail(Code::invalid, name_of(call.operation), ": a neighbour is not one of ", size, " ranks");
   }
   const auto fits = [&](const char* which, const std::vector<Call::Block>& blocks, size_t wanted) -> Status {

@@ -41,21 +41,29 @@ struct Ours {
   Hooks (*hooks)();
   Hooks (*stand_ins)();
   const RecordingHook* (*recording_hook)(std::string_view name);
+  const OffloadHook* (*offload_hook)(std::string_view name);
 };
 Ours ours(Abi abi) {
   switch (abi) {
-    case Abi::openmpi: return {&openmpi::hooks, &openmpi::stand_ins, &openmpi::recording_hook};
-    case Abi::mpich: return {&mpich::hooks, &mpich::stand_ins, &mpich::recording_hook};
-    case Abi::standard: return {&standard::hooks, &standard::stand_ins, &standard::recording_hook};
+    case Abi::openmpi: return {&openmpi::hooks, &openmpi::stand_ins, &openmpi::recording_hook, &openmpi::offload_hook};
+    case Abi::mpich: return {&mpich::hooks, &mpich::stand_ins, &mpich::recording_hook, &mpich::offload_hook};
+    case Abi::standard:
+      return {&standard::hooks, &standard::stand_ins, &standard::recording_hook, &standard::offload_hook};
     case Abi::none: break;
   }
   const auto nothing = [] { return Hooks{nullptr, 0}; };
-  return {nothing, nothing, [](std::string_view) -> const RecordingHook* { return nullptr; }};
+  return {nothing, nothing, [](std::string_view) -> const RecordingHook* { return nullptr; },
+          [](std::string_view) -> const OffloadHook* { return nullptr; }};
 }
 
 bool is_recording() {
   const char* const directory = std::getenv("SPINLOOM_MPI_RECORD");
   return directory != nullptr && directory[0] != 0;
+}
+
+bool is_offloading() {
+  const char* const value = std::getenv("SPINLOOM_MPI_COLLECTIVES");
+  return value != nullptr && std::string_view(value) == "on";
 }
 
 void* find_in(const Hooks& hooks, std::string_view word) {
@@ -98,6 +106,12 @@ void* find(const std::string& name) {
       if (void* const refuse = find_in(own.hooks(), "refuse")) return refuse;
       std::exit(127);
     }
+  }
+  const OffloadHook* const offload = is_offloading() ? own.offload_hook(word) : nullptr;
+  if (offload != nullptr) {
+    *offload->next = target;
+    *offload->the_mpis = real;
+    target = offload->function;
   }
   const RecordingHook* const recording = is_recording() ? own.recording_hook(word) : nullptr;
   if (recording == nullptr) return target;

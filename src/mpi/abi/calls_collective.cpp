@@ -211,21 +211,6 @@ int tag_agreed_on(Kind kind, Comm comm, const Team& team, const Describe& descri
   return real.Bcast(&tag, sizeof tag, handles().byte, 0, comm) == success ? tag : 0;
 }
 
-// The program gets a persistent send that never starts. Each start of the call has another request, which stands in for it.
-// The send is not to MPI_PROC_NULL: once such a request is freed, persistent collectives of MPICH 4.0.2 itself may never end.
-int make_persistent(std::shared_ptr<Exchange> exchange, Comm comm, Request* request) {
-  constexpr int anybody = 0;
-  const int code = real.Send_init(nullptr, 0, handles().byte, anybody, 0, layer.teams.comm(), request);
-  if (code != success) return code;
-  exchange->keep_types();
-  const Lock lock;
-  auto* const known = new Open{.place = {}, .receives = false, .persistent = true};
-  known->place.comm = comm;
-  known->exchange = std::move(exchange);
-  layer.remember(*request, known);
-  return success;
-}
-
 template <class Bytes, class Describe, class Pass>
 int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe, const Pass& pass, Request* request) {
   const Team* team = nullptr;
@@ -238,7 +223,8 @@ int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describ
   if (tag == 0) return pass();  // without the lock: it may wait for other ranks
   auto exchange = exchange_of(kind, *team, tag, describe);
   if (exchange->is_wrong()) return pass();
-  const int code = make_persistent(std::move(exchange), comm, request);
+  exchange->keep_types();
+  const int code = persist(std::move(exchange), comm, request);
   return code == success ? code : raise(comm, code);
 }
 

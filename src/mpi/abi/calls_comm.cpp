@@ -15,8 +15,11 @@ int make(Comm parent, Comm* made, const Call& call) {
   const Key key = next_child(parent);
   const int code = call();
   if (code != success || key.is_none()) return code;
-  const Lock lock;
-  layer.teams.born(*made, key);
+  {
+    const Lock lock;
+    layer.teams.born(*made, key);
+  }
+  layer.offload.born(*made);
   return code;
 }
 
@@ -51,8 +54,11 @@ int Comm_create(Comm comm, Group group, Comm* made) {
 int Comm_create_group(Comm comm, Group group, int tag, Comm* made) {
   const int code = real.Comm_create_group(comm, group, tag, made);
   if (code != success) return code;
-  const Lock lock;
-  layer.teams.born_of_group(comm, tag, *made);
+  {
+    const Lock lock;
+    layer.teams.born_of_group(comm, tag, *made);
+  }
+  layer.offload.born(*made);
   return code;
 }
 

@@ -101,10 +101,10 @@ void remember_send(const void* buffer, int64_t count, Datatype type, int peer, i
 }
 
 int start(Request* request, Open* known) {
-  if (known->exchange) {
+  if (known->carried) {
     known->substituted = true;
     known->active = true;
-    return start(known->exchange, &known->inner);
+    return start(known->carried, &known->inner);
   }
   if (known->receives) {
     const Lock lock;

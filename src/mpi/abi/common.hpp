@@ -1,6 +1,8 @@
 // What the binary interfaces of MPI have in common: the same things under other numbers.
 #pragma once
 
+#include <portals4.h>
+
 namespace spinloom::mpi {
 
 // Values of MPI_COMBINER_*, MPI_ORDER_C and MPI_DISTRIBUTE_*.
@@ -19,6 +21,13 @@ struct PredefinedHandles {
   MessageHandle message_null, message_no_proc;
   Datatype type_null, byte, packed;
   Errhandler errors_return;
+};
+
+// A predefined operation or datatype, and what Portals' atomics call it.
+template <class Handle, class Code>
+struct Arithmetic {
+  Handle handle;
+  Code code;
 };
 
 }  // namespace spinloom::mpi

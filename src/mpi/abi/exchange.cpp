@@ -6,20 +6,6 @@
 #include "mpi/abi/calls.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
-namespace {
-
-// The outcome of a non-blocking call is told by its request.
-int query_outcome(void* code, Status* status) {
-  query_nothing(nullptr, status);
-  return *static_cast<int*>(code);
-}
-int free_outcome(void* code) {
-  delete static_cast<int*>(code);
-  return success;
-}
-
-}  // namespace
-
 Place Exchange::Part::place(const char* call) const { return {buffer, count, type, form, layer.teams.comm(), call}; }
 
 Exchange::Part Exchange::part_of(void* buffer, int64_t count, Datatype type, int rank) {
@@ -167,22 +153,6 @@ int Exchange::end(int code) {
   if (code == success && packing_) packing_->end();
   packing_.reset();
   return code;
-}
-
-int start(std::shared_ptr<Exchange> exchange, Request* request) {
-  const int code = exchange->begin();
-  return code == success ? follow(std::move(exchange), request) : code;
-}
-
-int follow(std::shared_ptr<Exchange> exchange, Request* request) {
-  auto outcome = std::make_unique<int>(success);
-  Underway one{std::move(exchange), {}, outcome.get()};
-  const int code = real.Grequest_start(&query_outcome, &free_outcome, &cancel_nothing, outcome.get(), &one.whole);
-  if (code != success) return one.exchange->wait();
-  (void)outcome.release();
-  *request = one.whole;
-  layer.add_underway(std::move(one));
-  return success;
 }
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

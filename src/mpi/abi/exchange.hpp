@@ -9,12 +9,13 @@
 
 #include <vector>
 
+#include "mpi/abi/carried.hpp"
 #include "mpi/abi/packing.hpp"
 #include "mpi/hatches.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-class Exchange {
+class Exchange : public Carried {
  public:
   // Whether ranks that send wait for messages, too, so that they may as well wait until theirs are taken.
   enum class Senders : uint8_t { go_on, wait };
@@ -38,12 +39,11 @@ class Exchange {
   // For calls that begin after the program may have freed its types.
   void keep_types();
 
-  [[nodiscard]] int begin();
+  [[nodiscard]] int begin() override;
   // In place of that: the MPI carries the call by `request`, as packed bytes.
   void begin(Request request, std::shared_ptr<const Packing> packing);
-  [[nodiscard]] int wait();
-  // Whether it has ended; never waits.
-  [[nodiscard]] bool test(int& code);
+  [[nodiscard]] int wait() override;
+  [[nodiscard]] bool test(int& code) override;
   [[nodiscard]] int run(Hatches& hatches);
 
  private:
@@ -141,10 +141,5 @@ class Exchange::Repeat {
   size_t receives_ = 0;
   bool is_same_ = true;
 };
-
-// Starts it, and makes the program's request.
-[[nodiscard]] int start(std::shared_ptr<Exchange> exchange, Request* request);
-// The same for one that has begun.
-[[nodiscard]] int follow(std::shared_ptr<Exchange> exchange, Request* request);
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "mpi/abi/common.hpp"
 
@@ -69,6 +70,32 @@ inline constexpr bool may_cancel_sends = false;  // 4.0, 4.3 and 5.0 let them fa
 
 inline const void* const in_place = reinterpret_cast<const void*>(intptr_t{-1});  // NOLINT: the interface says so
 inline Status* const status_ignore = reinterpret_cast<Status*>(1);
+
+// What reductions on the NIC know.
+inline std::span<const Arithmetic<Op, ptl_op_t>> operations() {
+  static const Arithmetic<Op, ptl_op_t> table[] = {
+      {0x58000001, PTL_MAX},  {0x58000002, PTL_MIN},  {0x58000003, PTL_SUM},  {0x58000004, PTL_PROD},
+      {0x58000005, PTL_LAND}, {0x58000007, PTL_LOR},  {0x58000009, PTL_LXOR}, {0x58000006, PTL_BAND},
+      {0x58000008, PTL_BOR},  {0x5800000a, PTL_BXOR},
+  };
+  return table;
+}
+inline std::span<const Arithmetic<Datatype, ptl_datatype_t>> numbers() {
+  static const Arithmetic<Datatype, ptl_datatype_t> table[] = {
+      {0x4c000118, PTL_INT8_T},        {0x4c000203, PTL_INT16_T},        {0x4c000405, PTL_INT32_T},
+      {0x4c000807, PTL_INT64_T},       {0x4c000809, PTL_INT64_T},        {0x4c000102, PTL_UINT8_T},
+      {0x4c000204, PTL_UINT16_T},      {0x4c000406, PTL_UINT32_T},       {0x4c000808, PTL_UINT64_T},
+      {0x4c000819, PTL_UINT64_T},      {0x4c000137, PTL_INT8_T},         {0x4c000238, PTL_INT16_T},
+      {0x4c000439, PTL_INT32_T},       {0x4c00083a, PTL_INT64_T},        {0x4c00013b, PTL_UINT8_T},
+      {0x4c00023c, PTL_UINT16_T},      {0x4c00043d, PTL_UINT32_T},       {0x4c00083e, PTL_UINT64_T},
+      {0x4c000843, PTL_INT64_T},       {0x4c000844, PTL_INT64_T},        {0x4c000845, PTL_INT64_T},
+      {0x4c00040a, PTL_FLOAT},         {0x4c00080b, PTL_DOUBLE},         {0x4c00100c, PTL_LONG_DOUBLE},
+      {0x4c000840, PTL_FLOAT_COMPLEX}, {0x4c001041, PTL_DOUBLE_COMPLEX}, {0x4c002042, PTL_LONG_DOUBLE_COMPLEX},
+      {0x4c00041b, PTL_INT32_T},       {0x4c00041c, PTL_FLOAT},          {0x4c00081f, PTL_DOUBLE},
+      {0x4c00081e, PTL_FLOAT_COMPLEX}, {0x4c001022, PTL_DOUBLE_COMPLEX},
+  };
+  return table;
+}
 
 inline constexpr Combiners combiners{.named = 1,
                                      .dup = 2,

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "mpi/abi/common.hpp"
 #include "mpi/library.hpp"
@@ -74,6 +75,57 @@ inline constexpr bool may_cancel_sends = true;
 
 inline const void* const in_place = reinterpret_cast<const void*>(intptr_t{1});  // NOLINT: the interface says so
 inline Status* const status_ignore = nullptr;
+
+// What reductions on the NIC know.
+inline std::span<const Arithmetic<Op, ptl_op_t>> operations() {
+  const auto object = [](const char* name) { return Library::of_process().object(name); };
+  static const Arithmetic<Op, ptl_op_t> table[] = {
+      {object("ompi_mpi_op_max"), PTL_MAX},   {object("ompi_mpi_op_min"), PTL_MIN},
+      {object("ompi_mpi_op_sum"), PTL_SUM},   {object("ompi_mpi_op_prod"), PTL_PROD},
+      {object("ompi_mpi_op_land"), PTL_LAND}, {object("ompi_mpi_op_lor"), PTL_LOR},
+      {object("ompi_mpi_op_lxor"), PTL_LXOR}, {object("ompi_mpi_op_band"), PTL_BAND},
+      {object("ompi_mpi_op_bor"), PTL_BOR},   {object("ompi_mpi_op_bxor"), PTL_BXOR},
+  };
+  return table;
+}
+inline std::span<const Arithmetic<Datatype, ptl_datatype_t>> numbers() {
+  const auto object = [](const char* name) { return Library::of_process().object(name); };
+  static const Arithmetic<Datatype, ptl_datatype_t> table[] = {
+      {object("ompi_mpi_signed_char"), PTL_INT8_T},
+      {object("ompi_mpi_short"), PTL_INT16_T},
+      {object("ompi_mpi_int"), PTL_INT32_T},
+      {object("ompi_mpi_long"), PTL_INT64_T},
+      {object("ompi_mpi_long_long_int"), PTL_INT64_T},
+      {object("ompi_mpi_unsigned_char"), PTL_UINT8_T},
+      {object("ompi_mpi_unsigned_short"), PTL_UINT16_T},
+      {object("ompi_mpi_unsigned"), PTL_UINT32_T},
+      {object("ompi_mpi_unsigned_long"), PTL_UINT64_T},
+      {object("ompi_mpi_unsigned_long_long"), PTL_UINT64_T},
+      {object("ompi_mpi_int8_t"), PTL_INT8_T},
+      {object("ompi_mpi_int16_t"), PTL_INT16_T},
+      {object("ompi_mpi_int32_t"), PTL_INT32_T},
+      {object("ompi_mpi_int64_t"), PTL_INT64_T},
+      {object("ompi_mpi_uint8_t"), PTL_UINT8_T},
+      {object("ompi_mpi_uint16_t"), PTL_UINT16_T},
+      {object("ompi_mpi_uint32_t"), PTL_UINT32_T},
+      {object("ompi_mpi_uint64_t"), PTL_UINT64_T},
+      {object("ompi_mpi_aint"), PTL_INT64_T},
+      {object("ompi_mpi_offset"), PTL_INT64_T},
+      {object("ompi_mpi_count"), PTL_INT64_T},
+      {object("ompi_mpi_float"), PTL_FLOAT},
+      {object("ompi_mpi_double"), PTL_DOUBLE},
+      {object("ompi_mpi_long_double"), PTL_LONG_DOUBLE},
+      {object("ompi_mpi_c_float_complex"), PTL_FLOAT_COMPLEX},
+      {object("ompi_mpi_c_double_complex"), PTL_DOUBLE_COMPLEX},
+      {object("ompi_mpi_c_long_double_complex"), PTL_LONG_DOUBLE_COMPLEX},
+      {object("ompi_mpi_integer"), PTL_INT32_T},
+      {object("ompi_mpi_real"), PTL_FLOAT},
+      {object("ompi_mpi_dblprec"), PTL_DOUBLE},
+      {object("ompi_mpi_cplex"), PTL_FLOAT_COMPLEX},
+      {object("ompi_mpi_dblcplex"), PTL_DOUBLE_COMPLEX},
+  };
+  return table;
+}
 
 inline constexpr Combiners combiners{.named = 0,
                                      .dup = 1,

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "mpi/abi/common.hpp"
 
@@ -71,6 +72,34 @@ inline constexpr bool may_cancel_sends = false;  // MPICH 5.0 lets them fail, or
 
 inline const void* const in_place = reinterpret_cast<const void*>(intptr_t{1});  // NOLINT: the interface says so
 inline Status* const status_ignore = nullptr;
+
+// What reductions on the NIC know.
+inline std::span<const Arithmetic<Op, ptl_op_t>> operations() {
+  const auto number = [](uintptr_t value) { return reinterpret_cast<void*>(value); };  // NOLINT: the interface says so
+  static const Arithmetic<Op, ptl_op_t> table[] = {
+      {number(0x23), PTL_MAX},  {number(0x22), PTL_MIN},  {number(0x21), PTL_SUM},  {number(0x24), PTL_PROD},
+      {number(0x30), PTL_LAND}, {number(0x31), PTL_LOR},  {number(0x32), PTL_LXOR}, {number(0x28), PTL_BAND},
+      {number(0x29), PTL_BOR},  {number(0x2a), PTL_BXOR},
+  };
+  return table;
+}
+inline std::span<const Arithmetic<Datatype, ptl_datatype_t>> numbers() {
+  const auto number = [](uintptr_t value) { return reinterpret_cast<void*>(value); };  // NOLINT: the interface says so
+  static const Arithmetic<Datatype, ptl_datatype_t> table[] = {
+      {number(0x244), PTL_INT8_T},        {number(0x208), PTL_INT16_T},        {number(0x209), PTL_INT32_T},
+      {number(0x20a), PTL_INT64_T},       {number(0x20b), PTL_INT64_T},        {number(0x245), PTL_UINT8_T},
+      {number(0x20c), PTL_UINT16_T},      {number(0x20d), PTL_UINT32_T},       {number(0x20e), PTL_UINT64_T},
+      {number(0x20f), PTL_UINT64_T},      {number(0x240), PTL_INT8_T},         {number(0x248), PTL_INT16_T},
+      {number(0x250), PTL_INT32_T},       {number(0x258), PTL_INT64_T},        {number(0x241), PTL_UINT8_T},
+      {number(0x249), PTL_UINT16_T},      {number(0x251), PTL_UINT32_T},       {number(0x259), PTL_UINT64_T},
+      {number(0x201), PTL_INT64_T},       {number(0x203), PTL_INT64_T},        {number(0x202), PTL_INT64_T},
+      {number(0x210), PTL_FLOAT},         {number(0x214), PTL_DOUBLE},         {number(0x220), PTL_LONG_DOUBLE},
+      {number(0x212), PTL_FLOAT_COMPLEX}, {number(0x216), PTL_DOUBLE_COMPLEX}, {number(0x224), PTL_LONG_DOUBLE_COMPLEX},
+      {number(0x219), PTL_INT32_T},       {number(0x21a), PTL_FLOAT},          {number(0x21c), PTL_DOUBLE},
+      {number(0x21b), PTL_FLOAT_COMPLEX}, {number(0x21d), PTL_DOUBLE_COMPLEX},
+  };
+  return table;
+}
 
 inline constexpr Combiners combiners{.named = 101,
                                      .dup = 102,

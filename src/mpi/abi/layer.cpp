@@ -43,6 +43,7 @@ std::string Layer::begin() {
   settings = read_settings(environ);
   for (const std::string& complaint : settings.complaints) std::fprintf(stderr, "spinloom: %s\n", complaint.c_str());
   if (settings.off) return "SPINLOOM_MPI=off";
+  if (settings.collectives) offload.turn_off("the layer is off");
   library->learn();
   if (const std::string unknown = library->unknown_receives(); !unknown.empty()) {
     return "this MPI can receive by calls that are not known here: " + unknown;
@@ -60,6 +61,8 @@ std::string Layer::begin() {
   if (parent != handles().comm_null) return "the ranks were started by MPI_Comm_spawn";
   job = world_name(settings.job, ranks);
   if (job.empty()) return "the launcher gives the job no name";
+  // Ranks that want the NIC and ranks that do not never found one board, so that its founders are of one mind.
+  if (settings.collectives) job += "-nic";
   if (!pack_on ||
       real.Comm_create_keyval(&copy_nothing, &SPINLOOM_ABI::forget_comm, &comm_keyval_, nullptr) != success ||
       real.Comm_group(handles().comm_world, &world_group_) != success) {
@@ -76,6 +79,13 @@ std::string Layer::begin() {
   if (!began.ok()) return began.error().message;
   ship.settle();
   teams.begin(ship.board(), world_group_);
+  if (settings.collectives) {
+    if (teams.spans_the_job()) {
+      offload.begin(teams.comm(), threaded);
+    } else {
+      offload.turn_off("not all ranks are on one machine with the layer and SPINLOOM_MPI_COLLECTIVES=on");
+    }
+  }
   return "";
 }
 
@@ -98,6 +108,7 @@ void Layer::stop() {
     poll_outbox();
     for (Copy& left : outbox) left.bytes.release();
     outbox.clear();
+    offload.end();
     teams.end();
     if (has_own_comm_) real.Comm_free(&own_comm_);
     real.Group_free(&world_group_);

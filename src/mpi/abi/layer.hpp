@@ -21,6 +21,8 @@
 #include <vector>
 
 #include "mpi/abi/abi.hpp"
+#include "mpi/abi/carried.hpp"
+#include "mpi/abi/offload.hpp"
 #include "mpi/abi/teams.hpp"
 #include "mpi/abi/types.hpp"
 #include "mpi/abi/windows.hpp"
@@ -82,7 +84,7 @@ struct KeptType {
 
 // A non-blocking collective call: the program has `whole`, a generalized request.
 struct Underway {
-  std::shared_ptr<Exchange> exchange;
+  std::shared_ptr<Carried> carried;
   Request whole{};
   int* code = nullptr;  // the error that the request reports; the request owns it
 };
@@ -106,7 +108,7 @@ struct Open {
   Mode mode = Mode::standard;
   int peer = 0;
   int tag = 0;
-  std::shared_ptr<Exchange> exchange{};  // of a persistent collective call
+  std::shared_ptr<Carried> carried{};  // of a persistent collective call
 
   // As a new one, but for its place.
   void reset() {
@@ -115,7 +117,7 @@ struct Open {
     landed = -1;
     claim.reset();
     kept.free();
-    exchange.reset();
+    carried.reset();
   }
 };
 
@@ -201,6 +203,7 @@ struct Layer {
   Cancelled cancelled_offers;
   std::vector<Orphan> orphans;  // receives that the program has freed before their end
   Windows windows;
+  Offload offload;
   uint64_t pack_calls = 0;  // calls of MPI_Pack and MPI_Unpack that our kernels did
 
   // Sends of copies, whose requests the program does not know.

@@ -145,7 +145,7 @@ void Layer::progress(Waiting waiting) {
 void Layer::progress_calls() {
   for (size_t i = 0; i < underway.size();) {
     Underway& one = *underway[i];
-    if (!one.exchange->test(*one.code)) {
+    if (!one.carried->test(*one.code)) {
       ++i;
       continue;
     }

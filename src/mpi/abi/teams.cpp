@@ -25,6 +25,7 @@ int hand_on(Comm, int, void*, void*, void* made, int* flag) {
 int forget_team(Comm comm, int, void* lineage, void*) {
   delete static_cast<Lineage*>(lineage);
   layer.teams.forget(comm);
+  layer.offload.forget(comm);
   return success;
 }
 

@@ -89,6 +89,8 @@ class Teams {
   // Of the founders, in the order of their ranks in MPI_COMM_WORLD; rank() is this one's there.
   [[nodiscard]] Comm comm() const { return comm_; }
   [[nodiscard]] int rank() const { return rank_; }
+  // Whether comm() is of all ranks of the job; all of them know.
+  [[nodiscard]] bool spans_the_job() const { return agrees_ && board_->founders().size() == board_->size(); }
   // That of no other messages on comm(); zero: there is none left.
   [[nodiscard]] int next_tag() const;
 

@@ -1,0 +1,102 @@
+// Non-blocking and persistent collective calls where the job asks for the NIC: each is given to the NIC, or goes on to the
+// layer's function or the MPI's.
+#include "mpi/abi/calls.hpp"
+#include "mpi/abi/recorded.hpp"
+#include "mpi/abi/wanted.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+template <Name name, class Function>
+struct OnNic;
+template <Name name, class... Arguments>  // those of the blocking call; the last one is the communicator
+struct OnNic<name, int(Arguments...)> {
+  template <class... Last>
+  struct Form {
+    static inline int (*next)(Arguments..., Last...) = nullptr;
+    static inline int (*the_mpis)(Arguments..., Last...) = nullptr;
+  };
+  using NonBlocking = Form<Request*>;
+  using Persistent = Form<Info, Request*>;
+
+  template <class By>
+  [[gnu::noinline]] static std::optional<int> given(Lasts lasts, Request* request, Arguments... arguments) {
+    try {
+      Wanted wanted = By{}(arguments...);
+      const Comm comm = std::get<sizeof...(Arguments) - 1>(std::tuple(arguments...));
+      return carry(name.letters, wanted, comm, lasts, request);
+    } catch (...) {
+      return raise(handles().comm_world, error_other);
+    }
+  }
+  // Calls that the MPI makes itself are left alone.
+  template <class By>
+  static int non_blocking(Arguments... arguments, Request* request) {
+    if (!layer.offload.is_on()) return NonBlocking::next(arguments..., request);
+    if (layer.library->inside(__builtin_return_address(0))) return NonBlocking::the_mpis(arguments..., request);
+    const std::optional<int> code = given<By>(Lasts::once, request, arguments...);
+    return code ? *code : NonBlocking::next(arguments..., request);
+  }
+  template <class By>
+  static int persistent(Arguments... arguments, Info info, Request* request) {
+    if (!layer.offload.is_on()) return Persistent::next(arguments..., info, request);
+    if (layer.library->inside(__builtin_return_address(0))) return Persistent::the_mpis(arguments..., info, request);
+    const std::optional<int> code = given<By>(Lasts::persistent, request, arguments...);
+    return code ? *code : Persistent::next(arguments..., info, request);
+  }
+
+  template <class By>
+  static OffloadHook non_blocking_hook(const char* word) {
+    return {word, reinterpret_cast<void*>(&non_blocking<By>), reinterpret_cast<void**>(&NonBlocking::next),
+            reinterpret_cast<void**>(&NonBlocking::the_mpis)};
+  }
+  template <class By>
+  static OffloadHook persistent_hook(const char* word) {
+    return {word, reinterpret_cast<void*>(&persistent<By>), reinterpret_cast<void**>(&Persistent::next),
+            reinterpret_cast<void**>(&Persistent::the_mpis)};
+  }
+};
+
+#define SPINLOOM_ON_NIC(ending, name, iname, ...)                                                \
+  OnNic<"MPI_" #iname ending, int(__VA_ARGS__)>::non_blocking_hook<wanted::name>(#iname ending), \
+      OnNic<"MPI_" #name "_init" ending, int(__VA_ARGS__)>::persistent_hook<wanted::name>(#name "_init" ending),
+#define SPINLOOM_HOOK(name, iname, N, ...) SPINLOOM_ON_NIC("", name, iname, __VA_ARGS__)
+#define SPINLOOM_HOOK_C(name, iname, N, ...) SPINLOOM_ON_NIC("_c", name, iname, __VA_ARGS__)
+
+// The calls of SPINLOOM_COLLECTIVE_CALLS and SPINLOOM_REDUCTION_CALLS that the NIC carries.
+#define SPINLOOM_NIC_CALLS(X, N)                                                               \
+  X(Bcast, Ibcast, N, void*, N, Datatype, int, Comm)                                           \
+  X(Gather, Igather, N, const void*, N, Datatype, void*, N, Datatype, int, Comm)               \
+  X(Scatter, Iscatter, N, const void*, N, Datatype, void*, N, Datatype, int, Comm)             \
+  X(Allgather, Iallgather, N, const void*, N, Datatype, void*, N, Datatype, Comm)              \
+  X(Alltoall, Ialltoall, N, const void*, N, Datatype, void*, N, Datatype, Comm)                \
+  X(Reduce, Ireduce, N, const void*, void*, N, Datatype, Op, int, Comm)                        \
+  X(Allreduce, Iallreduce, N, const void*, void*, N, Datatype, Op, Comm)                       \
+  X(Reduce_scatter_block, Ireduce_scatter_block, N, const void*, void*, N, Datatype, Op, Comm) \
+  X(Scan, Iscan, N, const void*, void*, N, Datatype, Op, Comm)                                 \
+  X(Exscan, Iexscan, N, const void*, void*, N, Datatype, Op, Comm)
+
+}  // namespace
+
+namespace wanted {
+using Allreduce = Reduction<SPL_ALLREDUCE>;
+using Reduce_scatter_block = Reduction<SPL_REDUCE_SCATTER_BLOCK>;
+using Scan = Reduction<SPL_SCAN>;
+using Exscan = Reduction<SPL_EXSCAN>;
+}  // namespace wanted
+
+const OffloadHook* offload_hook(std::string_view word) {
+  static const OffloadHook table[] = {SPINLOOM_ON_NIC("", Barrier, Ibarrier, Comm) SPINLOOM_NIC_CALLS(
+      SPINLOOM_HOOK, int) SPINLOOM_NIC_CALLS(SPINLOOM_HOOK_C, Count)};
+  for (const OffloadHook& hook : table) {
+    if (word == hook.name) return &hook;
+  }
+  return nullptr;
+}
+
+#undef SPINLOOM_HOOK
+#undef SPINLOOM_HOOK_C
+#undef SPINLOOM_ON_NIC
+#undef SPINLOOM_NIC_CALLS
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,50 @@
+#include "mpi/abi/carried.hpp"
+
+#include "mpi/abi/layer.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+// The outcome of a non-blocking call is told by its request.
+int query_outcome(void* code, Status* status) {
+  query_nothing(nullptr, status);
+  return *static_cast<int*>(code);
+}
+int free_outcome(void* code) {
+  delete static_cast<int*>(code);
+  return success;
+}
+
+}  // namespace
+
+int start(std::shared_ptr<Carried> carried, Request* request) {
+  const int code = carried->begin();
+  return code == success ? follow(std::move(carried), request) : code;
+}
+
+int follow(std::shared_ptr<Carried> carried, Request* request) {
+  auto outcome = std::make_unique<int>(success);
+  Underway one{std::move(carried), {}, outcome.get()};
+  const int code = real.Grequest_start(&query_outcome, &free_outcome, &cancel_nothing, outcome.get(), &one.whole);
+  if (code != success) return one.carried->wait();
+  (void)outcome.release();
+  *request = one.whole;
+  layer.add_underway(std::move(one));
+  return success;
+}
+
+// The program gets a persistent send that never starts. Each start of the call has another request, which stands in for it.
+// The send is not to MPI_PROC_NULL: once such a request is freed, persistent collectives of MPICH 4.0.2 itself may never end.
+int persist(std::shared_ptr<Carried> carried, Comm comm, Request* request) {
+  constexpr int anybody = 0;
+  const int code = real.Send_init(nullptr, 0, handles().byte, anybody, 0, layer.teams.comm(), request);
+  if (code != success) return code;
+  const Lock lock;
+  auto* const known = new Open{.place = {}, .receives = false, .persistent = true};
+  known->place.comm = comm;
+  known->carried = std::move(carried);
+  layer.remember(*request, known);
+  return success;
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,32 @@
+// Carried - a non-blocking or persistent collective call that the layer carries, and the request that the program has.
+//
+// Contract: begin() starts it; test() says whether it has ended, after which it may begin again; wait() ends it.
+//   start() begins it and makes the program's request, a generalized one; follow() makes that of one that has begun.
+//   persist() makes a persistent request, each start of which begins it.
+// Threads: the caller's lock. Time: none.
+#pragma once
+
+#include <memory>
+
+#include "mpi/abi/abi.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+class Carried {
+ public:
+  Carried() = default;
+  Carried(const Carried&) = delete;
+  Carried& operator=(const Carried&) = delete;
+  virtual ~Carried() = default;
+  [[nodiscard]] virtual int begin() = 0;
+  // Never waits. `code`: how it has ended.
+  [[nodiscard]] virtual bool test(int& code) = 0;
+  [[nodiscard]] virtual int wait() = 0;
+};
+
+[[nodiscard]] int start(std::shared_ptr<Carried> carried, Request* request);
+[[nodiscard]] int follow(std::shared_ptr<Carried> carried, Request* request);
+// `comm`: whose error handler is told.
+[[nodiscard]] int persist(std::shared_ptr<Carried> carried, Comm comm, Request* request);
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

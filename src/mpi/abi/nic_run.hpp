@@ -1,0 +1,46 @@
+// NicRun - one collective call as the NIC carries it: what is packed for it before, what is unpacked after it, and its turn
+//   among the calls of its schedule.
+//
+// Threads: the caller's lock. Time: none.
+#pragma once
+
+#include <vector>
+
+#include "mpi/abi/carried.hpp"
+#include "mpi/abi/layer.hpp"
+#include "mpi/nic_team.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+class NicRun : public Carried {
+ public:
+  NicRun(std::shared_ptr<NicTeam> team, std::shared_ptr<NicSchedule> schedule)
+      : team_(std::move(team)), schedule_(std::move(schedule)) {}
+
+  // The program's data, and where they lie packed.
+  void pack(const Place& place, uint8_t* at) { before_.push_back(move_of(place, at)); }
+  void unpack(const Place& place, uint8_t* at) { after_.push_back(move_of(place, at)); }
+
+  [[nodiscard]] int begin() override;
+  [[nodiscard]] bool test(int& code) override;
+  [[nodiscard]] int wait() override;
+
+ private:
+  struct Move {
+    Place place;
+    uint8_t* at;
+    std::unique_ptr<KeptType> kept;  // where the MPI must move the bytes
+  };
+  [[nodiscard]] static Move move_of(const Place& place, uint8_t* at);
+  // False: its turn has not come.
+  [[nodiscard]] bool try_start(int& code);
+
+  std::shared_ptr<NicTeam> team_;
+  std::shared_ptr<NicSchedule> schedule_;
+  std::vector<Move> before_, after_;
+  uint64_t turn_ = 0;
+  bool has_started_ = false;
+  int failed_ = success;
+};
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,97 @@
+#include "mpi/abi/offload.hpp"
+
+#include <algorithm>
+
+#include "base/result.hpp"
+#include "mpi/abi/layer.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+bool Offload::all_agree(Comm comm, bool own) {
+  const uint8_t says = own ? 1 : 0;
+  std::vector<uint8_t> told(static_cast<size_t>(layer.ranks));
+  const int code = real.Allgather(&says, 1, handles().byte, told.data(), 1, handles().byte, comm);
+  return code == success && std::ranges::all_of(told, [](uint8_t one) { return one == 1; });
+}
+
+void Offload::begin(Comm comm, bool is_threaded) {
+  std::string wrong = is_threaded ? "the program asks for MPI_THREAD_MULTIPLE" : nic_.load();
+  const bool is_willing = wrong.empty();
+  if (!all_agree(comm, is_willing)) {
+    return turn_off(is_willing ? "another rank cannot use the NIC" : wrong);
+  }
+  wrong = nic_.open(static_cast<uint32_t>(layer.rank));
+  if (!all_agree(comm, wrong.empty())) {
+    nic_.close();
+    return turn_off(wrong.empty() ? "another rank has no NIC" : wrong);
+  }
+  why_off_.clear();
+  constexpr uint32_t id_of_world = 1;
+  make_team(handles().comm_world, id_of_world);
+}
+
+void Offload::end() {
+  if (!is_on()) return;
+  teams_.for_each([](uint64_t, std::shared_ptr<NicTeam>& team) { team->retire(); });
+  teams_ = {};
+  nic_.close();
+}
+
+void Offload::make_team(Comm comm, uint32_t id) {
+  const std::vector<int> in_world = layer.ranks_of(comm);
+  const std::vector<uint32_t> ranks(in_world.begin(), in_world.end());
+  int own = 0;
+  if (real.Comm_rank(comm, &own) != success) return;
+  teams_.put(key_of(comm), std::make_shared<NicTeam>(nic_, id, ranks, static_cast<uint32_t>(own)));
+}
+
+void Offload::born(Comm made) {
+  if (!is_on() || made == handles().comm_null) return;
+  int is_inter = 0;
+  int size = 0;
+  if (real.Comm_test_inter(made, &is_inter) != success || is_inter != 0) return;
+  if (real.Comm_size(made, &size) != success || size < 2) return;
+  (void)of(made);  // what has been freed gives its number back
+  Nic::Ids taken{};
+  const auto bit_or = std::ranges::find(operations(), PTL_BOR, &Arithmetic<Op, ptl_op_t>::code);
+  const int code = real.Allreduce(nic_.taken_ids().data(), taken.data(), static_cast<int>(taken.size()), handles().byte,
+                                  bit_or->handle, made);
+  if (code != success) return;
+  if (const uint32_t id = Nic::free_id(taken); id != 0) make_team(made, id);
+}
+
+std::shared_ptr<NicTeam> Offload::of(Comm comm) {
+  if (forgotten_.any()) {
+    forgotten_.take([this](uint64_t key) {
+      std::shared_ptr<NicTeam>* const gone = teams_.find(key);
+      if (gone == nullptr) return;
+      (*gone)->retire();
+      teams_.erase(key);
+    });
+  }
+  const std::shared_ptr<NicTeam>* const found = teams_.find(key_of(comm));
+  return found == nullptr ? nullptr : *found;
+}
+
+void Offload::count(const char* call, const char* why, uint64_t bytes) {
+  if (layer.settings.report.empty()) return;
+  const auto same = [&](const Count& one) { return one.call == call && one.why == why; };
+  auto found = std::ranges::find_if(counts_, same);
+  if (found == counts_.end()) found = counts_.insert(found, Count{.call = call, .why = why});
+  ++found->calls;
+  found->bytes += bytes;
+}
+
+std::string Offload::as_json() const {
+  std::string out =
+      text("{\"on\": ", why_off_.empty() ? "true" : "false", ", \"why_off\": \"", why_off_, "\", \"calls\": [");
+  const char* comma = "";
+  for (const Count& one : counts_) {
+    out += text(comma, "[\"", one.call, "\", \"", one.why == nullptr ? "" : one.why, "\", ", one.calls, ", ", one.bytes,
+                "]");
+    comma = ", ";
+  }
+  return out + "]}";
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

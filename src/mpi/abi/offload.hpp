@@ -1,0 +1,53 @@
+// Offload - collective calls on the NIC, where the job asks for them: which communicators have them, and what became of
+//   each call.
+//
+// Contract: begin() is called in MPI_Init by all ranks of a job that asks, or by none; it is a collective call, after which
+//   all ranks are on or all are off. born() is one as well, of the ranks of a new communicator: they agree on a number for
+//   it. of() gives null where a communicator's calls are the MPI's, which all of its ranks see alike.
+// Invariants: (1) two communicators that share a rank never have one number at the same time.
+// Threads: one; among threads (MPI_THREAD_MULTIPLE) the job is off. Time: none.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mpi/abi/abi.hpp"
+#include "mpi/handle_map.hpp"
+#include "mpi/nic_team.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+class Offload {
+ public:
+  // `comm`: of all ranks of the job, for its own messages.
+  void begin(Comm comm, bool is_threaded);
+  void turn_off(std::string why) { why_off_ = std::move(why); }
+  void end();
+  [[nodiscard]] bool is_on() const { return nic_.is_open(); }
+
+  void born(Comm made);
+  void forget(Comm comm) { forgotten_.add(key_of(comm)); }  // needs no lock
+  [[nodiscard]] std::shared_ptr<NicTeam> of(Comm comm);
+
+  // For the report. `why`: why the MPI carries the call; null: the NIC does.
+  void count(const char* call, const char* why, uint64_t bytes);
+  [[nodiscard]] std::string as_json() const;
+
+ private:
+  [[nodiscard]] static bool all_agree(Comm comm, bool own);
+  void make_team(Comm comm, uint32_t id);
+
+  Nic nic_;
+  std::string why_off_ = "not asked for";
+  HandleMap<std::shared_ptr<NicTeam>> teams_;
+  Forgotten forgotten_;
+  struct Count {
+    const char* call;
+    const char* why;
+    uint64_t calls = 0, bytes = 0;
+  };
+  std::vector<Count> counts_;
+};
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,55 @@
+// Nic - the live Portals NIC of this rank, with its offload engine, where a job asks for collective calls on it.
+//
+// Contract: load() loads libportals.so.4, which lies beside this library; open() becomes a rank of the Portals job, which
+//   all ranks do or none; close() leaves it. The sentences that load() and open() return say what is wrong; they are empty
+//   where all went well.
+// Invariants: (1) nothing of Portals is loaded in a job that does not ask for it; (2) team ids are those of communicators
+//   that live, or whose calls are still under way.
+// Threads: one at a time. Time: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "spinloom/offload.h"
+
+namespace spinloom::mpi {
+
+#define SPINLOOM_NIC_FUNCTIONS(X)                                                                                  \
+  X(PtlInit)                                                                                                       \
+  X(PtlFini) X(PtlNIInit) X(PtlNIFini) X(PtlGetId) X(spl_oe_open) X(spl_oe_close) X(spl_oe_error) X(spl_team_make) \
+      X(spl_team_free) X(spl_collective) X(spl_schedule_start) X(spl_schedule_test) X(spl_schedule_free)
+
+class Nic {
+ public:
+  static constexpr uint32_t teams_most = 1'024;
+  // A bit for each team id; set: some communicator has it, or none may.
+  using Ids = std::array<uint8_t, teams_most / 8>;
+
+  [[nodiscard]] std::string load();
+  [[nodiscard]] std::string open(uint32_t rank);
+  void close();
+  [[nodiscard]] bool is_open() const { return engine_ != nullptr; }
+  [[nodiscard]] spl_oe* engine() const { return engine_; }
+  [[nodiscard]] std::string error() const { return spl_oe_error(engine_); }
+
+  [[nodiscard]] const Ids& taken_ids() const { return ids_; }
+  // The least that is taken nowhere; 0: there is none.
+  [[nodiscard]] static uint32_t free_id(const Ids& taken_somewhere);
+  void take_id(uint32_t id) { ids_[id / 8] |= bit(id); }
+  void give_back_id(uint32_t id) { ids_[id / 8] &= static_cast<uint8_t>(~bit(id)); }
+
+#define SPINLOOM_MEMBER(name) decltype(&::name) name = nullptr;
+  SPINLOOM_NIC_FUNCTIONS(SPINLOOM_MEMBER)
+#undef SPINLOOM_MEMBER
+
+ private:
+  [[nodiscard]] static uint8_t bit(uint32_t id) { return static_cast<uint8_t>(1U << (id % 8)); }
+
+  ptl_handle_ni_t interface_{};
+  spl_oe* engine_ = nullptr;
+  Ids ids_{1};  // no team has the id 0
+};
+
+}  // namespace spinloom::mpi

@@ -1,0 +1,104 @@
+#include "mpi/nic_team.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace spinloom::mpi {
+
+NicSchedule::NicSchedule(NicTeam& team, NicCall call, unsigned int flags, Room room)
+    : team_(team), call_(std::move(call)), flags_(flags) {
+  constexpr uint64_t line_bytes = 64;
+  const uint64_t receive_at = (room.send + line_bytes - 1) / line_bytes * line_bytes;
+  memory_.resize(receive_at + room.receive);
+  if (room.send != 0) call_.call.send = memory_.data();
+  if (room.receive != 0) call_.call.receive = memory_.data() + receive_at;
+  const auto list = [](const auto& numbers) { return numbers.empty() ? nullptr : numbers.data(); };
+  call_.call.send_bytes = list(call_.send_bytes);
+  call_.call.send_at = list(call_.send_at);
+  call_.call.receive_bytes = list(call_.receive_bytes);
+  call_.call.receive_at = list(call_.receive_at);
+  call_.call.source = list(call_.source);
+  call_.call.destination = list(call_.destination);
+}
+
+NicSchedule::~NicSchedule() {
+  if (schedule_ != nullptr) team_.nic_.spl_schedule_free(schedule_);
+}
+
+bool NicSchedule::make() {
+  const int code =
+      team_.team_ == nullptr ? PTL_FAIL : team_.nic_.spl_collective(team_.team_, &call_.call, flags_, &schedule_);
+  if (code == PTL_NO_SPACE) return false;
+  is_made_ = code == PTL_OK;
+  has_failed_ = !is_made_;
+  if (has_failed_) schedule_ = nullptr;
+  return true;
+}
+
+bool NicSchedule::start() {
+  if (has_failed_ || team_.nic_.spl_schedule_start(schedule_) != PTL_OK) {
+    ++turn_;
+    return false;
+  }
+  return true;
+}
+
+NicSchedule::Outcome NicSchedule::test() {
+  int is_over = 0;
+  const int code = team_.nic_.spl_schedule_test(schedule_, &is_over);
+  if (code == PTL_OK && is_over == 0) return Outcome::under_way;
+  ++turn_;
+  return code == PTL_OK ? Outcome::over : Outcome::failed;
+}
+
+NicTeam::NicTeam(Nic& nic, uint32_t id, std::span<const uint32_t> ranks, uint32_t own_rank)
+    : nic_(nic), id_(id), rank_(own_rank), size_(static_cast<uint32_t>(ranks.size())) {
+  const std::vector<ptl_rank_t> members(ranks.begin(), ranks.end());
+  nic_.take_id(id_);
+  if (nic_.spl_team_make(nic_.engine(), id_, members.data(), size_, &team_) != PTL_OK) team_ = nullptr;
+}
+
+NicTeam::~NicTeam() {
+  kept_.clear();
+  to_make_.clear();
+  if (team_ != nullptr) nic_.spl_team_free(team_);
+  nic_.give_back_id(id_);
+}
+
+std::shared_ptr<NicSchedule> NicTeam::make(NicCall call, unsigned int flags, NicSchedule::Room room) {
+  auto made = std::make_shared<NicSchedule>(*this, std::move(call), flags, room);
+  if (!to_make_.empty() || !made->make()) to_make_.push_back(made);
+  return made;
+}
+
+void NicTeam::advance() {
+  while (!to_make_.empty() && to_make_.front()->make()) to_make_.pop_front();
+}
+
+NicTeam::Kept& NicTeam::kept(const Facts& facts) {
+  ++calls_;
+  const auto found = std::ranges::find(kept_, facts, &Kept::facts);
+  if (found != kept_.end()) return *found;
+  if (kept_.size() < kept_most) return kept_.emplace_back(Kept{.facts = facts});
+  Kept& oldest = *std::ranges::min_element(kept_, {}, &Kept::used);
+  oldest = Kept{.facts = facts};
+  return oldest;
+}
+
+std::shared_ptr<NicSchedule> NicTeam::short_one(const Facts& facts, NicSchedule::Room room) {
+  Kept& alike = kept(facts);
+  alike.used = calls_;
+  std::shared_ptr<NicSchedule>& schedule = alike.schedules[alike.next];
+  alike.next = (alike.next + 1) % alike_most;
+  if (schedule) return schedule;
+  NicCall call;
+  call.call.operation = facts.operation;
+  call.call.root = facts.root;
+  call.call.bytes = facts.bytes;
+  call.call.op = facts.op;
+  call.call.type = facts.type;
+  schedule = make(std::move(call), SPL_CACHED, room);
+  return schedule;
+}
+
+}  // namespace spinloom::mpi

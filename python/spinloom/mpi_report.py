@@ -83,6 +83,30 @@ def merge(lines: list[dict[str, Any]]) -> dict[str, Any]:
         },
         "types": types,
         "gainers": gainers(types),
+        **merged_collectives(lines),
+    }
+
+
+def merged_collectives(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """What became of collective calls, where the job asked for the NIC: a row for each call and reason."""
+    told = [line["collectives"] for line in lines if line.get("collectives", {}).get("asked")]
+    if not told:
+        return {}
+    rows: dict[tuple[str, str], list[int]] = {}
+    for one in told:
+        for call, why, calls, size in one["calls"]:
+            row = rows.setdefault((call, why), [0, 0])
+            row[0] += calls
+            row[1] += size
+    return {
+        "collectives": {
+            "on": sum(one["on"] for one in told),
+            "why_off": sorted({one["why_off"] for one in told if not one["on"]}),
+            "calls": [
+                {"call": call, "on_nic": not why, "why": why or None, "calls": calls, "bytes": size}
+                for (call, why), (calls, size) in sorted(rows.items())
+            ],
+        }
     }
 
 
@@ -291,6 +315,32 @@ def cells(document: dict[str, Any]) -> list[list[str]]:
     ]
 
 
+def collective_facts(document: dict[str, Any]) -> list[str]:
+    told = document.get("collectives")
+    if told is None:
+        return []
+    if not told["on"]:
+        return [f"collective calls stayed with the MPI: {'; '.join(told['why_off'])}"]
+    went = sum(row["calls"] for row in told["calls"] if row["on_nic"])
+    stayed = sum(row["calls"] for row in told["calls"] if not row["on_nic"])
+    return [f"{went:,} non-blocking and persistent collective calls were the NIC's, {stayed:,} the MPI's"]
+
+
+def collective_cells(document: dict[str, Any]) -> list[list[str]]:
+    """call, calls, bytes, way, why"""
+    return [
+        [
+            row["call"],
+            f"{row['calls']:,}",
+            f"{row['bytes']:,}",
+            "NIC" if row["on_nic"] else "MPI",
+            row["why"] or "",
+        ]
+        for row in document["collectives"]["calls"]
+    ]
+
+
+COLLECTIVE_COLUMNS = ["call", "calls", "bytes", "way", "why"]
 COLUMNS = ["type", "to", "messages", "bytes", "way", "why"]
 
 

@@ -59,10 +59,19 @@ def tell(report: str, lines: list[dict], command: tuple[str, ...]) -> bool:
     document = {"command": list(command), **mpi_report.merge(lines)}
     for sentence in mpi_report.sentences(document):
         output.say(sentence)
+    for sentence in mpi_report.collective_facts(document):
+        output.say(sentence)
     if report == ON_TERMINAL:
         if document["types"]:
             table = output.table(
                 mpi_report.COLUMNS, mpi_report.cells(document), numeric={"messages", "bytes"}
+            )
+            click.echo(output.as_text(table), err=True)
+        if document.get("collectives", {}).get("calls"):
+            table = output.table(
+                mpi_report.COLLECTIVE_COLUMNS,
+                mpi_report.collective_cells(document),
+                numeric={"calls", "bytes"},
             )
             click.echo(output.as_text(table), err=True)
         for line in mpi_report.advice(document):
@@ -104,12 +113,18 @@ def become(command: tuple[str, ...], environment: dict[str, str], report: str | 
     "Cma: one by system calls. Pass: the MPI's own way.",
 )
 @click.option(
+    "--collectives",
+    is_flag=True,
+    help="Non-blocking and persistent collective calls run on the live NIC while the program computes. Sums of "
+    "floating-point numbers may differ from the MPI's in the last bit.",
+)
+@click.option(
     "--report",
     metavar="[=FILE.json|FILE.html]",
     help="Say at the end which datatypes went which way and why (stderr), or write it to a file.",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def run(command: tuple[str, ...], path: str | None, report: str | None) -> None:
+def run(command: tuple[str, ...], path: str | None, collectives: bool, report: str | None) -> None:
     """Run an MPI program with faster datatypes.
 
     The program and its MPI stay as they are: Open MPI 4 and 5, MPICH 3.4 to 5, Intel MPI, and MPIs with the
@@ -118,19 +133,24 @@ def run(command: tuple[str, ...], path: str | None, report: str | None) -> None:
 
     A rank may be such a command as well: mpiexec -n 2 spinloom run -- ./app, for example in a container.
 
+    With --collectives the ranks of the job are ranks of Portals as well, where all are on one machine, and their
+    NICs do MPI_Iallreduce, MPI_Ibcast and their like, and what MPI_Allreduce_init and its like make. What the NIC
+    does not know (operations of the program's own, for example) stays with the MPI.
+
     Examples: spinloom run --report -- mpiexec -n 2 ./app;
     spinloom run --report=app.html -- mpiexec -n 2 ./app
     """
     check_report(report)
     libraries = data.mpi_preloads()
+    more = {"SPINLOOM_MPI_COLLECTIVES": "on"} if collectives else {}
     if shutil.which(command[0]) is None:
         raise Trouble("environment", f"there is no program '{command[0]}'")
     if mpi_layer.is_rank():
-        become(command, mpi_layer.environment(libraries, None, path, None, measured_prices()), report)
+        become(command, mpi_layer.environment(libraries, None, path, None, measured_prices(), more), report)
     job = uuid.uuid4().hex
     with tempfile.TemporaryDirectory(prefix="spinloom-run-") as folder:
         file = Path(folder, "report") if report else None
-        environment = mpi_layer.environment(libraries, job, path, file, measured_prices())
+        environment = mpi_layer.environment(libraries, job, path, file, measured_prices(), more)
         try:
             code = subprocess.run(command, env=environment, check=False).returncode
         except OSError as trouble:

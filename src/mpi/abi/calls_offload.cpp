@@ -63,19 +63,6 @@ struct OnNic<name, int(Arguments...)> {
 #define SPINLOOM_HOOK(name, iname, N, ...) SPINLOOM_ON_NIC("", name, iname, __VA_ARGS__)
 #define SPINLOOM_HOOK_C(name, iname, N, ...) SPINLOOM_ON_NIC("_c", name, iname, __VA_ARGS__)
 
-// The calls of SPINLOOM_COLLECTIVE_CALLS and SPINLOOM_REDUCTION_CALLS that the NIC carries.
-#define SPINLOOM_NIC_CALLS(X, N)                                                               \
-  X(Bcast, Ibcast, N, void*, N, Datatype, int, Comm)                                           \
-  X(Gather, Igather, N, const void*, N, Datatype, void*, N, Datatype, int, Comm)               \
-  X(Scatter, Iscatter, N, const void*, N, Datatype, void*, N, Datatype, int, Comm)             \
-  X(Allgather, Iallgather, N, const void*, N, Datatype, void*, N, Datatype, Comm)              \
-  X(Alltoall, Ialltoall, N, const void*, N, Datatype, void*, N, Datatype, Comm)                \
-  X(Reduce, Ireduce, N, const void*, void*, N, Datatype, Op, int, Comm)                        \
-  X(Allreduce, Iallreduce, N, const void*, void*, N, Datatype, Op, Comm)                       \
-  X(Reduce_scatter_block, Ireduce_scatter_block, N, const void*, void*, N, Datatype, Op, Comm) \
-  X(Scan, Iscan, N, const void*, void*, N, Datatype, Op, Comm)                                 \
-  X(Exscan, Iexscan, N, const void*, void*, N, Datatype, Op, Comm)
-
 }  // namespace
 
 namespace wanted {
@@ -86,8 +73,10 @@ using Exscan = Reduction<SPL_EXSCAN>;
 }  // namespace wanted
 
 const OffloadHook* offload_hook(std::string_view word) {
-  static const OffloadHook table[] = {SPINLOOM_ON_NIC("", Barrier, Ibarrier, Comm) SPINLOOM_NIC_CALLS(
-      SPINLOOM_HOOK, int) SPINLOOM_NIC_CALLS(SPINLOOM_HOOK_C, Count)};
+  static const OffloadHook table[] = {
+      SPINLOOM_ON_NIC("", Barrier, Ibarrier, Comm)  //
+      SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_HOOK, int) SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_HOOK_C, Count)
+          SPINLOOM_REDUCTION_CALLS(SPINLOOM_HOOK, int) SPINLOOM_REDUCTION_CALLS(SPINLOOM_HOOK_C, Count)};
   for (const OffloadHook& hook : table) {
     if (word == hook.name) return &hook;
   }
@@ -97,6 +86,5 @@ const OffloadHook* offload_hook(std::string_view word) {
 #undef SPINLOOM_HOOK
 #undef SPINLOOM_HOOK_C
 #undef SPINLOOM_ON_NIC
-#undef SPINLOOM_NIC_CALLS
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -97,6 +97,10 @@ void Layer::start() {
   } catch (const std::exception& trouble) {
     why_off = trouble.what();
   }
+  if (settings.collectives && !offload.is_on() && rank == 0 && ranks > 1) {
+    std::fprintf(stderr, "spinloom: collective calls stay with the MPI: %s\n",
+                 on ? offload.why_off().c_str() : why_off.c_str());
+  }
 }
 
 void Layer::stop() {

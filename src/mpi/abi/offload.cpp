@@ -30,6 +30,11 @@ void Offload::begin(Comm comm, bool is_threaded) {
   make_team(handles().comm_world, id_of_world);
 }
 
+void Offload::turn_off(std::string why) {
+  why_off_ = std::move(why);
+  std::ranges::replace(why_off_, '"', '\'');  // it stands in the report
+}
+
 void Offload::end() {
   if (!is_on()) return;
   teams_.for_each([](uint64_t, std::shared_ptr<NicTeam>& team) { team->retire(); });
@@ -84,7 +89,8 @@ void Offload::count(const char* call, const char* why, uint64_t bytes) {
 
 std::string Offload::as_json() const {
   std::string out =
-      text("{\"on\": ", why_off_.empty() ? "true" : "false", ", \"why_off\": \"", why_off_, "\", \"calls\": [");
+      text("{\"asked\": ", layer.settings.collectives ? "true" : "false",
+           ", \"on\": ", why_off_.empty() ? "true" : "false", ", \"why_off\": \"", why_off_, "\", \"calls\": [");
   const char* comma = "";
   for (const Count& one : counts_) {
     out += text(comma, "[\"", one.call, "\", \"", one.why == nullptr ? "" : one.why, "\", ", one.calls, ", ", one.bytes,

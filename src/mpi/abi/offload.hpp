@@ -22,7 +22,8 @@ class Offload {
  public:
   // `comm`: of all ranks of the job, for its own messages.
   void begin(Comm comm, bool is_threaded);
-  void turn_off(std::string why) { why_off_ = std::move(why); }
+  void turn_off(std::string why);
+  [[nodiscard]] const std::string& why_off() const { return why_off_; }
   void end();
   [[nodiscard]] bool is_on() const { return nic_.is_open(); }
 

@@ -1,7 +1,6 @@
 #include "mpi/abi/wanted.hpp"
 
 #include "mpi/abi/nic_run.hpp"
-#include "mpi/abi/patterns.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -68,6 +67,37 @@ void Wanted::set_bytes(int64_t count, Datatype type) {
   facts.bytes = static_cast<uint64_t>(Place::capacity_of(*layer.types.form(type), count));
 }
 
+void Wanted::add(std::vector<Place>& blocks, const void* buffer, int64_t count, Datatype type) {
+  (void)set(blocks.emplace_back(), buffer, count, type);
+}
+
+void Wanted::set_neighbours(Order order) {
+  const Team* const known = layer.teams.of(comm_);
+  int topology = 0;
+  if (known == nullptr || !known->neighbours.known || real.Topo_test(comm_, &topology) != success) {
+    stays = "no neighbours are known";
+    return;
+  }
+  const auto numbers_of = [](const std::vector<int>& ranks) {
+    std::vector<uint32_t> made;
+    for (const int rank : ranks) made.push_back(rank < 0 ? UINT32_MAX : static_cast<uint32_t>(rank));
+    return made;
+  };
+  sources = numbers_of(known->neighbours.from);
+  destinations = numbers_of(known->neighbours.to);
+  if (order == Order::any) return;
+  // All ranks of a grid meet a neighbour twice, or none does; on a graph others cannot know.
+  if (topology != cartesian) {
+    stays = "whether a rank meets a neighbour of its graph twice is not known to all";
+    return;
+  }
+  std::vector<uint32_t> sorted = sources;
+  std::ranges::sort(sorted);
+  const auto twice =
+      std::ranges::adjacent_find(sorted, [](uint32_t one, uint32_t next) { return one == next && one != UINT32_MAX; });
+  if (twice != sorted.end()) stays = "neighbours meet twice on this grid, and MPIs differ in what goes where";
+}
+
 void Wanted::set_arithmetic(Op op, Datatype type) {
   if (stays != nullptr) return;
   const auto operation = std::ranges::find(operations(), op, &Arithmetic<Op, ptl_op_t>::handle);
@@ -84,6 +114,17 @@ void Wanted::set_arithmetic(Op op, Datatype type) {
 
 namespace {
 
+NicCall nic_call(const Wanted& wanted) {
+  NicCall made;
+  made.call.operation = wanted.facts.operation;
+  made.call.root = wanted.facts.root;
+  made.call.bytes = wanted.facts.bytes;
+  made.call.op = wanted.facts.op;
+  made.call.type = wanted.facts.type;
+  made.receive_bytes = wanted.bytes_of_ranks;
+  return made;
+}
+
 std::shared_ptr<NicRun> short_run(const Wanted& wanted) {
   const NicSchedule::Room room{wanted.has_send ? bytes_of(wanted.send) : 0,
                                wanted.has_receive ? bytes_of(wanted.receive) : 0};
@@ -97,12 +138,7 @@ std::shared_ptr<NicRun> short_run(const Wanted& wanted) {
 
 // In the program's memory where that is one run at either side.
 std::shared_ptr<NicRun> long_run(const Wanted& wanted, Lasts lasts) {
-  NicCall call;
-  call.call.operation = wanted.facts.operation;
-  call.call.root = wanted.facts.root;
-  call.call.bytes = wanted.facts.bytes;
-  call.call.op = wanted.facts.op;
-  call.call.type = wanted.facts.type;
+  NicCall call = nic_call(wanted);
   const bool receives_there = wanted.has_receive && is_run(wanted.receive);
   const bool in_place = wanted.in_place && receives_there;
   const bool sends_there = wanted.has_send && is_run(wanted.send) && !wanted.copies_send;
@@ -122,17 +158,75 @@ std::shared_ptr<NicRun> long_run(const Wanted& wanted, Lasts lasts) {
   return made;
 }
 
+// The blocks of one side of a call: in the program's memory, from `base` on, or packed one after the other.
+struct Listed {
+  void* base = nullptr;
+  uint64_t room = 0;
+  std::vector<uint64_t> bytes, at;
+
+  Listed(const std::vector<Place>& blocks, bool is_copied) {
+    const auto is_there = [](const Place& one) { return one.capacity() == 0 || is_run(one); };
+    if (is_copied || !std::ranges::all_of(blocks, is_there)) {
+      for (const Place& one : blocks) {
+        bytes.push_back(bytes_of(one));
+        at.push_back(room);
+        room += bytes_of(one);
+      }
+      return;
+    }
+    uint8_t* first = nullptr;
+    for (const Place& one : blocks) {
+      if (one.capacity() != 0 && (first == nullptr || first_byte(one) < first)) first = first_byte(one);
+    }
+    for (const Place& one : blocks) {
+      bytes.push_back(bytes_of(one));
+      at.push_back(one.capacity() == 0 ? 0 : static_cast<uint64_t>(first_byte(one) - first));
+    }
+    base = first;
+  }
+};
+
+std::shared_ptr<NicRun> listed_run(const Wanted& wanted, Lasts lasts) {
+  const Listed out(wanted.sends, wanted.copies_send);
+  const Listed in(wanted.receives, false);
+  NicCall call = nic_call(wanted);
+  static uint8_t nothing = 0;  // no memory at all would say: in place
+  call.call.send = out.base == nullptr ? &nothing : out.base;
+  call.call.receive = in.base == nullptr ? &nothing : in.base;
+  call.send_bytes = out.bytes;
+  call.send_at = out.at;
+  call.receive_bytes = in.bytes;
+  call.receive_at = in.at;
+  call.source = wanted.sources;
+  call.destination = wanted.destinations;
+  call.call.sources = static_cast<uint32_t>(wanted.sources.size());
+  call.call.destinations = static_cast<uint32_t>(wanted.destinations.size());
+  const NicSchedule::Room room{out.room, in.room};
+  const auto schedule = wanted.team->make(std::move(call), lasts == Lasts::persistent ? SPL_CACHED : SPL_ONCE, room);
+  auto made = std::make_shared<NicRun>(wanted.team, schedule);
+  for (size_t i = 0; out.room != 0 && i < wanted.sends.size(); ++i) {
+    if (out.bytes[i] != 0) made->pack(wanted.sends[i], schedule->send() + out.at[i]);
+  }
+  for (size_t i = 0; in.room != 0 && i < wanted.receives.size(); ++i) {
+    if (in.bytes[i] != 0) made->unpack(wanted.receives[i], schedule->receive() + in.at[i]);
+  }
+  return made;
+}
+
+std::shared_ptr<NicRun> run_of(const Wanted& wanted, Lasts lasts) {
+  if (wanted.has_lists) return listed_run(wanted, lasts);
+  const bool is_short = wanted.facts.bytes <= NicTeam::short_bytes / wanted.team->size();
+  if (lasts == Lasts::once && is_short && wanted.bytes_of_ranks.empty()) return short_run(wanted);
+  return long_run(wanted, lasts);
+}
+
 }  // namespace
 
 std::optional<int> carry(const char* call, Wanted& wanted, Comm comm, Lasts lasts, Request* request) {
   layer.offload.count(call, wanted.stays, wanted.facts.bytes);
   if (wanted.stays != nullptr) return std::nullopt;
-  if (lasts == Lasts::persistent) {
-    const int code = persist(long_run(wanted, lasts), comm, request);
-    return code == success ? code : raise(comm, code);
-  }
-  const bool is_short = wanted.facts.bytes <= NicTeam::short_bytes / wanted.team->size();
-  const int code = start(is_short ? short_run(wanted) : long_run(wanted, lasts), request);
+  auto run = run_of(wanted, lasts);
+  const int code = lasts == Lasts::persistent ? persist(std::move(run), comm, request) : start(std::move(run), request);
   return code == success ? code : raise(comm, code);
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "mpi/abi/layer.hpp"
+#include "mpi/abi/patterns.hpp"
 #include "mpi/nic_team.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -27,9 +28,10 @@ struct Wanted {
   bool fills_receive = false;  // what is received is there before, too: a broadcast's root
   bool keeps_receive = false;  // nothing is received after all
   Place send, receive;
-  // Calls whose blocks differ: each in its order, in place of `send` or `receive`.
+  // Calls whose blocks differ, and those with neighbours: each block in its order, in place of `send` and `receive`.
   bool has_lists = false;
   std::vector<Place> sends, receives;
+  std::vector<uint32_t> sources, destinations;
   std::vector<uint64_t> bytes_of_ranks;  // of reduce-scatter
 
   // Of a communicator on the NIC; else it stays.
@@ -45,12 +47,31 @@ struct Wanted {
   // The block of `count` elements of rank `i` in a buffer.
   [[nodiscard]] static const void* block(const void* buffer, int64_t count, Datatype type, int i);
   void set_bytes(int64_t count, Datatype type);
+  void add(std::vector<Place>& blocks, const void* buffer, int64_t count, Datatype type);
+  // The blocks of `number` ranks or neighbours.
+  template <class From>
+  void add_all(std::vector<Place>& blocks, const From& from, int number);
+  // It stays where there are none, or where their order matters and MPIs differ in it.
+  enum class Order : uint8_t { any, matters };
+  void set_neighbours(Order order);
   void set_arithmetic(Op op, Datatype type);
 
  private:
   [[nodiscard]] bool set(Place& place, const void* buffer, int64_t count, Datatype type);
   Comm comm_;
 };
+
+template <class From>
+void Wanted::add_all(std::vector<Place>& blocks, const From& from, int number) {
+  struct Sink {  // of the functions of patterns.hpp
+    Wanted& wanted;
+    std::vector<Place>& blocks;
+    void send(int, const void* buffer, int64_t count, Datatype type) const { wanted.add(blocks, buffer, count, type); }
+  };
+  const Sink sink{*this, blocks};
+  blocks.reserve(static_cast<size_t>(number));
+  for (int i = 0; i < number; ++i) SPINLOOM_ABI::send(sink, i, from, i);
+}
 
 enum class Lasts : uint8_t { once, persistent };
 [[nodiscard]] std::optional<int> carry(const char* call, Wanted& wanted, Comm comm, Lasts lasts, Request* request);
@@ -177,6 +198,185 @@ struct Reduce {
     if (is_root) made.set_receive(in, count, type);
     made.set_bytes(count, type);
     made.set_arithmetic(op, type);
+    return made;
+  }
+};
+
+struct Gatherv {
+  template <class N>
+  Wanted operator()(const void* out, N out_count, Datatype out_type, void* in, const N* counts,
+                    const Displacement<N>* places, Datatype in_type, int root, Comm comm) const {
+    Wanted made(SPL_GATHERV, comm);
+    if (made.stays != nullptr) return made;
+    const BlocksV<N> blocks(in, counts, places, in_type);
+    const bool is_root = made.is_root(root);
+    made.has_lists = true;
+    if (is_root) made.add_all(made.receives, blocks, made.size());
+    if (is_root && out == in_place) {
+      made.sends.push_back(made.receives[static_cast<size_t>(root)]);
+      made.copies_send = true;
+    } else {
+      made.add(made.sends, out, out_count, out_type);
+    }
+    return made;
+  }
+};
+
+struct Scatterv {
+  template <class N>
+  Wanted operator()(const void* out, const N* counts, const Displacement<N>* places, Datatype out_type, void* in,
+                    N in_count, Datatype in_type, int root, Comm comm) const {
+    Wanted made(SPL_SCATTERV, comm);
+    if (made.stays != nullptr) return made;
+    const bool is_root = made.is_root(root);
+    made.has_lists = true;
+    if (is_root) made.add_all(made.sends, BlocksV<N>(out, counts, places, out_type), made.size());
+    if (is_root && in == in_place) {
+      made.receives.push_back(made.sends[static_cast<size_t>(root)]);
+      made.copies_send = true;
+    } else {
+      made.add(made.receives, in, in_count, in_type);
+    }
+    return made;
+  }
+};
+
+struct Allgatherv {
+  template <class N>
+  Wanted operator()(const void* out, N out_count, Datatype out_type, void* in, const N* counts,
+                    const Displacement<N>* places, Datatype in_type, Comm comm) const {
+    Wanted made(SPL_ALLGATHERV, comm);
+    if (made.stays != nullptr) return made;
+    made.has_lists = true;
+    made.add_all(made.receives, BlocksV<N>(in, counts, places, in_type), made.size());
+    made.copies_send = out == in_place;
+    if (made.copies_send) {
+      made.sends.push_back(made.receives[static_cast<size_t>(made.rank())]);
+    } else {
+      made.add(made.sends, out, out_count, out_type);
+    }
+    return made;
+  }
+};
+
+template <class Out, class In>
+Wanted all_to_all(int operation, const Out& out, const In& in, Comm comm) {
+  Wanted made(operation, comm);
+  if (made.stays != nullptr) return made;
+  made.has_lists = true;
+  made.add_all(made.receives, in, made.size());
+  made.copies_send = out.buffer == in_place;
+  if (made.copies_send) {
+    made.sends = made.receives;
+  } else {
+    made.add_all(made.sends, out, made.size());
+  }
+  return made;
+}
+
+struct Alltoallv {
+  template <class N>
+  Wanted operator()(const void* out, const N* out_counts, const Displacement<N>* out_places, Datatype out_type,
+                    void* in, const N* in_counts, const Displacement<N>* in_places, Datatype in_type, Comm comm) const {
+    return all_to_all(SPL_ALLTOALLV, BlocksV<N>(out, out_counts, out_places, out_type),
+                      BlocksV<N>(in, in_counts, in_places, in_type), comm);
+  }
+};
+
+struct Alltoallw {
+  template <class N>
+  Wanted operator()(const void* out, const N* out_counts, const Displacement<N>* out_places, const Datatype* out_types,
+                    void* in, const N* in_counts, const Displacement<N>* in_places, const Datatype* in_types,
+                    Comm comm) const {
+    return all_to_all(SPL_ALLTOALLV, BlocksW<N, Displacement<N>>(out, out_counts, out_places, out_types),
+                      BlocksW<N, Displacement<N>>(in, in_counts, in_places, in_types), comm);
+  }
+};
+
+template <class Out, class In>
+Wanted among_neighbours(int operation, const Out& out, const In& in, Comm comm) {
+  Wanted made(operation, comm);
+  if (made.stays != nullptr) return made;
+  made.has_lists = true;
+  made.set_neighbours(Wanted::Order::matters);
+  if (made.stays != nullptr) return made;
+  made.add_all(made.sends, out, static_cast<int>(made.destinations.size()));
+  made.add_all(made.receives, in, static_cast<int>(made.sources.size()));
+  return made;
+}
+
+template <class In>
+Wanted from_neighbours(const void* out, int64_t count, Datatype type, const In& in, Comm comm) {
+  Wanted made(SPL_NEIGHBOR_ALLGATHERV, comm);
+  if (made.stays != nullptr) return made;
+  made.has_lists = true;
+  made.set_neighbours(Wanted::Order::any);
+  if (made.stays != nullptr) return made;
+  made.add(made.sends, out, count, type);
+  made.add_all(made.receives, in, static_cast<int>(made.sources.size()));
+  return made;
+}
+
+struct Neighbor_allgather {
+  template <class N>
+  Wanted operator()(const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type,
+                    Comm comm) const {
+    return from_neighbours(out, out_count, out_type, Blocks(in, in_count, in_type), comm);
+  }
+};
+
+struct Neighbor_allgatherv {
+  template <class N>
+  Wanted operator()(const void* out, N out_count, Datatype out_type, void* in, const N* counts,
+                    const Displacement<N>* places, Datatype in_type, Comm comm) const {
+    return from_neighbours(out, out_count, out_type, BlocksV<N>(in, counts, places, in_type), comm);
+  }
+};
+
+struct Neighbor_alltoall {
+  template <class N>
+  Wanted operator()(const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type,
+                    Comm comm) const {
+    return among_neighbours(SPL_NEIGHBOR_ALLTOALLV, Blocks(out, out_count, out_type), Blocks(in, in_count, in_type),
+                            comm);
+  }
+};
+
+struct Neighbor_alltoallv {
+  template <class N>
+  Wanted operator()(const void* out, const N* out_counts, const Displacement<N>* out_places, Datatype out_type,
+                    void* in, const N* in_counts, const Displacement<N>* in_places, Datatype in_type, Comm comm) const {
+    return among_neighbours(SPL_NEIGHBOR_ALLTOALLV, BlocksV<N>(out, out_counts, out_places, out_type),
+                            BlocksV<N>(in, in_counts, in_places, in_type), comm);
+  }
+};
+
+struct Neighbor_alltoallw {
+  template <class N>
+  Wanted operator()(const void* out, const N* out_counts, const Aint* out_places, const Datatype* out_types, void* in,
+                    const N* in_counts, const Aint* in_places, const Datatype* in_types, Comm comm) const {
+    return among_neighbours(SPL_NEIGHBOR_ALLTOALLV, BlocksW<N, Aint>(out, out_counts, out_places, out_types),
+                            BlocksW<N, Aint>(in, in_counts, in_places, in_types), comm);
+  }
+};
+
+struct Reduce_scatter {
+  template <class N>
+  Wanted operator()(const void* out, void* in, const N* counts, Datatype type, Op op, Comm comm) const {
+    Wanted made(SPL_REDUCE_SCATTER, comm);
+    if (made.stays != nullptr) return made;
+    int64_t all = 0;
+    for (int i = 0; i < made.size(); ++i) {
+      if (counts[i] < 0) all = INT64_MIN / 2;
+      all += counts[i];
+    }
+    made.copies_send = out == in_place;
+    made.set_send(made.copies_send ? in : out, all < 0 ? -1 : all, type);
+    made.set_receive(in, counts[made.rank()], type);
+    made.set_arithmetic(op, type);
+    if (made.stays != nullptr) return made;
+    const auto size = static_cast<uint64_t>(layer.types.form(type)->size);
+    for (int i = 0; i < made.size(); ++i) made.bytes_of_ranks.push_back(static_cast<uint64_t>(counts[i]) * size);
     return made;
   }
 };

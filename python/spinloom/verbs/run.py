@@ -115,8 +115,8 @@ def become(command: tuple[str, ...], environment: dict[str, str], report: str | 
 @click.option(
     "--collectives",
     is_flag=True,
-    help="Non-blocking and persistent collective calls run on the live NIC while the program computes. Sums of "
-    "floating-point numbers may differ from the MPI's in the last bit.",
+    help="Non-blocking and persistent collective calls run on the live NIC while the program computes. Sums "
+    "of floating-point numbers may differ from the MPI's in the last bit.",
 )
 @click.option(
     "--report",
@@ -133,9 +133,9 @@ def run(command: tuple[str, ...], path: str | None, collectives: bool, report: s
 
     A rank may be such a command as well: mpiexec -n 2 spinloom run -- ./app, for example in a container.
 
-    With --collectives the ranks of the job are ranks of Portals as well, where all are on one machine, and their
-    NICs do MPI_Iallreduce, MPI_Ibcast and their like, and what MPI_Allreduce_init and its like make. What the NIC
-    does not know (operations of the program's own, for example) stays with the MPI.
+    With --collectives the ranks of the job are ranks of Portals as well, where all are on one machine, and
+    their NICs do MPI_Iallreduce, MPI_Ibcast and their like, and what MPI_Allreduce_init and its like make.
+    What the NIC does not know (operations of the program's own, for example) stays with the MPI.
 
     Examples: spinloom run --report -- mpiexec -n 2 ./app;
     spinloom run --report=app.html -- mpiexec -n 2 ./app

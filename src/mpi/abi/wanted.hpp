@@ -54,6 +54,12 @@ struct Wanted {
   // It stays where there are none, or where their order matters and MPIs differ in it.
   enum class Order : uint8_t { any, matters };
   void set_neighbours(Order order);
+  // Memory for MPI_PROC_NULL is not touched.
+  static void leave_out_nobody(std::vector<Place>& blocks, const std::vector<uint32_t>& peers) {
+    for (size_t i = 0; i < peers.size(); ++i) {
+      if (peers[i] == UINT32_MAX) blocks[i].count = 0;
+    }
+  }
   void set_arithmetic(Op op, Datatype type);
 
  private:
@@ -302,6 +308,8 @@ Wanted among_neighbours(int operation, const Out& out, const In& in, Comm comm) 
   if (made.stays != nullptr) return made;
   made.add_all(made.sends, out, static_cast<int>(made.destinations.size()));
   made.add_all(made.receives, in, static_cast<int>(made.sources.size()));
+  Wanted::leave_out_nobody(made.sends, made.destinations);
+  Wanted::leave_out_nobody(made.receives, made.sources);
   return made;
 }
 
@@ -314,6 +322,7 @@ Wanted from_neighbours(const void* out, int64_t count, Datatype type, const In& 
   if (made.stays != nullptr) return made;
   made.add(made.sends, out, count, type);
   made.add_all(made.receives, in, static_cast<int>(made.sources.size()));
+  Wanted::leave_out_nobody(made.receives, made.sources);
   return made;
 }
 

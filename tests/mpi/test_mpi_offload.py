@@ -1,0 +1,138 @@
+"""`spinloom run --collectives`: non-blocking and persistent collective calls of MPI programs on the live NIC.
+
+The programs compare each result with that of the blocking call, which stays with the MPI. No time is tested.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from layer_programs import TIME_LIMIT_S, Mpi, every_mpi, programs_in, run
+
+HERE = Path(__file__).parent
+SOURCES = sorted((HERE / "collectives").glob("*.c"))
+USERS_OWN = "an operation that the NIC does not have"
+
+
+@pytest.fixture(scope="module")
+def offloaded(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("offloaded"), HERE / "offloaded_collectives.c")
+
+
+@pytest.fixture(scope="module")
+def random_types(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("random_types"), *SOURCES)
+
+
+def job(mpi: Mpi, ranks: int, program: Path, *words: object) -> list[str]:
+    return [mpi.launcher, *mpi.options, "-n", str(ranks), str(program), *map(str, words)]
+
+
+def with_collectives(words: list[str], report: Path, **settings: str) -> dict:
+    """Runs the job; what its report says of collective calls."""
+    ran = run(["spinloom", "run", "--collectives", f"--report={report}", "--", *words], settings)
+    assert ran.returncode == 0, f"{' '.join(words)}\n{ran.stdout[-1000:]}{ran.stderr[-3000:]}"
+    return json.loads(report.read_text(encoding="utf-8"))["collectives"]
+
+
+def calls_on_nic(told: dict) -> set[str]:
+    return {row["call"].removesuffix("_c") for row in told["calls"] if row["on_nic"]}
+
+
+@every_mpi
+@pytest.mark.parametrize(("ranks", "rounds"), [(2, 60), (3, 40), (4, 25)])
+def test_random_calls_give_what_the_blocking_ones_give(mpi, offloaded, ranks, rounds, tmp_path):
+    told = with_collectives(job(mpi, ranks, offloaded(mpi), ranks, rounds), tmp_path / "report.json")
+    assert told["on"] == ranks
+    kinds = {
+        "allreduce",
+        "bcast",
+        "barrier",
+        "gather",
+        "scatter",
+        "allgather",
+        "alltoall",
+        "reduce",
+        "scan",
+        "exscan",
+    }
+    assert {f"MPI_I{kind}" for kind in kinds} <= calls_on_nic(told)
+    stayed = {row["why"] for row in told["calls"] if not row["on_nic"]}
+    assert USERS_OWN in stayed  # MPI_MINLOC and the program's own operation
+    assert stayed <= {USERS_OWN, "its communicator is not on the NIC"}
+
+
+@every_mpi
+def test_persistent_calls_are_the_nics_where_the_mpi_has_them(mpi, offloaded, tmp_path):
+    told = with_collectives(job(mpi, 2, offloaded(mpi), 7, 40), tmp_path / "report.json")
+    made = {call for call in calls_on_nic(told) if call.endswith("_init")}
+    has_them = (
+        "MPI_Allreduce_init"
+        in subprocess.run(
+            ["nm", "-D", "--undefined-only", str(offloaded(mpi))], capture_output=True, text=True, check=True
+        ).stdout
+    )
+    assert (len(made) > 5) == has_them, made
+
+
+@every_mpi
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_random_types_and_calls_with_lists(mpi, random_types, ranks, tmp_path):
+    words = job(mpi, ranks, random_types(mpi), ranks, 60, 0, 1)
+    alone = run(words, {})
+    assert alone.returncode == 0, alone.stderr[-2000:]
+    report = tmp_path / "report.json"
+    ran = run(["spinloom", "run", "--collectives", f"--report={report}", "--", *words], {})
+    assert ran.returncode == 0, ran.stdout[-1000:] + ran.stderr[-3000:]
+    assert ran.stdout.splitlines()[-1] == alone.stdout.splitlines()[-1]
+    assert " wrong 0 " in ran.stdout
+    called = calls_on_nic(json.loads(report.read_text(encoding="utf-8"))["collectives"])
+    assert {"MPI_Ialltoallw", "MPI_Ialltoallv", "MPI_Igatherv", "MPI_Iallgatherv"} <= called
+
+
+@every_mpi
+def test_without_the_option_nothing_of_portals_is_loaded(mpi, offloaded, tmp_path):
+    report = tmp_path / "report.json"
+    ran = run(["spinloom", "run", f"--report={report}", "--", *job(mpi, 2, offloaded(mpi), 1, 2)], {})
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert "collectives" not in json.loads(report.read_text(encoding="utf-8"))
+
+
+@every_mpi
+def test_a_job_that_cannot_use_the_nic_says_why_and_goes_on(mpi, offloaded, tmp_path):
+    """Rank 1 alone does not want it: nobody may have it."""
+    program = [str(offloaded(mpi)), "3", "5"]
+    one = [*mpi.options, "-n", "1"]
+    words = [mpi.launcher, *one, *program, ":", *one, "env", "SPINLOOM_MPI_COLLECTIVES=off", *program]
+    report = tmp_path / "report.json"
+    ran = run(["spinloom", "run", "--collectives", f"--report={report}", "--", *words], {})
+    assert ran.returncode == 0, ran.stdout[-1000:] + ran.stderr[-3000:]
+    assert "stay with the MPI" in ran.stderr
+    assert json.loads(report.read_text(encoding="utf-8"))["collectives"]["on"] == 0
+
+
+@every_mpi
+def test_a_killed_rank_leaves_no_hang_and_no_memory(mpi, offloaded, tmp_path):
+    left = {path.name for path in Path("/dev/shm").iterdir()}
+    words = ["spinloom", "run", "--collectives", "--", *job(mpi, 2, offloaded(mpi), 1, 1_000_000)]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ}
+    ) as started:
+        ranks: list[int] = []
+        while len(ranks) < 2 and started.poll() is None:
+            found = subprocess.run(
+                ["pgrep", "-f", f"^{offloaded(mpi)} 1 1000000$"], capture_output=True, text=True, check=False
+            )
+            ranks = [int(line) for line in found.stdout.split()]
+        assert len(ranks) >= 2, started.stderr.read()
+        os.kill(ranks[0], signal.SIGKILL)
+        started.communicate(timeout=TIME_LIMIT_S)
+    assert started.returncode != 0
+    ours = {path.name for path in Path("/dev/shm").iterdir() if "spinloom" in path.name}
+    assert ours <= left

@@ -1,7 +1,9 @@
 /* Random non-blocking and persistent collective calls, several under way at a time, on several communicators, completed in
  * every way among messages; each result is that of the blocking call with the same arguments, byte for byte.
  *
- *     mpiexec -n 3 ./offloaded_collectives SEED ROUNDS
+ *     mpiexec -n 3 ./offloaded_collectives SEED ROUNDS [once]
+ *
+ * once: no persistent calls, which MPICH 4.0 alone does wrongly (it copies a rank's own block when the request is made).
  *
  * Sums of floating-point numbers are of small whole numbers, which any order adds to the same. */
 #include <mpi.h>
@@ -28,7 +30,7 @@ typedef struct {
 } Call;
 
 static MPI_Comm comm_of[comms];
-static int rank, ranks;
+static int rank, ranks, may_persist;
 static uint64_t common, own;
 
 static uint64_t draw(uint64_t* state) {
@@ -283,7 +285,7 @@ static void one_round(int round) {
   int got[most_messages], sent[most_messages];
   const int count = 1 + below(&common, most_calls);
   const int messages = below(&common, most_messages + 1);
-  const int is_persistent = below(&common, 4) == 0;
+  const int is_persistent = below(&common, 4) == 0 && may_persist;
   int open = 0;
   for (int i = 0; i < messages; ++i) {
     sent[i] = round * 100 + rank;
@@ -353,6 +355,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
   const int rounds = argc > 2 ? atoi(argv[2]) : 100;
+  may_persist = argc <= 3;
   common = seed;
   own = seed * 1000 + (uint64_t)rank + 1;
   MPI_Op_create(&user_sum, 1, &own_op);

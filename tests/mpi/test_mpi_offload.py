@@ -99,7 +99,7 @@ def test_random_types_and_calls_with_lists(mpi, random_types, ranks, tmp_path):
 @every_mpi
 def test_without_the_option_nothing_of_portals_is_loaded(mpi, offloaded, tmp_path):
     report = tmp_path / "report.json"
-    ran = run(["spinloom", "run", f"--report={report}", "--", *job(mpi, 2, offloaded(mpi), 1, 2)], {})
+    ran = run(["spinloom", "run", f"--report={report}", "--", *job(mpi, 2, offloaded(mpi), 1, 2, "once")], {})
     assert ran.returncode == 0, ran.stderr[-2000:]
     assert "collectives" not in json.loads(report.read_text(encoding="utf-8"))
 
@@ -107,7 +107,7 @@ def test_without_the_option_nothing_of_portals_is_loaded(mpi, offloaded, tmp_pat
 @every_mpi
 def test_a_job_that_cannot_use_the_nic_says_why_and_goes_on(mpi, offloaded, tmp_path):
     """Rank 1 alone does not want it: nobody may have it."""
-    program = [str(offloaded(mpi)), "3", "5"]
+    program = [str(offloaded(mpi)), "3", "5", "once"]
     one = [*mpi.options, "-n", "1"]
     words = [mpi.launcher, *one, *program, ":", *one, "env", "SPINLOOM_MPI_COLLECTIVES=off", *program]
     report = tmp_path / "report.json"

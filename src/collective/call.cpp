@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collective/algorithms.hpp"
+#include "collective/choice.hpp"
 #include "collective/fault_tolerant.hpp"
 
 namespace spinloom::collective {
@@ -59,13 +60,18 @@ Status check(const Call& call, uint32_t rank, uint32_t size) {
   return fits("receive", call.receives, call.operation == scatterv ? 1 : senders_of(call, size));
 }
 
-Result<const Algorithm*> algorithm_of(const Call& call) {
-  if (!call.algorithm.empty()) return find(call.operation, call.algorithm);
-  return &algorithms_of(call.operation).front();
+// Which algorithm, and with which segments.
+Result<Candidate> chosen(const Call& call, uint32_t size) {
+  if (!call.algorithm.empty()) {
+    SPL_ASSIGN(const Algorithm* const named, find(call.operation, call.algorithm));
+    return Candidate{named, 0, 0, false};
+  }
+  const uint64_t element = is_reduction(call.operation) ? nic::bytes_of(call.type) : 1;
+  return choose(call.operation, {.ranks = size, .bytes = call.bytes, .element_bytes = element}, live_model);
 }
 
 // The setting of the call for the algorithms; `areas` says where the areas begin.
-Collective collective_of(const Call& call, uint32_t rank, uint32_t size) {
+Collective collective_of(const Call& call, uint64_t segment_bytes, uint32_t rank, uint32_t size) {
   Collective made;
   made.rank = rank;
   made.size = size;
@@ -76,7 +82,9 @@ Collective collective_of(const Call& call, uint32_t rank, uint32_t size) {
   made.in_place = (scatters ? call.receive : call.send) == nullptr && !has_none;
   made.is_grid = call.is_grid;
   made.element_bytes = is_reduction(call.operation) ? nic::bytes_of(call.type) : 1;
-  made.segment_bytes = call.segment_bytes != 0 ? call.segment_bytes : segment_bytes_usual;
+  made.segment_bytes = call.segment_bytes != 0 ? call.segment_bytes
+                       : segment_bytes != 0    ? segment_bytes
+                                               : segment_bytes_usual;
   made.segment_bytes = std::max<uint64_t>(1, made.segment_bytes / made.element_bytes) * made.element_bytes;
   made.sources = call.sources;
   made.destinations = call.destinations;
@@ -112,12 +120,12 @@ Result<Made> make(const Call& call, uint32_t rank, uint32_t size) {
     made.graph = fault_tolerant_bcast(call.receive, made.memory.get(), call.bytes, {rank, size, call.root});
     return made;
   }
-  SPL_ASSIGN(const Algorithm* const algorithm, algorithm_of(call));
+  SPL_ASSIGN(const Candidate candidate, chosen(call, size));
   Made made;
-  made.algorithm = algorithm->name;
+  made.algorithm = candidate.algorithm->name;
   if (call.bytes == 0 && call.operation != barrier && !has_lists(call.operation)) return made;
   Rounds rounds;
-  algorithm->make(collective_of(call, rank, size), rounds);
+  candidate.algorithm->make(collective_of(call, candidate.segment_bytes, rank, size), rounds);
   const std::vector<Round> done = rounds.take();
   made.memory.reset(new uint8_t[work_bytes_of(done) + 1]);
   made.graph = graph_of(done, {call.send, call.receive, made.memory.get(), call.op, call.type});

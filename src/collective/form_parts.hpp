@@ -33,7 +33,7 @@ class Tree {
     if (ranks == 1) return 0;
     std::optional<Picoseconds>* const kept = place_of(ranks);
     if (kept != nullptr && kept->has_value()) return **kept;
-    Picoseconds last = moves_own_ ? model_.local(own_) : 0;
+    Picoseconds last = moves_own_ ? model_.hop(own_) : 0;
     Picoseconds leaves = 0;
     for (uint64_t distance = std::bit_ceil(ranks) / 2; distance > 0; distance /= 2) {
       const uint64_t below = std::min(distance, ranks - distance);
@@ -67,7 +67,7 @@ class Tree {
       landed[child.number] = taken + model_.G.ps_up(child.bytes) + model_.match(child.bytes);
       taken += model_.take(child.bytes);
     }
-    Picoseconds has = moves_own_ ? model_.local(own_) : 0;
+    Picoseconds has = moves_own_ ? model_.hop(own_) : 0;
     for (const Picoseconds one : landed) has = std::max(has, one) + (combines ? model_.local(*combines) : 0);
     if (kept != nullptr) *kept = has;
     return has;
@@ -82,7 +82,7 @@ class Tree {
   bool moves_own_;
   uint64_t own_;
   BytesOf bytes_of_;
-  std::array<std::optional<Picoseconds>, 33> full_ = {};
+  std::array<std::optional<Picoseconds>, 65> full_ = {};  // by logarithm
 };
 
 inline Picoseconds bcast_down(const Model& model, uint32_t ranks, uint64_t bytes) {

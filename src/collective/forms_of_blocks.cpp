@@ -3,12 +3,12 @@
 
 namespace spinloom::collective::forms {
 
-// A rank copies its own block meanwhile.
+// A rank copies its own block meanwhile, in a hop.
 Picoseconds linear_scatter(const Model& model, const Question& ask) {
-  return std::max(one_by_one(model.hop(ask.bytes), model.gap(ask.bytes), ask.ranks - 1), model.local(ask.bytes));
+  return one_by_one(model.hop(ask.bytes), model.gap(ask.bytes), ask.ranks - 1);
 }
 Picoseconds all_at_once(const Model& model, const Question& ask) {
-  return std::max(one_by_one(model.hop(ask.bytes), model.take(ask.bytes), ask.ranks - 1), model.local(ask.bytes));
+  return one_by_one(model.hop(ask.bytes), model.take(ask.bytes), ask.ranks - 1);
 }
 Picoseconds binomial_gather(const Model& model, const Question& ask) {
   return Tree(model, true, ask.bytes, [bytes = ask.bytes](uint64_t below) { return bytes * below; }).up(ask.ranks, {});
@@ -16,24 +16,15 @@ Picoseconds binomial_gather(const Model& model, const Question& ask) {
 Picoseconds binomial_scatter(const Model& model, const Question& ask) {
   return Tree(model, true, ask.bytes, [bytes = ask.bytes](uint64_t below) { return bytes * below; }).down(ask.ranks);
 }
-Picoseconds ring_allgather(const Model& model, const Question& ask) {
-  return std::max(model.local(ask.bytes), model.hop(ask.bytes) * (ask.ranks - 1));
-}
-// The first round sends where the block was, the others where it has been copied to. The last one needs what it sends, and
-// a NIC takes all blocks.
+Picoseconds ring_allgather(const Model& model, const Question& ask) { return model.hop(ask.bytes) * (ask.ranks - 1); }
+// The last round needs what it sends, and a NIC takes all blocks.
 Picoseconds doubling_allgather(const Model& model, const Question& ask) {
-  const Picoseconds copied = model.local(ask.bytes);
-  const auto begins = [&](uint64_t blocks) {  // of a round that sends so many
-    Picoseconds has = 0;
-    for (uint64_t before = 1; before < blocks; before *= 2) {
-      has = std::max(has, before == 1 ? 0 : copied) + model.hop(before * ask.bytes);
-    }
-    return has;
-  };
-  Picoseconds ends = std::max(copied, model.hop((ask.ranks - 1) * ask.bytes));
+  Picoseconds ends = model.hop((ask.ranks - 1) * ask.bytes);
   for (uint64_t distance = 1; distance < ask.ranks; distance *= 2) {
     const uint64_t blocks = std::min<uint64_t>(distance, ask.ranks - distance);
-    ends = std::max(ends, std::max(begins(blocks), distance == 1 ? 0 : copied) + model.hop(blocks * ask.bytes));
+    Picoseconds has = model.hop(blocks * ask.bytes);
+    for (uint64_t before = 1; before < blocks; before *= 2) has += model.hop(before * ask.bytes);
+    ends = std::max(ends, has);
   }
   return ends;
 }
@@ -55,9 +46,9 @@ Picoseconds bruck_alltoall(const Model& model, const Question& ask) {
     const uint64_t blocks = whole + (rest > distance ? rest - distance : 0);
     rounds.push_back(model.hop(blocks * ask.bytes));
     sent += distance * 2 < ask.ranks ? model.take(blocks * ask.bytes) : model.hop(blocks * ask.bytes);
-    if (blocks > 1) rounds.back() += model.A.ps_up(ask.bytes) * blocks + model.a_ps;
+    if (blocks > 1) rounds.back() += model.G.ps_up(ask.bytes) * blocks + model.L_ps + model.match(ask.bytes);
   }
-  Picoseconds most = std::max(sent, model.local(ask.bytes));
+  Picoseconds most = sent;
   for (size_t bit = 0; bit <= rounds.size(); ++bit) {
     if ((ask.ranks >> bit & 1) == 0) continue;
     const uint64_t distance = (uint64_t{ask.ranks} >> bit << bit) - 1;

@@ -10,8 +10,6 @@
 namespace spinloom::collective {
 namespace {
 
-constexpr uint32_t nobody = UINT32_MAX;
-
 struct Event {
   uint64_t at;
   bool arrives;  // the first byte is at the receiver's NIC; else an operation may begin
@@ -63,7 +61,7 @@ class Play {
       Rank& made = ranks_[rank];
       made.next.resize(operations.size());
       made.ready.assign(operations.size(), model_.o_ps);
-      made.partner.assign(operations.size(), nobody);
+      made.partner.resize(operations.size());
       for (uint32_t number = 0; number < operations.size(); ++number) {
         const Vertex& one = operations[number];
         for (const uint32_t before : one.all) made.next[before].push_back(number);
@@ -102,8 +100,10 @@ class Play {
     }
     if (one.what == Does::receive) return;
     const uint64_t begins = std::max(event.at, rank.computes_at);
-    rank.computes_at = begins + static_cast<uint64_t>(model_.A.ps_up(bytes_of(one.to)));
-    end(event, rank.computes_at + model_.a_ps);
+    const uint64_t bytes = bytes_of(one.to);
+    const bool copies = one.what == Does::copy;
+    rank.computes_at = begins + static_cast<uint64_t>((copies ? model_.G : model_.A).ps_up(bytes));
+    end(event, rank.computes_at + (copies ? model_.L_ps + model_.match(bytes) : model_.a_ps));
   }
 
   void arrive(const Event& event) {

@@ -13,7 +13,7 @@ export PATH := $(BIN):$(PATH)
 .DEFAULT_GOAL := help
 
 # What the installed package is made of; a folder's time changes when a file in it comes or goes.
-SOURCES := $(shell find src include handlers python nics hosts workloads scenarios cmake man tools/man.py docs/mpi.md \
+SOURCES := $(shell find src include handlers python nics hosts workloads scenarios recorded cmake man tools/man.py docs/mpi.md \
              -not -path '*/__pycache__*' -not -name '*_test.cpp' 2>/dev/null) CMakeLists.txt pyproject.toml
 CXX_FILES := $(shell find src include handlers -name '*.[ch]' -o -name '*.[ch]pp')
 

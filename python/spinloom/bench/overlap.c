@@ -22,11 +22,11 @@
 #include <time.h>
 
 typedef enum { ALLREDUCE, BCAST, SCATTER, ALLGATHER, OPERATIONS } operation;
-static const char *const names[OPERATIONS] = {"allreduce", "bcast", "scatter", "allgather"};
+static const char* const names[OPERATIONS] = {"allreduce", "bcast", "scatter", "allgather"};
 
 static struct {
   operation what;
-  const char *algorithm; /* NULL: the usual one */
+  const char* algorithm; /* NULL: the usual one */
   long bytes, samples, polls, compute_ns, eager, once, by_cpu;
 } wanted = {.samples = 20, .compute_ns = -1};
 
@@ -98,7 +98,7 @@ enum { COMMUNICATION, COMPUTATION, BOTH, KINDS };
 /* What a rank has measured in each sample. LATE: how long after the common beginning it began. PROCESSOR: its thread's
  * time inside the calls, on the host only. */
 enum { END, LATE, START, REST, PROCESSOR, NUMBERS };
-static int64_t *measured[KINDS][NUMBERS];
+static int64_t* measured[KINDS][NUMBERS];
 
 static unsigned char byte_of(int rank, long sample, long i) {
   return (unsigned char)(rank * 7 + sample * 13 + i * 31 + 5);
@@ -106,7 +106,7 @@ static unsigned char byte_of(int rank, long sample, long i) {
 
 static void fill(long sample) {
   const long length = wanted.what == SCATTER ? wanted.bytes * ranks : wanted.bytes;
-  unsigned char *const into = wanted.what == BCAST ? got : given;
+  unsigned char* const into = wanted.what == BCAST ? got : given;
   for (long i = 0; i < length; ++i) into[i] = byte_of(own_rank, sample, i);
 }
 
@@ -147,7 +147,7 @@ static int64_t begin_together(void) {
 }
 
 /* How long a call takes, and the thread's time in it. */
-static int64_t timed(void (*call)(void), int64_t *processor) {
+static int64_t timed(void (*call)(void), int64_t* processor) {
   const int64_t processor_start = processor ? processor_ns() : 0;
   const int64_t start = now_ns();
   call();
@@ -157,9 +157,9 @@ static int64_t timed(void (*call)(void), int64_t *processor) {
 }
 
 static void take_sample(int kind, long sample, int64_t compute_ns) {
-  int64_t *const *const into = measured[kind];
+  int64_t* const* const into = measured[kind];
   /* Reading the processor's time is a system call. */
-  int64_t *const processor = kind == BOTH && !is_simulated ? &into[PROCESSOR][sample] : NULL;
+  int64_t* const processor = kind == BOTH && !is_simulated ? &into[PROCESSOR][sample] : NULL;
   fill(sample);
   const int64_t start = begin_together();
   into[LATE][sample] = now_ns() - start;
@@ -178,14 +178,14 @@ static void take_sample(int kind, long sample, int64_t compute_ns) {
   check(sample);
 }
 
-static int compare(const void *a, const void *b) {
-  const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+static int compare(const void* a, const void* b) {
+  const int64_t left = *(const int64_t*)a, right = *(const int64_t*)b;
   return (left > right) - (left < right);
 }
 
-static int64_t median(const int64_t *values, long count) {
+static int64_t median(const int64_t* values, long count) {
   if (count == 0) return 0;
-  int64_t *const sorted = malloc((size_t)count * sizeof *sorted);
+  int64_t* const sorted = malloc((size_t)count * sizeof *sorted);
   memcpy(sorted, values, (size_t)count * sizeof *sorted);
   qsort(sorted, (size_t)count, sizeof *sorted, compare);
   const int64_t middle = sorted[count / 2];
@@ -194,9 +194,9 @@ static int64_t median(const int64_t *values, long count) {
 }
 
 /* Of all samples at whose beginning no rank was late. */
-static int64_t median_in_time(const int64_t *values, const int64_t *late, long count, long *kept) {
+static int64_t median_in_time(const int64_t* values, const int64_t* late, long count, long* kept) {
   const int64_t late_ns = 2000;
-  int64_t *const chosen = malloc((size_t)count * sizeof *chosen);
+  int64_t* const chosen = malloc((size_t)count * sizeof *chosen);
   *kept = 0;
   for (long i = 0; i < count; ++i) {
     if (late[i] <= late_ns) chosen[(*kept)++] = values[i];
@@ -208,26 +208,31 @@ static int64_t median_in_time(const int64_t *values, const int64_t *late, long c
 
 /* -- The program ---------------------------------------------------------------------------------------------------------- */
 
-static void usage(const char *why) {
-  fprintf(stderr, "overlap: %s\nusage: overlap allreduce|bcast|scatter|allgather ALGORITHM|- BYTES [by=nic|cpu] [once=1] "
-          "[polls=N] [samples=N] [compute=NS] [eager=BYTES]\n", why);
+static void usage(const char* why) {
+  fprintf(stderr,
+          "overlap: %s\nusage: overlap allreduce|bcast|scatter|allgather ALGORITHM|- BYTES [by=nic|cpu] [once=1] "
+          "[polls=N] [samples=N] [compute=NS] [eager=BYTES]\n",
+          why);
   exit(2);
 }
 
-static void read_options(int argc, char **argv) {
+static void read_options(int argc, char** argv) {
   if (argc < 4) usage("arguments are missing");
   while (wanted.what < OPERATIONS && strcmp(argv[1], names[wanted.what]) != 0) ++wanted.what;
   if (wanted.what == OPERATIONS) usage("no such operation");
   wanted.algorithm = strcmp(argv[2], "-") == 0 ? NULL : argv[2];
   wanted.bytes = atol(argv[3]);
   for (int i = 4; i < argc; ++i) {
-    const char *const value = strchr(argv[i], '=');
+    const char* const value = strchr(argv[i], '=');
     const size_t length = value ? (size_t)(value - argv[i]) : 0;
     struct {
-      const char *name;
-      long *into;
-    } const known[] = {{"samples", &wanted.samples}, {"polls", &wanted.polls}, {"compute", &wanted.compute_ns},
-                       {"eager", &wanted.eager}, {"once", &wanted.once}};
+      const char* name;
+      long* into;
+    } const known[] = {{"samples", &wanted.samples},
+                       {"polls", &wanted.polls},
+                       {"compute", &wanted.compute_ns},
+                       {"eager", &wanted.eager},
+                       {"once", &wanted.once}};
     size_t k = 0;
     while (k < sizeof known / sizeof *known &&
            (length != strlen(known[k].name) || strncmp(argv[i], known[k].name, length) != 0)) {
@@ -244,7 +249,7 @@ static void read_options(int argc, char **argv) {
   if (wanted.bytes < 1 || wanted.samples < 1 || wanted.polls < 0) usage("BYTES and samples are 1 at least");
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   is_simulated = getenv("SPINLOOM_SIZE") != NULL;
   carrier_begin(&argc, &argv);
   read_options(argc, argv);
@@ -264,8 +269,8 @@ int main(int argc, char **argv) {
   most_of_all(measured[COMMUNICATION][LATE], wanted.samples);
   long kept[KINDS];
   int64_t ends[KINDS];
-  ends[COMMUNICATION] = median_in_time(measured[COMMUNICATION][END], measured[COMMUNICATION][LATE], wanted.samples,
-                                       &kept[COMMUNICATION]);
+  ends[COMMUNICATION] =
+      median_in_time(measured[COMMUNICATION][END], measured[COMMUNICATION][LATE], wanted.samples, &kept[COMMUNICATION]);
   const int64_t compute_ns = wanted.compute_ns >= 0 ? wanted.compute_ns : ends[COMMUNICATION];
   for (long sample = 0; sample < wanted.samples; ++sample) {
     take_sample(COMPUTATION, sample, compute_ns);

@@ -3,7 +3,7 @@
 
 static MPI_Request request;
 
-static void carrier_begin(int *argc, char ***argv) {
+static void carrier_begin(int* argc, char*** argv) {
   MPI_Init(argc, argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &own_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -37,7 +37,7 @@ static int64_t agreed_start(int64_t mine) {
   return mine;
 }
 
-static void most_of_all(int64_t *values, long count) {
+static void most_of_all(int64_t* values, long count) {
   MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
 }
 

@@ -3,22 +3,22 @@
 #include <spinloom/offload.h>
 
 static ptl_handle_ni_t interface;
-static spl_oe *engine;
-static spl_team *team;
+static spl_oe* engine;
+static spl_team* team;
 static spl_schedule *schedule, *barrier, *beginning;
 static int64_t agreed;
 static spl_call call;
 
-#define CHECK(what)                                                                               \
-  do {                                                                                            \
-    const int code = (what);                                                                      \
-    if (code != PTL_OK) {                                                                         \
+#define CHECK(what)                                                                             \
+  do {                                                                                          \
+    const int code = (what);                                                                    \
+    if (code != PTL_OK) {                                                                       \
       fprintf(stderr, "rank %d: %s gave %d %s\n", own_rank, #what, code, spl_oe_error(engine)); \
-      exit(1);                                                                                    \
-    }                                                                                             \
+      exit(1);                                                                                  \
+    }                                                                                           \
   } while (0)
 
-static void carrier_begin(int *argc, char ***argv) {
+static void carrier_begin(int* argc, char*** argv) {
   (void)argc;
   (void)argv;
   ptl_process_t me;
@@ -76,13 +76,13 @@ static int64_t agreed_start(int64_t mine) {
   return agreed;
 }
 
-static void most_of_all(int64_t *values, long count) {
+static void most_of_all(int64_t* values, long count) {
   const spl_call most = {.operation = SPL_ALLREDUCE,
                          .receive = values,
                          .bytes = (uint64_t)count * sizeof *values,
                          .op = PTL_MAX,
                          .type = PTL_INT64_T};
-  spl_schedule *once;
+  spl_schedule* once;
   CHECK(spl_collective(team, &most, SPL_ONCE, &once));
   CHECK(spl_schedule_start(once));
   CHECK(spl_schedule_wait(once));

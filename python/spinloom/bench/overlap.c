@@ -3,13 +3,14 @@
  *     spinloom sim -n 64 --nic sc17-discrete overlap.c OPERATION ALGORITHM BYTES [NAME=VALUE...]
  *     mpiexec -n 2 ./overlap OPERATION ALGORITHM BYTES [NAME=VALUE...]
  *
- * Contract: OPERATION is allreduce (exclusive or, of bytes), bcast, scatter or allgather; ALGORITHM as spl_call has it, or "-".
+ * Contract: OPERATION is allreduce (exclusive or, of bytes), bcast, scatter or allgather; ALGORITHM as spl_call has it,
+ *   or "-".
  *   In each sample all ranks begin at the same moment, three times: the operation alone, a computation alone that is as
  *   long as the median of the former (or compute=NS), and both: start, compute, wait. Times last until the last rank
  *   ends. Overhead is what both take more than the computation, as a part of what the operation takes. The bytes of
  *   every result are compared. Rank 0 prints NAME VALUE lines: medians over samples, of the rank that takes longest, in
- *   ns. Samples that a rank began late count only for what the calls take: start, rest (wait), and in_calls, the thread's
- *   processor time in all of them.
+ *   ns. Samples that a rank began late count only for what the calls take: start, rest (wait), and in_calls, the
+ *   thread's processor time in all of them.
  *   by=nic|cpu: who begins operations; once=1: the schedule is made at every start; polls=N: tests during the
  *   computation; samples=N; eager=BYTES: the longest message that leaves before its receiver is ready.
  *   Built with -DOVER_MPI it does the same by the non-blocking calls of an MPI.
@@ -54,7 +55,7 @@ static int64_t processor_ns(void) {
   return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-/* -- Computing: in the simulator it takes no modelled time, and so the rank sleeps. --------------------------------- */
+/* -- Computing: in the simulator it takes no modelled time, and so the rank sleeps. ---------------- */
 
 static double loops_a_ns;
 static int64_t reading_ns; /* what reading the processor's time twice shows */
@@ -92,7 +93,7 @@ static void compute(int64_t ns) {
   }
 }
 
-/* -- Samples ---------------------------------------------------------------------------------------------------------- */
+/* -- Samples ---------------- */
 
 enum { COMMUNICATION, COMPUTATION, BOTH, KINDS };
 /* What a rank has measured in each sample. LATE: how long after the common beginning it began. PROCESSOR: its thread's
@@ -206,7 +207,7 @@ static int64_t median_in_time(const int64_t* values, const int64_t* late, long c
   return found;
 }
 
-/* -- The program ------------------------------------------------------------------------------------------------------ */
+/* -- The program ---------------- */
 
 static void usage(const char* why) {
   fprintf(stderr,

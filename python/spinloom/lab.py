@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from spinloom import busy, core, data, goal_network, profiles, sweep
+from spinloom import busy, core, data, goal_network, overlap, profiles, sweep
 from spinloom.bar import Bar
 from spinloom.errors import Trouble
 from spinloom.machines import Machine
@@ -25,6 +25,7 @@ NIC = "sc19-slingshot"
 SEED = 1
 APPLICATION = "application"
 RECORDED = "recorded"
+OVERLAP = "overlap"
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,15 @@ class Probe:
     record: tuple[str, ...] = ()  # "sample_dma_queue", "trace"
     copies_bytes: int = 0  # not 0: no message, but the cores copy such blocks from NIC memory to the host
     # An experiment of src/app/study.hpp, by way `strategy`; or APPLICATION: a program of applications.py,
-    # named by `type`, whose layouts `strategy` moves; or RECORDED: a program named by `type`, on `ranks`.
+    # named by `type`, whose layouts `strategy` moves; or RECORDED: a program named by `type`, on `ranks`; or
+    # OVERLAP: the collective operation `type` of overlap.py, by way `strategy`.
     study: str = ""
     size_bytes: int = 0  # bytes of the experiment's message
     pieces: tuple[tuple[int, int], ...] = ()  # raid, raid-read: offset and bytes at each data node
     ranks: int = 2
     network: str = ""  # multicast, reduce, allreduce: as goal_network.py reads it
+    polls: int = 0  # overlap: tests during the computation
+    once: bool = False  # overlap: schedules are made at each start
     service_ps: int = 0  # how long packets of size_bytes hold an HPU (busy.py); hpus None: how many?
 
 
@@ -123,6 +127,8 @@ class Lab:
             return self.read_application(probe)
         if probe.study == RECORDED:
             return self.read_recorded(probe)
+        if probe.study == OVERLAP:
+            return self.read_overlap(probe)
         if probe.study:
             return self.read_study(probe)
         if probe.service_ps:
@@ -217,6 +223,18 @@ class Lab:
                 return Reading(reason=trouble.message)
             raise
         return Reading({row["way"]: row for row in rows})
+
+    def read_overlap(self, probe: Probe) -> Reading:
+        profile = profile_of(probe.nic, probe.changes)
+        try:
+            columns = overlap.measured(
+                profile, probe.type, probe.strategy, probe.size_bytes, probe.ranks, probe.polls, probe.once
+            )
+        except Trouble as trouble:
+            if trouble.code == "environment":  # there is no compiler
+                return Reading(reason=trouble.message)
+            raise
+        return Reading(columns)
 
     def setup(self, probe: Probe) -> Setup:
         profile = profile_of(probe.nic, probe.changes)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spinloom import busy, lab, lines, predict_ways, storage, studies, workloads
+from spinloom import busy, lab, lines, overlap, predict_ways, storage, studies, workloads
 from spinloom.errors import Trouble
 from spinloom.lab import Probe, Reading, row_probe, vector
 from spinloom.profiles import Profile
@@ -447,7 +447,47 @@ def application_points(
     ]
 
 
+# ---- observations on collective operations ----
+
+
+def overlap_cells(*ways: str) -> Callable[..., list[Probe]]:
+    """By ranks, then by way. Only a host's processor tests while it computes."""
+
+    def probes(
+        trial: Trial,
+        operation: str,
+        size_bytes: int,
+        ranks: int | tuple[int, ...],
+        polls: int = 0,
+        once: bool = False,
+    ) -> list[Probe]:
+        return [
+            replace(
+                studies.overlap_probe(operation, trial.nic, way, size_bytes, count),
+                changes=trial.changes,
+                polls=0 if way == overlap.NIC else polls,
+                once=once,
+            )
+            for count in (ranks if isinstance(ranks, tuple) else (ranks,))
+            for way in ways
+        ]
+
+    return probes
+
+
 OBSERVATIONS: dict[str, Observation] = {
+    "overhead_by_cpu_over_nic": Observation(
+        overlap_cells(overlap.CPU, overlap.NIC),
+        lambda trial, readings, **_: readings[0]["overhead_ps"] / readings[1]["overhead_ps"],
+    ),
+    "latency_by_cpu_over_nic": Observation(
+        overlap_cells(overlap.CPU, overlap.NIC),
+        lambda trial, readings, **_: readings[0]["time_ps"] / readings[1]["time_ps"],
+    ),
+    "latency_growth": Observation(
+        overlap_cells(overlap.NIC),
+        lambda trial, readings, **_: readings[-1]["time_ps"] / readings[0]["time_ps"],
+    ),
     "application_gain_percent": Observation(
         lambda trial, application, way, ranks, strategy="", nic="": application_points(
             trial, application, strategy, [ranks], nic

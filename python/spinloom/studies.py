@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spinloom import applications, storage
+from spinloom import applications, overlap, storage
 from spinloom.errors import Trouble, nearest
-from spinloom.lab import APPLICATION, RECORDED, Lab, Probe
+from spinloom.lab import APPLICATION, OVERLAP, RECORDED, Lab, Probe
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Study:
     mixes: tuple[str, ...] = ()  # storage traces of spc_mixes.toml, replayed by storage.py
     files: tuple[Path, ...] = ()  # storage traces in their place
     paper_gains_percent: tuple[float, ...] = ()  # least and most that the paper has seen
+    operations: tuple[str, ...] = ()  # collective operations of overlap.py
     networks: tuple[str, ...] = ()  # with switches, on which groups of ranks work together
     recorded: tuple[str, ...] = ()  # programs with non-blocking collective operations, on more ranks
 
@@ -42,6 +43,8 @@ class Study:
             return NETWORK_COLUMNS
         if self.recorded:
             return RECORDED_COLUMNS
+        if self.operations:
+            return OVERLAP_COLUMNS
         return APPLICATION_COLUMNS if self.applications else COLUMNS
 
     @property
@@ -71,6 +74,10 @@ GROUP_WAYS = {
     "switch": "payload handlers of the switches between",
 }
 COLUMNS = ["study", "nic", "ranks", "size_bytes", "way", "time_ps", "handlers", "handler_cycles"]
+OVERLAP_COLUMNS = [
+    *("study", "nic", "ranks", "size_bytes", "way", "operation"),
+    *("time_ps", "overhead_ps", "overhead_percent", "start_ps", "rest_ps"),
+]
 NETWORK_COLUMNS = [
     *("study", "nic", "network", "ranks", "size_bytes", "way"),
     *("time_ps", "bound_ps", "link_bytes", "switches", "handlers", "handler_cycles"),
@@ -105,6 +112,10 @@ def probe(study: str, nic: str, way: str, size_bytes: int, ranks: int = 2) -> Pr
     return Probe("", way, nic=nic, study=study, size_bytes=size_bytes, ranks=ranks)
 
 
+def overlap_probe(operation: str, nic: str, way: str, size_bytes: int, ranks: int) -> Probe:
+    return Probe(operation, way, nic=nic, study=OVERLAP, size_bytes=size_bytes, ranks=ranks)
+
+
 def probes(study: Study) -> list[Probe]:
     if study.mixes:
         return storage.probes(study)
@@ -121,6 +132,16 @@ def probes(study: Study) -> list[Probe]:
             for nic in study.nics
             for name in study.recorded
             for ranks in study.ranks
+        ]
+    if study.operations:
+        return [
+            overlap_probe(operation, nic, way, size, ranks)
+            for nic in study.nics
+            for operation in study.operations
+            for size in study.sizes_bytes
+            for ranks in study.ranks
+            for way in study.ways
+            if way != overlap.LINEAR or operation in overlap.LINEAR_TOO
         ]
     if study.networks:
         return [
@@ -156,6 +177,7 @@ def rows(study: Study, lab: Lab) -> list[dict[str, Any]]:
             "size_bytes": each.size_bytes,
             "way": each.strategy,
             **({"network": each.network} if study.networks else {}),
+            **({"operation": each.type} if study.operations else {}),
             **{column: lab[each][column] for column in study.columns[study.columns.index("time_ps") :]},
         }
         for each in probes(study)

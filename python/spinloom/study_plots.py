@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from spinloom import program_plots
+from spinloom import overlap_plots, program_plots
 from spinloom.figure_plots import STYLE, plain
 from spinloom.files import write as write_file
 from spinloom.studies import Study
@@ -26,6 +26,9 @@ MARKS = {
 def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
     if study.applications or study.mixes or study.recorded:
         program_plots.draw(study, rows, path)
+        return
+    if study.operations:
+        overlap_plots.draw(study, rows, path)
         return
     import matplotlib as mpl
     from matplotlib.figure import Figure as Canvas

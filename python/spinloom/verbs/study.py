@@ -33,7 +33,8 @@ def study(
     name: str, traces: tuple[Path, ...], out: Path | None, threads: int, quiet: bool, form: str
 ) -> None:
     """Run a small experiment: pingpong, accumulate, broadcast, raid; groups over switches that run handlers:
-    multicast, reduce, allreduce; storage traces: spc; or whole programs: applications, fft2d, offloaded.
+    multicast, reduce, allreduce; collective operations while the host computes: overlap; storage traces: spc;
+    or whole programs: applications, fft2d, offloaded.
 
     One message at a time: by RDMA and the host's processor, by Portals 4's triggered operations,
     and by handlers on the NIC (store, stream). Times are modelled; every byte that is moved or computed was
@@ -82,6 +83,8 @@ def table_of(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
         return table_of_programs(study, nic, [row for row in rows if row["nic"] == nic])
     if study.recorded:
         return table_of_recorded(study, nic, [row for row in rows if row["nic"] == nic])
+    if study.operations:
+        return table_of_operations(study, nic, [row for row in rows if row["nic"] == nic])
     if study.networks:
         return table_of_groups(study, nic, [row for row in rows if row["nic"] == nic])
     times = {
@@ -99,6 +102,28 @@ def table_of(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
             for ranks in study.ranks
         ],
         numeric={"message", "ranks", *study.ways},
+        title=f"{study.title}; {nic}",
+    )
+
+
+def table_of_operations(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
+    columns = ["operation", "bytes", "ranks", "way", "latency", "overhead", "of latency", "start"]
+    return output.table(
+        columns,
+        [
+            [
+                row["operation"],
+                units.format_bytes(row["size_bytes"]),
+                str(row["ranks"]),
+                row["way"],
+                units.format_time(row["time_ps"]),
+                units.format_time(row["overhead_ps"]),
+                f"{row['overhead_percent']:.1f} %",
+                units.format_time(row["start_ps"]),
+            ]
+            for row in rows
+        ],
+        numeric={*columns} - {"operation", "way"},
         title=f"{study.title}; {nic}",
     )
 

@@ -1,0 +1,296 @@
+/* overlap - how long a collective operation takes, and how much of that a rank cannot spend on computing.
+ *
+ *     spinloom sim -n 64 --nic sc17-discrete overlap.c OPERATION ALGORITHM BYTES [NAME=VALUE...]
+ *     mpiexec -n 2 ./overlap OPERATION ALGORITHM BYTES [NAME=VALUE...]
+ *
+ * Contract: OPERATION is allreduce (exclusive or, of bytes), bcast, scatter or allgather; ALGORITHM as spl_call has it,
+ *   or "-".
+ *   In each sample all ranks begin at the same moment, three times: the operation alone, a computation alone that is as
+ *   long as the median of the former (or compute=NS), and both: start, compute, wait. Times last until the last rank
+ *   ends. Overhead is what both take more than the computation, as a part of what the operation takes. The bytes of
+ *   every result are compared. Rank 0 prints NAME VALUE lines: medians over samples, of the rank that takes longest, in
+ *   ns. Samples that a rank began late count only for what the calls take: start, rest (wait), and in_calls, the
+ *   thread's processor time in all of them.
+ *   by=nic|cpu: who begins operations; once=1: the schedule is made at every start; polls=N: tests during the
+ *   computation; samples=N; eager=BYTES: the longest message that leaves before its receiver is ready.
+ *   Built with -DOVER_MPI it does the same by the non-blocking calls of an MPI.
+ * Threads: one. Time: modelled in the simulator, where computing is sleeping; otherwise that of the host.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef enum { ALLREDUCE, BCAST, SCATTER, ALLGATHER, OPERATIONS } operation;
+static const char* const names[OPERATIONS] = {"allreduce", "bcast", "scatter", "allgather"};
+
+static struct {
+  operation what;
+  const char* algorithm; /* NULL: the usual one */
+  long bytes, samples, polls, compute_ns, eager, once, by_cpu;
+} wanted = {.samples = 20, .compute_ns = -1};
+
+static int own_rank, ranks;
+static unsigned char *given, *got;
+
+#ifdef OVER_MPI
+#include "overlap_mpi.h"
+#else
+#include "overlap_offload.h"
+#endif
+
+static int64_t now_ns(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static int is_simulated;
+
+static int64_t processor_ns(void) {
+  struct timespec time;
+  if (is_simulated) return 0;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* -- Computing: in the simulator it takes no modelled time, and so the rank sleeps. ---------------- */
+
+static double loops_a_ns;
+static int64_t reading_ns; /* what reading the processor's time twice shows */
+static volatile uint64_t computed;
+
+static void loop(int64_t loops) {
+  uint64_t word = computed;
+  for (int64_t i = 0; i < loops; ++i) word = (word ^ (word >> 7)) * 0x9e3779b97f4a7c15u + 1;
+  computed = word;
+}
+
+static void calibrate(void) {
+  enum { loops = 20000, tries = 200 };
+  int64_t least = INT64_MAX;
+  for (int i = 0; i < tries; ++i) {
+    const int64_t start = now_ns();
+    loop(loops);
+    const int64_t took = now_ns() - start;
+    if (took < least) least = took;
+  }
+  loops_a_ns = (double)loops / (double)least;
+  reading_ns = INT64_MAX;
+  for (int i = 0; i < tries; ++i) {
+    const int64_t start = processor_ns();
+    const int64_t took = processor_ns() - start;
+    if (took < reading_ns) reading_ns = took;
+  }
+}
+
+static void compute(int64_t ns) {
+  if (is_simulated) {
+    nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
+  } else {
+    loop((int64_t)((double)ns * loops_a_ns));
+  }
+}
+
+/* -- Samples ---------------- */
+
+enum { COMMUNICATION, COMPUTATION, BOTH, KINDS };
+/* What a rank has measured in each sample. LATE: how long after the common beginning it began. PROCESSOR: its thread's
+ * time inside the calls, on the host only. */
+enum { END, LATE, START, REST, PROCESSOR, NUMBERS };
+static int64_t* measured[KINDS][NUMBERS];
+
+static unsigned char byte_of(int rank, long sample, long i) {
+  return (unsigned char)(rank * 7 + sample * 13 + i * 31 + 5);
+}
+
+static void fill(long sample) {
+  const long length = wanted.what == SCATTER ? wanted.bytes * ranks : wanted.bytes;
+  unsigned char* const into = wanted.what == BCAST ? got : given;
+  for (long i = 0; i < length; ++i) into[i] = byte_of(own_rank, sample, i);
+}
+
+static unsigned char expected(long sample, long i) {
+  switch (wanted.what) {
+    case ALLREDUCE: {
+      unsigned char all = 0;
+      for (int rank = 0; rank < ranks; ++rank) all ^= byte_of(rank, sample, i);
+      return all;
+    }
+    case BCAST: return byte_of(0, sample, i);
+    case SCATTER: return byte_of(0, sample, own_rank * wanted.bytes + i);
+    default: return byte_of((int)(i / wanted.bytes), sample, i % wanted.bytes);
+  }
+}
+
+static void check(long sample) {
+  const long length = wanted.what == ALLGATHER ? wanted.bytes * ranks : wanted.bytes;
+  for (long i = 0; i < length; ++i) {
+    if (got[i] == expected(sample, i)) continue;
+    fprintf(stderr, "rank %d, sample %ld: byte %ld is %d instead of %d\n", own_rank, sample, i, got[i],
+            expected(sample, i));
+    exit(1);
+  }
+}
+
+/* All ranks begin when rank 0's clock, which they share, says so. */
+static int64_t begin_together(void) {
+  const int64_t margin_ns = is_simulated ? 300000 : 200000;
+  int64_t start = agreed_start(now_ns() + margin_ns);
+  if (is_simulated) {
+    const int64_t wait = start - now_ns();
+    if (wait > 0) nanosleep(&(struct timespec){0, wait}, NULL);
+  } else {
+    while (now_ns() < start) continue;
+  }
+  return start;
+}
+
+/* How long a call takes, and the thread's time in it. */
+static int64_t timed(void (*call)(void), int64_t* processor) {
+  const int64_t processor_start = processor ? processor_ns() : 0;
+  const int64_t start = now_ns();
+  call();
+  const int64_t end = now_ns();
+  if (processor) *processor += processor_ns() - processor_start - reading_ns;
+  return end - start;
+}
+
+static void take_sample(int kind, long sample, int64_t compute_ns) {
+  int64_t* const* const into = measured[kind];
+  /* Reading the processor's time is a system call. */
+  int64_t* const processor = kind == BOTH && !is_simulated ? &into[PROCESSOR][sample] : NULL;
+  fill(sample);
+  const int64_t start = begin_together();
+  into[LATE][sample] = now_ns() - start;
+  if (kind != COMPUTATION) into[START][sample] = timed(operation_start, processor);
+  if (kind != COMMUNICATION) {
+    const long polls = kind == BOTH ? wanted.polls : 0;
+    for (long i = 0; i <= polls; ++i) {
+      if (i > 0) timed(operation_test, processor);
+      compute(compute_ns * (i + 1) / (polls + 1) - compute_ns * i / (polls + 1));
+    }
+  }
+  if (kind != COMPUTATION) into[REST][sample] = timed(operation_wait, processor);
+  into[END][sample] = now_ns() - start;
+  if (kind == COMPUTATION) return;
+  operation_free();
+  check(sample);
+}
+
+static int compare(const void* a, const void* b) {
+  const int64_t left = *(const int64_t*)a, right = *(const int64_t*)b;
+  return (left > right) - (left < right);
+}
+
+static int64_t median(const int64_t* values, long count) {
+  if (count == 0) return 0;
+  int64_t* const sorted = malloc((size_t)count * sizeof *sorted);
+  memcpy(sorted, values, (size_t)count * sizeof *sorted);
+  qsort(sorted, (size_t)count, sizeof *sorted, compare);
+  const int64_t middle = sorted[count / 2];
+  free(sorted);
+  return middle;
+}
+
+/* Of all samples at whose beginning no rank was late. */
+static int64_t median_in_time(const int64_t* values, const int64_t* late, long count, long* kept) {
+  const int64_t late_ns = 2000;
+  int64_t* const chosen = malloc((size_t)count * sizeof *chosen);
+  *kept = 0;
+  for (long i = 0; i < count; ++i) {
+    if (late[i] <= late_ns) chosen[(*kept)++] = values[i];
+  }
+  const int64_t found = median(chosen, *kept);
+  free(chosen);
+  return found;
+}
+
+/* -- The program ---------------- */
+
+static void usage(const char* why) {
+  fprintf(stderr,
+          "overlap: %s\nusage: overlap allreduce|bcast|scatter|allgather ALGORITHM|- BYTES [by=nic|cpu] [once=1] "
+          "[polls=N] [samples=N] [compute=NS] [eager=BYTES]\n",
+          why);
+  exit(2);
+}
+
+static void read_options(int argc, char** argv) {
+  if (argc < 4) usage("arguments are missing");
+  while (wanted.what < OPERATIONS && strcmp(argv[1], names[wanted.what]) != 0) ++wanted.what;
+  if (wanted.what == OPERATIONS) usage("no such operation");
+  wanted.algorithm = strcmp(argv[2], "-") == 0 ? NULL : argv[2];
+  wanted.bytes = atol(argv[3]);
+  for (int i = 4; i < argc; ++i) {
+    const char* const value = strchr(argv[i], '=');
+    const size_t length = value ? (size_t)(value - argv[i]) : 0;
+    struct {
+      const char* name;
+      long* into;
+    } const known[] = {{"samples", &wanted.samples},
+                       {"polls", &wanted.polls},
+                       {"compute", &wanted.compute_ns},
+                       {"eager", &wanted.eager},
+                       {"once", &wanted.once}};
+    size_t k = 0;
+    while (k < sizeof known / sizeof *known &&
+           (length != strlen(known[k].name) || strncmp(argv[i], known[k].name, length) != 0)) {
+      ++k;
+    }
+    if (k < sizeof known / sizeof *known) {
+      *known[k].into = atol(value + 1);
+    } else if (strcmp(argv[i], "by=cpu") == 0 || strcmp(argv[i], "by=nic") == 0) {
+      wanted.by_cpu = argv[i][3] == 'c';
+    } else {
+      usage(argv[i]);
+    }
+  }
+  if (wanted.bytes < 1 || wanted.samples < 1 || wanted.polls < 0) usage("BYTES and samples are 1 at least");
+}
+
+int main(int argc, char** argv) {
+  is_simulated = getenv("SPINLOOM_SIZE") != NULL;
+  carrier_begin(&argc, &argv);
+  read_options(argc, argv);
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+  given = calloc((size_t)(wanted.bytes * ranks), 1);
+  got = calloc((size_t)(wanted.bytes * ranks), 1);
+  for (int kind = 0; kind < KINDS; ++kind) {
+    for (int number = 0; number < NUMBERS; ++number) {
+      measured[kind][number] = calloc((size_t)wanted.samples, sizeof(int64_t));
+    }
+  }
+  if (!is_simulated) calibrate();
+  carrier_prepare();
+
+  for (long sample = 0; sample < wanted.samples; ++sample) take_sample(COMMUNICATION, sample, 0);
+  most_of_all(measured[COMMUNICATION][END], wanted.samples);
+  most_of_all(measured[COMMUNICATION][LATE], wanted.samples);
+  long kept[KINDS];
+  int64_t ends[KINDS];
+  ends[COMMUNICATION] =
+      median_in_time(measured[COMMUNICATION][END], measured[COMMUNICATION][LATE], wanted.samples, &kept[COMMUNICATION]);
+  const int64_t compute_ns = wanted.compute_ns >= 0 ? wanted.compute_ns : ends[COMMUNICATION];
+  for (long sample = 0; sample < wanted.samples; ++sample) {
+    take_sample(COMPUTATION, sample, compute_ns);
+    take_sample(BOTH, sample, compute_ns);
+  }
+  for (int kind = COMPUTATION; kind < KINDS; ++kind) {
+    for (int number = 0; number < NUMBERS; ++number) most_of_all(measured[kind][number], wanted.samples);
+    ends[kind] = median_in_time(measured[kind][END], measured[kind][LATE], wanted.samples, &kept[kind]);
+  }
+  if (own_rank == 0) {
+    const int64_t overhead = ends[BOTH] - ends[COMPUTATION];
+    printf("ranks %d\n", ranks);
+    printf("latency_ns %lld\nlatency_samples %ld\n", (long long)ends[COMMUNICATION], kept[COMMUNICATION]);
+    printf("overhead_ns %lld\noverhead_samples %ld\n", (long long)overhead, kept[BOTH]);
+    printf("overhead_percent %.2f\n", ends[COMMUNICATION] ? 100.0 * (double)overhead / (double)ends[COMMUNICATION] : 0);
+    printf("start_ns %lld\n", (long long)median(measured[BOTH][START], wanted.samples));
+    printf("rest_ns %lld\n", (long long)median(measured[BOTH][REST], wanted.samples));
+    printf("in_calls_ns %lld\n", (long long)median(measured[BOTH][PROCESSOR], wanted.samples));
+  }
+  carrier_end();
+  return 0;
+}

@@ -14,9 +14,9 @@
 namespace spinloom::collective {
 namespace {
 
+using test::Act;
 using test::Cell;
 using test::Elements;
-using test::Act;
 using test::Script;
 
 constexpr uint64_t window_bytes = test::window_elements * sizeof(int32_t);
@@ -82,7 +82,9 @@ struct Machine {
   std::map<uint32_t, Mate> members;  // by group
 };
 
-uint64_t bits_of(uint32_t group, uint32_t schedule, bool sums) { return uint64_t{group} << 32 | schedule << 1 | (sums ? 1 : 0); }
+uint64_t bits_of(uint32_t group, uint32_t schedule, bool sums) {
+  return uint64_t{group} << 32 | schedule << 1 | (sums ? 1 : 0);
+}
 
 class Machines {
  public:
@@ -91,6 +93,7 @@ class Machines {
     testbed::LoopbackOptions driver;
     driver.ranks = ranks;
     driver.racy_seed = seed;
+    driver.headers_in_order = true;
     auto made = testbed::Loopback::create(driver);
     EXPECT_TRUE(made.ok());
     loopback_ = std::move(*made);
@@ -192,7 +195,8 @@ class Machines {
       member.team.ranks = groups_[group].ranks;
       member.order = groups_[group].order();
       for (uint32_t one = 0; one < groups_[group].schedules.size(); ++one) {
-        member.parts.push_back(played_of(host, group, one, static_cast<uint32_t>(found - groups_[group].ranks.begin())));
+        member.parts.push_back(
+            played_of(host, group, one, static_cast<uint32_t>(found - groups_[group].ranks.begin())));
       }
     }
   }
@@ -351,7 +355,8 @@ class Machines {
   void check(Played& part) {
     part.under_way = false;
     const Script& script = part.of->script;
-    for (const uint32_t number : part.dependent) ASSERT_TRUE(part.enabled[number]) << "ended without operation " << number;
+    for (const uint32_t number : part.dependent)
+      ASSERT_TRUE(part.enabled[number]) << "ended without operation " << number;
     const std::vector<Elements> wanted = script.play(part.started - 1, input_of)[part.member];
     for (size_t cell = 0; cell < part.cells.size(); ++cell) {
       ASSERT_TRUE(part.cells[cell].guards_are_whole()) << "cell " << cell;
@@ -457,7 +462,9 @@ TEST(Machine, CachedSchedulesLeaveForOthersWhereLimitsAreSmall) {
     EndpointOptions options = any_options(random);
     const uint64_t seed = random.next();
     const Taken most = Machines(ranks, groups, options, seed).largest();
-    const auto limit = [&](uint32_t least) { return random.chance(1, 3) ? UINT32_MAX : least + static_cast<uint32_t>(random.below(5)); };
+    const auto limit = [&](uint32_t least) {
+      return random.chance(1, 3) ? UINT32_MAX : least + static_cast<uint32_t>(random.below(5));
+    };
     options.limits = {limit(most.counters), limit(most.triggered), limit(most.entries)};
     Machines machines(ranks, groups, options, seed);
     if (!testing::Test::HasFatalFailure()) machines.play(true);

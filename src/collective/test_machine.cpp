@@ -82,7 +82,8 @@ class Maker {
     Made& made = made_[one.rank];
     if (one.what != Does::receive) {
       for (std::vector<uint32_t>* const list : {&one.all, &one.any}) {
-        while (made.operations > 0 && random_.chance(1, 4)) list->push_back(static_cast<uint32_t>(random_.below(made.operations)));
+        while (made.operations > 0 && random_.chance(1, 4))
+          list->push_back(static_cast<uint32_t>(random_.below(made.operations)));
         if (list == &one.any && !one.any_from.empty()) list->resize(one.any_from.size());
       }
       one.cpu_dependent = random_.chance(1, 8);
@@ -228,7 +229,8 @@ Elements Cell::read() const {
 bool Cell::guards_are_whole() const {
   Elements rest = memory_;
   for (const nic::IovecElement& piece : pieces_) {
-    const auto at = static_cast<size_t>(piece.base - reinterpret_cast<const uint8_t*>(memory_.data())) / sizeof(int32_t);
+    const auto at =
+        static_cast<size_t>(piece.base - reinterpret_cast<const uint8_t*>(memory_.data())) / sizeof(int32_t);
     std::fill_n(rest.begin() + static_cast<ptrdiff_t>(at), piece.length / sizeof(int32_t), guard);
   }
   return std::ranges::all_of(rest, [](int32_t element) { return element == guard; });

@@ -20,8 +20,9 @@ std::string& opening_error() {
 Status finish(spl_schedule& schedule) {
   if (schedule.offloaded) return {};
   spl_team& team = *schedule.team;
-  auto made =
-      team.engine->endpoint->make(team.team, std::move(schedule.graph), schedule.is_cached, std::move(schedule.memory));
+  if (!schedule.memory) collective::reduce_edges(schedule.graph);  // a user's may have an edge twice
+  auto made = team.engine->endpoint->make(team.team, std::move(schedule.graph), schedule.is_cached,
+                                          std::move(schedule.memory), schedule.number);
   if (!made) return made.error();
   schedule.offloaded = std::move(*made);
   return {};
@@ -234,6 +235,7 @@ int spl_team_free(spl_team* team) {
   spl_oe* const engine = team->engine;
   return guarded("spl_team_free", engine, [&](Process&) -> Status {
     if (!team->schedules.empty()) return fail(Code::invalid, "spl_team_free: the team has schedules; free them first");
+    engine->endpoint->part(team->team);
     engine->teams.remove_if([team](const spl_team& one) { return &one == team; });
     return {};
   });
@@ -245,6 +247,7 @@ int spl_schedule_make(spl_team* team, unsigned int flags, spl_schedule** schedul
   *schedule = &team->schedules.back();
   (*schedule)->team = team;
   (*schedule)->is_cached = flags == SPL_CACHED;
+  (*schedule)->number = spinloom::collective::Endpoint::take_number(team->team, flags == SPL_CACHED);
   return PTL_OK;
 }
 
@@ -382,7 +385,7 @@ int spl_schedule_wait(spl_schedule* schedule) {
     Status result;
     const Blocked blocked{"spl_schedule_wait", schedule->offloaded->done(), schedule->offloaded->done_at()};
     const Waited waited = wait_until(process, blocked, PTL_TIME_FOREVER, [&] {
-      const spinloom::Result<bool> ended = schedule->offloaded->test();
+      const spinloom::Result<bool> ended = schedule->offloaded->test(true);
       if (!ended) result = ended.error();
       return !ended || *ended ? Look::ready : Look::nothing;
     });

@@ -18,6 +18,7 @@
 struct spl_schedule {
   spl_team* team = nullptr;
   bool is_cached = false;
+  uint32_t number = 0;  // in the team
   spinloom::collective::Graph graph;  // until it is posted
   std::map<std::tuple<uint32_t, uint32_t, bool>, uint32_t>
       messages;  // peer, tag, whether it is a send: how many so far

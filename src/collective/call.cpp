@@ -38,6 +38,12 @@ Status check(const Call& call, uint32_t rank, uint32_t size) {
   if (is_rooted(call.operation) && call.root >= size) {
     return fail(Code::invalid, name_of(call.operation), ": root ", call.root, " of ", size, " ranks");
   }
+  constexpr uint64_t bytes_most = uint64_t{1} << 44;
+  const auto is_huge = [](const Call::Block& block) { return block.bytes > bytes_most || block.at > bytes_most; };
+  if (call.bytes > bytes_most || std::ranges::any_of(call.sends, is_huge) ||
+      std::ranges::any_of(call.receives, is_huge)) {
+    return fail(Code::invalid, name_of(call.operation), " of more than ", bytes_most, " B");
+  }
   const uint64_t element = nic::bytes_of(call.type);
   uint64_t all = call.bytes;
   for (const Call::Block& block : call.receives) all |= block.bytes % element;
@@ -57,6 +63,24 @@ Status check(const Call& call, uint32_t rank, uint32_t size) {
       call.operation == gatherv || call.operation == allgatherv || call.operation == neighbor_allgatherv;
   SPL_TRY(fits("send", call.sends, one_sent ? 1 : receivers_of(call, size)));
   return fits("receive", call.receives, call.operation == scatterv ? 1 : senders_of(call, size));
+}
+
+// Memory that this rank uses must be there.
+Status check_memory(const Call& call, const std::vector<Round>& rounds) {
+  const auto lacks = [&call](const Part& part) {
+    const uint8_t* const area = part.place.area == Area::send ? call.send : call.receive;
+    return part.bytes > 0 && part.place.area != Area::work && area == nullptr;
+  };
+  for (const Round& round : rounds) {
+    bool is_lacking = false;
+    for (const Leg& leg : round.legs) is_lacking |= lacks(leg.part);
+    for (const Copy& copy : round.copies) is_lacking |= lacks(copy.from) || lacks(copy.to);
+    for (const Combine& one : round.combines) is_lacking |= lacks(one.from) || lacks(one.into);
+    if (!is_lacking) continue;
+    return fail(Code::invalid, name_of(call.operation), ": `", call.receive == nullptr ? "receive" : "send",
+                "` is NULL, and this rank uses it");
+  }
+  return {};
 }
 
 Result<const Algorithm*> algorithm_of(const Call& call) {
@@ -104,6 +128,7 @@ bool is_reduction(Operation operation) {
 Result<Made> make(const Call& call, uint32_t rank, uint32_t size) {
   SPL_TRY(check(call, rank, size));
   if (call.operation == bcast && call.algorithm == fault_tolerant_name) {
+    if (call.receive == nullptr && call.bytes > 0) return fail(Code::invalid, "bcast: `receive` is NULL");
     Made made;
     made.algorithm = fault_tolerant_name;
     made.memory.reset(new uint8_t[call.bytes + 1]);
@@ -117,6 +142,7 @@ Result<Made> make(const Call& call, uint32_t rank, uint32_t size) {
   Rounds rounds;
   algorithm->make(collective_of(call, rank, size), rounds);
   const std::vector<Round> done = rounds.take();
+  SPL_TRY(check_memory(call, done));
   made.memory.reset(new uint8_t[work_bytes_of(done) + 1]);
   made.graph = graph_of(done, {call.send, call.receive, made.memory.get(), call.op, call.type});
   return made;

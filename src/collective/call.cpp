@@ -39,6 +39,12 @@ Status check(const Call& call, uint32_t rank, uint32_t size) {
   if (is_rooted(call.operation) && call.root >= size) {
     return fail(Code::invalid, name_of(call.operation), ": root ", call.root, " of ", size, " ranks");
   }
+  constexpr uint64_t bytes_most = uint64_t{1} << 44;
+  const auto is_huge = [](const Call::Block& block) { return block.bytes > bytes_most || block.at > bytes_most; };
+  if (call.bytes > bytes_most || std::ranges::any_of(call.sends, is_huge) ||
+      std::ranges::any_of(call.receives, is_huge)) {
+    return fail(Code::invalid, name_of(call.operation), " of more than ", bytes_most, " B");
+  }
   const uint64_t element = nic::bytes_of(call.type);
   uint64_t all = call.bytes;
   for (const Call::Block& block : call.receives) all |= block.bytes % element;
@@ -68,6 +74,24 @@ Result<Candidate> chosen(const Call& call, uint32_t size) {
   }
   const uint64_t element = is_reduction(call.operation) ? nic::bytes_of(call.type) : 1;
   return choose(call.operation, {.ranks = size, .bytes = call.bytes, .element_bytes = element}, live_model);
+}
+
+// Memory that this rank uses must be there.
+Status check_memory(const Call& call, const std::vector<Round>& rounds) {
+  const auto lacks = [&call](const Part& part) {
+    const uint8_t* const area = part.place.area == Area::send ? call.send : call.receive;
+    return part.bytes > 0 && part.place.area != Area::work && area == nullptr;
+  };
+  for (const Round& round : rounds) {
+    bool is_lacking = false;
+    for (const Leg& leg : round.legs) is_lacking |= lacks(leg.part);
+    for (const Copy& copy : round.copies) is_lacking |= lacks(copy.from) || lacks(copy.to);
+    for (const Combine& one : round.combines) is_lacking |= lacks(one.from) || lacks(one.into);
+    if (!is_lacking) continue;
+    return fail(Code::invalid, name_of(call.operation), ": `", call.receive == nullptr ? "receive" : "send",
+                "` is NULL, and this rank uses it");
+  }
+  return {};
 }
 
 // The setting of the call for the algorithms; `areas` says where the areas begin.
@@ -114,6 +138,7 @@ bool is_reduction(Operation operation) {
 Result<Made> make(const Call& call, uint32_t rank, uint32_t size) {
   SPL_TRY(check(call, rank, size));
   if (call.operation == bcast && call.algorithm == fault_tolerant_name) {
+    if (call.receive == nullptr && call.bytes > 0) return fail(Code::invalid, "bcast: `receive` is NULL");
     Made made;
     made.algorithm = fault_tolerant_name;
     made.memory.reset(new uint8_t[call.bytes + 1]);
@@ -127,6 +152,7 @@ Result<Made> make(const Call& call, uint32_t rank, uint32_t size) {
   Rounds rounds;
   candidate.algorithm->make(collective_of(call, candidate.segment_bytes, rank, size), rounds);
   const std::vector<Round> done = rounds.take();
+  SPL_TRY(check_memory(call, done));
   made.memory.reset(new uint8_t[work_bytes_of(done) + 1]);
   made.graph = graph_of(done, {call.send, call.receive, made.memory.get(), call.op, call.type});
   return made;

@@ -1,6 +1,8 @@
 #include "collective/endpoint.hpp"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -48,7 +50,7 @@ Status Endpoint::set_up() {
 }
 
 void Endpoint::expect(uint64_t peers) {
-  early_bytes_ += peers * options_.early_messages * options_.eager_bytes;
+  early_bytes_ += early_bytes_of(peers);
   // Few blocks, whatever must fit: memory that no message comes to costs addresses only.
   block_bytes_ = std::max({uint64_t{64} << 10, 16 * options_.eager_bytes, early_bytes_ / 4});
 }
@@ -57,6 +59,9 @@ Status Endpoint::join(const Team& team) {
   expect(team.ranks.size());
   return keep_room();
 }
+
+// Its memory stays, and serves the next team.
+void Endpoint::part(const Team& team) { early_bytes_ -= early_bytes_of(team.ranks.size()); }
 
 // Links as many empty blocks as needed. The end of a block that is shorter than a message stays unused.
 Status Endpoint::keep_room() {
@@ -86,7 +91,8 @@ Status Endpoint::keep_room() {
     entry.options.event_comm_disable = true;
     entry.user_ptr = block_mark | number;
     spend();
-    SPL_ASSIGN(linked_[number], interface_.me_append(portal_, entry, nic::ListKind::overflow));
+    SPL_ASSIGN(const nic::EntryId linked, interface_.me_append(portal_, entry, nic::ListKind::overflow));
+    linked_[number] = linked;
     room += usable(block.bytes);
     most = std::max(most, usable(block.bytes));
   }
@@ -96,19 +102,29 @@ Status Endpoint::keep_room() {
 Status Endpoint::progress() {
   while (const std::optional<nic::Event> event = interface_.eq_get(queue_)) {
     if (event->after_gap) {
-      return fail(Code::exhausted, "more than ", queue_slots, " messages came before their receives at a time");
+      const Error error = fail(Code::exhausted, "more than ", queue_slots,
+                               " messages came before their receives at a time, and are lost");
+      for (const auto& [number, one] : by_number_) one->fail_with(error);
+      return error;
     }
     SPL_TRY(take(*event));
   }
   if (waiting_.empty()) return {};
   std::vector<Offloaded*> still;
+  std::set<uint32_t> blocked;  // teams: what starts later waits behind
   for (Offloaded* const one : std::exchange(waiting_, {})) {
-    SPL_ASSIGN(const bool may_go, one->may_go());
-    if (may_go) {
-      SPL_TRY(one->go());
-    } else {
-      still.push_back(one);
+    bool goes = false;
+    if (!blocked.contains(one->team_)) {
+      const Result<bool> may_go = one->may_go();
+      goes = !may_go || *may_go;
+      if (!may_go) one->fail_with(may_go.error());
+      if (may_go && goes) {
+        if (const Status gone = one->go(); !gone) one->fail_with(gone.error());
+      }
     }
+    if (goes) continue;
+    blocked.insert(one->team_);
+    still.push_back(one);
   }
   waiting_.insert(waiting_.begin(), still.begin(), still.end());
   return {};
@@ -123,22 +139,30 @@ Status Endpoint::take(const nic::Event& event) {
       ++early_;
       const auto found = by_number_.find(event.user_ptr >> 32);
       if (found == by_number_.end()) return {};
-      return found->second->take_early(static_cast<uint32_t>(event.user_ptr), event);
+      const Status taken = found->second->take_early(static_cast<uint32_t>(event.user_ptr), event);
+      if (!taken) found->second->fail_with(taken.error());
+      return {};
     }
     default: return {};
   }
 }
 
+uint32_t Endpoint::take_number(Team& team, bool cached) {
+  uint32_t& next = cached ? team.cached : team.once;
+  const uint32_t number = next;
+  next = (number + 1) % bits::schedules;
+  return number;
+}
+
 Result<std::unique_ptr<Offloaded>> Endpoint::make(Team& team, Graph graph, bool cached,
-                                                  std::unique_ptr<uint8_t[]> memory) {
+                                                  std::unique_ptr<uint8_t[]> memory, std::optional<uint32_t> given) {
   const bool has_optional = std::ranges::any_of(graph.operations, [](const Vertex& one) { return one.optional; });
   if (has_optional && cached) {
     return fail(Code::unsupported, "a schedule with operations that may fail is started once; make it without a cache");
   }
-  uint32_t& number = cached ? team.cached : team.once;
+  const uint32_t number = given ? *given : take_number(team, cached);
   with_rendezvous(graph, options_.eager_bytes, options_.early_messages / 2, options_.initiator);
   std::unique_ptr<Offloaded> made(new Offloaded(*this, team, number, std::move(graph), cached, std::move(memory)));
-  number = (number + 1) % bits::schedules;
   made->number_ = next_number_++ & 0x7fffffff;
   by_number_[made->number_] = made.get();
   return made;
@@ -174,7 +198,8 @@ Result<Counter> Endpoint::take_counter() {
     return counter;
   }
   spend();
-  SPL_ASSIGN(const nic::CounterId id, interface_.ct_alloc());
+  // What waits for an operation that has failed never goes: it would send what is not there.
+  SPL_ASSIGN(const nic::CounterId id, interface_.ct_alloc(UINT32_MAX, true));
   return Counter{id, 0};
 }
 
@@ -215,20 +240,28 @@ Status Endpoint::took(Member from) {
 
 Status Endpoint::make_room(const Offloaded& for_whom, const Taken& more, bool at_least_one) {
   const auto fits = [&] {
-    return taken_.counters + more.counters <= options_.limits.counters &&
-           taken_.triggered + more.triggered <= options_.limits.triggered &&
-           taken_.entries + more.entries <= options_.limits.entries;
+    return uint64_t{taken_.counters} + more.counters <= options_.limits.counters &&
+           uint64_t{taken_.triggered} + more.triggered <= options_.limits.triggered &&
+           uint64_t{taken_.entries} + more.entries <= options_.limits.entries;
   };
   for (bool first = at_least_one; first || !fits(); first = false) {
     const auto found = std::find_if(resident_.begin(), resident_.end(), [&](const Offloaded* one) {
       return one != &for_whom && one->cached_ && !one->under_way_;
     });
     if (found == resident_.end()) {
-      return fail(Code::exhausted, "the schedule needs ", more.counters, " counters, ", more.triggered,
-                  " triggered operations and ", more.entries, " entries; in use are ", taken_.counters, ", ",
-                  taken_.triggered, " and ", taken_.entries, ", and no cached schedule is idle; wait for others first");
+      std::string beyond;
+      const auto name = [&beyond](const char* what, uint32_t needed, uint32_t used, uint32_t limit) {
+        if (uint64_t{needed} + used <= limit) return;
+        beyond +=
+            text(beyond.empty() ? "" : ", ", needed, " more ", what, " beside ", used, " in use (limit ", limit, ")");
+      };
+      name("counters", more.counters, taken_.counters, options_.limits.counters);
+      name("triggered operations", more.triggered, taken_.triggered, options_.limits.triggered);
+      name("entries", more.entries, taken_.entries, options_.limits.entries);
+      return fail(Code::exhausted, "the schedule needs ", beyond.empty() ? "more than the NIC has" : beyond,
+                  ", and no cached schedule is idle; wait for others first");
     }
-    (*found)->leave(!(*found)->failed_);
+    (*found)->leave(!(*found)->failure_);
     ++replaced_;
   }
   return {};

@@ -17,6 +17,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -73,9 +74,13 @@ class Endpoint {
   };
   // From now on its early messages have memory; until then they use that of a team of all ranks.
   [[nodiscard]] Status join(const Team& team);
-  // `memory`: what the Graph has for itself; it lives as long as the result.
+  void part(const Team& team);
+  // The number of the team's next schedule, for make(): its ranks take them in the same order.
+  [[nodiscard]] static uint32_t take_number(Team& team, bool cached);
+  // `memory`: what the Graph has for itself; it lives as long as the result. No number: the next one is taken.
   [[nodiscard]] Result<std::unique_ptr<Offloaded>> make(Team& team, Graph graph, bool cached,
-                                                        std::unique_ptr<uint8_t[]> memory = nullptr);
+                                                        std::unique_ptr<uint8_t[]> memory = nullptr,
+                                                        std::optional<uint32_t> number = {});
 
   Status progress();
   // Frees the portal table entry and the counters. An error while schedules exist.
@@ -114,6 +119,9 @@ class Endpoint {
   Status set_up();
   // So many messages may come early from each of `peers`.
   void expect(uint64_t peers);
+  [[nodiscard]] uint64_t early_bytes_of(uint64_t peers) const {
+    return peers * options_.early_messages * options_.eager_bytes;
+  }
   Status keep_room();
   Status take(const nic::Event& event);
   void spend() const {

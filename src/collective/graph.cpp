@@ -228,7 +228,23 @@ void reduce_edges(Graph& graph) {
 }
 
 void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages, Initiator initiator) {
-  std::map<std::pair<uint32_t, Does>, uint32_t> of_peer;
+  const auto bytes_of_message = [](const Vertex& one) { return bytes_of(one.what == Does::send ? one.from : one.to); };
+  const auto is_message = [](const Vertex& one) { return one.what == Does::send || one.what == Does::receive; };
+  const auto is_short = [&](const Vertex& one) {
+    return is_message(one) && !one.optional && bytes_of_message(one) <= eager_bytes;
+  };
+  // The ends may name their messages in other orders, so the names decide which come first.
+  std::map<std::pair<uint32_t, Does>, std::vector<uint32_t>> short_ones;
+  for (const Vertex& one : graph.operations) {
+    if (is_message(one) && bytes_of_message(one) <= eager_bytes)
+      short_ones[{one.peer, one.what}].push_back(one.name.message);
+  }
+  for (auto& [peer, names] : short_ones) std::sort(names.begin(), names.end());
+  const auto is_early = [&](const Vertex& one) {
+    if (!is_short(one)) return false;
+    const std::vector<uint32_t>& names = short_ones[{one.peer, one.what}];
+    return names.size() <= early_messages || one.name.message < names[early_messages];
+  };
   std::vector<uint32_t> number_of(graph.operations.size());
   std::vector<Vertex> made;
   made.reserve(graph.operations.size());
@@ -240,12 +256,8 @@ void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages
     Vertex operation = std::move(graph.operations[old]);
     for (uint32_t& one : operation.all) one = number_of[one];
     for (uint32_t& one : operation.any) one = number_of[one];
-    const bool is_message = operation.what == Does::send || operation.what == Does::receive;
-    const uint64_t bytes = bytes_of(operation.what == Does::send ? operation.from : operation.to);
-    bool is_long = is_message && (bytes > eager_bytes || (operation.optional && bytes > 0));
-    if (is_message && !is_long && bytes > 0) is_long = of_peer[{operation.peer, operation.what}]++ >= early_messages;
-    if (!is_long) {
-      operation.early = is_message && bytes > 0;
+    operation.early = is_early(operation);
+    if (operation.early || !is_message(operation)) {
       number_of[old] = add(std::move(operation));
       continue;
     }

@@ -69,7 +69,7 @@ struct Vertex {
   Target target = {};
   bool cpu_dependent = false;
   bool optional = false;  // the Graph is over without it, and it may fail: its peer may be gone
-  bool early = false;  // of messages: it may come before its receiver has begun, with bytes
+  bool early = false;  // of messages: it may come before its receiver has begun
   std::vector<uint32_t> all = {};  // what it waits for
   std::vector<uint32_t> any = {};  // it waits for one of these
 };
@@ -100,8 +100,9 @@ struct Setting {
 void reduce_edges(Graph& graph);
 
 enum class Initiator : uint8_t { receiver, sender };
-// Both ends know a message's length and its number, so they agree about which ones are long: those of more bytes, and
-// of one peer all after the first `early_messages`. Optional ones are long: nothing waits at a rank that is gone.
+// Both ends know a message's length and its name, so they agree about which ones are long: those of more bytes, and
+// of one peer all but the `early_messages` with the lowest names. Optional ones are long: nothing waits at a rank that is
+// gone.
 void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages, Initiator initiator);
 
 }  // namespace spinloom::collective

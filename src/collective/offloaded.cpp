@@ -55,7 +55,7 @@ Offloaded::Offloaded(Endpoint& endpoint, const Endpoint::Team& team, uint32_t nu
 Offloaded::~Offloaded() {
   unlink_receives();
   std::erase(endpoint_.waiting_, this);
-  if (is_posted_) leave(!under_way_ && !failed_ && plan_.is_certain);
+  if (is_posted_) leave(!under_way_ && !failure_ && plan_.is_certain);
   if (!plan_.is_certain && memory_) endpoint_.kept_.push_back(std::move(memory_));
   endpoint_.by_number_.erase(number_);
 }
@@ -117,7 +117,8 @@ Status Offloaded::bring() {
   taken.memory_bytes += needs_.memory_bytes;
   Status result;
   for (size_t number = 0; number < plan_.each.size() && result; ++number) {
-    if (number != counter_done && plan_.each[number] == 0) {
+    const bool is_unused = plan_.each[number] == 0 || (number == counter_gate && endpoint_.options_.by_cpu);
+    if (number != counter_done && is_unused) {
       counters_.push_back({});
       continue;
     }
@@ -173,7 +174,7 @@ void Offloaded::leave(bool counters_are_known) {
 
 Status Offloaded::start() {
   if (under_way_) return fail(Code::invalid, "the schedule is under way; it can be started again when it has ended");
-  if (failed_) return fail(Code::invalid, "an operation of the schedule has failed; make a new schedule");
+  if (failure_) return fail(Code::invalid, "an operation of the schedule has failed; make a new schedule");
   SPL_TRY(post());
   endpoint_.resident_.splice(endpoint_.resident_.end(), endpoint_.resident_, place_);
   under_way_ = true;
@@ -181,14 +182,28 @@ Status Offloaded::start() {
   enabled_.assign(graph_.operations.size(), false);
   waits_for_peer_ = false;
   if (!early_sends_.empty()) {
-    SPL_ASSIGN(const bool now, may_go());
-    if (!now) {
+    // Starts of a team go in their order: one that needs fewer messages would take the credits of those before it.
+    const bool others_wait =
+        std::ranges::any_of(endpoint_.waiting_, [this](const Offloaded* one) { return one->team_ == team_; });
+    Result<bool> now = false;
+    if (!others_wait) now = may_go();
+    if (!now) return fail_with(now.error());
+    if (!*now) {
       waits_for_peer_ = true;
       endpoint_.waiting_.push_back(this);
       return {};
     }
   }
-  return go();
+  if (const Status gone = go(); !gone) return fail_with(gone.error());
+  return {};
+}
+
+Error Offloaded::fail_with(const Error& error) {
+  if (!under_way_) return error;
+  failure_ = error;
+  under_way_ = false;
+  waits_for_peer_ = false;
+  return error;
 }
 
 Result<bool> Offloaded::may_go() {
@@ -264,6 +279,7 @@ Status Offloaded::append(uint32_t number) {
   options.op_get = !is_receive;
   options.use_once = true;
   options.ct_comm = true;
+  options.ct_peer_lost = true;
   options.event_comm_disable = true;
   options.event_unlink_disable = true;
   // What carries nothing need not be copied: the NIC counts it wherever it came to.
@@ -387,42 +403,47 @@ Status Offloaded::begin_by_cpu() {
   return {};
 }
 
-Result<bool> Offloaded::has_ended() {
+Result<bool> Offloaded::has_ended(bool with_failures) {
   bool all = true;
   for (uint32_t number = 0; number < counters_.size() && all; ++number) {
     if (number != counter_done && !plan_.has_any[number]) continue;
     const nic::CounterValue value = interface_.ct_get(counters_[number].id);
-    all = value.success + value.failure >= counters_[number].base + starts_ * plan_.each[number];
+    all = value.success >= counters_[number].base + starts_ * plan_.each[number];
   }
-  // What has failed counts, too, and lets others go: it is looked for at the end. What waits for a rank that is gone never
-  // ends, and so it is looked for now and then.
+  if (all) return true;
+  // What waits for an operation that has failed never ends: failures are looked for now and then.
   constexpr uint64_t looks_between = 64;
-  if (!all && ++looks_ % looks_between != 0) return false;
+  if (!with_failures && ++looks_ % looks_between != 0) return false;
   uint64_t failures = 0;
   for (size_t number = 0; number < counters_.size(); ++number) {
     if (!counters_[number].id.exists() || plan_.uncertain[number]) continue;
     failures += interface_.ct_get(counters_[number].id).failure;
   }
-  if (failures == 0) return all;
-  failed_ = true;
+  if (failures == 0) return false;
   return fail(Code::fault, failures, " operations of the schedule have failed: a peer is gone, or an entry does not ",
               "allow them");
 }
 
-Result<bool> Offloaded::test() {
+Result<bool> Offloaded::test(bool with_failures) {
+  if (failure_) return *failure_;
   if (!under_way_) return true;
   SPL_TRY(endpoint_.progress());
+  if (failure_) return *failure_;
   if (waits_for_peer_) return false;
-  if (endpoint_.options_.by_cpu) SPL_TRY(begin_by_cpu());
-  const Result<bool> ended = has_ended();
-  if (!ended || *ended) under_way_ = false;
-  if (ended && *ended && !cached_ && plan_.is_certain) leave(true);
-  return ended;
+  if (endpoint_.options_.by_cpu) {
+    if (const Status begun = begin_by_cpu(); !begun) return fail_with(begun.error());
+  }
+  const Result<bool> ended = has_ended(with_failures);
+  if (!ended) return fail_with(ended.error());
+  if (!*ended) return false;
+  under_way_ = false;
+  if (!cached_ && plan_.is_certain) leave(true);
+  return true;
 }
 
 Status Offloaded::wait() {
   for (;;) {
-    SPL_ASSIGN(const bool ended, test());
+    SPL_ASSIGN(const bool ended, test(true));
     if (ended) return {};
     SPL_TRY(interface_.port().wait());
   }
@@ -481,7 +502,7 @@ Result<bool> Offloaded::disable(uint32_t given) {
 }
 
 void Offloaded::unlink_receives() {
-  if (!under_way_ && !failed_ && plan_.is_certain) return;
+  if (!under_way_ && !failure_ && plan_.is_certain) return;
   for (nic::EntryId& entry : receives_) {
     if (entry.exists()) std::ignore = interface_.me_unlink(entry);
     entry = {};

@@ -12,6 +12,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "collective/endpoint.hpp"
@@ -27,7 +28,8 @@ class Offloaded {
 
   [[nodiscard]] Status post();
   [[nodiscard]] Status start();
-  [[nodiscard]] Result<bool> test();
+  // Failures of what has not ended are looked for now and then only, or at once.
+  [[nodiscard]] Result<bool> test(bool with_failures = false);
   [[nodiscard]] Status wait();
 
   enum class State : uint8_t { created, posted, active, executed };
@@ -76,7 +78,9 @@ class Offloaded {
   [[nodiscard]] nic::CounterId counter_of(uint32_t number) const { return counters_[number].id; }
   [[nodiscard]] uint64_t bits_of(const Vertex& operation) const;
   [[nodiscard]] uint32_t beginning_of(uint32_t given) const;
-  [[nodiscard]] Result<bool> has_ended();
+  [[nodiscard]] Result<bool> has_ended(bool with_failures);
+  // The schedule has ended with an error, which test() tells from now on.
+  Error fail_with(const Error& error);
   void unlink_receives();
 
   Endpoint& endpoint_;
@@ -104,7 +108,7 @@ class Offloaded {
   bool is_over_ = false;  // not cached, and has been started
   bool under_way_ = false;
   bool waits_for_peer_ = false;
-  bool failed_ = false;
+  std::optional<Error> failure_;
 };
 
 }  // namespace spinloom::collective

@@ -29,6 +29,7 @@ class World {
     testbed::LoopbackOptions driver;
     driver.ranks = size;
     driver.racy_seed = seed;
+    driver.headers_in_order = true;
     EndpointOptions of_all = options;
     of_all.ranks = size;
     auto made = testbed::Loopback::create(driver);

@@ -43,6 +43,7 @@ struct QueueFree {
 struct CounterAlloc {
   CounterId counter;
   uint32_t triggered_max = UINT32_MAX;  // operations that wait for the counter
+  bool only_successes = false;  // failures let nothing go
 };
 struct CounterFree {
   CounterId counter;

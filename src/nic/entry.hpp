@@ -33,6 +33,7 @@ struct EntryOptions {
   bool ct_overflow = false;            // count messages that this entry found in the overflow list
   bool ct_comm = false;                // count communication
   bool ct_bytes = false;               // count bytes, not operations
+  bool ct_peer_lost = false;           // count a failure when match_rank is lost, or is lost already
 };
 
 struct Entry {

@@ -53,6 +53,7 @@ void Nic::Impl::lose_peer(Rank peer, Actions& out) {
     if (message.source == peer && message.bytes_in < message.length) begun.push_back(slot);
   });
   for (const uint32_t slot : begun) lose_message(slot, out);
+  portals.lose(peer, out);
 }
 
 // Ends a message whose rest never comes.

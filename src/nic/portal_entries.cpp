@@ -81,8 +81,20 @@ void PortalTable::link(uint32_t slot, Actions& out) {
     if (listed.auto_unlinked) return;
   }
   list_of_entry(listed).link(entries_, slot);
+  if (listed.entry.options.ct_peer_lost && std::ranges::find(lost_, listed.entry.match_rank) != lost_.end()) {
+    triggers_.count(listed.entry.counter, {0, 1}, out);
+  }
   if (listed.entry.options.event_link_disable) return;
   queues_.post(portals_.find(listed.portal)->queue, entry_event(listed, EventKind::link), out);
+}
+
+void PortalTable::lose(Rank peer, Actions& out) {
+  if (std::ranges::find(lost_, peer) != lost_.end()) return;
+  lost_.push_back(peer);
+  entries_.for_each([&](uint32_t, const ListedEntry& listed) {
+    if (!listed.linked || !listed.entry.options.ct_peer_lost || listed.entry.match_rank != peer) return;
+    triggers_.count(listed.entry.counter, {0, 1}, out);
+  });
 }
 
 void PortalTable::activate(ContextId context, Actions& out) {

@@ -64,6 +64,9 @@ class PortalTable final : public EventQueues::Watcher {
   [[nodiscard]] Result<UnlinkResult> unlink(EntryId id);
   // Returns how many headers the search found. Work: the headers of one portal table entry.
   [[nodiscard]] Result<uint64_t> search(const Search& given, Actions& out);
+  // A peer is lost: entries that only its messages match, and that want to be told, count a failure. Work: all entries,
+  // once.
+  void lose(Rank peer, Actions& out);
   // Links the entries that waited for this context. Work: all entries, once.
   void activate(ContextId context, Actions& out);
   [[nodiscard]] Result<uint32_t> slot_of(EntryId id) const;
@@ -166,6 +169,7 @@ class PortalTable final : public EventQueues::Watcher {
   Slab<ListedEntry> entries_;
   Slab<UnexpectedHeader> headers_;
   uint64_t next_sequence_ = 1;
+  std::vector<Rank> lost_;  // peers that are gone
 };
 
 }  // namespace spinloom::nic

@@ -6,11 +6,6 @@
 namespace spinloom::nic {
 namespace {
 
-uint64_t sum_of(const CounterValue& value) {
-  uint64_t sum = 0;
-  return __builtin_add_overflow(value.success, value.failure, &sum) ? UINT64_MAX : sum;
-}
-
 // Operations move data. The limit of an interface counts only these commands.
 bool is_operation(const CommandBody& body) {
   return std::holds_alternative<Put>(body) || std::holds_alternative<Get>(body) ||
@@ -22,8 +17,15 @@ bool is_operation(const CommandBody& body) {
 Status Triggers::alloc(const CounterAlloc& given) {
   SPL_ASSIGN(Counter * counter, counters_.create(given.counter));
   counter->triggered_max = given.triggered_max;
+  counter->only_successes = given.only_successes;
   counter->begun = next_sequence_;
   return {};
+}
+
+uint64_t Triggers::reached_by(const Counter& counter) {
+  if (counter.only_successes) return counter.value.success;
+  uint64_t sum = 0;
+  return __builtin_add_overflow(counter.value.success, counter.value.failure, &sum) ? UINT64_MAX : sum;
 }
 
 Status Triggers::free(CounterId id) {
@@ -119,7 +121,7 @@ void Triggers::leaves_wait(Counter& counter, uint32_t slot) const {
 }
 
 void Triggers::release(Counter& counter) {
-  const uint64_t now = sum_of(counter.value);
+  const uint64_t now = reached_by(counter);
   if (counter.heap.empty() || counter.heap.front().threshold > now) return;
   std::vector<Waiting> reached;
   while (!counter.heap.empty() && counter.heap.front().threshold <= now) {
@@ -137,7 +139,7 @@ void Triggers::release(Counter& counter) {
 // Starts the commands that the new value reaches, and begins a new round if the counter resets itself.
 void Triggers::changed(Counter& counter) {
   release(counter);
-  if (counter.resets_at == 0 || sum_of(counter.value) < counter.resets_at) return;
+  if (counter.resets_at == 0 || reached_by(counter) < counter.resets_at) return;
   counter.value = {};
   ++counter.round;
   for (const uint32_t slot : std::exchange(counter.resting, {})) {

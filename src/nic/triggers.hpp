@@ -87,6 +87,7 @@ class Triggers {
     CounterValue value;
     std::vector<Waiting> heap;  // lowest (threshold, sequence) first
     uint32_t triggered_max = UINT32_MAX;
+    bool only_successes = false;
     uint32_t operations_waiting = 0;  // operations in the heap and in `resting`
     uint32_t coming_back = 0;  // persistent commands that are fired
     uint64_t resets_at = 0;  // 0: never
@@ -99,6 +100,8 @@ class Triggers {
   void release(Counter& counter);
   void changed(Counter& counter);
   void forget_all(Counter& counter);
+  // What thresholds are compared with.
+  [[nodiscard]] static uint64_t reached_by(const Counter& counter);
   void leaves_wait(Counter& counter, uint32_t slot) const;
 
   uint32_t commands_max_;

@@ -116,9 +116,9 @@ Result<nic::Event> Interface::eq_wait(nic::QueueId queue) {
   }
 }
 
-Result<nic::CounterId> Interface::ct_alloc(uint32_t triggered_max) {
+Result<nic::CounterId> Interface::ct_alloc(uint32_t triggered_max, bool only_successes) {
   SPL_ASSIGN(const nic::CounterId counter, counters_.take());
-  if (const auto made = ask(nic::CounterAlloc{counter, triggered_max}); !made) {
+  if (const auto made = ask(nic::CounterAlloc{counter, triggered_max, only_successes}); !made) {
     counters_.give_back(counter);
     return made.error();
   }

@@ -67,8 +67,9 @@ class Interface {
   [[nodiscard]] std::optional<nic::Event> eq_get(nic::QueueId queue);
   [[nodiscard]] Result<nic::Event> eq_wait(nic::QueueId queue);
 
-  // At most `triggered_max` operations may wait for the counter at a time.
-  [[nodiscard]] Result<nic::CounterId> ct_alloc(uint32_t triggered_max = UINT32_MAX);
+  // At most `triggered_max` operations may wait for the counter at a time. `only_successes`: failures are counted, and let
+  // nothing go, unlike those of Portals.
+  [[nodiscard]] Result<nic::CounterId> ct_alloc(uint32_t triggered_max = UINT32_MAX, bool only_successes = false);
   [[nodiscard]] Status ct_free(nic::CounterId counter);
   // Drops the operations that wait for the counter.
   [[nodiscard]] Status ct_cancel(nic::CounterId counter);

@@ -77,13 +77,18 @@ extern "C" int spl_collective(spl_team* team, const spl_call* call, unsigned int
     SPL_ASSIGN(const spinloom::collective::Call wanted, spinloom::ptl::call_of(*call, *team));
     SPL_ASSIGN(auto made,
                spinloom::collective::make(wanted, team->own, static_cast<uint32_t>(team->team.ranks.size())));
+    const spinloom::collective::Endpoint::Team before = team->team;
     spl_schedule one;
     one.team = team;
     one.is_cached = flags == SPL_CACHED;
+    one.number = spinloom::collective::Endpoint::take_number(team->team, one.is_cached);
     one.graph = std::move(made.graph);
     one.memory = std::move(made.memory);
     SPL_TRY(spinloom::ptl::finish(one));
-    SPL_TRY(one.offloaded->post());
+    if (const Status posted = one.offloaded->post(); !posted) {
+      team->team = before;  // the call may be made again, and has the same number then
+      return posted;
+    }
     team->schedules.push_back(std::move(one));
     *schedule = &team->schedules.back();
     return {};

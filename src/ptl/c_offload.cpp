@@ -21,8 +21,9 @@ std::string& opening_error() {
 Status finish(spl_schedule& schedule) {
   if (schedule.offloaded) return {};
   spl_team& team = *schedule.team;
-  auto made =
-      team.engine->endpoint->make(team.team, std::move(schedule.graph), schedule.is_cached, std::move(schedule.memory));
+  if (!schedule.memory) collective::reduce_edges(schedule.graph);  // a user's may have an edge twice
+  auto made = team.engine->endpoint->make(team.team, std::move(schedule.graph), schedule.is_cached,
+                                          std::move(schedule.memory), schedule.number);
   if (!made) return made.error();
   schedule.offloaded = std::move(*made);
   return {};
@@ -78,6 +79,20 @@ Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, c
     return fail(Code::invalid, "spl_oe_open: portal table entry ", portal, " is in use or does not exist; choose ",
                 "another one by spl_oe_options.portal, the same at all ranks");
   }
+  if (options != nullptr) {
+    constexpr uint64_t eager_most = 1 << 20;
+    constexpr uint32_t early_most = 1 << 12;
+    if (options->rendezvous > SPL_BY_SENDER || options->rendezvous < 0 || options->progress > SPL_BY_CPU ||
+        options->progress < 0) {
+      return fail(Code::invalid, "spl_oe_open: rendezvous is ", options->rendezvous, " and progress ",
+                  options->progress, "; both are 0 or 1");
+    }
+    if (options->eager_bytes > eager_most || options->early_messages > early_most) {
+      return fail(Code::invalid, "spl_oe_open: eager_bytes is ", options->eager_bytes, ", at most ", eager_most,
+                  ", early_messages ", options->early_messages, ", at most ", early_most,
+                  ": memory is kept for all that may come early");
+    }
+  }
   auto engine = std::make_unique<spl_oe>();
   engine->process = &process;
   engine->interface = handle;
@@ -91,18 +106,21 @@ Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, c
   return engine;
 }
 
+// Whose interface has been closed is closed, whatever was under way: its portal table entry is gone, and nothing comes.
 Status close(Process& process, spl_oe& engine) {
+  NetworkInterface* const interface = process.interface_of(engine.interface);
   for (const spl_team& team : engine.teams) {
     for (const spl_schedule& schedule : team.schedules) {
-      if (schedule.offloaded && schedule.offloaded->is_under_way()) {
+      if (interface != nullptr && schedule.offloaded && schedule.offloaded->is_under_way()) {
         return fail(Code::invalid, "spl_oe_close: a schedule is under way; wait for it first");
       }
     }
   }
   engine.teams.clear();
-  SPL_TRY(engine.endpoint->close());
-  process.interface_of(engine.interface)->portals[engine.portal] = false;
-  return {};
+  const Status closed = engine.endpoint->close();
+  if (interface == nullptr) return {};
+  interface->portals[engine.portal] = false;
+  return closed;
 }
 
 // The node of each rank of the team, and which of them is this process.
@@ -118,6 +136,9 @@ Status find_ranks(Process& process, const spl_oe& engine, const ptl_rank_t* rank
       return fail(Code::invalid, "spl_team_make: rank ", member.rank, " is not one of the interface's ",
                   interface.map.size());
     }
+    if (std::ranges::find(team.team.ranks, node.value) != team.team.ranks.end()) {
+      return fail(Code::invalid, "spl_team_make: rank ", member.rank, " is in the list twice");
+    }
     if (node == process.portals().rank()) {
       team.own = rank;
       is_member = true;
@@ -128,12 +149,21 @@ Status find_ranks(Process& process, const spl_oe& engine, const ptl_rank_t* rank
   return fail(Code::invalid, "spl_team_make: this process is not one of the team's ", count, " ranks");
 }
 
+bool lacks_memory(const collective::Pieces& pieces) {
+  return std::ranges::any_of(pieces, [](const nic::IovecElement& piece) { return piece.base == nullptr; });
+}
+
 // Adds an operation to a schedule that has not been posted.
 spl_op add(const char* call, spl_schedule* schedule, collective::Vertex made) {
   if (schedule == nullptr) return SPL_OP_NONE;
   spl_oe* const engine = schedule->team->engine;
   if (schedule->offloaded) {
     engine->error = text(call, ": the schedule has been posted");
+    return SPL_OP_NONE;
+  }
+  if (lacks_memory(made.from) || lacks_memory(made.to)) {
+    engine->error = text(call, ": the memory is NULL, and has ",
+                         collective::bytes_of(made.from) + collective::bytes_of(made.to), " B");
     return SPL_OP_NONE;
   }
   schedule->graph.operations.push_back(std::move(made));
@@ -217,18 +247,28 @@ extern "C" {
 int spl_oe_open(ptl_handle_ni_t interface, const spl_oe_options* options, spl_oe** engine) {
   return spinloom::ptl::enter("spl_oe_open", [&](Process& process) -> int {
     if (engine == nullptr) return PTL_ARG_INVALID;
-    auto made = spinloom::ptl::open(process, interface, options);
-    if (!made) return spinloom::ptl::told(nullptr, made.error());
-    *engine = made->release();
-    return PTL_OK;
+    try {
+      auto made = spinloom::ptl::open(process, interface, options);
+      if (!made) return spinloom::ptl::told(nullptr, made.error());
+      *engine = made->release();
+      return PTL_OK;
+    } catch (const std::bad_alloc&) {
+      return spinloom::ptl::told(nullptr, fail(Code::exhausted, "spl_oe_open: there is not so much memory"));
+    }
   });
 }
 
 int spl_oe_close(spl_oe* engine) {
-  const int code =
-      guarded("spl_oe_close", engine, [&](Process& process) { return spinloom::ptl::close(process, *engine); });
-  if (code == PTL_OK) delete engine;
-  return code == PTL_ARG_INVALID && engine != nullptr ? static_cast<int>(PTL_IN_USE) : code;
+  if (engine == nullptr) return PTL_ARG_INVALID;
+  return spinloom::ptl::enter("spl_oe_close", [&](Process& process) -> int {
+    const Status closed = spinloom::ptl::close(process, *engine);
+    if (!closed) {
+      std::ignore = spinloom::ptl::told(engine, closed.error());
+      return PTL_IN_USE;
+    }
+    delete engine;
+    return PTL_OK;
+  });
 }
 
 const char* spl_oe_error(const spl_oe* engine) {
@@ -237,8 +277,8 @@ const char* spl_oe_error(const spl_oe* engine) {
 
 int spl_team_make(spl_oe* engine, uint32_t id, const ptl_rank_t* ranks, uint32_t size, spl_team** team) {
   return guarded("spl_team_make", engine, [&](Process& process) -> Status {
-    if (team == nullptr || id > UINT16_MAX)
-      return fail(Code::invalid, "spl_team_make: id ", id, "; ids are below 65536");
+    if (team == nullptr) return fail(Code::invalid, "spl_team_make: no place for the team");
+    if (id > UINT16_MAX) return fail(Code::invalid, "spl_team_make: id ", id, "; ids are below 65536");
     for (const spl_team& other : engine->teams) {
       if (other.team.id == id) return fail(Code::invalid, "spl_team_make: there is a team ", id, " already");
     }
@@ -258,6 +298,7 @@ int spl_team_free(spl_team* team) {
   spl_oe* const engine = team->engine;
   return guarded("spl_team_free", engine, [&](Process&) -> Status {
     if (!team->schedules.empty()) return fail(Code::invalid, "spl_team_free: the team has schedules; free them first");
+    engine->endpoint->part(team->team);
     engine->teams.remove_if([team](const spl_team& one) { return &one == team; });
     return {};
   });
@@ -269,6 +310,7 @@ int spl_schedule_make(spl_team* team, unsigned int flags, spl_schedule** schedul
   *schedule = &team->schedules.back();
   (*schedule)->team = team;
   (*schedule)->is_cached = flags == SPL_CACHED;
+  (*schedule)->number = spinloom::collective::Endpoint::take_number(team->team, flags == SPL_CACHED);
   return PTL_OK;
 }
 
@@ -406,7 +448,7 @@ int spl_schedule_wait(spl_schedule* schedule) {
     Status result;
     const Blocked blocked{"spl_schedule_wait", schedule->offloaded->done(), schedule->offloaded->done_at()};
     const Waited waited = wait_until(process, blocked, PTL_TIME_FOREVER, [&] {
-      const spinloom::Result<bool> ended = schedule->offloaded->test();
+      const spinloom::Result<bool> ended = schedule->offloaded->test(true);
       if (!ended) result = ended.error();
       return !ended || *ended ? Look::ready : Look::nothing;
     });

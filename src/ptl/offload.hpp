@@ -8,6 +8,7 @@
 #include <cstring>
 #include <list>
 #include <memory>
+#include <new>
 #include <string>
 
 #include "collective/call.hpp"
@@ -18,6 +19,7 @@
 struct spl_schedule {
   spl_team* team = nullptr;
   bool is_cached = false;
+  uint32_t number = 0;  // in the team
   spinloom::collective::Graph graph;  // until it is posted
   std::map<std::tuple<uint32_t, uint32_t, bool>, uint32_t>
       messages;  // peer, tag, whether it is a send: how many so far
@@ -59,8 +61,12 @@ int guarded(const char* name, spl_oe* engine, Work work) {
     if (process.interface_of(engine->interface) == nullptr) {
       return told(engine, fail(Code::invalid, name, ": the engine's network interface has been closed"));
     }
-    const Status status = work(process);
-    return status ? static_cast<int>(PTL_OK) : told(engine, status.error());
+    try {
+      const Status status = work(process);
+      return status ? static_cast<int>(PTL_OK) : told(engine, status.error());
+    } catch (const std::bad_alloc&) {
+      return told(engine, fail(Code::exhausted, name, ": there is not so much memory"));
+    }
   });
 }
 

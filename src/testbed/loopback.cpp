@@ -120,6 +120,22 @@ std::span<const uint8_t> Loopback::nic_memory(uint32_t rank) const {
   return nodes_[rank]->memory;
 }
 
+// A header that was sent between the same ranks before the chosen one, or the chosen item.
+size_t Loopback::oldest_header_before(size_t chosen) const {
+  const auto header_of = [](const Work& work) -> const nic::Packet* {
+    const auto* const arrival = std::get_if<Arrive>(&work.item);
+    return arrival != nullptr && arrival->packet.is_header() && !arrival->packet.is_answer() ? &arrival->packet
+                                                                                             : nullptr;
+  };
+  const nic::Packet* const header = header_of(work_[chosen]);
+  if (header == nullptr) return chosen;
+  for (size_t at = 0; at < chosen; ++at) {
+    const nic::Packet* const older = header_of(work_[at]);
+    if (older != nullptr && older->source == header->source && older->target == header->target) return at;
+  }
+  return chosen;
+}
+
 Loopback::Work Loopback::take_work() {
   size_t chosen = 0;
   if (random_) {
@@ -131,6 +147,7 @@ Loopback::Work Loopback::take_work() {
       while (work_[first].rank != rank || !std::holds_alternative<nic::Command>(work_[first].item)) ++first;
       chosen = first;
     }
+    if (options_.headers_in_order) chosen = oldest_header_before(chosen);
     overtakes_ += chosen > 0 ? 1 : 0;
   }
   Work work = std::move(work_[chosen]);
@@ -233,6 +250,7 @@ bool Loopback::serve_others(uint32_t rank) {
 
 portals::Order Loopback::order() const {
   if (options_.links != nullptr) return portals::Order::header_order;
+  if (random_ && options_.headers_in_order) return portals::Order::header_order;
   return random_ ? portals::Order::any : portals::Order::arrival;
 }
 

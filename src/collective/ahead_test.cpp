@@ -1,0 +1,345 @@
+// Ranks that run ahead of others, limits, and what fails, on the loopback driver.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "collective/offloaded.hpp"
+#include "testbed/loopback.hpp"
+
+namespace spinloom::collective {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+// A few ranks, one team of all of them.
+class Ranks {
+ public:
+  explicit Ranks(uint32_t count, const EndpointOptions& options = {}) {
+    testbed::LoopbackOptions driver;
+    driver.ranks = count;
+    auto made = testbed::Loopback::create(driver);
+    EXPECT_TRUE(made.ok());
+    loopback = std::move(*made);
+    teams.resize(count);
+    for (uint32_t rank = 0; rank < count; ++rank) {
+      interfaces.push_back(std::make_unique<portals::Interface>(loopback->port(rank)));
+      auto endpoint = Endpoint::open(*interfaces.back(), options);
+      EXPECT_TRUE(endpoint.ok()) << endpoint.error().message;
+      endpoints.push_back(std::move(*endpoint));
+      teams[rank].id = 3;
+      teams[rank].ranks.resize(count);
+      std::iota(teams[rank].ranks.begin(), teams[rank].ranks.end(), 0);
+      EXPECT_TRUE(endpoints.back()->join(teams[rank]).ok());
+    }
+  }
+  ~Ranks() {
+    for (const auto& endpoint : endpoints) {
+      const Status closed = endpoint->close();
+      EXPECT_TRUE(closed.ok()) << closed.error().message;
+    }
+  }
+  std::unique_ptr<Offloaded> make(uint32_t rank, std::vector<Vertex> operations, bool cached = true) {
+    auto made = endpoints[rank]->make(teams[rank], {std::move(operations), 0, {}}, cached);
+    EXPECT_TRUE(made.ok());
+    return std::move(*made);
+  }
+  void run() { EXPECT_TRUE(loopback->run().ok()); }
+  // Whether all of them end when all ranks go on.
+  bool all_end(const std::vector<Offloaded*>& schedules) {
+    for (int looks = 0; looks < 100; ++looks) {
+      bool all = true;
+      for (Offloaded* const one : schedules) {
+        const auto ended = one->test();
+        EXPECT_TRUE(ended.ok()) << ended.error().message;
+        all = all && ended.ok() && *ended;
+      }
+      if (all) return true;
+      run();
+    }
+    return false;
+  }
+
+  std::unique_ptr<testbed::Loopback> loopback;
+  std::vector<std::unique_ptr<portals::Interface>> interfaces;
+  std::vector<std::unique_ptr<Endpoint>> endpoints;
+  std::vector<Endpoint::Team> teams;
+};
+
+Vertex message(Does what, uint32_t peer, Bytes& bytes, uint32_t number = 0) {
+  Vertex made{.what = what, .peer = peer, .name = {.message = number}};
+  Pieces pieces;
+  if (!bytes.empty()) pieces.push_back({bytes.data(), bytes.size()});
+  (what == Does::send ? made.from : made.to) = std::move(pieces);
+  return made;
+}
+
+TEST(Ahead, ARankThreeStartsAheadOverwritesNothing) {
+  Ranks ranks(2);
+  Bytes out(100);
+  Bytes in(100, 0xee);
+  const auto sends = ranks.make(0, {message(Does::send, 1, out)});
+  const auto receives = ranks.make(1, {message(Does::receive, 0, in)});
+  // Rank 1 starts, and then has not looked for three more starts of rank 0.
+  for (uint8_t start = 1; start <= 4; ++start) {
+    std::fill(out.begin(), out.end(), start);
+    ASSERT_TRUE(sends->start().ok());
+    if (start == 1) {
+      ASSERT_TRUE(receives->start().ok());
+    }
+    ASSERT_TRUE(ranks.all_end({sends.get()}));
+    EXPECT_EQ(in, Bytes(100, 1));
+  }
+  EXPECT_EQ(ranks.endpoints[1]->early(), 0u);
+  for (uint8_t start = 2; start <= 4; ++start) {
+    ASSERT_TRUE(ranks.all_end({receives.get()}));
+    EXPECT_EQ(in, Bytes(100, static_cast<uint8_t>(start - 1))) << "until the next start the memory is the program's";
+    ASSERT_TRUE(receives->start().ok());
+    ASSERT_TRUE(ranks.all_end({receives.get()}));
+    EXPECT_EQ(in, Bytes(100, start));
+    EXPECT_EQ(ranks.endpoints[1]->early(), start - 1u);
+  }
+}
+
+// W = early_messages = 4, of which a start has one: starts 1 to 4 go, start 5 waits until W / 2 have been taken.
+void start_beyond_window(size_t bytes) {
+  EndpointOptions options;
+  options.early_messages = 4;
+  Ranks ranks(2, options);
+  Bytes out(bytes);
+  Bytes in(bytes);
+  const auto sends = ranks.make(0, {message(Does::send, 1, out)});
+  const auto receives = ranks.make(1, {message(Does::receive, 0, in)});
+  uint8_t taken = 0;
+  const auto take_one = [&] {
+    ++taken;
+    ASSERT_TRUE(receives->start().ok());
+    ASSERT_TRUE(ranks.all_end({receives.get()}));
+    EXPECT_EQ(in, Bytes(bytes, taken));
+  };
+  for (uint8_t start = 1; start <= 4; ++start) {
+    std::fill(out.begin(), out.end(), start);
+    ASSERT_TRUE(sends->start().ok());
+    ASSERT_TRUE(ranks.all_end({sends.get()}));
+  }
+  for (uint8_t start = 5; start <= 40; start = static_cast<uint8_t>(start + 2)) {
+    std::fill(out.begin(), out.end(), start);
+    ASSERT_TRUE(sends->start().ok()) << "it waits, and says nothing";
+    EXPECT_FALSE(ranks.all_end({sends.get()})) << "start " << int{start} << " has to wait";
+    take_one();
+    EXPECT_FALSE(ranks.all_end({sends.get()})) << "one credit is for two messages";
+    take_one();
+    ASSERT_TRUE(ranks.all_end({sends.get()}));
+    std::fill(out.begin(), out.end(), static_cast<uint8_t>(start + 1));
+    ASSERT_TRUE(sends->start().ok());
+    ASSERT_TRUE(ranks.all_end({sends.get()}));
+  }
+  for (int left = 0; left < 4; ++left) take_one();
+}
+
+TEST(Ahead, BeyondTheWindowStartsWait) { start_beyond_window(48); }
+TEST(Ahead, MessagesWithoutBytesCountToo) { start_beyond_window(0); }
+
+// Schedule A sends 1 message, three times: 3 of W = 4 are on their way. B has two and waits. When A has been taken, C, D
+// and E, of one message each, could go at once: with the credits that B waits for. Rank 1 does not start them before B has
+// ended, so nobody would get any more.
+TEST(Ahead, LaterStartsDoNotTakeTheCreditsOfEarlierOnes) {
+  EndpointOptions options;
+  options.early_messages = 4;
+  Ranks ranks(2, options);
+  Bytes out(8, 1);
+  Bytes in[2] = {Bytes(8), Bytes(8)};
+  const auto sends_a = ranks.make(0, {message(Does::send, 1, out)});
+  const auto receives_a = ranks.make(1, {message(Does::receive, 0, in[0])});
+  std::vector<std::unique_ptr<Offloaded>> sends;
+  std::vector<std::unique_ptr<Offloaded>> receives;
+  for (size_t one = 0; one < 4; ++one) {
+    std::vector<Vertex> to = {message(Does::send, 1, out, 0)};
+    std::vector<Vertex> from = {message(Does::receive, 0, in[0], 0)};
+    if (one == 0) to.push_back(message(Does::send, 1, out, 1));
+    if (one == 0) from.push_back(message(Does::receive, 0, in[1], 1));
+    sends.push_back(ranks.make(0, std::move(to), false));
+    receives.push_back(ranks.make(1, std::move(from), false));
+  }
+  for (int start = 0; start < 3; ++start) {
+    ASSERT_TRUE(sends_a->start().ok());
+    ASSERT_TRUE(ranks.all_end({sends_a.get()}));
+  }
+  ASSERT_TRUE(sends[0]->start().ok());
+  EXPECT_FALSE(ranks.all_end({sends[0].get()}));
+  for (int start = 0; start < 3; ++start) {
+    ASSERT_TRUE(receives_a->start().ok());
+    ranks.run();
+    const auto ended = receives_a->test();
+    ASSERT_TRUE(ended.ok() && *ended);
+  }
+  for (size_t one = 1; one < 4; ++one) ASSERT_TRUE(sends[one]->start().ok());
+  for (size_t one = 0; one < 4; ++one) {
+    ASSERT_TRUE(receives[one]->start().ok());
+    ASSERT_TRUE(ranks.all_end({sends[one].get(), receives[one].get()})) << "schedule " << one;
+  }
+}
+
+// 10 messages of a start go beyond W / 2 = 2, so 8 of them go when both ends are ready: the same 8 at both.
+TEST(Ahead, EndsThatNameTheirMessagesInOtherOrdersAgree) {
+  for (const Initiator initiator : {Initiator::receiver, Initiator::sender}) {
+    EndpointOptions options;
+    options.early_messages = 4;
+    options.initiator = initiator;
+    Ranks ranks(2, options);
+    std::vector<Bytes> out;
+    std::vector<Bytes> in(10, Bytes(16));
+    for (uint8_t tag = 0; tag < 10; ++tag) out.emplace_back(16, tag + 1);
+    std::vector<Vertex> sends;
+    std::vector<Vertex> receives;
+    for (uint32_t tag = 0; tag < 10; ++tag) {
+      sends.push_back(message(Does::send, 1, out[tag], tag * Name::numbers));
+      receives.push_back(message(Does::receive, 0, in[9 - tag], (9 - tag) * Name::numbers));
+    }
+    const auto from = ranks.make(0, std::move(sends));
+    const auto to = ranks.make(1, std::move(receives));
+    for (int start = 0; start < 3; ++start) {
+      for (Bytes& one : in) std::fill(one.begin(), one.end(), 0);
+      ASSERT_TRUE(from->start().ok());
+      ASSERT_TRUE(to->start().ok());
+      ASSERT_TRUE(ranks.all_end({from.get(), to.get()}));
+      EXPECT_EQ(in, out);
+    }
+  }
+}
+
+// A late rank has to keep what all others may send: (P - 1) W messages.
+TEST(Ahead, EverythingThatMayComeEarlyHasRoom) {
+  constexpr uint32_t count = 24;
+  EndpointOptions options;
+  options.ranks = count;
+  Ranks ranks(count, options);
+  std::vector<Bytes> out(count, Bytes(options.eager_bytes));
+  std::vector<Bytes> in(count, Bytes(options.eager_bytes));
+  std::vector<std::unique_ptr<Offloaded>> senders;
+  std::vector<Vertex> all;
+  for (uint32_t rank = 1; rank < count; ++rank) {
+    senders.push_back(ranks.make(rank, {message(Does::send, 0, out[rank])}));
+    all.push_back(message(Does::receive, rank, in[rank]));
+  }
+  const auto root = ranks.make(0, std::move(all));
+  for (uint8_t start = 1; start <= options.early_messages; ++start) {
+    for (uint32_t rank = 1; rank < count; ++rank) {
+      std::fill(out[rank].begin(), out[rank].end(), static_cast<uint8_t>(start * 8 + rank));
+      ASSERT_TRUE(senders[rank - 1]->start().ok());
+      ASSERT_TRUE(ranks.all_end({senders[rank - 1].get()}));
+    }
+  }
+  for (uint8_t start = 1; start <= options.early_messages; ++start) {
+    ASSERT_TRUE(root->start().ok());
+    ASSERT_TRUE(ranks.all_end({root.get()})) << "start " << int{start};
+    for (uint32_t rank = 1; rank < count; ++rank) {
+      ASSERT_EQ(in[rank], Bytes(options.eager_bytes, static_cast<uint8_t>(start * 8 + rank))) << "rank " << rank;
+    }
+  }
+}
+
+TEST(Ahead, ByTheCpuCountersOfScheduleThatHaveLeftServeOthers) {
+  EndpointOptions options;
+  options.by_cpu = true;
+  Ranks ranks(1, options);
+  for (int time = 0; time < 5; ++time) {
+    Bytes from(8, static_cast<uint8_t>(time + 1));
+    Bytes between(8);
+    Bytes to(8);
+    const auto copies =
+        ranks.make(0, {{.what = Does::copy, .from = {{from.data(), 8}}, .to = {{between.data(), 8}}},
+                       {.what = Does::copy, .from = {{between.data(), 8}}, .to = {{to.data(), 8}}, .all = {0}}});
+    for (int start = 0; start < 3; ++start) {
+      std::fill(to.begin(), to.end(), 0);
+      ASSERT_TRUE(copies->start().ok());
+      ASSERT_TRUE(ranks.all_end({copies.get()})) << "schedule " << time << ", start " << start;
+      EXPECT_EQ(to, from);
+    }
+  }
+}
+
+TEST(Limits, WhatIsBeyondTheLimitIsNamed) {
+  EndpointOptions options;
+  options.limits.triggered = 5;
+  options.limits.counters = 7;
+  Ranks ranks(1, options);
+  Bytes bytes(8);
+  const Vertex copy{.what = Does::copy, .from = {{bytes.data(), 8}}, .to = {{bytes.data(), 8}}};
+  const auto large = ranks.make(0, std::vector<Vertex>(6, copy));
+  const Status refused = large->post();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::exhausted);
+  EXPECT_NE(refused.error().message.find("6 more triggered operations beside 0 in use (limit 5)"), std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(refused.error().message.find("counters"), std::string::npos) << refused.error().message;
+  // Three of the five are in use by one that is under way; the idle one leaves, that one stays.
+  Vertex held = copy;
+  held.cpu_dependent = true;
+  const auto busy = ranks.make(0, {held, copy, copy});
+  const auto idle = ranks.make(0, {copy, copy});
+  ASSERT_TRUE(idle->start().ok());
+  ASSERT_TRUE(ranks.all_end({idle.get()}));
+  ASSERT_TRUE(busy->start().ok());
+  const auto third = ranks.make(0, {copy, copy});
+  ASSERT_TRUE(third->start().ok());
+  EXPECT_FALSE(idle->is_posted());
+  EXPECT_EQ(ranks.endpoints[0]->replaced(), 1u);
+  EXPECT_EQ(idle->start().error().code, Code::exhausted) << "both are under way";
+  ASSERT_TRUE(busy->enable(0).ok());
+  ASSERT_TRUE(ranks.all_end({busy.get(), third.get()}));
+  ASSERT_TRUE(idle->start().ok());
+  ASSERT_TRUE(ranks.all_end({idle.get()}));
+}
+
+TEST(Failing, WhatWaitsForAnOperationThatFailedDoesNotGo) {
+  for (const bool by_cpu : {false, true}) {
+    EndpointOptions options;
+    options.by_cpu = by_cpu;
+    Ranks ranks(2, options);
+    Bytes bytes(8, 1);
+    Bytes in(8, 0);
+    // Nobody has an entry for the put.
+    const auto fails =
+        ranks.make(0, {{.what = Does::put, .peer = 1, .from = {{bytes.data(), 8}}, .target = {{0}, 5, 0}},
+                       {.what = Does::send, .peer = 1, .from = {{bytes.data(), 8}}, .all = {0}}});
+    const auto waits = ranks.make(1, {message(Does::receive, 0, in)});
+    ASSERT_TRUE(fails->start().ok());
+    ASSERT_TRUE(waits->start().ok());
+    Result<bool> ended = false;
+    for (int looks = 0; looks < 1000 && ended.ok(); ++looks) {
+      ranks.run();
+      ended = fails->test();
+      ASSERT_TRUE(!ended.ok() || !*ended);
+    }
+    ASSERT_FALSE(ended.ok());
+    EXPECT_NE(ended.error().message.find("1 operations of the schedule have failed"), std::string::npos);
+    EXPECT_FALSE(fails->test().ok()) << "it stays so";
+    EXPECT_FALSE(fails->start().ok());
+    EXPECT_FALSE(fails->is_under_way());
+    EXPECT_EQ(in, Bytes(8, 0)) << "the send waits for the put";
+    const auto sends = ranks.make(0, {message(Does::send, 1, bytes)});
+    const auto receives = ranks.make(1, {message(Does::receive, 0, in)});
+    ASSERT_TRUE(sends->start().ok());
+    ASSERT_TRUE(receives->start().ok());
+    EXPECT_TRUE(ranks.all_end({sends.get(), receives.get()})) << "others go on";
+    EXPECT_EQ(in, bytes);
+  }
+}
+
+TEST(Failing, AnEndpointIsGivenUpWhileItsSchedulesAreUnderWay) {
+  Ranks ranks(2);
+  Bytes bytes(10'000);
+  for (const bool cached : {false, true}) {
+    const auto receives = ranks.make(0, {message(Does::receive, 1, bytes)}, cached);
+    const auto sends = ranks.make(1, {message(Does::send, 0, bytes)}, cached);
+    ASSERT_TRUE(receives->start().ok());
+    EXPECT_FALSE(receives->start().ok()) << "is under way";
+    EXPECT_FALSE(ranks.endpoints[0]->close().ok());
+    if (cached) ranks.loopback->kill(1);  // nobody hears of it
+    EXPECT_FALSE(ranks.all_end({receives.get()}));
+  }
+  EXPECT_EQ(ranks.endpoints[0]->taken().entries, 0u);
+}
+
+}  // namespace
+}  // namespace spinloom::collective

@@ -1,0 +1,81 @@
+// Machine - ranks on the loopback driver that play random schedules of users, and a plain reference for them.
+//
+// Contract: Script::random() makes the operations of all ranks in one order, in which each of them could be done; the
+//   reference does them so, one after the other. Each operation writes a cell of its own, and reads only cells that are
+//   written by what it waits for: one that begins too early has wrong elements. Who waits for one of several copies the
+//   cells of all of them: one must be there.
+// Threads: one. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+#include "collective/graph.hpp"
+
+namespace spinloom::collective::test {
+
+using Elements = std::vector<int32_t>;
+inline constexpr int32_t garbage = -77'777'777;
+
+// Memory of elements in several pieces, with guards between them.
+class Cell {
+ public:
+  Cell(size_t count, uint32_t pieces, Random& random);
+  [[nodiscard]] size_t count() const { return count_; }
+  [[nodiscard]] const Pieces& pieces() const { return pieces_; }
+  void fill(const Elements& with);
+  void spoil() { fill(Elements(count_, garbage)); }
+  [[nodiscard]] Elements read() const;
+  [[nodiscard]] bool guards_are_whole() const;
+
+ private:
+  size_t count_;
+  Elements memory_;
+  Pieces pieces_;
+};
+
+struct Act {
+  Does what = Does::copy;
+  uint32_t rank = 0;
+  uint32_t peer = 0;
+  uint32_t tag = 0;
+  size_t from = 0;  // cells, by rank
+  size_t to = 0;
+  std::vector<size_t> any_from;  // what waits for one of several copies all of these
+  uint32_t window = 0;  // of puts, gets and atomics: the place at the peer
+  bool cpu_dependent = false;
+  std::vector<uint32_t> all;  // operations of the same rank, by their numbers there
+  std::vector<uint32_t> any;
+  uint32_t number = 0;  // in its rank
+};
+
+// The operations of a schedule at all ranks of a team.
+struct Script {
+  uint32_t ranks = 0;
+  std::vector<Act> operations;
+  std::vector<std::vector<size_t>> cells;  // by rank: how many elements each has
+  std::vector<size_t> inputs;  // by rank: how many cells are inputs
+  std::vector<uint32_t> windows;  // by rank: how many places for puts there are
+  std::vector<uint32_t> sums;  // by rank: how many places for atomics
+
+  static Script random(uint32_t ranks, uint32_t count, size_t elements_max, Random& random);
+  // What cell `cell` of each rank has at the end, if the inputs have input(rank, cell); nothing: one of several.
+  using Input = int32_t (*)(uint64_t start, uint32_t rank, size_t cell, size_t element);
+  [[nodiscard]] std::vector<std::vector<Elements>> play(uint64_t start, Input input) const;
+  // What comes to the windows and sums of a rank, by element.
+  struct Places {
+    std::vector<std::pair<size_t, int32_t>> windows;
+    std::vector<std::pair<size_t, int32_t>> sums;
+  };
+  [[nodiscard]] Places play_places(uint64_t start, Input input, uint32_t rank) const;
+
+ private:
+  template <class Visit>
+  [[nodiscard]] std::vector<std::vector<Elements>> play_with(uint64_t start, Input input, const Visit& visit) const;
+};
+
+inline constexpr size_t window_elements = 16;
+
+}  // namespace spinloom::collective::test

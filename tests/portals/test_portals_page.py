@@ -1,4 +1,4 @@
-"""docs/portals.md and docs/collectives.md: programs are written, commands run in both ways, outputs compared."""
+"""docs/portals.md, docs/collectives.md: their programs are written, run in both ways, and outputs compared."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ PAGES = {
 FILE = r"^`(?P<file>[\w.]+)`:\n```\w+\n(?P<content>.*?)^```$"
 OUTPUT = r"^```output\n(?P<output>.*?)^```$"
 COMMAND = r"^    spinloom (?P<command>sim [^\n]+(?:\.c|\./put))$"
-SHELL = (
-    r"^    (?P<shell>(?:cc|spinloom handler|(?:\w+=\S+ )?mpiexec) [^\n]*(?:put|reply|counted|lines|bcast|large)[^\n]*)$"
-)
+NAMES = "put|reply|counted|lines|bcast|large"
+SHELL = rf"^    (?P<shell>(?:cc|spinloom handler|(?:\w+=\S+ )?mpiexec) [^\n]*(?:{NAMES})[^\n]*)$"
 STEP = re.compile(f"{FILE}|{OUTPUT}|{COMMAND}|{SHELL}", re.DOTALL | re.MULTILINE)
 
 pytestmark = [

@@ -159,7 +159,7 @@ static int64_t timed(void (*call)(void), int64_t* processor) {
 
 static void take_sample(int kind, long sample, int64_t compute_ns) {
   int64_t* const* const into = measured[kind];
-  /* Reading the processor's time is a system call, which slows down what follows: such samples count for nothing else. */
+  /* Reading the processor time is a system call, which slows down what follows: such samples count for nothing else. */
   int64_t* const processor = kind == BOTH && !is_simulated && sample % 2 == 1 ? &into[PROCESSOR][sample] : NULL;
   fill(sample);
   const int64_t start = begin_together();

@@ -9,8 +9,8 @@
  *   long as the median of the former (or compute=NS), and both: start, compute, wait. Times last until the last rank
  *   ends. Overhead is what both take more than the computation, as a part of what the operation takes. The bytes of
  *   every result are compared. Rank 0 prints NAME VALUE lines: medians over samples, of the rank that takes longest, in
- *   ns. Samples that a rank began late count only for what the calls take: start, rest (wait), and in_calls, the
- *   thread's processor time in all of them.
+ *   ns. Samples that a rank began late do not count. start, rest (wait): of the time of both; in_calls: the thread's
+ *   processor time in all calls.
  *   by=nic|cpu: who begins operations; once=1: the schedule is made at every start; polls=N: tests during the
  *   computation; samples=N; eager=BYTES: the longest message that leaves before its receiver is ready.
  *   Built with -DOVER_MPI it does the same by the non-blocking calls of an MPI.
@@ -159,11 +159,11 @@ static int64_t timed(void (*call)(void), int64_t* processor) {
 
 static void take_sample(int kind, long sample, int64_t compute_ns) {
   int64_t* const* const into = measured[kind];
-  /* Reading the processor time is a system call, which slows down what follows: such samples count for nothing else. */
+  /* Reading the processor time is a system call, which slows down what follows: every second sample is for it alone. */
   int64_t* const processor = kind == BOTH && !is_simulated && sample % 2 == 1 ? &into[PROCESSOR][sample] : NULL;
   fill(sample);
   const int64_t start = begin_together();
-  into[LATE][sample] = processor ? INT64_MAX : now_ns() - start;
+  into[LATE][sample] = now_ns() - start;
   if (kind != COMPUTATION) into[START][sample] = timed(operation_start, processor);
   if (kind != COMMUNICATION) {
     const long polls = kind == BOTH ? wanted.polls : 0;
@@ -184,27 +184,17 @@ static int compare(const void* a, const void* b) {
   return (left > right) - (left < right);
 }
 
-/* Of values[0], values[step], ... */
-static int64_t median(const int64_t* values, long count, long step) {
-  if (count <= 0) return 0;
-  const long chosen = (count + step - 1) / step;
-  int64_t* const sorted = malloc((size_t)chosen * sizeof *sorted);
-  for (long i = 0; i < chosen; ++i) sorted[i] = values[i * step];
-  qsort(sorted, (size_t)chosen, sizeof *sorted, compare);
-  const int64_t middle = sorted[chosen / 2];
-  free(sorted);
-  return middle;
-}
-
-/* Of all samples at whose beginning no rank was late. */
-static int64_t median_in_time(const int64_t* values, const int64_t* late, long count, long* kept) {
+/* Of all samples `first`, `first` + step, ... at whose beginning no rank was late. */
+static int64_t median_in_time(const int64_t* values, const int64_t* late, long first, long step, long* kept) {
   const int64_t late_ns = 2000;
-  int64_t* const chosen = malloc((size_t)count * sizeof *chosen);
-  *kept = 0;
-  for (long i = 0; i < count; ++i) {
-    if (late[i] <= late_ns) chosen[(*kept)++] = values[i];
+  int64_t* const chosen = malloc((size_t)wanted.samples * sizeof *chosen);
+  long count = 0;
+  for (long i = first; i < wanted.samples; i += step) {
+    if (late[i] <= late_ns) chosen[count++] = values[i];
   }
-  const int64_t found = median(chosen, *kept, 1);
+  qsort(chosen, (size_t)count, sizeof *chosen, compare);
+  const int64_t found = count > 0 ? chosen[count / 2] : 0;
+  if (kept) *kept = count;
   free(chosen);
   return found;
 }
@@ -273,7 +263,7 @@ int main(int argc, char** argv) {
   long kept[KINDS];
   int64_t ends[KINDS];
   ends[COMMUNICATION] =
-      median_in_time(measured[COMMUNICATION][END], measured[COMMUNICATION][LATE], wanted.samples, &kept[COMMUNICATION]);
+      median_in_time(measured[COMMUNICATION][END], measured[COMMUNICATION][LATE], 0, 1, &kept[COMMUNICATION]);
   const int64_t compute_ns = wanted.compute_ns >= 0 ? wanted.compute_ns : ends[COMMUNICATION];
   for (long sample = 0; sample < wanted.samples; ++sample) {
     take_sample(COMPUTATION, sample, compute_ns);
@@ -281,7 +271,7 @@ int main(int argc, char** argv) {
   }
   for (int kind = COMPUTATION; kind < KINDS; ++kind) {
     for (int number = 0; number < NUMBERS; ++number) most_of_all(measured[kind][number], wanted.samples);
-    ends[kind] = median_in_time(measured[kind][END], measured[kind][LATE], wanted.samples, &kept[kind]);
+    ends[kind] = median_in_time(measured[kind][END], measured[kind][LATE], 0, 2, &kept[kind]);
   }
   if (own_rank == 0) {
     const int64_t overhead = ends[BOTH] - ends[COMPUTATION];
@@ -289,9 +279,10 @@ int main(int argc, char** argv) {
     printf("latency_ns %lld\nlatency_samples %ld\n", (long long)ends[COMMUNICATION], kept[COMMUNICATION]);
     printf("overhead_ns %lld\noverhead_samples %ld\n", (long long)overhead, kept[BOTH]);
     printf("overhead_percent %.2f\n", ends[COMMUNICATION] ? 100.0 * (double)overhead / (double)ends[COMMUNICATION] : 0);
-    printf("start_ns %lld\n", (long long)median(measured[BOTH][START], wanted.samples, 2));
-    printf("rest_ns %lld\n", (long long)median(measured[BOTH][REST], wanted.samples, 2));
-    printf("in_calls_ns %lld\n", (long long)median(measured[BOTH][PROCESSOR] + 1, wanted.samples - 1, 2));
+    const int64_t* const late = measured[BOTH][LATE];
+    printf("start_ns %lld\n", (long long)median_in_time(measured[BOTH][START], late, 0, 2, NULL));
+    printf("rest_ns %lld\n", (long long)median_in_time(measured[BOTH][REST], late, 0, 2, NULL));
+    printf("in_calls_ns %lld\n", (long long)median_in_time(measured[BOTH][PROCESSOR], late, 1, 2, NULL));
   }
   carrier_end();
   return 0;

@@ -243,7 +243,7 @@ TEST(Lost, EntriesOfOnlyThisPeerCountAFailureIfTheyWantTo) {
     entry.counter = CounterId{0};
     entry.options.use_once = true;
     entry.options.ct_peer_lost = told;
-    bench.good(Append{EntryId{id}, PortalIndex{3}, ListKind::priority, entry});
+    bench.good(Append{EntryId{id}, bench.portal, ListKind::priority, entry});
   };
   append(20, peer, true);
   append(21, peer, false);

@@ -105,7 +105,9 @@ int spl_cpu_dependent(spl_schedule *schedule, spl_op op);
 int spl_schedule_post(spl_schedule *schedule);
 /* Begins what waits for nothing. Memory may be written until then. Nobody waits for other ranks here. */
 int spl_schedule_start(spl_schedule *schedule);
-/* Whether all has ended. A failed operation ends the schedule with PTL_FAIL. */
+/* Whether all has ended. A failed operation ends the schedule with PTL_FAIL, which these calls answer from then on: it can
+ * only be freed. A rank that is gone fails all that exchange messages with it in the schedule; what waits for a failed
+ * operation does not begin. A rank that waits for one whose schedule has failed is not told by the NIC. */
 int spl_schedule_test(spl_schedule *schedule, int *done);
 int spl_schedule_wait(spl_schedule *schedule);
 /* PTL_IN_USE while it is under way. */

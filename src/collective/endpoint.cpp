@@ -214,13 +214,16 @@ Result<bool> Endpoint::may_send(Member to, uint64_t messages) {
     entry.counter = peer.credits;
     entry.options.ct_comm = true;
     entry.options.ct_overflow = true;
+    entry.options.ct_peer_lost = true;
     entry.options.event_comm_disable = true;
     entry.options.event_over_disable = true;
     spend();
     SPL_ASSIGN(peer.credit_entry, interface_.me_append(portal_, entry));
     peer.credit_base = credits.base;
   }
-  const uint64_t credits = interface_.ct_get(peer.credits).success - peer.credit_base;
+  const nic::CounterValue value = interface_.ct_get(peer.credits);
+  if (value.failure > 0) return fail(Code::fault, "rank ", to.rank, " has not taken earlier messages: a peer is gone");
+  const uint64_t credits = value.success - peer.credit_base;
   return peer.sent + messages <= options_.early_messages + credits * (options_.early_messages / 2);
 }
 

@@ -231,5 +231,30 @@ TEST(Transfer, ThePacketBufferMayBeElsewhere) {
   EXPECT_EQ(bench.only<RunHandler>().her.payload.bytes, kept);
 }
 
+TEST(Lost, EntriesOfOnlyThisPeerCountAFailureIfTheyWantTo) {
+  Bench bench;
+  bench.good(CounterAlloc{CounterId{0}});
+  const auto append = [&](uint32_t id, Rank rank, bool told) {
+    Entry entry;
+    entry.start = bench.memory.data();
+    entry.length = 8;
+    entry.match_rank = rank;
+    entry.match_bits = 1000 + id;
+    entry.counter = CounterId{0};
+    entry.options.use_once = true;
+    entry.options.ct_peer_lost = told;
+    bench.good(Append{EntryId{id}, bench.portal, ListKind::priority, entry});
+  };
+  append(20, peer, true);
+  append(21, peer, false);
+  append(22, Rank{1}, true);
+  append(23, Rank::any(), true);
+  lose(bench);
+  EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{0, 1}));
+  bench.out.clear();
+  append(24, peer, true);
+  EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{0, 2})) << "the peer is known to be gone";
+}
+
 }  // namespace
 }  // namespace spinloom::nic

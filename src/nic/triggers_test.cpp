@@ -57,6 +57,16 @@ TEST_F(TriggersTest, WhatIsReachedFiresInTheOrderGiven) {
   EXPECT_EQ(triggers.size(), 0u);
 }
 
+TEST_F(TriggersTest, FailuresLetNothingGoWhereOnlySuccessesDo) {
+  ASSERT_TRUE(triggers.free(counter).ok());
+  ASSERT_TRUE(triggers.alloc({counter, 4, true}).ok());
+  wait(put(1, 2));
+  count(1, 5);
+  EXPECT_EQ(run(), Names{});
+  count(1);
+  EXPECT_EQ(run(), Names{1});
+}
+
 TEST_F(TriggersTest, OneThatIsReachedAlreadyFiresAtOnce) {
   count(5);
   wait(put(1, 5));

@@ -399,6 +399,13 @@ def test_the_others_hear_of_a_death_and_go_on(build, what):
         deaths(program, what, SPINLOOM_COPY="heap", **PRELOADED)
 
 
+@pytest.mark.parametrize("what", ["waits", "large", "sends", "blocks"])
+def test_schedules_end_with_an_error_when_a_peer_dies(build, what):
+    with Job([str(build("live_schedule_death.c")), what], 3) as job:
+        assert job.wait(LIMIT_S) == [0, 0, -signal.SIGKILL], job.said()
+        assert answers_of(job.said()) == {0: 6, 1: 6}, job.said()
+
+
 def test_nothing_is_left_of_a_job_whose_rank_was_killed(build):
     """As users see it: mpiexec ends the other ranks, and the next job runs."""
     if "mpich" not in launchers():

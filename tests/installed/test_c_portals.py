@@ -16,7 +16,7 @@ from test_c_layout import configure, run, tool
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Path(__file__).resolve().parent / "portals"
-HEADERS = ("portals4.h", "portals4_spin.h")
+HEADERS = ("portals4.h", "portals4_spin.h", "spinloom/offload.h")
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
@@ -77,7 +77,7 @@ def test_the_package_s_flags_make_one_program_for_both_drivers(spinloom, tmp_pat
 
 def test_the_headers_functions_are_exported_and_nothing_else(prefix):
     text = "".join((prefix / "include" / name).read_text(encoding="utf-8") for name in HEADERS)
-    declared = set(re.findall(r"^(?:int|void) (Ptl\w+)\(", text, re.MULTILINE))
+    declared = set(re.findall(r"^(?:int|void|spl_op|const char \*)\s?((?:Ptl|spl_)\w+)\(", text, re.MULTILINE))
     listing = run("nm", "-D", "--defined-only", "--extern-only", prefix / "lib/libportals.so.4")
     assert {line.split()[-1] for line in listing.splitlines()} == declared
     listing = run("nm", "-D", "--defined-only", prefix / "lib/libspinloom-heap.so")

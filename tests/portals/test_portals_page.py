@@ -1,4 +1,4 @@
-"""docs/portals.md, docs/collectives.md: their programs are written, run in both ways, and outputs compared."""
+"""The pages of Portals and collectives: programs are written, run in both ways, and their outputs compared."""
 
 from __future__ import annotations
 

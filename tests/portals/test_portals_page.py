@@ -1,4 +1,4 @@
-"""The pages of Portals and collectives: programs are written, run in both ways, and their outputs compared."""
+"""The pages of Portals and collectives: programs are written, run both ways, outputs compared."""
 
 from __future__ import annotations
 

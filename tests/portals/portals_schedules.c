@@ -231,7 +231,7 @@ static void collectives(void) {
 
 /* A second engine, and what is left when the interface has been closed first. */
 static void ends(void) {
-  const spl_oe_options options = {.portal = 21, .progress = SPL_BY_CPU, .rendezvous = SPL_BY_SENDER, .eager_bytes = 64};
+  spl_oe_options options = {.portal = 21, .progress = SPL_BY_CPU, .rendezvous = SPL_BY_SENDER, .eager_bytes = 64};
   spl_oe *second;
   spl_team *team;
   spl_schedule *both[2], *left;
@@ -251,6 +251,7 @@ static void ends(void) {
   for (int i = 0; i < 2; ++i) EXPECT(1 + 2 * i + 1 - (int)my_rank, in[i][sizeof in[i] - 1]);
   barrier();
   MUST(spl_oe_close(second));
+  options.portal = 22;
   MUST(spl_oe_open(ni, &options, &second));
   MUST(spl_team_make(second, 1, NULL, 0, &team));
   MUST(spl_schedule_make(team, SPL_CACHED, &left));

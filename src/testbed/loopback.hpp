@@ -32,7 +32,8 @@ struct LoopbackOptions {
   nic::NicLimits nic;
   portals::HandlerRunner* handlers = nullptr;  // outlives the driver; null: contexts cannot be created
   std::optional<uint64_t> racy_seed;
-  bool headers_in_order = false;  // racy, but the headers from one rank to another come in the order sent, as on real links
+  bool headers_in_order =
+      false;  // racy, but the headers from one rank to another come in the order sent, as on real links
   Links* links = nullptr;  // outlives the driver; null: packets arrive without links
   uint64_t steps_max = 100'000'000;  // a run of more steps is an Error, because it probably never ends
 };

@@ -224,7 +224,7 @@ nb::bytes written(const Result<std::string>& result) {
 
 void bind_goal(nb::module_& module) {
   bind_fidelity(module);
-  nb::class_<Kept>(module, "Kept", "When each operation of a run began and ended.");
+  const nb::class_<Kept> kept(module, "Kept", "When each operation of a run began and ended.");
   nb::class_<Schedule>(module, "Schedule", "Who does what after what, for each rank.")
       .def("count", &count, "What it holds, as a dictionary.")
       .def(

@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "collective/forms.hpp"
@@ -60,7 +61,7 @@ class Tree {
       children.push_back({up(below, combines) + model_.L_ps, bytes_of_(below), children.size()});
     }
     std::vector<Picoseconds> landed(children.size());
-    std::ranges::stable_sort(children, {}, &Child::arrives);
+    std::ranges::sort(children, {}, [](const Child& one) { return std::pair(one.arrives, one.number); });
     Picoseconds taken = 0;
     for (const Child& child : children) {
       taken = std::max(taken, child.arrives);

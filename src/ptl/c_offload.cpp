@@ -117,7 +117,7 @@ Status close(Process& process, spl_oe& engine) {
     }
   }
   engine.teams.clear();
-  const Status closed = engine.endpoint->close();
+  Status closed = engine.endpoint->close();
   if (interface == nullptr) return {};
   interface->portals[engine.portal] = false;
   return closed;

@@ -1,13 +1,16 @@
 /* Random non-blocking and persistent collective calls, several under way at a time, on several communicators, completed in
  * every way among messages; each result is that of the blocking call with the same arguments, byte for byte.
  *
- *     mpiexec -n 3 ./offloaded_collectives SEED ROUNDS [once]
+ *     mpiexec -n 3 ./offloaded_collectives SEED ROUNDS [once|die]
  *
  * once: no persistent calls, which MPICH 4.0 alone does wrongly (it copies a rank's own block when the request is made).
+ *
+ * die: as once, and rank 0 is killed in round 20.
  *
  * Sums of floating-point numbers are of small whole numbers, which any order adds to the same. */
 #include <mpi.h>
 
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -355,6 +358,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
   const int rounds = argc > 2 ? atoi(argv[2]) : 100;
+  const int dies = argc > 3 && strcmp(argv[3], "die") == 0;
   may_persist = argc <= 3;
   common = seed;
   own = seed * 1000 + (uint64_t)rank + 1;
@@ -363,6 +367,7 @@ int main(int argc, char** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &comm_of[1]);
   MPI_Comm_split(MPI_COMM_WORLD, rank > ranks / 2, -rank, &comm_of[2]);
   for (int round = 0; round < rounds; ++round) {
+    if (dies && round == 20 && rank == 0) raise(SIGKILL);
     one_round(round);
     if (round % 50 == 49) { /* handles and numbers of communicators are used again */
       MPI_Comm_free(&comm_of[1]);

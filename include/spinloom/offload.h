@@ -13,7 +13,6 @@
 #define SPINLOOM_OFFLOAD_H
 
 #include <portals4.h>
-
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,19 +30,25 @@ typedef uint32_t spl_op;                  /* an operation: its number in its sch
 
 /* Who begins an operation when all that it waits for has come. By the CPU it happens in spl_schedule_test() and
  * spl_schedule_wait() only: the same schedule on the same NIC, for comparison. */
-enum { SPL_BY_NIC = 0, SPL_BY_CPU = 1 };
+enum {
+  SPL_BY_NIC = 0,
+  SPL_BY_CPU = 1
+};
 /* Messages longer than `eager_bytes` go when both ends are ready. SPL_BY_RECEIVER: the receiver says that its memory is
  * ready, and the data follow. SPL_BY_SENDER: the sender says that its data are ready, and the receiver gets them
  * (section III.A.2). Neither needs the CPU. */
-enum { SPL_BY_RECEIVER = 0, SPL_BY_SENDER = 1 };
+enum {
+  SPL_BY_RECEIVER = 0,
+  SPL_BY_SENDER = 1
+};
 
 typedef struct {
-  uint64_t eager_bytes;    /* the longest message that leaves before its receiver is known to be ready; 0: 4096 */
+  uint64_t eager_bytes; /* the longest message that leaves before its receiver is known to be ready; 0: 4096 */
   uint32_t early_messages; /* how many of them one rank may send another before it takes them; 0: 16 */
-  uint32_t portal;         /* portal table entry, the same at all ranks; 0: the last one of the interface */
-  int rendezvous;          /* SPL_BY_RECEIVER or SPL_BY_SENDER */
-  int progress;            /* SPL_BY_NIC or SPL_BY_CPU */
-  uint32_t counters;       /* what the engine may use at a time; 0: what the interface has */
+  uint32_t portal; /* portal table entry, the same at all ranks; 0: the last one of the interface */
+  int rendezvous; /* SPL_BY_RECEIVER or SPL_BY_SENDER */
+  int progress; /* SPL_BY_NIC or SPL_BY_CPU */
+  uint32_t counters; /* what the engine may use at a time; 0: what the interface has */
   uint32_t triggered;
   uint32_t entries;
 } spl_oe_options;
@@ -65,7 +70,10 @@ int spl_team_free(spl_team *team);
 
 /* SPL_CACHED: the operations stay on the NIC when they have been executed, and spl_schedule_start() may be called again
  * and again (section III.B). Otherwise a schedule is started once. */
-enum { SPL_ONCE = 0, SPL_CACHED = 1 };
+enum {
+  SPL_ONCE = 0,
+  SPL_CACHED = 1
+};
 
 /* All ranks of a team make its schedules in the same order: the n-th of one rank belongs to the n-th of another. */
 int spl_schedule_make(spl_team *team, unsigned int flags, spl_schedule **schedule);
@@ -114,7 +122,12 @@ int spl_schedule_wait(spl_schedule *schedule);
 int spl_schedule_free(spl_schedule *schedule);
 
 /* SPL_EXECUTED: it has begun, and perhaps ended. */
-enum { SPL_CREATED = 0, SPL_POSTED = 1, SPL_ACTIVE = 2, SPL_EXECUTED = 3 };
+enum {
+  SPL_CREATED = 0,
+  SPL_POSTED = 1,
+  SPL_ACTIVE = 2,
+  SPL_EXECUTED = 3
+};
 int spl_state(spl_schedule *schedule, spl_op op, int *state);
 /* Lets a CPU-dependent operation go, or holds it back (section II.C.4). *held: whether it had not begun. */
 int spl_enable(spl_schedule *schedule, spl_op op);
@@ -132,10 +145,28 @@ int spl_oe_resources(const spl_oe *engine, spl_resources *taken);
 /* -- Collective operations ---------------------------------------------------------------------------------------------- */
 
 enum {
-  SPL_BARRIER, SPL_BCAST, SPL_GATHER, SPL_GATHERV, SPL_SCATTER, SPL_SCATTERV, SPL_ALLGATHER, SPL_ALLGATHERV,
-  SPL_ALLTOALL, SPL_ALLTOALLV, SPL_ALLTOALLW, SPL_NEIGHBOR_ALLGATHER, SPL_NEIGHBOR_ALLGATHERV, SPL_NEIGHBOR_ALLTOALL,
-  SPL_NEIGHBOR_ALLTOALLV, SPL_NEIGHBOR_ALLTOALLW, SPL_REDUCE, SPL_ALLREDUCE, SPL_REDUCE_SCATTER,
-  SPL_REDUCE_SCATTER_BLOCK, SPL_SCAN, SPL_EXSCAN
+  SPL_BARRIER,
+  SPL_BCAST,
+  SPL_GATHER,
+  SPL_GATHERV,
+  SPL_SCATTER,
+  SPL_SCATTERV,
+  SPL_ALLGATHER,
+  SPL_ALLGATHERV,
+  SPL_ALLTOALL,
+  SPL_ALLTOALLV,
+  SPL_ALLTOALLW,
+  SPL_NEIGHBOR_ALLGATHER,
+  SPL_NEIGHBOR_ALLGATHERV,
+  SPL_NEIGHBOR_ALLTOALL,
+  SPL_NEIGHBOR_ALLTOALLV,
+  SPL_NEIGHBOR_ALLTOALLW,
+  SPL_REDUCE,
+  SPL_ALLREDUCE,
+  SPL_REDUCE_SCATTER,
+  SPL_REDUCE_SCATTER_BLOCK,
+  SPL_SCAN,
+  SPL_EXSCAN
 };
 
 /* Memory and meaning as in MPI; all lengths are in bytes. A broadcast's data are in `receive` at all ranks. `bytes`: all
@@ -143,13 +174,13 @@ enum {
  * `bytes`, with an element for each rank or neighbour, and of what goes alike to all or from one (send of GATHERV and
  * ALLGATHERV, receive of SCATTERV) with one element. Memory that a rank does not use may be NULL. */
 typedef struct {
-  int operation;         /* SPL_BARRIER ... */
+  int operation; /* SPL_BARRIER ... */
   const char *algorithm; /* its name; NULL: chosen by size and number of ranks, alike at all ranks */
   uint32_t root;
-  const void *send;      /* NULL: in place, as MPI has it (but for a broadcast; of a scatter `receive` is NULL) */
+  const void *send; /* NULL: in place, as MPI has it (but for a broadcast; of a scatter `receive` is NULL) */
   void *receive;
   uint64_t bytes;
-  const uint64_t *send_bytes, *send_at;       /* of calls with V: bytes, and where a block begins */
+  const uint64_t *send_bytes, *send_at; /* of calls with V: bytes, and where a block begins */
   const uint64_t *receive_bytes, *receive_at; /* of reduce-scatter only receive_bytes */
   ptl_op_t op;
   ptl_datatype_t type;

@@ -77,7 +77,7 @@ def test_the_package_s_flags_make_one_program_for_both_drivers(spinloom, tmp_pat
 
 def test_the_headers_functions_are_exported_and_nothing_else(prefix):
     text = "".join((prefix / "include" / name).read_text(encoding="utf-8") for name in HEADERS)
-    pattern = r"^(?:int|void|spl_op|const char \*)\s?((?:Ptl|spl_)\w+)\("
+    pattern = r"^(?:int|void|spl_op|const char ?\*)\s?((?:Ptl|spl_)\w+)\("
     declared = set(re.findall(pattern, text, re.MULTILINE))
     listing = run("nm", "-D", "--defined-only", "--extern-only", prefix / "lib/libportals.so.4")
     assert {line.split()[-1] for line in listing.splitlines()} == declared

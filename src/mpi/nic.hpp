@@ -16,13 +16,16 @@
 
 namespace spinloom::mpi {
 
-#define SPINLOOM_NIC_FUNCTIONS(X)                                                                                \
-  X(PtlInit)                                                                                                     \
-  X(PtlFini)                                                                                                     \
-  X(PtlNIInit)                                                                                                   \
-  X(PtlNIFini)                                                                                                   \
-  X(PtlGetId) X(spl_oe_open) X(spl_oe_close) X(spl_oe_error) X(spl_team_make) X(spl_team_free) X(spl_collective) \
-      X(spl_schedule_start) X(spl_schedule_test) X(spl_schedule_free)
+#define SPINLOOM_NIC_FUNCTIONS(X) \
+  X(PtlInit)                      \
+  X(PtlFini)                      \
+  X(PtlNIInit)                    \
+  X(PtlNIFini)                    \
+  X(PtlGetId)                     \
+  X(spl_oe_open)                  \
+  X(spl_oe_close)                 \
+  X(spl_oe_error)                 \
+  X(spl_team_make) X(spl_team_free) X(spl_collective) X(spl_schedule_start) X(spl_schedule_test) X(spl_schedule_free)
 
 class Nic {
  public:

@@ -51,7 +51,8 @@ Status Endpoint::set_up() {
 
 void Endpoint::expect(uint64_t peers) {
   early_bytes_ += early_bytes_of(peers);
-  // Few blocks, whatever must fit: memory that no message comes to costs addresses only.
+  // A block holds a quarter of all that may come, so that there are few of them. The system gives its pages memory when
+  // a message comes to them.
   block_bytes_ = std::max({uint64_t{64} << 10, 16 * options_.eager_bytes, early_bytes_ / 4});
 }
 
@@ -60,7 +61,7 @@ Status Endpoint::join(const Team& team) {
   return keep_room();
 }
 
-// Its memory stays, and serves the next team.
+// The blocks that were linked for the team stay, and serve the next one.
 void Endpoint::part(const Team& team) { early_bytes_ -= early_bytes_of(team.ranks.size()); }
 
 // Links as many empty blocks as needed. The end of a block that is shorter than a message stays unused.

@@ -57,6 +57,23 @@ struct Taken {
   uint32_t triggered = 0;
   uint32_t counters = 0;
   uint64_t memory_bytes = 0;
+
+  Taken& operator+=(const Taken& more) {
+    descriptors += more.descriptors;
+    entries += more.entries;
+    triggered += more.triggered;
+    counters += more.counters;
+    memory_bytes += more.memory_bytes;
+    return *this;
+  }
+  Taken& operator-=(const Taken& less) {
+    descriptors -= less.descriptors;
+    entries -= less.entries;
+    triggered -= less.triggered;
+    counters -= less.counters;
+    memory_bytes -= less.memory_bytes;
+    return *this;
+  }
 };
 
 class Endpoint {
@@ -74,6 +91,7 @@ class Endpoint {
   };
   // From now on its early messages have memory; until then they use that of a team of all ranks.
   [[nodiscard]] Status join(const Team& team);
+  // The team is freed.
   void part(const Team& team);
   // The number of the team's next schedule, for make(): its ranks take them in the same order.
   [[nodiscard]] static uint32_t take_number(Team& team, bool cached);

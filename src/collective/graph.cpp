@@ -84,7 +84,7 @@ class GraphMaker {
   void add(const Round& round) {
     const auto first = static_cast<uint32_t>(graph_.operations.size());
     bool is_signal = false;
-    // What is received is there at the beginning, for the graph: it waits for nothing.
+    // Receives are posted when the schedule starts, so they wait for nothing.
     for (const Leg& leg : round.legs) {
       is_signal |= leg.part.bytes == 0;
       if (leg.side != Side::receive) continue;
@@ -151,21 +151,6 @@ uint64_t bytes_of(const Pieces& pieces) {
   uint64_t bytes = 0;
   for (const nic::IovecElement& piece : pieces) bytes += piece.length;
   return bytes;
-}
-
-Pieces part_of(const Pieces& pieces, uint64_t offset, uint64_t bytes) {
-  Pieces found;
-  for (const nic::IovecElement& piece : pieces) {
-    if (offset < piece.length && bytes > 0) {
-      const uint64_t taken = std::min(bytes, piece.length - offset);
-      found.push_back({piece.base + offset, taken});
-      bytes -= taken;
-      offset = 0;
-    } else {
-      offset -= std::min(offset, piece.length);
-    }
-  }
-  return found;
 }
 
 uint64_t work_bytes_of(std::span<const Round> rounds) {

@@ -39,8 +39,6 @@ enum class Does : uint8_t {
 // Host memory in pieces, none of them empty.
 using Pieces = std::vector<nic::IovecElement>;
 [[nodiscard]] uint64_t bytes_of(const Pieces& pieces);
-// A range of them.
-[[nodiscard]] Pieces part_of(const Pieces& pieces, uint64_t offset, uint64_t bytes);
 
 // A message's name between two ranks. `signal`: that an end is ready.
 struct Name {

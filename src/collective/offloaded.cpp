@@ -34,8 +34,19 @@ Offloaded::Offloaded(Endpoint& endpoint, const Endpoint::Team& team, uint32_t nu
       memory_(std::move(memory)),
       steps_(graph_.operations.size()),
       descriptors_(graph_.operations.size()),
-      receives_(graph_.operations.size()) {
+      receives_(graph_.operations.size()),
+      enabled_(graph_.operations.size()) {
   cut_into_steps();
+  // Exposed memory first. The append of a receive may find an early message, which may start the signal that memory is
+  // exposed; the peer's get must find its entry then.
+  for (const Does what : {Does::expose, Does::receive}) {
+    for (uint32_t one = 0; one < graph_.operations.size(); ++one) {
+      if (graph_.operations[one].what == what) appended_.push_back(one);
+    }
+  }
+  for (uint32_t one = 0; one < graph_.operations.size(); ++one) {
+    if (graph_.operations[one].cpu_dependent) cpu_dependent_.push_back(one);
+  }
   std::vector<size_t> counts;
   for (const auto& steps : steps_) counts.push_back(steps.size());
   plan_ = plan_of(graph_, weights_of(counts), cached);
@@ -109,12 +120,7 @@ Status Offloaded::bring() {
   place_ = endpoint_.resident_.insert(endpoint_.resident_.end(), this);
   is_posted_ = true;
   starts_ = 0;
-  Taken& taken = endpoint_.taken_;
-  taken.descriptors += needs_.descriptors;
-  taken.entries += needs_.entries;
-  taken.triggered += needs_.triggered;
-  taken.counters += needs_.counters;
-  taken.memory_bytes += needs_.memory_bytes;
+  endpoint_.taken_ += needs_;
   Status result;
   for (size_t number = 0; number < plan_.each.size() && result; ++number) {
     const bool is_unused = plan_.each[number] == 0 || (number == counter_gate && endpoint_.options_.by_cpu);
@@ -164,12 +170,7 @@ void Offloaded::leave(bool counters_are_known) {
   counters_.clear();
   is_posted_ = false;
   endpoint_.resident_.erase(place_);
-  Taken& taken = endpoint_.taken_;
-  taken.descriptors -= needs_.descriptors;
-  taken.entries -= needs_.entries;
-  taken.triggered -= needs_.triggered;
-  taken.counters -= needs_.counters;
-  taken.memory_bytes -= needs_.memory_bytes;
+  endpoint_.taken_ -= needs_;
 }
 
 Status Offloaded::start() {
@@ -179,7 +180,7 @@ Status Offloaded::start() {
   endpoint_.resident_.splice(endpoint_.resident_.end(), endpoint_.resident_, place_);
   under_way_ = true;
   is_over_ = !cached_;
-  enabled_.assign(graph_.operations.size(), false);
+  for (const uint32_t one : cpu_dependent_) enabled_[one] = false;
   waits_for_peer_ = false;
   if (!early_sends_.empty()) {
     // Starts of a team go in their order: one that needs fewer messages would take the credits of those before it.
@@ -218,29 +219,26 @@ Status Offloaded::go() {
   waits_for_peer_ = false;
   ++starts_;
   for (const auto& [rank, messages] : early_sends_) endpoint_.peers_[{team_, rank}].sent += messages;
-  if (plan_.entries > 0) {
+  if (!appended_.empty()) {
     constexpr uint32_t appends_at_once = 1024;  // each may find an early message, and there are so many events
     uint32_t appends = 0;
     interface_.bundle_begin();
     Status appended;
-    // What comes early lets others go at once, and with them signals that memory is exposed: it must be there by then.
-    for (const Does what : {Does::expose, Does::receive}) {
-      for (uint32_t one = 0; one < graph_.operations.size() && appended; ++one) {
-        if (graph_.operations[one].what != what) continue;
-        appended = append(one);
-        if (++appends % appends_at_once != 0) continue;
-        const Status ended = interface_.bundle_end();
-        if (appended) appended = ended;
-        if (appended) appended = endpoint_.progress();
-        interface_.bundle_begin();
-      }
+    for (const uint32_t one : appended_) {
+      appended = append(one);
+      if (!appended) break;
+      if (++appends % appends_at_once != 0) continue;
+      appended = interface_.bundle_end();
+      if (appended) appended = endpoint_.progress();
+      interface_.bundle_begin();
+      if (!appended) break;
     }
     const Status ended = interface_.bundle_end();
     SPL_TRY(appended);
     SPL_TRY(ended);
     SPL_TRY(endpoint_.progress());
   }
-  for (uint32_t one = 0; one < graph_.operations.size(); ++one) {  // enabled before the peer was ready
+  for (const uint32_t one : cpu_dependent_) {  // spl_enable() may come while a start waits for a peer
     if (enabled_[one]) SPL_TRY(interface_.ct_inc(counter_of(plan_.begins[one].counter), {1, 0}));
   }
   if (endpoint_.options_.by_cpu) {
@@ -411,7 +409,8 @@ Result<bool> Offloaded::has_ended(bool with_failures) {
     all = value.success >= counters_[number].base + starts_ * plan_.each[number];
   }
   if (all) return true;
-  // What waits for an operation that has failed never ends: failures are looked for now and then.
+  // Operations that wait for a failed one never begin, so a schedule with a failure would stay under way for ever. To read
+  // all counters takes longer than to see that it has not ended: most calls do not.
   constexpr uint64_t looks_between = 64;
   if (!with_failures && ++looks_ % looks_between != 0) return false;
   uint64_t failures = 0;

@@ -28,7 +28,7 @@ class Offloaded {
 
   [[nodiscard]] Status post();
   [[nodiscard]] Status start();
-  // Failures of what has not ended are looked for now and then only, or at once.
+  // While it is under way, every 64th call reads all counters for failures; with `with_failures` each call does.
   [[nodiscard]] Result<bool> test(bool with_failures = false);
   [[nodiscard]] Status wait();
 
@@ -92,6 +92,8 @@ class Offloaded {
   Graph graph_;
   std::unique_ptr<uint8_t[]> memory_;
   std::vector<std::vector<Step>> steps_;  // by operation
+  std::vector<uint32_t> appended_;  // operations that are entries, in the order of their appends
+  std::vector<uint32_t> cpu_dependent_;  // operations
   Plan plan_;
   Taken needs_;
   uint64_t number_ = 0;  // at the Endpoint

@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   MUST(spl_team_make(oe, 1, NULL, 0, &all));
   barrier();
   if (my_rank == victim) {
+    /* The others are in their loops by then, or come to them later: they get the same answers. */
     usleep(20000 + (unsigned)getpid() % 5000);
     kill(getpid(), SIGKILL);
   }

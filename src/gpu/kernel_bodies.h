@@ -16,10 +16,12 @@
 #ifdef __CUDACC__
 #define SPL_GPU __device__ __forceinline__
 #define SPL_ALIAS
+#define SPL_ALIAS_16 __align__(16)
 #define SPL_UNROLL _Pragma("unroll")
 #else
 #define SPL_GPU static inline
 #define SPL_ALIAS __attribute__((may_alias))
+#define SPL_ALIAS_16 __attribute__((may_alias, aligned(16)))
 #define SPL_UNROLL
 #endif
 
@@ -46,7 +48,7 @@ struct SPL_ALIAS Word<8> {
   u64 value;
 };
 template <>
-struct SPL_ALIAS alignas(16) Word<16> {
+struct SPL_ALIAS_16 Word<16> {
   u32 value[4];
 };
 

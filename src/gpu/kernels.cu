@@ -18,7 +18,7 @@ __device__ __forceinline__ void entry(const Arguments& arguments, const AllEnds&
 }
 
 #define SPL_ENTRY(name, kind, Type)                                               \
-  extern "C" __global__ void __launch_bounds__(threads, 4)                        \
+  extern "C" __global__ void __launch_bounds__(threads, 3)                        \
       spinloom_##name(const __grid_constant__ Arguments arguments, const __grid_constant__ Type ends) { \
     entry<kind>(arguments, ends);                                                 \
   }

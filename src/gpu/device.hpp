@@ -65,6 +65,8 @@ class Device {
   [[nodiscard]] const State& state() const { return *state_; }
 
  private:
+  friend class Memory;
+
   std::shared_ptr<const State> state_;
 };
 

@@ -129,15 +129,14 @@ class PieceWriter {
 std::optional<Draft> pieces_of_side(const Side& side, bool is_from, const DraftOptions& options) {
   PieceWriter writer(options.pieces_bytes_max);
   bool fits = side.blob->size() <= part_bytes_max;
-  const Status visited =
-      fits ? layout::for_each_block(*side.blob, 1,
-                                    [&](const layout::Piece& piece) {
-                                      const int64_t packed = writer.at();
-                                      fits = is_from ? writer.add(piece.offset, packed, piece.bytes)
-                                                     : writer.add(packed, piece.offset, piece.bytes);
-                                      return fits;
-                                    })
-           : Status();
+  const Status visited = fits ? layout::for_each_block(*side.blob, 1,
+                                                       [&](const layout::Piece& piece) {
+                                                         const int64_t packed = writer.at();
+                                                         fits = is_from ? writer.add(piece.offset, packed, piece.bytes)
+                                                                        : writer.add(packed, piece.offset, piece.bytes);
+                                                         return fits;
+                                                       })
+                              : Status();
   if (!visited || !fits) return std::nullopt;
   Draft draft;
   draft.pieces = writer.finish();
@@ -233,8 +232,9 @@ bool scattered(const std::vector<Shape>& shapes) {
 bool same_turns(const std::vector<Shape>& from, const std::vector<Shape>& to) {
   return std::equal(from.begin(), from.end(), to.begin(), to.end(), [](const Shape& a, const Shape& b) {
     return a.block == b.block && a.packed_offset == b.packed_offset && a.runs == 0 && b.runs == 0 &&
-           std::equal(a.levels.begin(), a.levels.end(), b.levels.begin(), b.levels.end(),
-                      [](const ShapeLevel& x, const ShapeLevel& y) { return x.count == y.count && x.packed == y.packed; });
+           std::equal(
+               a.levels.begin(), a.levels.end(), b.levels.begin(), b.levels.end(),
+               [](const ShapeLevel& x, const ShapeLevel& y) { return x.count == y.count && x.packed == y.packed; });
   });
 }
 

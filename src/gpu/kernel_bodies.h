@@ -175,9 +175,7 @@ struct SPL_ALIAS Member {
 };
 constexpr u32 root_place = 72;
 
-SPL_GPU u32 divide_by(u32 n, u32 reciprocal, u32 shift) {
-  return divide(n, Quotient{0, reciprocal, shift});
-}
+SPL_GPU u32 divide_by(u32 n, u32 reciprocal, u32 shift) { return divide(n, Quotient{0, reciprocal, shift}); }
 SPL_GPU u64 divide_by(u64 n, u64 reciprocal, u32 shift) { return divide_wide(n, reciprocal, shift); }
 
 template <class Entry, class U>
@@ -440,8 +438,9 @@ SPL_GPU void tile_out(const Part& part, const Corner& corner, u8* to, u32 thread
 
 // The widest word at which both sides can be read and written.
 SPL_GPU u32 width_of(const Part& part, const Ends& ends) {
-  const u32 low = static_cast<u32>(reinterpret_cast<u64>(ends.from + part.from) |
-                                   reinterpret_cast<u64>(ends.to + part.to)) | part.width;
+  const u32 low =
+      static_cast<u32>(reinterpret_cast<u64>(ends.from + part.from) | reinterpret_cast<u64>(ends.to + part.to)) |
+      part.width;
   return low & (0 - low);
 }
 

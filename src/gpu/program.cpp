@@ -46,8 +46,8 @@ Result<Program> Program::make(std::span<const Message> messages, const ProgramOp
   size_t parts = 0;
   for (const Message& message : messages) {
     if (message.ends >= ends_max) {
-      return fail(Code::invalid, "a message names pair of addresses ", message.ends, ", a launch has at most ", ends_max,
-                  ": give messages of one allocation offsets under one pair");
+      return fail(Code::invalid, "a message names pair of addresses ", message.ends, ", a launch has at most ",
+                  ends_max, ": give messages of one allocation offsets under one pair");
     }
     body->ends = std::max(body->ends, message.ends + 1);
     SPL_ASSIGN(std::vector<Draft> made, drafts_of(message, how));

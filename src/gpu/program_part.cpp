@@ -64,14 +64,16 @@ uint64_t bits_of_nodes(const layout::Blob& blob) {
 uint64_t bits_of_walk(const Side& side) {
   if (!side.blob) return 0;
   const spl_layout_header& header = side.blob->header();
-  const uint64_t nodes = side.blob->narrow() ? bits_of_nodes<uint32_t, int32_t>(*side.blob)
-                                             : bits_of_nodes<uint64_t, int64_t>(*side.blob);
-  return nodes | header.size | static_cast<uint64_t>(header.extent) | static_cast<uint64_t>(header.origin + header.true_lb);
+  const uint64_t nodes =
+      side.blob->narrow() ? bits_of_nodes<uint32_t, int32_t>(*side.blob) : bits_of_nodes<uint64_t, int64_t>(*side.blob);
+  return nodes | header.size | static_cast<uint64_t>(header.extent) |
+         static_cast<uint64_t>(header.origin + header.true_lb);
 }
 
 uint32_t width_of(const Draft& draft, const Message& message) {
   uint64_t bits = static_cast<uint64_t>(draft.block) | width_max;
-  for (const DraftLevel& level : draft.levels) bits |= bits_of(level.from, level.count) | bits_of(level.to, level.count);
+  for (const DraftLevel& level : draft.levels)
+    bits |= bits_of(level.from, level.count) | bits_of(level.to, level.count);
   if (draft.pieces != nullptr) {
     for (const uint32_t start : draft.pieces->starts) bits |= start;
     for (const int64_t offset : draft.pieces->from) bits |= static_cast<uint64_t>(offset);
@@ -178,7 +180,8 @@ void lay_pieces(Part& part, const PieceTable& table, ProgramArena& arena) {
   const int64_t bytes = table.starts.back();
   part.pieces = static_cast<uint32_t>(pieces);
   // A hint for each length of a mean piece, rounded down to a power of two.
-  part.hint_shift = static_cast<uint32_t>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(1, bytes / pieces))) - 1);
+  part.hint_shift =
+      static_cast<uint32_t>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(1, bytes / pieces))) - 1);
   std::vector<uint32_t> hints;
   uint32_t piece = 0;
   for (int64_t at = 0; at < bytes; at += int64_t{1} << part.hint_shift) {
@@ -189,8 +192,8 @@ void lay_pieces(Part& part, const PieceTable& table, ProgramArena& arena) {
   part.starts = arena.add(table.starts);
   part.hints = arena.add(hints);
   const auto fits = [](int64_t offset) { return offset == static_cast<int32_t>(offset); };
-  const bool narrow = std::all_of(table.from.begin(), table.from.end(), fits) &&
-                      std::all_of(table.to.begin(), table.to.end(), fits);
+  const bool narrow =
+      std::all_of(table.from.begin(), table.from.end(), fits) && std::all_of(table.to.begin(), table.to.end(), fits);
   part.wide_offsets = narrow ? 0 : 1;
   const auto add = [&](const std::vector<int64_t>& offsets) -> uint64_t {
     if (offsets.empty()) return 0;
@@ -204,9 +207,8 @@ kernel::Walk walk_of(const Side& side, ProgramArena& arena) {
   if (!side.blob) return {};
   const spl_layout_header& header = side.blob->header();
   const auto reciprocal = layout::Reciprocal::of(header.size, 64);
-  return {arena.place_of(*side.blob), header.size,   reciprocal.multiplier,
-          reciprocal.shift,           side.blob->narrow() ? 1U : 0U,
-          header.extent,              header.true_lb + header.origin};
+  return {arena.place_of(*side.blob),    header.size,   reciprocal.multiplier,         reciprocal.shift,
+          side.blob->narrow() ? 1U : 0U, header.extent, header.true_lb + header.origin};
 }
 
 bool is_dense(const Draft& draft, bool is_from) {

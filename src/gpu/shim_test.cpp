@@ -79,7 +79,9 @@ TEST(Shim, CopiesBetweenLayouts) {
       {"vector(60, 4, 9, double)", 2, "vector(30, 8, 20, double)", 2, "word"},
       {"vector(64, 1, 64, double)", 1, "contig(64, double)", 1, "word"},
       {"hvector(64, 1, 8B, hvector(64, 1, 512B, double))", 1, "vector(64, 64, 70, double)", 1, "tile"},
-      {"idxblock(2, rand(3, 500, 20), int)", 1, "idxblock(2, [0, 9, 4, 30, 15, 21, 40, 50, 33, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 160], int)", 1, "word"},
+      {"idxblock(2, rand(3, 500, 20), int)", 1,
+       "idxblock(2, [0, 9, 4, 30, 15, 21, 40, 50, 33, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 160], int)", 1,
+       "word"},
       {"idxblock(3, rand(3, 500, 100), int)", 1, "vector(60, 5, 7, int)", 1, "pieces"},
       {"struct([(0B, vector(50, 2, 5, double)), (5000B, vector(9, 1, 3, int))])", 1,
        "struct([(8B, vector(50, 2, 7, double)), (9000B, vector(9, 1, 2, int))])", 1, "word"},
@@ -136,8 +138,7 @@ TEST(Program, TellsWhatALaunchTouches) {
 
 // Messages beyond 2^31 bytes: parts tile all of them, in order, without a byte twice.
 TEST(Program, SplitsLongMessages) {
-  const layout::Blob blob =
-      *layout::Blob::build(must_parse("hvector(3000, 1, 8192B, hvector(1000000, 4, 16B, byte))"));
+  const layout::Blob blob = *layout::Blob::build(must_parse("hvector(3000, 1, 8192B, hvector(1000000, 4, 16B, byte))"));
   const Message pack{Side::of(blob, 1), Side::packed()};
   const Program program = *Program::make({&pack, 1});
   EXPECT_EQ(program.bytes(), 3000LL * 4000000);

@@ -20,7 +20,8 @@ constexpr int64_t guard = 80;
 class Bytes {
  public:
   Bytes(int64_t bytes, Random& random)
-      : data_(static_cast<std::byte*>(std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64 + 64))), &std::free),
+      : data_(static_cast<std::byte*>(std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64 + 64))),
+              &std::free),
         bytes_(static_cast<size_t>(bytes)) {
     for (size_t i = 0; i < bytes_; i += 8) {
       const uint64_t word = random.next();
@@ -94,8 +95,8 @@ std::string move(const Message& message, const Placed& from, const Placed& to, s
   Memory memory{{source.buffer(), target.buffer()}};
   const Status moved = run(*program, {&ends, 1}, memory);
   EXPECT_TRUE(moved.ok()) << (moved.ok() ? "" : moved.error().message);
-  EXPECT_EQ(target.differs(expected), -1) << what << " with " << program->kernel_name() << ", first wrong byte of "
-                                          << to.bytes << "; base at " << to.base;
+  EXPECT_EQ(target.differs(expected), -1)
+      << what << " with " << program->kernel_name() << ", first wrong byte of " << to.bytes << "; base at " << to.base;
   EXPECT_EQ(source.differs(before), -1) << what << " wrote what it reads";
   EXPECT_GE(program->bytes_touched(), program->bytes());
   return program->kernel_name();
@@ -118,7 +119,8 @@ Case case_of(const Type& type, int64_t count, Random& random) {
     const int64_t candidate = random.between(1, std::min<int64_t>(bytes, 64));
     if (bytes % candidate == 0) block = candidate;
   }
-  if (bytes > 0) made.target = *layout::hvector(bytes / block, block, block + random.between(0, 9), *layout::primitive("byte"));
+  if (bytes > 0)
+    made.target = *layout::hvector(bytes / block, block, block + random.between(0, 9), *layout::primitive("byte"));
   if (random.chance(1, 3)) {
     made.target = type;
     made.target_count = count;
@@ -172,7 +174,8 @@ void check_halo(int64_t side, std::string_view kernel, const Runner& run) {
       outer.push_back(step > 0 ? side + 1 : step < 0 ? 0 : 1);
     }
     const auto face = [&](const std::vector<int64_t>& starts) {
-      return *layout::subarray(std::vector<int64_t>(3, whole), sub, starts, layout::Order::c, *layout::primitive("double"));
+      return *layout::subarray(std::vector<int64_t>(3, whole), sub, starts, layout::Order::c,
+                               *layout::primitive("double"));
     };
     for (const int64_t place : layout::test::byte_map(face(inner), 1)) read.push_back(place);
     for (const int64_t place : layout::test::byte_map(face(outer), 1)) written.push_back(place);

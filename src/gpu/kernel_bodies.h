@@ -444,13 +444,14 @@ SPL_GPU u32 width_of(const Part& part, const Ends& ends) {
   return low & (0 - low);
 }
 
-template <u32 kind, u32 width>
+// lean: one body a width for words, because a kernel of all kinds is long.
+template <u32 kind, u32 width, bool lean>
 SPL_GPU void run_width(const Part& part, const u8* arena, const Ends& ends, u32 tile, u32 thread, u32 phase,
                        u8* shared) {
   if constexpr (kind == kind_word) {
-    if (part.dense == 1) {
+    if (!lean && part.dense == 1) {
       move_words<width, 1, false>(part, arena, ends, tile, thread);
-    } else if (part.dense == 2) {
+    } else if (!lean && part.dense == 2) {
       move_words<width, 2, false>(part, arena, ends, tile, thread);
     } else {
       move_words<width, 0, false>(part, arena, ends, tile, thread);
@@ -466,7 +467,7 @@ SPL_GPU void run_width(const Part& part, const u8* arena, const Ends& ends, u32 
   }
 }
 
-template <u32 kind>
+template <u32 kind, bool lean>
 SPL_GPU void run_part(const Part& part, const u8* arena, const Ends& ends, u32 tile, u32 thread, u32 phase,
                       u8* shared) {
   const u32 width = width_of(part, ends);
@@ -482,11 +483,11 @@ SPL_GPU void run_part(const Part& part, const u8* arena, const Ends& ends, u32 t
   }
   if constexpr (kind != kind_warp) {
     switch (width) {
-      case 1: run_width<kind, 1>(part, arena, ends, tile, thread, phase, shared); break;
-      case 2: run_width<kind, 2>(part, arena, ends, tile, thread, phase, shared); break;
-      case 4: run_width<kind, 4>(part, arena, ends, tile, thread, phase, shared); break;
-      case 8: run_width<kind, 8>(part, arena, ends, tile, thread, phase, shared); break;
-      default: run_width<kind, 16>(part, arena, ends, tile, thread, phase, shared); break;
+      case 1: run_width<kind, 1, lean>(part, arena, ends, tile, thread, phase, shared); break;
+      case 2: run_width<kind, 2, lean>(part, arena, ends, tile, thread, phase, shared); break;
+      case 4: run_width<kind, 4, lean>(part, arena, ends, tile, thread, phase, shared); break;
+      case 8: run_width<kind, 8, lean>(part, arena, ends, tile, thread, phase, shared); break;
+      default: run_width<kind, 16, lean>(part, arena, ends, tile, thread, phase, shared); break;
     }
   }
 }
@@ -503,14 +504,14 @@ SPL_GPU void run(const Arguments& arguments, const Part& part, const Ends& ends,
   const u32 local = tile - part.first_tile;
   const u8* const arena = arguments.arena;
   if constexpr (kind != kinds) {
-    run_part<kind>(part, arena, ends, local, thread, phase, shared);
+    run_part<kind, false>(part, arena, ends, local, thread, phase, shared);
   } else {
     switch (part.kind) {
-      case kind_word: run_part<kind_word>(part, arena, ends, local, thread, phase, shared); break;
-      case kind_warp: run_part<kind_warp>(part, arena, ends, local, thread, phase, shared); break;
-      case kind_tile: run_part<kind_tile>(part, arena, ends, local, thread, phase, shared); break;
-      case kind_pieces: run_part<kind_pieces>(part, arena, ends, local, thread, phase, shared); break;
-      default: run_part<kind_walk>(part, arena, ends, local, thread, phase, shared); break;
+      case kind_word: run_part<kind_word, true>(part, arena, ends, local, thread, phase, shared); break;
+      case kind_warp: run_part<kind_warp, true>(part, arena, ends, local, thread, phase, shared); break;
+      case kind_tile: run_part<kind_tile, true>(part, arena, ends, local, thread, phase, shared); break;
+      case kind_pieces: run_part<kind_pieces, true>(part, arena, ends, local, thread, phase, shared); break;
+      default: run_part<kind_walk, true>(part, arena, ends, local, thread, phase, shared); break;
     }
   }
 }

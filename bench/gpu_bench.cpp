@@ -100,6 +100,9 @@ int run(bool quick) {
   }
   std::printf("# %s, compute %d, driver CUDA %s, kernels from %s in %.0f ms\n", device.name().c_str(), device.compute(),
               device.driver().c_str(), origin->c_str(), (now_us() - start) / 1000);
+  const char* const specfem =
+      "struct([(0B, idxblock(1, rand(1, 834917, 11797), contig(3, float))), (10019072B, idxblock(1, rand(101, 51153, "
+      "3009), contig(3, float)))])";
   const double least_us = quick ? 2e3 : 2e4;
   const int64_t bytes = int64_t{64} << 20;
   std::vector<Row> rows;
@@ -120,13 +123,22 @@ int run(bool quick) {
   rows.push_back({"list 8 B", "idxblock(1, rand(5, 8000000, 4000000), double)", 1, ""});
   rows.push_back({"list 8 B", "idxblock(1, rand(5, 8000000, 4000000), double)", 1, "pieces"});
   rows.push_back({"list 24 B", "idxblock(3, range(0, 5, 2000000), double)", 1, ""});
-  rows.push_back({"list 12 B shuffled (SPECFEM3D_cm)", "hidxblock(3, [0B, 60B, 24B, 120B], float)", 1, ""});
+  rows.push_back({"SPECFEM3D_cm, workloads c=4", specfem, 1, ""});
   rows.push_back(
       {"struct 4+8+6 B", "resized(0B, 24B, struct([(0B, int), (8B, double), (16B, 3, short)]))", 3000000, ""});
   rows.push_back({"struct 4+8 B", "struct([(0B, int), (8B, double)])", 5000000, ""});
   rows.push_back({"face x", "subarray([400, 400, 400], [400, 400, 1], [0, 0, 1], C, double)", 1, ""});
   rows.push_back({"face y", "subarray([400, 400, 400], [400, 1, 400], [0, 1, 0], C, double)", 1, ""});
   rows.push_back({"face z", "subarray([400, 400, 400], [1, 400, 400], [1, 0, 0], C, double)", 1, ""});
+  // Beyond the cache of the device.
+  if (!quick) {
+    const int64_t more = int64_t{512} << 20;
+    for (const int64_t block : {16, 32, 64, 256}) {
+      rows.push_back({text("512 MiB, vector ", block, " B, half"), blocks(more / block, block, 2 * block), 1, ""});
+    }
+    rows.push_back({"512 MiB, transpose 8 B", "hvector(8192, 1, 8B, hvector(8192, 1, 65536B, double))", 1, ""});
+    rows.push_back({"1 GiB, contiguous", "contig(1073741824, byte)", 1, ""});
+  }
   for (const char* kernel : {"word", "warp", "pieces", "walk"}) {
     rows.push_back({"vector 64 B, half", blocks(bytes / 64, 64, 128), 1, kernel});
   }
@@ -176,24 +188,41 @@ int run(bool quick) {
     std::fflush(stdout);
   }
   // What a launch takes of the host, and the naive way.
-  const layout::Blob small = *layout::Blob::build(*layout::parse("hvector(100000, 8, 64B, byte)"));
-  const Message pack{Side::of(small), Side::packed()};
-  const Plan plan = *Plan::make(device, {&pack, 1});
-  const Memory memory = must(Memory::device(device, 6400000));
-  const Memory packed = must(Memory::device(device, 800000));
-  (void)plan.launch(memory.data(), packed.data());
-  (void)device.synchronise();
-  const double before = now_us();
-  for (int i = 0; i < 200; ++i) (void)plan.launch(memory.data(), packed.data());
-  const double issued = now_us() - before;
-  (void)device.synchronise();
-  const double one = time_us(device, least_us, [&] { (void)plan.launch(memory.data(), packed.data()); });
-  const double first = now_us();
-  (void)naive_move(device, pack, {memory.data(), packed.data()}, nullptr);
-  (void)device.synchronise();
-  std::printf(
-      "# launch: %.2f us of the host; 100000 blocks of 8 B: %.1f us by one kernel, %.0f us by one copy a block\n",
-      issued / 200, one, now_us() - first);
+  for (const char* const type : {specfem, "hvector(100000, 8, 64B, byte)"}) {
+    const layout::Blob blob = *layout::Blob::build(*layout::parse(type));
+    const Message pack{Side::of(blob), Side::packed()};
+    const Plan plan = *Plan::make(device, {&pack, 1});
+    const Memory memory = must(Memory::device(device, static_cast<size_t>(blob.true_extent())));
+    const Memory packed = must(Memory::device(device, static_cast<size_t>(blob.size())));
+    const auto launch = [&] { (void)plan.launch(memory.data() - blob.true_lb(), packed.data()); };
+    launch();
+    (void)device.synchronise();
+    constexpr int launches = 200;
+    const double before = now_us();
+    for (int i = 0; i < launches; ++i) launch();
+    const double issued = now_us() - before;
+    (void)device.synchronise();
+    const double one = time_us(device, least_us, launch);
+    const double alone_start = now_us();
+    for (int i = 0; i < launches; ++i) {
+      launch();
+      (void)device.synchronise();
+    }
+    const double alone = (now_us() - alone_start) / launches;
+    const double first = now_us();
+    const auto copies = naive_move(device, pack, {memory.data() - blob.true_lb(), packed.data()}, nullptr);
+    (void)device.synchronise();
+    const double naive = now_us() - first;
+    if (!copies) {
+      std::printf("%s\n", copies.error().message.c_str());
+      return 1;
+    }
+    std::printf(
+        "# %lld blocks, %lld B: launch %.2f us of the host; kernel %.1f us, with a wait for each %.1f us; one copy a "
+        "block %.0f us: %.0f times\n",
+        static_cast<long long>(*copies), static_cast<long long>(blob.size()), issued / launches, one, alone, naive,
+        naive / alone);
+  }
   return 0;
 }
 

@@ -1,7 +1,7 @@
 // Kernel bodies - what one thread does of one tile of a part.
 //
-// Contract: run<kind>(arguments, ends, tile, thread, phase, shared): phase 0, then, for `tile` alone, a barrier and
-//   phase 1. One source: CUDA and NVRTC compile it for devices, C++ for the host (shim.hpp), where threads are turns of
+// Contract: run<kind>(arguments, part, ends, tile, thread, phase, shared): phase 2 is all of it, on devices; on a host,
+//   where a barrier is the end of a loop over threads, phase 0 and then, for `tile` alone, phase 1. One source: CUDA and NVRTC compile it for devices, C++ for the host (shim.hpp), where threads are turns of
 //   a loop. Consecutive threads take consecutive packed bytes; kernels differ in how they find their place.
 // Invariants: (1) a word is read and written at a multiple of its width; (2) every packed byte of the part is moved by
 //   one thread; (3) a thread reads and writes bytes of the message only.
@@ -18,11 +18,13 @@
 #define SPL_ALIAS
 #define SPL_ALIAS_16 __align__(16)
 #define SPL_UNROLL _Pragma("unroll")
+#define SPL_BARRIER() __syncthreads()
 #else
 #define SPL_GPU static inline
 #define SPL_ALIAS __attribute__((may_alias))
 #define SPL_ALIAS_16 __attribute__((may_alias, aligned(16)))
 #define SPL_UNROLL
+#define SPL_BARRIER() static_cast<void>(0)
 #endif
 
 namespace spinloom::gpu::kernel {
@@ -247,25 +249,61 @@ SPL_GPU Tile tile_of(const Part& part, u32 tile) {
 template <u32 width, int form, bool in_pieces>
 SPL_GPU void move_words(const Part& part, const u8* arena, const Ends& ends, u32 tile_index, u32 thread) {
   constexpr int batch = width < 8 && form != 0 ? 8 : 4;
-  constexpr u32 apart = threads * width;
   const Tile tile = tile_of(part, tile_index);
-  for (u32 first = tile.first + thread * width; first < tile.last; first += batch * apart) {
+  for (u32 first = tile.first + thread * width; first < tile.last; first += batch * threads * width) {
     u32 at[batch];
     i64 from[batch];
     i64 to[batch];
     Word<width> words[batch];
     SPL_UNROLL
-    for (int k = 0; k < batch; ++k) at[k] = less(first + static_cast<u32>(k) * apart, tile.last - width);
+    for (int k = 0; k < batch; ++k) at[k] = less(first + static_cast<u32>(k) * threads * width, tile.last - width);
     places_of<form, in_pieces>(part, arena, at, from, to);
     SPL_UNROLL
     for (int k = 0; k < batch; ++k) {
-      const u32 here = first + static_cast<u32>(k) * apart;
+      const u32 here = first + static_cast<u32>(k) * threads * width;
       if (here < tile.last) words[k] = word_at<width>(ends.from + (form == 1 ? part.from + here : from[k]));
     }
     SPL_UNROLL
     for (int k = 0; k < batch; ++k) {
-      const u32 here = first + static_cast<u32>(k) * apart;
+      const u32 here = first + static_cast<u32>(k) * threads * width;
       if (here < tile.last) word_at<width>(ends.to + (form == 2 ? part.to + here : to[k])) = words[k];
+    }
+  }
+}
+
+// A short table: steps of whole periods, so that a thread stays in its piece and finds it once. The last threads idle.
+template <u32 width>
+SPL_GPU void move_periods(const Part& part, const u8* arena, const Ends& ends, u32 tile_index, u32 thread) {
+  constexpr int batch = 4;
+  const u32 apart = divide(threads * width, part.block) * part.block.divisor;
+  const Tile tile = tile_of(part, tile_index);
+  u32 first = tile.first + thread * width;
+  if (thread * width >= apart || first >= tile.last) return;
+  const u32 within = first - divide(first, part.block) * part.block.divisor;
+  const u32 piece = piece_of(part, arena, within);
+  const i64 start = at_place<u32>(arena, part.starts)[piece];
+  const u8* source = ends.from;
+  u8* target = ends.to;
+  if (part.from_offsets != 0) source += entry_of(arena, part.from_offsets, part.wide_offsets, piece) - start;
+  if (part.to_offsets != 0) target += entry_of(arena, part.to_offsets, part.wide_offsets, piece) - start;
+  for (; first < tile.last; first += batch * apart) {
+    u32 at[batch];
+    i64 from[batch];
+    i64 to[batch];
+    Word<width> words[batch];
+    SPL_UNROLL
+    for (int k = 0; k < batch; ++k) {
+      const u32 here = first + static_cast<u32>(k) * apart;
+      at[k] = here < tile.last ? here : first;
+    }
+    places_of<0, false>(part, arena, at, from, to);
+    SPL_UNROLL
+    for (int k = 0; k < batch; ++k) {
+      if (first + static_cast<u32>(k) * apart < tile.last) words[k] = word_at<width>(source + from[k]);
+    }
+    SPL_UNROLL
+    for (int k = 0; k < batch; ++k) {
+      if (first + static_cast<u32>(k) * apart < tile.last) word_at<width>(target + to[k]) = words[k];
     }
   }
 }
@@ -302,12 +340,24 @@ SPL_GPU void lanes_move(u8* to, const u8* from, u32 bytes, u32 lane) {
 
 // Words of 4 B at `to`, put together from two words at `from`, which has another alignment.
 SPL_GPU void lanes_shift(u8* to, const u8* from, u32 words, u32 lane) {
+  constexpr int batch = 4;
   const u32 shift = static_cast<u32>(reinterpret_cast<u64>(from) & 3);
   const u8* const aligned = from - shift;
-  for (u32 k = lane; k < words; k += lanes) {
-    const u64 low = word_at<4>(aligned + 4 * k).value;
-    const u64 high = word_at<4>(aligned + 4 * k + 4).value;
-    word_at<4>(to + 4 * k).value = static_cast<u32>(((high << 32) | low) >> (8 * shift));
+  for (u32 first = lane; first < words; first += batch * lanes) {
+    u64 both[batch];
+    SPL_UNROLL
+    for (int k = 0; k < batch; ++k) {
+      const u32 at = first + static_cast<u32>(k) * lanes;
+      if (at < words) {
+        const u64 high = word_at<4>(aligned + 4 * at + 4).value;
+        both[k] = high << 32 | word_at<4>(aligned + 4 * at).value;
+      }
+    }
+    SPL_UNROLL
+    for (int k = 0; k < batch; ++k) {
+      const u32 at = first + static_cast<u32>(k) * lanes;
+      if (at < words) word_at<4>(to + 4 * at).value = static_cast<u32>(both[k] >> (8 * shift));
+    }
   }
 }
 
@@ -389,26 +439,55 @@ SPL_GPU Corner corner_of(const Part& part, const u8* arena, u32 tile) {
   return corner;
 }
 
-template <u32 width>
+// A thread's way through the lines of a tile: a step is threads * width bytes, lines are `line` bytes long.
+struct Way {
+  u32 line;
+  u32 along;
+  u32 lines;  // of a step
+  u32 rest;
+};
+SPL_GPU Way way_of(const Quotient& line, u32 at, u32 step) {
+  const u32 first = divide(at, line);
+  const u32 lines = divide(step, line);
+  return {first, at - first * line.divisor, lines, step - lines * line.divisor};
+}
+SPL_GPU void step(Way& way, u32 length) {
+  way.line += way.lines;
+  way.along += way.rest;
+  if (way.along >= length) {
+    way.along -= length;
+    ++way.line;
+  }
+}
+
+SPL_GPU i64 times(u32 count, i64 stride) {  // tiles have strides below 2^31 only
+  return static_cast<i64>(static_cast<i32>(count)) * static_cast<i32>(stride);
+}
+
+// whole: a block is one word.
+template <u32 width, bool whole>
 SPL_GPU void tile_in(const Part& part, const Corner& corner, const u8* from, u32 thread, u8* shared) {
   constexpr int batch = 4;
-  const u32 all = part.rows * part.column_bytes.divisor;
+  const Quotient block = part.block;
+  const u32 length = part.column_bytes.divisor;
+  const u32 pitch = part.pitch;
   const i64 column_stride = part.level[part.column_level].from.stride;
   const i64 row_stride = part.level[part.row_level].from.stride;
-  for (u32 first = thread * width; first < all; first += batch * threads * width) {
+  const u8* const source = from + corner.from;
+  Way way = way_of(part.column_bytes, thread * width, threads * width);
+  while (way.line < corner.rows) {
     Word<width> words[batch];
     u32 places[batch];
     SPL_UNROLL
     for (int k = 0; k < batch; ++k) {
-      const u32 at = first + static_cast<u32>(k) * threads * width;
-      const u32 row = divide(at, part.column_bytes);
-      const u32 along = at - row * part.column_bytes.divisor;
-      const u32 column = divide(along, part.block);
-      const u32 within = along - column * part.block.divisor;
-      places[k] = row < corner.rows && column < corner.columns ? row * part.pitch + along : shared_bytes;
-      if (places[k] < shared_bytes) {
-        words[k] = word_at<width>(from + corner.from + column * column_stride + row * row_stride + within);
+      const u32 column = whole ? way.along / width : divide(way.along, block);
+      const u32 within = whole ? 0 : way.along - column * block.divisor;
+      const bool inside = way.line < corner.rows && column < corner.columns;
+      places[k] = inside ? way.line * pitch + way.along : shared_bytes;
+      if (inside) {
+        words[k] = word_at<width>(source + times(column, column_stride) + times(way.line, row_stride) + within);
       }
+      step(way, length);
     }
     SPL_UNROLL
     for (int k = 0; k < batch; ++k) {
@@ -417,20 +496,23 @@ SPL_GPU void tile_in(const Part& part, const Corner& corner, const u8* from, u32
   }
 }
 
-template <u32 width>
+template <u32 width, bool whole>
 SPL_GPU void tile_out(const Part& part, const Corner& corner, u8* to, u32 thread, const u8* shared) {
-  const u32 all = part.columns * part.row_bytes.divisor;
+  const Quotient block = part.block;
+  const u32 length = part.row_bytes.divisor;
+  const u32 pitch = part.pitch;
   const i64 column_stride = part.level[part.column_level].to.stride;
   const i64 row_stride = part.level[part.row_level].to.stride;
-  for (u32 at = thread * width; at < all; at += threads * width) {
-    const u32 column = divide(at, part.row_bytes);
-    const u32 along = at - column * part.row_bytes.divisor;
-    const u32 row = divide(along, part.block);
-    const u32 within = along - row * part.block.divisor;
-    if (row < corner.rows && column < corner.columns) {
-      word_at<width>(to + corner.to + column * column_stride + row * row_stride + within) =
-          word_at<width>(shared + row * part.pitch + column * part.block.divisor + within);
+  u8* const target = to + corner.to;
+  Way way = way_of(part.row_bytes, thread * width, threads * width);
+  while (way.line < corner.columns) {
+    const u32 row = whole ? way.along / width : divide(way.along, block);
+    const u32 within = whole ? 0 : way.along - row * block.divisor;
+    if (row < corner.rows) {
+      word_at<width>(target + times(way.line, column_stride) + times(row, row_stride) + within) =
+          word_at<width>(shared + row * pitch + way.line * block.divisor + within);
     }
+    step(way, length);
   }
 }
 
@@ -457,13 +539,31 @@ SPL_GPU void run_width(const Part& part, const u8* arena, const Ends& ends, u32 
       move_words<width, 0, false>(part, arena, ends, tile, thread);
     }
   } else if constexpr (kind == kind_pieces) {
-    move_words<width, 0, true>(part, arena, ends, tile, thread);
+    if (part.block.divisor <= threads * width / 4) {
+      move_periods<width>(part, arena, ends, tile, thread);
+    } else {
+      move_words<width, 0, true>(part, arena, ends, tile, thread);
+    }
   } else if constexpr (kind == kind_walk) {
     walk_words<width>(part, arena, ends, tile, thread);
-  } else if (phase == 0) {
-    tile_in<width>(part, corner_of(part, arena, tile), ends.from, thread, shared);
   } else {
-    tile_out<width>(part, corner_of(part, arena, tile), ends.to, thread, shared);
+    const Corner corner = corner_of(part, arena, tile);
+    const bool whole = part.block.divisor == width;
+    if (phase != 1) {
+      if (whole) {
+        tile_in<width, true>(part, corner, ends.from, thread, shared);
+      } else {
+        tile_in<width, false>(part, corner, ends.from, thread, shared);
+      }
+    }
+    if (phase == 2) SPL_BARRIER();
+    if (phase != 0) {
+      if (whole) {
+        tile_out<width, true>(part, corner, ends.to, thread, shared);
+      } else {
+        tile_out<width, false>(part, corner, ends.to, thread, shared);
+      }
+    }
   }
 }
 

@@ -10,11 +10,7 @@ __device__ __forceinline__ void entry(const Arguments& arguments, const AllEnds&
   __shared__ __align__(16) u8 shared[kind == kind_tile || kind == kinds ? shared_bytes : 16];
   const Part& part = part_of(arguments, blockIdx.x);
   const Ends ends = all.ends[sizeof(AllEnds) == sizeof(OneEnds) ? 0 : part.ends];
-  run<kind>(arguments, part, ends, blockIdx.x, threadIdx.x, 0, shared);
-  if (kind == kind_tile || (kind == kinds && part.kind == kind_tile)) {
-    __syncthreads();
-    run<kind_tile>(arguments, part, ends, blockIdx.x, threadIdx.x, 1, shared);
-  }
+  run<kind>(arguments, part, ends, blockIdx.x, threadIdx.x, 2, shared);
 }
 
 #define SPL_ENTRY(name, kind, Type)                                               \

@@ -87,13 +87,20 @@ uint32_t width_of(const Draft& draft, const Message& message) {
 
 // ---- tiles ----
 
+// Tiles go along levels without tables, in strides of 32 bits.
+bool can_turn(const DraftLevel& level) {
+  constexpr int64_t stride_max = (int64_t{1} << 31) - 1;
+  return level.from.table == nullptr && level.to.table == nullptr && std::abs(level.from.stride) <= stride_max &&
+         std::abs(level.to.stride) <= stride_max;
+}
+
 // The level in which a side runs through memory in the shortest steps.
 std::optional<size_t> fastest(const Draft& draft, bool is_from) {
   std::optional<size_t> found;
   int64_t shortest = 0;
   for (size_t l = 0; l < draft.levels.size(); ++l) {
     const DraftLevel& level = draft.levels[l];
-    if (level.from.table != nullptr || level.to.table != nullptr) continue;
+    if (!can_turn(level)) continue;
     const int64_t stride = std::abs(is_from ? level.from.stride : level.to.stride);
     if (!found || stride < shortest) {
       found = l;
@@ -117,8 +124,7 @@ std::optional<Turn> turn_of(const Draft& draft, bool forced) {
     // Forced: any other level, so that there are two.
     if (!forced) return std::nullopt;
     for (size_t l = 0; l < draft.levels.size(); ++l) {
-      const DraftLevel& level = draft.levels[l];
-      if (l != *row && level.from.table == nullptr && level.to.table == nullptr) return Turn{l, *row};
+      if (l != *row && can_turn(draft.levels[l])) return Turn{l, *row};
     }
     return std::nullopt;
   }
@@ -147,17 +153,21 @@ void lay_tiles(Part& part, const Draft& draft, const Turn& turn) {
   } else {
     columns = std::min(all_columns, area / rows);
   }
-  if (all_columns > side && all_rows > side) columns = rows = side;
-  // Equal tiles: the last one is not a remainder.
+  if (all_columns > side && all_rows > side) {
+    columns = side;
+    rows = area / side;
+  }
+  // A few tiles are made equal, so that the last one is not a remainder.
   const auto even = [](int64_t all, int64_t most) {
     const int64_t tiles = (all + most - 1) / most;
     return (all + tiles - 1) / tiles;
   };
-  columns = even(all_columns, columns);
+  if (all_columns < 4 * columns) columns = even(all_columns, columns);
   // Rows lie an odd number of words apart, so that a column's words fall into different banks.
   const int64_t unit = std::max<int64_t>(4, part.width);
   const int64_t pitch = ((columns * block + unit - 1) / unit | 1) * unit;
-  rows = even(all_rows, std::min(rows, kernel::shared_bytes / pitch));
+  rows = std::min<int64_t>(rows, kernel::shared_bytes / pitch);
+  if (all_rows < 4 * rows) rows = even(all_rows, rows);
   part.column_level = static_cast<uint32_t>(turn.column_level);
   part.row_level = static_cast<uint32_t>(turn.row_level);
   part.pitch = static_cast<uint32_t>(pitch);
@@ -333,7 +343,11 @@ int64_t tiles_of(const Part& part) {
 
 int64_t touched_by(const Draft& draft, const Part& part) {
   if (draft.walk) return 2 * draft.block;  // not known without a walk of all blocks
-  return sectors_of(draft, true, part.width) + sectors_of(draft, false, part.width);
+  // A sector that is written in part is read first.
+  const int64_t written = sectors_of(draft, false, part.width);
+  const int64_t whole = std::min(written, draft.block / sector_bytes * sector_bytes * (draft.bytes() / draft.block));
+  const bool dense = is_dense(draft, false);
+  return sectors_of(draft, true, part.width) + written + (dense ? 0 : written - whole);
 }
 
 }  // namespace spinloom::gpu

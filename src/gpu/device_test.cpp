@@ -1,6 +1,7 @@
 // The same messages as shim_test.cpp, on a GPU where there is one; staging, peers and errors of a real driver.
 #include "gpu/device.hpp"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -141,6 +142,47 @@ TEST_F(OnDevice, StagingJoinsLayoutsOfHostAndDevice) {
   }
 }
 
+// A graph holds the launch; what it launches later moves what memory holds then.
+TEST_F(OnDevice, LaunchesArePartsOfGraphs) {
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+  ASSERT_NE(library, nullptr);
+  const auto call = [&](const char* name, auto... arguments) {
+    using Call = int (*)(decltype(arguments)...);
+    const auto found = reinterpret_cast<Call>(dlsym(library, name));
+    return found == nullptr ? -1 : found(arguments...);
+  };
+  const Device device = *Device::at(0);
+  const layout::Type type = must_parse("hvector(1000, 24, 40B, byte)");
+  const Message pack{Side::of(*layout::Blob::build(type)), Side::packed()};
+  const Plan plan = *Plan::make(device, {&pack, 1});
+  const Memory source = must(Memory::pinned(device, 40000));
+  const Memory target = must(Memory::pinned(device, 24000));
+  void* context = nullptr;
+  ASSERT_EQ(call("cuDevicePrimaryCtxRetain", &context, 0), 0);
+  ASSERT_EQ(call("cuCtxPushCurrent_v2", context), 0);
+  void* stream = nullptr;
+  void* graph = nullptr;
+  void* ready = nullptr;
+  ASSERT_EQ(call("cuStreamCreate", &stream, 0U), 0);
+  ASSERT_EQ(call("cuStreamBeginCapture_v2", stream, 2), 0);
+  const Status captured = plan.launch(source.data(), target.data(), stream);
+  ASSERT_TRUE(captured.ok()) << captured.error().message;
+  ASSERT_EQ(call("cuStreamEndCapture", stream, &graph), 0);
+  ASSERT_EQ(call("cuGraphInstantiateWithFlags", &ready, graph, 0ULL), 0);
+  for (const int round : {1, 2}) {
+    for (size_t i = 0; i < 40000; ++i)
+      source.data()[i] = static_cast<std::byte>(i * 13 * static_cast<size_t>(round) % 255);
+    ASSERT_EQ(call("cuGraphLaunch", ready, stream), 0);
+    ASSERT_TRUE(device.synchronise(stream).ok());
+    for (size_t i = 0; i < 24000; ++i) ASSERT_EQ(target.data()[i], source.data()[i / 24 * 40 + i % 24]) << i;
+  }
+  (void)call("cuGraphExecDestroy", ready);
+  (void)call("cuGraphDestroy", graph);
+  (void)call("cuStreamDestroy_v2", stream);
+  void* popped = nullptr;
+  (void)call("cuCtxPopCurrent_v2", &popped);
+}
+
 // The kernel reads and writes pinned host memory in place.
 TEST_F(OnDevice, PlansReachPinnedMemory) {
   const Device device = *Device::at(0);
@@ -180,7 +222,7 @@ TEST_F(OnDevice, WrongPointersAreSentences) {
 // again, because a process that forks keeps no driver.
 TEST(DevicePeers, Second) {
   const char* const given = std::getenv("SPINLOOM_TEST_PEER");
-  if (given == nullptr) GTEST_SKIP() << "a part of DevicePeers.ReadEachOthersMemory";
+  if (given == nullptr) GTEST_SKIP() << "a part of OnDevice.ReadsAnotherProcessesMemory";
   PeerHandle handle;
   ASSERT_EQ(read(static_cast<int>(std::strtol(given, nullptr, 10)), &handle, sizeof handle),
             static_cast<ssize_t>(sizeof handle));

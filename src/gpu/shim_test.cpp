@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "gpu/kernel_bodies.h"
+#include "gpu/program_body.hpp"
 #include "gpu/test_moves.hpp"
+#include "layout/cursor.hpp"
 #include "layout/test_support.hpp"
 
 namespace spinloom::gpu {
@@ -136,13 +139,61 @@ TEST(Program, TellsWhatALaunchTouches) {
   EXPECT_EQ(touched("vector(4, 1, 2, int)", 0).launches(), 0);
 }
 
-// Messages beyond 2^31 bytes: parts tile all of them, in order, without a byte twice.
+// Messages beyond 2^31 bytes are several parts. Without the memory: the place of packed byte p, as a kernel finds it, is
+// the cursor's; the parts hold each packed byte once, one behind the other.
 TEST(Program, SplitsLongMessages) {
-  const layout::Blob blob = *layout::Blob::build(must_parse("hvector(3000, 1, 8192B, hvector(1000000, 4, 16B, byte))"));
-  const Message pack{Side::of(blob, 1), Side::packed()};
-  const Program program = *Program::make({&pack, 1});
-  EXPECT_EQ(program.bytes(), 3000LL * 4000000);
-  EXPECT_EQ(program.launches(), 1);
+  const struct {
+    const char* type;
+    int64_t count;
+    const char* kernel;
+  } messages[] = {
+      {"hvector(3000, 1, 40000000B, hvector(1000000, 4, 16B, byte))", 1, ""},
+      {"hvector(3000, 1, -40000000B, hvector(1000000, 4, 16B, byte))", 2, ""},
+      {"idxblock(3, rand(5, 8000, 4000), double)", 70000, ""},
+      {"contig(5000000001, byte)", 1, ""},
+      {"hindexed([0B x 3000000000, 4000000000B x 5], byte)", 2, ""},
+      {"hvector(3000, 1, 40000000B, hvector(1000000, 4, 16B, byte))", 1, "walk"},
+      {"idxblock(3, rand(5, 8000, 4000), double)", 70000, "walk"},
+      {"struct([(0B, int), (8B, double)])", 400000000, ""},
+  };
+  Random random(6, "gpu.long");
+  for (const auto& made : messages) {
+    SCOPED_TRACE(made.type);
+    const layout::Blob blob = *layout::Blob::build(must_parse(made.type));
+    const Message pack{Side::of(blob, made.count), Side::packed()};
+    ProgramOptions options;
+    options.kernel = made.kernel;
+    const Program program = *Program::make({&pack, 1}, options);
+    EXPECT_EQ(program.bytes(), made.count * blob.size());
+    EXPECT_EQ(program.launches(), 1);
+    auto cursor = layout::Cursor::open(blob, made.count);
+    ASSERT_TRUE(cursor.ok());
+    const Program::Body& body = program.body();
+    const auto* const arena = reinterpret_cast<const kernel::u8*>(body.arena.data());
+    EXPECT_GT(body.parts.size(), 1U);
+    int64_t next = 0;
+    for (const kernel::Part& part : body.parts) {
+      for (int i = 0; i < 200; ++i) {
+        const int64_t byte = i < 2 ? i * (int64_t{part.bytes} - 1) : random.between(0, int64_t{part.bytes} - 1);
+        const kernel::u32 at[1] = {static_cast<kernel::u32>(byte)};
+        kernel::i64 from[1];
+        kernel::i64 to[1];
+        if (part.kind == kernel::kind_walk) {
+          from[0] = part.from + kernel::walked(part.from_walk, arena, part.first + at[0]);
+          to[0] = part.to + kernel::walked(part.to_walk, arena, part.first + at[0]);
+        } else if (part.starts != 0) {
+          kernel::places_of<0, true>(part, arena, at, from, to);
+        } else {
+          kernel::places_of<0, false>(part, arena, at, from, to);
+        }
+        ASSERT_EQ(to[0], next + byte);
+        ASSERT_TRUE(cursor->seek(to[0]).ok());
+        ASSERT_EQ(from[0], cursor->next(1).offset) << to[0];
+      }
+      next += part.bytes;
+    }
+    EXPECT_EQ(next, program.bytes());
+  }
 }
 
 }  // namespace

@@ -63,6 +63,21 @@ SPL_GPU Word<width>& word_at(u8* place) {
   return *reinterpret_cast<Word<width>*>(place);
 }
 
+// streaming: what is written leaves the cache before what others read.
+template <u32 width, bool streaming>
+SPL_GPU void put(u8* place, const Word<width>& word) {
+#ifdef __CUDA_ARCH__
+  if constexpr (streaming && width == 16) {
+    __stcs(reinterpret_cast<uint4*>(place), make_uint4(word.value[0], word.value[1], word.value[2], word.value[3]));
+    return;
+  } else if constexpr (streaming) {
+    __stcs(&word_at<width>(place).value, word.value);
+    return;
+  }
+#endif
+  word_at<width>(place) = word;
+}
+
 template <class T>
 SPL_GPU const T* at_place(const u8* arena, u64 place) {
   return reinterpret_cast<const T*>(arena + place);
@@ -246,7 +261,7 @@ SPL_GPU Tile tile_of(const Part& part, u32 tile) {
   return {first, first + less(part.tile_bytes, part.bytes - first)};
 }
 
-template <u32 width, int form, bool in_pieces>
+template <u32 width, int form, bool in_pieces, bool streaming = false>
 SPL_GPU void move_words(const Part& part, const u8* arena, const Ends& ends, u32 tile_index, u32 thread) {
   constexpr int batch = width < 8 && form != 0 ? 8 : 4;
   const Tile tile = tile_of(part, tile_index);
@@ -266,7 +281,7 @@ SPL_GPU void move_words(const Part& part, const u8* arena, const Ends& ends, u32
     SPL_UNROLL
     for (int k = 0; k < batch; ++k) {
       const u32 here = first + static_cast<u32>(k) * threads * width;
-      if (here < tile.last) word_at<width>(ends.to + (form == 2 ? part.to + here : to[k])) = words[k];
+      if (here < tile.last) put<width, streaming>(ends.to + (form == 2 ? part.to + here : to[k]), words[k]);
     }
   }
 }
@@ -531,7 +546,9 @@ template <u32 kind, u32 width, bool lean>
 SPL_GPU void run_width(const Part& part, const u8* arena, const Ends& ends, u32 tile, u32 thread, u32 phase,
                        u8* shared) {
   if constexpr (kind == kind_word) {
-    if (!lean && part.dense == 1) {
+    if (!lean && part.dense == 1 && part.streaming != 0) {
+      move_words<width, 1, false, true>(part, arena, ends, tile, thread);
+    } else if (!lean && part.dense == 1) {
       move_words<width, 1, false>(part, arena, ends, tile, thread);
     } else if (!lean && part.dense == 2) {
       move_words<width, 2, false>(part, arena, ends, tile, thread);

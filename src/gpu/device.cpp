@@ -46,15 +46,30 @@ Result<std::shared_ptr<const Device::State>> make_state(const Driver& table, int
 
 }  // namespace
 
-Result<const Kernels*> Device::State::kernels() const {
-  const std::lock_guard lock(mutex_);
-  if (!kernels_) {
-    const ContextGuard guard(*driver, context);
-    SPL_CUDA(*driver, guard.result(), "to use device ", ordinal);
-    kernels_.emplace(load_kernels(*driver, compute));
-  }
+Result<Kernels*> Device::State::kernels() const {
+  if (!kernels_) kernels_.emplace(load_kernels(*driver));
   if (!*kernels_) return kernels_->error();
   return &**kernels_;
+}
+
+Result<void*> Device::State::kernel(size_t entry) const {
+  const std::lock_guard lock(mutex_);
+  const ContextGuard guard(*driver, context);
+  SPL_CUDA(*driver, guard.result(), "to use device ", ordinal);
+  SPL_ASSIGN(Kernels* const loaded, kernels());
+  void*& function = loaded->functions[entry];
+  if (function == nullptr) {
+    SPL_ASSIGN(function, compile_kernel(*driver, compute, entry));
+  }
+  return function;
+}
+
+Result<std::string> Device::State::origin() const {
+  const std::lock_guard lock(mutex_);
+  const ContextGuard guard(*driver, context);
+  SPL_CUDA(*driver, guard.result(), "to use device ", ordinal);
+  SPL_ASSIGN(const Kernels* const loaded, kernels());
+  return loaded->origin;
 }
 
 bool available() { return Device::count() > 0; }
@@ -126,10 +141,7 @@ int Device::compute() const { return state_->compute; }
 int Device::processors() const { return state_->processors; }
 std::string Device::driver() const { return text(state_->version / 1000, ".", state_->version % 1000 / 10); }
 
-Result<std::string> Device::kernels() const {
-  SPL_ASSIGN(const Kernels* const loaded, state_->kernels());
-  return loaded->origin;
-}
+Result<std::string> Device::kernels() const { return state_->origin(); }
 
 Result<size_t> Device::bytes_free() const {
   const ContextGuard guard(*state_->driver, state_->context);

@@ -51,7 +51,7 @@ class Device {
   [[nodiscard]] int compute() const;          // capability: 90 for 9.0
   [[nodiscard]] int processors() const;       // streaming multiprocessors
   [[nodiscard]] std::string driver() const;   // "13.0", the CUDA version of the driver
-  // Where the kernels come from, once they are loaded: "fatbin" or "NVRTC 13.0". Loads them.
+  // Where the kernels come from: "fatbin", or "NVRTC 13.0", which compiles each when a plan first needs it.
   [[nodiscard]] Result<std::string> kernels() const;
   [[nodiscard]] Result<size_t> bytes_free() const;
 

@@ -1,7 +1,8 @@
 // Device state - a device's primary context and its kernels. For the floor only.
 //
 // Contract: states are made once a device and live as long as the process: contexts are never released, because others
-//   share them. kernels() loads the module when it is first asked; the answer is kept.
+//   share them. kernel() gives the function of an entry, and loads it when it is first asked: a fatbin as a whole, by
+//   NVRTC each entry when it is needed. origin() says which of the two it is.
 // Threads: any. Time: host time.
 #pragma once
 
@@ -21,7 +22,7 @@ namespace spinloom::gpu {
 inline constexpr size_t entries = kernel::kinds + 2;
 
 struct Kernels {
-  std::array<void*, entries> functions{};
+  std::array<void*, entries> functions{};  // null: not compiled yet
   std::string origin;
 };
 
@@ -34,14 +35,19 @@ struct Device::State {
   int version = 0;
   void* context = nullptr;
 
-  [[nodiscard]] Result<const Kernels*> kernels() const;
+  [[nodiscard]] Result<void*> kernel(size_t entry) const;
+  [[nodiscard]] Result<std::string> origin() const;
 
  private:
+  Result<Kernels*> kernels() const;  // under the mutex
+
   mutable std::mutex mutex_;
   mutable std::optional<Result<Kernels>> kernels_;
 };
 
-// Loads the kernels into the current context: the fatbin that was built in, else by NVRTC (module.cpp).
-Result<Kernels> load_kernels(const Driver& driver, int compute);
+// module.cpp: loads the fatbin that was built in, all entries; without one, names the compiler that there is.
+Result<Kernels> load_kernels(const Driver& driver);
+// Compiles one entry for the device, and loads it.
+Result<void*> compile_kernel(const Driver& driver, int compute, size_t entry);
 
 }  // namespace spinloom::gpu

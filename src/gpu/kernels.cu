@@ -19,10 +19,25 @@ __device__ __forceinline__ void entry(const Arguments& arguments, const AllEnds&
     entry<kind>(arguments, ends);                                                 \
   }
 
+// NVRTC compiles one entry at a time: SPINLOOM_ONLY is its place in the list.
+#if !defined(SPINLOOM_ONLY) || SPINLOOM_ONLY == 0
 SPL_ENTRY(word, kind_word, OneEnds)
+#endif
+#if !defined(SPINLOOM_ONLY) || SPINLOOM_ONLY == 1
 SPL_ENTRY(warp, kind_warp, OneEnds)
+#endif
+#if !defined(SPINLOOM_ONLY) || SPINLOOM_ONLY == 2
 SPL_ENTRY(tile, kind_tile, OneEnds)
+#endif
+#if !defined(SPINLOOM_ONLY) || SPINLOOM_ONLY == 3
 SPL_ENTRY(pieces, kind_pieces, OneEnds)
+#endif
+#if !defined(SPINLOOM_ONLY) || SPINLOOM_ONLY == 4
 SPL_ENTRY(walk, kind_walk, OneEnds)
+#endif
+#if !defined(SPINLOOM_ONLY) || SPINLOOM_ONLY == 5
 SPL_ENTRY(set, kinds, OneEnds)
+#endif
+#if !defined(SPINLOOM_ONLY) || SPINLOOM_ONLY == 6
 SPL_ENTRY(set_many, kinds, ManyEnds)
+#endif

@@ -15,15 +15,26 @@ namespace {
 constexpr const char* entry_names[entries] = {"spinloom_word", "spinloom_warp", "spinloom_tile",    "spinloom_pieces",
                                               "spinloom_walk", "spinloom_set",  "spinloom_set_many"};
 
-Result<Kernels> load_image(const Driver& driver, const void* image, std::string origin) {
+Result<void*> load_module(const Driver& driver, const void* image, const char* origin) {
   void* module = nullptr;
   SPL_CUDA(driver, driver.module_load(&module, image), "to load the kernels (", origin, ")");
+  return module;
+}
+
+Result<void*> find_entry(const Driver& driver, void* module, size_t entry) {
+  void* function = nullptr;
+  SPL_CUDA(driver, driver.module_function(&function, module, entry_names[entry]), "to find kernel ",
+           entry_names[entry]);
+  return function;
+}
+
+Result<Kernels> load_fatbin(const Driver& driver) {
+  SPL_ASSIGN(void* const module, load_module(driver, kernel_fatbin(), "fatbin"));
   Kernels kernels;
-  for (size_t i = 0; i < entries; ++i) {
-    SPL_CUDA(driver, driver.module_function(&kernels.functions[i], module, entry_names[i]), "to find kernel ",
-             entry_names[i], " (", origin, ")");
+  for (size_t entry = 0; entry < entries; ++entry) {
+    SPL_ASSIGN(kernels.functions[entry], find_entry(driver, module, entry));
   }
-  kernels.origin = std::move(origin);
+  kernels.origin = "fatbin";
   return kernels;
 }
 
@@ -93,44 +104,51 @@ Result<Nvrtc> load_nvrtc() {
 
 }  // namespace
 
-Result<std::string> compile_kernels(int compute, std::string* version) {
+Result<std::string> compiler_version() {
   SPL_ASSIGN(const Nvrtc nvrtc, load_nvrtc());
   int major = 0;
   int minor = 0;
   (void)nvrtc.version(&major, &minor);
-  if (version != nullptr) *version = text("NVRTC ", major, ".", minor);
+  return text("NVRTC ", major, ".", minor);
+}
+
+Result<std::string> compile_text(int compute, size_t entry) {
+  SPL_ASSIGN(const Nvrtc nvrtc, load_nvrtc());
   void* program = nullptr;
   if (nvrtc.create(&program, kernel_text(), "spinloom.cu", 0, nullptr, nullptr) != 0) {
-    return fail(Code::environment, "NVRTC ", major, ".", minor, " did not take the kernels' source");
+    return fail(Code::environment, "NVRTC did not take the kernels' source");
   }
   const std::string architecture = text("--gpu-architecture=sm_", compute);
-  const char* const options[] = {architecture.c_str(), "--std=c++17"};
-  const int compiled = nvrtc.compile(program, 2, options);
+  const std::string only = text("--define-macro=SPINLOOM_ONLY=", entry);
+  const char* const options[] = {architecture.c_str(), "--std=c++17", only.c_str()};
+  const bool compiled = nvrtc.compile(program, 3, options) == 0;
   std::string image;
   size_t bytes = 0;
-  if (compiled != 0) {
-    (void)nvrtc.log_bytes(program, &bytes);
-    image.resize(bytes);
-    (void)nvrtc.log(program, image.data());
-    (void)nvrtc.destroy(&program);
-    return fail(Code::environment, "NVRTC ", major, ".", minor, " does not compile the kernels for sm_", compute, ": ",
+  (void)(compiled ? nvrtc.image_bytes(program, &bytes) : nvrtc.log_bytes(program, &bytes));
+  image.resize(bytes);
+  (void)(compiled ? nvrtc.image(program, image.data()) : nvrtc.log(program, image.data()));
+  (void)nvrtc.destroy(&program);
+  if (!compiled) {
+    return fail(Code::environment, "NVRTC does not compile ", entry_names[entry], " for sm_", compute, ": ",
                 image.c_str());
   }
-  (void)nvrtc.image_bytes(program, &bytes);
-  image.resize(bytes);
-  (void)nvrtc.image(program, image.data());
-  (void)nvrtc.destroy(&program);
   return image;
 }
 
-Result<Kernels> load_kernels(const Driver& driver, int compute) {
+Result<void*> compile_kernel(const Driver& driver, int compute, size_t entry) {
+  SPL_ASSIGN(const std::string image, compile_text(compute, entry));
+  SPL_ASSIGN(void* const module, load_module(driver, image.data(), "NVRTC"));
+  return find_entry(driver, module, entry);
+}
+
+Result<Kernels> load_kernels(const Driver& driver) {
   if (kernel_fatbin() != nullptr) {
-    auto built_in = load_image(driver, kernel_fatbin(), "fatbin");
+    auto built_in = load_fatbin(driver);
     if (built_in) return built_in;
   }
-  std::string version;
-  SPL_ASSIGN(const std::string image, compile_kernels(compute, &version));
-  return load_image(driver, image.data(), version);
+  Kernels kernels;
+  SPL_ASSIGN(kernels.origin, compiler_version());
+  return kernels;
 }
 
 }  // namespace spinloom::gpu

@@ -28,8 +28,7 @@ Result<Plan> Plan::make(const Device& device, Program program) {
   const Program::Body& body = program.body();
   auto resident = std::make_shared<Resident>();
   if (body.tiles > 0) {
-    SPL_ASSIGN(const Kernels* const kernels, device.state().kernels());
-    resident->function = kernels->functions[body.ends > 1 ? kernel::kinds + 1 : body.kind];
+    SPL_ASSIGN(resident->function, device.state().kernel(body.ends > 1 ? kernel::kinds + 1 : body.kind));
     const size_t bytes = body.arena.size() * sizeof(uint64_t);
     SPL_ASSIGN(resident->arena, Memory::device(device, bytes));
     const Device::State& state = device.state();

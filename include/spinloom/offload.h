@@ -56,7 +56,9 @@ typedef struct {
 /* One engine for a portal table entry. All ranks of the job open theirs, with the same options, and the call waits until
  * they have. `options` NULL: all zero. */
 int spl_oe_open(ptl_handle_ni_t interface, const spl_oe_options *options, spl_oe **engine);
-/* Frees all of its teams and schedules. PTL_IN_USE while one of them is under way. */
+/* Frees all of its teams and schedules. PTL_IN_USE while one of them is under way. Waits until all that this rank has sent
+ * has come to its targets, 10 s at most: another engine may be opened on the portal table entry then, and hears nothing of
+ * this one. */
 int spl_oe_close(spl_oe *engine);
 /* What went wrong last; never NULL. NULL asks about spl_oe_open(). */
 const char *spl_oe_error(const spl_oe *engine);

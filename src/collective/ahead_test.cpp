@@ -35,6 +35,7 @@ class Ranks {
   ~Ranks() {
     for (const auto& endpoint : endpoints) {
       const Status closed = endpoint->close();
+      if (killed < endpoints.size() && endpoint == endpoints[killed]) continue;  // its NIC answers nothing
       EXPECT_TRUE(closed.ok()) << closed.error().message;
     }
   }
@@ -44,6 +45,10 @@ class Ranks {
     return std::move(*made);
   }
   void run() { EXPECT_TRUE(loopback->run().ok()); }
+  void kill(uint32_t rank) {
+    killed = rank;
+    loopback->kill(rank);
+  }
   // Whether all of them end when all ranks go on.
   bool all_end(const std::vector<Offloaded*>& schedules) {
     for (int looks = 0; looks < 100; ++looks) {
@@ -60,6 +65,7 @@ class Ranks {
   }
 
   std::unique_ptr<testbed::Loopback> loopback;
+  uint32_t killed = UINT32_MAX;
   std::vector<std::unique_ptr<portals::Interface>> interfaces;
   std::vector<std::unique_ptr<Endpoint>> endpoints;
   std::vector<Endpoint::Team> teams;
@@ -335,7 +341,7 @@ TEST(Failing, AnEndpointIsGivenUpWhileItsSchedulesAreUnderWay) {
     ASSERT_TRUE(receives->start().ok());
     EXPECT_FALSE(receives->start().ok()) << "is under way";
     EXPECT_FALSE(ranks.endpoints[0]->close().ok());
-    if (cached) ranks.loopback->kill(1);  // nobody hears of it
+    if (cached) ranks.kill(1);  // nobody hears of it
     EXPECT_FALSE(ranks.all_end({receives.get()}));
   }
   EXPECT_EQ(ranks.endpoints[0]->taken().entries, 0u);

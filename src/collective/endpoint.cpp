@@ -1,7 +1,6 @@
 #include "collective/endpoint.hpp"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -17,12 +16,13 @@ constexpr uint64_t block_mark = uint64_t{1} << 63;  // in user pointers of event
 
 }  // namespace
 
-Result<std::unique_ptr<Endpoint>> Endpoint::open(portals::Interface& interface, const EndpointOptions& options) {
+Result<std::unique_ptr<Endpoint>> Endpoint::open(portals::Interface& interface, const EndpointOptions& options,
+                                                 const Meet& meet) {
   if (options.early_messages < 2 || options.early_messages % 2 != 0) {
     return fail(Code::invalid, "early_messages is ", options.early_messages, ": it must be even, and 2 at least");
   }
   std::unique_ptr<Endpoint> endpoint(new Endpoint(interface, options));
-  if (const Status made = endpoint->set_up(); !made) {
+  if (const Status made = endpoint->set_up(meet); !made) {
     std::ignore = endpoint->close();
     return made.error();
   }
@@ -31,11 +31,9 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(portals::Interface& interface, 
 
 Endpoint::~Endpoint() { std::ignore = close(); }
 
-Status Endpoint::set_up() {
+Status Endpoint::set_up(const Meet& meet) {
   SPL_ASSIGN(queue_, interface_.eq_alloc(queue_slots));
   SPL_ASSIGN(portal_, interface_.pt_alloc(queue_, {.want = options_.portal}));
-  expect(options_.ranks);
-  SPL_TRY(keep_room());
   // All memory of the process, for itself: local computations are atomics and puts to the own rank.
   nic::Entry self;
   self.length = UINT64_MAX;
@@ -46,7 +44,11 @@ Status Endpoint::set_up() {
   self.options.event_unlink_disable = true;
   spend();
   SPL_ASSIGN(self_, interface_.me_append(portal_, self));
-  return {};
+  // Until all ranks are here, what comes was sent to an earlier Endpoint of this rank, and nothing takes it.
+  if (meet) SPL_TRY(meet(*this, 0));
+  expect(options_.ranks);
+  SPL_TRY(keep_room());
+  return meet ? meet(*this, 1) : Status{};
 }
 
 void Endpoint::expect(uint64_t peers) {
@@ -86,7 +88,8 @@ Status Endpoint::keep_room() {
     nic::Entry entry;
     entry.start = block.memory.get();
     entry.length = block.bytes;
-    entry.ignore_bits = ~uint64_t{0};
+    entry.match_bits = bits::may_wait;
+    entry.ignore_bits = ~bits::may_wait_mask;
     entry.min_free = options_.eager_bytes;
     entry.options.manage_local = true;
     entry.options.event_comm_disable = true;
@@ -169,29 +172,6 @@ Result<std::unique_ptr<Offloaded>> Endpoint::make(Team& team, Graph graph, bool 
   return made;
 }
 
-Status Endpoint::close() {
-  if (!by_number_.empty()) {
-    return fail(Code::invalid, by_number_.size(), " schedules of this engine exist; free them first");
-  }
-  const Status ended = progress();
-  for (const auto& [number, entry] : linked_) std::ignore = interface_.me_unlink(entry);
-  linked_.clear();
-  if (self_.exists()) std::ignore = interface_.me_unlink(self_);
-  for (const Counter& counter : idle_counters_) std::ignore = interface_.ct_free(counter.id);
-  idle_counters_.clear();
-  for (const auto& [member, peer] : peers_) {
-    if (peer.credit_entry.exists()) std::ignore = interface_.me_unlink(peer.credit_entry);
-    if (peer.credits.exists()) std::ignore = interface_.ct_free(peer.credits);
-  }
-  peers_.clear();
-  if (portal_.exists()) std::ignore = interface_.pt_free(portal_);
-  if (queue_.exists()) std::ignore = interface_.eq_free(queue_);
-  self_ = {};
-  portal_ = {};
-  queue_ = {};
-  return ended;
-}
-
 Result<Counter> Endpoint::take_counter() {
   if (!idle_counters_.empty()) {
     const Counter counter = idle_counters_.back();
@@ -234,6 +214,7 @@ Status Endpoint::took(Member from) {
   const uint64_t half = options_.early_messages / 2;
   if (peer.taken - peer.told < half) return {};
   peer.told += half;
+  sent_to_.insert(from.rank);
   nic::Put credit;
   credit.target = {from.rank};
   credit.portal = portal_;

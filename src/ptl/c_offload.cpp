@@ -47,25 +47,35 @@ collective::EndpointOptions options_of(const spl_oe_options* given, Process& pro
   made.ranks = process.host().size();
   made.atomic_bytes = process.host().atomic_bytes();
   made.call = [&process] { process.host().call(); };
+  made.pause = [&process](Time deadline) {
+    constexpr Time longest{1'000'000'000};
+    process.host().wait(std::min(deadline, process.host().port().now() + longest));
+    return !process.aborted();
+  };
   return made;
 }
 
-// Waits until all ranks of the job have opened their engines: messages to the others would be lost.
-Status meet(Process& process, collective::Endpoint& endpoint) {
+// Waits until all ranks of the job have come here.
+Status meet(Process& process, collective::Endpoint& endpoint, uint32_t number) {
   constexpr Time shortest{20'000'000};  // 20 us
   constexpr Time longest{1'000'000'000};
   SPL_ASSIGN(collective::Meeting meeting,
-             collective::Meeting::begin(endpoint.interface(), endpoint.portal(), endpoint.options().ranks,
+             collective::Meeting::begin(endpoint.interface(), endpoint.portal(), endpoint.options().ranks, number,
                                         endpoint.options().call));
   const Waiter waiter(process);
   const Blocked blocked{.call = "spl_oe_open", .counter = {}, .test = 0, .count = 0};
   for (Time pause = shortest;; pause = std::min(longest, pause + pause)) {
-    SPL_ASSIGN(const bool all, meeting.step());
-    if (all) return meeting.end();
+    const Result<bool> all = meeting.step();
+    if (!all || *all) {
+      meeting.end();
+      return all ? Status{} : all.error();
+    }
     process.block(&blocked);
     process.host().wait(process.host().port().now() + pause);
     process.block(nullptr);
-    if (process.aborted()) return fail(Code::fault, "spl_oe_open: PtlAbort was called");
+    if (!process.aborted()) continue;
+    meeting.end();
+    return fail(Code::fault, "spl_oe_open: PtlAbort was called");
   }
 }
 
@@ -97,12 +107,15 @@ Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, c
   engine->process = &process;
   engine->interface = handle;
   engine->portal = portal;
-  SPL_ASSIGN(engine->endpoint, Endpoint::open(process.portals(), options_of(options, process, *interface)));
   interface->portals[portal] = true;
-  if (const Status met = meet(process, *engine->endpoint); !met) {
+  auto opened =
+      Endpoint::open(process.portals(), options_of(options, process, *interface),
+                     [&process](Endpoint& endpoint, uint32_t which) { return meet(process, endpoint, which); });
+  if (!opened) {
     interface->portals[portal] = false;
-    return met.error();
+    return opened.error();
   }
+  engine->endpoint = std::move(*opened);
   return engine;
 }
 

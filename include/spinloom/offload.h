@@ -120,7 +120,9 @@ int spl_schedule_start(spl_schedule *schedule);
  * operation does not begin. A rank that waits for one whose schedule has failed is not told by the NIC. */
 int spl_schedule_test(spl_schedule *schedule, int *done);
 int spl_schedule_wait(spl_schedule *schedule);
-/* PTL_IN_USE while it is under way. */
+/* PTL_IN_USE while it is under way. Of a schedule that has failed, messages may still be on their way; the call waits for
+ * them, 10 s at most, and answers PTL_IN_USE then: it may be called again. After PTL_OK nothing reads or writes memory that
+ * the schedule named. */
 int spl_schedule_free(spl_schedule *schedule);
 
 /* SPL_EXECUTED: it has begun, and perhaps ended. */

@@ -48,6 +48,7 @@ Status Endpoint::set_up(const Meet& meet) {
   if (meet) SPL_TRY(meet(*this, 0));
   expect(options_.ranks);
   SPL_TRY(keep_room());
+  SPL_TRY(listen());
   return meet ? meet(*this, 1) : Status{};
 }
 
@@ -122,6 +123,13 @@ Status Endpoint::progress() {
       const Result<bool> may_go = one->may_go();
       goes = !may_go || *may_go;
       if (!may_go) one->fail_with(may_go.error());
+      if (may_go && !goes && failed_teams_.contains(one->team_)) {
+        one->fail_with(fail(Code::fault,
+                            "a schedule of this team has failed, and its messages, which nobody takes, hold this ",
+                            "one up; make another team"));
+        goes = true;
+        continue;
+      }
       if (may_go && goes) {
         if (const Status gone = one->go(); !gone) one->fail_with(gone.error());
       }
@@ -139,6 +147,7 @@ Status Endpoint::take(const nic::Event& event) {
   switch (event.kind) {
     case nic::EventKind::auto_unlink: linked_.erase(number); return keep_room();
     case nic::EventKind::auto_free: free_blocks_.push_back(number); return {};
+    case nic::EventKind::put: hear(event); return {};
     case nic::EventKind::put_overflow: {
       ++early_;
       const auto found = by_number_.find(event.user_ptr >> 32);

@@ -9,7 +9,8 @@
 //   other have not been taken yet (a credit, an empty message, tells of half as many); ranks start a team's schedules in
 //   the same order, and one of them has half as many to a peer at most, so that some start can always go;
 //   (2) when the NIC, or `limits`, have no room, cached schedules that are not under way leave the NIC, the one that has
-//   not been started for the longest time first; (3) what belongs to an Endpoint never meets a later one on the same portal
+//   not been started for the longest time first; (3) a rank whose schedule fails tells all with which it exchanges messages
+//   in it, and they fail and tell theirs; (4) what belongs to an Endpoint never meets a later one on the same portal
 //   table entry: close() waits until all that this rank has sent has come, open() lets early messages in only when all
 //   ranks have closed their earlier ones.
 // Threads: the owner of the Interface. Time: that of its port.
@@ -139,6 +140,11 @@ class Endpoint {
     uint64_t credit_base = 0;
     nic::EntryId credit_entry;
   };
+  // What a rank has told of its part of a schedule.
+  struct Notice {
+    uint64_t start = 0;  // which one failed
+    uint32_t rank = 0;
+  };
   struct Block {
     std::unique_ptr<uint8_t[]> memory;
     uint64_t bytes = 0;
@@ -176,6 +182,12 @@ class Endpoint {
   // Whether so many more messages may go to a peer now.
   [[nodiscard]] Result<bool> may_send(Member to, uint64_t messages);
   [[nodiscard]] Status took(Member from);
+  [[nodiscard]] Status listen();
+  void tell(uint32_t rank, uint64_t schedule, uint64_t start);
+  void hear(const nic::Event& event);
+  // What keeps a schedule from ending in this start, or any before it.
+  [[nodiscard]] std::optional<Error> trouble_of(uint64_t schedule, uint64_t start) const;
+  void forget(uint64_t schedule) { notices_.erase(schedule); }
   // Lets cached schedules leave the NIC until `more` finds room in the limits; at least one if `at_least_one`.
   [[nodiscard]] Status make_room(const Offloaded& for_whom, const Taken& more, bool at_least_one);
 
@@ -184,6 +196,9 @@ class Endpoint {
   nic::PortalIndex portal_;
   nic::QueueId queue_;
   nic::EntryId self_;
+  nic::EntryId hears_;
+  std::map<uint64_t, Notice> notices_;  // by the bits of their schedules
+  std::set<uint32_t> failed_teams_;  // in which messages may wait that nobody takes
   std::unordered_map<uint64_t, Block> blocks_;  // by number, which is the entry's user pointer
   std::vector<uint64_t> free_blocks_;
   std::unordered_map<uint64_t, nic::EntryId> linked_;  // entries of blocks

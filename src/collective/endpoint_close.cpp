@@ -50,6 +50,7 @@ Status Endpoint::close() {
   for (const auto& [number, entry] : linked_) std::ignore = interface_.me_unlink(entry);
   linked_.clear();
   if (self_.exists()) std::ignore = interface_.me_unlink(self_);
+  if (hears_.exists()) std::ignore = interface_.me_unlink(hears_);
   for (const Counter& counter : idle_counters_) std::ignore = interface_.ct_free(counter.id);
   idle_counters_.clear();
   for (const auto& [member, peer] : peers_) {
@@ -61,6 +62,7 @@ Status Endpoint::close() {
   if (portal_.exists()) freed = interface_.pt_free(portal_);
   if (queue_.exists()) std::ignore = interface_.eq_free(queue_);
   self_ = {};
+  hears_ = {};
   portal_ = {};
   queue_ = {};
   return ended ? freed : ended;

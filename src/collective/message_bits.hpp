@@ -21,12 +21,14 @@ inline constexpr uint64_t exposed = kind(2);
 inline constexpr uint64_t credit = kind(3);
 inline constexpr uint64_t self = kind(4);
 inline constexpr uint64_t meeting = kind(5);
+inline constexpr uint64_t failed = kind(6);  // the sender's schedule has failed
 inline constexpr uint64_t fence = kind(7);  // nothing matches it: its answer says that all before it has come
 
 inline constexpr uint64_t may_wait = kind(0);  // under may_wait_mask
 inline constexpr uint64_t may_wait_mask = kind(4);
 
 [[nodiscard]] constexpr uint64_t of_team(uint32_t team) { return uint64_t{team} << 44; }
+[[nodiscard]] constexpr uint32_t team_of(uint64_t bits) { return static_cast<uint32_t>(bits >> 44 & 0xffff); }
 [[nodiscard]] constexpr uint64_t of_schedule(uint32_t team, uint32_t number, bool cached) {
   return uint64_t{cached} << 60 | of_team(team) | uint64_t{number} << 28;
 }

@@ -69,6 +69,7 @@ Offloaded::~Offloaded() {
   std::ignore = withdraw();
   if (is_posted_) leave(!under_way_ && !failure_ && plan_.is_certain);
   endpoint_.by_number_.erase(number_);
+  endpoint_.forget(bits_);
 }
 
 // Atomics have a longest one, and both ends of a step lie in one block.
@@ -180,6 +181,7 @@ Status Offloaded::start() {
   SPL_TRY(post());
   endpoint_.resident_.splice(endpoint_.resident_.end(), endpoint_.resident_, place_);
   under_way_ = true;
+  ++all_starts_;
   is_over_ = !cached_;
   for (const uint32_t one : cpu_dependent_) enabled_[one] = false;
   waits_for_peer_ = false;
@@ -205,6 +207,11 @@ Error Offloaded::fail_with(const Error& error) {
   failure_ = error;
   under_way_ = false;
   waits_for_peer_ = false;
+  std::erase(endpoint_.waiting_, this);
+  endpoint_.failed_teams_.insert(team_);
+  for (const uint32_t rank : partners_) {
+    if (rank != interface_.rank().value) endpoint_.tell(rank, bits_, all_starts_);
+  }
   return error;
 }
 
@@ -430,13 +437,21 @@ Result<bool> Offloaded::test(bool with_failures) {
   if (!under_way_) return true;
   SPL_TRY(endpoint_.progress());
   if (failure_) return *failure_;
-  if (waits_for_peer_) return false;
+  const std::optional<Error> trouble =
+      plan_.is_certain ? endpoint_.trouble_of(bits_, all_starts_) : std::optional<Error>{};
+  if (waits_for_peer_) {
+    if (trouble) return fail_with(*trouble);
+    return false;
+  }
   if (endpoint_.options_.by_cpu) {
     if (const Status begun = begin_by_cpu(); !begun) return fail_with(begun.error());
   }
   const Result<bool> ended = has_ended(with_failures);
   if (!ended) return fail_with(ended.error());
-  if (!*ended) return false;
+  if (!*ended) {
+    if (trouble) return fail_with(*trouble);
+    return false;
+  }
   under_way_ = false;
   if (!cached_ && plan_.is_certain) leave(true);
   return true;

@@ -112,6 +112,7 @@ class Offloaded {
   std::set<uint32_t> partners_;  // ranks with which it exchanges messages
   std::list<Offloaded*>::iterator place_;
   uint64_t starts_ = 0;  // since post()
+  uint64_t all_starts_ = 0;
   uint64_t looks_ = 0;  // of test() that found it under way
   bool is_posted_ = false;
   bool is_over_ = false;  // not cached, and has been started

@@ -476,10 +476,18 @@ int spl_schedule_free(spl_schedule* schedule) {
     schedule->team->engine->error = "spl_schedule_free: the schedule is under way; wait for it first";
     return PTL_IN_USE;
   }
-  return guarded("spl_schedule_free", schedule->team->engine, [&](Process&) -> Status {
+  spl_oe* const engine = schedule->team->engine;
+  bool is_quiet = true;
+  const int code = guarded("spl_schedule_free", engine, [&](Process&) -> Status {
+    if (schedule->offloaded) {
+      const Status withdrawn = schedule->offloaded->withdraw();
+      is_quiet = withdrawn.ok();
+      SPL_TRY(withdrawn);
+    }
     schedule->team->schedules.remove_if([schedule](const spl_schedule& one) { return &one == schedule; });
     return {};
   });
+  return is_quiet ? code : static_cast<int>(PTL_IN_USE);
 }
 
 int spl_state(spl_schedule* schedule, spl_op op, int* state) {

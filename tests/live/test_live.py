@@ -399,7 +399,7 @@ def test_the_others_hear_of_a_death_and_go_on(build, what):
         deaths(program, what, SPINLOOM_COPY="heap", **PRELOADED)
 
 
-@pytest.mark.parametrize("what", ["waits", "large", "sends", "blocks"])
+@pytest.mark.parametrize("what", ["waits", "large", "sends", "blocks", "chain"])
 def test_schedules_end_with_an_error_when_a_peer_dies(build, what):
     with Job([str(build("live_schedule_death.c")), what], 3) as job:
         assert job.wait(LIMIT_S) == [0, 0, -signal.SIGKILL], job.said()

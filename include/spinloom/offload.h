@@ -54,7 +54,7 @@ typedef struct {
 } spl_oe_options;
 
 /* One engine for a portal table entry. All ranks of the job open theirs, with the same options, and the call waits until
- * they have. `options` NULL: all zero. */
+ * they have. PTL_FAIL: a rank is gone. `options` NULL: all zero. */
 int spl_oe_open(ptl_handle_ni_t interface, const spl_oe_options *options, spl_oe **engine);
 /* Frees all of its teams and schedules. PTL_IN_USE while one of them is under way. Waits until all that this rank has sent
  * has come to its targets, 10 s at most: another engine may be opened on the portal table entry then, and hears nothing of
@@ -117,7 +117,9 @@ int spl_schedule_post(spl_schedule *schedule);
 int spl_schedule_start(spl_schedule *schedule);
 /* Whether all has ended. A failed operation ends the schedule with PTL_FAIL, which these calls answer from then on: it can
  * only be freed. A rank that is gone fails all that exchange messages with it in the schedule; what waits for a failed
- * operation does not begin. A rank that waits for one whose schedule has failed is not told by the NIC. */
+ * operation does not begin. A rank that finds its schedule failed tells all with which it exchanges
+ * messages in it, and they fail as well, unless theirs has ended. In a team in which a schedule has failed, later ones may be
+ * held up by messages that nobody takes; that is an error, too. Make another team then. */
 int spl_schedule_test(spl_schedule *schedule, int *done);
 int spl_schedule_wait(spl_schedule *schedule);
 /* PTL_IN_USE while it is under way. Of a schedule that has failed, messages may still be on their way; the call waits for

@@ -71,13 +71,16 @@ Status Meeting::ask_the_next() {
   return put((interface_->rank().value + asked_) % ranks_, bits::fence);
 }
 
+Error Meeting::gone(uint32_t rank) {
+  return fail(Code::fault, "rank ", rank, " is gone, and all ranks open their engines together");
+}
+
 Status Meeting::take_answers() {
   while (const std::optional<nic::Event> event = interface_->eq_get(answers_)) {
     const bool is_question = event->user_ptr == question;
     const uint32_t distance = is_question ? asked_ : uint32_t{1} << event->user_ptr;
     if (event->fail == nic::Fail::undeliverable) {
-      return fail(Code::fault, "rank ", (interface_->rank().value + distance) % ranks_,
-                  " is gone, and all ranks open their engines together");
+      return gone((interface_->rank().value + distance) % ranks_);
     }
     if (is_question) {
       asks_ = false;

@@ -23,6 +23,8 @@ class Meeting {
   [[nodiscard]] static Result<Meeting> begin(portals::Interface& interface, nic::PortalIndex portal, uint32_t ranks,
                                              uint32_t number, std::function<void()> call);
   [[nodiscard]] Result<bool> step();
+  // The Error of a rank that never comes.
+  [[nodiscard]] static Error gone(uint32_t rank);
   // Takes back what a Meeting has that ended early, too.
   void end();
 

@@ -65,7 +65,10 @@ Status meet(Process& process, collective::Endpoint& endpoint, uint32_t number) {
   const Waiter waiter(process);
   const Blocked blocked{.call = "spl_oe_open", .counter = {}, .test = 0, .count = 0};
   for (Time pause = shortest;; pause = std::min(longest, pause + pause)) {
-    const Result<bool> all = meeting.step();
+    Result<bool> all = meeting.step();
+    for (uint32_t rank = 0; all && !*all && rank < process.host().size(); ++rank) {
+      if (process.host().has_ended(rank)) all = collective::Meeting::gone(rank);
+    }
     if (!all || *all) {
       meeting.end();
       return all ? Status{} : all.error();

@@ -406,6 +406,13 @@ def test_schedules_end_with_an_error_when_a_peer_dies(build, what):
         assert answers_of(job.said()) == {0: 6, 1: 6}, job.said()
 
 
+@pytest.mark.parametrize(("what", "code"), [("killed", -signal.SIGKILL), ("leaves", 0)])
+def test_opening_engines_ends_with_an_error_where_a_rank_is_gone(build, what, code):
+    with Job([str(build("live_open_death.c")), what], 5) as job:
+        assert job.wait(LIMIT_S) == [0, 0, 0, 0, code], job.said()
+        assert answers_of(job.said()) == {rank: 4 for rank in range(4)}, job.said()
+
+
 def test_nothing_is_left_of_a_job_whose_rank_was_killed(build):
     """As users see it: mpiexec ends the other ranks, and the next job runs."""
     if "mpich" not in launchers():

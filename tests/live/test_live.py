@@ -410,7 +410,7 @@ def test_schedules_end_with_an_error_when_a_peer_dies(build, what):
 def test_opening_engines_ends_with_an_error_where_a_rank_is_gone(build, what, code):
     with Job([str(build("live_open_death.c")), what], 5) as job:
         assert job.wait(LIMIT_S) == [0, 0, 0, 0, code], job.said()
-        assert answers_of(job.said()) == {rank: 4 for rank in range(4)}, job.said()
+        assert answers_of(job.said()) == dict.fromkeys(range(4), 4), job.said()
 
 
 def test_nothing_is_left_of_a_job_whose_rank_was_killed(build):

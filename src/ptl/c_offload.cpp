@@ -132,6 +132,11 @@ Status close(Process& process, spl_oe& engine) {
       }
     }
   }
+  for (spl_team& team : engine.teams) {
+    for (spl_schedule& schedule : team.schedules) {
+      if (interface != nullptr && schedule.offloaded) SPL_TRY(schedule.offloaded->withdraw());
+    }
+  }
   engine.teams.clear();
   Status closed = engine.endpoint->close();
   if (interface == nullptr) return {};

@@ -83,9 +83,9 @@ Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, c
     constexpr uint64_t eager_most = 1 << 20;
     constexpr uint32_t early_most = 1 << 12;
     if (options->rendezvous > SPL_BY_SENDER || options->rendezvous < 0 || options->progress > SPL_BY_CPU ||
-        options->progress < 0) {
-      return fail(Code::invalid, "spl_oe_open: rendezvous is ", options->rendezvous, " and progress ",
-                  options->progress, "; both are 0 or 1");
+        options->progress < 0 || options->meeting > SPL_MEET_OTHERWISE || options->meeting < 0) {
+      return fail(Code::invalid, "spl_oe_open: rendezvous is ", options->rendezvous, ", progress ", options->progress,
+                  " and meeting ", options->meeting, "; each is 0 or 1");
     }
     if (options->eager_bytes > eager_most || options->early_messages > early_most) {
       return fail(Code::invalid, "spl_oe_open: eager_bytes is ", options->eager_bytes, ", at most ", eager_most,
@@ -99,6 +99,7 @@ Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, c
   engine->portal = portal;
   SPL_ASSIGN(engine->endpoint, Endpoint::open(process.portals(), options_of(options, process, *interface)));
   interface->portals[portal] = true;
+  if (options != nullptr && options->meeting == SPL_MEET_OTHERWISE) return engine;
   if (const Status met = meet(process, *engine->endpoint); !met) {
     interface->portals[portal] = false;
     return met.error();

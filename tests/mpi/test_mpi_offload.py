@@ -6,13 +6,13 @@ The programs compare each result with that of the blocking call, which stays wit
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from layer_programs import Mpi, every_mpi, programs_in, run
-
+from layer_programs import MPIS, Mpi, every_mpi, programs_in, run
 from spinloom import data
 
 HERE = Path(__file__).parent
@@ -165,6 +165,40 @@ def test_threads_have_calls_of_their_own_communicators(mpi, threads, tmp_path):
     assert told["on"] == 3
     assert {"MPI_Iallreduce", "MPI_Ibcast", "MPI_Iallgather"} <= calls_on_nic(told)
     assert all(row["on_nic"] for row in told["calls"])
+
+
+def can_unshare(*options: str) -> bool:
+    words = ["unshare", *options, "sh", "-c", OWN_MEMORY]
+    return shutil.which("unshare") is not None and run(words, {}).returncode == 0
+
+
+OWN_MEMORY = "mount -t tmpfs none /dev/shm"
+
+
+@every_mpi
+def test_namespaces_that_share_memory_are_one_machine(mpi, offloaded, tmp_path):
+    if not can_unshare("-mui"):
+        pytest.skip("no new namespaces for this user")
+    program = [str(offloaded(mpi)), "3", "5", "once"]
+    one = [*mpi.options, "-n", "1"]
+    told = with_collectives(
+        [mpi.launcher, *one, *program, ":", *one, "unshare", "-ui", *program], tmp_path / "report.json"
+    )
+    assert told["on"] == 2
+
+
+def test_a_rank_with_shared_memory_of_its_own_keeps_all_from_the_nic(offloaded, tmp_path):
+    """MPICH itself does not start there."""
+    mpi = MPIS[0]
+    if not can_unshare("-mui"):
+        pytest.skip("no new namespaces for this user")
+    program = [str(offloaded(mpi)), "3", "5", "once"]
+    one = [*mpi.options, "-n", "1"]
+    alone = ["unshare", "-mui", "sh", "-c", f'{OWN_MEMORY} && exec "$0" "$@"', *program]
+    ran = run(["spinloom", "run", "--collectives", "--", mpi.launcher, *one, *program, ":", *one, *alone], {})
+    assert ran.returncode == 0, ran.stdout[-1000:] + ran.stderr[-3000:]
+    assert ran.stderr.count("collective calls stay with the MPI: not all ranks are on one machine") == 1
+    assert "rounds are right" in ran.stdout
 
 
 @every_mpi

@@ -41,6 +41,13 @@ enum {
   SPL_BY_RECEIVER = 0,
   SPL_BY_SENDER = 1
 };
+/* SPL_MEET: spl_oe_open() waits until all ranks of the job have opened theirs. SPL_MEET_OTHERWISE: it does not, and the
+ * caller starts no schedule before it knows that they have: messages to a rank without an engine are lost. No rank has had
+ * an engine on that portal table entry before. */
+enum {
+  SPL_MEET = 0,
+  SPL_MEET_OTHERWISE = 1
+};
 
 typedef struct {
   uint64_t eager_bytes; /* the longest message that leaves before its receiver is known to be ready; 0: 4096 */
@@ -51,10 +58,11 @@ typedef struct {
   uint32_t counters; /* what the engine may use at a time; 0: what the interface has */
   uint32_t triggered;
   uint32_t entries;
+  int meeting; /* SPL_MEET or SPL_MEET_OTHERWISE */
 } spl_oe_options;
 
 /* One engine for a portal table entry. All ranks of the job open theirs, with the same options, and the call waits until
- * they have. PTL_FAIL: a rank is gone. `options` NULL: all zero. */
+ * they have, with SPL_MEET. PTL_FAIL: a rank is gone. `options` NULL: all zero. */
 int spl_oe_open(ptl_handle_ni_t interface, const spl_oe_options *options, spl_oe **engine);
 /* Frees all of its teams and schedules. PTL_IN_USE while one of them is under way. Waits until all that this rank has sent
  * has come to its targets, 10 s at most: another engine may be opened on the portal table entry then, and hears nothing of

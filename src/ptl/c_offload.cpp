@@ -96,9 +96,9 @@ Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, c
     constexpr uint64_t eager_most = 1 << 20;
     constexpr uint32_t early_most = 1 << 12;
     if (options->rendezvous > SPL_BY_SENDER || options->rendezvous < 0 || options->progress > SPL_BY_CPU ||
-        options->progress < 0) {
-      return fail(Code::invalid, "spl_oe_open: rendezvous is ", options->rendezvous, " and progress ",
-                  options->progress, "; both are 0 or 1");
+        options->progress < 0 || options->meeting > SPL_MEET_OTHERWISE || options->meeting < 0) {
+      return fail(Code::invalid, "spl_oe_open: rendezvous is ", options->rendezvous, ", progress ", options->progress,
+                  " and meeting ", options->meeting, "; each is 0 or 1");
     }
     if (options->eager_bytes > eager_most || options->early_messages > early_most) {
       return fail(Code::invalid, "spl_oe_open: eager_bytes is ", options->eager_bytes, ", at most ", eager_most,
@@ -111,9 +111,11 @@ Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, c
   engine->interface = handle;
   engine->portal = portal;
   interface->portals[portal] = true;
-  auto opened =
-      Endpoint::open(process.portals(), options_of(options, process, *interface),
-                     [&process](Endpoint& endpoint, uint32_t which) { return meet(process, endpoint, which); });
+  Endpoint::Meet all_meet;
+  if (options == nullptr || options->meeting == SPL_MEET) {
+    all_meet = [&process](Endpoint& endpoint, uint32_t which) { return meet(process, endpoint, which); };
+  }
+  auto opened = Endpoint::open(process.portals(), options_of(options, process, *interface), all_meet);
   if (!opened) {
     interface->portals[portal] = false;
     return opened.error();

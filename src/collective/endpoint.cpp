@@ -161,6 +161,11 @@ Result<std::unique_ptr<Offloaded>> Endpoint::make(Team& team, Graph graph, bool 
   if (has_optional && cached) {
     return fail(Code::unsupported, "a schedule with operations that may fail is started once; make it without a cache");
   }
+  if (has_optional && options_.by_cpu) {
+    return fail(Code::unsupported,
+                "a schedule with operations that may fail goes on after its end, which only a NIC does; "
+                "open an engine that does not leave its operations to the CPU");
+  }
   const uint32_t number = given ? *given : take_number(team, cached);
   with_rendezvous(graph, options_.eager_bytes, options_.early_messages / 2, options_.initiator);
   std::unique_ptr<Offloaded> made(new Offloaded(*this, team, number, std::move(graph), cached, std::move(memory)));
@@ -174,6 +179,12 @@ Status Endpoint::close() {
     return fail(Code::invalid, by_number_.size(), " schedules of this engine exist; free them first");
   }
   const Status ended = progress();
+  if (portal_.exists()) {  // messages that nobody will receive any more
+    nic::Entry all;
+    all.ignore_bits = ~uint64_t{0};
+    all.options.event_over_disable = true;
+    std::ignore = interface_.me_search(portal_, all, true);
+  }
   for (const auto& [number, entry] : linked_) std::ignore = interface_.me_unlink(entry);
   linked_.clear();
   if (self_.exists()) std::ignore = interface_.me_unlink(self_);

@@ -291,6 +291,12 @@ class Collective final : public Exchange {
     looks_ = 0;
     share.under_way = false;
     share.ended = share.started;
+    if (one.call.call.operation == collective::Operation::barrier) {
+      const auto is_late = [&share](const Share& other) { return other.started < share.started; };
+      if (std::ranges::any_of(one.shares, is_late)) {
+        return trouble(label(group, one, member) + " ends before all have come to it");
+      }
+    }
     const Bytes& wanted = one.ends[share.started - 1][member];
     share.receive.expect(0, wanted.data(), wanted.size());
     return whole(group, one, member);

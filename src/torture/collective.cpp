@@ -26,7 +26,6 @@ struct Share {
   uint32_t started = 0;
   uint32_t ended = 0;
   bool under_way = false;
-  bool failed = false;
 };
 
 struct Schedule {
@@ -297,6 +296,13 @@ class Collective final : public Exchange {
         return trouble(label(group, one, member) + " ends before all have come to it");
       }
     }
+    for (const collective::Vertex& operation : share.offloaded->graph().operations) {
+      const bool is_long = operation.what == Does::expose || (operation.what == Does::send && !operation.early &&
+                                                              !operation.name.signal && !operation.optional);
+      if (is_long && one.shares[operation.peer].started < share.started) {
+        return trouble(label(group, one, member) + " has sent a long message to a rank that has not started");
+      }
+    }
     const Bytes& wanted = one.ends[share.started - 1][member];
     share.receive.expect(0, wanted.data(), wanted.size());
     return whole(group, one, member);
@@ -312,7 +318,9 @@ class Collective final : public Exchange {
     world_.note(text("failed ", label(group, one, member), ": ", error.message));
     const bool has_dead = std::ranges::any_of(group.team.ranks, [this](uint32_t rank) { return host(rank).dead; });
     if (!has_dead) return trouble(text(label(group, one, member), ": ", error.message));
-    one.shares[member].failed = true;
+    if (one.call.outlives_members() && !host(group.team.ranks[one.call.call.root]).dead) {
+      return trouble(text(label(group, one, member), ", which outlives others than its root: ", error.message));
+    }
     group.next[member] = group.order.size();
     return {};
   }

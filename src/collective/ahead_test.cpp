@@ -209,6 +209,24 @@ TEST(Ahead, EndsThatNameTheirMessagesInOtherOrdersAgree) {
   }
 }
 
+// Longer than the memory for early messages.
+TEST(Ahead, LongMessagesWaitForTheirReceivers) {
+  for (const Initiator initiator : {Initiator::receiver, Initiator::sender}) {
+    EndpointOptions options;
+    options.initiator = initiator;
+    Ranks ranks(2, options);
+    Bytes out(3'000'000, 7);
+    Bytes in(out.size());
+    const auto sends = ranks.make(0, {message(Does::send, 1, out)});
+    const auto receives = ranks.make(1, {message(Does::receive, 0, in)});
+    ASSERT_TRUE(sends->start().ok());
+    EXPECT_FALSE(ranks.all_end({sends.get()}));
+    ASSERT_TRUE(receives->start().ok());
+    ASSERT_TRUE(ranks.all_end({sends.get(), receives.get()}));
+    EXPECT_EQ(in, out);
+  }
+}
+
 // The append of rank 0's receive finds a message without bytes, which its NIC counts at once; so the signal that memory is
 // exposed goes at once, and rank 1 gets it. The memory must have an entry then.
 TEST(Ahead, MemoryIsExposedBeforeAnEarlyMessageSaysSo) {

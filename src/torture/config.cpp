@@ -22,6 +22,7 @@ constexpr Field fields[] = {
     {"nic.hpus", &Config::hpus, 1, 64},
     {"nic.early_packets", &Config::early_packets, 1, 4096},
     {"nic.handler_messages", &Config::handler_messages, 1, 4096},
+    {"nic.unexpected_headers", &Config::unexpected_headers, 1, 1 << 16},
     {"nic.at_once_bytes", &Config::at_once_bytes, 0, 4096},
     {"link.datagram_bytes", &Config::datagram_bytes, 256, 65507},
     {"link.window", &Config::window, 1, 4096},

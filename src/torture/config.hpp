@@ -56,6 +56,7 @@ struct Config {
   uint32_t early_packets = 64;
   uint32_t handler_messages = 256;
   uint32_t at_once_bytes = 0;
+  uint32_t unexpected_headers = 1 << 16;  // of a portal table entry
   uint32_t datagram_bytes = 1472;
   uint32_t window = 16;
   uint32_t copy_bytes = 64;

@@ -123,7 +123,9 @@ def hunt(seeds: tuple[tuple[int, int], ...] = SEEDS, file: str = "") -> Found | 
 
 def main(parts: list[str]) -> int:
     sys.path.insert(0, str(ROOT / "python"))
-    chosen = [one for one in mutants() if not parts or any(part in one.name or part in one.file for part in parts)]
+    chosen = [
+        one for one in mutants() if not parts or any(part in one.name or part in one.file for part in parts)
+    ]
     prepare()
     build()
     whole = hunt(SEEDS[:1])  # without a mutant there is nothing to find

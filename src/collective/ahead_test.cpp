@@ -15,9 +15,11 @@ using Bytes = std::vector<uint8_t>;
 // A few ranks, one team of all of them.
 class Ranks {
  public:
-  explicit Ranks(uint32_t count, const EndpointOptions& options = {}) {
+  explicit Ranks(uint32_t count, const EndpointOptions& options = {}, std::optional<uint64_t> racy_seed = {}) {
     testbed::LoopbackOptions driver;
     driver.ranks = count;
+    driver.racy_seed = racy_seed;
+    driver.headers_in_order = true;
     auto made = testbed::Loopback::create(driver);
     EXPECT_TRUE(made.ok());
     loopback = std::move(*made);
@@ -211,6 +213,47 @@ TEST(Ahead, EndsThatNameTheirMessagesInOtherOrdersAgree) {
       ASSERT_TRUE(ranks.all_end({from.get(), to.get()}));
       EXPECT_EQ(in, out);
     }
+  }
+}
+
+// Longer than the memory for early messages.
+TEST(Ahead, LongMessagesWaitForTheirReceivers) {
+  for (const Initiator initiator : {Initiator::receiver, Initiator::sender}) {
+    EndpointOptions options;
+    options.initiator = initiator;
+    Ranks ranks(2, options);
+    Bytes out(3'000'000, 7);
+    Bytes in(out.size());
+    const auto sends = ranks.make(0, {message(Does::send, 1, out)});
+    const auto receives = ranks.make(1, {message(Does::receive, 0, in)});
+    ASSERT_TRUE(sends->start().ok());
+    EXPECT_FALSE(ranks.all_end({sends.get()}));
+    ASSERT_TRUE(receives->start().ok());
+    ASSERT_TRUE(ranks.all_end({sends.get(), receives.get()}));
+    EXPECT_EQ(in, out);
+  }
+}
+
+// The append of rank 0's receive finds a message without bytes, which its NIC counts at once; so the signal that memory is
+// exposed goes at once, and rank 1 gets it. The memory must have an entry then.
+TEST(Ahead, MemoryIsExposedBeforeAnEarlyMessageSaysSo) {
+  EndpointOptions options;
+  options.initiator = Initiator::sender;
+  options.eager_bytes = 16;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Ranks ranks(2, options, seed);
+    Bytes nothing;
+    Bytes out(100, 7);
+    Bytes in(100);
+    Vertex send = message(Does::send, 1, out);
+    send.all = {0};
+    const auto exposes = ranks.make(0, {message(Does::receive, 1, nothing), send}, false);
+    const auto fetches = ranks.make(1, {message(Does::send, 0, nothing), message(Does::receive, 0, in)}, false);
+    ASSERT_TRUE(fetches->start().ok());
+    ranks.run();
+    ASSERT_TRUE(exposes->start().ok());
+    ASSERT_TRUE(ranks.all_end({exposes.get(), fetches.get()})) << "seed " << seed;
+    EXPECT_EQ(in, out);
   }
 }
 

@@ -173,6 +173,11 @@ Result<std::unique_ptr<Offloaded>> Endpoint::make(Team& team, Graph graph, bool 
   if (has_optional && cached) {
     return fail(Code::unsupported, "a schedule with operations that may fail is started once; make it without a cache");
   }
+  if (has_optional && options_.by_cpu) {
+    return fail(Code::unsupported,
+                "a schedule with operations that may fail goes on after its end, which only a NIC does; "
+                "open an engine that does not leave its operations to the CPU");
+  }
   const uint32_t number = given ? *given : take_number(team, cached);
   with_rendezvous(graph, options_.eager_bytes, options_.early_messages / 2, options_.initiator);
   std::unique_ptr<Offloaded> made(new Offloaded(*this, team, number, std::move(graph), cached, std::move(memory)));

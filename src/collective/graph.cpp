@@ -251,7 +251,8 @@ void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages
     const uint32_t peer = operation.peer;
     if (initiator == Initiator::receiver || operation.optional) {
       if (operation.what == Does::send) {
-        operation.all.push_back(add({.what = Does::receive, .peer = peer, .name = signal}));
+        const bool optional = operation.optional;
+        operation.all.push_back(add({.what = Does::receive, .peer = peer, .name = signal, .optional = optional}));
         number_of[old] = add(std::move(operation));
       } else {
         number_of[old] = add(std::move(operation));

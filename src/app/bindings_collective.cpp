@@ -140,6 +140,30 @@ nb::list table1(uint32_t ranks, uint64_t bytes) {
   return out;
 }
 
+// More would take more memory than machines have.
+constexpr uint64_t scheduled_most = uint64_t{1} << 27;
+
+schedule::Schedule make_schedule(std::string_view operation, std::string_view name, uint32_t ranks, uint64_t bytes,
+                                 uint64_t element_bytes, uint64_t segment_bytes, uint32_t root) {
+  const auto* const found = unwrap(collective::find(unwrap(collective::operation_named(operation)), name));
+  const collective::Question ask = question_of(ranks, bytes, element_bytes, segment_bytes);
+  const auto make_all = [&]() -> Result<schedule::Schedule> {
+    uint64_t operations = 0;
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      SPL_ASSIGN(const auto rounds, collective::rounds_of(*found, ask, root, rank));
+      for (const auto& one : rounds) operations += one.legs.size() + one.copies.size() + one.combines.size();
+      if (operations <= scheduled_most) continue;
+      return fail(Code::overflow, operation, " by ", name, " of ", ranks, " ranks: more than ", scheduled_most,
+                  " operations of all ranks; take fewer ranks");
+    }
+    return goal::offloaded(ranks, [&](uint32_t rank) -> Result<collective::Graph> {
+      SPL_ASSIGN(const auto rounds, collective::rounds_of(*found, ask, root, rank));
+      return collective::unread_graph_of(rounds);
+    });
+  };
+  return unwrap(without_lock(make_all));
+}
+
 using Message = std::tuple<uint32_t, uint32_t, uint64_t, uint64_t, uint64_t>;
 
 std::vector<Message> messages(const Offloaded& made, const nb::dict& fields) {
@@ -208,6 +232,9 @@ void bind_collective(nb::module_& module) {
   module.def("collective_offloaded", &make, nb::arg("operation"), nb::arg("algorithm"), nb::arg("ranks"),
              nb::arg("bytes"), nb::arg("element_bytes") = 1, nb::arg("segment_bytes") = 0, nb::arg("root") = 0,
              "An Offloaded by the names of an operation and an algorithm.");
+  module.def("collective_schedule", &make_schedule, nb::arg("operation"), nb::arg("algorithm"), nb::arg("ranks"),
+             nb::arg("bytes"), nb::arg("element_bytes") = 1, nb::arg("segment_bytes") = 0, nb::arg("root") = 0,
+             "A Schedule of triggered operations of many ranks, rank by rank: of those that do alike it is small.");
 }
 
 }  // namespace spinloom::app

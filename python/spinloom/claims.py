@@ -3,7 +3,8 @@
 Contract: claims() reads claims.toml. judge() is pure: conditions and observed numbers in, a Verdict out.
 assess() runs the cells that a claim needs in a Lab and, when it does not hold, its sensitivities: the first
 trial value of one number of the profile that makes the whole claim hold, and ends no other claim of its NIC,
-explains it. So does a reason whose own conditions hold. Values are tried in a plausible range only. Every claim is tried with the alternatives of the
+explains it. So does a reason whose own conditions hold. Values are tried in a plausible range only. Every
+claim is tried with the alternatives of the
 model, too. Where a paper's words leave open what is counted, a claim has several measures, and statements
 that are judged under each of them; verdicts on claims do not depend on these.
 """

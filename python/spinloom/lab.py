@@ -43,7 +43,8 @@ class Probe:
     copies_bytes: int = 0  # not 0: no message, but the cores copy such blocks from NIC memory to the host
     # An experiment of src/app/study.hpp, by way `strategy`; or APPLICATION: a program of applications.py,
     # named by `type`, whose layouts `strategy` moves; or RECORDED: a program named by `type`, on `ranks`; or
-    # OVERLAP: the collective operation `type` of overlap.py, by way `strategy`; or TABLE1: what table1.py counts.
+    # OVERLAP: the collective operation `type` of overlap.py, by way `strategy`; or TABLE1: the counts
+    # of table1.py.
     study: str = ""
     size_bytes: int = 0  # bytes of the experiment's message
     pieces: tuple[tuple[int, int], ...] = ()  # raid, raid-read: offset and bytes at each data node

@@ -54,8 +54,8 @@ def without_reason(tables: dict[int, list[Row]]) -> int:
 
 
 def rows(tables: dict[int, list[Row]]) -> list[dict[str, str]]:
-    """The 13 rows: each resource as "2", or, where it differs, as "P 1024 (2)": our formula, our count at most
-    ranks, and the paper's."""
+    """The 13 rows: each resource as "2", or, where it differs, as "P: 1,024 (2: 2)": our formula and count at
+    most ranks, and the paper's."""
     most = max(tables)
     shown = []
     for number, last in enumerate(tables[most]):

@@ -1,4 +1,4 @@
-"""Long messages in collective operations by offloaded schedules, live and simulated: all words are compared."""
+"""Long messages of collective operations by offloaded schedules, live and simulated: all words compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["build", "pytestmark"]
 
 PROGRAM = "live_large_collective.c"
 MIB = 1 << 20
-# At most 65,536 triggered operations wait for a counter of a NIC, each of 4 KiB: longer sums need segments.
+# At most 65,536 triggered operations wait for a counter of a NIC: longer sums need segments.
 WAYS = {"bcast": ("binomial", 0), "allreduce": ("chain", 16 * MIB)}
 
 

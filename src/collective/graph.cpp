@@ -153,10 +153,10 @@ uint64_t bytes_of(const Pieces& pieces) {
   return bytes;
 }
 
-uint64_t work_bytes_of(std::span<const Round> rounds) {
+uint64_t area_bytes_of(std::span<const Round> rounds, Area area) {
   uint64_t most = 0;
-  const auto see = [&most](const Part& part) {
-    if (part.place.area != Area::work || part.bytes == 0) return;
+  const auto see = [&](const Part& part) {
+    if (part.place.area != area || part.bytes == 0) return;
     most = std::max(most, part.place.wrap != 0 ? part.place.wrap : part.place.at + part.bytes);
   };
   for (const Round& round : rounds) {

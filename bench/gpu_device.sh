@@ -6,7 +6,7 @@
 #   bench/gpu_device.sh                 everything
 #   SECONDS_OF_BENCH=60 bench/gpu_device.sh
 #
-# The build goes into a copy of the sources in $WORK (/tmp/spinloom-gpu); what is there is built on.
+# Wheels in .whl/ are installed for this run first, where a package is missing or old. The build goes into a copy of the sources in $WORK (/tmp/spinloom-gpu); what is there is built on.
 set -u -o pipefail
 OUT=${OUT:-$PWD/out/gpu}
 WORK=${WORK:-/tmp/spinloom-gpu}
@@ -16,6 +16,10 @@ mkdir -p "$OUT" "$WORK/tree"
 begin=$SECONDS
 say() { echo "[$((SECONDS - begin)) s] $*" | tee -a "$OUT/run.log"; }
 
+if compgen -G '.whl/*.whl' >/dev/null; then
+  "$PYTHON" -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$WORK/wheels" .whl/*.whl &&
+    export PYTHONPATH=$WORK/wheels
+fi
 for part in numpy nanobind click rich pytest; do
   "$PYTHON" -c "import $part" 2>/dev/null || say "missing: the Python package $part"
 done
@@ -26,6 +30,7 @@ tar cf - CMakeLists.txt cmake src include python workloads nics hosts scenarios 
   2>/dev/null | tar xf - -C "$WORK/tree"
 sed -i 's/ -Werror)/)/' "$WORK/tree/cmake/floors.cmake" # warnings of another compiler are no errors here
 "${CMAKE:-cmake}" -S "$WORK/tree" -B "$WORK/build" -GNinja -DCMAKE_BUILD_TYPE=Release -DSPINLOOM_PYTHON=ON \
+  -DSPINLOOM_CUDA_ARCHITECTURES="${ARCHITECTURES:-90}" \
   -DPython_EXECUTABLE="$(command -v "$PYTHON")" >"$OUT/configure.log" 2>&1 ||
   { say "CMake failed"; tail -20 "$OUT/configure.log"; exit 3; }
 "${CMAKE:-cmake}" --build "$WORK/build" --target spinloom_core -j "$JOBS" >"$OUT/build.log" 2>&1 ||

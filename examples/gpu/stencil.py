@@ -1,9 +1,10 @@
 """A 9-point stencil in double precision whose east and west halos are columns, on one GPU.
 
-The 2D stencil of FALCON-X (section 7.3: 1048 x 1048, halos by MPI vector types), with the ranks' domains side by
-side in one GPU's memory: the exchange is what a rank does with its own memory, without a network. Ways to move
-columns: ours (one launch for all columns of a step), CuPy slices, and one copy of the driver a block. All ways'
-grids are compared after some steps, bit by bit, before times are printed. Needs CuPy.
+The 2D stencil of FALCON-X (section 7.3: 1048 x 1048, halos by MPI vector types), with the ranks' domains side
+by side in one GPU's memory: the exchange is what a rank does with its own memory, without a network. Ways to
+move columns: ours, CuPy slices, and one copy of the driver a block; the first two also by way of packed
+buffers, as between processes. A step ends with a synchronisation, as an exchange between processes does. All
+ways' grids are compared after some steps, bit by bit, before times are printed. Needs CuPy.
 
     python examples/gpu/stencil.py --size 1048 --ranks 4 --steps 200 --csv stencil.csv
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import statistics
 import sys
 from collections.abc import Callable
@@ -58,7 +60,7 @@ Pair = tuple[Any, int, Any, int]  # a column of a grid becomes a column of anoth
 def pairs(grids: list[Any]) -> list[Pair]:
     """The columns of an exchange: each neighbour's outermost own column into the ghost column."""
     found = []
-    for west, east in zip(grids, grids[1:], strict=False):
+    for west, east in itertools.pairwise(grids):
         found += [(west, -2, east, 0), (east, 1, west, -1)]
     return found
 
@@ -88,6 +90,23 @@ def packed_slices(grids: list[Any]) -> Callable[[], object]:
             to[...] = buffer
 
     return exchange
+
+
+def by_copies(grids: list[Any]) -> Callable[[], object]:
+    """Every column into its ghost column by one launch, from layout to layout."""
+    from spinloom import layout
+
+    return layout.bind_copies(
+        [
+            (
+                layout.from_array(source[1:-1, column], base=source),
+                source,
+                layout.from_array(to[1:-1, target], base=to),
+                to,
+            )
+            for source, column, to, target in pairs(grids)
+        ]
+    ).copy
 
 
 def by_layouts(grids: list[Any]) -> Callable[[], object]:
@@ -127,8 +146,9 @@ def by_blocks(grids: list[Any]) -> Callable[[], object]:
 
 
 WAYS = {
-    "spinloom": by_layouts,
+    "spinloom": by_copies,
     "CuPy slices": by_slices,
+    "spinloom, packed": by_layouts,
     "CuPy slices, packed": packed_slices,
     "a copy a block": by_blocks,
 }

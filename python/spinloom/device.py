@@ -263,15 +263,26 @@ def bind_copy(
     to_offset: int, as_memory: bool, stream: Any,
 ) -> tuple[Any, int]:  # fmt: skip
     views = [view_of(source), view_of(destination)]
-    if meet(*views):
+    ends = [memory(source, views[0]), count, offset, to, memory(destination, views[1]), to_count, to_offset]
+    if meet(*views) and core.load().gpu_meet(engine, *ends, as_memory):
         read, packed, handle = bind(engine, source, None, count, offset, as_memory, stream)
         write, _, _ = bind(to, destination, packed, to_count, to_offset, as_memory, handle)
         return Detour(read, write), handle
     with Order(stream, views) as handle:
-        plan = core.load().GpuCopyPlan(
-            engine, memory(source, views[0]), count, offset, to, memory(destination, views[1]), to_count,
-            to_offset, as_memory, handle,
-        )  # fmt: skip
+        return core.load().GpuCopyPlan(engine, *ends, as_memory, handle), handle
+
+
+def bind_copies(messages: Sequence[tuple[Any, Any, Any, Any]], stream: Any) -> tuple[Any, int]:
+    """Each message is an engine's layout, a source, an engine's layout and a destination."""
+    found = [(view_of(source), view_of(destination)) for _, source, _, destination in messages]
+    with Order(stream, [view for pair in found for view in pair]) as handle:
+        plan = core.load().GpuCopies(
+            [
+                (engine, memory(source, one), to, memory(destination, other))
+                for (engine, source, to, destination), (one, other) in zip(messages, found, strict=True)
+            ],
+            handle,
+        )
     return plan, handle
 
 

@@ -53,6 +53,7 @@ __all__ = [
     "Layout",
     "PackPlan",
     "SetPlan",
+    "bind_copies",
     "bind_set",
     "from_array",
     "from_dtype",
@@ -164,6 +165,17 @@ class OneByOne:
     def unpack(self) -> None:
         for plan in self.plans:
             plan.unpack()
+
+
+class CopiesOneByOne:
+    """Copies on the host."""
+
+    def __init__(self, plans: list[CopyPlan]) -> None:
+        self.plans = plans
+
+    def copy(self) -> None:
+        for plan in self.plans:
+            plan.copy()
 
 
 class Layout:
@@ -557,6 +569,27 @@ def bind_set(messages: Iterable[tuple[Layout, Any, Any]], *, stream: Any = None)
         engines = [(made.engine, array, packed) for made, array, packed in listed]
         return SetPlan(*device.bind_set(engines, stream))
     return SetPlan(OneByOne([made.bind(array, packed) for made, array, packed in listed]))
+
+
+@in_words
+def bind_copies(messages: Iterable[tuple[Layout, Any, Layout, Any]], *, stream: Any = None) -> CopyPlan:
+    """A plan whose copy() does many copies, each (layout, source, layout, destination).
+
+    On a GPU that is one launch; a set that writes what it reads or writes elsewhere is refused there.
+    """
+    listed = list(messages)
+    for number, message in enumerate(listed):
+        if (
+            not isinstance(message, tuple)
+            or len(message) != 4
+            or not all(isinstance(message[side], Layout) for side in (0, 2))
+        ):
+            raise TypeError(f"message {number} must be a tuple (layout, source, layout, destination)")
+    if stream is not None or any(device.holds(source, to) for _, source, _, to in listed):
+        engines = [(made.engine, source, to.engine, target) for made, source, to, target in listed]
+        return CopyPlan(*device.bind_copies(engines, stream))
+    plans = [made.bind_copy(source, to, target) for made, source, to, target in listed]
+    return CopyPlan(CopiesOneByOne(plans))
 
 
 from_array = Layout.from_array

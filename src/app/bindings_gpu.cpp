@@ -103,6 +103,14 @@ void copy(const Committed& from_layout, nb::object source, int64_t count, int64_
       .copy();
 }
 
+// Whether a copy writes what it reads.
+bool meet(const Committed& from_layout, nb::handle source, int64_t count, int64_t offset, const Committed& to_layout,
+          nb::handle destination, int64_t to_count, int64_t to_offset, bool as_memory) {
+  const GpuEnd read = layout_end(source, false, "the source", from_layout, count, offset, as_memory);
+  const GpuEnd written = layout_end(destination, true, "the destination", to_layout, to_count, to_offset, as_memory);
+  return bytes_meet(from_layout, count, read, to_layout, to_count, written);
+}
+
 // One copy of the driver for each contiguous block of a pack, for comparison. Returns how many there were.
 int64_t naive_pack(const Committed& layout, nb::handle source, nb::handle packed, int64_t count, int64_t offset,
                    uint64_t stream, int64_t blocks_max) {
@@ -181,6 +189,9 @@ void bind_gpu(nb::module_& module) {
            nb::arg("destination").none(), nb::arg("to_count"), nb::arg("to_offset"), nb::arg("as_memory"),
            nb::arg("stream"))
       .def("copy", &GpuCopyPlan::copy);
+  nb::class_<GpuCopies>(module, "GpuCopies", "Copies between layouts, in one launch; layout.bind_copies.")
+      .def(nb::init<nb::list, uint64_t>(), nb::arg("messages"), nb::arg("stream"))
+      .def("copy", &GpuCopies::copy);
   nb::class_<GpuSet>(module, "GpuSet", "Messages of one launch; device.SetPlan.")
       .def(nb::init<nb::list, uint64_t>(), nb::arg("messages"), nb::arg("stream"))
       .def("pack", &GpuSet::pack)
@@ -195,6 +206,8 @@ void bind_gpu(nb::module_& module) {
   module.def("gpu_copy", &copy, nb::arg("layout"), nb::arg("source").none(), nb::arg("count"), nb::arg("offset"),
              nb::arg("to"), nb::arg("destination").none(), nb::arg("to_count"), nb::arg("to_offset"),
              nb::arg("as_memory"), nb::arg("stream"));
+  module.def("gpu_meet", &meet, nb::arg("layout"), nb::arg("source"), nb::arg("count"), nb::arg("offset"),
+             nb::arg("to"), nb::arg("destination"), nb::arg("to_count"), nb::arg("to_offset"), nb::arg("as_memory"));
   module.def("gpu_naive_pack", &naive_pack, nb::arg("layout"), nb::arg("source").none(), nb::arg("packed").none(),
              nb::arg("count"), nb::arg("offset"), nb::arg("stream"), nb::arg("blocks_max"));
   module.def("gpu_program", &program, nb::arg("text"), nb::arg("count") = 1,

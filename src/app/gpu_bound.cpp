@@ -1,11 +1,13 @@
 #include "app/gpu_bound.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <vector>
 
 #include "app/bindings_support.hpp"
 #include "app/python_buffer.hpp"
+#include "layout/blocks.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -16,6 +18,55 @@ using Place = PythonBuffer::Place;
 gpu::Stream stream_of(uint64_t handle) {
   return reinterpret_cast<gpu::Stream>(handle);  // NOLINT(performance-no-int-to-ptr): the driver's handle
 }
+
+// Bytes that are read or written.
+struct Touched {
+  const std::byte* first;
+  const std::byte* last;
+  bool written;
+};
+
+void add_blocks(std::vector<Touched>& all, const layout::Committed& layout, int64_t count, const std::byte* base,
+                bool written) {
+  unwrap(layout::for_each_block(layout.blob(), count, [&](const layout::Piece& block) {
+    all.push_back({base + block.offset, base + block.offset + block.bytes, written});
+    return true;
+  }));
+}
+
+bool any_meet(std::vector<Touched> all) {
+  const std::less<> before;
+  std::ranges::sort(all, before, &Touched::first);
+  const std::byte* read = nullptr;  // the end of what has been read so far
+  const std::byte* written = nullptr;
+  for (const Touched& one : all) {
+    if (before(one.first, written) || (one.written && before(one.first, read))) return true;
+    const std::byte*& end = one.written ? written : read;
+    end = std::max(end, one.last, before);
+  }
+  return false;
+}
+
+// The one device of all ends; none where they are emulated.
+class OneDevice {
+ public:
+  void add(const GpuEnd& end, const char* role, size_t number) {
+    if (!end.on_device) {
+      throw Raised{fail(Code::invalid, "message ", number,
+                        " of the set has an array of the host; all must lie in one GPU's memory")};
+    }
+    if (emulated()) return;
+    const gpu::Device found = unwrap(device_of(end, role));
+    if (device_ && !(*device_ == found)) {
+      throw Raised{fail(Code::invalid, "the set lies in two GPUs, ", device_->ordinal(), " and ", found.ordinal())};
+    }
+    device_ = found;
+  }
+  [[nodiscard]] const std::optional<gpu::Device>& device() const { return device_; }
+
+ private:
+  std::optional<gpu::Device> device_;
+};
 
 // Raises the sentence of what is read-only.
 void require_writable(nb::handle array, const char* role) {
@@ -102,12 +153,59 @@ void GpuCopyPlan::copy() const {
   if (move_) unwrap(without_lock([&] { return move_->run(); }));
 }
 
+bool bytes_meet(const layout::Committed& from, int64_t count, const GpuEnd& read, const layout::Committed& to,
+                int64_t to_count, const GpuEnd& written) {
+  std::vector<Touched> all;
+  add_blocks(all, from, count, read.base, false);
+  add_blocks(all, to, to_count, written.base, true);
+  return any_meet(std::move(all));
+}
+
+GpuCopies::GpuCopies(nb::list messages, uint64_t stream) : kept_(std::move(messages)) {
+  std::vector<gpu::Message> found;
+  std::vector<gpu::Ends> ends;
+  std::vector<Touched> touched;
+  OneDevice one;
+  for (const nb::handle entry : kept_) {
+    const auto message = nb::cast<nb::tuple>(entry);
+    const auto& from = nb::cast<const layout::Committed&>(message[0]);
+    const auto& to = nb::cast<const layout::Committed&>(message[2]);
+    const GpuEnd read = layout_end(message[1], false, "the source", from, 1, 0, false);
+    const GpuEnd written = layout_end(message[3], true, "the destination", to, 1, 0, false);
+    if (from.type().size() != to.type().size()) {
+      throw Raised{fail(Code::invalid, "message ", found.size(), " of the set: the source holds ", from.type().size(),
+                        " bytes of data, the destination ", to.type().size())};
+    }
+    unwrap(to.check_receive(1));
+    if (from.type().size() == 0) continue;
+    one.add(read, "the source", found.size());
+    one.add(written, "the destination", found.size());
+    add_blocks(touched, from, 1, read.base, false);
+    add_blocks(touched, to, 1, written.base, true);
+    gpu::Message made{read.side, written.side};
+    made.ends = static_cast<uint32_t>(found.size());
+    found.push_back(std::move(made));
+    ends.push_back({read.base, written.base});
+  }
+  if (any_meet(std::move(touched))) {
+    throw Raised{
+        fail(Code::invalid, "the set writes bytes that it reads or writes elsewhere; copy one after the other")};
+  }
+  if (!found.empty()) {
+    move_ = unwrap(GpuMove::find_set(one.device(), found, std::move(ends), stream_of(stream)));
+  }
+}
+
+void GpuCopies::copy() const {
+  if (move_) unwrap(without_lock([&] { return move_->run(); }));
+}
+
 GpuSet::GpuSet(nb::list messages, uint64_t stream) : kept_(std::move(messages)) {
   std::vector<gpu::Message> packing;
   std::vector<gpu::Message> unpacking;
   std::vector<gpu::Ends> to_packed;
   std::vector<gpu::Ends> from_packed;
-  std::optional<gpu::Device> device;
+  OneDevice one;
   for (const nb::handle entry : kept_) {
     const auto message = nb::cast<nb::tuple>(entry);
     const auto& layout = nb::cast<const layout::Committed&>(message[0]);
@@ -121,19 +219,8 @@ GpuSet::GpuSet(nb::list messages, uint64_t stream) : kept_(std::move(messages)) 
       if (const Status received = layout.check_receive(count); !received) no_unpack_ = received.error();
     }
     if (bytes == 0) continue;
-    if (!laid.on_device || !flat.on_device) {
-      throw Raised{fail(Code::invalid, "message ", packing.size(),
-                        " of the set has an array of the host; all must lie "
-                        "in one GPU's memory")};
-    }
-    for (const GpuEnd* end : {&laid, &flat}) {
-      if (emulated()) break;
-      const gpu::Device found = unwrap(device_of(*end, end == &laid ? "the array" : "the packed buffer"));
-      if (device && !(*device == found)) {
-        throw Raised{fail(Code::invalid, "the set lies in two GPUs, ", device->ordinal(), " and ", found.ordinal())};
-      }
-      device = found;
-    }
+    one.add(laid, "the array", packing.size());
+    one.add(flat, "the packed buffer", packing.size());
     const auto ends = static_cast<uint32_t>(packing.size());
     packing.push_back({laid.side, flat.side, ends});
     unpacking.push_back({flat.side, laid.side, ends});
@@ -141,8 +228,8 @@ GpuSet::GpuSet(nb::list messages, uint64_t stream) : kept_(std::move(messages)) 
     from_packed.push_back({flat.base, laid.base});
   }
   if (packing.empty()) return;
-  pack_ = unwrap(GpuMove::find_set(device, packing, std::move(to_packed), stream_of(stream)));
-  unpack_ = unwrap(GpuMove::find_set(device, unpacking, std::move(from_packed), stream_of(stream)));
+  pack_ = unwrap(GpuMove::find_set(one.device(), packing, std::move(to_packed), stream_of(stream)));
+  unpack_ = unwrap(GpuMove::find_set(one.device(), unpacking, std::move(from_packed), stream_of(stream)));
 }
 
 void GpuSet::pack() const {

@@ -1,7 +1,8 @@
 // Bound plans of a GPU - layouts, arrays and a stream, checked once: what is left of a call is the launch.
 //
 // Contract: constructors check what the calls of bindings_gpu.cpp check, and keep the arrays. GpuPackPlan moves one
-//   message, GpuSet any number of them in one launch. unpack() refuses layouts that write a byte twice.
+//   message, GpuSet any number of them in one launch; GpuCopies does the same from layouts to layouts. unpack() refuses
+//   layouts that write a byte twice.
 // Threads: constructors with the interpreter lock; the lock is released while a kernel is launched. Time: host time.
 #pragma once
 
@@ -61,6 +62,22 @@ class GpuCopyPlan {
  private:
   nb::object source_;
   nb::object destination_;
+  std::optional<GpuMove> move_;
+};
+
+// Whether a message of `to` at `written` writes a byte that one of `from` at `read` reads. Takes all blocks in hand.
+bool bytes_meet(const layout::Committed& from, int64_t count, const GpuEnd& read, const layout::Committed& to,
+                int64_t to_count, const GpuEnd& written);
+
+// Copies between layouts on one device. None may write what another one reads or writes.
+class GpuCopies {
+ public:
+  GpuCopies(nb::list messages, uint64_t stream);  // of (layout, source, layout, destination)
+
+  void copy() const;
+
+ private:
+  nb::list kept_;
   std::optional<GpuMove> move_;
 };
 

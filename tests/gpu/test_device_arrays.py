@@ -170,6 +170,39 @@ def test_plans_and_sets_are_bound_once(shim):
     assert not any(base[face].any() for face in faces)
 
 
+@pytest.mark.parametrize("place", [OnDevice, lambda array: array])
+def test_many_copies_are_one_plan(shim, place):
+    west, east = grid("f8")[0].copy(), -grid("f8")[1]
+    columns = [(west, -2, east, 0), (east, 1, west, -1)]
+    messages = [
+        (
+            layout.from_array(source[:, column], base=source),
+            place(source),
+            layout.from_array(to[:, target], base=to),
+            place(to),
+        )
+        for source, column, to, target in columns
+    ]
+    expected = [source[:, column].copy() for source, column, _, _ in columns]
+    layout.bind_copies(messages).copy()
+    assert (east[:, 0] == expected[0]).all()
+    assert (west[:, -1] == expected[1]).all()
+    with pytest.raises(TypeError, match="message 0 must be a tuple"):
+        layout.bind_copies([west])
+
+
+def test_copies_that_meet_are_refused_or_take_a_detour(shim, cupy):
+    rows = np.arange(20.0).reshape(5, 4)
+    there = CupyArray(rows)
+    column, next_one = (layout.from_array(rows[:, k], base=rows) for k in (1, 2))
+    with pytest.raises(Trouble, match="writes bytes that it reads or writes elsewhere"):
+        layout.bind_copies([(column, there, next_one, there), (next_one, there, column, there)])
+    apart = column.bind_copy(there, next_one, there)  # spans meet, bytes do not
+    assert not isinstance(apart.copy.__self__, device.Detour)
+    apart.copy()
+    assert (rows[:, 2] == rows[:, 1]).all()
+
+
 def test_a_set_on_the_host_is_its_plans():
     base = grid()
     faces = [base[0], base[:, 0]]

@@ -56,6 +56,6 @@ timeout 60 "$PYTHON" "$WORK/tree/examples/gpu/stencil.py" --size 1048 8192 --ran
   >"$OUT/stencil.log" 2>&1
 say "stencil: exit $?"
 tail -8 "$OUT/stencil.log"
-timeout 300 "$PYTHON" -m spinloom.cli bench gpu --seconds "${SECONDS_OF_BENCH:-110}" --out "$OUT" >"$OUT/bench.log" 2>&1
+timeout 300 "$PYTHON" -m spinloom.cli bench gpu --seconds "${SECONDS_OF_BENCH:-100}" --out "$OUT" >"$OUT/bench.log" 2>&1
 say "bench: exit $?"
 tail -60 "$OUT/bench.log"

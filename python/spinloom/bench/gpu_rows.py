@@ -18,7 +18,6 @@ from spinloom import core, units, workloads
 from spinloom.bench.rows import BYTES, places, vector_of
 from spinloom.errors import Trouble
 
-
 LARGE_BYTES = 1 << 30
 
 

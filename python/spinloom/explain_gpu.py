@@ -46,17 +46,20 @@ def ways(row: Row, known: dict[str, Any]) -> list[Way]:
     if known["blocks"] > PREDICTED_BLOCKS_MAX:
         return [Way("gpu pack", KIND, None, "", f"not looked at: beyond {PREDICTED_BLOCKS_MAX:,} blocks")]
     try:
-        found = core.load().gpu_program(row.type, row.count)
+        made = [way(row, "pack", memory_here())]
+        if known["no_receive"]:
+            return [*made, Way("gpu unpack", KIND, None, "", NO_RECEIVE)]
+        return [*made, way(row, "unpack", memory_here())]
     except core.load().SpinloomError as error:
         return [Way("gpu pack", KIND, None, "", error.message)]
-    memory = memory_here()
+
+
+def way(row: Row, operation: str, memory: Memory) -> Way:
+    found = core.load().gpu_program(row.type, row.count, operation == "unpack")
     time_ps = round(found["bytes_touched"] / memory.bytes_per_second * 1e12)
     launches = "one launch" if found["launches"] == 1 else f"{found['launches']} launches"
     about = (
         f"kernel {found['kernel']}, {launches}, {found['bytes_touched']:,} B in sectors of 32 B at "
         f"{memory.bytes_per_second / 1e12:.2f} TB/s of {memory.name}; {found['memory_bytes']:,} B of tables"
     )
-    pack = Way("gpu pack", KIND, time_ps, found["bound"], about)
-    if known["no_receive"]:
-        return [pack, Way("gpu unpack", KIND, None, "", NO_RECEIVE)]
-    return [pack, Way("gpu unpack", KIND, time_ps, found["bound"], "the same bytes backwards")]
+    return Way(f"gpu {operation}", KIND, time_ps, found["bound"], about)

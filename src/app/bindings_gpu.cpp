@@ -127,9 +127,10 @@ int64_t naive_pack(const Committed& layout, nb::handle source, nb::handle packed
 }
 
 // What a GPU would do with a message: found on the host, by the program that a plan puts on a device.
-nb::dict program(const std::string& text_form, int64_t count) {
+nb::dict program(const std::string& text_form, int64_t count, bool unpacks) {
   const Committed layout = unwrap(Committed::commit(unwrap(layout::parse(text_form))));
-  const gpu::Message message{gpu::Side::of(layout.blob(), count), gpu::Side::packed()};
+  gpu::Message message{gpu::Side::of(layout.blob(), count), gpu::Side::packed()};
+  if (unpacks) std::swap(message.from, message.to);
   const gpu::Program made = unwrap(without_lock([&] { return gpu::Program::make({&message, 1}); }));
   nb::dict out;
   out["kernel"] = made.kernel_name();
@@ -210,7 +211,7 @@ void bind_gpu(nb::module_& module) {
              nb::arg("to"), nb::arg("destination"), nb::arg("to_count"), nb::arg("to_offset"), nb::arg("as_memory"));
   module.def("gpu_naive_pack", &naive_pack, nb::arg("layout"), nb::arg("source").none(), nb::arg("packed").none(),
              nb::arg("count"), nb::arg("offset"), nb::arg("stream"), nb::arg("blocks_max"));
-  module.def("gpu_program", &program, nb::arg("text"), nb::arg("count") = 1,
+  module.def("gpu_program", &program, nb::arg("text"), nb::arg("count") = 1, nb::arg("unpacks") = false,
              "The kernel of a message on a GPU, its launches and the bytes that it touches; needs no GPU.");
   module.def("gpu_devices", &devices, "The GPUs of this machine.");
   module.def("gpu_why_not", &gpu::why_not, "Why there is no GPU; empty if there is one.");

@@ -41,6 +41,7 @@ cp -r "$WORK/tree/python/spinloom" "$site/spinloom"
 for folder in nics hosts workloads scenarios; do cp -r "$WORK/tree/$folder" "$site/spinloom/$folder"; done
 find "$WORK/build" -name '_core*.so' -exec cp {} "$site/spinloom/" \;
 export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH} NO_COLOR=1 PYTHONUNBUFFERED=1 COLUMNS=200
+rm -f "$OUT/configure.log" "$OUT/build.log" # of a build that failed they stay
 say "built"
 
 # ---- what is here, the tests on the GPU ----
@@ -53,9 +54,8 @@ grep -E '^(FAILED|ERROR|SKIPPED)|^E  ' "$OUT/tests.log" | head -40
 
 # ---- numbers ----
 timeout 60 "$PYTHON" "$WORK/tree/examples/gpu/stencil.py" --size 1048 8192 --ranks 4 --csv "$OUT/stencil.csv" \
-  >"$OUT/stencil.log" 2>&1
+  2>&1 | tee -a "$OUT/run.log"
 say "stencil: exit $?"
-tail -8 "$OUT/stencil.log"
 timeout 300 "$PYTHON" -m spinloom.cli bench gpu --seconds "${SECONDS_OF_BENCH:-100}" --out "$OUT" >"$OUT/bench.log" 2>&1
 say "bench: exit $?"
 tail -60 "$OUT/bench.log"

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FLOORS = [
     ["base"],
     ["layout", "schedule", "network"],
-    ["hpu", "trace"],
+    ["hpu", "trace", "gpu"],
     ["nic"],
     ["wire", "peer"],
     ["portals"],

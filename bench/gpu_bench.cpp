@@ -1,0 +1,231 @@
+// Layouts on a GPU: pack and unpack by one kernel, against a plain copy of the same bytes on the device.
+//
+//   spinloom_gpu_bench [--quick]      CSV on stdout: host time of many launches behind each other, divided
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+#include "gpu/device.hpp"
+#include "gpu/naive.hpp"
+#include "gpu/plan.hpp"
+#include "layout/copy.hpp"
+#include "layout/text.hpp"
+
+namespace {
+
+using namespace spinloom;
+using namespace spinloom::gpu;
+
+Memory must(Result<Memory> made) { return std::move(made.value()); }
+
+double now_us() {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+template <class Body>
+double time_us(const Device& device, double least_us, Body&& body) {
+  for (int i = 0; i < 3; ++i) body();
+  (void)device.synchronise();
+  for (int64_t rounds = 4;; rounds *= 2) {
+    const double start = now_us();
+    for (int64_t i = 0; i < rounds; ++i) body();
+    (void)device.synchronise();
+    const double spent = now_us() - start;
+    if (spent > least_us) return spent / static_cast<double>(rounds);
+  }
+}
+
+struct Row {
+  std::string name;
+  std::string type;
+  int64_t count;
+  const char* kernel;
+};
+
+std::string blocks(int64_t count, int64_t block, int64_t stride) {
+  return text("hvector(", count, ", ", block, ", ", stride, "B, byte)");
+}
+
+// Packs known bytes, compares with the host's copy, and unpacks them into memory that was cleared.
+std::string wrong(const Device& device, const Message& pack, const Plan& packs, const Plan& unpacks, std::byte* base,
+                  const Memory& packed, size_t reach) {
+  const layout::Blob& blob = *pack.from.blob;
+  const auto all = static_cast<size_t>(packs.program().bytes());
+  std::byte* const start = base + blob.true_lb();
+  std::vector<std::byte> memory(reach);
+  std::vector<std::byte> expected(all);
+  std::vector<std::byte> found(all);
+  Random random(1, "gpu_bench");
+  for (size_t i = 0; i + 8 <= reach; i += 8) {
+    const uint64_t word = random.next();
+    std::memcpy(memory.data() + i, &word, 8);
+  }
+  const auto go = [&](const Status& status) { return status ? std::string() : status.error().message; };
+  std::string error =
+      go(layout::pack(blob, pack.from.count, memory.data() - blob.true_lb(), 0, static_cast<int64_t>(all), expected));
+  if (error.empty()) error = go(copy_bytes(device, start, memory.data(), reach, nullptr));
+  if (error.empty()) error = go(packs.launch(base, packed.data()));
+  if (error.empty()) error = go(copy_bytes(device, found.data(), packed.data(), all, nullptr));
+  if (error.empty()) error = go(device.synchronise());
+  if (error.empty() && found != expected) return "packed other bytes than the host";
+  const std::vector<std::byte> before(reach);
+  if (error.empty()) error = go(copy_bytes(device, start, before.data(), reach, nullptr));
+  if (error.empty()) error = go(unpacks.launch(packed.data(), base));
+  if (error.empty()) error = go(copy_bytes(device, memory.data(), start, reach, nullptr));
+  if (error.empty()) error = go(device.synchronise());
+  std::vector<std::byte> placed(reach);
+  if (error.empty()) {
+    error = go(
+        layout::unpack(blob, pack.from.count, placed.data() - blob.true_lb(), 0, static_cast<int64_t>(all), expected));
+  }
+  if (error.empty() && memory != placed) return "unpacked other bytes than the host, or elsewhere";
+  return error;
+}
+
+int run(bool quick) {
+  if (!available()) {
+    std::printf("no GPU: %s\n", why_not().c_str());
+    return 0;
+  }
+  const Device device = *Device::at(0);
+  const double start = now_us();
+  const auto origin = device.kernels();
+  if (!origin) {
+    std::printf("%s\n", origin.error().message.c_str());
+    return 1;
+  }
+  std::printf("# %s, compute %d, driver CUDA %s, kernels from %s in %.0f ms\n", device.name().c_str(), device.compute(),
+              device.driver().c_str(), origin->c_str(), (now_us() - start) / 1000);
+  const char* const specfem =
+      "struct([(0B, idxblock(1, rand(1, 834917, 11797), contig(3, float))), (10019072B, idxblock(1, rand(101, 51153, "
+      "3009), contig(3, float)))])";
+  const double least_us = quick ? 2e3 : 2e4;
+  const int64_t bytes = int64_t{64} << 20;
+  std::vector<Row> rows;
+  for (const int64_t block : {4, 8, 16, 32, 64, 128, 256, 1024, 4096}) {
+    rows.push_back({text("vector ", block, " B, half"), blocks(bytes / block, block, 2 * block), 1, ""});
+  }
+  for (const int64_t block : {4, 8, 16, 64}) {
+    rows.push_back({text("vector ", block, " B, stride 256"), blocks((bytes / 8) / block, block, 256), 1, ""});
+  }
+  rows.push_back({"vector 12 B, stride 16", blocks(bytes / 12, 12, 16), 1, ""});
+  rows.push_back({"vector 1000 B, stride 1024", blocks(bytes / 1000, 1000, 1024), 1, ""});
+  rows.push_back({"vector 1001 B, stride 1201", blocks(bytes / 1001, 1001, 1201), 1, ""});
+  rows.push_back({"vector 33 B, stride 50", blocks(bytes / 33, 33, 50), 1, ""});
+  rows.push_back({"transpose 8 B", "hvector(2896, 1, 8B, hvector(2896, 1, 23168B, double))", 1, ""});
+  rows.push_back({"transpose 8 B", "hvector(2896, 1, 8B, hvector(2896, 1, 23168B, double))", 1, "word"});
+  rows.push_back({"transpose 4 B", "hvector(4096, 1, 4B, hvector(4096, 1, 16384B, float))", 1, ""});
+  rows.push_back({"transpose 4 B", "hvector(4096, 1, 4B, hvector(4096, 1, 16384B, float))", 1, "word"});
+  rows.push_back({"list 8 B", "idxblock(1, rand(5, 8000000, 4000000), double)", 1, ""});
+  rows.push_back({"list 8 B", "idxblock(1, rand(5, 8000000, 4000000), double)", 1, "pieces"});
+  rows.push_back({"list 24 B", "idxblock(3, range(0, 5, 2000000), double)", 1, ""});
+  rows.push_back({"SPECFEM3D_cm, workloads c=4", specfem, 1, ""});
+  rows.push_back(
+      {"struct 4+8+6 B", "resized(0B, 24B, struct([(0B, int), (8B, double), (16B, 3, short)]))", 3000000, ""});
+  rows.push_back({"struct 4+8 B", "struct([(0B, int), (8B, double)])", 5000000, ""});
+  rows.push_back({"face x", "subarray([400, 400, 400], [400, 400, 1], [0, 0, 1], C, double)", 1, ""});
+  rows.push_back({"face y", "subarray([400, 400, 400], [400, 1, 400], [0, 1, 0], C, double)", 1, ""});
+  rows.push_back({"face z", "subarray([400, 400, 400], [1, 400, 400], [1, 0, 0], C, double)", 1, ""});
+  // Beyond the cache of the device.
+  if (!quick) {
+    const int64_t more = int64_t{512} << 20;
+    for (const int64_t block : {16, 32, 64, 256}) {
+      rows.push_back({text("512 MiB, vector ", block, " B, half"), blocks(more / block, block, 2 * block), 1, ""});
+    }
+    rows.push_back({"512 MiB, transpose 8 B", "hvector(8192, 1, 8B, hvector(8192, 1, 65536B, double))", 1, ""});
+    rows.push_back({"1 GiB, contiguous", "contig(1073741824, byte)", 1, ""});
+  }
+  for (const char* kernel : {"word", "warp", "pieces", "walk"}) {
+    rows.push_back({"vector 64 B, half", blocks(bytes / 64, 64, 128), 1, kernel});
+  }
+  // A plain copy reads as many bytes as it writes.
+  std::printf("name,kernel,asked,bytes,copy_GBps,pack_GBps,unpack_GBps,pack_ratio,unpack_ratio,touched_GBps\n");
+  for (const Row& row : rows) {
+    const auto type = layout::parse(row.type);
+    if (!type) {
+      std::printf("%s: %s\n", row.name.c_str(), type.error().message.c_str());
+      return 1;
+    }
+    const layout::Blob blob = *layout::Blob::build(*type, {layout::Width::automatic, row.count, true});
+    const Message pack{Side::of(blob, row.count), Side::packed()};
+    const Message unpack{Side::packed(), Side::of(blob, row.count)};
+    ProgramOptions options;
+    options.kernel = row.kernel;
+    const auto packs = Plan::make(device, {&pack, 1}, options);
+    const auto unpacks = Plan::make(device, {&unpack, 1}, options);
+    if (!packs || !unpacks) {
+      std::printf("%s: %s\n", row.name.c_str(), (packs ? unpacks : packs).error().message.c_str());
+      return 1;
+    }
+    const int64_t all = packs->program().bytes();
+    const auto reach = static_cast<size_t>(blob.true_extent() + (row.count - 1) * blob.extent());
+    const auto memory = Memory::device(device, reach);
+    const auto packed = Memory::device(device, static_cast<size_t>(all));
+    const auto other = Memory::device(device, static_cast<size_t>(all));
+    if (!memory || !packed || !other) {
+      std::printf("%s: %s\n", row.name.c_str(), "out of memory");
+      continue;
+    }
+    std::byte* const base = memory->data() - blob.true_lb();
+    const double copied = time_us(device, least_us, [&] {
+      (void)copy_bytes(device, other->data(), packed->data(), static_cast<size_t>(all), nullptr);
+    });
+    const double out = time_us(device, least_us, [&] { (void)packs->launch(base, packed->data()); });
+    const double in = time_us(device, least_us, [&] { (void)unpacks->launch(packed->data(), base); });
+    if (const std::string found = wrong(device, pack, *packs, *unpacks, base, *packed, reach); !found.empty()) {
+      std::printf("%s: %s\n", row.name.c_str(), found.c_str());
+      return 1;
+    }
+    const double moved = 2e-3 * static_cast<double>(all);
+    std::printf("%s,%s,%s,%lld,%.0f,%.0f,%.0f,%.2f,%.2f,%.0f\n", row.name.c_str(),
+                packs->program().kernel_name().c_str(), row.kernel, static_cast<long long>(all), moved / copied,
+                moved / out, moved / in, copied / out, copied / in,
+                1e-3 * static_cast<double>(packs->program().bytes_touched()) / out);
+    std::fflush(stdout);
+  }
+  // What a launch takes of the host, and the naive way.
+  for (const char* const type : {specfem, "hvector(100000, 8, 64B, byte)"}) {
+    const layout::Blob blob = *layout::Blob::build(*layout::parse(type));
+    const Message pack{Side::of(blob), Side::packed()};
+    const Plan plan = *Plan::make(device, {&pack, 1});
+    const Memory memory = must(Memory::device(device, static_cast<size_t>(blob.true_extent())));
+    const Memory packed = must(Memory::device(device, static_cast<size_t>(blob.size())));
+    const auto launch = [&] { (void)plan.launch(memory.data() - blob.true_lb(), packed.data()); };
+    launch();
+    (void)device.synchronise();
+    constexpr int launches = 200;
+    const double before = now_us();
+    for (int i = 0; i < launches; ++i) launch();
+    const double issued = now_us() - before;
+    (void)device.synchronise();
+    const double one = time_us(device, least_us, launch);
+    const double alone_start = now_us();
+    for (int i = 0; i < launches; ++i) {
+      launch();
+      (void)device.synchronise();
+    }
+    const double alone = (now_us() - alone_start) / launches;
+    const double first = now_us();
+    const auto copies = naive_move(device, pack, {memory.data() - blob.true_lb(), packed.data()}, nullptr);
+    (void)device.synchronise();
+    const double naive = now_us() - first;
+    if (!copies) {
+      std::printf("%s\n", copies.error().message.c_str());
+      return 1;
+    }
+    std::printf(
+        "# %lld blocks, %lld B: launch %.2f us of the host; kernel %.1f us, with a wait for each %.1f us; one copy a "
+        "block %.0f us: %.0f times\n",
+        static_cast<long long>(*copies), static_cast<long long>(blob.size()), issued / launches, one, alone, naive,
+        naive / alone);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int arguments, char** values) { return run(arguments > 1 && std::strcmp(values[1], "--quick") == 0); }

@@ -1,0 +1,279 @@
+// The same messages as shim_test.cpp, on a GPU where there is one; staging, peers and errors of a real driver.
+#include "gpu/device.hpp"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpu/naive.hpp"
+#include "gpu/peer.hpp"
+#include "gpu/plan.hpp"
+#include "gpu/staging.hpp"
+#include "gpu/test_moves.hpp"
+#include "layout/test_support.hpp"
+
+namespace spinloom::gpu {
+namespace {
+
+using layout::test::must_parse;
+
+Memory must(Result<Memory> made) { return std::move(made.value()); }
+
+// Puts the buffers on the device, with the same places modulo 64, launches, and brings them back.
+Status on_device(const Program& program, std::span<const Ends> ends, test::Memory& memory) {
+  SPL_ASSIGN(const Device device, Device::at(0));
+  SPL_ASSIGN(const Plan plan, Plan::make(device, program));
+  std::vector<Memory> there;
+  for (const auto& buffer : memory.buffers) {
+    SPL_ASSIGN(Memory copy, Memory::device(device, buffer.bytes + 64));
+    SPL_TRY(copy_bytes(device, copy.data(), buffer.data, buffer.bytes, nullptr));
+    there.push_back(std::move(copy));
+  }
+  // A base as MPI defines it may lie outside the buffer: ends go by the pair of buffers.
+  const auto moved = [&](const void* pointer, size_t buffer) {
+    return there[buffer].data() + (static_cast<const std::byte*>(pointer) - memory.buffers[buffer].data);
+  };
+  std::vector<Ends> ours;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    ours.push_back({moved(ends[i].from, 2 * i), moved(ends[i].to, 2 * i + 1)});
+  }
+  const int64_t before = launch_count();
+  SPL_TRY(plan.launch(ours));
+  EXPECT_EQ(launch_count() - before, program.launches());
+  SPL_TRY(device.synchronise());
+  for (size_t i = 0; i < there.size(); ++i) {
+    SPL_TRY(copy_bytes(device, memory.buffers[i].data, there[i].data(), memory.buffers[i].bytes, nullptr));
+  }
+  return device.synchronise();
+}
+
+class OnDevice : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!available()) GTEST_SKIP() << why_not();
+  }
+};
+
+TEST_F(OnDevice, EveryKernelMovesEveryByteOfRandomTypes) {
+  for (const std::string_view kernel : {"", "word", "warp", "tile", "pieces", "walk"}) {
+    SCOPED_TRACE(kernel);
+    for_seeds(120, [&](Random& random) {
+      const test::Case made = test::random_case(random);
+      SCOPED_TRACE(made.name);
+      (void)test::check(made, kernel, random, on_device);
+    });
+  }
+}
+
+TEST_F(OnDevice, LongMessages) {
+  Random random(5, "gpu.long");
+  for (const char* type : {"hvector(60000, 16, 48B, byte)", "resized(0B, 8B, vector(1000, 1, 1100, double))",
+                           "idxblock(1, rand(5, 300000, 100000), double)",
+                           "struct([(0B, int), (8B, double), (16B, 3, short)])", "hvector(700, 1001, 1200B, byte)"}) {
+    SCOPED_TRACE(type);
+    const test::Case made =
+        test::case_of(must_parse(type), 700 * (type[0] == 's' ? 100 : 0) + (type[0] == 'r' ? 900 : 1), random);
+    for (const std::string_view kernel : {"", "word", "warp", "tile", "pieces", "walk"}) {
+      (void)test::check(made, kernel, random, on_device);
+    }
+  }
+}
+
+TEST_F(OnDevice, Sets) {
+  for (const std::string_view kernel : {"", "word", "warp", "tile", "pieces", "walk"}) {
+    test::check_halo(30, kernel, on_device);
+  }
+  test::check_pairs(40, on_device);
+}
+
+TEST_F(OnDevice, OneCopyABlockMovesTheSameBytes) {
+  const Device device = *Device::at(0);
+  const layout::Type type = must_parse("hvector(300, 24, 40B, byte)");
+  const Message pack{Side::of(*layout::Blob::build(type)), Side::packed()};
+  const auto extent = static_cast<size_t>(type.extent());
+  std::vector<std::byte> data(extent);
+  for (size_t i = 0; i < extent; ++i) data[i] = static_cast<std::byte>(i * 7 % 251);
+  const Memory source = must(Memory::device(device, extent));
+  const Memory target = must(Memory::device(device, 7200));
+  ASSERT_TRUE(copy_bytes(device, source.data(), data.data(), extent, nullptr).ok());
+  const auto copies = naive_move(device, pack, {source.data(), target.data()}, nullptr);
+  ASSERT_TRUE(copies.ok()) << copies.error().message;
+  EXPECT_EQ(*copies, 300);
+  std::vector<std::byte> out(7200);
+  ASSERT_TRUE(copy_bytes(device, out.data(), target.data(), 7200, nullptr).ok());
+  ASSERT_TRUE(device.synchronise().ok());
+  for (size_t i = 0; i < 7200; ++i) ASSERT_EQ(out[i], data[i / 24 * 40 + i % 24]) << i;
+}
+
+TEST_F(OnDevice, StagingJoinsLayoutsOfHostAndDevice) {
+  const Device device = *Device::at(0);
+  const layout::Type there = must_parse("hvector(5000, 24, 40B, byte)");
+  const layout::Type here = must_parse("hvector(10000, 12, 20B, byte)");
+  StagingOptions options;
+  options.piece_bytes = 7000;
+  for (const bool packed_here : {false, true}) {
+    const Side host = packed_here ? Side::packed(5) : Side::of(*layout::Blob::build(here), 1, 8);
+    auto staging = Staging::make(device, Side::of(*layout::Blob::build(there), 1, 16), host, options);
+    ASSERT_TRUE(staging.ok()) << staging.error().message;
+    const Memory memory = must(Memory::device(device, 200100));
+    std::vector<std::byte> out(200100);
+    std::vector<std::byte> in(200100);
+    std::vector<std::byte> back(200100);
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::byte>(i * 31 % 253);
+    ASSERT_TRUE(copy_bytes(device, memory.data(), back.data(), back.size(), nullptr).ok());
+    const Status sent = staging->to_device(out.data(), memory.data());
+    ASSERT_TRUE(sent.ok()) << sent.error().message;
+    const Status received = staging->to_host(memory.data(), in.data());
+    ASSERT_TRUE(received.ok()) << received.error().message;
+    ASSERT_TRUE(copy_bytes(device, back.data(), memory.data(), back.size(), nullptr).ok());
+    ASSERT_TRUE(device.synchronise().ok());
+    for (size_t i = 0; i < 120000; ++i) {
+      const size_t at_host = packed_here ? 5 + i : 8 + i / 12 * 20 + i % 12;
+      ASSERT_EQ(back[16 + i / 24 * 40 + i % 24], out[at_host]) << i;
+      ASSERT_EQ(in[at_host], out[at_host]) << i;
+    }
+  }
+}
+
+// A graph holds the launch; what it launches later moves what memory holds then.
+TEST_F(OnDevice, LaunchesArePartsOfGraphs) {
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+  ASSERT_NE(library, nullptr);
+  const auto call = [&](const char* name, auto... arguments) {
+    using Call = int (*)(decltype(arguments)...);
+    const auto found = reinterpret_cast<Call>(dlsym(library, name));
+    return found == nullptr ? -1 : found(arguments...);
+  };
+  const Device device = *Device::at(0);
+  const layout::Type type = must_parse("hvector(1000, 24, 40B, byte)");
+  const Message pack{Side::of(*layout::Blob::build(type)), Side::packed()};
+  const Plan plan = *Plan::make(device, {&pack, 1});
+  const Memory source = must(Memory::pinned(device, 40000));
+  const Memory target = must(Memory::pinned(device, 24000));
+  void* context = nullptr;
+  ASSERT_EQ(call("cuDevicePrimaryCtxRetain", &context, 0), 0);
+  ASSERT_EQ(call("cuCtxPushCurrent_v2", context), 0);
+  void* stream = nullptr;
+  void* graph = nullptr;
+  void* ready = nullptr;
+  ASSERT_EQ(call("cuStreamCreate", &stream, 0U), 0);
+  ASSERT_EQ(call("cuStreamBeginCapture_v2", stream, 2), 0);
+  const Status captured = plan.launch(source.data(), target.data(), stream);
+  ASSERT_TRUE(captured.ok()) << captured.error().message;
+  ASSERT_EQ(call("cuStreamEndCapture", stream, &graph), 0);
+  ASSERT_EQ(call("cuGraphInstantiateWithFlags", &ready, graph, 0ULL), 0);
+  for (const int round : {1, 2}) {
+    for (size_t i = 0; i < 40000; ++i)
+      source.data()[i] = static_cast<std::byte>(i * 13 * static_cast<size_t>(round) % 255);
+    ASSERT_EQ(call("cuGraphLaunch", ready, stream), 0);
+    ASSERT_TRUE(device.synchronise(stream).ok());
+    for (size_t i = 0; i < 24000; ++i) ASSERT_EQ(target.data()[i], source.data()[i / 24 * 40 + i % 24]) << i;
+  }
+  (void)call("cuGraphExecDestroy", ready);
+  (void)call("cuGraphDestroy", graph);
+  (void)call("cuStreamDestroy_v2", stream);
+  void* popped = nullptr;
+  (void)call("cuCtxPopCurrent_v2", &popped);
+}
+
+// The kernel reads and writes pinned host memory in place.
+TEST_F(OnDevice, PlansReachPinnedMemory) {
+  const Device device = *Device::at(0);
+  const layout::Type type = must_parse("hvector(1000, 24, 40B, byte)");
+  const Message pack{Side::of(*layout::Blob::build(type)), Side::packed()};
+  const Plan plan = *Plan::make(device, {&pack, 1});
+  const Memory source = must(Memory::pinned(device, 40000));
+  const Memory target = must(Memory::pinned(device, 24000));
+  for (size_t i = 0; i < 40000; ++i) source.data()[i] = static_cast<std::byte>(i * 13 % 255);
+  ASSERT_TRUE(plan.launch(source.data(), target.data()).ok());
+  ASSERT_TRUE(device.synchronise().ok());
+  for (size_t i = 0; i < 24000; ++i) ASSERT_EQ(target.data()[i], source.data()[i / 24 * 40 + i % 24]) << i;
+}
+
+TEST_F(OnDevice, WrongPointersAreSentences) {
+  const Device device = *Device::at(0);
+  const Message pack{Side::of(*layout::Blob::build(must_parse("vector(9, 1, 2, int)"))), Side::packed()};
+  const Plan plan = *Plan::make(device, {&pack, 1});
+  std::vector<int> host(100);
+  const Memory memory = must(Memory::device(device, 400));
+  const Ends wrong{host.data(), memory.data()};
+  EXPECT_NE(plan.check({&wrong, 1}).error().message.find("host memory"), std::string::npos);
+  EXPECT_FALSE(Device::of(host.data()).ok());
+  EXPECT_EQ(Device::of(memory.data())->ordinal(), 0);
+  const void* freed = nullptr;
+  {
+    const Memory gone = must(Memory::device(device, size_t{64} << 20));
+    freed = gone.data();
+  }
+  EXPECT_NE(Device::of(freed).error().message.find("freed"), std::string::npos);
+  EXPECT_EQ(Memory::device(device, size_t{1} << 44).error().code, Code::exhausted);
+  EXPECT_EQ(Device::at(99).error().code, Code::invalid);
+  EXPECT_FALSE(plan.launch(nullptr, memory.data()).ok());
+}
+
+// Two processes on one device: the second copies from the first one's memory by load and store. It is this program
+// again, because a process that forks keeps no driver.
+TEST(DevicePeers, Second) {
+  const char* const given = std::getenv("SPINLOOM_TEST_PEER");
+  if (given == nullptr) GTEST_SKIP() << "a part of OnDevice.ReadsAnotherProcessesMemory";
+  PeerHandle handle;
+  ASSERT_EQ(read(static_cast<int>(std::strtol(given, nullptr, 10)), &handle, sizeof handle),
+            static_cast<ssize_t>(sizeof handle));
+  const Device device = *Device::at(0);
+  const auto peer = PeerMemory::open(device, handle);
+  ASSERT_TRUE(peer.ok()) << peer.error().message;
+  EXPECT_EQ(PeerMemory::open(device, handle)->data(), peer->data());
+  const Message copy{Side::of(*layout::Blob::build(must_parse("hvector(1000, 8, 24B, byte)"))),
+                     Side::of(*layout::Blob::build(must_parse("hvector(500, 16, 40B, byte)")))};
+  const Plan plan = *Plan::make(device, {&copy, 1});
+  const Memory target = must(Memory::device(device, 20000));
+  ASSERT_TRUE(plan.launch(peer->data(), target.data()).ok());
+  std::vector<std::byte> out(20000);
+  ASSERT_TRUE(copy_bytes(device, out.data(), target.data(), out.size(), nullptr).ok());
+  const Status ended = device.synchronise();
+  ASSERT_TRUE(ended.ok()) << ended.error().message;
+  for (size_t i = 0; i < 8000; ++i) {
+    const size_t from = i / 8 * 24 + i % 8;
+    ASSERT_EQ(out[i / 16 * 40 + i % 16], static_cast<std::byte>(from * 11 % 249)) << i;
+  }
+}
+
+TEST_F(OnDevice, ReadsAnotherProcessesMemory) {
+  const Device device = *Device::at(0);
+  const Memory memory = must(Memory::device(device, 24000 + 64));
+  std::vector<std::byte> data(24000);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 11 % 249);
+  ASSERT_TRUE(copy_bytes(device, memory.data() + 64, data.data(), data.size(), nullptr).ok());
+  ASSERT_TRUE(device.synchronise().ok());
+  const auto handle = export_memory(memory.data() + 64);
+  ASSERT_TRUE(handle.ok()) << handle.error().message;
+  EXPECT_EQ(handle->offset, 64U);
+  EXPECT_FALSE(PeerMemory::open(device, *handle).ok());
+  int channel[2];
+  ASSERT_EQ(pipe(channel), 0);
+  ASSERT_EQ(write(channel[1], &*handle, sizeof *handle), static_cast<ssize_t>(sizeof *handle));
+  const std::string number = std::to_string(channel[0]);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    setenv("SPINLOOM_TEST_PEER", number.c_str(), 1);
+    execl("/proc/self/exe", "spinloom_gpu_test", "--gtest_filter=DevicePeers.Second", "--gtest_brief=1", nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  close(channel[0]);
+  close(channel[1]);
+}
+
+}  // namespace
+}  // namespace spinloom::gpu

@@ -1,0 +1,46 @@
+// Draft shapes - a blob taken apart into nests without branches: levels around blocks of one length, or around runs.
+//
+// Contract: shapes_of() gives the shapes of `count` elements, or none if there would be more than shapes_max. Offsets
+//   count from the buffer address given to MPI; the tables are those of the blob.
+// Invariants: (1) the shapes hold each packed byte once; (2) level 0 turns fastest.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "layout/blob.hpp"
+
+namespace spinloom::gpu {
+
+inline constexpr size_t shapes_max = 64;
+
+struct ShapeLevel {
+  int64_t count = 0;
+  int64_t stride = 0;
+  const std::byte* table = nullptr;  // offsets in place of the stride
+  bool wide = false;
+  int64_t packed = 0;  // stride in the packed bytes
+};
+
+struct ShapeRun {
+  int64_t offset = 0;
+  int64_t start = 0;
+};
+
+struct Shape {
+  std::vector<ShapeLevel> levels;
+  int64_t block = 0;  // runs: packed bytes of all of them
+  int64_t offset = 0;
+  int64_t packed_offset = 0;
+  int64_t runs = 0;  // 0: a block is contiguous
+  const std::byte* run_table = nullptr;
+  bool wide = false;
+
+  [[nodiscard]] ShapeRun run(int64_t index) const;
+};
+
+std::vector<Shape> shapes_of(const layout::Blob& blob, int64_t count);
+
+}  // namespace spinloom::gpu

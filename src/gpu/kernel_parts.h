@@ -1,0 +1,119 @@
+// Kernel parts - what a kernel reads: parts, levels, tables, at places of one arena of bytes.
+//
+// Contract: one source for CUDA, NVRTC and the host: no includes, no library. Places are bytes from the arena's start;
+//   0 is none. A part moves `bytes` packed bytes; packed byte p of it lies at
+//     side.offset + r + sum over levels of (table[d] or d * stride),   r = p mod block, d = digits of p / block
+//   level 0 turning fastest. Kinds differ in what a block is: contiguous bytes, a table of pieces, a walk in a blob.
+// Invariants: (1) bytes < 2^31, so that positions and digits are 32-bit and quotients are a multiply-high and a shift
+//   (include/spinloom/layout_walk.h has the proof); (2) width divides block, strides and table entries.
+// Threads: read only. Time: none.
+#ifndef SPINLOOM_GPU_KERNEL_PARTS_H
+#define SPINLOOM_GPU_KERNEL_PARTS_H
+
+namespace spinloom::gpu::kernel {
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using i32 = int;
+using u64 = unsigned long long;
+using i64 = long long;
+
+constexpr u32 threads = 256;
+constexpr u32 lanes = 32;
+constexpr u32 levels_max = 8;
+constexpr u32 shared_bytes = 20480;
+constexpr u32 parts_place = 64;  // of the first part in the arena
+constexpr u32 many_ends = 224;
+
+enum Kind : u32 { kind_word, kind_warp, kind_tile, kind_pieces, kind_walk, kinds };
+
+struct Quotient {  // of a divisor below 2^31
+  u32 divisor;
+  u32 reciprocal;
+  u32 shift;
+};
+
+struct Step {  // one side of a level
+  i64 stride;
+  u64 table;  // place of offsets, or 0: the stride counts
+};
+
+struct Level {
+  Quotient count;
+  u32 wide_from;  // whether entries of the table have 64 bits
+  u32 wide_to;
+  u32 reserved;
+  Step from;
+  Step to;
+};
+
+// One side of a walk: `count` elements of a blob; blob 0: packed bytes.
+struct Walk {
+  u64 blob;
+  u64 size;
+  u64 size_reciprocal;  // wide
+  u32 size_shift;
+  u32 narrow;
+  i64 extent;
+  i64 origin;
+};
+
+struct Part {
+  u32 kind;
+  u32 width;       // 1, 2, 4, 8 or 16
+  u32 warp_below;  // a warp a block where addresses allow only words of fewer bytes
+  u32 ends;
+  u32 first_tile;  // tiles of the parts before
+  u32 tile_bytes;
+  u32 bytes;
+  u32 dense;  // 1: `from` is contiguous; 2: `to` is
+  u32 levels;
+  Quotient block;
+  i64 from;
+  i64 to;
+  Level level[levels_max];
+  // pieces: starts (u32, one more than pieces), offsets on either side (place 0: the start itself)
+  u32 pieces;
+  u32 hint_shift;
+  u64 starts;
+  u64 hints;  // hints[k]: the piece that holds byte k << hint_shift of a block
+  u64 from_offsets;
+  u64 to_offsets;
+  u32 wide_offsets;
+  // tile: columns along the level in which `from` runs fastest, rows along that of `to`
+  u32 column_level;
+  u32 row_level;
+  u32 pitch;
+  u32 columns;  // of one tile
+  u32 rows;
+  u32 column_tiles;
+  u32 row_tiles;
+  Quotient column_bytes;  // columns * block
+  Quotient row_bytes;     // rows * block
+  // walk
+  u64 first;  // packed byte of the message where the part begins
+  Walk from_walk;
+  Walk to_walk;
+};
+
+struct Ends {
+  const u8* from;
+  u8* to;
+};
+
+struct OneEnds {
+  Ends ends[1];
+};
+struct ManyEnds {
+  Ends ends[many_ends];
+};
+
+struct Arguments {
+  const u8* arena;
+  u64 tile_parts;  // place of the part of each tile (u32), or 0: there is one part
+};
+
+}  // namespace spinloom::gpu::kernel
+
+#endif

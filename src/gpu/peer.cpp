@@ -1,0 +1,109 @@
+#include "gpu/peer.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <mutex>
+
+#include "gpu/device_state.hpp"
+
+namespace spinloom::gpu {
+namespace {
+
+constexpr unsigned ipc_lazy_peer_access = 1;
+
+}  // namespace
+
+struct PeerMemory::Mapping {
+  std::shared_ptr<const Device::State> state;
+  Device device;
+  PeerHandle handle;
+  std::byte* start = nullptr;
+
+  Mapping(Device on, const PeerHandle& of) : device(std::move(on)), handle(of) {}
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() {
+    if (start == nullptr) return;
+    const Device::State& here = device.state();
+    const ContextGuard guard(*here.driver, here.context);
+    (void)here.driver->ipc_close(reinterpret_cast<DeviceAddress>(start));
+  }
+};
+
+// Mapped allocations, the latest used first.
+class PeerCache {
+ public:
+  using Entry = std::shared_ptr<const PeerMemory::Mapping>;
+
+  static PeerCache& process() {
+    static auto* const cache = new PeerCache;  // mappings go with the process, after the driver perhaps
+    return *cache;
+  }
+
+  Result<Entry> open(const Device& device, const PeerHandle& handle) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return entry->device == device && entry->handle.handle == handle.handle &&
+             entry->handle.process == handle.process;
+    });
+    if (found != entries_.end()) {
+      entries_.splice(entries_.begin(), entries_, found);
+      return entries_.front();
+    }
+    for (auto entry = entries_.end(); entries_.size() >= static_cast<size_t>(PeerMemory::open_max);) {
+      if (entry == entries_.begin()) break;
+      --entry;
+      if (entry->use_count() == 1) entry = entries_.erase(entry);
+    }
+    const Device::State& state = device.state();
+    const ContextGuard guard(*state.driver, state.context);
+    SPL_CUDA(*state.driver, guard.result(), "to use device ", state.ordinal);
+    IpcHandle raw{};
+    std::memcpy(raw.bytes, handle.handle.data(), sizeof raw.bytes);
+    DeviceAddress address = 0;
+    auto mapping = std::make_shared<PeerMemory::Mapping>(device, handle);
+    SPL_CUDA(*state.driver, state.driver->ipc_open(&address, raw, ipc_lazy_peer_access), "to map memory that process ",
+             handle.process, " exported");
+    mapping->start = reinterpret_cast<std::byte*>(address);
+    entries_.push_front(std::move(mapping));
+    return entries_.front();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::list<Entry> entries_;
+};
+
+Result<PeerHandle> export_memory(const void* pointer) {
+  SPL_ASSIGN(const Pointer found, inspect(pointer));
+  if (found.kind != PointerKind::device) {
+    return fail(Code::invalid, "address ", pointer,
+                " cannot be given to another process: it is not memory that a device allocated");
+  }
+  SPL_ASSIGN(const Device device, Device::at(found.ordinal));
+  const Device::State& state = device.state();
+  const ContextGuard guard(*state.driver, state.context);
+  SPL_CUDA(*state.driver, guard.result(), "to use device ", state.ordinal);
+  IpcHandle raw{};
+  SPL_CUDA(*state.driver, state.driver->ipc_get(&raw, reinterpret_cast<DeviceAddress>(found.start)),
+           "to export the allocation of address ", pointer,
+           " (memory of a pool or of the virtual memory calls cannot be exported)");
+  PeerHandle handle;
+  std::memcpy(handle.handle.data(), raw.bytes, sizeof raw.bytes);
+  handle.offset = reinterpret_cast<uint64_t>(pointer) - reinterpret_cast<uint64_t>(found.start);
+  handle.process = static_cast<uint64_t>(getpid());
+  return handle;
+}
+
+Result<PeerMemory> PeerMemory::open(const Device& device, const PeerHandle& handle) {
+  if (handle.process == static_cast<uint64_t>(getpid())) {
+    return fail(Code::invalid, "this process exported that memory itself: use its address");
+  }
+  SPL_ASSIGN(const std::shared_ptr<const Mapping> mapping, PeerCache::process().open(device, handle));
+  return PeerMemory(mapping, mapping->start + handle.offset);
+}
+
+}  // namespace spinloom::gpu

@@ -1,0 +1,49 @@
+// Peer - memory of a GPU that another process has allocated, mapped here by CUDA IPC.
+//
+// Contract: export_memory() names the allocation that holds a pointer and the pointer's place in it: 80 bytes that any
+//   channel may carry. PeerMemory::open() maps it in this process, on `device`; the address is good for loads and
+//   stores of a plan. Handles stay mapped in a cache (the least recently used goes first once `open_max` are mapped and
+//   nobody holds it), because mapping takes far longer than a launch. The exporter must keep the memory until the peer
+//   is done.
+// Invariants: (1) an address is valid as long as its PeerMemory lives; (2) a process cannot open what it exported
+//   itself: that is an Error.
+// Threads: any. Time: host time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/result.hpp"
+#include "gpu/device.hpp"
+
+namespace spinloom::gpu {
+
+struct PeerHandle {
+  std::array<std::byte, 64> handle{};
+  uint64_t offset = 0;  // of the pointer in its allocation
+  uint64_t process = 0;  // who exported it
+};
+static_assert(sizeof(PeerHandle) == 80);
+
+Result<PeerHandle> export_memory(const void* pointer);
+
+class PeerMemory {
+ public:
+  static constexpr int open_max = 64;
+  static Result<PeerMemory> open(const Device& device, const PeerHandle& handle);
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+
+ private:
+  struct Mapping;
+  friend class PeerCache;
+  PeerMemory(std::shared_ptr<const Mapping> mapping, std::byte* data) : mapping_(std::move(mapping)), data_(data) {}
+
+  std::shared_ptr<const Mapping> mapping_;
+  std::byte* data_ = nullptr;
+};
+
+}  // namespace spinloom::gpu

@@ -1,0 +1,101 @@
+#include "gpu/plan.hpp"
+
+#include <atomic>
+
+#include "gpu/device_state.hpp"
+#include "gpu/program_body.hpp"
+
+namespace spinloom::gpu {
+namespace {
+
+std::atomic<int64_t> launched{0};
+
+}  // namespace
+
+struct Plan::Resident {
+  Memory arena;
+  void* function = nullptr;
+};
+
+int64_t launch_count() { return launched.load(std::memory_order_relaxed); }
+
+Result<Plan> Plan::make(const Device& device, std::span<const Message> messages, const ProgramOptions& options) {
+  SPL_ASSIGN(Program program, Program::make(messages, options));
+  return make(device, std::move(program));
+}
+
+Result<Plan> Plan::make(const Device& device, Program program) {
+  const Program::Body& body = program.body();
+  auto resident = std::make_shared<Resident>();
+  if (body.tiles > 0) {
+    SPL_ASSIGN(const Kernels* const kernels, device.state().kernels());
+    resident->function = kernels->functions[body.ends > 1 ? kernel::kinds + 1 : body.kind];
+    const size_t bytes = body.arena.size() * sizeof(uint64_t);
+    SPL_ASSIGN(resident->arena, Memory::device(device, bytes));
+    const Device::State& state = device.state();
+    const ContextGuard guard(*state.driver, state.context);
+    SPL_CUDA(*state.driver, guard.result(), "to use device ", state.ordinal);
+    SPL_CUDA(*state.driver,
+             state.driver->copy(reinterpret_cast<DeviceAddress>(resident->arena.data()),
+                                reinterpret_cast<DeviceAddress>(body.arena.data()), bytes),
+             "to upload a plan of ", bytes, " bytes to device ", state.ordinal);
+  }
+  return Plan(device, std::move(program), std::move(resident));
+}
+
+Status Plan::launch(std::span<const Ends> ends, Stream stream) const {
+  const Program::Body& body = program_.body();
+  if (body.tiles == 0) return {};
+  if (ends.size() < body.ends) {
+    return fail(Code::invalid, ends.size(), " pairs of addresses for a set that names ", body.ends);
+  }
+  for (uint32_t i = 0; i < body.ends; ++i) {
+    if (ends[i].from == nullptr || ends[i].to == nullptr) {
+      return fail(Code::invalid, "pair of addresses ", i, " has a null pointer");
+    }
+  }
+  kernel::Arguments arguments = body.arguments(resident_->arena.data());
+  kernel::OneEnds one;
+  kernel::ManyEnds many;
+  void* where = &one;
+  if (body.ends == 1) {
+    one.ends[0] = {static_cast<const kernel::u8*>(ends[0].from), static_cast<kernel::u8*>(ends[0].to)};
+  } else {
+    for (uint32_t i = 0; i < body.ends; ++i) {
+      many.ends[i] = {static_cast<const kernel::u8*>(ends[i].from), static_cast<kernel::u8*>(ends[i].to)};
+    }
+    where = &many;
+  }
+  void* parameters[] = {&arguments, where};
+  const Device::State& state = device_.state();
+  const ContextGuard guard(*state.driver, state.context);
+  SPL_CUDA(*state.driver, guard.result(), "to use device ", state.ordinal);
+  SPL_CUDA(*state.driver,
+           state.driver->launch(resident_->function, body.tiles, 1, 1, kernel::threads, 1, 1, 0, stream, parameters,
+                                nullptr),
+           "to launch ", program_.kernel_name(), " of ", body.tiles, " blocks of threads on device ", state.ordinal);
+  launched.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+Status Plan::check(std::span<const Ends> ends) const {
+  for (const Ends& pair : ends) {
+    for (const void* const pointer : {pair.from, static_cast<const void*>(pair.to)}) {
+      SPL_ASSIGN(const Pointer found, inspect(pointer));
+      if (found.kind == PointerKind::host) {
+        return fail(
+            Code::invalid, "address ", pointer,
+            " is host memory that the device cannot reach, or memory of a device that was freed: give memory of "
+            "device ",
+            device_.ordinal(), ", or pinned host memory");
+      }
+      if (found.kind == PointerKind::device && found.ordinal != device_.ordinal()) {
+        return fail(Code::invalid, "address ", pointer, " is memory of device ", found.ordinal,
+                    ", the plan is for device ", device_.ordinal(), ": make a plan there");
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace spinloom::gpu

@@ -1,0 +1,22 @@
+// Program part - one draft as a part: its kernel, word width, tiles, tables.
+//
+// Contract: lay_down() chooses the kernel of a draft, or takes `forced` where the draft allows it, and adds its tables to
+//   the arena. tile_bytes is what a block of threads moves; tiles_of() how many blocks of threads the part takes.
+//   touched_by() is the memory traffic of a part on both sides, in sectors.
+// Threads: one owner of the arena. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "gpu/draft.hpp"
+#include "gpu/program_arena.hpp"
+
+namespace spinloom::gpu {
+
+kernel::Part lay_down(const Draft& draft, const Message& message, std::optional<uint32_t> forced, ProgramArena& arena);
+void cut(kernel::Part& part, int64_t tile_bytes);
+int64_t tiles_of(const kernel::Part& part);
+int64_t touched_by(const Draft& draft, const kernel::Part& part);
+
+}  // namespace spinloom::gpu

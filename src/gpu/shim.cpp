@@ -1,0 +1,65 @@
+#include "gpu/shim.hpp"
+
+#include <array>
+#include <cstddef>
+
+#include "gpu/kernel_bodies.h"
+#include "gpu/program_body.hpp"
+#include "layout/width.hpp"
+
+namespace spinloom::gpu {
+namespace {
+
+// The kernels' nodes are those of the blob.
+template <class U, class S, class W>
+constexpr bool same_nodes() {
+  using N = kernel::Node<U, S>;
+  using M = typename W::Node;
+  return sizeof(N) == sizeof(M) && offsetof(N, kind) == offsetof(M, kind) && offsetof(N, shift) == offsetof(M, shift) &&
+         offsetof(N, child) == offsetof(M, child) && offsetof(N, count) == offsetof(M, count) &&
+         offsetof(N, size) == offsetof(M, size) && offsetof(N, block) == offsetof(M, block) &&
+         offsetof(N, reciprocal) == offsetof(M, reciprocal) && offsetof(N, stride) == offsetof(M, stride) &&
+         sizeof(kernel::Run<U, S>) == sizeof(typename W::Run) &&
+         sizeof(kernel::Member<U, S>) == sizeof(typename W::Member);
+}
+static_assert(same_nodes<kernel::u32, kernel::i32, layout::Narrow>());
+static_assert(same_nodes<kernel::u64, kernel::i64, layout::Wide>());
+static_assert(sizeof(spl_layout_header) == kernel::root_place);
+
+template <uint32_t kind>
+void run_tiles(const Program::Body& body, std::span<const Ends> ends) {
+  const kernel::Arguments arguments = body.arguments(body.arena.data());
+  alignas(16) std::array<kernel::u8, kernel::shared_bytes> shared{};
+  for (uint32_t tile = 0; tile < body.tiles; ++tile) {
+    const kernel::Part& part = kernel::part_of(arguments, tile);
+    const Ends& pair = ends[part.ends];
+    const kernel::Ends here{static_cast<const kernel::u8*>(pair.from), static_cast<kernel::u8*>(pair.to)};
+    const uint32_t phases = part.kind == kernel::kind_tile ? 2 : 1;
+    for (uint32_t phase = 0; phase < phases; ++phase) {
+      for (uint32_t thread = 0; thread < kernel::threads; ++thread) {
+        kernel::run<kind>(arguments, part, here, tile, thread, phase, shared.data());
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Status run_on_host(const Program& program, std::span<const Ends> ends) {
+  const Program::Body& body = program.body();
+  if (ends.size() < body.ends) {
+    return fail(Code::invalid, ends.size(), " pairs of addresses for a set that names ", body.ends);
+  }
+  // The entries that a launch would take.
+  switch (body.ends > 1 ? uint32_t{kernel::kinds} : body.kind) {
+    case kernel::kind_word: run_tiles<kernel::kind_word>(body, ends); break;
+    case kernel::kind_warp: run_tiles<kernel::kind_warp>(body, ends); break;
+    case kernel::kind_tile: run_tiles<kernel::kind_tile>(body, ends); break;
+    case kernel::kind_pieces: run_tiles<kernel::kind_pieces>(body, ends); break;
+    case kernel::kind_walk: run_tiles<kernel::kind_walk>(body, ends); break;
+    default: run_tiles<kernel::kinds>(body, ends); break;
+  }
+  return {};
+}
+
+}  // namespace spinloom::gpu

@@ -1,0 +1,43 @@
+// Staging - a layout on a device and a layout in host memory, joined by pinned pieces.
+//
+// Contract: make() takes a device side and a host side of equal packed bytes and owns all that a move needs: the plan,
+//   a packed buffer on the device, two or more pinned pieces. to_host() packs with one kernel, copies the packed bytes
+//   in pieces and unpacks each piece on the host while the next is under way; to_device() is the same backwards. Both
+//   return when the bytes are there. Where the host's memory is pinned, a plan over its address moves the bytes with no
+//   piece at all; this is the way for memory that is not.
+// Invariants: (1) a move allocates nothing.
+// Threads: one move at a time. Time: host time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/result.hpp"
+#include "gpu/device.hpp"
+#include "gpu/message.hpp"
+#include "gpu/plan.hpp"
+
+namespace spinloom::gpu {
+
+struct StagingOptions {
+  size_t piece_bytes = size_t{1} << 20;
+  int pieces = 3;  // pinned, at least 2
+};
+
+class Staging {
+ public:
+  static Result<Staging> make(const Device& device, const Side& on_device, const Side& on_host,
+                              const StagingOptions& options = {});
+
+  [[nodiscard]] Status to_host(const void* on_device, void* on_host, Stream stream = nullptr);
+  [[nodiscard]] Status to_device(const void* on_host, void* on_device, Stream stream = nullptr);
+
+ private:
+  struct State;
+  explicit Staging(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace spinloom::gpu

@@ -130,11 +130,18 @@ int run(bool quick) {
   rows.push_back({"face x", "subarray([400, 400, 400], [400, 400, 1], [0, 0, 1], C, double)", 1, ""});
   rows.push_back({"face y", "subarray([400, 400, 400], [400, 1, 400], [0, 1, 0], C, double)", 1, ""});
   rows.push_back({"face z", "subarray([400, 400, 400], [1, 400, 400], [1, 0, 0], C, double)", 1, ""});
+  for (const int64_t block : {16, 32, 64, 128}) {
+    rows.push_back({text("vector ", block, " B, half, streaming"), blocks(bytes / block, block, 2 * block), 1, ""});
+  }
   // Beyond the cache of the device.
   if (!quick) {
     const int64_t more = int64_t{512} << 20;
     for (const int64_t block : {16, 32, 64, 256}) {
       rows.push_back({text("512 MiB, vector ", block, " B, half"), blocks(more / block, block, 2 * block), 1, ""});
+    }
+    for (const int64_t block : {32, 64}) {
+      rows.push_back(
+          {text("512 MiB, vector ", block, " B, half, streaming"), blocks(more / block, block, 2 * block), 1, ""});
     }
     rows.push_back({"512 MiB, transpose 8 B", "hvector(8192, 1, 8B, hvector(8192, 1, 65536B, double))", 1, ""});
     rows.push_back({"1 GiB, contiguous", "contig(1073741824, byte)", 1, ""});
@@ -155,6 +162,7 @@ int run(bool quick) {
     const Message unpack{Side::packed(), Side::of(blob, row.count)};
     ProgramOptions options;
     options.kernel = row.kernel;
+    options.streaming = row.name.find("streaming") != std::string::npos;
     const auto packs = Plan::make(device, {&pack, 1}, options);
     const auto unpacks = Plan::make(device, {&unpack, 1}, options);
     if (!packs || !unpacks) {

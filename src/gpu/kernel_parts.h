@@ -68,6 +68,7 @@ struct Part {
   u32 tile_bytes;
   u32 bytes;
   u32 dense;  // 1: `from` is contiguous; 2: `to` is
+  u32 streaming;  // word, `from` contiguous: what is written leaves the cache first
   u32 levels;
   Quotient block;
   i64 from;

@@ -62,6 +62,7 @@ Result<Program> Program::make(std::span<const Message> messages, const ProgramOp
   for (size_t i = 0; i < messages.size(); ++i) {
     for (const Draft& draft : drafts[i]) {
       kernel::Part part = lay_down(draft, messages[i], forced, arena);
+      part.streaming = options.streaming ? 1 : 0;
       cut(part, tile_bytes);
       part.first_tile = static_cast<uint32_t>(tiles);
       tiles += tiles_of(part);

@@ -32,6 +32,7 @@ inline constexpr uint32_t ends_max = 224;  // pairs of addresses of one launch; 
 
 struct ProgramOptions {
   std::string kernel;  // empty: SPINLOOM_GPU_KERNEL, else chosen by shape
+  bool streaming = false;  // what is unpacked leaves the device's cache first: for memory that is not read soon
   int64_t pieces_bytes_max = int64_t{256} << 20;  // of a table of pieces
 };
 
@@ -40,7 +41,7 @@ class Program {
   static Result<Program> make(std::span<const Message> messages, const ProgramOptions& options = {});
 
   [[nodiscard]] int64_t bytes() const;  // packed bytes of all messages
-  [[nodiscard]] int64_t bytes_touched() const;  // of memory, read and written, in sectors of 32 B (an upper bound)
+  [[nodiscard]] int64_t bytes_touched() const;  // in sectors of 32 B; one written in part is read, too
   [[nodiscard]] int64_t memory() const;  // bytes on the device, tables and blobs
   [[nodiscard]] int launches() const;  // 1, or 0 for a set without bytes
   [[nodiscard]] uint32_t ends() const;  // pairs of addresses that a launch takes

@@ -2,7 +2,7 @@
 //
 // Contract: lay_down() chooses the kernel of a draft, or takes `forced` where the draft allows it, and adds its tables to
 //   the arena. tile_bytes is what a block of threads moves; tiles_of() how many blocks of threads the part takes.
-//   touched_by() is the memory traffic of a part on both sides, in sectors.
+//   touched_by() (program_sectors.cpp) is the memory traffic of a part on both sides, in sectors.
 // Threads: one owner of the arena. Time: none.
 #pragma once
 
@@ -17,6 +17,8 @@ namespace spinloom::gpu {
 kernel::Part lay_down(const Draft& draft, const Message& message, std::optional<uint32_t> forced, ProgramArena& arena);
 void cut(kernel::Part& part, int64_t tile_bytes);
 int64_t tiles_of(const kernel::Part& part);
+// Whether consecutive packed bytes are consecutive in a side's memory.
+bool is_dense(const Draft& draft, bool is_from);
 int64_t touched_by(const Draft& draft, const kernel::Part& part);
 
 }  // namespace spinloom::gpu

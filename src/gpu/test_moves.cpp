@@ -80,6 +80,7 @@ std::string move(const Message& message, const Placed& from, const Placed& to, s
   if (overlaps(to)) return "";
   ProgramOptions options;
   options.kernel = kernel;
+  options.streaming = random.chance(1, 4);
   const auto program = Program::make({&message, 1}, options);
   EXPECT_TRUE(program.ok()) << (program.ok() ? "" : program.error().message);
   if (!program) return "";

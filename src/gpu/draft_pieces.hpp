@@ -1,0 +1,21 @@
+// Draft pieces - tables of pieces of one layout, or of two.
+//
+// Contract: pieces_of_side() takes one element of a layout and adds a level of elements; pieces_of_both() takes a whole
+//   message. Nothing comes back where the table would be larger than options.pieces_bytes_max or the period too long.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "gpu/draft.hpp"
+
+namespace spinloom::gpu {
+
+inline constexpr int64_t part_bytes_max = int64_t{1} << 30;
+inline constexpr int64_t piece_bytes = 20;  // start, two offsets at most, hint
+
+std::optional<Draft> pieces_of_side(const Side& side, bool is_from, const DraftOptions& options);
+Result<std::optional<Draft>> pieces_of_both(const Message& message, const DraftOptions& options);
+
+}  // namespace spinloom::gpu

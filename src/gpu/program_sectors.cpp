@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "gpu/program_part.hpp"
+
+namespace spinloom::gpu {
+namespace {
+
+constexpr int64_t sector_bytes = 32;
+
+// Bytes of sectors that one side of a draft touches, for addresses at sectors: blocks begin at multiples of `at`.
+int64_t sectors_of(const Draft& draft, bool is_from, int64_t width) {
+  uint64_t bits = static_cast<uint64_t>(is_from ? draft.from : draft.to) | sector_bytes;
+  for (const DraftLevel& level : draft.levels) {
+    const DraftStep& step = is_from ? level.from : level.to;
+    bits |= static_cast<uint64_t>(step.table != nullptr ? width : step.stride);
+  }
+  const auto at = draft.pieces != nullptr ? width : static_cast<int64_t>(bits & (0 - bits));
+  const auto touched = [&](int64_t bytes) {
+    return (bytes + sector_bytes - at + sector_bytes - 1) / sector_bytes * sector_bytes;
+  };
+  if (is_dense(draft, is_from)) return touched(draft.bytes());
+  const auto* const offsets = draft.pieces == nullptr ? nullptr : is_from ? &draft.pieces->from : &draft.pieces->to;
+  std::vector<std::pair<int64_t, int64_t>> strides;  // length, count
+  int64_t times = 1;
+  for (const DraftLevel& level : draft.levels) {
+    const DraftStep& step = is_from ? level.from : level.to;
+    if (step.table != nullptr) {
+      times *= level.count;
+    } else {
+      strides.emplace_back(std::abs(step.stride), level.count);
+    }
+  }
+  std::sort(strides.begin(), strides.end());
+  int64_t span = draft.block;
+  int64_t in_block = touched(span);
+  if (offsets != nullptr && !offsets->empty()) {
+    in_block = 0;
+    int64_t end = -1;  // of the piece before
+    for (size_t i = 0; i < offsets->size(); ++i) {
+      const int64_t bytes = draft.pieces->starts[i + 1] - draft.pieces->starts[i];
+      const int64_t gap = (*offsets)[i] - end;
+      in_block += i > 0 && gap >= 0 && gap < sector_bytes ? bytes + gap : touched(bytes);
+      end = (*offsets)[i] + bytes;
+    }
+    span = in_block;
+  }
+  for (const auto& [stride, count] : strides) {
+    if (stride <= std::max(sector_bytes, span)) {
+      span = std::max(span, (count - 1) * stride + span);
+      in_block = std::min(touched(span), in_block * count);
+    } else {
+      times *= count;
+    }
+  }
+  return in_block * times;
+}
+
+}  // namespace
+
+bool is_dense(const Draft& draft, bool is_from) {
+  if (draft.pieces != nullptr && !(is_from ? draft.pieces->from : draft.pieces->to).empty()) return false;
+  int64_t bytes = draft.block;
+  for (const DraftLevel& level : draft.levels) {
+    const DraftStep& step = is_from ? level.from : level.to;
+    if (step.table != nullptr || step.stride != bytes) return false;
+    bytes *= level.count;
+  }
+  return true;
+}
+
+int64_t touched_by(const Draft& draft, const kernel::Part& part) {
+  if (draft.walk) return 2 * draft.block;  // not known without a walk of all blocks
+  // A sector that is written in part is read first.
+  const int64_t written = sectors_of(draft, false, part.width);
+  const int64_t whole = std::min(written, draft.block / sector_bytes * sector_bytes * (draft.bytes() / draft.block));
+  const bool dense = is_dense(draft, false);
+  return sectors_of(draft, true, part.width) + written + (dense ? 0 : written - whole);
+}
+
+}  // namespace spinloom::gpu

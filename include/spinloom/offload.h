@@ -41,6 +41,13 @@ enum {
   SPL_BY_RECEIVER = 0,
   SPL_BY_SENDER = 1
 };
+/* SPL_MEET: spl_oe_open() waits until all ranks of the job have opened theirs. SPL_MEET_OTHERWISE: it does not, and the
+ * caller starts no schedule before it knows that they have: messages to a rank without an engine are lost. No rank has had
+ * an engine on that portal table entry before. */
+enum {
+  SPL_MEET = 0,
+  SPL_MEET_OTHERWISE = 1
+};
 
 typedef struct {
   uint64_t eager_bytes; /* the longest message that leaves before its receiver is known to be ready; 0: 4096 */
@@ -51,12 +58,15 @@ typedef struct {
   uint32_t counters; /* what the engine may use at a time; 0: what the interface has */
   uint32_t triggered;
   uint32_t entries;
+  int meeting; /* SPL_MEET or SPL_MEET_OTHERWISE */
 } spl_oe_options;
 
 /* One engine for a portal table entry. All ranks of the job open theirs, with the same options, and the call waits until
- * they have. `options` NULL: all zero. */
+ * they have, with SPL_MEET. PTL_FAIL: a rank is gone. `options` NULL: all zero. */
 int spl_oe_open(ptl_handle_ni_t interface, const spl_oe_options *options, spl_oe **engine);
-/* Frees all of its teams and schedules. PTL_IN_USE while one of them is under way. */
+/* Frees all of its teams and schedules. PTL_IN_USE while one of them is under way. Waits until all that this rank has sent
+ * has come to its targets, 10 s at most: another engine may be opened on the portal table entry then, and hears nothing of
+ * this one. */
 int spl_oe_close(spl_oe *engine);
 /* What went wrong last; never NULL. NULL asks about spl_oe_open(). */
 const char *spl_oe_error(const spl_oe *engine);
@@ -115,10 +125,14 @@ int spl_schedule_post(spl_schedule *schedule);
 int spl_schedule_start(spl_schedule *schedule);
 /* Whether all has ended. A failed operation ends the schedule with PTL_FAIL, which these calls answer from then on: it can
  * only be freed. A rank that is gone fails all that exchange messages with it in the schedule; what waits for a failed
- * operation does not begin. A rank that waits for one whose schedule has failed is not told by the NIC. */
+ * operation does not begin. A rank that finds its schedule failed tells all with which it exchanges
+ * messages in it, and they fail as well, unless theirs has ended. In a team in which a schedule has failed, later ones may be
+ * held up by messages that nobody takes; that is an error, too. Make another team then. */
 int spl_schedule_test(spl_schedule *schedule, int *done);
 int spl_schedule_wait(spl_schedule *schedule);
-/* PTL_IN_USE while it is under way. */
+/* PTL_IN_USE while it is under way. Of a schedule that has failed, messages may still be on their way; the call waits for
+ * them, 10 s at most, and answers PTL_IN_USE then: it may be called again. After PTL_OK nothing reads or writes memory that
+ * the schedule named. */
 int spl_schedule_free(spl_schedule *schedule);
 
 /* SPL_EXECUTED: it has begun, and perhaps ended. */

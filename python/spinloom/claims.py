@@ -3,7 +3,8 @@
 Contract: claims() reads claims.toml. judge() is pure: conditions and observed numbers in, a Verdict out.
 assess() runs the cells that a claim needs in a Lab and, when it does not hold, its sensitivities: the first
 trial value of one number of the profile that makes the whole claim hold, and ends no other claim of its NIC,
-explains it. Values are tried in a plausible range only. Every claim is tried with the alternatives of the
+explains it. So does a reason whose own conditions hold. Values are tried in a plausible range only. Every
+claim is tried with the alternatives of the
 model, too. Where a paper's words leave open what is counted, a claim has several measures, and statements
 that are judged under each of them; verdicts on claims do not depend on these.
 """
@@ -22,7 +23,7 @@ from spinloom import lab
 from spinloom.bar import Bar
 from spinloom.errors import Trouble
 from spinloom.lab import Lab, Probe
-from spinloom.observe import OBSERVATIONS, Trial, queue_cells
+from spinloom.observe import OBSERVATIONS, TABLES, Trial, queue_cells
 
 LIMITS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     "at_least": (">=", operator.ge),
@@ -110,6 +111,14 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class Reason:
+    """Why a claim does not hold, which the numbers show when these conditions are true."""
+
+    why: str
+    holds: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
 class Claim:
     id: str
     says: str
@@ -120,6 +129,8 @@ class Claim:
     sensitivities: tuple[Sensitivity, ...]
     statements: tuple[Statement, ...] = ()  # judged and printed; the claim's verdict does not depend on them
     measures: tuple[Measure, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    table: str = ""  # of TABLES, with the arguments of the first condition, printed beside the claim
     note: str = ""
 
 
@@ -201,6 +212,11 @@ def claims() -> dict[str, Claim]:
                 Measure(entry["name"], entry["column"], tuple(entry["strategies"]), tuple(entry["gammas"]))
                 for entry in table.get("measure", [])
             ),
+            reasons=tuple(
+                Reason(entry["why"], tuple(map(read_condition, entry["holds"])))
+                for entry in table.get("reason", [])
+            ),
+            table=table.get("table", ""),
             note=table.get("note", ""),
         )
         for table in tables()["claim"]
@@ -293,6 +309,16 @@ def measured(claim: Claim, laboratory: Lab) -> list[dict[str, Any]]:
     return rows
 
 
+def tabled(claim: Claim, laboratory: Lab) -> list[dict[str, str]]:
+    """The rows of the claim's table, if it has one."""
+    if not claim.table:
+        return []
+    first = claim.holds[0]
+    arguments = dict(first.arguments)
+    probes = OBSERVATIONS[first.of].probes(Trial(claim.nic), **arguments)
+    return TABLES[claim.table]([laboratory[probe] for probe in probes], **arguments)
+
+
 def stated(claim: Claim, laboratory: Lab) -> list[dict[str, str]]:
     """A row for each statement and measure: whether it holds."""
     rows = []
@@ -333,7 +359,10 @@ def with_alternatives(claim: Claim, verdict: Verdict, laboratory: Lab, bar: Bar 
 
 
 def explain(claim: Claim, verdict: Verdict, laboratory: Lab, bar: Bar | None) -> Verdict:
-    """Tries the sensitivities one after the other, each value by itself."""
+    """Looks at the reasons; then tries the sensitivities one after the other, each value by itself."""
+    for reason in claim.reasons:
+        if judged(replace(claim, holds=reason.holds), Trial(claim.nic), laboratory, bar).verdict == HOLDS:
+            return replace(verdict, verdict=EXPLAINED, remark=f"{verdict.remark}. {reason.why}")
     tried: list[str] = []
     for sensitivity in claim.sensitivities:
         was = origin_of(claim, sensitivity)

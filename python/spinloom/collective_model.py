@@ -62,9 +62,13 @@ def offloaded_ps(machine: Machine, operation: str, algorithm: str, ranks: int, s
 
 def simulated_ps(machine: Machine, made: Any, fidelity: str) -> int:
     """Until the last host knows. Raises Trouble."""
+    return simulated_of(machine, made.schedule(), fidelity)
+
+
+def simulated_of(machine: Machine, schedule: Any, fidelity: str) -> int:
     engine = core.load()
     try:
-        return engine.run_goal_on(made.schedule(), fidelity, machine.profile.native(), o_ps=0)["makespan_ps"]
+        return engine.run_goal_on(schedule, fidelity, machine.profile.native(), o_ps=0)["makespan_ps"]
     except engine.SpinloomError as error:
         raise Trouble(error.code, error.message) from None
 

@@ -109,6 +109,41 @@ def rows(
     return [{name: row[name] for name in COLUMNS} for row in made]
 
 
+def at_scale(
+    question: Question, algorithm: str | None, machine: Machine, model: dict[str, Any]
+) -> dict[str, Any]:
+    """One algorithm, the chosen one without a name, of many ranks, whose operations are made rank by rank."""
+    check(question, algorithm)
+    asking = (question.operation, question.ranks, question.size, ELEMENT, model)
+    made = asked(lambda engine: engine.collective_candidates(*asking))
+    name = algorithm or asked(lambda engine: engine.collective_choice(*asking))
+    row = next((each for each in made if each["algorithm"] == name), None)
+    if row is None:
+        raise Trouble("unsupported", f"{question.operation} by {name} has no closed form")
+    schedule = asked(
+        lambda engine: engine.collective_schedule(
+            question.operation,
+            name,
+            question.ranks,
+            question.size,
+            ELEMENT,
+            row["segment_bytes"],
+            question.root,
+        )
+    )
+    time_ps = collective_model.simulated_of(machine, schedule, "nic")
+    return {
+        "operation": question.operation,
+        "algorithm": name,
+        "ranks": question.ranks,
+        "operations": schedule.count()["operations"],
+        "time_ps": row["time_ps"],
+        "is_near": row["is_near"],
+        "simulated_ps": time_ps,
+        "difference_percent": round(100 * (time_ps / row["time_ps"] - 1), 2),
+    }
+
+
 def chosen_of(made: list[dict[str, Any]], algorithm: str | None) -> dict[str, Any]:
     """The row of an algorithm, or the chosen one."""
     return next(row for row in made if row["algorithm"] == algorithm or (algorithm is None and row["chosen"]))

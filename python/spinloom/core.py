@@ -23,6 +23,11 @@ Contract: load() returns the module or raises Trouble('environment'). The engine
     run_torture(config, first, last) -> dict    seeds of a scenario against the oracle; torture.py
     read_goal(bytes), open_goal(path), goal_pattern(name, ranks, bytes) -> Schedule     of many ranks: run()
         takes what goal_model.py and goal_network.py read, run_loggopsim() the parameters of the dialect
+    tensor(capsule) -> dict     address, shape and strides of a DLPack capsule
+    DeviceMemory, gpu_pack(), gpu_unpack(), gpu_copy(), GpuPackPlan, GpuCopyPlan, GpuSet, gpu_naive_pack()
+        arrays of a GPU; device.py is their public face
+    gpu_program(text, count, unpacks) -> dict   kernel, launches and bytes touched of a message; needs no GPU
+    gpu_devices() -> list, gpu_why_not() -> str, gpu_launches() -> int
     limits                      those of src/base/limits.hpp that this package needs, by name
     SpinloomError               the engine's exception: errors.Trouble
 and releases the interpreter lock while it runs.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from spinloom import busy, core, data, goal_network, overlap, profiles, sweep
+from spinloom import busy, core, data, goal_network, overlap, profiles, sweep, table1
 from spinloom.bar import Bar
 from spinloom.errors import Trouble
 from spinloom.machines import Machine
@@ -26,6 +26,7 @@ SEED = 1
 APPLICATION = "application"
 RECORDED = "recorded"
 OVERLAP = "overlap"
+TABLE1 = "table1"
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Probe:
     copies_bytes: int = 0  # not 0: no message, but the cores copy such blocks from NIC memory to the host
     # An experiment of src/app/study.hpp, by way `strategy`; or APPLICATION: a program of applications.py,
     # named by `type`, whose layouts `strategy` moves; or RECORDED: a program named by `type`, on `ranks`; or
-    # OVERLAP: the collective operation `type` of overlap.py, by way `strategy`.
+    # OVERLAP: the collective operation `type` of overlap.py, by way `strategy`; or TABLE1: the counts
+    # of table1.py.
     study: str = ""
     size_bytes: int = 0  # bytes of the experiment's message
     pieces: tuple[tuple[int, int], ...] = ()  # raid, raid-read: offset and bytes at each data node
@@ -129,6 +131,8 @@ class Lab:
             return self.read_recorded(probe)
         if probe.study == OVERLAP:
             return self.read_overlap(probe)
+        if probe.study == TABLE1:
+            return Reading({"rows": table1.counted(probe.ranks)})
         if probe.study:
             return self.read_study(probe)
         if probe.service_ps:

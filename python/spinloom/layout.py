@@ -8,7 +8,8 @@
 
 Contract: a Layout is immutable. Its displacements count from the first item of the buffer that it is used
 with, plus `offset` bytes. Any object with the buffer protocol will do (NumPy arrays, views with strides,
-memoryview, bytes for reading), and tensors on the host that speak DLPack; nothing is copied on the way, and
+memoryview, bytes for reading), tensors on the host that speak DLPack, and arrays of a GPU (CuPy, PyTorch:
+device.py), whose bytes its kernels move in the order of a stream; nothing is copied on the way, and
 no byte is touched before the whole message is known to lie in the buffer. A view with gaps is refused where
 the layout would plainly take what lies in the gaps; as_memory=True says that those bytes are meant. The
 interpreter lock is released while bytes move. Trouble (errors.py) has a code and a sentence.
@@ -19,14 +20,15 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
-from spinloom import core, numpy_types
+from spinloom import core, device, numpy_types
 from spinloom.errors import Trouble
+from spinloom.plans import CopiesOneByOne, CopyPlan, OneByOne, PackPlan, SetPlan
+from spinloom.strided import strided, view_text
 
 if TYPE_CHECKING:
-    import numpy as np
     from mpi4py import MPI
     from numpy.typing import ArrayLike, DTypeLike, NDArray
     from typing_extensions import Buffer
@@ -37,12 +39,23 @@ if TYPE_CHECKING:
         def __dlpack__(self, *, stream: Any = ...) -> Any: ...
         def __dlpack_device__(self) -> tuple[Any, Any]: ...
 
-    Memory = Buffer | NDArray[Any] | Tensor  # NumPy's own types call an array a Buffer from Python 3.12 on
+    class OnGpu(Protocol):
+        """What speaks the CUDA Array Interface."""
+
+        @property
+        def __cuda_array_interface__(self) -> Any: ...
+
+    Memory = (
+        Buffer | NDArray[Any] | Tensor | OnGpu
+    )  # NumPy's own types call an array a Buffer from Python 3.12 on
 
 __all__ = [
     "CopyPlan",
     "Layout",
     "PackPlan",
+    "SetPlan",
+    "bind_copies",
+    "bind_set",
     "from_array",
     "from_dtype",
     "from_indices",
@@ -88,31 +101,6 @@ def in_words(function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-class PackPlan:
-    """A layout bound to an array and a packed buffer: Layout.bind() makes it.
-
-    pack() and unpack() move the whole message. They raise Trouble where the buffer that they would write is
-    read-only; unpack() also where the layout writes a byte twice. NumPy refuses to resize
-    the array meanwhile; resize(refcheck=False) would take the memory away under the plan.
-    """
-
-    __slots__ = ("__weakref__", "pack", "packed", "unpack")
-
-    def __init__(self, engine: Any, packed: Any) -> None:
-        self.packed = packed
-        self.pack: Callable[[], None] = engine.pack  # the engine's own: no Python runs in a call
-        self.unpack: Callable[[], None] = engine.unpack
-
-
-class CopyPlan:
-    """A layout in one array bound to a layout in another: Layout.bind_copy() makes it. copy() does it."""
-
-    __slots__ = ("__weakref__", "copy")
-
-    def __init__(self, engine: Any) -> None:
-        self.copy: Callable[[], None] = engine.copy
-
-
 class Layout:
     """A committed datatype. Sizes, bounds and offsets are in bytes."""
 
@@ -139,27 +127,34 @@ class Layout:
         return cls(text)
 
     @classmethod
-    def from_array(cls, view: np.ndarray[Any, Any], base: np.ndarray[Any, Any] | None = None) -> Layout:
+    def from_array(cls, view: Any, base: Any = None) -> Layout:
         """The items of a strided view in its own order: packed, they are np.ascontiguousarray(view).
 
         Displacements count from the view's first item, or from that of `base`, an array that the view looks
-        into: then the layout is used with base.
+        into: then the layout is used with base. Both are NumPy arrays, arrays of a GPU, or tensors.
         """
-        for array in (view, view if base is None else base):
-            if not hasattr(array, "__array_interface__"):
-                raise TypeError(f"from_array takes NumPy arrays, not {type(array).__name__}")
-            numpy_types.refuse_mask(array, "the array")
-        text = numpy_types.view_text(view)
-        if base is None or view.size == 0:
+        found = strided(view)
+        around = found if base is None else strided(base)
+        for array, known in ((view, found), (base, around)):
+            if known is None:
+                raise TypeError(
+                    "from_array takes NumPy arrays, arrays of a GPU and tensors with DLPack, "
+                    f"not {type(array).__name__}"
+                )
+        assert found is not None
+        assert around is not None
+        text = view_text(found)
+        if base is None or found.items == 0:
             return cls(text)
-        first, last = numpy_types.span(base)
-        begin, end = numpy_types.span(view)
+        if found.on_device != around.on_device:
+            raise Trouble("invalid", "the view and base lie in different memories, a GPU's and the host's")
+        first, last = around.span()
+        begin, end = found.span()
         if begin < first or end > last:
             raise Trouble(
                 "invalid", f"the view does not lie in base: {end - begin} bytes, {last - first} in base"
             )
-        origin = base.__array_interface__["data"][0]
-        return cls(f"hindexed([{view.__array_interface__['data'][0] - origin}Bx1], {text})")
+        return cls(f"hindexed([{found.address - around.address}Bx1], {text})")
 
     @classmethod
     def from_dtype(cls, dtype: DTypeLike) -> Layout:
@@ -286,6 +281,7 @@ class Layout:
         last: int | None = None,
         offset: int = 0,
         as_memory: bool = False,
+        stream: Any = None,
     ) -> bytearray: ...
 
     @overload
@@ -299,6 +295,7 @@ class Layout:
         last: int | None = None,
         offset: int = 0,
         as_memory: bool = False,
+        stream: Any = None,
     ) -> Out: ...
 
     @in_words
@@ -312,19 +309,35 @@ class Layout:
         last: int | None = None,
         offset: int = 0,
         as_memory: bool = False,
+        stream: Any = None,
     ) -> Any:
         """The packed bytes [first, last) of `count` elements in `source`: all of them unless told otherwise.
 
         They go to the beginning of `out`, a contiguous buffer, or of a new bytearray; either is returned.
+        From a GPU they go to a new array of bytes of the source's library, on `stream` (docs/gpu.md).
         """
+        if stream is not None or device.holds(source, out):
+            return device.pack(self.engine, source, out, count, first, last, offset, as_memory, stream)
         packed = self.engine.pack(source, out, count, first, last, offset, as_memory)
         return packed if out is None else out
 
     @in_words
     def pack_array(
-        self, source: Memory, *, count: int = 1, offset: int = 0, as_memory: bool = False
+        self,
+        source: Memory,
+        *,
+        count: int = 1,
+        offset: int = 0,
+        as_memory: bool = False,
+        stream: Any = None,
     ) -> NDArray[Any]:
-        """The same as a NumPy array: of the layout's primitive, or of bytes where it has several."""
+        """The same as a NumPy array: of the layout's primitive, or of bytes where it has several.
+
+        From a GPU it is an array of the source's library.
+        """
+        if stream is not None or device.holds(source):
+            found = device.pack(self.engine, source, None, count, 0, None, offset, as_memory, stream)
+            return device.typed(found, numpy_types.dtype_of(self.primitive))
         import numpy as np
 
         dtype = np.dtype(numpy_types.dtype_of(self.primitive))
@@ -343,11 +356,15 @@ class Layout:
         last: int | None = None,
         offset: int = 0,
         as_memory: bool = False,
+        stream: Any = None,
     ) -> None:
         """Puts the packed bytes [first, last) of a message of `count` elements where they belong.
 
         Nothing else is written. A layout that writes a byte twice is refused.
         """
+        if stream is not None or device.holds(packed, destination):
+            device.unpack(self.engine, packed, destination, count, first, last, offset, as_memory, stream)
+            return
         self.engine.unpack(packed, destination, count, first, last, offset, as_memory)
 
     @in_words
@@ -362,12 +379,19 @@ class Layout:
         offset: int = 0,
         to_offset: int = 0,
         as_memory: bool = False,
+        stream: Any = None,
     ) -> None:
         """From this layout in `source` into the layout `to` in `destination`, which hold equally many bytes.
 
         to_count follows from count unless given. Both may lie in one array: then everything is read first.
         """
         to_count = self._count_of(to, count, to_count)
+        if stream is not None or device.holds(source, destination):
+            device.copy(
+                self.engine, source, count, offset, to.engine, destination, to_count, to_offset, as_memory,
+                stream,
+            )  # fmt: skip
+            return
         self.engine.copy(source, count, offset, to.engine, destination, to_count, to_offset, as_memory)
 
     def _count_of(self, to: Layout, count: int, to_count: int | None) -> int:
@@ -394,11 +418,15 @@ class Layout:
         count: int = 1,
         offset: int = 0,
         as_memory: bool = False,
+        stream: Any = None,
     ) -> PackPlan:
         """A plan whose pack() and unpack() move `count` elements between `array` and `packed`.
 
-        Everything is checked here, once. Without `packed` the plan has a bytearray of its own, plan.packed.
+        Everything is checked here, once. Without `packed` the plan has a bytearray of its own, plan.packed;
+        on a GPU an array of bytes of the array's library. A plan on a GPU keeps its stream.
         """
+        if stream is not None or device.holds(array, packed):
+            return PackPlan(*device.bind(self.engine, array, packed, count, offset, as_memory, stream))
         if packed is None:
             packed = bytearray(self.engine.packed_bytes(count))
         return PackPlan(core.load().PackPlan(self.engine, array, packed, count, offset, as_memory), packed)
@@ -415,9 +443,16 @@ class Layout:
         offset: int = 0,
         to_offset: int = 0,
         as_memory: bool = False,
+        stream: Any = None,
     ) -> CopyPlan:
         """A plan whose copy() does what the copy() of a layout does with these arguments."""
         to_count = self._count_of(to, count, to_count)
+        if stream is not None or device.holds(source, destination):
+            bound = device.bind_copy(
+                self.engine, source, count, offset, to.engine, destination, to_count, to_offset, as_memory,
+                stream,
+            )  # fmt: skip
+            return CopyPlan(*bound)
         return CopyPlan(
             core.load().CopyPlan(
                 self.engine, source, count, offset, to.engine, destination, to_count, to_offset, as_memory
@@ -441,6 +476,43 @@ class Layout:
 
     def __reduce__(self) -> tuple[type[Layout], tuple[str]]:
         return Layout, (self.text,)
+
+
+@in_words
+def bind_set(messages: Iterable[tuple[Layout, Any, Any]], *, stream: Any = None) -> SetPlan:
+    """A plan for many messages, each (layout, array, packed): pack() and unpack() move them all.
+
+    On a GPU that is one launch, whatever their number and their types.
+    """
+    listed = list(messages)
+    for number, message in enumerate(listed):
+        if not isinstance(message, tuple) or len(message) != 3 or not isinstance(message[0], Layout):
+            raise TypeError(f"message {number} of the set must be a tuple (layout, array, packed)")
+    if stream is not None or any(device.holds(array, packed) for _, array, packed in listed):
+        engines = [(made.engine, array, packed) for made, array, packed in listed]
+        return SetPlan(*device.bind_set(engines, stream))
+    return SetPlan(OneByOne([made.bind(array, packed) for made, array, packed in listed]))
+
+
+@in_words
+def bind_copies(messages: Iterable[tuple[Layout, Any, Layout, Any]], *, stream: Any = None) -> CopyPlan:
+    """A plan whose copy() does many copies, each (layout, source, layout, destination).
+
+    On a GPU that is one launch; a set that writes what it reads or writes elsewhere is refused there.
+    """
+    listed = list(messages)
+    for number, message in enumerate(listed):
+        if (
+            not isinstance(message, tuple)
+            or len(message) != 4
+            or not all(isinstance(message[side], Layout) for side in (0, 2))
+        ):
+            raise TypeError(f"message {number} must be a tuple (layout, source, layout, destination)")
+    if stream is not None or any(device.holds(source, to) for _, source, _, to in listed):
+        engines = [(made.engine, source, to.engine, target) for made, source, to, target in listed]
+        return CopyPlan(*device.bind_copies(engines, stream))
+    plans = [made.bind_copy(source, to, target) for made, source, to, target in listed]
+    return CopyPlan(CopiesOneByOne(plans))
 
 
 from_array = Layout.from_array

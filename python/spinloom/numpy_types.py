@@ -1,9 +1,9 @@
-"""NumPy's array views and dtypes as datatypes in text form.
+"""NumPy's dtypes as datatypes in text form.
 
-Contract: dtype_text(dtype) has the dtype's itemsize as extent and leaves out its padding; view_text(view)
-gives the items of a strided view in its own (row-major) order, with displacements from its first item. NumPy
-itself is not imported: shape, strides and dtype suffice. Raises Trouble('unsupported') for Python
-objects. dtype_of(primitive) is the reverse, for one primitive.
+Contract: dtype_text(dtype) has the dtype's itemsize as extent and leaves out its padding; item_text() is an
+item by NumPy's letter and its bytes. NumPy itself is not imported: the dtype suffices. Raises
+Trouble('unsupported') for Python objects. dtype_of(primitive) is the reverse, for one primitive. Views of
+arrays are in strided.py.
 """
 
 from __future__ import annotations
@@ -94,36 +94,15 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
             field, offset = dtype.fields[name][:2]
             members.append(f"({offset}B, {dtype_text(field)})")
         return f"resized(0B, {dtype.itemsize}B, struct([{', '.join(members)}]))"
-    if dtype.isnative:
-        if name := PRIMITIVES.get((dtype.kind, dtype.itemsize)):
+    return item_text(dtype.kind, dtype.itemsize, native=dtype.isnative)
+
+
+def item_text(kind: str, item_bytes: int, *, native: bool) -> str:
+    """An item of NumPy's kind `kind`, a letter; bytes for what has no primitive."""
+    if native:
+        if name := PRIMITIVES.get((kind, item_bytes)):
             return name
-        if dtype.kind in CHARACTERS:
-            name, size = CHARACTERS[dtype.kind]
-            return f"contig({dtype.itemsize // size}, {name})"
-    return f"contig({dtype.itemsize}, byte)"
-
-
-def view_text(view: np.ndarray[Any, Any]) -> str:
-    """Every item of a view, displacements from its first item."""
-    text, extent = dtype_text(view.dtype), view.dtype.itemsize
-    contiguous = True
-    for length, stride in zip(reversed(view.shape), reversed(view.strides), strict=True):
-        if length == 1:
-            continue
-        contiguous = contiguous and stride == extent
-        if contiguous or length == 0:
-            text, extent = f"contig({length}, {text})", length * extent
-        else:
-            text = f"hvector({length}, 1, {stride}B, {text})"
-    return text
-
-
-def span(view: np.ndarray[Any, Any]) -> tuple[int, int]:
-    """The addresses between which a view's items lie: first byte, one past the last."""
-    first = last = view.__array_interface__["data"][0]
-    if view.size == 0:
-        return first, last
-    for length, stride in zip(view.shape, view.strides, strict=True):
-        way = (length - 1) * stride
-        first, last = first + min(0, way), last + max(0, way)
-    return first, last + view.dtype.itemsize
+        if kind in CHARACTERS:
+            name, size = CHARACTERS[kind]
+            return f"contig({item_bytes // size}, {name})"
+    return f"contig({item_bytes}, byte)"

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spinloom import busy, lab, lines, overlap, predict_ways, storage, studies, workloads
+from spinloom import busy, lab, lines, overlap, predict_ways, storage, studies, table1, workloads
 from spinloom.errors import Trouble
 from spinloom.lab import Probe, Reading, row_probe, vector
 from spinloom.profiles import Profile
@@ -475,7 +475,22 @@ def overlap_cells(*ways: str) -> Callable[..., list[Probe]]:
     return probes
 
 
+def table1_cells(trial: Trial, ranks: tuple[int, ...]) -> list[Probe]:
+    """The same on every NIC."""
+    return [Probe("", "", study=lab.TABLE1, ranks=count) for count in ranks]
+
+
+def table1_of(readings: list[Reading], ranks: tuple[int, ...]) -> dict[int, list[table1.Row]]:
+    return {count: reading["rows"] for count, reading in zip(ranks, readings, strict=True)}
+
+
 OBSERVATIONS: dict[str, Observation] = {
+    "table1_rows_that_differ": Observation(
+        table1_cells, lambda trial, readings, ranks: table1.that_differ(table1_of(readings, ranks))
+    ),
+    "table1_counts_without_reason": Observation(
+        table1_cells, lambda trial, readings, ranks: table1.without_reason(table1_of(readings, ranks))
+    ),
     "overhead_by_cpu_over_nic": Observation(
         overlap_cells(overlap.CPU, overlap.NIC),
         lambda trial, readings, **_: readings[0]["overhead_ps"] / readings[1]["overhead_ps"],
@@ -586,4 +601,8 @@ OBSERVATIONS: dict[str, Observation] = {
         ),
         lambda trial, readings, **_: readings[0]["time_ps"] / readings[1]["time_ps"],
     ),
+}
+
+TABLES: dict[str, Callable[..., list[dict[str, str]]]] = {
+    "table1": lambda readings, ranks: table1.rows(table1_of(readings, ranks)),
 }

@@ -7,6 +7,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+from spinloom import units
 from spinloom.figure_plots import STYLE, plain
 from spinloom.files import write as write_file
 from spinloom.overlap import CPU, LINEAR, NIC
@@ -37,7 +38,9 @@ def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
             axes.set_xlabel("ranks")
         lines, labels = grid[0][-1].get_legend_handles_labels()
         grid[0][1].legend(lines, labels, loc="upper left", frameon=False, fontsize=8, handlelength=3)
-        canvas.suptitle(study.title, fontsize=9.5, x=0.01, ha="left")
+        canvas.suptitle(
+            f"{units.format_bytes(study.sizes_bytes[0])}: {study.title}", fontsize=9.5, x=0.01, ha="left"
+        )
         canvas.supxlabel(
             f"{study.source}; {', '.join(study.nics)}", fontsize=6.5, x=0.01, ha="left", color="0.25"
         )
@@ -64,7 +67,9 @@ def panel(axes: Any, study: Study, rows: list[dict[str, Any]], column: str) -> N
             markersize=4.5,
         )
     axes.set_xscale("log", base=2)
-    axes.set_xticks([2, 8, 32, 128], ["2", "8", "32", "128"])
+    axes.set_xticks(
+        ticks := [each for each in (2, 8, 32, 128, 512) if each <= max(study.ranks)], map(str, ticks)
+    )
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -145,6 +145,7 @@ NB_MODULE(_core, module) {
   spinloom::app::bind_collective(module);
   spinloom::app::bind_explain(module);
   spinloom::app::bind_goal(module);
+  spinloom::app::bind_gpu(module);
   spinloom::app::bind_handler(module);
   spinloom::app::bind_host(module);
   spinloom::app::bind_layout(module);

@@ -13,9 +13,10 @@
 #include "app/bindings_goal_model.hpp"
 #include "app/bindings_support.hpp"
 #include "collective/choice.hpp"
-#include "collective/plan.hpp"
+#include "collective/needs.hpp"
 #include "collective/play.hpp"
 #include "collective/table1.hpp"
+#include "collective/table1_ours.hpp"
 #include "goal/offloaded.hpp"
 
 namespace spinloom::app {
@@ -95,29 +96,72 @@ Offloaded make(std::string_view operation, std::string_view algorithm, uint32_t 
 
 // The most of any rank.
 nb::dict resources(const Offloaded& made, uint64_t atomic_bytes) {
-  uint64_t entries = 0;
-  uint64_t triggered = 0;
-  uint64_t counters = 0;
-  uint64_t memory_bytes = 0;
-  for (const collective::Graph& graph : made.ranks) {
-    std::vector<uint32_t> weights;  // a long combination is several atomics
-    for (const collective::Vertex& one : graph.operations) {
-      const uint64_t bytes = one.what == collective::Does::combine ? collective::bytes_of(one.to) : 0;
-      weights.push_back(
-          static_cast<uint32_t>(std::max<uint64_t>(1, bytes / atomic_bytes + (bytes % atomic_bytes != 0))));
-    }
-    const collective::Plan plan = collective::plan_of(graph, weights, false);
-    entries = std::max<uint64_t>(entries, plan.descriptors + plan.entries);
-    triggered = std::max<uint64_t>(triggered, plan.triggered);
-    counters = std::max<uint64_t>(counters, plan.counters());
-    memory_bytes = std::max(memory_bytes, graph.memory_bytes);
-  }
+  collective::Needs most;
+  for (const collective::Graph& graph : made.ranks) most.take_most(collective::needs_of(graph, atomic_bytes));
   nb::dict out;
-  out["entries"] = entries;
-  out["triggered"] = triggered;
-  out["counters"] = counters;
-  out["memory_bytes"] = memory_bytes;
+  out["entries"] = most.entries;
+  out["triggered"] = most.triggered;
+  out["counters"] = most.counters;
+  out["memory_bytes"] = most.own_bytes;
   return out;
+}
+
+nb::dict compared(uint64_t counted, const collective::Formula& paper, const collective::Formula& own, uint32_t ranks,
+                  uint64_t bytes) {
+  const collective::Formula& ours = own.of == nullptr ? paper : own;
+  nb::dict out;
+  out["counted"] = counted;
+  out["paper"] = as_text(paper.text);
+  out["paper_count"] = paper.of(ranks, bytes);
+  out["ours"] = as_text(ours.text);
+  out["ours_count"] = ours.of(ranks, bytes);
+  return out;
+}
+
+nb::list table1(uint32_t ranks, uint64_t bytes) {
+  if (ranks < 2 || bytes == 0) unwrap(Status(fail(Code::invalid, "Table I is of 2 ranks and 1 B or more")));
+  nb::list out;
+  const auto rows = collective::table1();
+  for (size_t number = 0; number < rows.size(); ++number) {
+    const collective::Table1Row& row = rows[number];
+    const collective::Table1Ours& ours = collective::table1_ours()[number];
+    const auto found = unwrap(without_lock([&] { return collective::table1_count(row, ranks, bytes); }));
+    nb::dict made;
+    made["operation"] = as_text(name_of(row.operation));
+    made["algorithm"] = as_text(row.name);
+    made["from_ranks"] = ours.from;
+    made["why"] = as_text(ours.why);
+    made["entries"] = compared(found.entries, row.entries, ours.entries, ranks, bytes);
+    made["triggered"] = compared(found.triggered, row.triggered, ours.triggered, ranks, bytes);
+    made["counters"] = compared(found.counters, row.counters, ours.counters, ranks, bytes);
+    made["memory_bytes"] = compared(found.memory_bytes, row.memory, ours.memory, ranks, bytes);
+    out.append(made);
+  }
+  return out;
+}
+
+// More would take more memory than machines have.
+constexpr uint64_t scheduled_most = uint64_t{1} << 27;
+
+schedule::Schedule make_schedule(std::string_view operation, std::string_view name, uint32_t ranks, uint64_t bytes,
+                                 uint64_t element_bytes, uint64_t segment_bytes, uint32_t root) {
+  const auto* const found = unwrap(collective::find(unwrap(collective::operation_named(operation)), name));
+  const collective::Question ask = question_of(ranks, bytes, element_bytes, segment_bytes);
+  const auto make_all = [&]() -> Result<schedule::Schedule> {
+    uint64_t operations = 0;
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      SPL_ASSIGN(const auto rounds, collective::rounds_of(*found, ask, root, rank));
+      for (const auto& one : rounds) operations += one.legs.size() + one.copies.size() + one.combines.size();
+      if (operations <= scheduled_most) continue;
+      return fail(Code::overflow, operation, " by ", name, " of ", ranks, " ranks: more than ", scheduled_most,
+                  " operations of all ranks; take fewer ranks");
+    }
+    return goal::offloaded(ranks, [&](uint32_t rank) -> Result<collective::Graph> {
+      SPL_ASSIGN(const auto rounds, collective::rounds_of(*found, ask, root, rank));
+      return collective::unread_graph_of(rounds);
+    });
+  };
+  return unwrap(without_lock(make_all));
 }
 
 using Message = std::tuple<uint32_t, uint32_t, uint64_t, uint64_t, uint64_t>;
@@ -156,6 +200,11 @@ void bind_collective(nb::module_& module) {
       "byte.");
   module.def("collective_choice", &choose, nb::arg("operation"), nb::arg("ranks"), nb::arg("bytes"),
              nb::arg("element_bytes"), nb::arg("model"), "The algorithm that is fastest by its closed form.");
+  module.def(
+      "collective_table1", &table1, nb::arg("ranks"), nb::arg("bytes"),
+      "Table I of the FFLIB paper beside what our endpoints take, a dictionary for each of its 13 rows: operation, "
+      "algorithm, why they differ, and entries, triggered, counters and memory_bytes, each with what was counted, the "
+      "paper's formula and ours (as texts and numbers); ours is what is counted from from_ranks on.");
   nb::class_<Offloaded>(module, "Offloaded", "What all ranks do for a collective operation.")
       .def(
           "operations",
@@ -183,6 +232,9 @@ void bind_collective(nb::module_& module) {
   module.def("collective_offloaded", &make, nb::arg("operation"), nb::arg("algorithm"), nb::arg("ranks"),
              nb::arg("bytes"), nb::arg("element_bytes") = 1, nb::arg("segment_bytes") = 0, nb::arg("root") = 0,
              "An Offloaded by the names of an operation and an algorithm.");
+  module.def("collective_schedule", &make_schedule, nb::arg("operation"), nb::arg("algorithm"), nb::arg("ranks"),
+             nb::arg("bytes"), nb::arg("element_bytes") = 1, nb::arg("segment_bytes") = 0, nb::arg("root") = 0,
+             "A Schedule of triggered operations of many ranks, rank by rank: of those that do alike it is small.");
 }
 
 }  // namespace spinloom::app

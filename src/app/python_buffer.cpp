@@ -61,16 +61,18 @@ nb::object as_bytes(nb::handle object) {
 
 }  // namespace
 
-PythonBuffer::PythonBuffer(nb::handle object, Access access, const char* role) : role_(role) {
+PythonBuffer::PythonBuffer(nb::handle object, Access access, const char* role, Place place) : role_(role) {
   if (is_masked(object)) {
     refuse(role, "is a masked array, and a layout does not know its mask; pass array.data or array.filled(value)");
   }
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
     take_buffer(object);
+  } else if (place == Place::anywhere && nb::isinstance<DeviceMemory>(object)) {
+    take_device(nb::cast<const DeviceMemory&>(object));
   } else if (nb::hasattr(object, "__dlpack_device__") ? !on_the_host(object)
                                                       : nb::hasattr(object, "__cuda_array_interface__")) {
     refuse(role,
-           "lies in the memory of a GPU, which layouts do not reach; copy it to the host first (CuPy: "
+           "lies in the memory of a GPU, which this call does not reach; copy it to the host first (CuPy: "
            "cupy.asnumpy(array), PyTorch: tensor.cpu())");
   } else if (nb::hasattr(object, "__dlpack__")) {
     take_tensor(object);
@@ -128,14 +130,37 @@ void PythonBuffer::take_tensor(nb::handle object) {
   bytes_ = static_cast<int64_t>(tensor_.size()) * item_bytes;
   if (bytes_ == 0) return;
   std::vector<Axis> axes;
-  int64_t expected = item_bytes;
-  for (size_t d = tensor_.ndim(); d-- > 0;) {
-    const Axis axis{static_cast<int64_t>(tensor_.shape(d)), tensor_.stride(d) * item_bytes};
-    contiguous_ = contiguous_ && (axis.length == 1 || axis.stride == expected);
-    expected *= axis.length;
-    axes.push_back(axis);
+  for (size_t d = 0; d < tensor_.ndim(); ++d) {
+    axes.push_back({static_cast<int64_t>(tensor_.shape(d)), tensor_.stride(d) * item_bytes});
   }
+  contiguous_ = is_contiguous(axes, item_bytes);
   measure(std::move(axes), item_bytes);
+}
+
+void PythonBuffer::take_device(const DeviceMemory& memory) {
+  on_device_ = true;
+  writable_ = memory.writable;
+  // An address of the device: it is never followed here.
+  base_ = reinterpret_cast<std::byte*>(memory.address);  // NOLINT(performance-no-int-to-ptr)
+  if (memory.shape.size() != memory.strides.size()) refuse(role_, "has other numbers of lengths and of strides");
+  std::vector<Axis> axes;
+  bytes_ = memory.item_bytes;
+  for (size_t d = 0; d < memory.shape.size(); ++d) {
+    axes.push_back({memory.shape[d], memory.strides[d]});
+    bytes_ = unwrap(checked::mul(bytes_, memory.shape[d]));
+  }
+  if (bytes_ == 0) return;
+  contiguous_ = is_contiguous(axes, memory.item_bytes);
+  measure(std::move(axes), memory.item_bytes);
+}
+
+// Whether items follow each other in row-major order.
+bool PythonBuffer::is_contiguous(const std::vector<Axis>& axes, int64_t item_bytes) {
+  int64_t expected = item_bytes;
+  for (size_t d = axes.size(); d-- > 0; expected *= axes[d].length) {
+    if (axes[d].length != 1 && axes[d].stride != expected) return false;
+  }
+  return true;
 }
 
 // The memory that the items span, and how they follow each other.

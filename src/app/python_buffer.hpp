@@ -2,8 +2,9 @@
 //
 // Contract: `base` is the first byte of item [0, 0, ...]; [base - before, base + after) is the memory that the object
 //   spans, so a view with negative strides has memory before its base. Objects without the buffer protocol are taken
-//   by DLPack when a host processor reaches their memory. What cannot be served is refused with a sentence: memory of
-//   a GPU, masked arrays, Python objects, rows behind pointers (suboffsets); for writing, what is read-only.
+//   by DLPack when a host processor reaches their memory. Memory of a GPU comes as a DeviceMemory, which strided.py
+//   makes; a caller that does not ask on_device() gets it refused. What else cannot be served is refused with a
+//   sentence: masked arrays, Python objects, rows behind pointers (suboffsets); for writing, what is read-only.
 // Invariants: the object cannot move or free its memory while this lives.
 // Threads: made and destroyed with the interpreter lock; read without. Time: none.
 #pragma once
@@ -21,16 +22,30 @@
 
 namespace spinloom::app {
 
+// An array of a GPU, as its library describes it. Strides are in bytes. `owner` keeps the memory.
+struct DeviceMemory {
+  uint64_t address = 0;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;
+  int64_t item_bytes = 0;
+  bool writable = false;
+  nb::object owner;
+};
+
 class PythonBuffer {
  public:
   enum class Access : uint8_t { read, write };
+  enum class Place : uint8_t { host, anywhere };
 
-  // `role` names the buffer in errors, for example "the source".
-  PythonBuffer(nb::handle object, Access access, const char* role);
+  // `role` names the buffer in errors, for example "the source". Only who says `anywhere` is given a GPU's memory,
+  // whose bytes it must not touch itself.
+  PythonBuffer(nb::handle object, Access access, const char* role, Place place = Place::host);
   ~PythonBuffer();
   PythonBuffer(const PythonBuffer&) = delete;
   PythonBuffer& operator=(const PythonBuffer&) = delete;
 
+  [[nodiscard]] bool on_device() const { return on_device_; }
+  [[nodiscard]] bool writable() const { return writable_; }
   // Refuses a read-only object.
   void require_writable() const {
     if (!writable_) refuse_writing();
@@ -51,6 +66,8 @@ class PythonBuffer {
   [[noreturn]] void refuse_writing() const;
   void take_buffer(nb::handle object);
   void take_tensor(nb::handle object);
+  void take_device(const DeviceMemory& memory);
+  [[nodiscard]] static bool is_contiguous(const std::vector<Axis>& axes, int64_t item_bytes);
   void measure(std::vector<Axis> axes, int64_t item_bytes);
   [[nodiscard]] bool in_one_run(int64_t first, int64_t last) const;
   void refuse_gaps(const layout::Committed& layout, int64_t count, int64_t first, int64_t last) const;
@@ -60,6 +77,7 @@ class PythonBuffer {
   const char* role_;
   std::byte* base_ = nullptr;
   bool writable_ = false;
+  bool on_device_ = false;
   bool contiguous_ = true;
   int64_t before_ = 0;
   int64_t after_ = 0;

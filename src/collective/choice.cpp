@@ -51,7 +51,7 @@ Candidate choose(Operation operation, const Question& ask, const Model& model) {
   return *std::ranges::min_element(all, {}, &Candidate::time_ps);
 }
 
-Result<std::vector<Graph>> graphs_of(const Algorithm& algorithm, const Question& ask, uint32_t root) {
+Result<std::vector<Round>> rounds_of(const Algorithm& algorithm, const Question& ask, uint32_t root, uint32_t rank) {
   const Operation operation = algorithm.operation;
   if (form_of(operation, algorithm.name) == nullptr) {
     return fail(Code::unsupported, name_of(operation), " by ", algorithm.name,
@@ -62,30 +62,40 @@ Result<std::vector<Graph>> graphs_of(const Algorithm& algorithm, const Question&
   }
   const uint64_t bytes = operation == Operation::barrier ? 0 : ask.bytes;
   Collective call;
+  call.rank = rank;
   call.size = ask.ranks;
   call.root = root;
   call.segment_bytes = std::max<uint64_t>(ask.segment_bytes, 1);
   call.element_bytes = ask.element_bytes;
   call.receives = {algorithms::packed(bytes, {.area = Area::receive})};
   call.sends = {algorithms::packed(bytes, {.area = operation == Operation::bcast ? Area::receive : Area::send})};
-  // Addresses that nobody reads: the areas lie far from each other.
+  Rounds rounds;
+  algorithm.make(call, rounds);
+  return rounds.take();
+}
+
+Graph unread_graph_of(std::span<const Round> rounds) {
+  // The areas lie far from each other.
   constexpr uint64_t far = uint64_t{1} << 60;
   Setting setting;
   setting.send = reinterpret_cast<uint8_t*>(far);
   setting.receive = reinterpret_cast<uint8_t*>(2 * far);
   setting.work = reinterpret_cast<uint8_t*>(3 * far);
+  return graph_of(rounds, setting);
+}
+
+Result<std::vector<Graph>> graphs_of(const Algorithm& algorithm, const Question& ask, uint32_t root) {
   std::vector<Graph> graphs;
   uint64_t operations = 0;
-  for (call.rank = 0; call.rank < ask.ranks; ++call.rank) {
-    Rounds rounds;
-    algorithm.make(call, rounds);
-    const std::vector<Round> done = rounds.take();
+  for (uint32_t rank = 0; rank < ask.ranks; ++rank) {
+    SPL_ASSIGN(const std::vector<Round> done, rounds_of(algorithm, ask, root, rank));
     for (const Round& one : done) operations += one.legs.size() + one.copies.size() + one.combines.size();
     if (operations > operations_most) {
-      return fail(Code::overflow, name_of(operation), " by ", algorithm.name, " of ", ask.ranks, " ranks: more than ",
-                  operations_most, " operations of all ranks; take fewer ranks or longer segments");
+      return fail(Code::overflow, name_of(algorithm.operation), " by ", algorithm.name, " of ", ask.ranks,
+                  " ranks: more than ", operations_most,
+                  " operations of all ranks; take fewer ranks or longer segments");
     }
-    graphs.push_back(graph_of(done, setting));
+    graphs.push_back(unread_graph_of(done));
   }
   return graphs;
 }

@@ -4,11 +4,12 @@
 //   that sends segments the segment with the least time, a power of two from segment_bytes_least on or all data. choose()
 //   gives the fastest, the first of equals, and the usual one of an operation whose algorithms have no Form, as those with
 //   lists. Both depend on what is asked and on the Model only: ranks that ask the same agree without a message.
-//   graphs_of() makes what all ranks do.
+//   rounds_of() and graphs_of() make what one rank and all ranks do, in areas of memory that nobody reads.
 // Threads: pure. Time: modelled, in picoseconds.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -32,8 +33,12 @@ struct Candidate {
 [[nodiscard]] std::vector<Candidate> candidates(Operation operation, const Question& ask, const Model& model);
 [[nodiscard]] Candidate choose(Operation operation, const Question& ask, const Model& model);
 
-// Operations of which each rank has one block, or all data. An Error for others, and where there are more than
-// operations_most of all ranks.
+// Operations of which each rank has one block, or all data. An Error for others.
+[[nodiscard]] Result<std::vector<Round>> rounds_of(const Algorithm& algorithm, const Question& ask, uint32_t root,
+                                                   uint32_t rank);
+[[nodiscard]] Graph unread_graph_of(std::span<const Round> rounds);
+
+// An Error, too, where there are more than operations_most of all ranks.
 inline constexpr uint64_t operations_most = uint64_t{1} << 19;
 [[nodiscard]] Result<std::vector<Graph>> graphs_of(const Algorithm& algorithm, const Question& ask, uint32_t root);
 

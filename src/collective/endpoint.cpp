@@ -1,7 +1,6 @@
 #include "collective/endpoint.hpp"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -17,12 +16,13 @@ constexpr uint64_t block_mark = uint64_t{1} << 63;  // in user pointers of event
 
 }  // namespace
 
-Result<std::unique_ptr<Endpoint>> Endpoint::open(portals::Interface& interface, const EndpointOptions& options) {
+Result<std::unique_ptr<Endpoint>> Endpoint::open(portals::Interface& interface, const EndpointOptions& options,
+                                                 const Meet& meet) {
   if (options.early_messages < 2 || options.early_messages % 2 != 0) {
     return fail(Code::invalid, "early_messages is ", options.early_messages, ": it must be even, and 2 at least");
   }
   std::unique_ptr<Endpoint> endpoint(new Endpoint(interface, options));
-  if (const Status made = endpoint->set_up(); !made) {
+  if (const Status made = endpoint->set_up(meet); !made) {
     std::ignore = endpoint->close();
     return made.error();
   }
@@ -31,11 +31,9 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(portals::Interface& interface, 
 
 Endpoint::~Endpoint() { std::ignore = close(); }
 
-Status Endpoint::set_up() {
+Status Endpoint::set_up(const Meet& meet) {
   SPL_ASSIGN(queue_, interface_.eq_alloc(queue_slots));
   SPL_ASSIGN(portal_, interface_.pt_alloc(queue_, {.want = options_.portal}));
-  expect(options_.ranks);
-  SPL_TRY(keep_room());
   // All memory of the process, for itself: local computations are atomics and puts to the own rank.
   nic::Entry self;
   self.length = UINT64_MAX;
@@ -46,7 +44,12 @@ Status Endpoint::set_up() {
   self.options.event_unlink_disable = true;
   spend();
   SPL_ASSIGN(self_, interface_.me_append(portal_, self));
-  return {};
+  // Until all ranks are here, what comes was sent to an earlier Endpoint of this rank, and nothing takes it.
+  if (meet) SPL_TRY(meet(*this, 0));
+  expect(options_.ranks);
+  SPL_TRY(keep_room());
+  SPL_TRY(listen());
+  return meet ? meet(*this, 1) : Status{};
 }
 
 void Endpoint::expect(uint64_t peers) {
@@ -86,7 +89,8 @@ Status Endpoint::keep_room() {
     nic::Entry entry;
     entry.start = block.memory.get();
     entry.length = block.bytes;
-    entry.ignore_bits = ~uint64_t{0};
+    entry.match_bits = bits::may_wait;
+    entry.ignore_bits = ~bits::may_wait_mask;
     entry.min_free = options_.eager_bytes;
     entry.options.manage_local = true;
     entry.options.event_comm_disable = true;
@@ -119,6 +123,13 @@ Status Endpoint::progress() {
       const Result<bool> may_go = one->may_go();
       goes = !may_go || *may_go;
       if (!may_go) one->fail_with(may_go.error());
+      if (may_go && !goes && failed_teams_.contains(one->team_)) {
+        one->fail_with(fail(Code::fault,
+                            "a schedule of this team has failed, and its messages, which nobody takes, hold this ",
+                            "one up; make another team"));
+        goes = true;
+        continue;
+      }
       if (may_go && goes) {
         if (const Status gone = one->go(); !gone) one->fail_with(gone.error());
       }
@@ -136,6 +147,7 @@ Status Endpoint::take(const nic::Event& event) {
   switch (event.kind) {
     case nic::EventKind::auto_unlink: linked_.erase(number); return keep_room();
     case nic::EventKind::auto_free: free_blocks_.push_back(number); return {};
+    case nic::EventKind::put: hear(event); return {};
     case nic::EventKind::put_overflow: {
       ++early_;
       const auto found = by_number_.find(event.user_ptr >> 32);
@@ -161,35 +173,17 @@ Result<std::unique_ptr<Offloaded>> Endpoint::make(Team& team, Graph graph, bool 
   if (has_optional && cached) {
     return fail(Code::unsupported, "a schedule with operations that may fail is started once; make it without a cache");
   }
+  if (has_optional && options_.by_cpu) {
+    return fail(Code::unsupported,
+                "a schedule with operations that may fail goes on after its end, which only a NIC does; "
+                "open an engine that does not leave its operations to the CPU");
+  }
   const uint32_t number = given ? *given : take_number(team, cached);
   with_rendezvous(graph, options_.eager_bytes, options_.early_messages / 2, options_.initiator);
   std::unique_ptr<Offloaded> made(new Offloaded(*this, team, number, std::move(graph), cached, std::move(memory)));
   made->number_ = next_number_++ & 0x7fffffff;
   by_number_[made->number_] = made.get();
   return made;
-}
-
-Status Endpoint::close() {
-  if (!by_number_.empty()) {
-    return fail(Code::invalid, by_number_.size(), " schedules of this engine exist; free them first");
-  }
-  const Status ended = progress();
-  for (const auto& [number, entry] : linked_) std::ignore = interface_.me_unlink(entry);
-  linked_.clear();
-  if (self_.exists()) std::ignore = interface_.me_unlink(self_);
-  for (const Counter& counter : idle_counters_) std::ignore = interface_.ct_free(counter.id);
-  idle_counters_.clear();
-  for (const auto& [member, peer] : peers_) {
-    if (peer.credit_entry.exists()) std::ignore = interface_.me_unlink(peer.credit_entry);
-    if (peer.credits.exists()) std::ignore = interface_.ct_free(peer.credits);
-  }
-  peers_.clear();
-  if (portal_.exists()) std::ignore = interface_.pt_free(portal_);
-  if (queue_.exists()) std::ignore = interface_.eq_free(queue_);
-  self_ = {};
-  portal_ = {};
-  queue_ = {};
-  return ended;
 }
 
 Result<Counter> Endpoint::take_counter() {
@@ -234,6 +228,7 @@ Status Endpoint::took(Member from) {
   const uint64_t half = options_.early_messages / 2;
   if (peer.taken - peer.told < half) return {};
   peer.told += half;
+  sent_to_.insert(from.rank);
   nic::Put credit;
   credit.target = {from.rank};
   credit.portal = portal_;

@@ -9,7 +9,10 @@
 //   other have not been taken yet (a credit, an empty message, tells of half as many); ranks start a team's schedules in
 //   the same order, and one of them has half as many to a peer at most, so that some start can always go;
 //   (2) when the NIC, or `limits`, have no room, cached schedules that are not under way leave the NIC, the one that has
-//   not been started for the longest time first.
+//   not been started for the longest time first; (3) a rank whose schedule fails tells all with which it exchanges messages
+//   in it, and they fail and tell theirs; (4) what belongs to an Endpoint never meets a later one on the same portal
+//   table entry: close() waits until all that this rank has sent has come, open() lets early messages in only when all
+//   ranks have closed their earlier ones.
 // Threads: the owner of the Interface. Time: that of its port.
 #pragma once
 
@@ -18,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -42,6 +46,9 @@ struct EndpointOptions {
   uint32_t ranks = 1;  // of the job
   uint32_t atomic_bytes = 2048;  // of one atomic
   std::function<void()> call;  // spends the time of a call to the NIC
+  // Waits until something may have changed, or until the deadline; false: nobody shall wait any more. Without it waiting
+  // has no limit.
+  std::function<bool(Time deadline)> pause;
 };
 
 // A counter of the NIC and what it has counted.
@@ -78,8 +85,11 @@ struct Taken {
 
 class Endpoint {
  public:
+  // Calls meet(endpoint, number), if it is given, where all ranks have to come before anyone may go on (Meeting), with the
+  // numbers 0 and 1. It may be left out if no rank has had an Endpoint here, and all open theirs before anyone starts.
+  using Meet = std::function<Status(Endpoint&, uint32_t number)>;
   [[nodiscard]] static Result<std::unique_ptr<Endpoint>> open(portals::Interface& interface,
-                                                              const EndpointOptions& options);
+                                                              const EndpointOptions& options, const Meet& meet = {});
   ~Endpoint();
 
   // `id` < 2^16, the same at all of its ranks.
@@ -101,7 +111,9 @@ class Endpoint {
                                                         std::optional<uint32_t> number = {});
 
   Status progress();
-  // Frees the portal table entry and the counters. An error while schedules exist.
+  // Frees the portal table entry and the counters. An error while schedules exist. Waits for the NICs of ranks to which
+  // this one has sent, at most `patience`; and for messages that are on their way into its memory.
+  static constexpr Time patience{10'000'000'000'000};  // 10 s
   [[nodiscard]] Status close();
 
   [[nodiscard]] portals::Interface& interface() { return interface_; }
@@ -128,13 +140,32 @@ class Endpoint {
     uint64_t credit_base = 0;
     nic::EntryId credit_entry;
   };
+  // What a rank has told of its part of a schedule.
+  struct Notice {
+    uint64_t start = 0;  // which one failed
+    uint32_t rank = 0;
+  };
   struct Block {
     std::unique_ptr<uint8_t[]> memory;
     uint64_t bytes = 0;
   };
 
   Endpoint(portals::Interface& interface, const EndpointOptions& options) : interface_(interface), options_(options) {}
-  Status set_up();
+  Status set_up(const Meet& meet);
+  void flush();
+  // Waits until it is so. An Error, which names what has not come, if that takes longer than `patience`.
+  template <class Is>
+  [[nodiscard]] Status wait_for(const char* what, Is is_so) {
+    const Time deadline = interface_.port().now() + patience;
+    while (!is_so()) {
+      if (!options_.pause) {
+        SPL_TRY(interface_.port().wait());
+      } else if (interface_.port().now() >= deadline || !options_.pause(deadline)) {
+        return fail(Code::stalled, what, " for ", patience.ps / 1'000'000'000'000, " s");
+      }
+    }
+    return {};
+  }
   // So many messages may come early from each of `peers`.
   void expect(uint64_t peers);
   [[nodiscard]] uint64_t early_bytes_of(uint64_t peers) const {
@@ -151,6 +182,12 @@ class Endpoint {
   // Whether so many more messages may go to a peer now.
   [[nodiscard]] Result<bool> may_send(Member to, uint64_t messages);
   [[nodiscard]] Status took(Member from);
+  [[nodiscard]] Status listen();
+  void tell(uint32_t rank, uint64_t schedule, uint64_t start);
+  void hear(const nic::Event& event);
+  // What keeps a schedule from ending in this start, or any before it.
+  [[nodiscard]] std::optional<Error> trouble_of(uint64_t schedule, uint64_t start) const;
+  void forget(uint64_t schedule) { notices_.erase(schedule); }
   // Lets cached schedules leave the NIC until `more` finds room in the limits; at least one if `at_least_one`.
   [[nodiscard]] Status make_room(const Offloaded& for_whom, const Taken& more, bool at_least_one);
 
@@ -159,6 +196,9 @@ class Endpoint {
   nic::PortalIndex portal_;
   nic::QueueId queue_;
   nic::EntryId self_;
+  nic::EntryId hears_;
+  std::map<uint64_t, Notice> notices_;  // by the bits of their schedules
+  std::set<uint32_t> failed_teams_;  // in which messages may wait that nobody takes
   std::unordered_map<uint64_t, Block> blocks_;  // by number, which is the entry's user pointer
   std::vector<uint64_t> free_blocks_;
   std::unordered_map<uint64_t, nic::EntryId> linked_;  // entries of blocks
@@ -166,12 +206,12 @@ class Endpoint {
   uint64_t early_bytes_ = 0;  // that may wait at a time
   uint64_t block_bytes_ = 0;
   std::map<Member, Peer> peers_;
+  std::set<uint32_t> sent_to_;  // ranks to which messages may be under way
   std::vector<Counter> idle_counters_;
   std::list<Offloaded*> resident_;  // posted, the latest started last
   std::vector<Offloaded*> waiting_;  // for peers that are far behind
   std::unordered_map<uint64_t, Offloaded*> by_number_;  // user pointers of events
   uint64_t next_number_ = 0;
-  std::vector<std::unique_ptr<uint8_t[]>> kept_;  // where messages of schedules that are gone may still land
   Taken taken_;
   uint64_t early_ = 0;
   uint64_t replaced_ = 0;

@@ -153,10 +153,10 @@ uint64_t bytes_of(const Pieces& pieces) {
   return bytes;
 }
 
-uint64_t work_bytes_of(std::span<const Round> rounds) {
+uint64_t area_bytes_of(std::span<const Round> rounds, Area area) {
   uint64_t most = 0;
-  const auto see = [&most](const Part& part) {
-    if (part.place.area != Area::work || part.bytes == 0) return;
+  const auto see = [&](const Part& part) {
+    if (part.place.area != area || part.bytes == 0) return;
     most = std::max(most, part.place.wrap != 0 ? part.place.wrap : part.place.at + part.bytes);
   };
   for (const Round& round : rounds) {
@@ -251,7 +251,8 @@ void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages
     const uint32_t peer = operation.peer;
     if (initiator == Initiator::receiver || operation.optional) {
       if (operation.what == Does::send) {
-        operation.all.push_back(add({.what = Does::receive, .peer = peer, .name = signal}));
+        const bool optional = operation.optional;
+        operation.all.push_back(add({.what = Does::receive, .peer = peer, .name = signal, .optional = optional}));
         number_of[old] = add(std::move(operation));
       } else {
         number_of[old] = add(std::move(operation));

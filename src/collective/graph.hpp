@@ -90,8 +90,9 @@ struct Setting {
   nic::AtomicOperation op = nic::AtomicOperation::sum;
   nic::Datatype type = nic::Datatype::int8;
 };
-// Bytes of Area::work that Rounds need.
-[[nodiscard]] uint64_t work_bytes_of(std::span<const Round> rounds);
+// Bytes of an area up to the last that Rounds read or write.
+[[nodiscard]] uint64_t area_bytes_of(std::span<const Round> rounds, Area area);
+[[nodiscard]] inline uint64_t work_bytes_of(std::span<const Round> rounds) { return area_bytes_of(rounds, Area::work); }
 [[nodiscard]] Graph graph_of(std::span<const Round> rounds, const Setting& setting);
 
 // Drops what an operation waits for anyhow.

@@ -1,64 +1,122 @@
 #include "collective/meeting.hpp"
 
+#include <tuple>
+
 #include "collective/message_bits.hpp"
 
 namespace spinloom::collective {
+namespace {
 
-Result<Meeting> Meeting::begin(portals::Interface& interface, nic::PortalIndex portal, uint32_t ranks,
+constexpr uint32_t answers_most = 8;  // two are under way at most
+constexpr uint64_t question = UINT64_MAX;  // a user pointer; those of rounds are their numbers
+
+}  // namespace
+
+Result<Meeting> Meeting::begin(portals::Interface& interface, nic::PortalIndex portal, uint32_t ranks, uint32_t number,
                                std::function<void()> call) {
-  Meeting made(interface, portal, ranks, std::move(call));
-  SPL_ASSIGN(made.heard_, interface.ct_alloc());
-  SPL_ASSIGN(made.told_, interface.ct_alloc());
-  if (ranks > 1) SPL_TRY(made.open_round());
-  return made;
+  Meeting made(interface, portal, ranks, number, std::move(call));
+  Status begun;
+  if (auto queue = interface.eq_alloc(answers_most)) {
+    made.answers_ = *queue;
+  } else {
+    begun = queue.error();
+  }
+  for (uint32_t round = 0; uint64_t{1} << round < ranks && begun; ++round) begun = made.expect(round);
+  if (begun) return made;
+  made.end();
+  return begun.error();
 }
 
-Status Meeting::open_round() {
-  const uint32_t distance = uint32_t{1} << round_;
+uint64_t Meeting::bits_of(uint32_t round) const { return bits::meeting | uint64_t{number_} << 8 | round; }
+
+Status Meeting::expect(uint32_t round) {
+  SPL_ASSIGN(const nic::CounterId heard, interface_->ct_alloc());
+  heard_.push_back(heard);
   nic::Entry entry;
-  entry.match_rank = {(interface_->rank().value + ranks_ - distance % ranks_) % ranks_};
-  entry.match_bits = bits::meeting | round_;
-  entry.counter = heard_;
+  entry.match_rank = {(interface_->rank().value + ranks_ - (uint32_t{1} << round)) % ranks_};
+  entry.match_bits = bits_of(round);
+  entry.counter = heard;
   entry.options.use_once = true;
   entry.options.ct_comm = true;
-  entry.options.ct_overflow = true;
   entry.options.event_comm_disable = true;
-  entry.options.event_over_disable = true;
   entry.options.event_unlink_disable = true;
   if (call_) call_();
-  SPL_TRY(interface_->me_append(portal_, entry));
-  return tell();
+  SPL_ASSIGN(const nic::EntryId linked, interface_->me_append(portal_, entry));
+  entries_.push_back(linked);
+  return {};
 }
 
-Status Meeting::tell() {
+Status Meeting::put(uint32_t rank, uint64_t bits) {
   nic::Put put;
-  put.target = {(interface_->rank().value + (uint32_t{1} << round_)) % ranks_};
+  put.target = {rank};
   put.portal = portal_;
-  put.match_bits = bits::meeting | round_;
-  put.ack_request = nic::AckRequest::ct_ack;
-  put.counter = told_;
+  put.match_bits = bits;
+  put.ack_request = nic::AckRequest::ack;
+  put.queue = answers_;
+  put.event_send_disable = true;
+  put.user_ptr = bits == bits::fence ? question : round_;
   if (call_) call_();
   return interface_->put(put);
 }
 
-Result<bool> Meeting::step() {
-  while (uint64_t{1} << round_ < ranks_) {
-    const nic::CounterValue told = interface_->ct_get(told_);
-    if (told.failure > refused_) {
-      refused_ = told.failure;
-      SPL_TRY(tell());
-      return false;
+Status Meeting::say(uint32_t round) {
+  said_ = true;
+  return put((interface_->rank().value + (uint32_t{1} << round)) % ranks_, bits_of(round));
+}
+
+// The answer to a question says no more than that its target is there.
+Status Meeting::ask_the_next() {
+  asked_ = asked_ % (ranks_ - 1) + 1;
+  asks_ = true;
+  return put((interface_->rank().value + asked_) % ranks_, bits::fence);
+}
+
+Error Meeting::gone(uint32_t rank) {
+  return fail(Code::fault, "rank ", rank, " is gone, and all ranks open their engines together");
+}
+
+Status Meeting::take_answers() {
+  while (const std::optional<nic::Event> event = interface_->eq_get(answers_)) {
+    const bool is_question = event->user_ptr == question;
+    const uint32_t distance = is_question ? asked_ : uint32_t{1} << event->user_ptr;
+    if (event->fail == nic::Fail::undeliverable) {
+      return gone((interface_->rank().value + distance) % ranks_);
     }
-    if (told.success <= round_ || interface_->ct_get(heard_).success <= round_) return false;
-    ++round_;
-    if (uint64_t{1} << round_ < ranks_) SPL_TRY(open_round());
+    if (is_question) {
+      asks_ = false;
+    } else if (event->fail == nic::Fail::ok) {
+      is_told_ = true;
+    } else {
+      said_ = false;
+    }
+  }
+  return {};
+}
+
+Result<bool> Meeting::step() {
+  SPL_TRY(take_answers());
+  while (round_ < rounds()) {
+    if (is_told_ && interface_->ct_get(heard_[round_]).success > 0) {
+      ++round_;
+      said_ = is_told_ = false;
+      idle_ = 0;
+      continue;
+    }
+    if (!said_ && !is_told_) SPL_TRY(say(round_));
+    constexpr uint32_t patience = 8;
+    if (++idle_ > patience && !asks_) SPL_TRY(ask_the_next());
+    return false;
   }
   return true;
 }
 
-Status Meeting::end() {
-  SPL_TRY(interface_->ct_free(heard_));
-  return interface_->ct_free(told_);
+void Meeting::end() {
+  for (const nic::EntryId entry : entries_) std::ignore = interface_->me_unlink(entry);
+  for (const nic::CounterId heard : heard_) std::ignore = interface_->ct_free(heard);
+  if (answers_.exists()) std::ignore = interface_->eq_free(answers_);
+  entries_.clear();
+  heard_.clear();
+  answers_ = {};
 }
 
 }  // namespace spinloom::collective

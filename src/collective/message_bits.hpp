@@ -1,7 +1,8 @@
 // Message bits - the match bits of what schedules send.
 //
 // Contract: 3 bits say what it is, then come whether its schedule is cached, the team (16 bits), the schedule's number in
-//   the team (16 bits), the message's name in the schedule (28 bits).
+//   the team (16 bits), the message's name in the schedule (28 bits). What is equal to `may_wait` under its mask may come before its entry is
+//   there, and waits in the overflow list then; the rest is dropped.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -13,14 +14,21 @@ namespace spinloom::collective::bits {
 
 inline constexpr uint32_t schedules = 1 << 16;  // numbers begin again then
 inline constexpr uint64_t kind(uint64_t number) { return number << 61; }
+inline constexpr uint64_t all_kinds = kind(7);
 inline constexpr uint64_t data = kind(0);
 inline constexpr uint64_t signal = kind(1);
 inline constexpr uint64_t exposed = kind(2);
 inline constexpr uint64_t credit = kind(3);
 inline constexpr uint64_t self = kind(4);
 inline constexpr uint64_t meeting = kind(5);
+inline constexpr uint64_t failed = kind(6);  // the sender's schedule has failed
+inline constexpr uint64_t fence = kind(7);  // nothing matches it: its answer says that all before it has come
+
+inline constexpr uint64_t may_wait = kind(0);  // under may_wait_mask
+inline constexpr uint64_t may_wait_mask = kind(4);
 
 [[nodiscard]] constexpr uint64_t of_team(uint32_t team) { return uint64_t{team} << 44; }
+[[nodiscard]] constexpr uint32_t team_of(uint64_t bits) { return static_cast<uint32_t>(bits >> 44 & 0xffff); }
 [[nodiscard]] constexpr uint64_t of_schedule(uint32_t team, uint32_t number, bool cached) {
   return uint64_t{cached} << 60 | of_team(team) | uint64_t{number} << 28;
 }

@@ -33,6 +33,7 @@ Offloaded::Offloaded(Endpoint& endpoint, const Endpoint::Team& team, uint32_t nu
       graph_(std::move(graph)),
       memory_(std::move(memory)),
       steps_(graph_.operations.size()),
+      whole_(nic::Descriptor::make()),
       descriptors_(graph_.operations.size()),
       receives_(graph_.operations.size()),
       enabled_(graph_.operations.size()) {
@@ -53,6 +54,7 @@ Offloaded::Offloaded(Endpoint& endpoint, const Endpoint::Team& team, uint32_t nu
   needs_ = {plan_.descriptors, plan_.entries, plan_.triggered, plan_.counters(), graph_.memory_bytes};
   for (uint32_t one = 0; one < graph_.operations.size(); ++one) {
     const Vertex& operation = graph_.operations[one];
+    if (has_message(operation.what)) partners_.insert(ranks_[operation.peer]);
     if (operation.what == Does::send && operation.early) ++early_sends_[ranks_[operation.peer]];
     if (operation.from.size() > 1 && !is_local(operation.what) && operation.what != Does::expose) {
       descriptors_[one] = nic::Descriptor::make(operation.from);
@@ -64,11 +66,10 @@ Offloaded::Offloaded(Endpoint& endpoint, const Endpoint::Team& team, uint32_t nu
 }
 
 Offloaded::~Offloaded() {
-  unlink_receives();
-  std::erase(endpoint_.waiting_, this);
+  std::ignore = withdraw();
   if (is_posted_) leave(!under_way_ && !failure_ && plan_.is_certain);
-  if (!plan_.is_certain && memory_) endpoint_.kept_.push_back(std::move(memory_));
   endpoint_.by_number_.erase(number_);
+  endpoint_.forget(bits_);
 }
 
 // Atomics have a longest one, and both ends of a step lie in one block.
@@ -121,6 +122,7 @@ Status Offloaded::bring() {
   is_posted_ = true;
   starts_ = 0;
   endpoint_.taken_ += needs_;
+  endpoint_.sent_to_.insert(partners_.begin(), partners_.end());
   Status result;
   for (size_t number = 0; number < plan_.each.size() && result; ++number) {
     const bool is_unused = plan_.each[number] == 0 || (number == counter_gate && endpoint_.options_.by_cpu);
@@ -179,6 +181,7 @@ Status Offloaded::start() {
   SPL_TRY(post());
   endpoint_.resident_.splice(endpoint_.resident_.end(), endpoint_.resident_, place_);
   under_way_ = true;
+  ++all_starts_;
   is_over_ = !cached_;
   for (const uint32_t one : cpu_dependent_) enabled_[one] = false;
   waits_for_peer_ = false;
@@ -204,6 +207,11 @@ Error Offloaded::fail_with(const Error& error) {
   failure_ = error;
   under_way_ = false;
   waits_for_peer_ = false;
+  std::erase(endpoint_.waiting_, this);
+  endpoint_.failed_teams_.insert(team_);
+  for (const uint32_t rank : partners_) {
+    if (rank != interface_.rank().value) endpoint_.tell(rank, bits_, all_starts_);
+  }
   return error;
 }
 
@@ -318,14 +326,14 @@ Status Offloaded::issue(uint32_t number, const std::optional<nic::Trigger>& trig
     get.match_bits = operation.what == Does::get ? operation.target.match_bits : bits_of(operation);
     get.remote_offset = operation.target.offset;
     get.reply.local = operation.to.size() == 1 ? operation.to[0].base : nullptr;
-    get.reply.descriptor = descriptors_[number];
+    get.reply.descriptor = descriptors_[number] ? descriptors_[number] : whole_;
     get.reply.counter = counter;
     get.reply.ct_reply = true;
     return interface_.get(get, trigger);
   }
   nic::Put put;
   put.local = operation.from.size() == 1 ? operation.from[0].base : nullptr;
-  put.descriptor = descriptors_[number];
+  put.descriptor = descriptors_[number] ? descriptors_[number] : whole_;
   put.length = bytes_of(operation.from);
   put.target = {ranks_[operation.peer]};
   put.counter = counter;
@@ -352,6 +360,7 @@ Status Offloaded::issue_steps(uint32_t number, const std::optional<nic::Trigger>
   for (const Step& step : steps_[number]) {
     nic::Put put;
     put.local = step.from;
+    put.descriptor = whole_;
     put.length = step.bytes;
     put.target = interface_.rank();
     put.portal = endpoint_.portal_;
@@ -428,13 +437,21 @@ Result<bool> Offloaded::test(bool with_failures) {
   if (!under_way_) return true;
   SPL_TRY(endpoint_.progress());
   if (failure_) return *failure_;
-  if (waits_for_peer_) return false;
+  const std::optional<Error> trouble =
+      plan_.is_certain ? endpoint_.trouble_of(bits_, all_starts_) : std::optional<Error>{};
+  if (waits_for_peer_) {
+    if (trouble) return fail_with(*trouble);
+    return false;
+  }
   if (endpoint_.options_.by_cpu) {
     if (const Status begun = begin_by_cpu(); !begun) return fail_with(begun.error());
   }
   const Result<bool> ended = has_ended(with_failures);
   if (!ended) return fail_with(ended.error());
-  if (!*ended) return false;
+  if (!*ended) {
+    if (trouble) return fail_with(*trouble);
+    return false;
+  }
   under_way_ = false;
   if (!cached_ && plan_.is_certain) leave(true);
   return true;
@@ -500,12 +517,37 @@ Result<bool> Offloaded::disable(uint32_t given) {
   return false;
 }
 
-void Offloaded::unlink_receives() {
-  if (!under_way_ && !failure_ && plan_.is_certain) return;
+// Takes entries back from their list. Whether none is left that a message works on.
+bool Offloaded::has_left() {
+  bool all = true;
   for (nic::EntryId& entry : receives_) {
-    if (entry.exists()) std::ignore = interface_.me_unlink(entry);
-    entry = {};
+    if (!entry.exists()) continue;
+    const Result<portals::Unlinked> unlinked = interface_.me_unlink(entry);
+    if (unlinked && *unlinked == portals::Unlinked::in_use) {
+      all = false;
+    } else {
+      entry = {};
+    }
   }
+  return all;
+}
+
+bool Offloaded::is_quiet() {
+  return has_left() && !whole_->in_use() &&
+         std::ranges::none_of(descriptors_, [](const nic::DescriptorRef& one) { return one && one->in_use(); });
+}
+
+Status Offloaded::withdraw() {
+  std::erase(endpoint_.waiting_, this);
+  if (!under_way_ && !failure_ && plan_.is_certain) return {};
+  // What waits for a counter never begins now; what has begun ends by itself, or by the loss of its peer.
+  for (const Counter& counter : counters_) {
+    if (counter.id.exists()) std::ignore = interface_.ct_cancel(counter.id);
+  }
+  if (under_way_) failure_ = fail(Code::invalid, "the schedule has been withdrawn");
+  under_way_ = false;
+  return endpoint_.wait_for("a peer is reading or writing memory of the schedule, and has not ended",
+                            [this] { return is_quiet(); });
 }
 
 }  // namespace spinloom::collective

@@ -2,7 +2,7 @@
 //
 // Contract: post() brings the operations to the NIC, start() lets them go, test() says whether all have ended; a cached
 //   one may be started again then, any number of times. What begins with the schedule leaves at start(); receives are
-//   posted there. A failed operation (a peer that is gone, an entry that does not allow it) is an Error of test().
+//   posted there. withdraw() takes back what is under way; after it nothing reads or writes memory of the Graph. A failed operation (a peer that is gone, an entry that does not allow it) is an Error of test().
 // Invariants: (1) no rank waits for another in post() and start(); (2) after start() the CPU is needed only for what
 //   Endpoint::progress() does; (3) messages of a later start at a peer never meet a receive of an earlier one: entries
 //   take one message, and messages between two ranks stay in order.
@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "collective/endpoint.hpp"
@@ -31,6 +32,9 @@ class Offloaded {
   // While it is under way, every 64th call reads all counters for failures; with `with_failures` each call does.
   [[nodiscard]] Result<bool> test(bool with_failures = false);
   [[nodiscard]] Status wait();
+  // Waits for what has begun, at most Endpoint::patience; then it is an Error, and may be called again. The schedule cannot
+  // be started again, unless it had ended.
+  [[nodiscard]] Status withdraw();
 
   enum class State : uint8_t { created, posted, active, executed };
   // Operations by the numbers that they had before long messages became several.
@@ -81,7 +85,8 @@ class Offloaded {
   [[nodiscard]] Result<bool> has_ended(bool with_failures);
   // The schedule has ended with an error, which test() tells from now on.
   Error fail_with(const Error& error);
-  void unlink_receives();
+  [[nodiscard]] bool has_left();
+  [[nodiscard]] bool is_quiet();
 
   Endpoint& endpoint_;
   portals::Interface& interface_;
@@ -98,13 +103,16 @@ class Offloaded {
   Taken needs_;
   uint64_t number_ = 0;  // at the Endpoint
   std::vector<Counter> counters_;  // of the plan, while posted
-  std::vector<nic::DescriptorRef> descriptors_;  // by operation, of sends from several pieces
+  nic::DescriptorRef whole_;  // counts the operations under way whose memory is in one piece
+  std::vector<nic::DescriptorRef> descriptors_;  // by operation, of memory in several pieces
   std::vector<nic::EntryId> receives_;  // of the latest start, by operation
   std::vector<bool> enabled_;  // by operation, of the latest start
   std::vector<bool> begun_;  // by operation, and then by relay: where the CPU begins them
   std::map<uint32_t, uint64_t> early_sends_;  // by rank
+  std::set<uint32_t> partners_;  // ranks with which it exchanges messages
   std::list<Offloaded*>::iterator place_;
   uint64_t starts_ = 0;  // since post()
+  uint64_t all_starts_ = 0;
   uint64_t looks_ = 0;  // of test() that found it under way
   bool is_posted_ = false;
   bool is_over_ = false;  // not cached, and has been started

@@ -15,7 +15,15 @@ using schedule::Shape;
 
 namespace {
 
-using Meeting = std::tuple<uint32_t, uint32_t, uint32_t>;  // source, target, name
+// A message that is received, and the count of its receive.
+struct Meeting {
+  uint32_t source = 0;
+  uint32_t target = 0;
+  uint32_t name = 0;
+  uint32_t count = 0;
+  [[nodiscard]] auto key() const { return std::tie(source, target, name); }
+  bool operator<(const Meeting& other) const { return key() < other.key(); }
+};
 
 // The counts of a rank: what the same ones wait for has one, whose number is that of the first of them.
 struct Counts {
@@ -41,37 +49,41 @@ Counts counts_of(const collective::Graph& graph) {
 
 class ProgramMaker {
  public:
-  explicit ProgramMaker(std::span<const collective::Graph> ranks)
-      : ranks_(ranks), made_(static_cast<uint32_t>(ranks.size())) {}
+  ProgramMaker(uint32_t ranks, const GraphOf& graph_of) : ranks_(ranks), graph_of_(graph_of), made_(ranks) {}
 
   Result<schedule::Schedule> make() {
-    for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-      counts_.push_back(counts_of(ranks_[rank]));
-      const auto& operations = ranks_[rank].operations;
-      for (uint32_t number = 0; number < operations.size(); ++number) {
-        const auto& one = operations[number];
+    for (uint32_t rank = 0; rank < ranks_; ++rank) {
+      SPL_ASSIGN(const collective::Graph graph, graph_of_(rank));
+      const Counts counts = counts_of(graph);
+      for (uint32_t number = 0; number < graph.operations.size(); ++number) {
+        const auto& one = graph.operations[number];
         if (one.what != Does::receive) continue;
-        receives_[{one.peer, rank, one.name.message}] = counts_[rank].number_of[number];
+        receives_.push_back({one.peer, rank, one.name.message, counts.number_of[number]});
       }
     }
-    for (uint32_t rank = 0; rank < ranks_.size(); ++rank) SPL_TRY(add(rank));
+    std::sort(receives_.begin(), receives_.end());
+    for (uint32_t rank = 0; rank < ranks_; ++rank) {
+      SPL_ASSIGN(const collective::Graph graph, graph_of_(rank));
+      SPL_TRY(add(rank, graph));
+    }
     return std::move(made_);
   }
 
  private:
-  Status add(uint32_t rank) {
-    const auto& operations = ranks_[rank].operations;
-    const Counts& counts = counts_[rank];
+  Status add(uint32_t rank, const collective::Graph& graph) {
+    const auto& operations = graph.operations;
+    const Counts counts = counts_of(graph);
     schedule::Builder builder;
     std::vector<uint32_t> arrived(operations.size());  // by number of a count
     for (uint32_t number = 0; number < operations.size(); ++number) {
       const auto& one = operations[number];
       if (one.what == Does::send) {
-        const auto found = receives_.find({rank, one.peer, one.name.message});
-        if (found == receives_.end()) {
+        const Meeting wanted{rank, one.peer, one.name.message};
+        const auto found = std::lower_bound(receives_.begin(), receives_.end(), wanted);
+        if (found == receives_.end() || wanted < *found) {
           return fail(Code::stalled, "rank ", one.peer, " receives no message ", one.name.message, " of rank ", rank);
         }
-        const Shape put{.size = collective::bytes_of(one.from), .tag = found->second, .kind = Kind::put};
+        const Shape put{.size = collective::bytes_of(one.from), .tag = found->count, .kind = Kind::put};
         wait(one, counts, arrived, operations, builder.add(made_.number_of(put), one.peer), builder);
         continue;
       }
@@ -100,14 +112,21 @@ class ProgramMaker {
     for (const uint32_t arrival : awaited) builder.require(put, arrival, Awaits::end);
   }
 
-  std::span<const collective::Graph> ranks_;
+  uint32_t ranks_;
+  const GraphOf& graph_of_;
   schedule::Schedule made_;
-  std::vector<Counts> counts_;
-  std::map<Meeting, uint32_t> receives_;  // their counts
+  std::vector<Meeting> receives_;  // sorted
 };
 
 }  // namespace
 
-Result<schedule::Schedule> offloaded(std::span<const collective::Graph> ranks) { return ProgramMaker(ranks).make(); }
+Result<schedule::Schedule> offloaded(uint32_t ranks, const GraphOf& graph_of) {
+  return ProgramMaker(ranks, graph_of).make();
+}
+
+Result<schedule::Schedule> offloaded(std::span<const collective::Graph> ranks) {
+  return offloaded(static_cast<uint32_t>(ranks.size()),
+                   [&](uint32_t rank) -> Result<collective::Graph> { return ranks[rank]; });
+}
 
 }  // namespace spinloom::goal

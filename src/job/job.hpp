@@ -40,6 +40,7 @@ class Job {
 
   [[nodiscard]] static Job* current();
   // The rank whose program runs now, or null.
+  [[nodiscard]] const Rank& rank(uint32_t number) const { return *ranks_.at(number); }
   [[nodiscard]] Rank* running() const { return running_; }
 
   Status run();

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "job/job.hpp"
 #include "sim/host_model.hpp"
 
 namespace spinloom::job {
@@ -119,6 +120,11 @@ Result<ptl::HandlerImage> Rank::image(std::string_view name) {
     return ptl::HandlerImage{ptl::entries_of(images_.images[i]), static_cast<uint32_t>(i)};
   }
   return fail(Code::invalid, "no handler image '", name, "' among the ", images_.names.size(), " of this run");
+}
+
+bool Rank::has_ended(uint32_t rank) const {
+  const Job* const job = Job::current();
+  return job != nullptr && job->rank(rank).ended();
 }
 
 uint32_t Rank::user() const { return simulated_user; }

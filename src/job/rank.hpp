@@ -74,6 +74,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   void wait(Time deadline) override;
   void call() override { sleep(profile_.host.call); }
   [[nodiscard]] uint32_t size() const override { return size_; }
+  [[nodiscard]] bool has_ended(uint32_t rank) const override;
   [[nodiscard]] uint32_t user() const override;
   [[nodiscard]] uint32_t atomic_bytes() const override;
   // Atomics are coherent: the NIC changes memory at one moment of virtual time, and programs run between such moments.

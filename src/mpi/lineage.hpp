@@ -13,6 +13,7 @@
 // Threads: the caller's lock. Time: none.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -27,7 +28,7 @@ struct Key {
   [[nodiscard]] bool is_none() const { return low == 0; }
   [[nodiscard]] Key with(uint64_t word) const;
   [[nodiscard]] Key of_members(std::span<const int> in_world) const;
-  bool operator==(const Key&) const = default;
+  auto operator<=>(const Key&) const = default;
 };
 
 class Lineage {

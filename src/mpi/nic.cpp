@@ -31,9 +31,11 @@ std::string Nic::open(uint32_t rank) {
   }
   ptl_process_t own{};
   std::string wrong;
+  spl_oe_options options{};
+  options.meeting = SPL_MEET_OTHERWISE;
   if (PtlGetId(interface_, &own) != PTL_OK || own.rank != rank) {
     wrong = text("the launcher has made this rank ", own.rank, " of the Portals job, not ", rank);
-  } else if (spl_oe_open(interface_, nullptr, &engine_) != PTL_OK) {
+  } else if (spl_oe_open(interface_, &options, &engine_) != PTL_OK) {
     wrong = text("no offload engine: ", spl_oe_error(nullptr));
     engine_ = nullptr;
   }
@@ -53,7 +55,7 @@ void Nic::close() {
 }
 
 uint32_t Nic::free_id(const Ids& taken_somewhere) {
-  for (uint32_t id = 0; id < teams_most; ++id) {
+  for (uint32_t id = 1; id < teams_most; ++id) {
     if ((taken_somewhere[id / 8] & bit(id)) == 0) return id;
   }
   return 0;

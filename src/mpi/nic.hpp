@@ -1,7 +1,8 @@
 // Nic - the live Portals NIC of this rank, with its offload engine, where a job asks for collective calls on it.
 //
 // Contract: load() loads libportals.so.4, which lies beside this library; open() becomes a rank of the Portals job, which
-//   all ranks do or none; close() leaves it. The sentences that load() and open() return say what is wrong; they are empty
+//   all ranks do or none; close() leaves it. open() waits for the others in PtlInit only: no schedule may be started before
+//   they are known to have opened theirs. The sentences that load() and open() return say what is wrong; they are empty
 //   where all went well.
 // Invariants: (1) nothing of Portals is loaded in a job that does not ask for it; (2) team ids are those of communicators
 //   that live, or whose calls are still under way.
@@ -30,8 +31,11 @@ namespace spinloom::mpi {
 class Nic {
  public:
   static constexpr uint32_t teams_most = 1'024;
-  // A bit for each team id; set: some communicator has it, or none may.
+  // A bit for each team id; set: some communicator has it. That of 0, which no team has, says that a rank is just choosing
+  // an id for another communicator.
   using Ids = std::array<uint8_t, teams_most / 8>;
+  [[nodiscard]] static Ids busy() { return {1}; }
+  [[nodiscard]] static bool is_busy(const Ids& ids) { return (ids[0] & 1) != 0; }
 
   [[nodiscard]] std::string load();
   [[nodiscard]] std::string open(uint32_t rank);
@@ -55,7 +59,7 @@ class Nic {
 
   ptl_handle_ni_t interface_{};
   spl_oe* engine_ = nullptr;
-  Ids ids_{1};  // no team has the id 0
+  Ids ids_{};
 };
 
 }  // namespace spinloom::mpi

@@ -109,7 +109,7 @@ struct Append {
   Entry entry;
   AppendNews news = {};  // optional
 };
-// The answer is an UnlinkResult, or Code::invalid if the entry has already left its list by itself.
+// The answer is an UnlinkResult, or Code::invalid if the entry has left its list by itself and all its messages have ended.
 struct Unlink {
   EntryId id;
 };

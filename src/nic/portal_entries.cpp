@@ -172,8 +172,9 @@ void PortalTable::forget(uint32_t slot) {
 Result<UnlinkResult> PortalTable::unlink(EntryId id) {
   SPL_ASSIGN(const uint32_t* slot, entry_slots_.get(id));
   const ListedEntry& listed = entries_[*slot];
+  if (listed.messages_open > 0) return UnlinkResult::in_use;
   if (listed.auto_unlinked) return fail(Code::invalid, "entry ", id, " has already left its list by itself");
-  if (listed.messages_open > 0 || listed.headers_kept > 0) return UnlinkResult::in_use;
+  if (listed.headers_kept > 0) return UnlinkResult::in_use;
   if (!listed.waits) list_of_entry(listed).unlink(entries_, *slot);
   forget(*slot);
   return UnlinkResult::done;

@@ -1,8 +1,10 @@
 #include "portals/host_atomic.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace spinloom::portals {
@@ -24,7 +26,7 @@ template <class Part>
 inline constexpr bool is_complex<Complex<Part>> = true;
 
 template <class T>
-T sum(T a, T b) {
+constexpr T sum(T a, T b) {
   if constexpr (is_complex<T>) {
     return {a.re + b.re, a.im + b.im};
   } else if constexpr (std::is_integral_v<T>) {
@@ -35,7 +37,7 @@ T sum(T a, T b) {
 }
 
 template <class T>
-T product(T a, T b) {
+constexpr T product(T a, T b) {
   if constexpr (is_complex<T>) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   } else if constexpr (std::is_integral_v<T>) {
@@ -47,7 +49,7 @@ T product(T a, T b) {
 
 // The target's new value. `nic::check` has refused operations that do not exist for the datatype.
 template <class T>
-T applied(AtomicOperation operation, T target, T source, T operand) {
+constexpr T applied(AtomicOperation operation, T target, T source, T operand) {
   switch (operation) {
     case AtomicOperation::sum: return sum(target, source);
     case AtomicOperation::product: return product(target, source);
@@ -84,19 +86,33 @@ T applied(AtomicOperation operation, T target, T source, T operand) {
 
 static_assert(sizeof(long double) == 16, "an x86 long double: 10 bytes that count, and 6 more");
 
-template <class T>
-void perform_on(const nic::ApplyAtomic& apply) {
+// The operation is known to the compiler, which makes vectors of the elements.
+template <class T, AtomicOperation operation>
+void perform_as(const nic::ApplyAtomic& apply) {
   T operand;
   nic::store_operand(apply.datatype, apply.operand, &operand);
-  for (uint64_t at = 0; at + sizeof(T) <= apply.source.length; at += sizeof(T)) {
+  uint8_t* const to = apply.host;
+  const uint8_t* const from = apply.source.bytes;
+  const uint64_t bytes = apply.source.length / sizeof(T) * sizeof(T);
+  if (apply.before != nullptr && bytes > 0) std::memcpy(apply.before, to, bytes);
+  for (uint64_t at = 0; at < bytes; at += sizeof(T)) {
     T target;
     T source;
-    std::memcpy(&target, apply.host + at, sizeof target);
-    std::memcpy(&source, apply.source.bytes + at, sizeof source);
-    if (apply.before != nullptr) std::memcpy(apply.before + at, &target, sizeof target);
-    const T after = applied(apply.operation, target, source, operand);
-    std::memcpy(apply.host + at, &after, sizeof after);
+    std::memcpy(&target, to + at, sizeof target);
+    std::memcpy(&source, from + at, sizeof source);
+    const T after = applied(operation, target, source, operand);
+    std::memcpy(to + at, &after, sizeof after);
   }
+}
+
+template <class T, size_t... operation>
+void perform_on(const nic::ApplyAtomic& apply, std::index_sequence<operation...> /*all*/) {
+  static constexpr std::array performs{&perform_as<T, static_cast<AtomicOperation>(operation)>...};
+  performs[static_cast<size_t>(apply.operation)](apply);
+}
+template <class T>
+void perform_on(const nic::ApplyAtomic& apply) {
+  perform_on<T>(apply, std::make_index_sequence<nic::atomic_operations>());
 }
 
 // Performs an atomic on elements in several pieces: gathers them, operates on them, scatters them.

@@ -102,7 +102,7 @@ class Interface {
                                                const std::optional<nic::Trigger>& trigger = {});
   // As me_append(), to the priority list. In a bundle it does not wait for the answer, which bundle_end() returns.
   [[nodiscard]] Result<nic::EntryId> me_post(nic::PortalIndex portal, const nic::Entry& entry);
-  // An Error if the entry has already left its list by itself; its event then gives the id back.
+  // An Error if the entry has left its list by itself, and no message works on it; its event then gives the id back.
   [[nodiscard]] Result<Unlinked> me_unlink(nic::EntryId entry);
   // Unlinks the entry when the trigger fires, unless the entry is in use then.
   [[nodiscard]] Status me_unlink(nic::EntryId entry, const nic::Trigger& trigger);

@@ -47,25 +47,38 @@ collective::EndpointOptions options_of(const spl_oe_options* given, Process& pro
   made.ranks = process.host().size();
   made.atomic_bytes = process.host().atomic_bytes();
   made.call = [&process] { process.host().call(); };
+  made.pause = [&process](Time deadline) {
+    constexpr Time longest{1'000'000'000};
+    process.host().wait(std::min(deadline, process.host().port().now() + longest));
+    return !process.aborted();
+  };
   return made;
 }
 
-// Waits until all ranks of the job have opened their engines: messages to the others would be lost.
-Status meet(Process& process, collective::Endpoint& endpoint) {
+// Waits until all ranks of the job have come here.
+Status meet(Process& process, collective::Endpoint& endpoint, uint32_t number) {
   constexpr Time shortest{20'000'000};  // 20 us
   constexpr Time longest{1'000'000'000};
   SPL_ASSIGN(collective::Meeting meeting,
-             collective::Meeting::begin(endpoint.interface(), endpoint.portal(), endpoint.options().ranks,
+             collective::Meeting::begin(endpoint.interface(), endpoint.portal(), endpoint.options().ranks, number,
                                         endpoint.options().call));
   const Waiter waiter(process);
   const Blocked blocked{.call = "spl_oe_open", .counter = {}, .test = 0, .count = 0};
   for (Time pause = shortest;; pause = std::min(longest, pause + pause)) {
-    SPL_ASSIGN(const bool all, meeting.step());
-    if (all) return meeting.end();
+    Result<bool> all = meeting.step();
+    for (uint32_t rank = 0; all && !*all && rank < process.host().size(); ++rank) {
+      if (process.host().has_ended(rank)) all = collective::Meeting::gone(rank);
+    }
+    if (!all || *all) {
+      meeting.end();
+      return all ? Status{} : all.error();
+    }
     process.block(&blocked);
     process.host().wait(process.host().port().now() + pause);
     process.block(nullptr);
-    if (process.aborted()) return fail(Code::fault, "spl_oe_open: PtlAbort was called");
+    if (!process.aborted()) continue;
+    meeting.end();
+    return fail(Code::fault, "spl_oe_open: PtlAbort was called");
   }
 }
 
@@ -83,9 +96,9 @@ Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, c
     constexpr uint64_t eager_most = 1 << 20;
     constexpr uint32_t early_most = 1 << 12;
     if (options->rendezvous > SPL_BY_SENDER || options->rendezvous < 0 || options->progress > SPL_BY_CPU ||
-        options->progress < 0) {
-      return fail(Code::invalid, "spl_oe_open: rendezvous is ", options->rendezvous, " and progress ",
-                  options->progress, "; both are 0 or 1");
+        options->progress < 0 || options->meeting > SPL_MEET_OTHERWISE || options->meeting < 0) {
+      return fail(Code::invalid, "spl_oe_open: rendezvous is ", options->rendezvous, ", progress ", options->progress,
+                  " and meeting ", options->meeting, "; each is 0 or 1");
     }
     if (options->eager_bytes > eager_most || options->early_messages > early_most) {
       return fail(Code::invalid, "spl_oe_open: eager_bytes is ", options->eager_bytes, ", at most ", eager_most,
@@ -97,12 +110,17 @@ Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, c
   engine->process = &process;
   engine->interface = handle;
   engine->portal = portal;
-  SPL_ASSIGN(engine->endpoint, Endpoint::open(process.portals(), options_of(options, process, *interface)));
   interface->portals[portal] = true;
-  if (const Status met = meet(process, *engine->endpoint); !met) {
-    interface->portals[portal] = false;
-    return met.error();
+  Endpoint::Meet all_meet;
+  if (options == nullptr || options->meeting == SPL_MEET) {
+    all_meet = [&process](Endpoint& endpoint, uint32_t which) { return meet(process, endpoint, which); };
   }
+  auto opened = Endpoint::open(process.portals(), options_of(options, process, *interface), all_meet);
+  if (!opened) {
+    interface->portals[portal] = false;
+    return opened.error();
+  }
+  engine->endpoint = std::move(*opened);
   return engine;
 }
 
@@ -114,6 +132,11 @@ Status close(Process& process, spl_oe& engine) {
       if (interface != nullptr && schedule.offloaded && schedule.offloaded->is_under_way()) {
         return fail(Code::invalid, "spl_oe_close: a schedule is under way; wait for it first");
       }
+    }
+  }
+  for (spl_team& team : engine.teams) {
+    for (spl_schedule& schedule : team.schedules) {
+      if (interface != nullptr && schedule.offloaded) SPL_TRY(schedule.offloaded->withdraw());
     }
   }
   engine.teams.clear();
@@ -463,10 +486,18 @@ int spl_schedule_free(spl_schedule* schedule) {
     schedule->team->engine->error = "spl_schedule_free: the schedule is under way; wait for it first";
     return PTL_IN_USE;
   }
-  return guarded("spl_schedule_free", schedule->team->engine, [&](Process&) -> Status {
+  spl_oe* const engine = schedule->team->engine;
+  bool is_quiet = true;
+  const int code = guarded("spl_schedule_free", engine, [&](Process&) -> Status {
+    if (schedule->offloaded) {
+      const Status withdrawn = schedule->offloaded->withdraw();
+      is_quiet = withdrawn.ok();
+      SPL_TRY(withdrawn);
+    }
     schedule->team->schedules.remove_if([schedule](const spl_schedule& one) { return &one == schedule; });
     return {};
   });
+  return is_quiet ? code : static_cast<int>(PTL_IN_USE);
 }
 
 int spl_state(spl_schedule* schedule, spl_op op, int* state) {

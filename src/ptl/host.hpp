@@ -55,6 +55,8 @@ class Host {
   // The number of ranks in the job; rank r is node r.
   [[nodiscard]] virtual uint32_t size() const = 0;
   [[nodiscard]] virtual uint32_t user() const = 0;
+  // Whether this rank's program has ended, as far as the driver knows; the NIC tells in its own ways of peers that are gone.
+  [[nodiscard]] virtual bool has_ended(uint32_t /*rank*/) const { return false; }
   // The most bytes of an atomic to any rank of the job.
   [[nodiscard]] virtual uint32_t atomic_bytes() const = 0;
   // The features that the driver has beyond the least that Portals 4 asks for: ptl_ni_limits_t.features.

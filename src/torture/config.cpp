@@ -13,7 +13,7 @@ struct Field {
 };
 
 constexpr Field fields[] = {
-    {"ranks", &Config::ranks, 2, 4},
+    {"ranks", &Config::ranks, 2, 8},
     {"messages", &Config::messages, 1, 10'000},
     {"at_a_time", &Config::at_a_time, 1, 200},
     {"size_max", &Config::size_max, 1, 1 << 20},
@@ -22,10 +22,12 @@ constexpr Field fields[] = {
     {"nic.hpus", &Config::hpus, 1, 64},
     {"nic.early_packets", &Config::early_packets, 1, 4096},
     {"nic.handler_messages", &Config::handler_messages, 1, 4096},
+    {"nic.unexpected_headers", &Config::unexpected_headers, 1, 1 << 16},
     {"nic.at_once_bytes", &Config::at_once_bytes, 0, 4096},
     {"link.datagram_bytes", &Config::datagram_bytes, 256, 65507},
     {"link.window", &Config::window, 1, 4096},
     {"link.copy_bytes", &Config::copy_bytes, 0, 1 << 20},
+    {"engine.limited", &Config::limited, 0, 1},
     {"faults.dead", &Config::dead, 0, 1},
     {"faults.drop", &Config::drop, 0, 500},
     {"faults.duplicate", &Config::duplicate, 0, 500},
@@ -39,7 +41,7 @@ const char* name_of(Work work) {
   constexpr const char* names[work_count] = {"put",     "get",        "atomic",  "fetch_atomic", "swap",      "queue",
                                              "append",  "unexpected", "chain",   "release",      "shared",    "iovec",
                                              "stream",  "process",    "scatter", "forward",      "misbehave", "flow",
-                                             "counted", "overrun",    "crowd",   "cancel"};
+                                             "counted", "overrun",    "crowd",   "cancel",       "collective"};
   return names[static_cast<size_t>(work)];
 }
 

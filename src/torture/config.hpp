@@ -40,8 +40,9 @@ enum class Work : uint8_t {
   overrun,     // event queues that are too small, without flow control: the newest events stay
   crowd,       // more unexpected puts than a portal table entry keeps headers for
   cancel,      // appends and puts that wait for a counter, and are cancelled
+  collective,  // collective calls of several teams, as schedules of the NICs
 };
-inline constexpr size_t work_count = 22;
+inline constexpr size_t work_count = 23;
 [[nodiscard]] const char* name_of(Work work);
 
 struct Config {
@@ -55,9 +56,11 @@ struct Config {
   uint32_t early_packets = 64;
   uint32_t handler_messages = 256;
   uint32_t at_once_bytes = 0;
+  uint32_t unexpected_headers = 1 << 16;  // of a portal table entry
   uint32_t datagram_bytes = 1472;
   uint32_t window = 16;
   uint32_t copy_bytes = 64;
+  uint32_t limited = 0;  // 1: engines of collective calls have few counters, triggered operations and entries
   uint32_t dead = 0;  // 1: one rank stops somewhere in the middle
   uint32_t drop = 0;  // rates of faults, each in 1000 datagrams
   uint32_t duplicate = 0;

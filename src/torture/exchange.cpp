@@ -151,6 +151,7 @@ std::unique_ptr<Exchange> make_exchange(World& world, uint32_t id, Work work) {
     case Work::overrun: return make_overrun(world, id);
     case Work::crowd: return make_crowd(world, id);
     case Work::cancel: return make_cancelled(world, id);
+    case Work::collective: return make_collective(world, id);
   }
   SPL_ASSERT(false, "work ", static_cast<int>(work));
 }

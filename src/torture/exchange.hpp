@@ -87,5 +87,6 @@ class Exchange {
 [[nodiscard]] std::unique_ptr<Exchange> make_overrun(World& world, uint32_t id);
 [[nodiscard]] std::unique_ptr<Exchange> make_crowd(World& world, uint32_t id);
 [[nodiscard]] std::unique_ptr<Exchange> make_cancelled(World& world, uint32_t id);
+[[nodiscard]] std::unique_ptr<Exchange> make_collective(World& world, uint32_t id);
 
 }  // namespace spinloom::torture

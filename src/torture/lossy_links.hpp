@@ -4,7 +4,7 @@
 // Contract: these are the Links of the loopback driver. A datagram takes a random time; a reordered datagram takes
 //   several times as long. If any fault has a rate, two of the early datagrams are sure to have a fault.
 // Invariants: (1) the same seed and the same calls give the same datagrams; (2) `bytes_hash` covers every datagram in
-//   the order sent.
+//   the order sent, but not the bytes of those from a rank to itself.
 // Threads: one owner. Time: its own, for datagrams and time-outs.
 #pragma once
 
@@ -27,7 +27,7 @@ class LossyLinks final : public testbed::Links {
 
   void send(uint32_t rank, const nic::Send& send, Ends& ends) override;
   bool step(Ends& ends) override;
-  // From now on nothing comes from this rank or reaches it. Other ranks find out by time-outs, or a watcher tells
+  // From now on nothing comes from this rank or reaches it. Others who have talked to it find out by time-outs, or a watcher tells
   // them at once, while much of what the rank has sent is still being worked on.
   void kill(uint32_t rank);
 

@@ -14,6 +14,7 @@ nic::NicLimits limits_of(const Config& config) {
   limits.early_packets = config.early_packets;
   limits.handler_messages = config.handler_messages;
   limits.outbound_packets = 4;
+  limits.unexpected_headers = config.unexpected_headers;
   limits.at_once_bytes = config.at_once_bytes;
   return limits;
 }

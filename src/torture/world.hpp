@@ -45,6 +45,9 @@ class World {
   static constexpr uint32_t crowd_table = 1;
   static constexpr uint32_t crowd_portals = limits::portal_table_max / limits::portal_tables * crowd_table;
   static constexpr uint32_t crowd_headers = 5;
+  // Engines of collective calls take portal table entries from this one down.
+  static constexpr uint32_t engine_portal = crowd_portals - 1;
+  static constexpr uint32_t engine_portals = 48;
 
   static Result<std::unique_ptr<World>> make(const Config& config, uint64_t seed, bool trace);
 
@@ -66,6 +69,7 @@ class World {
   std::unique_ptr<testbed::Loopback> loopback;
   std::vector<Host> hosts;
   uint64_t messages = 0;
+  uint32_t engines = 0;  // that have been opened at all ranks
   bool stream_waits = false;  // a streaming put waits until its target has read memory
 
  private:

@@ -143,6 +143,59 @@ def test_too_many_operations_have_a_form_only(explained):
     assert rows["ring"]["time_ps"] > rows["tree"]["time_ps"] > 0
 
 
+# ---- very many ranks ----
+
+
+@pytest.fixture
+def scaled(spinloom):
+    def ask(*words):
+        return json.loads(spinloom("collective", "scale", *words, "--json").out)
+
+    return ask
+
+
+def test_rank_by_rank_a_schedule_is_what_all_graphs_at_once_give(scaled, explained):
+    for operation, algorithm in (
+        ("allreduce", "tree"),
+        ("bcast", "binomial"),
+        ("scatter", "binomial"),
+        ("allgather", "recursive-doubling"),
+    ):
+        (row,) = scaled(operation, "--ranks", "24", "--size", "48", "--algorithm", algorithm)
+        known = next(
+            each
+            for each in explained(operation, "--ranks", "24", "--size", "48")
+            if each["algorithm"] == algorithm
+        )
+        assert (row["time_ps"], row["simulated_ps"]) == (known["time_ps"], known["simulated_ps"])
+        made = core.load().collective_offloaded(operation, algorithm, 24, 48, 8)
+        assert row["operations"] == made.schedule().count()["operations"]
+
+
+def test_twice_as_many_ranks_of_a_broadcast_take_a_hop_more(scaled):
+    """T(2 P) = T(P) + hop, by the form and simulated; two rows of each: a put, an `arrived`."""
+    rows = scaled("bcast", "--ranks", "512,1024,2048", "--size", "50", "--algorithm", "binomial")
+    for name in ("time_ps", "simulated_ps"):
+        first, second, third = (row[name] for row in rows)
+        assert abs((third - second) - (second - first)) <= 1
+        assert second > first
+    assert rows[-1]["operations"] == 2 * 2047
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--ranks", "4,many"), "--ranks 4,many: 'many' is no number from 1 to 16,777,216"),
+        (("--ranks", "4", "--algorithm", "star"), "bcast has no algorithm 'star'"),
+        (("--ranks", "65536", "--algorithm", "scatter-ring"), "take fewer ranks"),
+    ],
+)
+def test_what_cannot_be_at_scale(spinloom, words, told):
+    ran = spinloom("collective", "scale", "bcast", "--size", "8", *words)
+    assert ran.code != 0
+    assert told in ran.err
+
+
 def test_a_line_through_points_of_a_line_is_it():
     points = [(size, 1000 + 3 * size) for size in (8, 100, 4096)]
     assert lines.fitted(points) == lines.Line(Fraction(1000), Fraction(3))

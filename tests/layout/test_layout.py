@@ -274,9 +274,9 @@ def test_memory_that_holds_references_is_neither_read_nor_written():
 
 
 def test_what_is_no_array_or_dtype():
-    with pytest.raises(TypeError, match="takes NumPy arrays, not list"):
+    with pytest.raises(TypeError, match=r"takes NumPy arrays.*not list"):
         layout.from_array([1, 2])
-    with pytest.raises(TypeError, match="takes NumPy arrays, not list"):
+    with pytest.raises(TypeError, match=r"takes NumPy arrays.*not list"):
         layout.from_array(np.zeros(2), base=[0.0])
     assert layout.from_dtype("f8,i4").size == layout.from_dtype(np.dtype("f8,i4")).size == 12
     with pytest.raises(TypeError):

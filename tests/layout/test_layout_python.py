@@ -134,19 +134,6 @@ def test_a_layout_from_a_view_fits_the_view():
 # ---- what has no plain memory ----
 
 
-class OnGpu:
-    def __init__(self) -> None:
-        self.__cuda_array_interface__ = {}
-
-
-class GpuTensor:
-    def __dlpack__(self, **options):
-        raise AssertionError("nobody may ask")
-
-    def __dlpack_device__(self):
-        return (2, 0)
-
-
 class HostTensor:
     """An array that speaks DLPack only, as tensors do."""
 
@@ -158,15 +145,6 @@ class HostTensor:
 
     def __dlpack_device__(self):
         return self.array.__dlpack_device__()
-
-
-@pytest.mark.parametrize("array", [OnGpu(), GpuTensor()])
-def test_arrays_of_a_gpu_are_refused_with_the_way_out(array):
-    item = layout.from_text("double")
-    with pytest.raises(Trouble, match=r"source lies in the memory of a GPU.*cupy.asnumpy.*tensor.cpu\(\)"):
-        item.pack(array)
-    with pytest.raises(Trouble, match="destination lies in the memory of a GPU"):
-        item.unpack(bytes(8), array)
 
 
 def test_masked_arrays_are_refused():

@@ -5,6 +5,7 @@
  *   large    receive a message that goes when both ends are ready
  *   sends    send to it, again and again
  *   blocks   all-to-alls among all
+ *   chain    the first receives from the second, and only that one from the rank that dies
  */
 #include <signal.h>
 #include <spinloom/offload.h>
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
   begin();
   const unsigned victim = ranks - 1;
   const int large = strcmp(what, "large") == 0, sends = strcmp(what, "sends") == 0;
+  const unsigned from = strcmp(what, "chain") == 0 ? my_rank + 1 : victim;
   const spl_oe_options options = {.portal = 20};
   unsigned char* const in = some_memory(LARGE);
   unsigned char* const out = some_memory(LARGE);
@@ -42,7 +44,7 @@ int main(int argc, char** argv) {
     MUST(spl_schedule_make(all, SPL_CACHED, &one));
     if (sends) spl_send(one, out, 64, victim, 0);
     if (!sends) {
-      const spl_op came = spl_receive(one, in, large ? LARGE : 8, victim, 0);
+      const spl_op came = spl_receive(one, in, large ? LARGE : 8, from, 0);
       const spl_op next = spl_send(one, in, 8, (my_rank + 1) % victim, 1);
       MUST(spl_after(one, came, next));
     }

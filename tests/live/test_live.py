@@ -399,11 +399,18 @@ def test_the_others_hear_of_a_death_and_go_on(build, what):
         deaths(program, what, SPINLOOM_COPY="heap", **PRELOADED)
 
 
-@pytest.mark.parametrize("what", ["waits", "large", "sends", "blocks"])
+@pytest.mark.parametrize("what", ["waits", "large", "sends", "blocks", "chain"])
 def test_schedules_end_with_an_error_when_a_peer_dies(build, what):
     with Job([str(build("live_schedule_death.c")), what], 3) as job:
         assert job.wait(LIMIT_S) == [0, 0, -signal.SIGKILL], job.said()
         assert answers_of(job.said()) == {0: 6, 1: 6}, job.said()
+
+
+@pytest.mark.parametrize(("what", "code"), [("killed", -signal.SIGKILL), ("leaves", 0)])
+def test_opening_engines_ends_with_an_error_where_a_rank_is_gone(build, what, code):
+    with Job([str(build("live_open_death.c")), what], 5) as job:
+        assert job.wait(LIMIT_S) == [0, 0, 0, 0, code], job.said()
+        assert answers_of(job.said()) == dict.fromkeys(range(4), 4), job.said()
 
 
 def test_nothing_is_left_of_a_job_whose_rank_was_killed(build):

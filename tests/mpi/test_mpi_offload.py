@@ -6,12 +6,14 @@ The programs compare each result with that of the blocking call, which stays wit
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from layer_programs import Mpi, every_mpi, programs_in, run
+from layer_programs import MPIS, Mpi, every_mpi, programs_in, run
+from spinloom import data
 
 HERE = Path(__file__).parent
 SOURCES = sorted((HERE / "collectives").glob("*.c"))
@@ -21,6 +23,11 @@ USERS_OWN = "an operation that the NIC does not have"
 @pytest.fixture(scope="module")
 def offloaded(tmp_path_factory):
     return programs_in(tmp_path_factory.mktemp("offloaded"), HERE / "offloaded_collectives.c")
+
+
+@pytest.fixture(scope="module")
+def threads(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("threads"), HERE / "offloaded_threads.c")
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +120,85 @@ def test_a_job_that_cannot_use_the_nic_says_why_and_goes_on(mpi, offloaded, tmp_
     assert ran.returncode == 0, ran.stdout[-1000:] + ran.stderr[-3000:]
     assert "stay with the MPI" in ran.stderr
     assert json.loads(report.read_text(encoding="utf-8"))["collectives"]["on"] == 0
+
+
+@pytest.fixture(scope="module")
+def failing_nic(tmp_path_factory) -> Path:
+    """A folder with the layer and a libportals.so.4, a function of which can be made to fail."""
+    folder = tmp_path_factory.mktemp("failing_nic")
+    real = data.mpi_layer().parent
+    for library in real.glob("libspinloom*.so"):
+        (folder / library.name).symlink_to(library)
+    words = ["cc", "-shared", "-fPIC", "-O2", f"-I{real.parent / 'include'}", str(HERE / "failing_nic.c")]
+    words += ["-o", str(folder / "libportals.so.4"), "-Wl,--no-as-needed", str(real / "libportals.so.4")]
+    subprocess.run([*words, f"-Wl,-rpath,{real}", "-ldl"], check=True)
+    return folder
+
+
+@every_mpi
+@pytest.mark.parametrize("function", ["PtlInit", "PtlNIInit", "spl_oe_open"])
+def test_a_rank_that_cannot_start_the_nic_keeps_all_from_it(mpi, offloaded, failing_nic, function, tmp_path):
+    program = [str(offloaded(mpi)), "3", "5", "once"]
+    one = [*mpi.options, "-n", "1"]
+    words = [mpi.launcher, *one, *program, ":", *one, "env", f"FAILING_NIC={function}", *program]
+    preloads = [failing_nic / name for name in ("libspinloom_mpi.so", "libspinloom-heap.so")]
+    settings = {
+        "LD_PRELOAD": ":".join(str(library) for library in preloads if library.exists()),
+        "SPINLOOM_MPI_COLLECTIVES": "on",
+    }
+    ran = run(words, settings)
+    assert ran.returncode == 0, ran.stdout[-1000:] + ran.stderr[-3000:]
+    assert ran.stderr.count("collective calls stay with the MPI: another rank has no NIC") == 1
+    assert "rounds are right" in ran.stdout
+
+
+@every_mpi
+def test_threads_have_calls_of_their_own_communicators(mpi, threads, tmp_path):
+    """They make communicators at the same time, too: those that share a rank must not get one number."""
+    words = job(mpi, 3, threads(mpi), 4, 60)
+    report = tmp_path / "report.json"
+    ran = run(["spinloom", "run", "--collectives", f"--report={report}", "--", *words], {})
+    if ran.returncode == 77:
+        pytest.skip(f"{mpi.name} has no MPI_THREAD_MULTIPLE")
+    assert ran.returncode == 0, ran.stdout[-1000:] + ran.stderr[-3000:]
+    told = json.loads(report.read_text(encoding="utf-8"))["collectives"]
+    assert told["on"] == 3
+    assert {"MPI_Iallreduce", "MPI_Ibcast", "MPI_Iallgather"} <= calls_on_nic(told)
+    assert all(row["on_nic"] for row in told["calls"])
+
+
+def can_unshare(*options: str) -> bool:
+    words = ["unshare", *options, "sh", "-c", OWN_MEMORY]
+    return shutil.which("unshare") is not None and run(words, {}).returncode == 0
+
+
+OWN_MEMORY = "mount -t tmpfs none /dev/shm"
+
+
+@every_mpi
+def test_namespaces_that_share_memory_are_one_machine(mpi, offloaded, tmp_path):
+    if not can_unshare("-mui"):
+        pytest.skip("no new namespaces for this user")
+    program = [str(offloaded(mpi)), "3", "5", "once"]
+    one = [*mpi.options, "-n", "1"]
+    told = with_collectives(
+        [mpi.launcher, *one, *program, ":", *one, "unshare", "-ui", *program], tmp_path / "report.json"
+    )
+    assert told["on"] == 2
+
+
+def test_a_rank_with_shared_memory_of_its_own_keeps_all_from_the_nic(offloaded, tmp_path):
+    """MPICH itself does not start there."""
+    mpi = MPIS[0]
+    if not can_unshare("-mui"):
+        pytest.skip("no new namespaces for this user")
+    program = [str(offloaded(mpi)), "3", "5", "once"]
+    one = [*mpi.options, "-n", "1"]
+    alone = ["unshare", "-mui", "sh", "-c", f'{OWN_MEMORY} && exec "$0" "$@"', *program]
+    ran = run(["spinloom", "run", "--collectives", "--", mpi.launcher, *one, *program, ":", *one, *alone], {})
+    assert ran.returncode == 0, ran.stdout[-1000:] + ran.stderr[-3000:]
+    assert ran.stderr.count("collective calls stay with the MPI: not all ranks are on one machine") == 1
+    assert "rounds are right" in ran.stdout
 
 
 @every_mpi

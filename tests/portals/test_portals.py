@@ -75,3 +75,25 @@ def test_list_entries_take_what_comes_and_interfaces_do_not_mix(sim, source):
     code, ran, said = sim(2, program)
     assert code == 0, said
     assert sorted(ran["output"].splitlines()) == ["1 0  1 1", "1 0 list 1 0"]
+
+
+def test_engines_are_not_opened_where_a_rank_has_ended(sim, tmp_path):
+    program = tmp_path / "absent.c"
+    program.write_text(
+        f"""
+        #include "{PORTALS}/portals_common.h"
+        #include <spinloom/offload.h>
+        int main(void) {{
+          const spl_oe_options options = {{.portal = 20}};
+          spl_oe *engine;
+          begin();
+          if (my_rank == 2) return 0;
+          EXPECT(PTL_FAIL, spl_oe_open(ni, &options, &engine));
+          puts(spl_oe_error(NULL));
+          return wrong;
+        }}
+        """
+    )
+    code, ran, said = sim(3, program)
+    assert code == 0, said
+    assert ran["output"].splitlines() == ["rank 2 is gone, and all ranks open their engines together"] * 2

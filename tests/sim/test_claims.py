@@ -45,6 +45,7 @@ BOUNDARIES = {
     "DDT-10": ([60], [59.9]),
     "DDT-13": ([0.02, 0.16, 3 << 20], [0.02, 0.16, (3 << 20) + 1]),
     "OE-1": ([5, 0.99, 0.99], [5.01, 0.99, 0.99]),
+    "OE-2": ([0], [1]),
 }
 
 
@@ -351,7 +352,7 @@ def test_every_measure_and_statement_names_what_exists():
             assert lab.profile_of(claim.nic, statement.changes)
             for condition in statement.holds:
                 assert condition.of in observe.OBSERVATIONS
-        assert bool(claim.statements) == bool(claim.note)
+        assert bool(claim.statements or claim.table) == bool(claim.note)
 
 
 @needs_engine

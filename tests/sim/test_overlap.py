@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -105,3 +106,37 @@ def test_the_study_is_a_table_and_a_drawing(tmp_path):
     assert first.read_bytes() == second.read_bytes()
     for text in ("latency", "overhead", "allgather", "cpu, linear"):
         assert text in first.read_text(encoding="utf-8")
+
+
+def test_other_ranks_and_sizes_are_a_table_and_a_picture_for_each_size(spinloom, tmp_path):
+    ran = spinloom(
+        *("study", "overlap", "--ranks", "2", "--size", "4KiB,64KiB", "--out", str(tmp_path), "--json")
+    )
+    rows = json.loads(ran.out)
+    assert {(row["size_bytes"], row["ranks"]) for row in rows} == {(4096, 2), (65536, 2)}
+    assert len(rows) == 2 * (4 * 2 + 2)
+    by_nic = {(row["operation"], row["size_bytes"]): row for row in rows if row["way"] == overlap.NIC}
+    for operation in overlap.ALGORITHMS:  # a start does not grow with the message, its time does
+        short, long = by_nic[operation, 4096], by_nic[operation, 65536]
+        assert long["start_ps"] <= short["start_ps"] + 5 * NS
+        assert long["time_ps"] > 1.5 * short["time_ps"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "overlap-4KiB.svg",
+        "overlap-64KiB.svg",
+        "overlap.csv",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("pingpong", "--ranks", "4"), "only the study 'overlap' takes --ranks and --size"),
+        (("overlap", "--ranks", "1"), "--ranks 1: '1' is no number from 2"),
+        (("overlap", "--size", "0"), "give 1 B or more"),
+        (("overlap", "--ranks", "1024", "--size", "1MiB"), "take fewer ranks or smaller sizes"),
+    ],
+)
+def test_numbers_that_cannot_be(spinloom, words, told):
+    ran = spinloom("study", *words)
+    assert ran.code != 0
+    assert told in ran.err

@@ -30,12 +30,12 @@ def test_a_slice_of_every_scenario(name):
 def test_scenarios_cover_everything():
     numbers = [scenario.numbers for scenario in torture.all_scenarios().values()]
     assert len(numbers) >= 12
-    assert max(each["ranks"] for each in numbers) == 4
+    assert max(each["ranks"] for each in numbers) == 8
     with pytest.raises(Exception, match="there are: ranks") as refused:
         core.load().run_torture({"work.nonsense": 1}, 1, 1)
     known = [name.strip() for name in str(refused.value).split("there are:")[1].split(",")]
     for name in known:
-        if name.startswith(("work.", "faults.")):
+        if name.startswith(("work.", "faults.", "engine.")):
             assert any(each.get(name) for each in numbers), f"no scenario has {name}"
 
 

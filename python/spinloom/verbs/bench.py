@@ -13,7 +13,7 @@ from spinloom.bench import measure, peers, report
 from spinloom.bench import rows as bench_rows
 from spinloom.bench.numpy_peer import numpy_ways
 from spinloom.errors import Trouble
-from spinloom.verbs import bench_mpi
+from spinloom.verbs import bench_gpu, bench_mpi
 from spinloom.verbs.options import form_options
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
@@ -24,6 +24,7 @@ def bench() -> None:
     """Measure the speed of a part on this machine (host time)."""
 
 
+bench.add_command(bench_gpu.gpu)
 bench.add_command(bench_mpi.mpi)
 
 

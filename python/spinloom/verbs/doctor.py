@@ -6,6 +6,7 @@ Optional parts are normal to miss. Exit code 3 only when a part is missing that 
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -42,6 +43,19 @@ def library(name: str) -> Callable[[], str]:
         return name
 
     return found
+
+
+def gpus() -> str:
+    """The GPUs that are here, and where their kernels come from; "" without one."""
+    if not core.available():
+        return ""
+    found = core.load().gpu_devices()
+    return "; ".join(f"{one['name']} (CUDA {one['driver']}, kernels: {one['kernels']})" for one in found)
+
+
+def array_libraries() -> str:
+    """Looked for, not imported: that takes seconds."""
+    return ", ".join(name for name in ("cupy", "torch") if importlib.util.find_spec(name) is not None)
 
 
 def handler_images() -> str:
@@ -114,6 +128,8 @@ PARTS = (
         program("qemu-riscv32", "qemu-riscv32-static"),
     ),
     Part("GPU driver", False, "datatypes in GPU memory", library("libcuda.so.1")),
+    Part("GPU", False, "layouts of CuPy and PyTorch arrays in one launch; spinloom bench gpu", gpus),
+    Part("GPU arrays", False, "arrays of a GPU in Python: CuPy or PyTorch", array_libraries),
 )
 
 

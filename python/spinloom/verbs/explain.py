@@ -11,6 +11,7 @@ import click
 
 from spinloom import (
     calibration,
+    explain_gpu,
     files,
     layout,
     measured,
@@ -81,7 +82,8 @@ def explain(
     """Say in advance what a datatype costs.
 
     Sizes, bounds, blocks, normal form and compact program; then each way to move one message with its time
-    and the resource that bounds it: host times as this machine was calibrated, modelled times of a NIC.
+    and the resource that bounds it: host times as this machine was calibrated, modelled times of a NIC, and
+    what a GPU's memory needs at least.
     --measure times it here as well, beside what a program would do otherwise, and says in one sentence which
     way to take. --live sends it between two processes of this machine by each way of 'spinloom run', and says
     which one that would choose.
@@ -92,6 +94,7 @@ def explain(
     ways = facts_of.host_ways(row, known, prices, machine.profile)
     if strategy_text != "none" and known["message_bytes"] > 0:
         ways += facts_of.nic_ways(row, known, machine, strategies.parse(strategy_text))
+    ways += explain_gpu.ways(row, known)
     timed = measured.measure(row, known) if measure else []
     sent = Live.of(row) if live else None
     if form == "csv":
@@ -256,13 +259,16 @@ def show(row: Row, known: dict[str, Any], ways: list[Way], machine: Machine, pro
             f"One message on this machine's CPU, in host time: predicted for {processor}, caches as repeated "
         )
         output.show(table_of(here, f"{title}use leaves them, no network latency."))
-    modelled = [way for way in ways if way.kind != "host"]
+    modelled = [way for way in ways if way.kind == "modelled"]
     if modelled:
         title = (
             f"One message received, in modelled time on {machine.profile}: first byte to completion event, "
             "the modelled host's caches cold but for host-warm."
         )
         output.show(table_of(modelled, title))
+    if there := [way for way in ways if way.kind == explain_gpu.KIND]:
+        title = "One message in a GPU's memory: not less than its memory needs, without the launch."
+        output.show(table_of(there, title))
 
 
 def table_of(ways: list[Way], title: str) -> Any:

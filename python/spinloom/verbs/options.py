@@ -152,3 +152,14 @@ def machine_options(function: Callable) -> Callable:
     return functools.reduce(
         lambda decorated, option: option(decorated), reversed(MACHINE_OPTIONS), with_machine
     )
+
+
+def numbers(option: str, text: str, least: int, most: int) -> list[int]:
+    """'2,16,64' as numbers. Raises Trouble('invalid')."""
+    found = []
+    for part in text.split(","):
+        word = part.strip()
+        if not word.isdecimal() or not least <= int(word) <= most:
+            raise Trouble("invalid", f"{option} {text}: '{word}' is no number from {least} to {most:,}")
+        found.append(int(word))
+    return found

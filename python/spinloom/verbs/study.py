@@ -10,12 +10,15 @@ from typing import Any
 
 import click
 
-from spinloom import files, output, plot, results, spc, storage, studies, study_plots, units
+from spinloom import files, output, overlap, plot, results, spc, storage, studies, study_plots, units
 from spinloom.errors import Trouble
 from spinloom.lab import Lab
+from spinloom.verbs import options
 from spinloom.verbs.options import fixed_nic_option, form_options, quiet_option, threads_option
 from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
+
+RANKS_MOST = 4096
 
 
 @click.command(
@@ -25,12 +28,21 @@ from spinloom.verbs.stopping import stoppable
 @click.argument("name", metavar="NAME|all")
 @click.argument("traces", metavar="[TRACE...]", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for CSV and SVG.")
+@click.option("--ranks", "ranks_text", metavar="LIST", help="Of overlap: 4,16,64; else up to 256.")
+@click.option("--size", "size_text", metavar="LIST", help="Of overlap: 4KiB,64KiB,1MiB; else 50 B.")
 @threads_option
 @quiet_option
 @fixed_nic_option
 @form_options
 def study(
-    name: str, traces: tuple[Path, ...], out: Path | None, threads: int, quiet: bool, form: str
+    name: str,
+    traces: tuple[Path, ...],
+    out: Path | None,
+    ranks_text: str | None,
+    size_text: str | None,
+    threads: int,
+    quiet: bool,
+    form: str,
 ) -> None:
     """Run a small experiment: pingpong, accumulate, broadcast, raid; groups over switches that run handlers:
     multicast, reduce, allreduce; collective operations while the host computes: overlap; storage traces: spc;
@@ -43,7 +55,7 @@ def study(
     which may be compressed (.gz, .bz2, .xz). With --out, writes NAME.csv and NAME.svg, for spc also the
     generated traces, MIX.generated.spc; existing files of these names are replaced.
     """
-    wanted = with_traces(studies.named(name), traces)
+    wanted = of_other_numbers(with_traces(studies.named(name), traces), ranks_text, size_text)
     laboratory = Lab(threads or os.cpu_count() or 1)
     began = time.monotonic()
     with stoppable() as stop, progress(0, quiet) as bar:
@@ -74,6 +86,31 @@ def with_traces(wanted: list[studies.Study], traces: tuple[Path, ...]) -> list[s
     title = wanted[0].title.removesuffix(" (generated input)")
     source = wanted[0].source.partition(";")[0]
     return [dataclasses.replace(wanted[0], title=title, source=source, files=traces)]
+
+
+def of_other_numbers(
+    wanted: list[studies.Study], ranks_text: str | None, size_text: str | None
+) -> list[studies.Study]:
+    """Raises Trouble('invalid') for studies whose numbers are fixed."""
+    if ranks_text is None and size_text is None:
+        return wanted
+    if len(wanted) > 1 or not wanted[0].operations:
+        raise Trouble("invalid", f"{wanted[0].name}: only the study 'overlap' takes --ranks and --size")
+    changed = wanted[0]
+    if ranks_text is not None:
+        changed = dataclasses.replace(
+            changed, ranks=tuple(options.numbers("--ranks", ranks_text, 2, RANKS_MOST))
+        )
+    if size_text is not None:
+        try:
+            sizes = tuple(units.parse_bytes(part) for part in size_text.split(","))
+        except ValueError as error:
+            raise Trouble("invalid", f"--size {size_text}: {error}") from None
+        if 0 in sizes:
+            raise Trouble("invalid", f"--size {size_text}: give 1 B or more")
+        changed = dataclasses.replace(changed, sizes_bytes=sizes)
+    overlap.check_memory(changed.operations, changed.sizes_bytes, changed.ranks)
+    return [changed]
 
 
 def table_of(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
@@ -223,6 +260,19 @@ def save(tables: dict[studies.Study, list[dict[str, Any]]], out: Path) -> None:
         for mix in each.mixes if not each.files else ():
             files.write(out / f"{mix}{storage.GENERATED}", spc.write(storage.generated(mix)))
         if plot.available():
-            study_plots.draw(each, rows, out / f"{each.name}.svg")
+            draw(each, rows, out)
     if not plot.available():
         output.say("no SVG: matplotlib is not installed (pip install matplotlib)")
+
+
+def draw(study: studies.Study, rows: list[dict[str, Any]], out: Path) -> None:
+    """One picture, and of collective operations of several sizes one for each."""
+    if not study.operations or len(study.sizes_bytes) == 1:
+        study_plots.draw(study, rows, out / f"{study.name}.svg")
+        return
+    for size in study.sizes_bytes:
+        one = dataclasses.replace(study, sizes_bytes=(size,))
+        name = units.format_bytes(size).replace(" ", "")
+        study_plots.draw(
+            one, [row for row in rows if row["size_bytes"] == size], out / f"{study.name}-{name}.svg"
+        )

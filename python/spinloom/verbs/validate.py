@@ -68,9 +68,9 @@ def validate(
     """Test what the papers measured: each claim's predicate, the paper's number and ours.
 
     A claim that does not hold is 'explained' when one changed number of the NIC profile, in a plausible
-    range, makes all of it hold and ends no other claim of that NIC; otherwise it 'fails'. Where the papers
-    leave a part of the model open, claims are tried with the alternative, too. Exits with 1 when a verdict
-    differs from the checked-in table.
+    range, makes all of it hold and ends no other claim of that NIC, or when it differs for a reason that the
+    numbers show; otherwise it 'fails'. Where the papers leave a part of the model open, claims are tried with
+    the alternative, too. Exits with 1 when a verdict differs from the checked-in table.
     """
     if last:
         click.echo(summary(read_table(table_path)))
@@ -192,7 +192,10 @@ def row_of(claim: Claim, verdict: Verdict, laboratory: Lab) -> dict[str, Any]:
         "otherwise": verdict.otherwise,
         "verdict": verdict.verdict,
         "remark": verdict.remark,
-        "measures": "; ".join(told(row) for row in claims.measured(claim, laboratory)),
+        "measures": "; ".join(
+            [told(row) for row in claims.measured(claim, laboratory)]
+            + [described(row) for row in claims.tabled(claim, laboratory)]
+        ),
         "statements": "; ".join(told(row) for row in claims.stated(claim, laboratory)),
         "note": claim.note,
     }
@@ -205,8 +208,18 @@ def told(row: dict[str, Any]) -> str:
     return ": ".join([*texts, ", ".join(numbers)] if numbers else texts)
 
 
+def described(row: dict[str, str]) -> str:
+    """'gather, linear: MD/ME P: 1,024 (1: 1), triggered 0, ...' of a claim's table."""
+    name, *cells = row.items()
+    return f"{name[1]}: " + ", ".join(f"{column} {value}" for column, value in cells if value)
+
+
 def show_measures(claim: Claim, laboratory: Lab) -> None:
     """What a claim is measured by, and which of the paper's statements hold under which measure."""
+    if rows := claims.tabled(claim, laboratory):
+        columns = list(rows[0])
+        cells = [list(row.values()) for row in rows]
+        output.show(output.table(columns, cells, foldable={"reason"}, title=claim.id), keys=1)
     if rows := claims.measured(claim, laboratory):
         columns = list(rows[0])
         cells = [

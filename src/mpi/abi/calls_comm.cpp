@@ -19,7 +19,7 @@ int make(Comm parent, Comm* made, const Call& call) {
     const Lock lock;
     layer.teams.born(*made, key);
   }
-  layer.offload.born(*made);
+  layer.offload.born(*made, key);
   return code;
 }
 
@@ -54,11 +54,12 @@ int Comm_create(Comm comm, Group group, Comm* made) {
 int Comm_create_group(Comm comm, Group group, int tag, Comm* made) {
   const int code = real.Comm_create_group(comm, group, tag, made);
   if (code != success) return code;
+  Key key;
   {
     const Lock lock;
-    layer.teams.born_of_group(comm, tag, *made);
+    key = layer.teams.born_of_group(comm, tag, *made);
   }
-  layer.offload.born(*made);
+  layer.offload.born(*made, key);
   return code;
 }
 

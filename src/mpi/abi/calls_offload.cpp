@@ -22,9 +22,14 @@ struct OnNic<name, int(Arguments...)> {
   template <class By>
   [[gnu::noinline]] static std::optional<int> given(Lasts lasts, Request* request, Arguments... arguments) {
     try {
-      Wanted wanted = By{}(arguments...);
       const Comm comm = std::get<sizeof...(Arguments) - 1>(std::tuple(arguments...));
-      return carry(name.letters, wanted, comm, lasts, request);
+      std::optional<int> code;
+      {
+        const Lock lock;
+        Wanted wanted = By{}(arguments...);
+        code = carry(name.letters, wanted, lasts, request);
+      }
+      return code && *code != success ? raise(comm, *code) : code;
     } catch (...) {
       return raise(handles().comm_world, error_other);
     }

@@ -81,7 +81,7 @@ std::string Layer::begin() {
   teams.begin(ship.board(), world_group_);
   if (settings.collectives) {
     if (teams.spans_the_job()) {
-      offload.begin(teams.comm(), threaded);
+      offload.begin(teams.comm());
     } else {
       offload.turn_off("not all ranks are on one machine with the layer and SPINLOOM_MPI_COLLECTIVES=on");
     }

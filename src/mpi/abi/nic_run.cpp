@@ -34,6 +34,7 @@ bool NicRun::try_start(int& code) {
 }
 
 int NicRun::begin() {
+  const Lock lock;  // persistent calls are started without it
   turn_ = schedule_->take_turn();
   has_started_ = false;
   failed_ = success;
@@ -42,6 +43,7 @@ int NicRun::begin() {
 }
 
 bool NicRun::test(int& code) {
+  const Lock lock;
   code = success;
   if (!has_started_ && !try_start(failed_)) return false;
   if (failed_ != success) {

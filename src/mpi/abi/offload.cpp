@@ -14,8 +14,8 @@ bool Offload::all_agree(Comm comm, bool own) {
   return code == success && std::ranges::all_of(told, [](uint8_t one) { return one == 1; });
 }
 
-void Offload::begin(Comm comm, bool is_threaded) {
-  std::string wrong = is_threaded ? "the program asks for MPI_THREAD_MULTIPLE" : nic_.load();
+void Offload::begin(Comm comm) {
+  std::string wrong = nic_.load();
   const bool is_willing = wrong.empty();
   if (!all_agree(comm, is_willing)) {
     return turn_off(is_willing ? "another rank cannot use the NIC" : wrong);
@@ -50,19 +50,40 @@ void Offload::make_team(Comm comm, uint32_t id) {
   teams_.put(key_of(comm), std::make_shared<NicTeam>(nic_, id, ranks, static_cast<uint32_t>(own)));
 }
 
-void Offload::born(Comm made) {
-  if (!is_on() || made == handles().comm_null) return;
+Nic::Ids Offload::offer_to(Key key) {
+  if (offered_.is_none() && key == *choosing_.begin()) offered_ = key;
+  return offered_ == key ? nic_.taken_ids() : Nic::busy();
+}
+
+// No thread of a rank keeps the lock while it waits for other ranks.
+void Offload::born(Comm made, Key key) {
+  if (!is_on() || key.is_none() || made == handles().comm_null) return;
   int is_inter = 0;
   int size = 0;
   if (real.Comm_test_inter(made, &is_inter) != success || is_inter != 0) return;
   if (real.Comm_size(made, &size) != success || size < 2) return;
-  (void)of(made);  // what has been freed gives its number back
-  Nic::Ids taken{};
+  {
+    const Lock lock;
+    (void)of(made);  // what has been freed gives its number back
+    choosing_.insert(key);
+  }
   const auto bit_or = std::ranges::find(operations(), PTL_BOR, &Arithmetic<Op, ptl_op_t>::code);
-  const int code = real.Allreduce(nic_.taken_ids().data(), taken.data(), static_cast<int>(taken.size()), handles().byte,
-                                  bit_or->handle, made);
-  if (code != success) return;
-  if (const uint32_t id = Nic::free_id(taken); id != 0) make_team(made, id);
+  for (;;) {
+    Nic::Ids own{};
+    Nic::Ids taken{};
+    {
+      const Lock lock;
+      own = offer_to(key);
+    }
+    const int code =
+        real.Allreduce(own.data(), taken.data(), static_cast<int>(taken.size()), handles().byte, bit_or->handle, made);
+    const Lock lock;
+    if (offered_ == key) offered_ = {};
+    if (code == success && Nic::is_busy(taken)) continue;
+    choosing_.erase(choosing_.find(key));
+    if (const uint32_t id = Nic::free_id(taken); code == success && id != 0) make_team(made, id);
+    return;
+  }
 }
 
 std::shared_ptr<NicTeam> Offload::of(Comm comm) {

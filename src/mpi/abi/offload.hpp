@@ -4,16 +4,20 @@
 // Contract: begin() is called in MPI_Init by all ranks of a job that asks, or by none; it is a collective call, after which
 //   all ranks are on or all are off. born() is one as well, of the ranks of a new communicator: they agree on a number for
 //   it. of() gives null where a communicator's calls are the MPI's, which all of its ranks see alike.
-// Invariants: (1) two communicators that share a rank never have one number at the same time.
-// Threads: one; among threads (MPI_THREAD_MULTIPLE) the job is off. Time: none.
+// Invariants: (1) two communicators that share a rank never have one number at the same time, though threads make them at
+//   the same time: a rank offers its free numbers for one communicator at a time, that of the least key first, and the
+//   ranks of a communicator to which one of them offers none ask again.
+// Threads: the caller's lock, but for begin(), born() and forget(). Time: none.
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "mpi/abi/abi.hpp"
 #include "mpi/handle_map.hpp"
+#include "mpi/lineage.hpp"
 #include "mpi/nic_team.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -21,13 +25,14 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 class Offload {
  public:
   // `comm`: of all ranks of the job, for its own messages.
-  void begin(Comm comm, bool is_threaded);
+  void begin(Comm comm);
   void turn_off(std::string why);
   [[nodiscard]] const std::string& why_off() const { return why_off_; }
   void end();
   [[nodiscard]] bool is_on() const { return nic_.is_open(); }
 
-  void born(Comm made);
+  // `key`: of its lineage.
+  void born(Comm made, Key key);
   void forget(Comm comm) { forgotten_.add(key_of(comm)); }  // needs no lock
   [[nodiscard]] std::shared_ptr<NicTeam> of(Comm comm);
 
@@ -38,9 +43,13 @@ class Offload {
  private:
   [[nodiscard]] static bool all_agree(Comm comm, bool own);
   void make_team(Comm comm, uint32_t id);
+  // What this rank offers to the communicator of `key`.
+  [[nodiscard]] Nic::Ids offer_to(Key key);
 
   Nic nic_;
   std::string why_off_ = "not asked for";
+  std::multiset<Key> choosing_;  // communicators that have no number yet
+  Key offered_;  // that of them which this rank offers its numbers to
   HandleMap<std::shared_ptr<NicTeam>> teams_;
   Forgotten forgotten_;
   struct Count {

@@ -112,10 +112,12 @@ void Teams::born(Comm made, Key key) {
   if (real.Comm_set_attr(made, keyval_, lineage.get()) == success) (void)lineage.release();
 }
 
-void Teams::born_of_group(Comm parent, int tag, Comm made) {
+Key Teams::born_of_group(Comm parent, int tag, Comm made) {
   Lineage* lineage = nullptr;
-  if (board_ == nullptr || made == handles().comm_null || !lineage_of(parent, lineage) || lineage == nullptr) return;
-  born(made, lineage->next_child(layer.ranks_of(made), tag));
+  if (board_ == nullptr || made == handles().comm_null || !lineage_of(parent, lineage) || lineage == nullptr) return {};
+  const Key key = lineage->next_child(layer.ranks_of(made), tag);
+  born(made, key);
+  return key;
 }
 
 Team* Teams::find(Comm comm) {

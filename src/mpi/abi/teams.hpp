@@ -66,8 +66,8 @@ class Teams {
   [[nodiscard]] Key next_window(Comm comm);
   // After it: the program has a new communicator, or none.
   void born(Comm made, Key key);
-  // The same for MPI_Comm_create_group.
-  void born_of_group(Comm parent, int tag, Comm made);
+  // The same for MPI_Comm_create_group; the key that it gives.
+  Key born_of_group(Comm parent, int tag, Comm made);
   // While it lives, the next copy of a communicator that this thread makes is of this lineage.
   class Copying {
    public:

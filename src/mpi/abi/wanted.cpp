@@ -222,12 +222,11 @@ std::shared_ptr<NicRun> run_of(const Wanted& wanted, Lasts lasts) {
 
 }  // namespace
 
-std::optional<int> carry(const char* call, Wanted& wanted, Comm comm, Lasts lasts, Request* request) {
+std::optional<int> carry(const char* call, Wanted& wanted, Lasts lasts, Request* request) {
   layer.offload.count(call, wanted.stays, wanted.facts.bytes);
   if (wanted.stays != nullptr) return std::nullopt;
   auto run = run_of(wanted, lasts);
-  const int code = lasts == Lasts::persistent ? persist(std::move(run), comm, request) : start(std::move(run), request);
-  return code == success ? code : raise(comm, code);
+  return lasts == Lasts::persistent ? persist(std::move(run), wanted.comm(), request) : start(std::move(run), request);
 }
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

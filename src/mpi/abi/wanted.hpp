@@ -2,7 +2,7 @@
 //   if it does.
 //
 // Contract: wanted::Bcast and its like take the arguments of the call, without the request. carry() gives it to the NIC and
-//   makes the request; nothing: the MPI carries it.
+//   makes the request, and says how that went; nothing: the MPI carries it.
 // Invariants: (1) `stays` follows from what all ranks of the communicator see alike, but for wrong arguments: the numbers of
 //   bytes, the communicator, the operation and its type; never from a rank's own datatypes, addresses or MPI_IN_PLACE.
 // Threads: the caller's lock. Time: none.
@@ -62,6 +62,8 @@ struct Wanted {
   }
   void set_arithmetic(Op op, Datatype type);
 
+  [[nodiscard]] Comm comm() const { return comm_; }
+
  private:
   [[nodiscard]] bool set(Place& place, const void* buffer, int64_t count, Datatype type);
   Comm comm_;
@@ -80,7 +82,7 @@ void Wanted::add_all(std::vector<Place>& blocks, const From& from, int number) {
 }
 
 enum class Lasts : uint8_t { once, persistent };
-[[nodiscard]] std::optional<int> carry(const char* call, Wanted& wanted, Comm comm, Lasts lasts, Request* request);
+[[nodiscard]] std::optional<int> carry(const char* call, Wanted& wanted, Lasts lasts, Request* request);
 
 namespace wanted {
 

@@ -1,0 +1,61 @@
+#!/bin/bash
+# gpu_device.sh - builds the Python package with its kernels on a machine with a GPU, runs the tests that need one and
+# the bench; writes CSV, pictures and logs to $OUT (out/gpu). Needs no network: python3 with numpy, nanobind, click,
+# rich and pytest, CuPy or PyTorch, CMake, ninja, a C++20 compiler, CUDA's nvcc or NVRTC.
+#
+#   bench/gpu_device.sh                 everything
+#   SECONDS_OF_BENCH=60 bench/gpu_device.sh
+#
+# Wheels in .whl/ are installed for this run first, where a package is missing or old. The build goes into a copy of the sources in $WORK (/tmp/spinloom-gpu); what is there is built on.
+set -u -o pipefail
+OUT=${OUT:-$PWD/out/gpu}
+WORK=${WORK:-/tmp/spinloom-gpu}
+JOBS=${JOBS:-$(nproc)}
+PYTHON=${PYTHON:-python3}
+mkdir -p "$OUT" "$WORK/tree"
+begin=$SECONDS
+say() { echo "[$((SECONDS - begin)) s] $*" | tee -a "$OUT/run.log"; }
+
+if compgen -G '.whl/*.whl' >/dev/null; then
+  "$PYTHON" -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$WORK/wheels" .whl/*.whl &&
+    export PYTHONPATH=$WORK/wheels
+fi
+for part in numpy nanobind click rich pytest; do
+  "$PYTHON" -c "import $part" 2>/dev/null || say "missing: the Python package $part"
+done
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | tee -a "$OUT/run.log"
+
+# ---- build: the engine's Python module only ----
+tar cf - CMakeLists.txt cmake src include python workloads nics hosts scenarios tests examples bench tools man docs LICENSE \
+  2>/dev/null | tar xf - -C "$WORK/tree"
+sed -i 's/ -Werror)/)/' "$WORK/tree/cmake/floors.cmake" # warnings of another compiler are no errors here
+"${CMAKE:-cmake}" -S "$WORK/tree" -B "$WORK/build" -GNinja -DCMAKE_BUILD_TYPE=Release -DSPINLOOM_PYTHON=ON \
+  -DSPINLOOM_CUDA_ARCHITECTURES="${ARCHITECTURES:-90}" \
+  -DPython_EXECUTABLE="$(command -v "$PYTHON")" >"$OUT/configure.log" 2>&1 ||
+  { say "CMake failed"; tail -20 "$OUT/configure.log"; exit 3; }
+"${CMAKE:-cmake}" --build "$WORK/build" --target spinloom_core -j "$JOBS" >"$OUT/build.log" 2>&1 ||
+  { say "the build failed"; grep -B2 -A12 -m3 'error' "$OUT/build.log"; exit 3; }
+site=$WORK/site
+rm -rf "$site" && mkdir -p "$site"
+cp -r "$WORK/tree/python/spinloom" "$site/spinloom"
+for folder in nics hosts workloads scenarios; do cp -r "$WORK/tree/$folder" "$site/spinloom/$folder"; done
+find "$WORK/build" -name '_core*.so' -exec cp {} "$site/spinloom/" \;
+export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH} NO_COLOR=1 PYTHONUNBUFFERED=1 COLUMNS=200
+rm -f "$OUT/configure.log" "$OUT/build.log" # of a build that failed they stay
+say "built"
+
+# ---- what is here, the tests on the GPU ----
+"$PYTHON" -c 'from spinloom import core; print(core.load().gpu_why_not() or core.load().gpu_devices())' 2>&1 |
+  tee -a "$OUT/run.log"
+(cd "$WORK/tree" && timeout "${SECONDS_OF_TESTS:-90}" "$PYTHON" -m pytest -q -p no:cacheprovider tests/gpu/test_on_gpu.py) \
+  >"$OUT/tests.log" 2>&1
+say "tests: exit $? - $(tail -1 "$OUT/tests.log")"
+grep -E '^(FAILED|ERROR|SKIPPED)|^E  ' "$OUT/tests.log" | head -40
+
+# ---- numbers ----
+timeout 60 "$PYTHON" "$WORK/tree/examples/gpu/stencil.py" --size 1048 8192 --ranks 4 --csv "$OUT/stencil.csv" \
+  2>&1 | tee -a "$OUT/run.log"
+say "stencil: exit $?"
+timeout 300 "$PYTHON" -m spinloom.cli bench gpu --seconds "${SECONDS_OF_BENCH:-100}" --out "$OUT" >"$OUT/bench.log" 2>&1
+say "bench: exit $?"
+tail -60 "$OUT/bench.log"

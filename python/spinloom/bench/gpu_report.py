@@ -1,0 +1,150 @@
+"""The CSV, goals and plot of the GPU bench.
+
+Contract: csv() begins with lines of '#' that name device, driver, date and the method. goals() are those of
+docs/gpu.md, over the rows that were measured. draw() gives a picture as SVG and as PNG.
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+from typing import Any
+
+from spinloom import __version__, cuda, results
+
+Rows = list[dict[str, Any]]
+LARGE_BYTES = 64 << 20
+METHOD = (
+    "device times by events, medians of interleaved rounds; GB/s count bytes read and written; memcpy is the "
+    "driver's copy of as many bytes within the device; alone and naive are host time from launch to end"
+)
+
+
+def about(*, emulated: bool) -> dict[str, str]:
+    driver = cuda.driver()
+    return {
+        "device": driver.name,
+        "driver": driver.version,
+        "memory": f"{driver.bandwidth() / 1e12:.2f} TB/s by its clock and bus",
+        "cache": f"{driver.attribute(cuda.L2_BYTES) >> 20} MiB L2",
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "spinloom": __version__,
+        "method": METHOD,
+        **({"emulated": "SPINLOOM_GPU=shim, kernels ran on the host: no times of a GPU"} if emulated else {}),
+    }
+
+
+def csv(rows: Rows, head: dict[str, str]) -> str:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return "".join(f"# {name}: {value}\n" for name, value in head.items()) + results.as_csv(rows, columns)
+
+
+def goals(rows: Rows) -> Rows:
+    """Each: goal, rows, reached, wanted, met."""
+    made: Rows = []
+
+    def at_least(what: str, values: list[float], wanted: float) -> None:
+        if values:
+            reached = min(values)
+            made.append(
+                {
+                    "goal": what,
+                    "rows": len(values),
+                    "reached": reached,
+                    "wanted": wanted,
+                    "met": reached >= wanted,
+                }
+            )
+
+    large = [row for row in rows if row["bytes"] >= LARGE_BYTES and row["family"] == "vector"]
+    for low, high, wanted in ((64, 1 << 30, 0.8), (16, 63, 0.5)):
+        chosen = [row for row in large if low <= row["block_bytes"] <= high]
+        at_least(
+            f"of the copy's bandwidth, blocks from {low} B, 64 MiB and more (worst)",
+            [row[f"{name}_of_memcpy"] for row in chosen for name in ("pack", "unpack")],
+            wanted,
+        )
+    at_least(
+        "CuPy's time over ours (worst)",
+        [
+            row[key]
+            for row in rows
+            for key in ("cupy_pack_over_ours", "cupy_unpack_over_ours")
+            if row.get(key)
+        ],
+        1.0,
+    )
+    at_least(
+        "a copy a block over ours, SPECFEM3D_cm (worst)",
+        [row["naive_over_ours"] for row in rows if "SPECFEM3D_cm" in row["row"] and "naive_over_ours" in row],
+        300.0,
+    )
+    launches = [row["launch_us"] for row in rows if row.get("launch_us")]
+    if launches:
+        reached = max(launches)
+        made.append(
+            {"goal": "us of host time of a launch (worst)", "rows": len(launches), "reached": reached,
+             "wanted": 5.0, "met": reached < 5}
+        )  # fmt: skip
+    return made
+
+
+LINES = {"ours": ("o-", "0.0"), "hand": ("s--", "0.35"), "cupy": ("^:", "0.35"), "torch": ("v-.", "0.55")}
+
+
+def draw(rows: Rows, head: dict[str, str]) -> dict[str, bytes]:
+    """By ending: the picture. Left: large vectors by their blocks. Right: others' time over ours."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=(10.0, 4.4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        vectors = sorted(
+            (row for row in rows if row["family"] == "vector" and row["bytes"] == LARGE_BYTES),
+            key=lambda row: row["block_bytes"],
+        )
+        for name, (style, grey) in LINES.items():
+            key = "pack_us" if name == "ours" else f"{name}_pack_us"
+            points = [(row["block_bytes"], row["memcpy_us"] / row[key]) for row in vectors if row.get(key)]
+            if points:
+                left.plot(*zip(*points, strict=True), style, color=grey, label=name, markersize=4)
+        left.axhline(1, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+        left.set_xscale("log", base=2)
+        left.set_xlabel("block in bytes, every second one packed, 64 MiB")
+        left.set_ylabel("of the bandwidth of the driver's copy")
+        left.set_ylim(bottom=0)
+        if vectors:
+            left.legend(frameon=False)
+        families = list(dict.fromkeys(row["family"] for row in rows))
+        for name, mark in (("hand", "s"), ("cupy", "^"), ("torch", "v")):
+            points = [
+                (families.index(row["family"]) + 0.2 * (list(LINES).index(name) - 2), row[key])
+                for row in rows
+                for key in (f"{name}_pack_over_ours", f"{name}_unpack_over_ours")
+                if row.get(key)
+            ]
+            if points:
+                right.plot(
+                    *zip(*points, strict=True), mark, markersize=3.5, markerfacecolor="none",
+                    markeredgecolor="black", markeredgewidth=0.6, linestyle="none", label=name,
+                )  # fmt: skip
+        right.axhline(1, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+        right.set_yscale("log")
+        right.set_xticks(range(len(families)), families)
+        right.set_ylabel("device time of others / ours, pack and unpack")
+        if rows:
+            right.legend(frameon=False)
+        for axes in (left, right):
+            axes.spines[["top", "right"]].set_visible(False)
+        figure.supxlabel(
+            f"{head['device']}, driver {head['driver']}, {head['date']}", fontsize=7, x=0.01, ha="left"
+        )
+        drawn = {}
+        for ending in ("svg", "png"):
+            out = io.BytesIO()
+            figure.savefig(
+                out, format=ending, **({"metadata": {"Date": None}} if ending == "svg" else {"dpi": 150})
+            )
+            drawn[ending] = out.getvalue()
+    return drawn

@@ -1,0 +1,130 @@
+"""`spinloom bench gpu`: layouts in a GPU's memory against its own copy, libraries, and a kernel by hand."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinloom import core, cuda, files, output, plot, results
+from spinloom.bench import gpu_measure, gpu_report, gpu_rows
+from spinloom.errors import Trouble
+from spinloom.verbs.options import form_options
+from spinloom.verbs.progress import progress
+from spinloom.verbs.stopping import stoppable
+
+ROUNDS, ROUNDS_QUICK = 9, 5
+FAILURES_MAX = 5  # then the device is not asked any more
+SHOWN = (
+    "pack_of_memcpy",
+    "unpack_of_memcpy",
+    "hand_pack_over_ours",
+    "cupy_pack_over_ours",
+    "torch_pack_over_ours",
+)
+
+
+@click.command(epilog="Examples: spinloom bench gpu --quick; spinloom bench gpu --only vector --out out/gpu")
+@click.option("--quick", is_flag=True, help="A cut through the rows.")
+@click.option("--only", metavar="TEXT", default="", help="Rows whose name or family contains TEXT.")
+@click.option("--seconds", type=float, help="Begin no row after so many seconds.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder for gpu.csv, gpu.svg and gpu.png.")
+@form_options
+def gpu(quick: bool, only: str, seconds: float | None, out: Path | None, form: str) -> None:
+    """Pack and unpack in a GPU's memory: device time, and host time of a launch.
+
+    Against the driver's copy of as many bytes, one copy a block, CuPy and PyTorch where they are installed,
+    and a kernel written by hand (with CuPy, which compiles it). Every way's bytes are compared with the
+    processor's before a time is taken. Needs NumPy. What is interrupted prints its complete rows.
+    """
+    rows = [row for row in gpu_rows.rows(quick=quick and not only) if only in row.name or only == row.family]
+    if not rows:
+        raise Trouble("invalid", f"no row's name contains {only!r}")
+    if out is not None:
+        results.check_writable(out)
+    emulated = os.environ.get("SPINLOOM_GPU") == "shim"
+    if not emulated and (why := core.load().gpu_why_not()):
+        raise Trouble("environment", f"spinloom bench gpu measures a GPU: {why}")
+    free = cuda.driver().free_bytes()
+    fitting = [row for row in rows if 2 * row.span_bytes + row.total_bytes < 0.8 * free]
+    for row in rows:
+        if row not in fitting:
+            output.say(f"{row.name} is left out: it does not fit in {free >> 20} MiB of free device memory")
+    if not fitting:
+        raise Trouble("exhausted", "no row fits in the device's free memory")
+    head = gpu_report.about(emulated=emulated)
+    measured: list[dict[str, Any]] = []
+    failed: list[Trouble] = []
+    begun = time.monotonic()
+    with stoppable() as stop:
+        session = gpu_measure.Session(fitting, ROUNDS_QUICK if quick else ROUNDS)
+        names = [type(one).__name__ for one in session.libraries]
+        output.say(f"{head['device']}, driver {head['driver']}; compared with: {', '.join(names) or 'none'}")
+        try:
+            with progress(len(fitting), quiet=False, doing="measuring") as step:
+                for row in fitting:
+                    if seconds is not None and time.monotonic() - begun > seconds:
+                        left = len(fitting) - len(measured) - len(failed)
+                        output.say(f"{left} rows are left out after {seconds:g} s")
+                        break
+                    try:
+                        measured.append(session.measure(row))
+                    except Trouble as trouble:
+                        output.say(f"{row.name} has no numbers: {trouble.message}")
+                        failed.append(trouble)
+                        if len(failed) == FAILURES_MAX:
+                            break
+                    step()
+        finally:
+            session.close()
+    if session.clock.starved:
+        output.say(f"{session.clock.starved} samples hold host time: the device waited for launches")
+    if out is not None and measured:
+        write(measured, head, out)
+    output.emit(measured, form, lambda: show(measured))
+    if form == "table" and measured:
+        output.show(show_goals(measured))
+    if stop.told:
+        stop.leave(f"{len(measured)} of {len(fitting)} rows were measured")
+    if failed:
+        raise Trouble(failed[0].code, f"{len(failed)} rows have no numbers; the first: {failed[0].message}")
+
+
+def write(measured: list[dict[str, Any]], head: dict[str, str], out: Path) -> None:
+    results.check_writable(out)
+    files.write(out / "gpu.csv", gpu_report.csv(measured, head))
+    if plot.available():
+        for ending, drawn in gpu_report.draw(measured, head).items():
+            files.write(out / f"gpu.{ending}", drawn)
+    output.say(f"written: {out}")
+
+
+def show(measured: list[dict[str, Any]]) -> Any:
+    def number(row: dict[str, Any], key: str, digits: int) -> str:
+        return "-" if row.get(key) is None else f"{row[key]:,.{digits}f}"
+
+    headings = ["row", "kernel", "pack us", "memcpy us", "memcpy/pack", "memcpy/unpack", "hand/ours",
+                "CuPy/ours", "torch/ours", "launch us", "naive/ours"]  # fmt: skip
+    rows = []
+    for row in measured:
+        naive = number(row, "naive_over_ours", 0) + ("*" if row.get("naive_extrapolated") else "")
+        rows.append(
+            [row["row"], row["kernel"], number(row, "pack_us", 1), number(row, "memcpy_us", 1)]
+            + [number(row, key, 2) for key in SHOWN]
+            + [number(row, "launch_us", 2), naive]
+        )
+    title = "Packing in a GPU's memory (device time; launch: host time; *: extrapolated from some blocks)"
+    return output.table(headings, rows, numeric=set(headings[2:]), title=title)
+
+
+def show_goals(measured: list[dict[str, Any]]) -> Any:
+    headings = ["goal", "rows", "reached", "wanted", ""]
+    rows = [
+        [one["goal"], str(one["rows"]), f"{one['reached']:.2f}", f"{one['wanted']:.2f}",
+         "met" if one["met"] else "missed"]
+        for one in gpu_report.goals(measured)
+    ]  # fmt: skip
+    return output.table(headings, rows, numeric={"rows", "reached", "wanted"})

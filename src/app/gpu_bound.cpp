@@ -1,0 +1,245 @@
+#include "app/gpu_bound.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "app/bindings_support.hpp"
+#include "app/python_buffer.hpp"
+#include "layout/blocks.hpp"
+
+namespace spinloom::app {
+namespace {
+
+using Access = PythonBuffer::Access;
+using Place = PythonBuffer::Place;
+
+gpu::Stream stream_of(uint64_t handle) {
+  return reinterpret_cast<gpu::Stream>(handle);  // NOLINT(performance-no-int-to-ptr): the driver's handle
+}
+
+// Bytes that are read or written.
+struct Touched {
+  const std::byte* first;
+  const std::byte* last;
+  bool written;
+};
+
+void add_blocks(std::vector<Touched>& all, const layout::Committed& layout, int64_t count, const std::byte* base,
+                bool written) {
+  unwrap(layout::for_each_block(layout.blob(), count, [&](const layout::Piece& block) {
+    all.push_back({base + block.offset, base + block.offset + block.bytes, written});
+    return true;
+  }));
+}
+
+bool any_meet(std::vector<Touched> all) {
+  const std::less<> before;
+  std::ranges::sort(all, before, &Touched::first);
+  const std::byte* read = nullptr;  // the end of what has been read so far
+  const std::byte* written = nullptr;
+  for (const Touched& one : all) {
+    if (before(one.first, written) || (one.written && before(one.first, read))) return true;
+    const std::byte*& end = one.written ? written : read;
+    end = std::max(end, one.last, before);
+  }
+  return false;
+}
+
+// The one device of all ends; none where they are emulated.
+class OneDevice {
+ public:
+  void add(const GpuEnd& end, const char* role, size_t number) {
+    if (!end.on_device) {
+      throw Raised{fail(Code::invalid, "message ", number,
+                        " of the set has an array of the host; all must lie in one GPU's memory")};
+    }
+    if (emulated()) return;
+    const gpu::Device found = unwrap(device_of(end, role));
+    if (device_ && !(*device_ == found)) {
+      throw Raised{fail(Code::invalid, "the set lies in two GPUs, ", device_->ordinal(), " and ", found.ordinal())};
+    }
+    device_ = found;
+  }
+  [[nodiscard]] const std::optional<gpu::Device>& device() const { return device_; }
+
+ private:
+  std::optional<gpu::Device> device_;
+};
+
+// Raises the sentence of what is read-only.
+void require_writable(nb::handle array, const char* role) {
+  PythonBuffer(array, Access::read, role, Place::anywhere).require_writable();
+}
+
+}  // namespace
+
+GpuEnd layout_end(nb::handle array, bool written, const char* role, const layout::Committed& layout, int64_t count,
+                  int64_t offset, bool as_memory) {
+  const PythonBuffer buffer(array, written ? Access::write : Access::read, role, Place::anywhere);
+  const layout::oracle::Reach reach = unwrap(layout.reach(count));
+  std::byte* const base = buffer.at(layout, count, offset, as_memory);
+  return {gpu::Side::of(layout.blob(), count),
+          base,
+          base + reach.first,
+          base + reach.last,
+          buffer.on_device(),
+          buffer.writable()};
+}
+
+GpuEnd packed_end(nb::handle packed, bool written, int64_t bytes) {
+  const PythonBuffer buffer(packed, written ? Access::write : Access::read, "the packed buffer", Place::anywhere);
+  const std::span<std::byte> span = buffer.packed(bytes);
+  return {gpu::Side::packed(),       span.data(),        span.data(),
+          span.data() + span.size(), buffer.on_device(), buffer.writable()};
+}
+
+void check_apart(const GpuEnd& packed, const GpuEnd& array) {
+  const std::less<> before;
+  if (packed.on_device == array.on_device && before(packed.first, array.last) && before(array.first, packed.last)) {
+    throw Raised{fail(Code::invalid, "the packed bytes and the array share memory; use another buffer")};
+  }
+}
+
+GpuPackPlan::GpuPackPlan(const layout::Committed& layout, nb::object array, nb::object packed, int64_t count,
+                         int64_t offset, bool as_memory, uint64_t stream)
+    : layout_(layout), count_(count), array_(std::move(array)), packed_(std::move(packed)) {
+  const int64_t bytes = unwrap(layout.packed_bytes(count));
+  const GpuEnd laid = layout_end(array_, false, "the array", layout, count, offset, as_memory);
+  const GpuEnd flat = packed_end(packed_, false, bytes);
+  check_apart(flat, laid);
+  array_writable_ = laid.writable;
+  packed_writable_ = flat.writable;
+  if (bytes == 0) return;
+  pack_ = unwrap(GpuMove::find(laid, flat, stream_of(stream)));
+  unpack_ = unwrap(GpuMove::find(flat, laid, stream_of(stream)));
+}
+
+void GpuPackPlan::pack() const {
+  if (!packed_writable_) require_writable(packed_, "the packed buffer");
+  if (pack_) unwrap(without_lock([&] { return pack_->run(); }));
+}
+
+void GpuPackPlan::unpack() const {
+  if (!array_writable_) require_writable(array_, "the array");
+  if (!layout_.receives(count_)) unwrap(layout_.check_receive(count_));
+  if (unpack_) unwrap(without_lock([&] { return unpack_->run(); }));
+}
+
+int64_t GpuPackPlan::launch_ns(int64_t calls) const {
+  return unwrap(without_lock([&]() -> Result<int64_t> {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int64_t i = 0; i < calls && pack_; ++i) SPL_TRY(pack_->run());
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+  }));
+}
+
+GpuCopyPlan::GpuCopyPlan(const layout::Committed& from, nb::object source, int64_t count, int64_t offset,
+                         const layout::Committed& to, nb::object destination, int64_t to_count, int64_t to_offset,
+                         bool as_memory, uint64_t stream)
+    : source_(std::move(source)), destination_(std::move(destination)) {
+  const GpuEnd read = layout_end(source_, false, "the source", from, count, offset, as_memory);
+  const GpuEnd written = layout_end(destination_, true, "the destination", to, to_count, to_offset, as_memory);
+  const int64_t bytes = unwrap(from.packed_bytes(count));
+  if (const int64_t other = unwrap(to.packed_bytes(to_count)); other != bytes) {
+    throw Raised{fail(Code::invalid, "the source holds ", bytes, " bytes of data, the destination ", other)};
+  }
+  unwrap(to.check_receive(to_count));
+  if (bytes > 0) move_ = unwrap(GpuMove::find(read, written, stream_of(stream)));
+}
+
+void GpuCopyPlan::copy() const {
+  if (move_) unwrap(without_lock([&] { return move_->run(); }));
+}
+
+bool bytes_meet(const layout::Committed& from, int64_t count, const GpuEnd& read, const layout::Committed& to,
+                int64_t to_count, const GpuEnd& written) {
+  std::vector<Touched> all;
+  add_blocks(all, from, count, read.base, false);
+  add_blocks(all, to, to_count, written.base, true);
+  return any_meet(std::move(all));
+}
+
+GpuCopies::GpuCopies(nb::list messages, uint64_t stream) : kept_(std::move(messages)) {
+  std::vector<gpu::Message> found;
+  std::vector<gpu::Ends> ends;
+  std::vector<Touched> touched;
+  OneDevice one;
+  for (const nb::handle entry : kept_) {
+    const auto message = nb::cast<nb::tuple>(entry);
+    const auto& from = nb::cast<const layout::Committed&>(message[0]);
+    const auto& to = nb::cast<const layout::Committed&>(message[2]);
+    const GpuEnd read = layout_end(message[1], false, "the source", from, 1, 0, false);
+    const GpuEnd written = layout_end(message[3], true, "the destination", to, 1, 0, false);
+    if (from.type().size() != to.type().size()) {
+      throw Raised{fail(Code::invalid, "message ", found.size(), " of the set: the source holds ", from.type().size(),
+                        " bytes of data, the destination ", to.type().size())};
+    }
+    unwrap(to.check_receive(1));
+    if (from.type().size() == 0) continue;
+    one.add(read, "the source", found.size());
+    one.add(written, "the destination", found.size());
+    add_blocks(touched, from, 1, read.base, false);
+    add_blocks(touched, to, 1, written.base, true);
+    gpu::Message made{read.side, written.side};
+    made.ends = static_cast<uint32_t>(found.size());
+    found.push_back(std::move(made));
+    ends.push_back({read.base, written.base});
+  }
+  if (any_meet(std::move(touched))) {
+    throw Raised{
+        fail(Code::invalid, "the set writes bytes that it reads or writes elsewhere; copy one after the other")};
+  }
+  if (!found.empty()) {
+    move_ = unwrap(GpuMove::find_set(one.device(), found, std::move(ends), stream_of(stream)));
+  }
+}
+
+void GpuCopies::copy() const {
+  if (move_) unwrap(without_lock([&] { return move_->run(); }));
+}
+
+GpuSet::GpuSet(nb::list messages, uint64_t stream) : kept_(std::move(messages)) {
+  std::vector<gpu::Message> packing;
+  std::vector<gpu::Message> unpacking;
+  std::vector<gpu::Ends> to_packed;
+  std::vector<gpu::Ends> from_packed;
+  OneDevice one;
+  for (const nb::handle entry : kept_) {
+    const auto message = nb::cast<nb::tuple>(entry);
+    const auto& layout = nb::cast<const layout::Committed&>(message[0]);
+    const auto count = nb::cast<int64_t>(message[3]);
+    const int64_t bytes = unwrap(layout.packed_bytes(count));
+    const GpuEnd laid = layout_end(message[1], false, "the array", layout, count, nb::cast<int64_t>(message[4]), false);
+    const GpuEnd flat = packed_end(message[2], true, bytes);
+    check_apart(flat, laid);
+    if (!laid.writable) read_only_ = nb::borrow(message[1]);
+    if (!no_unpack_) {
+      if (const Status received = layout.check_receive(count); !received) no_unpack_ = received.error();
+    }
+    if (bytes == 0) continue;
+    one.add(laid, "the array", packing.size());
+    one.add(flat, "the packed buffer", packing.size());
+    const auto ends = static_cast<uint32_t>(packing.size());
+    packing.push_back({laid.side, flat.side, ends});
+    unpacking.push_back({flat.side, laid.side, ends});
+    to_packed.push_back({laid.base, flat.base});
+    from_packed.push_back({flat.base, laid.base});
+  }
+  if (packing.empty()) return;
+  pack_ = unwrap(GpuMove::find_set(one.device(), packing, std::move(to_packed), stream_of(stream)));
+  unpack_ = unwrap(GpuMove::find_set(one.device(), unpacking, std::move(from_packed), stream_of(stream)));
+}
+
+void GpuSet::pack() const {
+  if (pack_) unwrap(without_lock([&] { return pack_->run(); }));
+}
+
+void GpuSet::unpack() const {
+  if (no_unpack_) throw Raised{*no_unpack_};
+  if (read_only_.is_valid()) require_writable(read_only_, "the array");
+  if (unpack_) unwrap(without_lock([&] { return unpack_->run(); }));
+}
+
+}  // namespace spinloom::app

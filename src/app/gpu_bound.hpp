@@ -1,0 +1,102 @@
+// Bound plans of a GPU - layouts, arrays and a stream, checked once: what is left of a call is the launch.
+//
+// Contract: constructors check what the calls of bindings_gpu.cpp check, and keep the arrays. GpuPackPlan moves one
+//   message, GpuSet any number of them in one launch; GpuCopies does the same from layouts to layouts. unpack() refuses
+//   layouts that write a byte twice.
+// Threads: constructors with the interpreter lock; the lock is released while a kernel is launched. Time: host time.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "app/gpu_move.hpp"
+#include "layout/committed.hpp"
+
+namespace spinloom::app {
+
+namespace nb = nanobind;
+
+// One side of a call: a layout in an array, or packed bytes.
+GpuEnd layout_end(nb::handle array, bool written, const char* role, const layout::Committed& layout, int64_t count,
+                  int64_t offset, bool as_memory);
+GpuEnd packed_end(nb::handle packed, bool written, int64_t bytes);
+// Refuses packed bytes that lie where the layout's do.
+void check_apart(const GpuEnd& packed, const GpuEnd& array);
+
+class GpuPackPlan {
+ public:
+  GpuPackPlan(const layout::Committed& layout, nb::object array, nb::object packed, int64_t count, int64_t offset,
+              bool as_memory, uint64_t stream);
+
+  void pack() const;
+  void unpack() const;
+  // Of pack(); empty where bytes are staged or there are none.
+  [[nodiscard]] std::string kernel() const {
+    return pack_ && pack_->program() != nullptr ? pack_->program()->kernel_name() : "";
+  }
+  // Host time of `calls` launches of pack(), which nothing waits for, in ns.
+  [[nodiscard]] int64_t launch_ns(int64_t calls) const;
+
+ private:
+  layout::Committed layout_;
+  int64_t count_;
+  nb::object array_;
+  nb::object packed_;
+  bool array_writable_;
+  bool packed_writable_;
+  std::optional<GpuMove> pack_;
+  std::optional<GpuMove> unpack_;
+};
+
+class GpuCopyPlan {
+ public:
+  GpuCopyPlan(const layout::Committed& from, nb::object source, int64_t count, int64_t offset,
+              const layout::Committed& to, nb::object destination, int64_t to_count, int64_t to_offset, bool as_memory,
+              uint64_t stream);
+
+  void copy() const;
+
+ private:
+  nb::object source_;
+  nb::object destination_;
+  std::optional<GpuMove> move_;
+};
+
+// Whether a message of `to` at `written` writes a byte that one of `from` at `read` reads. Takes all blocks in hand.
+bool bytes_meet(const layout::Committed& from, int64_t count, const GpuEnd& read, const layout::Committed& to,
+                int64_t to_count, const GpuEnd& written);
+
+// Copies between layouts on one device. None may write what another one reads or writes.
+class GpuCopies {
+ public:
+  GpuCopies(nb::list messages, uint64_t stream);  // of (layout, source, layout, destination)
+
+  void copy() const;
+
+ private:
+  nb::list kept_;
+  std::optional<GpuMove> move_;
+};
+
+// Messages of one device, each between a layout in an array and a packed buffer.
+class GpuSet {
+ public:
+  GpuSet(nb::list messages, uint64_t stream);  // of (layout, array, packed, count, offset)
+
+  void pack() const;
+  void unpack() const;
+  [[nodiscard]] int launches() const { return pack_ ? pack_->program()->launches() : 0; }
+  [[nodiscard]] std::string kernel() const { return pack_ ? pack_->program()->kernel_name() : ""; }
+
+ private:
+  nb::list kept_;
+  nb::object read_only_;  // an array that unpack() must not write
+  std::optional<GpuMove> pack_;
+  std::optional<GpuMove> unpack_;
+  std::optional<Error> no_unpack_;
+};
+
+}  // namespace spinloom::app

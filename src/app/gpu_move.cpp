@@ -1,0 +1,174 @@
+#include "app/gpu_move.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <functional>
+#include <list>
+#include <string>
+
+#include "gpu/shim.hpp"
+
+namespace spinloom::app {
+
+namespace {
+
+std::string setting(const char* variable) {
+  const char* const said = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nobody sets it here
+  return said == nullptr ? "" : said;
+}
+
+}  // namespace
+
+// What has been made, by what tells messages apart: devices, blobs, counts, offsets, a forced kernel. A blob's address names it as
+// long as an entry holds its side.
+class KeptMoves {
+ public:
+  template <class Make>
+  Result<GpuMove::Way> get(int device, bool staged, const gpu::Side& from, const gpu::Side& to, const Make& make) {
+    const Key key{{device, staged ? 1 : 0, name_of(from), from.count, from.offset, name_of(to), to.count, to.offset},
+                  setting("SPINLOOM_GPU_KERNEL")};
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = std::ranges::find(entries_, key, &Entry::key);
+      if (found != entries_.end()) {
+        entries_.splice(entries_.begin(), entries_, found);
+        return found->way;
+      }
+    }
+    SPL_ASSIGN(GpuMove::Way way, make());
+    std::list<Entry> dropped;  // freed when the lock is
+    const std::lock_guard lock(mutex_);
+    entries_.push_front({key, from, to, way});
+    if (entries_.size() > moves_kept_max) dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
+    return way;
+  }
+
+  // Never destroyed: at the end of a process the driver may have gone before.
+  static KeptMoves& all() {
+    static auto* const kept = new KeptMoves;
+    return *kept;
+  }
+
+ private:
+  using Key = std::pair<std::array<int64_t, 8>, std::string>;
+  struct Entry {
+    Key key;
+    gpu::Side from;
+    gpu::Side to;
+    GpuMove::Way way;
+  };
+
+  static int64_t name_of(const gpu::Side& side) {
+    return side.blob ? static_cast<int64_t>(reinterpret_cast<intptr_t>(side.blob->data())) : 0;
+  }
+
+  std::mutex mutex_;
+  std::list<Entry> entries_;
+};
+
+bool emulated() { return setting("SPINLOOM_GPU") == "shim"; }
+
+Result<gpu::Device> device_of(const GpuEnd& end, const char* role) {
+  if (!gpu::available())
+    return fail(Code::environment, role, " lies in the memory of a GPU, which cannot be used here: ", gpu::why_not());
+  SPL_ASSIGN(const gpu::Pointer found, gpu::inspect(end.first));
+  if (found.ordinal < 0) {
+    return fail(Code::invalid, role, " is said to be memory of a GPU, but no GPU knows its address ",
+                static_cast<const void*>(end.first), ": it is memory of the host, or it was freed");
+  }
+  const auto* const start = static_cast<const std::byte*>(found.start);
+  const std::less<> before;
+  if (start != nullptr && (before(end.first, start) || before(start + found.bytes, end.last))) {
+    return fail(Code::invalid, role, " ends behind the memory that was allocated for it: ", end.last - end.first,
+                " bytes are needed, ", start + found.bytes - end.first, " are left");
+  }
+  return gpu::Device::at(found.ordinal);
+}
+
+namespace {
+
+// The device of a message's ends; none where they are emulated. `in_place`: kernels reach both ends.
+struct Where {
+  std::optional<gpu::Device> device;
+  bool in_place = true;
+};
+
+Result<Where> where(const GpuEnd& from, const GpuEnd& to) {
+  Where found;
+  if (emulated()) return found;
+  const GpuEnd& known = from.on_device ? from : to;
+  const GpuEnd& other = from.on_device ? to : from;
+  SPL_ASSIGN(found.device, device_of(known, from.on_device ? "the source" : "the destination"));
+  if (other.on_device) {
+    SPL_ASSIGN(const gpu::Device second, device_of(other, from.on_device ? "the destination" : "the source"));
+    if (!(second == *found.device)) {
+      return fail(Code::invalid, "the source and the destination lie in two GPUs, ", found.device->ordinal(), " and ",
+                  second.ordinal(), "; copy one of them first");
+    }
+  } else {
+    SPL_ASSIGN(const gpu::Pointer pointer, gpu::inspect(other.first));
+    found.in_place = pointer.kind == gpu::PointerKind::pinned || pointer.kind == gpu::PointerKind::managed;
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<GpuMove> GpuMove::find(const GpuEnd& from, const GpuEnd& to, gpu::Stream stream) {
+  SPL_ASSIGN(const Where place, where(from, to));
+  GpuMove move;
+  move.ends_ = {{from.base, to.base}};
+  move.stream_ = stream;
+  move.to_host_ = from.on_device;
+  move.waits_ = from.on_device != to.on_device;
+  const int ordinal = place.device ? place.device->ordinal() : -1;
+  const gpu::Message message{from.side, to.side};
+  SPL_ASSIGN(move.way_, KeptMoves::all().get(ordinal, !place.in_place, from.side, to.side, [&]() -> Result<Way> {
+    if (place.in_place) return way_of(place.device, {&message, 1});
+    SPL_ASSIGN(gpu::Staging made, from.on_device ? gpu::Staging::make(*place.device, from.side, to.side)
+                                                 : gpu::Staging::make(*place.device, to.side, from.side));
+    Way way;
+    way.staged = std::make_shared<Staged>(std::move(made));
+    return way;
+  }));
+  return move;
+}
+
+Result<GpuMove> GpuMove::find_set(const std::optional<gpu::Device>& device, std::span<const gpu::Message> messages,
+                                  std::vector<gpu::Ends> ends, gpu::Stream stream) {
+  GpuMove move;
+  move.ends_ = std::move(ends);
+  move.stream_ = stream;
+  SPL_ASSIGN(move.way_, way_of(device, messages));
+  return move;
+}
+
+Result<GpuMove::Way> GpuMove::way_of(const std::optional<gpu::Device>& device, std::span<const gpu::Message> messages) {
+  Way way;
+  if (device) {
+    SPL_ASSIGN(way.plan, gpu::Plan::make(*device, messages));
+  } else {
+    SPL_ASSIGN(way.on_host, gpu::Program::make(messages));
+  }
+  return way;
+}
+
+const gpu::Program* GpuMove::program() const {
+  if (way_.plan) return &way_.plan->program();
+  return way_.on_host ? &*way_.on_host : nullptr;
+}
+
+Status GpuMove::run() const {
+  if (way_.on_host) return gpu::run_on_host(*way_.on_host, ends_);
+  if (way_.staged != nullptr) {
+    const std::lock_guard lock(way_.staged->one_at_a_time);
+    gpu::Staging& staging = way_.staged->staging;
+    const gpu::Ends& ends = ends_.front();
+    return to_host_ ? staging.to_host(ends.from, ends.to, stream_) : staging.to_device(ends.from, ends.to, stream_);
+  }
+  SPL_TRY(way_.plan->launch(ends_, stream_));
+  return waits_ ? way_.plan->device().synchronise(stream_) : Status{};
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,81 @@
+// GpuMove - how the bytes of one message go from one place to another where a GPU is at one end or at both.
+//
+// Contract: find() takes two ends, each an address of a device or of the host with the side of a message there, and
+//   looks up what moves them: a plan where both ends are a device's or pinned memory, a staging area where one is
+//   pageable memory of the host. Plans and staging areas are made at their first use and kept for the next, at most
+//   `moves_kept_max`; the least recently used go first, and who holds one keeps it alive. run() launches; it waits for
+//   the bytes only where one end is the host's. What is said to be a device's memory and is not, or lies in two
+//   devices, is an Error.
+// Invariants: a plan that is dropped has ended its launches before its memory is freed, because the driver waits for
+//   the device whose memory it frees.
+// Threads: any; two that ask for a new plan at once may both make it. Time: host time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gpu/device.hpp"
+#include "gpu/message.hpp"
+#include "gpu/plan.hpp"
+#include "gpu/program.hpp"
+#include "gpu/staging.hpp"
+
+namespace spinloom::app {
+
+inline constexpr size_t moves_kept_max = 256;
+
+// One end. The bytes that the message touches lie from `first` to `last`, `base` is what displacements count from.
+struct GpuEnd {
+  gpu::Side side;
+  std::byte* base = nullptr;
+  const std::byte* first = nullptr;
+  const std::byte* last = nullptr;
+  bool on_device = false;
+  bool writable = false;
+};
+
+// Whether SPINLOOM_GPU=shim.
+bool emulated();
+
+// The device whose memory [first, last) of an end is; `role` names the end in errors.
+Result<gpu::Device> device_of(const GpuEnd& end, const char* role);
+
+class GpuMove {
+ public:
+  static Result<GpuMove> find(const GpuEnd& from, const GpuEnd& to, gpu::Stream stream);
+  // Messages that name pairs of addresses by their number in `ends`; all lie in memory of `device`.
+  static Result<GpuMove> find_set(const std::optional<gpu::Device>& device, std::span<const gpu::Message> messages,
+                                  std::vector<gpu::Ends> ends, gpu::Stream stream);
+
+  [[nodiscard]] Status run() const;
+  [[nodiscard]] const gpu::Program* program() const;  // none where bytes are staged
+
+ private:
+  struct Staged {
+    explicit Staged(gpu::Staging made) : staging(std::move(made)) {}
+    std::mutex one_at_a_time;
+    gpu::Staging staging;
+  };
+  struct Way {
+    std::optional<gpu::Plan> plan;
+    std::optional<gpu::Program> on_host;  // under SPINLOOM_GPU=shim
+    std::shared_ptr<Staged> staged;
+  };
+  friend class KeptMoves;
+  static Result<Way> way_of(const std::optional<gpu::Device>& device, std::span<const gpu::Message> messages);
+
+  Way way_;
+  std::vector<gpu::Ends> ends_;
+  gpu::Stream stream_ = nullptr;
+  bool to_host_ = false;
+  bool waits_ = false;
+};
+
+}  // namespace spinloom::app

@@ -1,0 +1,29 @@
+// Needs - what a rank's part of a collective operation takes of its NIC and of memory, as Table I of Di Girolamo, Jolivet,
+// Underwood and Hoefler, "Exploiting Offload Enabled Network Interfaces" (FFLIB), counts.
+//
+// Contract: needs_of() counts in the Plan of a Graph that is not cached; a combination longer than `atomic_bytes` is several
+//   triggered operations. callers_bytes() is the larger of what the caller sends and receives: the table has one of
+//   them, S of an all-reduce, P S of the root of a scatter.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "collective/graph.hpp"
+
+namespace spinloom::collective {
+
+struct Needs {
+  uint64_t entries = 0;  // memory descriptors and match list entries
+  uint64_t triggered = 0;
+  uint64_t counters = 0;  // for dependencies
+  uint64_t own_bytes = 0;  // of memory beside the caller's
+  // The most of two ranks, each by itself.
+  void take_most(const Needs& other);
+};
+
+[[nodiscard]] Needs needs_of(const Graph& graph, uint64_t atomic_bytes);
+[[nodiscard]] uint64_t callers_bytes(std::span<const Round> rounds);
+
+}  // namespace spinloom::collective

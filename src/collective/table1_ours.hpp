@@ -1,0 +1,38 @@
+// Table1Ours - what our endpoints take for the rows of Table I, where it is not what the table says, and why.
+//
+// Contract: table1_ours() has a row for each of table1(), in its order. A Formula without text is the table's. From
+//   `from` ranks on, powers of two, counts equal the formulas; of fewer ranks they are at most these. table1_count() counts:
+//   the most of all ranks, each sum and copy one operation of the NIC.
+// Invariants: (1) who differs, at any power of two from 2 on, has a reason, and nobody else.
+// Threads: pure. Time: of the host, what the operations of all ranks take to be made.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "collective/table1.hpp"
+
+namespace spinloom::collective {
+
+struct Table1Ours {
+  Formula entries = {};
+  Formula triggered = {};
+  Formula counters = {};
+  Formula memory = {};
+  uint64_t from = 2;
+  std::string_view why = {};
+};
+
+struct Table1Count {
+  uint64_t entries = 0;
+  uint64_t triggered = 0;
+  uint64_t counters = 0;
+  uint64_t memory_bytes = 0;  // with the caller's
+};
+
+[[nodiscard]] std::span<const Table1Ours> table1_ours();
+[[nodiscard]] Result<Table1Count> table1_count(const Table1Row& row, uint32_t ranks, uint64_t bytes);
+
+}  // namespace spinloom::collective

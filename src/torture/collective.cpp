@@ -87,8 +87,7 @@ class Collective final : public Exchange {
       SPL_TRY(check_stuck());
     }
     done_ = true;
-    // What a schedule that has failed was sent may still come.
-    return someone_died() ? Status{} : close_all();
+    return close_all();
   }
   bool done() const override { return done_; }
 

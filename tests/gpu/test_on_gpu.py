@@ -190,7 +190,7 @@ def test_every_kernel_moves_the_same_bytes(monkeypatch, kernel):
         "vector(1000, 3, 7, double)",
         "vector(100, 100, 301, double)",
         "contig(200, resized(0B, 4B, vector(300, 1, 200, float)))",
-        "idxblock(3, rand(1, 5000, 1500), float)",
+        "idxblock(1, rand(1, 5000, 1500), contig(3, float))",
         "contig(50, resized(0B, 80B, struct([(0B, int), (8B, 2, double), (40B, char)])))",
     ]
     for number, text in enumerate(types):

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -19,6 +20,7 @@ bool NicRun::try_start(int& code) {
   team_->advance();
   if (!schedule_->may_start(turn_)) return false;
   has_started_ = true;
+  std::ranges::fill(cleared_, uint8_t{0});
   for (const Move& one : before_) {
     const Form& form = *one.place.form;
     if (form.known) {

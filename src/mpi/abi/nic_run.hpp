@@ -4,6 +4,7 @@
 // Threads: the caller's lock. Time: none.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "mpi/abi/carried.hpp"
@@ -20,6 +21,8 @@ class NicRun : public Carried {
   // The program's data, and where they lie packed.
   void pack(const Place& place, uint8_t* at) { before_.push_back(move_of(place, at)); }
   void unpack(const Place& place, uint8_t* at) { after_.push_back(move_of(place, at)); }
+  // What is zero when the call begins: bytes that belong to no data, but are reduced with them.
+  void clear(uint8_t* at, uint64_t bytes) { cleared_ = {at, bytes}; }
 
   [[nodiscard]] int begin() override;
   [[nodiscard]] bool test(int& code) override;
@@ -38,6 +41,7 @@ class NicRun : public Carried {
   std::shared_ptr<NicTeam> team_;
   std::shared_ptr<NicSchedule> schedule_;
   std::vector<Move> before_, after_;
+  std::span<uint8_t> cleared_;
   uint64_t turn_ = 0;
   bool has_started_ = false;
   int failed_ = success;

@@ -1,5 +1,7 @@
 #include "mpi/abi/wanted.hpp"
 
+#include <bit>
+
 #include "mpi/abi/nic_run.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -125,12 +127,33 @@ NicCall nic_call(const Wanted& wanted) {
   return made;
 }
 
+// Whether all that is sent and received is one block, the same for all ranks.
+bool is_one_block(int operation) {
+  return operation == SPL_ALLREDUCE || operation == SPL_REDUCE || operation == SPL_BCAST || operation == SPL_SCAN;
+}
+
+// Calls of nearly as many bytes share their schedules: the block is as long as that of the longest of them, and whole
+// elements. A program that adds one number more in each iteration needs no new schedule for each.
+uint64_t shared_block(uint64_t bytes) {
+  const uint64_t step = bytes <= 512 ? 64 : std::bit_ceil(bytes) / 8;
+  return (bytes + step - 1) / step * step;
+}
+
 std::shared_ptr<NicRun> short_run(const Wanted& wanted) {
-  const NicSchedule::Room room{wanted.has_send ? bytes_of(wanted.send) : 0,
-                               wanted.has_receive ? bytes_of(wanted.receive) : 0};
-  const auto schedule = wanted.team->short_one(wanted.facts, room);
+  NicTeam::Facts facts = wanted.facts;
+  uint64_t more = 0;  // behind the call's own bytes
+  if (is_one_block(facts.operation)) {
+    facts.bytes = shared_block(facts.bytes);
+    more = facts.bytes - wanted.facts.bytes;
+  }
+  const NicSchedule::Room room{wanted.has_send ? bytes_of(wanted.send) + more : 0,
+                               wanted.has_receive ? bytes_of(wanted.receive) + more : 0};
+  const auto schedule = wanted.team->short_one(facts, room);
   auto made = std::make_shared<NicRun>(wanted.team, schedule);
-  if (wanted.has_send) made->pack(wanted.send, schedule->send());
+  if (wanted.has_send) {
+    made->pack(wanted.send, schedule->send());
+    made->clear(schedule->send() + bytes_of(wanted.send), more);
+  }
   if (wanted.fills_receive) made->pack(wanted.receive, schedule->receive());
   if (wanted.has_receive && !wanted.keeps_receive) made->unpack(wanted.receive, schedule->receive());
   return made;

@@ -87,7 +87,8 @@ class Collective final : public Exchange {
       SPL_TRY(check_stuck());
     }
     done_ = true;
-    return close_all();
+    // What a schedule that has failed was sent may still come.
+    return someone_died() ? Status{} : close_all();
   }
   bool done() const override { return done_; }
 

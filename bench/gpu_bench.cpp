@@ -106,6 +106,20 @@ int run(bool quick) {
   const double least_us = quick ? 2e3 : 2e4;
   const int64_t bytes = int64_t{64} << 20;
   std::vector<Row> rows;
+  // Short messages: what a launch takes of the device. The forced kernel reads its part from the same launch, in full.
+  for (const int64_t some : {4 << 10, 64 << 10, 1 << 20}) {
+    for (const int64_t block : {8, 64}) {
+      for (const char* const kernel : {"", "word"}) {
+        rows.push_back(
+            {text(some >> 10, " KiB, vector ", block, " B, half"), blocks(some / block, block, 2 * block), 1, kernel});
+      }
+    }
+  }
+  rows.push_back({"8 B", "double", 1, ""});
+  rows.push_back({"256 KiB, 16 B turned", "hvector(128, 16, 16B, hvector(128, 16, 2048B, byte))", 1, ""});
+  rows.push_back({"256 KiB, 16 B turned", "hvector(128, 16, 16B, hvector(128, 16, 2048B, byte))", 1, "tile"});
+  rows.push_back({"256 KiB, 4 B turned", "hvector(256, 1, 4B, hvector(256, 1, 1024B, float))", 1, ""});
+  rows.push_back({"256 KiB, 4 B turned", "hvector(256, 1, 4B, hvector(256, 1, 1024B, float))", 1, "tile"});
   for (const int64_t block : {4, 8, 16, 32, 64, 128, 256, 1024, 4096}) {
     rows.push_back({text("vector ", block, " B, half"), blocks(bytes / block, block, 2 * block), 1, ""});
   }

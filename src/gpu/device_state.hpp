@@ -18,8 +18,9 @@
 
 namespace spinloom::gpu {
 
-// One more than kinds: parts that differ, and the same with many pairs of addresses.
-inline constexpr size_t entries = kernel::kinds + 2;
+// In the order of kernels.cu: one part of each kind; parts that differ, the same with many pairs of addresses, many parts
+// of kind word, and one part in brief.
+inline constexpr size_t entries = kernel::kinds + 4;
 
 struct Kernels {
   std::array<void*, entries> functions{};  // null: not compiled yet

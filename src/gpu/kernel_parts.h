@@ -88,14 +88,33 @@ struct Part {
   u32 pitch;
   u32 columns;  // of one tile
   u32 rows;
-  u32 column_tiles;
-  u32 row_tiles;
+  Quotient column_tiles;
+  Quotient row_tiles;
   Quotient column_bytes;  // columns * block
   Quotient row_bytes;     // rows * block
   // walk
   u64 first;  // packed byte of the message where the part begins
   Walk from_walk;
   Walk to_walk;
+};
+
+struct BriefLevel {
+  Quotient count;
+  i32 from_stride;
+  i32 to_stride;
+  u32 from_table;  // place of offsets of 32 bits, or 0: the stride counts
+  u32 to_table;
+};
+
+// A part of a short message (kernel_brief.h), so small that it travels with the launch.
+struct Brief {
+  u32 bytes;
+  u32 width;
+  u32 levels;
+  Quotient block;
+  i64 from;
+  i64 to;
+  BriefLevel level[levels_max];
 };
 
 struct Ends {

@@ -1,6 +1,6 @@
 // Kernel text - the kernels as they were built in: source, and a fatbin where nvcc was found. For the floor only.
 //
-// Contract: kernel_text() is kernel_parts.h, kernel_bodies.h and kernels.cu behind each other, ready for NVRTC.
+// Contract: kernel_text() is the kernel_*.h and kernels.cu behind each other, ready for NVRTC.
 //   kernel_fatbin() is null in a build without nvcc. compile_text() gives the image of one entry for a
 //   compute capability (90 for 9.0); compiler_version() names NVRTC.
 // Threads: any. Time: host time.

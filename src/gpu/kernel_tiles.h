@@ -22,10 +22,11 @@ struct Corner {
 };
 
 SPL_GPU Corner corner_of(const Part& part, const u8* arena, u32 tile) {
-  const u32 column = tile % part.column_tiles * part.columns;
-  u32 rest = tile / part.column_tiles;
-  const u32 row = rest % part.row_tiles * part.rows;
-  rest /= part.row_tiles;
+  u32 rest = divide(tile, part.column_tiles);
+  const u32 column = (tile - rest * part.column_tiles.divisor) * part.columns;
+  const u32 lines = rest;
+  rest = divide(lines, part.row_tiles);
+  const u32 row = (lines - rest * part.row_tiles.divisor) * part.rows;
   const Level& columns = part.level[part.column_level];
   const Level& rows = part.level[part.row_level];
   Corner corner{part.from + static_cast<i64>(column) * columns.from.stride + static_cast<i64>(row) * rows.from.stride,
@@ -34,8 +35,9 @@ SPL_GPU Corner corner_of(const Part& part, const u8* arena, u32 tile) {
   for (u32 l = 0; l < part.levels; ++l) {
     if (l == part.column_level || l == part.row_level) continue;
     const Level& level = part.level[l];
-    const u32 digit = rest % level.count.divisor;
-    rest /= level.count.divisor;
+    const u32 up = divide(rest, level.count);
+    const u32 digit = rest - up * level.count.divisor;
+    rest = up;
     corner.from += level.from.table != 0 ? entry_of(arena, level.from.table, level.wide_from, digit)
                                          : static_cast<i64>(digit) * level.from.stride;
     corner.to += level.to.table != 0 ? entry_of(arena, level.to.table, level.wide_to, digit)

@@ -12,8 +12,9 @@
 namespace spinloom::gpu {
 namespace {
 
-constexpr const char* entry_names[entries] = {"spinloom_word", "spinloom_warp", "spinloom_tile",    "spinloom_pieces",
-                                              "spinloom_walk", "spinloom_set",  "spinloom_set_many"};
+constexpr const char* entry_names[entries] = {"spinloom_word",     "spinloom_warp",  "spinloom_tile",
+                                              "spinloom_pieces",   "spinloom_walk",  "spinloom_set",
+                                              "spinloom_set_many", "spinloom_words", "spinloom_brief"};
 
 Result<void*> load_module(const Driver& driver, const void* image, const char* origin) {
   void* module = nullptr;

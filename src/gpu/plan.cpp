@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "gpu/device_state.hpp"
+#include "gpu/kernel_brief.h"
 #include "gpu/program_body.hpp"
 
 namespace spinloom::gpu {
@@ -28,7 +29,7 @@ Result<Plan> Plan::make(const Device& device, Program program) {
   const Program::Body& body = program.body();
   auto resident = std::make_shared<Resident>();
   if (body.tiles > 0) {
-    SPL_ASSIGN(resident->function, device.state().kernel(body.ends > 1 ? kernel::kinds + 1 : body.kind));
+    SPL_ASSIGN(resident->function, device.state().kernel(body.brief ? Program::Body::brief_entry : body.entry()));
     const size_t bytes = body.arena.size() * sizeof(uint64_t);
     SPL_ASSIGN(resident->arena, Memory::device(device, bytes));
     const Device::State& state = device.state();
@@ -65,14 +66,25 @@ Status Plan::launch(std::span<const Ends> ends, Stream stream) const {
     }
     where = &many;
   }
-  void* parameters[] = {&arguments, where};
   const Device::State& state = device_.state();
+  // Kernels of many parts take the first two.
+  void* parameters[] = {&arguments, where, const_cast<kernel::Part*>(body.parts.data())};
+  void* function = resident_->function;
+  uint32_t blocks = body.tiles;
+  if (body.brief) {
+    if (kernel::brief_width(*body.brief, one.ends[0]) >= body.parts[0].warp_below) {
+      parameters[2] = const_cast<kernel::Brief*>(&*body.brief);
+      blocks = body.brief_blocks();
+    } else {
+      // Long blocks at odd addresses.
+      SPL_ASSIGN(function, state.kernel(body.entry()));
+    }
+  }
   const ContextGuard guard(*state.driver, state.context);
   SPL_CUDA(*state.driver, guard.result(), "to use device ", state.ordinal);
   SPL_CUDA(*state.driver,
-           state.driver->launch(resident_->function, body.tiles, 1, 1, kernel::threads, 1, 1, 0, stream, parameters,
-                                nullptr),
-           "to launch ", program_.kernel_name(), " of ", body.tiles, " blocks of threads on device ", state.ordinal);
+           state.driver->launch(function, blocks, 1, 1, kernel::threads, 1, 1, 0, stream, parameters, nullptr),
+           "to launch ", program_.kernel_name(), " of ", blocks, " blocks of threads on device ", state.ordinal);
   launched.fetch_add(1, std::memory_order_relaxed);
   return {};
 }

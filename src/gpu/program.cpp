@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "gpu/program_body.hpp"
+#include "gpu/program_brief.hpp"
 #include "gpu/program_part.hpp"
 
 namespace spinloom::gpu {
@@ -62,6 +63,9 @@ Result<Program> Program::make(std::span<const Message> messages, const ProgramOp
   for (size_t i = 0; i < messages.size(); ++i) {
     for (const Draft& draft : drafts[i]) {
       kernel::Part part = lay_down(draft, messages[i], forced, arena);
+      if (parts == 1 && !forced && prefers_brief(part)) {
+        part = lay_down(draft, messages[i], kernel::kind_word, arena);
+      }
       part.streaming = options.streaming ? 1 : 0;
       cut(part, tile_bytes);
       part.first_tile = static_cast<uint32_t>(tiles);
@@ -76,6 +80,7 @@ Result<Program> Program::make(std::span<const Message> messages, const ProgramOp
     }
   }
   body->tiles = static_cast<uint32_t>(tiles);
+  if (parts == 1 && body->ends == 1 && !forced) body->brief = brief_of(body->parts[0]);
   if (body->parts.size() > 1) {
     std::vector<uint32_t> of_tile;
     of_tile.reserve(static_cast<size_t>(tiles));

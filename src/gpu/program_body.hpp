@@ -5,7 +5,9 @@
 // Threads: immutable. Time: none.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "gpu/kernel_parts.h"
@@ -20,8 +22,22 @@ struct Program::Body {
   uint32_t tiles = 0;
   uint32_t kind = kernel::kind_word;  // kernel::kinds: parts differ
   uint32_t ends = 1;
+  std::optional<kernel::Brief> brief;  // of a short message, beside its part
   int64_t bytes = 0;
   int64_t touched = 0;
+
+  // Places in the list of kernels.cu.
+  [[nodiscard]] size_t entry() const {
+    if (ends > 1) return kernel::kinds + 1;
+    if (parts.size() == 1) return kind;
+    return kind == kernel::kind_word ? kernel::kinds + 2 : kernel::kinds;
+  }
+  static constexpr size_t brief_entry = kernel::kinds + 3;
+
+  [[nodiscard]] uint32_t brief_blocks() const {
+    const uint32_t each = kernel::threads * brief->width;
+    return (brief->bytes + each - 1) / each;
+  }
 
   [[nodiscard]] kernel::Arguments arguments(const void* arena_data) const {
     return {static_cast<const kernel::u8*>(arena_data), tile_parts};

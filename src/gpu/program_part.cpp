@@ -173,8 +173,8 @@ void lay_tiles(Part& part, const Draft& draft, const Turn& turn) {
   part.pitch = static_cast<uint32_t>(pitch);
   part.columns = static_cast<uint32_t>(columns);
   part.rows = static_cast<uint32_t>(rows);
-  part.column_tiles = static_cast<uint32_t>((all_columns + columns - 1) / columns);
-  part.row_tiles = static_cast<uint32_t>((all_rows + rows - 1) / rows);
+  part.column_tiles = quotient((all_columns + columns - 1) / columns);
+  part.row_tiles = quotient((all_rows + rows - 1) / rows);
   part.column_bytes = quotient(columns * block);
   part.row_bytes = quotient(rows * block);
 }
@@ -275,7 +275,7 @@ void cut(Part& part, int64_t tile_bytes) {
 
 int64_t tiles_of(const Part& part) {
   if (part.kind != kernel::kind_tile) return (int64_t{part.bytes} + part.tile_bytes - 1) / part.tile_bytes;
-  int64_t tiles = int64_t{part.column_tiles} * part.row_tiles;
+  int64_t tiles = int64_t{part.column_tiles.divisor} * part.row_tiles.divisor;
   for (uint32_t l = 0; l < part.levels; ++l) {
     if (l != part.column_level && l != part.row_level) tiles *= part.level[l].count.divisor;
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "gpu/kernel_bodies.h"
+#include "gpu/kernel_brief.h"
 #include "gpu/program_body.hpp"
 #include "layout/width.hpp"
 
@@ -43,6 +44,20 @@ void run_tiles(const Program::Body& body, std::span<const Ends> ends) {
   }
 }
 
+// False: the plan would take the full kernel.
+bool run_in_brief(const Program::Body& body, std::span<const Ends> ends) {
+  if (!body.brief) return false;
+  const kernel::Ends here{static_cast<const kernel::u8*>(ends[0].from), static_cast<kernel::u8*>(ends[0].to)};
+  if (kernel::brief_width(*body.brief, here) < body.parts[0].warp_below) return false;
+  const kernel::Arguments arguments = body.arguments(body.arena.data());
+  for (uint32_t block = 0; block < body.brief_blocks(); ++block) {
+    for (uint32_t thread = 0; thread < kernel::threads; ++thread) {
+      kernel::run_brief(*body.brief, arguments.arena, here, block, thread);
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Status run_on_host(const Program& program, std::span<const Ends> ends) {
@@ -50,9 +65,11 @@ Status run_on_host(const Program& program, std::span<const Ends> ends) {
   if (ends.size() < body.ends) {
     return fail(Code::invalid, ends.size(), " pairs of addresses for a set that names ", body.ends);
   }
+  if (run_in_brief(body, ends)) return {};
   // The entries that a launch would take.
-  switch (body.ends > 1 ? uint32_t{kernel::kinds} : body.kind) {
-    case kernel::kind_word: run_tiles<kernel::kind_word>(body, ends); break;
+  switch (body.entry()) {
+    case kernel::kind_word:
+    case kernel::kinds + 2: run_tiles<kernel::kind_word>(body, ends); break;
     case kernel::kind_warp: run_tiles<kernel::kind_warp>(body, ends); break;
     case kernel::kind_tile: run_tiles<kernel::kind_tile>(body, ends); break;
     case kernel::kind_pieces: run_tiles<kernel::kind_pieces>(body, ends); break;

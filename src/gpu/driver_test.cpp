@@ -96,8 +96,9 @@ TEST(Nvrtc, CompilesTheTextThatIsBuiltIn) {
   if (!version && !all) GTEST_SKIP() << version.error().message;
   ASSERT_TRUE(version.ok()) << version.error().message;
   EXPECT_NE(version->find("NVRTC 1"), std::string::npos);
-  const char* const names[] = {"spinloom_word", "spinloom_warp", "spinloom_tile",    "spinloom_pieces",
-                               "spinloom_walk", "spinloom_set",  "spinloom_set_many"};
+  const char* const names[] = {"spinloom_word",     "spinloom_warp",  "spinloom_tile",
+                               "spinloom_pieces",   "spinloom_walk",  "spinloom_set",
+                               "spinloom_set_many", "spinloom_words", "spinloom_brief"};
   for (size_t entry = all ? 0 : 2; entry < (all ? std::size(names) : 3); ++entry) {
     const auto image = compile_text(80, entry);
     ASSERT_TRUE(image.ok()) << image.error().message;

@@ -37,7 +37,9 @@ SPL_GPU void run_brief(const Brief& brief, const u8* arena, const Ends& ends, u3
     const u32 within = at - rest * brief.block.divisor;
     const u8* source = ends.from + brief.from + within;
     u8* target = ends.to + brief.to + within;
-    for (u32 l = 0; l < brief.levels; ++l) {
+    SPL_UNROLL  // each level's fields are operands then
+        for (u32 l = 0; l < levels_max; ++l) {
+      if (l >= brief.levels) break;
       const BriefLevel& level = brief.level[l];
       u32 digit = rest;
       if (l + 1 < brief.levels) {

@@ -71,10 +71,16 @@ SPL_GPU i64 times(u32 count, i64 stride) {  // tiles have strides below 2^31 onl
   return static_cast<i64>(static_cast<i32>(count)) * static_cast<i32>(stride);
 }
 
+// What a thread has under way at once: as many bytes as the memory's latency asks for.
+template <u32 width>
+SPL_GPU constexpr int batch_of() {
+  return width == 16 ? 4 : 8;
+}
+
 // whole: a block is one word.
 template <u32 width, bool whole>
 SPL_GPU void tile_in(const Part& part, const Corner& corner, const u8* from, u32 thread, u8* shared) {
-  constexpr int batch = 4;
+  constexpr int batch = batch_of<width>();
   const Quotient block = part.block;
   const u32 length = part.column_bytes.divisor;
   const u32 pitch = part.pitch;
@@ -105,6 +111,7 @@ SPL_GPU void tile_in(const Part& part, const Corner& corner, const u8* from, u32
 
 template <u32 width, bool whole>
 SPL_GPU void tile_out(const Part& part, const Corner& corner, u8* to, u32 thread, const u8* shared) {
+  constexpr int batch = 4;
   const Quotient block = part.block;
   const u32 length = part.row_bytes.divisor;
   const u32 pitch = part.pitch;
@@ -113,13 +120,21 @@ SPL_GPU void tile_out(const Part& part, const Corner& corner, u8* to, u32 thread
   u8* const target = to + corner.to;
   Way way = way_of(part.row_bytes, thread * width, threads * width);
   while (way.line < corner.columns) {
-    const u32 row = whole ? way.along / width : divide(way.along, block);
-    const u32 within = whole ? 0 : way.along - row * block.divisor;
-    if (row < corner.rows) {
-      word_at<width>(target + times(way.line, column_stride) + times(row, row_stride) + within) =
-          word_at<width>(shared + row * pitch + way.line * block.divisor + within);
+    Word<width> words[batch];
+    u8* places[batch];
+    SPL_UNROLL
+    for (int k = 0; k < batch; ++k) {
+      const u32 row = whole ? way.along / width : divide(way.along, block);
+      const u32 within = whole ? 0 : way.along - row * block.divisor;
+      const bool inside = way.line < corner.columns && row < corner.rows;
+      places[k] = inside ? target + times(way.line, column_stride) + times(row, row_stride) + within : nullptr;
+      if (inside) words[k] = word_at<width>(shared + row * pitch + way.line * block.divisor + within);
+      step(way, length);
     }
-    step(way, length);
+    SPL_UNROLL
+    for (int k = 0; k < batch; ++k) {
+      if (places[k] != nullptr) word_at<width>(places[k]) = words[k];
+    }
   }
 }
 

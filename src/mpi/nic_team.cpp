@@ -35,12 +35,12 @@ bool NicSchedule::make() {
   return true;
 }
 
-bool NicSchedule::start() {
-  if (has_failed_ || team_.nic_.spl_schedule_start(schedule_) != PTL_OK) {
-    ++turn_;
-    return false;
-  }
-  return true;
+NicSchedule::Begun NicSchedule::start() {
+  const int code = has_failed_ ? PTL_FAIL : team_.nic_.spl_schedule_start(schedule_);
+  if (code == PTL_OK) return Begun::yes;
+  if (code == PTL_NO_SPACE) return Begun::no_room;
+  ++turn_;
+  return Begun::failed;
 }
 
 NicSchedule::Outcome NicSchedule::test() {

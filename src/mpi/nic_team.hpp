@@ -44,8 +44,9 @@ class NicSchedule {
 
   [[nodiscard]] uint64_t take_turn() { return last_turn_++; }
   [[nodiscard]] bool may_start(uint64_t turn) const { return turn == turn_ && (is_made_ || has_failed_); }
-  // False: it has failed.
-  [[nodiscard]] bool start();
+  // No room: it has left the NIC for others, which are under way; its turn stays.
+  enum class Begun : uint8_t { yes, no_room, failed };
+  [[nodiscard]] Begun start();
   enum class Outcome : uint8_t { under_way, over, failed };
   [[nodiscard]] Outcome test();
 

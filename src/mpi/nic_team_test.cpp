@@ -9,6 +9,7 @@
 namespace spinloom::mpi {
 namespace {
 
+using Begun = NicSchedule::Begun;
 using Outcome = NicSchedule::Outcome;
 
 struct Engine {
@@ -17,6 +18,7 @@ struct Engine {
   std::map<spl_schedule*, uint64_t> schedules;
   uint64_t room = UINT64_MAX;  // for schedules
   bool refuses = false;
+  bool is_full = false;  // for schedules that have left
   std::vector<spl_schedule*> under_way;
 
   void end_first() { under_way.erase(under_way.begin()); }
@@ -38,6 +40,7 @@ int collective(spl_team*, const spl_call* call, unsigned int, spl_schedule** sch
   return PTL_OK;
 }
 int start(spl_schedule* schedule) {
+  if (engine->is_full) return PTL_NO_SPACE;
   engine->started.push_back(engine->schedules.at(schedule));
   engine->under_way.push_back(schedule);
   return PTL_OK;
@@ -101,7 +104,7 @@ TEST_F(NicTeamTest, WhichScheduleAShortCallGetsDoesNotDependOnWhatHasEnded) {
       const uint64_t turn = schedule->take_turn();
       if (!ends_at_once) continue;
       ASSERT_TRUE(schedule->may_start(turn));
-      ASSERT_TRUE(schedule->start());
+      ASSERT_EQ(schedule->start(), Begun::yes);
       engine_.end_first();
       ASSERT_EQ(schedule->test(), Outcome::over);
     }
@@ -117,9 +120,25 @@ TEST_F(NicTeamTest, CallsOfOneScheduleTakeTurns) {
   const uint64_t second = schedule->take_turn();
   EXPECT_FALSE(schedule->may_start(second));
   ASSERT_TRUE(schedule->may_start(first));
-  ASSERT_TRUE(schedule->start());
+  ASSERT_EQ(schedule->start(), Begun::yes);
   EXPECT_EQ(schedule->test(), Outcome::under_way);
   EXPECT_FALSE(schedule->may_start(second));
+  engine_.end_first();
+  EXPECT_EQ(schedule->test(), Outcome::over);
+  EXPECT_TRUE(schedule->may_start(second));
+}
+
+TEST_F(NicTeamTest, AScheduleThatFindsNoRoomAtItsStartKeepsItsTurn) {
+  NicTeam team(nic_, 1, ranks_, 0);
+  const auto schedule = team.make(call(8), SPL_CACHED, {});
+  const uint64_t first = schedule->take_turn();
+  const uint64_t second = schedule->take_turn();
+  engine_.is_full = true;
+  EXPECT_EQ(schedule->start(), Begun::no_room);
+  EXPECT_TRUE(schedule->may_start(first));
+  EXPECT_FALSE(schedule->may_start(second));
+  engine_.is_full = false;
+  EXPECT_EQ(schedule->start(), Begun::yes);
   engine_.end_first();
   EXPECT_EQ(schedule->test(), Outcome::over);
   EXPECT_TRUE(schedule->may_start(second));
@@ -148,7 +167,7 @@ TEST_F(NicTeamTest, ARefusedScheduleFailsItsCalls) {
   const auto schedule = team.make(call(1), SPL_ONCE, {});
   for (int calls = 0; calls < 2; ++calls) {
     ASSERT_TRUE(schedule->may_start(schedule->take_turn()));
-    EXPECT_FALSE(schedule->start());
+    EXPECT_EQ(schedule->start(), Begun::failed);
   }
 }
 

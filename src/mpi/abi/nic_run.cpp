@@ -19,7 +19,6 @@ NicRun::Move NicRun::move_of(const Place& place, uint8_t* at) {
 bool NicRun::try_start(int& code) {
   team_->advance();
   if (!schedule_->may_start(turn_)) return false;
-  has_started_ = true;
   std::ranges::fill(cleared_, uint8_t{0});
   for (const Move& one : before_) {
     const Form& form = *one.place.form;
@@ -31,8 +30,10 @@ bool NicRun::try_start(int& code) {
     if (!layer.copy(one.place, bytes)) code = error_other;
     std::memcpy(one.at, bytes.data(), bytes.size());
   }
-  if (!schedule_->start()) code = error_other;
-  return true;
+  const NicSchedule::Begun begun = schedule_->start();
+  has_started_ = begun != NicSchedule::Begun::no_room;
+  if (begun == NicSchedule::Begun::failed) code = error_other;
+  return has_started_;
 }
 
 int NicRun::begin() {

@@ -35,7 +35,7 @@ class NicRun : public Carried {
     std::unique_ptr<KeptType> kept;  // where the MPI must move the bytes
   };
   [[nodiscard]] static Move move_of(const Place& place, uint8_t* at);
-  // False: its turn has not come.
+  // False: its turn has not come, or the NIC has no room for it now.
   [[nodiscard]] bool try_start(int& code);
 
   std::shared_ptr<NicTeam> team_;

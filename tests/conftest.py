@@ -136,6 +136,7 @@ def fake_engine(monkeypatch):
     module.skeleton_recording = no_programs
     module.read_recording = no_programs
     module.collective_table1 = lambda ranks, size_bytes: []
+    module.gpu_devices = list
     module.limits = dict.fromkeys(("hpu_count_max", "payload_bytes_max", "rank_count_max"), 1 << 16)
     monkeypatch.setitem(sys.modules, "spinloom._core", module)
     monkeypatch.setattr(data, "handler_images", lambda: {"seek": b"\x7fELF seek", "rw_cp": b"\x7fELF rw_cp"})

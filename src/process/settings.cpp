@@ -36,7 +36,7 @@ constexpr std::array<Variable, 13> known{{
 constexpr std::string_view foreign[] = {
     "SPINLOOM_NIC",    "SPINLOOM_HOST",        "SPINLOOM_SEED",  "SPINLOOM_THREADS",
     "SPINLOOM_KERNEL", "SPINLOOM_BENCH_MPICC", "SPINLOOM_TEST_", "SPINLOOM_PYTHON_EXECUTABLE",
-    "SPINLOOM_RANK",   "SPINLOOM_SIZE",        "SPINLOOM_MPI"};
+    "SPINLOOM_GPU",    "SPINLOOM_RANK",        "SPINLOOM_SIZE",  "SPINLOOM_MPI"};
 
 bool is_foreign(std::string_view name) {
   for (const std::string_view other : foreign) {

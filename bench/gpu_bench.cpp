@@ -108,7 +108,8 @@ int run(bool quick) {
   const double least_us = quick ? 2e3 : 2e4;
   const int64_t bytes = int64_t{64} << 20;
   std::vector<Row> rows;
-  // Short messages: what a launch takes of the device. The forced kernel reads its part from the same launch, in full.
+  // Short messages, whose time is mostly that of a launch. The chosen kernel is the small one for short messages; `word`
+  // by name is the full one, for comparison.
   for (const int64_t some : {4 << 10, 64 << 10, 1 << 20}) {
     for (const int64_t block : {8, 64}) {
       for (const char* const kernel : {"", "word"}) {

@@ -6,10 +6,11 @@
 #   bench/gpu_device.sh                 everything
 #   SECONDS_OF_BENCH=60 bench/gpu_device.sh
 #
-# Wheels in .whl/ are installed for this run first, where a package is missing or old. The build goes into a copy of the sources in $WORK (/tmp/spinloom-gpu); what is there is built on.
+# Wheels in .whl/ are installed for this run first, for packages that are missing or old. The sources are copied to $WORK
+# (build/gpu_device) and built there, because the copy leaves out -Werror: another compiler has warnings of its own.
 set -u -o pipefail
 OUT=${OUT:-$PWD/out/gpu}
-WORK=${WORK:-/tmp/spinloom-gpu}
+WORK=${WORK:-$PWD/build/gpu_device}
 JOBS=${JOBS:-$(nproc)}
 PYTHON=${PYTHON:-python3}
 mkdir -p "$OUT" "$WORK/tree"
@@ -28,7 +29,7 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>
 # ---- build: the engine's Python module only ----
 tar cf - CMakeLists.txt cmake src include python workloads nics hosts scenarios tests examples bench tools man docs LICENSE \
   2>/dev/null | tar xf - -C "$WORK/tree"
-sed -i 's/ -Werror)/)/' "$WORK/tree/cmake/floors.cmake" # warnings of another compiler are no errors here
+sed -i 's/ -Werror)/)/' "$WORK/tree/cmake/floors.cmake"
 "${CMAKE:-cmake}" -S "$WORK/tree" -B "$WORK/build" -GNinja -DCMAKE_BUILD_TYPE=Release -DSPINLOOM_PYTHON=ON \
   -DSPINLOOM_CUDA_ARCHITECTURES="${ARCHITECTURES:-90}" \
   -DPython_EXECUTABLE="$(command -v "$PYTHON")" >"$OUT/configure.log" 2>&1 ||

@@ -1,8 +1,8 @@
 // GPU graph - the device's time of one launch among many, without the host's: a graph of launches behind each other.
 //
-// Contract: device_us(device, launches, body) captures body(stream) so many times into a graph, launches it some times,
-//   and gives the best time of a graph divided by its launches; 0 where the driver refuses. The primary context of the
-//   device is current afterwards as before.
+// Contract: device_us(device, launches, body) captures `launches` calls of body(stream) into one graph and runs the graph
+//   several times. The result is the shortest of these runs, divided by `launches`; 0 if the driver refuses to capture.
+//   The caller's current context stays what it was.
 // Threads: one. Time: host time around whole graphs.
 #pragma once
 

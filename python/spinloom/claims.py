@@ -23,7 +23,9 @@ from spinloom import lab
 from spinloom.bar import Bar
 from spinloom.errors import Trouble
 from spinloom.lab import Lab, Probe
-from spinloom.observe import OBSERVATIONS, TABLES, Trial, queue_cells
+from spinloom.observe import OBSERVATIONS, queue_cells
+from spinloom.observe_programs import TABLES
+from spinloom.trial import Trial
 
 LIMITS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     "at_least": (">=", operator.ge),

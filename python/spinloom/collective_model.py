@@ -12,10 +12,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from spinloom import core, lines, observe
+from spinloom import core, lines, observe_programs
 from spinloom.errors import Trouble
 from spinloom.lab import Lab
 from spinloom.machines import Machine
+from spinloom.trial import Trial
 
 SIZES = (8, 4096, 65536)  # bytes: what is fitted to
 CROWD = 34  # ranks of which all others send to one
@@ -75,8 +76,8 @@ def simulated_of(machine: Machine, schedule: Any, fidelity: str) -> int:
 
 def pingpongs(nic: str) -> list[dict[str, Any]]:
     """A row for each size: half of a ping-pong, and what the line says that is fitted to SIZES."""
-    trial = observe.Trial(nic)
-    probes = observe.pingpong_cells(trial, list(SIZES))
+    trial = Trial(nic)
+    probes = observe_programs.pingpong_cells(trial, list(SIZES))
     laboratory = Lab(1)
     laboratory.run(probes, None)
     points = [(probe.size_bytes, laboratory[probe]["time_ps"]) for probe in probes]

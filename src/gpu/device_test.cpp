@@ -142,6 +142,23 @@ TEST_F(OnDevice, StagingJoinsLayoutsOfHostAndDevice) {
   }
 }
 
+// A vector of 1,000 blocks in pinned memory, and the plan that packs it.
+struct PinnedVector {
+  static Plan make_plan(const Device& device) {
+    const layout::Type type = must_parse("hvector(1000, 24, 40B, byte)");
+    const Message pack{Side::of(*layout::Blob::build(type)), Side::packed()};
+    return *Plan::make(device, {&pack, 1});
+  }
+  Device device = *Device::at(0);
+  Plan plan = make_plan(device);
+  Memory source = must(Memory::pinned(device, 40000));
+  Memory target = must(Memory::pinned(device, 24000));
+
+  void expect_packed() const {
+    for (size_t i = 0; i < 24000; ++i) ASSERT_EQ(target.data()[i], source.data()[i / 24 * 40 + i % 24]) << i;
+  }
+};
+
 // A graph holds the launch; what it launches later moves what memory holds then.
 TEST_F(OnDevice, LaunchesArePartsOfGraphs) {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -151,12 +168,8 @@ TEST_F(OnDevice, LaunchesArePartsOfGraphs) {
     const auto found = reinterpret_cast<Call>(dlsym(library, name));
     return found == nullptr ? -1 : found(arguments...);
   };
-  const Device device = *Device::at(0);
-  const layout::Type type = must_parse("hvector(1000, 24, 40B, byte)");
-  const Message pack{Side::of(*layout::Blob::build(type)), Side::packed()};
-  const Plan plan = *Plan::make(device, {&pack, 1});
-  const Memory source = must(Memory::pinned(device, 40000));
-  const Memory target = must(Memory::pinned(device, 24000));
+  const PinnedVector vector;
+  const auto& [device, plan, source, target] = vector;
   void* context = nullptr;
   ASSERT_EQ(call("cuDevicePrimaryCtxRetain", &context, 0), 0);
   ASSERT_EQ(call("cuCtxPushCurrent_v2", context), 0);
@@ -174,7 +187,7 @@ TEST_F(OnDevice, LaunchesArePartsOfGraphs) {
       source.data()[i] = static_cast<std::byte>(i * 13 * static_cast<size_t>(round) % 255);
     ASSERT_EQ(call("cuGraphLaunch", ready, stream), 0);
     ASSERT_TRUE(device.synchronise(stream).ok());
-    for (size_t i = 0; i < 24000; ++i) ASSERT_EQ(target.data()[i], source.data()[i / 24 * 40 + i % 24]) << i;
+    vector.expect_packed();
   }
   (void)call("cuGraphExecDestroy", ready);
   (void)call("cuGraphDestroy", graph);
@@ -185,16 +198,12 @@ TEST_F(OnDevice, LaunchesArePartsOfGraphs) {
 
 // The kernel reads and writes pinned host memory in place.
 TEST_F(OnDevice, PlansReachPinnedMemory) {
-  const Device device = *Device::at(0);
-  const layout::Type type = must_parse("hvector(1000, 24, 40B, byte)");
-  const Message pack{Side::of(*layout::Blob::build(type)), Side::packed()};
-  const Plan plan = *Plan::make(device, {&pack, 1});
-  const Memory source = must(Memory::pinned(device, 40000));
-  const Memory target = must(Memory::pinned(device, 24000));
+  const PinnedVector vector;
+  const auto& [device, plan, source, target] = vector;
   for (size_t i = 0; i < 40000; ++i) source.data()[i] = static_cast<std::byte>(i * 13 % 255);
   ASSERT_TRUE(plan.launch(source.data(), target.data()).ok());
   ASSERT_TRUE(device.synchronise().ok());
-  for (size_t i = 0; i < 24000; ++i) ASSERT_EQ(target.data()[i], source.data()[i / 24 * 40 + i % 24]) << i;
+  vector.expect_packed();
 }
 
 TEST_F(OnDevice, WrongPointersAreSentences) {

@@ -1,8 +1,10 @@
 // Kernel bodies - what one thread does of one tile of a part.
 //
-// Contract: run<kind>(arguments, part, ends, tile, thread, phase, shared): phase 2 is all of it, on devices; on a host,
-//   where a barrier is the end of a loop over threads, phase 0 and then, for `tile` alone, phase 1. One source: CUDA and NVRTC compile it for devices, C++ for the host (shim.hpp), where threads are turns of
-//   a loop. Consecutive threads take consecutive packed bytes; kernels differ in how they find their place.
+// Contract: run<kind>(arguments, part, ends, tile, thread, phase, shared) is what one thread does of one tile. One source:
+//   CUDA and NVRTC compile it for devices, C++ for the host (shim.hpp), where threads are turns of a loop. A device runs
+//   both sides of a barrier in one call, with phase 2. A host calls what stands before the barrier with phase 0 for all
+//   threads, and then what stands behind it with phase 1; only `tile` has a barrier. Consecutive threads take consecutive
+//   packed bytes; kernels differ in how they find their place.
 // Invariants: (1) a word is read and written at a multiple of its width; (2) every packed byte of the part is moved by
 //   one thread; (3) a thread reads and writes bytes of the message only.
 // Threads: of a device. Time: none.
@@ -15,14 +17,6 @@
 #endif
 
 namespace spinloom::gpu::kernel {
-
-// The widest word at which both sides can be read and written.
-SPL_GPU u32 width_of(const Part& part, const Ends& ends) {
-  const u32 low =
-      static_cast<u32>(reinterpret_cast<u64>(ends.from + part.from) | reinterpret_cast<u64>(ends.to + part.to)) |
-      part.width;
-  return low & (0 - low);
-}
 
 // lean: one body a width for words, because a kernel of all kinds is long.
 template <u32 kind, u32 width, bool lean>

@@ -15,21 +15,13 @@
 
 namespace spinloom::gpu::kernel {
 
-// The widest word at which both sides can be read and written.
-SPL_GPU u32 brief_width(const Brief& brief, const Ends& ends) {
-  const u32 low =
-      static_cast<u32>(reinterpret_cast<u64>(ends.from + brief.from) | reinterpret_cast<u64>(ends.to + brief.to)) |
-      brief.width;
-  return low & (0 - low);
-}
-
 SPL_GPU i64 brief_place(const u8* arena, u32 table, i32 stride, u32 digit) {
   return table != 0 ? static_cast<i64>(at_place<i32>(arena, table)[digit])
                     : static_cast<i64>(static_cast<i32>(digit)) * stride;
 }
 
 SPL_GPU void run_brief(const Brief& brief, const u8* arena, const Ends& ends, u32 block, u32 thread) {
-  const u32 width = brief_width(brief, ends);
+  const u32 width = width_of(brief, ends);
   const u32 first = block * (threads * brief.width);
   const u32 last = less(first + threads * brief.width, brief.bytes);
   for (u32 at = first + thread * width; at < last; at += threads * width) {

@@ -27,6 +27,15 @@
 
 namespace spinloom::gpu::kernel {
 
+// The widest word at which both sides of a Part or a Brief can be read and written.
+template <class Moved>
+SPL_GPU u32 width_of(const Moved& moved, const Ends& ends) {
+  const u32 low =
+      static_cast<u32>(reinterpret_cast<u64>(ends.from + moved.from) | reinterpret_cast<u64>(ends.to + moved.to)) |
+      moved.width;
+  return low & (0 - low);
+}
+
 template <u32 width>
 struct Word;
 template <>

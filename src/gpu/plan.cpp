@@ -72,7 +72,7 @@ Status Plan::launch(std::span<const Ends> ends, Stream stream) const {
   void* function = resident_->function;
   uint32_t blocks = body.tiles;
   if (body.brief) {
-    if (kernel::brief_width(*body.brief, one.ends[0]) >= body.parts[0].warp_below) {
+    if (kernel::width_of(*body.brief, one.ends[0]) >= body.parts[0].warp_below) {
       parameters[2] = const_cast<kernel::Brief*>(&*body.brief);
       blocks = body.brief_blocks();
     } else {

@@ -48,7 +48,7 @@ void run_tiles(const Program::Body& body, std::span<const Ends> ends) {
 bool run_in_brief(const Program::Body& body, std::span<const Ends> ends) {
   if (!body.brief) return false;
   const kernel::Ends here{static_cast<const kernel::u8*>(ends[0].from), static_cast<kernel::u8*>(ends[0].to)};
-  if (kernel::brief_width(*body.brief, here) < body.parts[0].warp_below) return false;
+  if (kernel::width_of(*body.brief, here) < body.parts[0].warp_below) return false;
   const kernel::Arguments arguments = body.arguments(body.arena.data());
   for (uint32_t block = 0; block < body.brief_blocks(); ++block) {
     for (uint32_t thread = 0; thread < kernel::threads; ++thread) {

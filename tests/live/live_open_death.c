@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   spl_oe* oe;
   barrier();
   if (my_rank == missing) {
+    /* The moment varies: the others wait for this rank already, or do not yet. Both must end in the same error. */
     usleep(5000 + (unsigned)getpid() % 5000);
     if (is_killed) kill(getpid(), SIGKILL);
     PtlNIFini(ni);

@@ -48,6 +48,7 @@ int main(int argc, char **argv) {
     MUST(spl_team_make(oe, 1, NULL, 0, &all));
     if (generation % 2 == 0) many(all, 1000 * (uint64_t)generation);
     send_one(all, generation % 2 == 0, (uint64_t)generation);
+    /* One rank closes late, another one each time, so that the next engines meet old ones that are still open. */
     if ((unsigned)generation % 5 == my_rank) usleep(200);
     const int closed = spl_oe_close(oe);
     EXPECT(PTL_OK, closed);

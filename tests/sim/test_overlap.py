@@ -12,6 +12,7 @@ from conftest import needs_engine
 from spinloom import observe, overlap, profiles, studies, study_plots
 from spinloom.errors import Trouble
 from spinloom.lab import Lab, Reading
+from spinloom.trial import Trial
 
 pytestmark = [needs_engine, needs_compiler]
 SIZE_BYTES = 50
@@ -77,7 +78,7 @@ def test_an_algorithm_that_does_not_exist_is_an_error(profile, monkeypatch, capf
 
 
 def test_observations_are_ratios_of_the_right_ways():
-    trial = observe.Trial(NIC)
+    trial = Trial(NIC)
     of = observe.OBSERVATIONS["overhead_by_cpu_over_nic"]
     arguments = {"operation": "bcast", "size_bytes": SIZE_BYTES, "ranks": 4, "polls": 3, "once": True}
     by_cpu, by_nic = of.probes(trial, **arguments)

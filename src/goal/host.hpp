@@ -35,7 +35,7 @@
 #include "goal/payloads.hpp"
 #include "goal/record.hpp"
 #include "goal/sample.hpp"
-#include "nic/slab.hpp"
+#include "spin/slab.hpp"
 #include "portals/id_pool.hpp"
 #include "schedule/schedule.hpp"
 

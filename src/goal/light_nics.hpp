@@ -20,7 +20,7 @@
 
 #include "goal/nics.hpp"
 #include "goal/sample.hpp"
-#include "nic/slab.hpp"
+#include "spin/slab.hpp"
 #include "portals/mailbox.hpp"
 #include "sim/pcie.hpp"
 #include "sim/profile.hpp"

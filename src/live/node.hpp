@@ -25,7 +25,7 @@
 #include "live/owner_lock.hpp"
 #include "live/segment.hpp"
 #include "live/transport.hpp"
-#include "nic/fifo.hpp"
+#include "spin/fifo.hpp"
 #include "nic/nic.hpp"
 #include "portals/mailbox.hpp"
 #include "portals/port.hpp"

@@ -4,7 +4,7 @@
 // Threads: one owner (ends of a list are computed when they are first needed). Time: none.
 #pragma once
 
-#include "nic/iovec.hpp"
+#include "spin/iovec.hpp"
 #include "nic/match_list.hpp"
 
 namespace spinloom::nic {

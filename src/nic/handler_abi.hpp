@@ -16,7 +16,7 @@
 
 #include "hpu/memory.hpp"
 #include "nic/action.hpp"
-#include "nic/handler_call.hpp"
+#include "spin/handler_call.hpp"
 #include "spinloom/hpu_map.h"
 
 namespace spinloom::nic {

@@ -8,9 +8,9 @@
 
 #include <cstdint>
 
-#include "nic/dma_tracker.hpp"
+#include "spin/dma_tracker.hpp"
 #include "nic/event.hpp"
-#include "nic/handler_call.hpp"
+#include "spin/handler_call.hpp"
 #include "nic/ids.hpp"
 #include "spinloom/handler.h"
 

@@ -20,7 +20,7 @@
 
 #include "nic/action.hpp"
 #include "nic/command.hpp"
-#include "nic/handler_call.hpp"
+#include "spin/handler_call.hpp"
 #include "nic/nic_limits.hpp"
 #include "nic/quick.hpp"
 

@@ -12,18 +12,12 @@
 #include <array>
 #include <cstdint>
 
-#include "nic/atomic.hpp"
+#include "spin/atomic.hpp"
 #include "nic/entry.hpp"
 #include "nic/ids.hpp"
+#include "spin/payload.hpp"
 
 namespace spinloom::nic {
-
-struct PayloadRef {
-  enum class Space : uint8_t { none, inline_bytes, local, peer };
-  Space space = Space::none;
-  const uint8_t* bytes = nullptr;
-  uint64_t length = 0;
-};
 
 enum class AckRequest : uint8_t { none, ack, ct_ack, oc_ack };
 

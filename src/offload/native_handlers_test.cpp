@@ -70,7 +70,7 @@ bool check(Strategy strategy, const Message& message, bool gather, std::string& 
     given.packet.assign(from, from + bytes);
     if (gather) std::fill(given.packet.begin(), given.packet.end(), uint8_t{0});
     if (made->blocked_round_robin) {
-      const nic::BlockedRoundRobin& rule = *made->blocked_round_robin;
+      const spin::BlockedRoundRobin& rule = *made->blocked_round_robin;
       given.her.vhpu = nic::VhpuId{static_cast<uint32_t>(index / rule.packets_in_row % rule.vhpus)};
     }
     given.host = memory;

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "nic/action.hpp"
-#include "nic/context.hpp"
-#include "nic/handler_call.hpp"
+#include "spin/context.hpp"
+#include "spin/handler_call.hpp"
 #include "nic/nic.hpp"
 
 namespace spinloom::portals {

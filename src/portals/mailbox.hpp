@@ -17,7 +17,7 @@
 
 #include "base/result.hpp"
 #include "nic/event.hpp"
-#include "nic/fifo.hpp"
+#include "spin/fifo.hpp"
 #include "nic/ids.hpp"
 
 namespace spinloom::portals {

@@ -26,7 +26,7 @@
 #include "base/result.hpp"
 #include "network/network.hpp"
 #include "nic/action.hpp"
-#include "nic/slab.hpp"
+#include "spin/slab.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/flow_table.hpp"
 #include "sim/profile.hpp"

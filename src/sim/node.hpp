@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "nic/nic.hpp"
-#include "nic/slab.hpp"
+#include "spin/slab.hpp"
 #include "portals/mailbox.hpp"
 #include "portals/port.hpp"
 #include "sim/depth_series.hpp"

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "nic/atomic.hpp"
+#include "spin/atomic.hpp"
 
 namespace spinloom::torture {
 

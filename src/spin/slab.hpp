@@ -16,7 +16,7 @@
 
 #include "base/assert.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 inline constexpr uint32_t no_slot = UINT32_MAX;
 
@@ -119,4 +119,4 @@ class Slab {
   uint32_t size_ = 0;
 };
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

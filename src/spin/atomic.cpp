@@ -1,8 +1,8 @@
-#include "nic/atomic.hpp"
+#include "spin/atomic.hpp"
 
 #include <cstring>
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 namespace {
 
 bool is_floating(Datatype type) {
@@ -78,4 +78,4 @@ Status check(AtomicOperation operation, Datatype type, uint64_t length, bool fet
   return {};
 }
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

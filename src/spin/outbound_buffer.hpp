@@ -12,10 +12,10 @@
 #include <memory>
 #include <vector>
 
-#include "nic/ids.hpp"
-#include "nic/slab.hpp"
+#include "spin/ids.hpp"
+#include "spin/slab.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 // The packets of one message that have not been popped.
 struct OutboundQueue {
@@ -89,4 +89,4 @@ class OutboundBuffer {
   uint32_t peak_ = 0;
 };
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

@@ -1,12 +1,12 @@
-#include "nic/nic_memory.hpp"
+#include "spin/nic_memory.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "nic/nic_test_support.hpp"
+#include "spin/test_support.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 namespace {
 
 TEST(NicMemory, FirstFitIsAlignedAndNeighboursJoin) {
@@ -83,4 +83,4 @@ TEST(NicMemory, RandomBlocksNeverOverlap) {
 }
 
 }  // namespace
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "base/limits.hpp"
-#include "nic/context.hpp"
-#include "nic/fifo.hpp"
-#include "nic/ids.hpp"
-#include "nic/table.hpp"
+#include "spin/context.hpp"
+#include "spin/fifo.hpp"
+#include "spin/ids.hpp"
+#include "spin/table.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 // Physical HPUs without work.
 class IdleHpus {
@@ -104,4 +104,4 @@ class Scheduler {
   uint32_t runnable_ = 0;
 };
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

@@ -12,7 +12,7 @@
 
 #include "base/result.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 class NicMemory {
  public:
@@ -38,4 +38,4 @@ class NicMemory {
   std::map<uint64_t, uint64_t> allocated_;  // offset -> length
 };
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

@@ -1,4 +1,4 @@
-#include "nic/scheduler.hpp"
+#include "spin/scheduler.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <map>
 
 #include "base/random.hpp"
-#include "nic/nic_test_support.hpp"
+#include "spin/test_support.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 namespace {
 
 constexpr ContextId plain{0};
@@ -134,4 +134,4 @@ TEST(Scheduler, RandomWorkEndsAndEachHpuRunsOneAtATime) {
 }
 
 }  // namespace
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

@@ -1,17 +1,22 @@
-#include "nic/handler_requests.hpp"
+#include "spin/handler_requests.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <variant>
 
 #include "spinloom/handler.h"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 namespace {
+
+// The actions of an engine without a network.
+using RequestAction = std::variant<Resume, DmaWrite, DmaRead, DmaAtomic, LocalAtomic, DebugLine>;
+using RequestActions = ActionList<RequestAction>;
 
 struct HandlerRequestsTest : testing::Test {
   HandlerRequestsTest() {
-    Execution& one = executions.open({1, 0}, HandlerKind::payload, ContextId{0});
+    Execution<Her>& one = executions.open({1, 0}, HandlerKind::payload, ContextId{0});
     her = one.her.id;
     executions.ready(one);
     executions.start(one, HpuId{0});
@@ -24,14 +29,14 @@ struct HandlerRequestsTest : testing::Test {
   Requested dma() { return requests.dma(executions[her], call, queue, range, false, out); }
   template <class T>
   const T* find() const {
-    for (const Action& action : out.list) {
+    for (const RequestAction& action : out.list) {
       if (const T* one = std::get_if<T>(&action)) return one;
     }
     return nullptr;
   }
 
   PacketBuffer buffer{64};
-  Executions executions{buffer};
+  Executions<Her> executions{buffer};
   DmaTracker dmas;
   HandlerRequests requests{dmas};
   DmaQueue queue;
@@ -40,7 +45,7 @@ struct HandlerRequestsTest : testing::Test {
   alignas(8) std::array<uint8_t, 16> local{};
   HostRange range;
   HandlerCall call;
-  Actions out;
+  RequestActions out;
 };
 
 TEST_F(HandlerRequestsTest, ADmaIsIssuedAndItsHandleAnswered) {
@@ -97,7 +102,7 @@ TEST_F(HandlerRequestsTest, OverAListThereIsOneTransferAPiece) {
   range = {nullptr, 11, {elements, ends}};
   EXPECT_EQ(dma(), Requested::performed);
   std::vector<const DmaWrite*> writes;
-  for (const Action& action : out.list) {
+  for (const RequestAction& action : out.list) {
     if (const auto* write = std::get_if<DmaWrite>(&action)) writes.push_back(write);
   }
   ASSERT_EQ(writes.size(), 2u);
@@ -163,4 +168,4 @@ TEST_F(HandlerRequestsTest, ADebugLineNamesItsHandler) {
 }
 
 }  // namespace
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

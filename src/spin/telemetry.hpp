@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdint>
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 enum class Telemetry : uint8_t {
   messages,             // matched
@@ -46,4 +46,4 @@ using TelemetryCounts = std::array<uint64_t, telemetry_counts>;
   return "unknown";
 }
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

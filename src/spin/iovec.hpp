@@ -12,7 +12,7 @@
 
 #include "base/assert.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 // One element of a scatter list: ptl_iovec_t.
 struct IovecElement {
@@ -56,4 +56,4 @@ struct IovecView {
   return pieces;
 }
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

@@ -14,9 +14,10 @@
 #include <vector>
 
 #include "base/limits.hpp"
-#include "nic/entry.hpp"
+#include "spin/ids.hpp"
+#include "spin/iovec.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 enum class HandlerKind : uint8_t { header, payload, completion };
 
@@ -77,4 +78,4 @@ struct Context {
   return VhpuId{static_cast<uint32_t>(offset / packet_bytes / policy.packets_in_row % policy.vhpus)};
 }
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

@@ -7,13 +7,13 @@
 
 #include <cstdint>
 
-#include "nic/slab.hpp"
+#include "spin/slab.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 struct Owner {
   uint8_t kind = 0;
   uint32_t slot = no_slot;
 };
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

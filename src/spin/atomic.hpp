@@ -12,7 +12,7 @@
 
 #include "base/result.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 enum class AtomicOperation : uint8_t {
   min,
@@ -89,4 +89,4 @@ void store_operand(Datatype type, const AtomicOperand& operand, void* element);
 // `limit` is the most bytes of a request.
 [[nodiscard]] Status check(AtomicOperation operation, Datatype type, uint64_t length, bool fetching, uint64_t limit);
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

@@ -1,10 +1,10 @@
-#include "nic/nic_memory.hpp"
+#include "spin/nic_memory.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <iterator>
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 NicMemory::NicMemory(uint64_t bytes) : bytes_(bytes) {
   if (bytes > 0) free_.emplace(0, bytes);
@@ -78,4 +78,4 @@ uint64_t NicMemory::largest_free() const {
   return largest;
 }
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

@@ -1,6 +1,6 @@
-#include "nic/dma_tracker.hpp"
+#include "spin/dma_tracker.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 void DmaTracker::split(DmaId whole, uint32_t count) {
   Dma& dma = dmas_[whole.value];
   SPL_ASSERT(count > 1 && dma.whole == no_slot && dma.pieces == 0, count, " pieces of DMA ", whole);
@@ -74,4 +74,4 @@ void DmaTracker::wait(uint32_t handle, HerId her) {
   dmas_[slot].waited = true;
 }
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

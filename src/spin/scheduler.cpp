@@ -1,8 +1,8 @@
-#include "nic/scheduler.hpp"
+#include "spin/scheduler.hpp"
 
 #include <bit>
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 IdleHpus::IdleHpus(uint32_t count) {
   for (uint32_t hpu = 0; hpu < count; ++hpu) add(hpu);
@@ -106,4 +106,4 @@ std::optional<HerId> Scheduler::ended(const Place& place) {
   return std::nullopt;
 }
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

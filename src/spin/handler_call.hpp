@@ -7,10 +7,10 @@
 
 #include <cstdint>
 
-#include "nic/atomic.hpp"
+#include "spin/atomic.hpp"
 #include "spinloom/hpu_map.h"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 // How a handler ended.
 enum class HandlerEnd : uint8_t { returned, fault, segv, budget };
@@ -58,4 +58,4 @@ struct HandlerCall {
   Datatype datatype = Datatype::int8;
 };
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

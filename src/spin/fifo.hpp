@@ -10,7 +10,7 @@
 
 #include "base/assert.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 template <class T>
 class Fifo {
@@ -54,4 +54,4 @@ class Fifo {
   size_t count_ = 0;
 };
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

@@ -1,13 +1,13 @@
-#include "nic/dma_tracker.hpp"
+#include "spin/dma_tracker.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "base/random.hpp"
-#include "nic/nic_test_support.hpp"
+#include "spin/test_support.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 namespace {
 
 constexpr Owner work{1, 4};
@@ -126,4 +126,4 @@ TEST_F(DmaTrackerTest, RandomEndsGiveReportsInOrderOfIssue) {
 }
 
 }  // namespace
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

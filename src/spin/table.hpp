@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "nic/ids.hpp"
+#include "spin/ids.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 template <class IdType, class T>
 class Table {
@@ -75,4 +75,4 @@ class Table {
   uint32_t size_ = 0;
 };
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

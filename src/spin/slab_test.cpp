@@ -1,8 +1,8 @@
-#include "nic/slab.hpp"
+#include "spin/slab.hpp"
 
 #include <gtest/gtest.h>
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 namespace {
 
 struct Counted {
@@ -46,4 +46,4 @@ TEST(Slab, EveryIndexIsASlotOfItsOwnThatStaysWhereItIs) {
 }
 
 }  // namespace
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

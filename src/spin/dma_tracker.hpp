@@ -13,11 +13,11 @@
 #include <cstdint>
 #include <optional>
 
-#include "nic/ids.hpp"
-#include "nic/owner.hpp"
-#include "nic/slab.hpp"
+#include "spin/ids.hpp"
+#include "spin/owner.hpp"
+#include "spin/slab.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 // The open DMAs of one piece of work, in order of issue.
 struct DmaQueue {
@@ -150,4 +150,4 @@ class DmaTracker {
   uint32_t next_serial_ = 0;
 };
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

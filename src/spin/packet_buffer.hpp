@@ -10,7 +10,7 @@
 
 #include "base/assert.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 class PacketBuffer {
  public:
@@ -37,4 +37,4 @@ class PacketBuffer {
   uint64_t peak_ = 0;
 };
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "nic/iovec.hpp"
+#include "spin/iovec.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 struct HostRange {
   uint8_t* start = nullptr;
@@ -34,4 +34,4 @@ struct HostRange {
   }
 };
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "collective/rounds.hpp"
-#include "spin/atomic.hpp"
 #include "nic/ids.hpp"
+#include "spin/atomic.hpp"
 #include "spin/iovec.hpp"
 
 namespace spinloom::collective {

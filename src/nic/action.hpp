@@ -21,19 +21,6 @@
 
 namespace spinloom::nic {
 
-// Handler execution request of a message of Portals.
-struct Her : spin::Her {
-  Operation operation = Operation::put;  // for header handlers; of a get, message_length is what it asks for
-  uint64_t entry_offset = 0;    // offset of the message in its entry; for header and payload handlers
-  Rank target;                  // this and the next fields: for header handlers
-  Rank source;
-  uint64_t match_bits = 0;
-  uint64_t hdr_data = 0;
-  uint64_t dropped_bytes = 0;   // for completion handlers
-  bool flow_control = false;    // for completion handlers
-  bool outbound = false;        // for payload handlers: an empty packet of a process-put, which the handler fills
-};
-
 // Sends a packet. The driver answers by on_packet_sent(message) when it has read the last byte of the message's
 // buffer. An acknowledgement (operation ack) is one packet, the last of its message; it has no buffer and no
 // on_packet_sent.

@@ -14,13 +14,13 @@
 #include <variant>
 #include <vector>
 
-#include "spin/context.hpp"
 #include "nic/descriptor.hpp"
 #include "nic/entry.hpp"
 #include "nic/event.hpp"
 #include "nic/ids.hpp"
 #include "nic/packet.hpp"
 #include "nic/queue_index.hpp"
+#include "spin/context.hpp"
 #include "spin/telemetry.hpp"
 
 namespace spinloom::nic {

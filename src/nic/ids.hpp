@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <ostream>
 
-#include "nic/ids.hpp"
 #include "spin/ids.hpp"
 
 namespace spinloom::nic {
@@ -26,18 +25,5 @@ using StreamId = Id<struct StreamTag>;  // a streaming put
 
 // An entry with this user may be accessed by all users.
 inline constexpr uint32_t any_user = UINT32_MAX;
-
-// The logical address of a process.
-struct Rank {
-  static constexpr uint32_t any_value = UINT32_MAX;
-  uint32_t value = 0;
-
-  static constexpr Rank any() { return {any_value}; }
-  constexpr auto operator<=>(const Rank&) const = default;
-};
-
-inline std::ostream& operator<<(std::ostream& out, Rank rank) {
-  return rank == Rank::any() ? out << "any" : out << rank.value;
-}
 
 }  // namespace spinloom::nic

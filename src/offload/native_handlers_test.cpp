@@ -64,7 +64,7 @@ bool check(Strategy strategy, const Message& message, bool gather, std::string& 
     given.her.offset = index * packet_bytes;
     given.her.vhpu = nic::VhpuId{0};
     given.her.entry_offset = 0;
-    given.her.outbound = gather;
+    given.her.writes_packet = gather;
     const auto from = packed.begin() + static_cast<ptrdiff_t>(given.her.offset);
     const auto bytes = std::min<ptrdiff_t>(packet_bytes, packed.end() - from);
     given.packet.assign(from, from + bytes);

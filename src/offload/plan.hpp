@@ -16,9 +16,9 @@
 #include "layout/blob.hpp"
 #include "layout/oracle.hpp"
 #include "layout/type.hpp"
-#include "spin/context.hpp"
 #include "offload/interval.hpp"
 #include "offload/strategy.hpp"
+#include "spin/context.hpp"
 
 namespace spinloom::offload {
 

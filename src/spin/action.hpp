@@ -30,8 +30,8 @@ struct Resume {
 };
 // The source of the host address of a write.
 enum class Scatter : uint8_t {
-  none,    // no scatter list
-  held,    // an element of the scatter list that the NIC holds
+  none,  // no scatter list
+  held,  // an element of the scatter list that the NIC holds
   refill,  // the first of the next elements that the NIC holds at a time, which the NIC must read from the host first
 };
 // Writes to host memory, from a packet (default path) or for a handler. The source is read when the DMA is served.

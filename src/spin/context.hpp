@@ -19,7 +19,9 @@
 
 namespace spinloom::spin {
 
-enum class HandlerKind : uint8_t { header, payload, completion };
+// Initialise: runs once, on the host's demand, before the context is active (FPsPIN, deliverable D4.7, section 4.4.6).
+enum class HandlerKind : uint8_t { header, payload, completion, initialise };
+inline constexpr size_t handler_kinds = 4;
 
 // A range of NIC memory, as offsets from its start.
 struct MemoryWindow {
@@ -54,6 +56,7 @@ struct Context {
   std::optional<uint32_t> header_entry;
   std::optional<uint32_t> payload_entry;
   std::optional<uint32_t> completion_entry;
+  std::optional<uint32_t> initialise_entry;
   MemoryWindow constants;  // read-only for handlers
   MemoryWindow state;      // writable, shared by all HPUs
   std::optional<BlockedRoundRobin> blocked_round_robin;  // none: any idle HPU
@@ -67,7 +70,13 @@ struct Context {
   bool active = true;  // if not, its entries match nothing until ContextActivate
 
   [[nodiscard]] const std::optional<uint32_t>& entry_of(HandlerKind kind) const {
-    return kind == HandlerKind::header ? header_entry : kind == HandlerKind::payload ? payload_entry : completion_entry;
+    switch (kind) {
+      case HandlerKind::header: return header_entry;
+      case HandlerKind::payload: return payload_entry;
+      case HandlerKind::completion: return completion_entry;
+      case HandlerKind::initialise: break;
+    }
+    return initialise_entry;
   }
 };
 

@@ -20,9 +20,8 @@ namespace spinloom::spin {
 
 enum class Stage : uint8_t { buffering, ready, running, ended };
 
-template <class Request>
 struct Execution {
-  Request her;
+  Her her;
   Owner owner;
   uint64_t packet_offset = 0;
   uint64_t buffer_bytes = 0;  // bytes of the packet buffer that the execution holds
@@ -32,16 +31,12 @@ struct Execution {
   Stage stage = Stage::buffering;
 };
 
-// `Request`: the engine's Her.
-template <class Request>
 class Executions {
  public:
-  using One = Execution<Request>;
-
   explicit Executions(PacketBuffer& buffer) : buffer_(buffer) {}
 
   // `buffer_bytes` of the packet buffer have already been taken.
-  [[nodiscard]] One& open(Owner owner, HandlerKind kind, ContextId context, uint64_t buffer_bytes = 0) {
+  [[nodiscard]] Execution& open(Owner owner, HandlerKind kind, ContextId context, uint64_t buffer_bytes = 0) {
     const auto [index, made] = slots_.make();
     made.owner = owner;
     made.buffer_bytes = buffer_bytes;
@@ -52,38 +47,38 @@ class Executions {
     return made;
   }
 
-  [[nodiscard]] One& operator[](HerId id) { return slots_[id.value]; }
-  [[nodiscard]] const One& operator[](HerId id) const { return slots_[id.value]; }
+  [[nodiscard]] Execution& operator[](HerId id) { return slots_[id.value]; }
+  [[nodiscard]] const Execution& operator[](HerId id) const { return slots_[id.value]; }
 
-  void ready(One& one) {
+  void ready(Execution& one) {
     SPL_ASSERT(one.stage < Stage::running, "HER ", one.her.id, " is past that");
     one.stage = Stage::ready;
   }
-  void start(One& one, HpuId hpu) {
+  void start(Execution& one, HpuId hpu) {
     SPL_ASSERT(one.stage == Stage::ready && waiting_ > 0, "HER ", one.her.id, " on HPU ", hpu);
     one.stage = Stage::running;
     one.her.hpu = hpu;
     --waiting_;
   }
-  void end(One& one) {
+  void end(Execution& one) {
     SPL_ASSERT(one.stage == Stage::running, "HER ", one.her.id, " ends but does not run");
     one.stage = Stage::ended;
   }
-  void drop(One& one) {
+  void drop(Execution& one) {
     SPL_ASSERT(one.stage < Stage::running && waiting_ > 0, "HER ", one.her.id, " has started");
     one.stage = Stage::ended;
     --waiting_;
   }
   // The caller takes over the execution's bytes of the packet buffer.
-  [[nodiscard]] static uint64_t take_bytes(One& one) { return std::exchange(one.buffer_bytes, 0); }
+  [[nodiscard]] static uint64_t take_bytes(Execution& one) { return std::exchange(one.buffer_bytes, 0); }
 
-  static void dma_issued(One& one) { ++one.dmas_open; }
-  static void dma_done(One& one) {
+  static void dma_issued(Execution& one) { ++one.dmas_open; }
+  static void dma_done(Execution& one) {
     SPL_ASSERT(one.dmas_open > 0, "HER ", one.her.id);
     --one.dmas_open;
   }
   // Returns true if the execution was done, and is freed now.
-  bool free_if_done(const One& one) {
+  bool free_if_done(const Execution& one) {
     if (one.stage != Stage::ended || one.dmas_open > 0) return false;
     buffer_.release(one.buffer_bytes);
     slots_.give_back(one.her.id.value);
@@ -95,7 +90,7 @@ class Executions {
 
  private:
   PacketBuffer& buffer_;
-  Slab<One> slots_;
+  Slab<Execution> slots_;
   uint32_t waiting_ = 0;
 };
 

@@ -23,20 +23,20 @@ TEST(PacketBuffer, CountsWhatIsUsedAndThePeak) {
 
 TEST(Executions, ASlotIsFreeWhenItsHandlerHasEndedAndItsDmasAreDone) {
   PacketBuffer buffer(100);
-  Executions<Her> executions(buffer);
+  Executions executions(buffer);
   buffer.take(30);
-  Execution<Her>& one = executions.open({1, 7}, HandlerKind::payload, context, 30);
+  Execution& one = executions.open({1, 7}, HandlerKind::payload, context, 30);
   EXPECT_EQ(one.owner.slot, 7u);
   EXPECT_EQ(executions.waiting(), 1u);
   executions.ready(one);
   executions.start(one, HpuId{3});
   EXPECT_EQ(executions.waiting(), 0u);
-  Executions<Her>::dma_issued(one);
+  Executions::dma_issued(one);
   EXPECT_FALSE(executions.free_if_done(one));
   executions.end(one);
   EXPECT_FALSE(executions.free_if_done(one));
   EXPECT_EQ(buffer.used(), 30u);
-  Executions<Her>::dma_done(one);
+  Executions::dma_done(one);
   EXPECT_TRUE(executions.free_if_done(one));
   EXPECT_EQ(buffer.used(), 0u);
   EXPECT_EQ(executions.size(), 0u);
@@ -44,8 +44,8 @@ TEST(Executions, ASlotIsFreeWhenItsHandlerHasEndedAndItsDmasAreDone) {
 
 TEST(Executions, OneThatIsDroppedNeverRuns) {
   PacketBuffer buffer(100);
-  Executions<Her> executions(buffer);
-  Execution<Her>& one = executions.open({}, HandlerKind::payload, context);
+  Executions executions(buffer);
+  Execution& one = executions.open({}, HandlerKind::payload, context);
   executions.ready(one);
   executions.drop(one);
   EXPECT_EQ(executions.waiting(), 0u);
@@ -54,10 +54,10 @@ TEST(Executions, OneThatIsDroppedNeverRuns) {
 
 TEST(Executions, BytesThatBecomeADmasAreNotReleasedTwice) {
   PacketBuffer buffer(100);
-  Executions<Her> executions(buffer);
+  Executions executions(buffer);
   buffer.take(30);
-  Execution<Her>& one = executions.open({}, HandlerKind::payload, context, 30);
-  EXPECT_EQ(Executions<Her>::take_bytes(one), 30u);
+  Execution& one = executions.open({}, HandlerKind::payload, context, 30);
+  EXPECT_EQ(Executions::take_bytes(one), 30u);
   executions.drop(one);
   EXPECT_TRUE(executions.free_if_done(one));
   EXPECT_EQ(buffer.used(), 30u);

@@ -27,18 +27,18 @@ class HandlerRequests {
   explicit HandlerRequests(DmaTracker& dmas) : dmas_(dmas) {}
 
   // SPL_CALL_DMA_... on memory offered to the handler. `queue` is of its work; `fills`: it may write its packet.
-  template <class Request, class Actions>
-  [[nodiscard]] Requested dma(Execution<Request>& caller, const HandlerCall& call, DmaQueue& queue, const HostRange& range,
+  template <class Actions>
+  [[nodiscard]] Requested dma(Execution& caller, const HandlerCall& call, DmaQueue& queue, const HostRange& range,
                               bool fills, Actions& out);
-  template <class Request, class Actions>
-  [[nodiscard]] Requested dma_atomic(Execution<Request>& caller, const HandlerCall& call, DmaQueue& queue,
+  template <class Actions>
+  [[nodiscard]] Requested dma_atomic(Execution& caller, const HandlerCall& call, DmaQueue& queue,
                                      const HostRange& range, Actions& out);
-  template <class Request, class Actions>
-  [[nodiscard]] Requested dma_wait(const Execution<Request>& caller, const HandlerCall& call, Actions& out);
-  template <class Request, class Actions>
-  [[nodiscard]] Requested local_atomic(const Execution<Request>& caller, const HandlerCall& call, Actions& out) const;
-  template <class Request, class Actions>
-  [[nodiscard]] Requested debug(const Execution<Request>& caller, const HandlerCall& call, Actions& out) const;
+  template <class Actions>
+  [[nodiscard]] Requested dma_wait(const Execution& caller, const HandlerCall& call, Actions& out);
+  template <class Actions>
+  [[nodiscard]] Requested local_atomic(const Execution& caller, const HandlerCall& call, Actions& out) const;
+  template <class Actions>
+  [[nodiscard]] Requested debug(const Execution& caller, const HandlerCall& call, Actions& out) const;
 
  private:
   template <class Actions>
@@ -65,8 +65,8 @@ Requested refuse(HerId her, uint32_t answer, Actions& out) {
 
 }  // namespace detail
 
-template <class Request, class Actions>
-Requested HandlerRequests::dma(Execution<Request>& caller, const HandlerCall& call, DmaQueue& queue, const HostRange& range,
+template <class Actions>
+Requested HandlerRequests::dma(Execution& caller, const HandlerCall& call, DmaQueue& queue, const HostRange& range,
                                bool fills, Actions& out) {
   if ((call.options & ~detail::dma_options) != 0) return Requested::stops;
   const HerId her = caller.her.id;
@@ -79,7 +79,7 @@ Requested HandlerRequests::dma(Execution<Request>& caller, const HandlerCall& ca
     return detail::refuse(her, blocking ? uint32_t{SEGV} : DmaId::none_value, out);
   }
   const auto [dma, handle] = dmas_.issue(queue, caller.owner, her, blocking);
-  Executions<Request>::dma_issued(caller);
+  Executions::dma_issued(caller);
   std::vector<IovecElement> pieces;
   if (range.list.exists()) pieces = range.pieces(call.offset, call.length);
   uint8_t* const host = !pieces.empty()   ? pieces.front().base
@@ -119,8 +119,8 @@ void HandlerRequests::move(DmaId dma, uint8_t* host, uint64_t length, HerId her,
   write.blocking = blocking;
 }
 
-template <class Request, class Actions>
-Requested HandlerRequests::dma_atomic(Execution<Request>& caller, const HandlerCall& call, DmaQueue& queue,
+template <class Actions>
+Requested HandlerRequests::dma_atomic(Execution& caller, const HandlerCall& call, DmaQueue& queue,
                                       const HostRange& range, Actions& out) {
   if ((call.options & ~detail::dma_options) != 0) return Requested::stops;
   const HerId her = caller.her.id;
@@ -134,7 +134,7 @@ Requested HandlerRequests::dma_atomic(Execution<Request>& caller, const HandlerC
     return detail::refuse(her, blocking ? uint32_t{SEGV} : DmaId::none_value, out);
   }
   const auto [dma, handle] = dmas_.issue(queue, caller.owner, her, blocking);
-  Executions<Request>::dma_issued(caller);
+  Executions::dma_issued(caller);
   DmaAtomic atomic;
   atomic.dma = dma;
   atomic.kind = swaps ? AtomicKind::compare_swap : AtomicKind::fetch_add;
@@ -149,8 +149,8 @@ Requested HandlerRequests::dma_atomic(Execution<Request>& caller, const HandlerC
   return Requested::performed;
 }
 
-template <class Request, class Actions>
-Requested HandlerRequests::dma_wait(const Execution<Request>& caller, const HandlerCall& call, Actions& out) {
+template <class Actions>
+Requested HandlerRequests::dma_wait(const Execution& caller, const HandlerCall& call, Actions& out) {
   const HerId her = caller.her.id;
   const bool open = dmas_.is_open(call.handle, her);
   if (call.call == SPL_CALL_DMA_TEST) {
@@ -163,8 +163,8 @@ Requested HandlerRequests::dma_wait(const Execution<Request>& caller, const Hand
   return Requested::performed;
 }
 
-template <class Request, class Actions>
-Requested HandlerRequests::local_atomic(const Execution<Request>& caller, const HandlerCall& call, Actions& out) const {
+template <class Actions>
+Requested HandlerRequests::local_atomic(const Execution& caller, const HandlerCall& call, Actions& out) const {
   const HerId her = caller.her.id;
   const bool aligned = (reinterpret_cast<uint64_t>(call.local) & 7) == 0;
   if (!aligned) return Requested::stops;  // a misaligned atomic faults
@@ -181,8 +181,8 @@ Requested HandlerRequests::local_atomic(const Execution<Request>& caller, const 
   return Requested::performed;
 }
 
-template <class Request, class Actions>
-Requested HandlerRequests::debug(const Execution<Request>& caller, const HandlerCall& call, Actions& out) const {
+template <class Actions>
+Requested HandlerRequests::debug(const Execution& caller, const HandlerCall& call, Actions& out) const {
   if (call.options != 0) return Requested::stops;
   if (call.local == nullptr) return detail::refuse(caller.her.id, uint32_t{SEGV}, out);
   const Her& her = caller.her;

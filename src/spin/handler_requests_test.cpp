@@ -16,7 +16,7 @@ using RequestActions = ActionList<RequestAction>;
 
 struct HandlerRequestsTest : testing::Test {
   HandlerRequestsTest() {
-    Execution<Her>& one = executions.open({1, 0}, HandlerKind::payload, ContextId{0});
+    Execution& one = executions.open({1, 0}, HandlerKind::payload, ContextId{0});
     her = one.her.id;
     executions.ready(one);
     executions.start(one, HpuId{0});
@@ -36,7 +36,7 @@ struct HandlerRequestsTest : testing::Test {
   }
 
   PacketBuffer buffer{64};
-  Executions<Her> executions{buffer};
+  Executions executions{buffer};
   DmaTracker dmas;
   HandlerRequests requests{dmas};
   DmaQueue queue;

@@ -53,4 +53,17 @@ using HpuId = Id<struct HpuTag>;
 using VhpuId = Id<struct VhpuTag>;
 using OutboundSlotId = Id<struct OutboundSlotTag>;  // a slot of the outbound buffer
 
+// The logical address of a process.
+struct Rank {
+  static constexpr uint32_t any_value = UINT32_MAX;
+  uint32_t value = 0;
+
+  static constexpr Rank any() { return {any_value}; }
+  constexpr auto operator<=>(const Rank&) const = default;
+};
+
+inline std::ostream& operator<<(std::ostream& out, Rank rank) {
+  return rank == Rank::any() ? out << "any" : out << rank.value;
+}
+
 }  // namespace spinloom::spin

@@ -1,5 +1,6 @@
 #include "spin/scheduler.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace spinloom::spin {
@@ -40,25 +41,25 @@ void Scheduler::add(ContextId context, const std::optional<HpuMask>& mask, uint3
   Member& member = **made;
   member.mask = mask;
   member.vhpus.resize(vhpus);
-  if (mask) masked_.push_back(context);
+  if (mask || fair_) apart_.push_back(context);
 }
 
 void Scheduler::remove(ContextId context) {
   SPL_ASSERT(members_.find(context) != nullptr && members_.find(context)->runnable.empty(), "context ", context);
-  std::erase(masked_, context);
+  std::erase(apart_, context);
   members_.remove(context);
 }
 
 void Scheduler::ready(HerId her, ContextId context, VhpuId index) {
-  if (!index.exists() && masked_.empty()) return add_runnable(unmasked_, {her, context, {}});
+  if (!index.exists() && apart_.empty()) return add_runnable(unmasked_, {her, context, {}});
   Member& member = *members_.find(context);
-  if (!index.exists()) return add_runnable(member.mask ? member.runnable : unmasked_, {her, context, {}});
+  if (!index.exists()) return add_runnable(member, {her, context, {}});
   SPL_ASSERT(index.value < member.vhpus.size(), index, " of ", member.vhpus.size());
   VirtualHpu& vhpu = member.vhpus[index.value];
   vhpu.ready.push(her);
   if (vhpu.queued || vhpu.hpu.exists()) return;
   vhpu.queued = true;
-  add_runnable(member.mask ? member.runnable : unmasked_, {{}, context, index});
+  add_runnable(member, {{}, context, index});
 }
 
 void Scheduler::add_runnable(Fifo<Runnable>& queue, Runnable one) {
@@ -67,14 +68,28 @@ void Scheduler::add_runnable(Fifo<Runnable>& queue, Runnable one) {
   queue.push(one);
 }
 
-// The queue whose first element has waited longest, among those for which an HPU is idle.
+void Scheduler::add_runnable(Member& member, Runnable one) {
+  if (!member.mask && !fair_) return add_runnable(unmasked_, one);
+  if (member.runnable.empty()) member.cycles = std::max(member.cycles, cycles_);
+  add_runnable(member.runnable, one);
+}
+
+// The queue whose first element has waited longest, or whose context is the fairest choice, among those for which an HPU
+// is idle.
 Fifo<Scheduler::Runnable>* Scheduler::oldest() {
   Fifo<Runnable>* found = unmasked_.empty() ? nullptr : &unmasked_;
-  for (const ContextId id : masked_) {
+  const Member* fairest = nullptr;
+  for (const ContextId id : apart_) {
     Member& member = *members_.find(id);
-    if (member.runnable.empty() || !idle_.any_of(*member.mask)) continue;
-    if (found == nullptr || member.runnable.front().sequence < found->front().sequence) found = &member.runnable;
+    if (member.runnable.empty() || (member.mask && !idle_.any_of(*member.mask))) continue;
+    const bool earlier = found == nullptr || member.runnable.front().sequence < found->front().sequence;
+    const bool better =
+        !fair_ || fairest == nullptr || member.cycles == fairest->cycles ? earlier : member.cycles < fairest->cycles;
+    if (!better) continue;
+    found = &member.runnable;
+    fairest = &member;
   }
+  if (fair_ && fairest != nullptr) cycles_ = fairest->cycles;
   return found;
 }
 

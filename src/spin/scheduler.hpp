@@ -5,6 +5,9 @@
 //   idle HPU with the lowest index that its context's mask allows. An execution that waits for an HPU of its mask
 //   lets others pass. Blocked round-robin (SC'19 datatypes paper, section 3.2.1): executions of one virtual HPU run
 //   one after the other. The virtual HPUs are scheduled, and each keeps its HPU while it has ready executions.
+//   Fairness::by_cycles: not the oldest execution is next, but one of the context whose handlers have used the fewest
+//   cycles, as charge() tells (FPsPIN, deliverable D4.7, section 4.4.3). A context that was without work gets no credit
+//   for that time.
 // Invariants: (1) an HPU is idle, or runs exactly one execution; (2) a virtual HPU is idle, or waits for an HPU, or
 //   has exactly one.
 // Threads: one owner. Time: none.
@@ -38,6 +41,8 @@ class IdleHpus {
   uint32_t count_ = 0;
 };
 
+enum class Fairness : uint8_t { oldest, by_cycles };
+
 class Scheduler {
  public:
   struct Start {
@@ -51,7 +56,8 @@ class Scheduler {
     VhpuId vhpu;  // none: the execution was scheduled by itself
   };
 
-  explicit Scheduler(uint32_t hpus) : hpus_(hpus), idle_(hpus) {}
+  explicit Scheduler(uint32_t hpus, Fairness fairness = Fairness::oldest)
+      : hpus_(hpus), fair_(fairness == Fairness::by_cycles), idle_(hpus) {}
 
   // Adds a context: its executions may use the HPUs of a mask, or all; if vhpus > 0, through so many virtual HPUs.
   void add(ContextId context, const std::optional<HpuMask>& mask, uint32_t vhpus);
@@ -67,6 +73,11 @@ class Scheduler {
   // The execution at this place has ended. Returns the next execution of the same virtual HPU, which has the HPU now;
   // if nothing, the HPU is idle.
   [[nodiscard]] std::optional<HerId> ended(const Place& place);
+
+  // A handler of this context has used so many cycles.
+  void charge(ContextId context, uint64_t cycles) {
+    if (fair_) members_.find(context)->cycles += cycles;
+  }
 
   // Whether an execution is ready. An HPU for it need not be idle.
   [[nodiscard]] bool has_work() const { return runnable_ > 0; }
@@ -88,17 +99,21 @@ class Scheduler {
   struct Member {
     std::optional<HpuMask> mask;
     std::vector<VirtualHpu> vhpus;
-    Fifo<Runnable> runnable;  // used if the context has a mask
+    Fifo<Runnable> runnable;  // used if the context is apart
+    uint64_t cycles = 0;  // used by handlers, or what the others had used when work came
   };
 
   void add_runnable(Fifo<Runnable>& queue, Runnable one);
+  void add_runnable(Member& member, Runnable one);
   [[nodiscard]] Fifo<Runnable>* oldest();
   [[nodiscard]] std::optional<Start> pick();
 
   uint32_t hpus_;
+  bool fair_;
+  uint64_t cycles_ = 0;  // of the context that was served last
   IdleHpus idle_;
   Table<ContextId, Member> members_{"context", limits::context_count_max, "limits::context_count_max"};
-  std::vector<ContextId> masked_;
+  std::vector<ContextId> apart_;  // contexts with a queue of their own: those with a mask, or all if fair
   Fifo<Runnable> unmasked_;
   uint64_t next_sequence_ = 0;
   uint32_t runnable_ = 0;

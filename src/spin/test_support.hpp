@@ -20,8 +20,8 @@ inline uint64_t test_seed() {
 // `floor`: whose tests these are.
 inline std::string replay(uint64_t seed, const char* floor = "spin") {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  return text("replay: SPINLOOM_TEST_SEED=", seed, " spinloom_", floor, "_test --gtest_filter=", test->test_suite_name(),
-              ".", test->name());
+  return text("replay: SPINLOOM_TEST_SEED=", seed, " spinloom_", floor,
+              "_test --gtest_filter=", test->test_suite_name(), ".", test->name());
 }
 
 }  // namespace spinloom::spin

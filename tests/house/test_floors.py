@@ -14,7 +14,7 @@ FLOORS = [
     ["layout", "schedule", "network"],
     ["hpu", "trace", "gpu"],
     ["spin"],
-    ["nic"],
+    ["nic", "frame"],
     ["wire", "peer"],
     ["portals"],
     ["testbed"],

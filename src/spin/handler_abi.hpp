@@ -15,11 +15,11 @@
 #include <span>
 
 #include "hpu/memory.hpp"
-#include "nic/action.hpp"
 #include "spin/handler_call.hpp"
+#include "spin/her.hpp"
 #include "spinloom/hpu_map.h"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
 struct HandlerArguments {
   std::array<uint32_t, 4> registers{};  // a0..a3
@@ -28,6 +28,10 @@ struct HandlerArguments {
 
 // `stack` is the HPU's scratchpad, mapped at SPL_HPU_STACK_BASE.
 [[nodiscard]] HandlerArguments arguments_of(const Her& her, std::span<uint8_t> stack);
+// The frame's registers in the command window: SPL_CMD_FRAME_BYTES and the next three.
+[[nodiscard]] inline std::array<uint32_t, 4> frame_registers_of(const Her& her) {
+  return {static_cast<uint32_t>(her.payload.length), her.message, her.rule_set, her.flags};
+}
 
 using CallWords = std::array<uint32_t, SPL_CMD_WORDS>;
 
@@ -49,6 +53,5 @@ class CallMemory {
 
 [[nodiscard]] HandlerCall decode_call(const CallWords& words, const CallMemory& memory);
 [[nodiscard]] HandlerCall decode_call(const CallWords& words, const hpu::AddressSpace& memory);
-[[nodiscard]] uint32_t request_type_of(Operation operation);  // ptl_request_type_t
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

@@ -1,11 +1,11 @@
-#include "portals/handler_runner.hpp"
+#include "spin/handler_runner.hpp"
 
 #include <utility>
 
 #include "base/assert.hpp"
 #include "spinloom/handler.h"
 
-namespace spinloom::portals {
+namespace spinloom::spin {
 namespace {
 
 template <class Span>
@@ -17,60 +17,57 @@ bool holds(const Span& memory, const uint8_t* bytes, uint64_t length) {
 
 }  // namespace
 
-HandlerFrame frame_of(const nic::Her& her, const nic::Nic& engine, std::span<uint8_t> nic_memory) {
+HandlerFrame frame_of(const Her& her, const Context& context, std::span<uint8_t> nic_memory, uint32_t hpu_count) {
   HandlerFrame frame;
   frame.her = her;
-  frame.context = engine.context(her.context);
-  SPL_ASSERT(frame.context != nullptr, "HER ", her.id, " has no context");
+  frame.context = &context;
   frame.packet = {her.payload.bytes, her.payload.length};
-  const nic::MemoryWindow& constants = frame.context->constants;
-  const nic::MemoryWindow& state = frame.context->state;
-  frame.constants = nic_memory.subspan(constants.offset, constants.length);
-  frame.state = nic_memory.subspan(state.offset, state.length);
-  frame.hpu_count = engine.limits().hpus;
+  frame.constants = nic_memory.subspan(context.constants.offset, context.constants.length);
+  frame.state = nic_memory.subspan(context.state.offset, context.state.length);
+  frame.hpu_count = hpu_count;
   return frame;
 }
 
-uint32_t NativeHandler::call(const nic::HandlerCall& given) {
+uint32_t NativeHandler::call(const HandlerCall& given) {
   const auto result = calls_.call(given);
   if (!result) stopped_ = true;
   return result.value_or(UINT32_MAX);
 }
 
 uint32_t NativeHandler::dma_to_host(const uint8_t* local, uint64_t offset, uint64_t length, uint32_t options) {
-  nic::HandlerCall given;
+  HandlerCall given;
   given.call = SPL_CALL_DMA_TO_HOST_NB;
   given.options = options;
   given.offset = offset;
   given.length = length;
   given.local = const_cast<uint8_t*>(local);  // the source is only read
   if (local == nullptr) {
-    given.local_memory = nic::LocalMemory::none;
+    given.local_memory = LocalMemory::none;
   } else if (holds(frame_.packet, local, length)) {
-    given.local_memory = nic::LocalMemory::packet;
+    given.local_memory = LocalMemory::packet;
   } else if (holds(frame_.constants, local, length)) {
-    given.local_memory = nic::LocalMemory::constants;
+    given.local_memory = LocalMemory::constants;
   } else if (holds(frame_.state, local, length)) {
-    given.local_memory = nic::LocalMemory::state;
+    given.local_memory = LocalMemory::state;
   } else {
-    given.local_memory = nic::LocalMemory::stack;
+    given.local_memory = LocalMemory::stack;
   }
   return call(given);
 }
 
 uint32_t NativeHandler::dma_into_packet(uint64_t offset, uint64_t at, uint64_t length) {
-  nic::HandlerCall given;
+  HandlerCall given;
   given.call = SPL_CALL_DMA_FROM_HOST_NB;
   given.options = PTL_DMA_NO_EVENT;
   given.offset = offset;
   given.length = length;
   given.local = const_cast<uint8_t*>(frame_.packet.data()) + at;
-  given.local_memory = at + length <= frame_.packet.size() ? nic::LocalMemory::packet : nic::LocalMemory::outside;
+  given.local_memory = at + length <= frame_.packet.size() ? LocalMemory::packet : LocalMemory::outside;
   return call(given);
 }
 
 uint32_t NativeHandler::count(uint64_t success, uint64_t failure) {
-  nic::HandlerCall given;
+  HandlerCall given;
   given.call = SPL_CALL_CT_INC;
   given.success = success;
   given.failure = failure;
@@ -85,10 +82,10 @@ uint32_t NativeHandlers::add(Function function) {
 HandlerOutcome NativeHandlers::run(const HandlerFrame& frame, HandlerCalls& calls) {
   const auto entry = frame.context->entry_of(frame.her.kind);
   SPL_ASSERT(entry.has_value(), "HER ", frame.her.id, " has no handler");
-  if (*entry >= functions_.size()) return {nic::HandlerEnd::fault, 0};
+  if (*entry >= functions_.size()) return {HandlerEnd::fault, 0};
   NativeHandler handler(frame, calls);
   const HandlerOutcome outcome = functions_[*entry](handler);
-  return handler.stopped() ? HandlerOutcome{nic::HandlerEnd::fault, 0} : outcome;
+  return handler.stopped() ? HandlerOutcome{HandlerEnd::fault, 0} : outcome;
 }
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::spin

@@ -1,10 +1,10 @@
-#include "portals/image_runner.hpp"
+#include "spin/image_runner.hpp"
 
 #include <algorithm>
 
-#include "nic/handler_abi.hpp"
+#include "spin/handler_abi.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::spin {
 
 namespace {
 
@@ -12,7 +12,8 @@ namespace {
 hpu::Region packet_region(const HandlerFrame& frame) {
   using hpu::LatencyClass;
   using hpu::Region;
-  if (!frame.her.outbound) return Region::read_only(SPL_HPU_PACKET_BASE, frame.packet, LatencyClass::packet_buffer);
+  if (!frame.her.writes_packet)
+    return Region::read_only(SPL_HPU_PACKET_BASE, frame.packet, LatencyClass::packet_buffer);
   const std::span<uint8_t> filled{const_cast<uint8_t*>(frame.packet.data()), frame.packet.size()};
   return Region::shared(SPL_HPU_PACKET_BASE, filled, LatencyClass::packet_buffer);
 }
@@ -53,7 +54,7 @@ HandlerOutcome ImageHandlers::run(const HandlerFrame& frame, HandlerCalls& calls
   const hpu::Image* image = nullptr;
   {
     const std::lock_guard lock(lending_);
-    if (frame.context->image >= images_.size()) return {nic::HandlerEnd::fault, 0};
+    if (frame.context->image >= images_.size()) return {HandlerEnd::fault, 0};
     image = &images_[frame.context->image];
     if (!idle_.empty()) {
       machine = std::move(idle_.back());
@@ -80,7 +81,7 @@ hpu::Stop ImageHandlers::take_turn(Machine& machine, uint32_t address) {
 
 HandlerOutcome ImageHandlers::run_on(Machine& machine, const hpu::Image& image, const HandlerFrame& frame,
                                      HandlerCalls& calls) {
-  const nic::Context& context = *frame.context;
+  const Context& context = *frame.context;
   const auto entry = context.entry_of(frame.her.kind);
   SPL_ASSERT(entry.has_value(), "HER ", frame.her.id, " has no handler");
   using hpu::Region;
@@ -91,7 +92,7 @@ HandlerOutcome ImageHandlers::run_on(Machine& machine, const hpu::Image& image, 
     const Status mapped = machine.memory.map(region);
     SPL_ASSERT(mapped.ok(), mapped.error().message);
   }
-  const nic::HandlerArguments arguments = nic::arguments_of(frame.her, machine.stack);
+  const HandlerArguments arguments = arguments_of(frame.her, machine.stack);
   hpu::Start start;
   start.image = &image;
   start.memory = &machine.memory;
@@ -102,31 +103,32 @@ HandlerOutcome ImageHandlers::run_on(Machine& machine, const hpu::Image& image, 
   start.hpu = frame.her.hpu.value;
   start.vhpu = frame.her.vhpu.value;
   start.hpu_count = frame.hpu_count;
+  start.frame = frame_registers_of(frame.her);
   machine.core.start(start);
   const uint64_t budget_end = start.at_cycle + context.budget_cycles;
   hpu::Stop stop = go_on(machine.core, budget_end);
   for (;;) {
     switch (stop.kind) {
-      case hpu::StopKind::returned: return {nic::HandlerEnd::returned, stop.value, stop.cycle - start.at_cycle};
+      case hpu::StopKind::returned: return {HandlerEnd::returned, stop.value, stop.cycle - start.at_cycle};
       case hpu::StopKind::fault: {
         const bool violation =
             stop.fault.kind == hpu::FaultKind::load_violation || stop.fault.kind == hpu::FaultKind::store_violation;
-        return {violation ? nic::HandlerEnd::segv : nic::HandlerEnd::fault, 0};
+        return {violation ? HandlerEnd::segv : HandlerEnd::fault, 0};
       }
       case hpu::StopKind::call: {
-        const auto answer = calls.call(nic::decode_call(machine.core.command(), machine.memory));
-        if (!answer) return {nic::HandlerEnd::fault, 0};
-        if (calls.budget_used()) return {nic::HandlerEnd::budget, 0};
+        const auto answer = calls.call(decode_call(machine.core.command(), machine.memory));
+        if (!answer) return {HandlerEnd::fault, 0};
+        if (calls.budget_used()) return {HandlerEnd::budget, 0};
         machine.core.resume_call(*answer, stop.cycle);
         break;
       }
       case hpu::StopKind::shared:
       case hpu::StopKind::quantum: break;
     }
-    if (machine.core.cycle() >= budget_end) return {nic::HandlerEnd::budget, 0};
-    if (calls.given_up()) return {nic::HandlerEnd::fault, 0};
+    if (machine.core.cycle() >= budget_end) return {HandlerEnd::budget, 0};
+    if (calls.given_up()) return {HandlerEnd::fault, 0};
     stop = stop.kind == hpu::StopKind::shared ? take_turn(machine, stop.address) : go_on(machine.core, budget_end);
   }
 }
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::spin

@@ -1,8 +1,8 @@
-#include "nic/handler_abi.hpp"
+#include "spin/handler_abi.hpp"
 
 #include <cstring>
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 namespace {
 
 // ptl_payload_t of spinloom/handler.h as RV32 lays it out.
@@ -74,22 +74,13 @@ class AddressedMemory final : public CallMemory {
 
 }  // namespace
 
-uint32_t request_type_of(Operation operation) {
-  switch (operation) {
-    case Operation::get: return 1;
-    case Operation::atomic:
-    case Operation::fetch_atomic: return 2;
-    default: return 0;
-  }
-}
-
 HandlerArguments arguments_of(const Her& her, std::span<uint8_t> stack) {
   if (her.kind == HandlerKind::payload) {
     return by_reference(PayloadStruct{her.payload.length, her.offset, SPL_HPU_PACKET_BASE, 0, her.entry_offset}, stack);
   }
   if (her.kind == HandlerKind::header) {
     HeaderStruct header{};
-    header.type = request_type_of(her.operation);
+    header.type = static_cast<uint32_t>(her.request);
     header.length = her.message_length;
     header.target[0] = her.target.value;
     header.source[0] = her.source.value;
@@ -101,7 +92,11 @@ HandlerArguments arguments_of(const Her& her, std::span<uint8_t> stack) {
     return by_reference(header, stack);
   }
   HandlerArguments arguments;
-  arguments.registers = {static_cast<uint32_t>(her.dropped_bytes), her.flow_control ? 1u : 0u, SPL_HPU_STATE_BASE, 0};
+  if (her.kind == HandlerKind::initialise) {
+    arguments.registers = {SPL_HPU_STATE_BASE, 0, 0, 0};
+  } else {
+    arguments.registers = {static_cast<uint32_t>(her.dropped_bytes), her.flow_control ? 1u : 0u, SPL_HPU_STATE_BASE, 0};
+  }
   arguments.stack_pointer = SPL_HPU_STACK_BASE + static_cast<uint32_t>(stack.size());
   return arguments;
 }
@@ -183,6 +178,11 @@ HandlerCall decode_call(const CallWords& words, const CallMemory& memory) {
         local(1, call.length);
       }
       break;
+    case SPL_CALL_SEND_FRAME:
+      call.length = words[4];
+      local(1, call.length);
+      break;
+    case SPL_CALL_TELEMETRY: call.operand = words[1]; break;
     case SPL_CALL_DEBUG:
       call.operand = words[2];
       call.local = const_cast<uint8_t*>(memory.byte(1, 0));
@@ -197,4 +197,4 @@ HandlerCall decode_call(const CallWords& words, const CallMemory& memory) {
   return call;
 }
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

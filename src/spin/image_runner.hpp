@@ -15,9 +15,9 @@
 #include <mutex>
 
 #include "hpu/core.hpp"
-#include "portals/handler_runner.hpp"
+#include "spin/handler_runner.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::spin {
 
 class ImageHandlers final : public HandlerRunner {
  public:
@@ -49,4 +49,4 @@ class ImageHandlers final : public HandlerRunner {
   std::array<std::mutex, 64> turns_;  // one lock for each line of shared memory
 };
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::spin

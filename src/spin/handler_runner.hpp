@@ -13,31 +13,31 @@
 #include <span>
 #include <vector>
 
-#include "nic/action.hpp"
 #include "spin/context.hpp"
 #include "spin/handler_call.hpp"
-#include "nic/nic.hpp"
+#include "spin/her.hpp"
 
-namespace spinloom::portals {
+namespace spinloom::spin {
 
 // Everything that one handler may access.
 struct HandlerFrame {
-  nic::Her her;
-  const nic::Context* context = nullptr;
+  Her her;
+  const Context* context = nullptr;
   std::span<const uint8_t> packet;
   std::span<const uint8_t> constants;
   std::span<uint8_t> state;
   uint32_t hpu_count = 1;
 };
-// The frame for a handler that the engine wants to run.
-[[nodiscard]] HandlerFrame frame_of(const nic::Her& her, const nic::Nic& engine, std::span<uint8_t> nic_memory);
+// The frame for a handler of this context.
+[[nodiscard]] HandlerFrame frame_of(const Her& her, const Context& context, std::span<uint8_t> nic_memory,
+                                    uint32_t hpu_count);
 
 // Answers the calls of one handler.
 class HandlerCalls {
  public:
   virtual ~HandlerCalls() = default;
   // The call's result; none: the handler must stop.
-  virtual std::optional<uint32_t> call(const nic::HandlerCall& call) = 0;
+  virtual std::optional<uint32_t> call(const HandlerCall& call) = 0;
   // Whether nobody waits for the handler any more. Runners that can stop a handler ask this from time to time, and
   // then end the handler as a fault.
   [[nodiscard]] virtual bool given_up() const { return false; }
@@ -47,7 +47,7 @@ class HandlerCalls {
 };
 
 struct HandlerOutcome {
-  nic::HandlerEnd end = nic::HandlerEnd::returned;
+  HandlerEnd end = HandlerEnd::returned;
   uint32_t code = 0;
   uint64_t cycles = 0;  // 0 if the runner does not count them
 };
@@ -69,7 +69,7 @@ class NativeHandler {
   // As PtlHandlerDMAFromHostNB, into the packet of a process-put.
   uint32_t dma_into_packet(uint64_t offset, uint64_t at, uint64_t length);
   uint32_t count(uint64_t success, uint64_t failure);
-  uint32_t call(const nic::HandlerCall& given);
+  uint32_t call(const HandlerCall& given);
   // Whether a call was refused for good. The handler then ends as a fault, whatever it returns.
   [[nodiscard]] bool stopped() const { return stopped_; }
 
@@ -91,4 +91,4 @@ class NativeHandlers final : public HandlerRunner {
   std::vector<Function> functions_;
 };
 
-}  // namespace spinloom::portals
+}  // namespace spinloom::spin

@@ -27,7 +27,7 @@ using spin::HandlerOutcome;
 
 // One handler on its thread, and the state that its object sees.
 struct Running : spl_hpu {
-  const HandlerFrame* frame = nullptr;
+  const HandlerFrame* given = nullptr;
   spin::HandlerCalls* calls = nullptr;
   void (*bind)(spl_hpu*) = nullptr;
   uintptr_t stack_top = 0;
@@ -54,7 +54,7 @@ class PointedMemory final : public spin::CallMemory {
 
  private:
   [[nodiscard]] spin::LocalMemory kind_of(uintptr_t address, uint64_t length) const {
-    const HandlerFrame& frame = *running_.frame;
+    const HandlerFrame& frame = *running_.given;
     const auto in = [address, length](uintptr_t start, uint64_t size) {
       return address >= start && address - start <= size && length <= size - (address - start);
     };
@@ -93,7 +93,7 @@ ptl_process_t process_of(spin::Rank rank) {
 
 __attribute__((noinline)) uint32_t enter(void* function, Running& running) {
   running.stack_top = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  const HandlerFrame& frame = *running.frame;
+  const HandlerFrame& frame = *running.given;
   const spin::Her& her = frame.her;
   void* const state = frame.state.data();
   int code = 0;
@@ -203,7 +203,7 @@ spin::HandlerOutcome NativeRunner::run(const HandlerFrame& frame, spin::HandlerC
   running.flags = frame.her.flags;
   running.issue = issue;
   running.cycles = host_cycles;
-  running.frame = &frame;
+  running.given = &frame;
   running.calls = &calls;
   running.bind = function.bind;
   function.bind(&running);

@@ -14,6 +14,7 @@
 #include "base/random.hpp"
 #include "frame/nic.hpp"
 #include "host/shared_memory.hpp"
+#include "spinloom/fpspin_compat.h"
 #include "spinloom/frame.h"
 
 namespace spinloom::host {
@@ -218,6 +219,43 @@ TEST_F(DeskTest, AProgramThatIsKilledLosesItsContexts) {
   EXPECT_TRUE(office_.active.empty());
   office_.busy = false;
   while (!office_.open.empty()) std::this_thread::yield();
+}
+
+// The life of a host program for FPsPIN: init, requests and responses, counters, memory, exit.
+TEST_F(DeskTest, ProgramsForFpspinFindTheirLibrary) {
+  setenv("SPINLOOM_NIC", name_.c_str(), 1);
+  fpspin_ctx_t ctx;
+  fpspin_ruleset_t rules;
+  fpspin_ruleset_slmp(&rules);
+  ASSERT_TRUE(fpspin_init(&ctx, "/dev/pspin0", nullptr, 1, &rules, 1, FPSPIN_HOSTDMA_PAGES_DEFAULT + 2));
+  EXPECT_EQ(ctx.mmap_len, 18u * 4096);
+  const frame::RuleSet& installed = office_.active.at(1);
+  EXPECT_EQ(installed.rules[2], (frame::Rule{9, 0x0000ffff, 0x00007224, 0x00007224}));
+  EXPECT_EQ(installed.last_frame, (frame::Rule{10, 0x00800000, 0x00800000, 0x00800000}));
+  fpspin_flag_t flag;
+  EXPECT_EQ(fpspin_pop_req(&ctx, 3, &flag), nullptr);
+  const uint64_t asked = SPL_HOST_FLAG(9, 1000, 3);
+  std::memcpy(static_cast<uint8_t*>(ctx.cpu_addr) + 3 * PAGE_SIZE, &asked, sizeof asked);
+  EXPECT_EQ(fpspin_pop_req(&ctx, 3, &flag), static_cast<uint8_t*>(ctx.cpu_addr) + 3 * PAGE_SIZE + DMA_ALIGN);
+  EXPECT_EQ(uint32_t{flag.len}, 1000u);
+  EXPECT_EQ(uint16_t{flag.hpu_id}, 3u);
+  fpspin_flag_t answer{};
+  answer.len = 77;
+  fpspin_push_resp(&ctx, 3, answer);
+  auto* const data = reinterpret_cast<spl_host_data*>(office_.nic.bytes().data() + 4096);
+  EXPECT_EQ(data->response[3], SPL_HOST_FLAG(9, 77, 3));
+  data->counter[0].sum = 300;
+  data->counter[0].count = 4;
+  EXPECT_EQ(fpspin_get_cycles(&ctx, 0), 75.0);
+  EXPECT_EQ(fpspin_get_avg_cycles(&ctx), 75u);
+  fpspin_clear_counter(&ctx, 0);
+  EXPECT_EQ(fpspin_get_counter(&ctx, 0).count, 0u);
+  uint32_t word = 0x1234;
+  fpspin_write_memory(&ctx, ctx.handler_mem.addr + 8, &word, sizeof word);
+  EXPECT_EQ(std::memcmp(office_.nic.bytes().data() + 4096 + sizeof(spl_host_data) + 8, &word, sizeof word), 0);
+  fpspin_exit(&ctx);
+  EXPECT_FALSE(fpspin_init(&ctx, "/dev/pspin0", nullptr, 9, &rules, 1, FPSPIN_HOSTDMA_PAGES_DEFAULT));
+  unsetenv("SPINLOOM_NIC");
 }
 
 TEST_F(DeskTest, WhateverIsSentTheDeskGoesOn) {

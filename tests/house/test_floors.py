@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FLOORS = [
     ["base"],
-    ["layout", "schedule", "network"],
+    ["layout", "schedule", "network", "packet"],
     ["hpu", "trace", "gpu"],
     ["nic"],
     ["wire", "peer"],

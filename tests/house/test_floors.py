@@ -15,6 +15,7 @@ FLOORS = [
     ["hpu", "trace", "gpu"],
     ["nic"],
     ["wire", "peer"],
+    ["port"],
     ["portals"],
     ["testbed"],
     ["collective"],

@@ -1,11 +1,12 @@
-"""Network namespaces for trying a NIC that is a process: one for the client, one for the NIC, a cable between them.
+"""Network namespaces for trying a NIC that is a process: the client's, the NIC's, a cable between them.
 
-Contract: cable() gives a Cable: the client's end, host0, has an address; the NIC's end, nic0, has none and is for
-a frame port ("packet:nic0"). Place.command() is a command line that runs in a namespace, run() and start() run
-one. Without root, user namespaces are used, where the machine allows them; `rootless` asks for them also as root.
-What is missing or refused raises Refused with one sentence.
-Invariants: (1) namespaces and interfaces are gone when the with block ends, and also when this process is killed:
-a namespace lives as long as a `cat` that reads from a pipe of ours; (2) nothing outside of them is changed.
+Contract: cable() gives a Cable: the client's end, host0, has an address; the NIC's end, nic0, has none and is
+for a frame port ("packet:nic0"). The client's kernel cuts what it sends into frames, as on a wire; it leaves
+checksums to hardware, which ports mend. Place.command() is a command line that runs in a namespace, run() and
+start() run one. Without root, user namespaces are used, where the machine allows them; `rootless` asks for
+them also as root. What is missing or refused raises Refused with one sentence.
+Invariants: (1) namespaces and interfaces are gone when the with block ends, and also when this process is
+killed: a namespace lives as long as a `cat` that reads from a pipe of ours; (2) nothing outside is changed.
 Threads: one. Time: host time; commands that do not wait.
 """
 
@@ -100,6 +101,7 @@ def cable(
             for place, end in ((client, client_end), (nic, nic_end)):
                 place.ip(f"link set {end} addrgenmode none")
                 place.ip(f"link set {end} up")
+            client.ip(f"link set {client_end} gso_max_segs 1")
             client.ip(f"address add {address} dev {client_end}")
             yield Cable(client, nic)
         finally:

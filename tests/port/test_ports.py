@@ -1,4 +1,4 @@
-"""Frame ports in namespaces: a process behind a port answers Python's sockets and ping; the kernel keeps quiet.
+"""Frame ports in namespaces: a process behind a port answers sockets and ping; the kernel keeps quiet.
 
 The process is spinloom_port_echo, which `make check-cpp` builds. Every wait has a limit; none is asserted.
 """
@@ -82,6 +82,21 @@ def echoed(place: namespaces.Place, target: str, lengths: list[int]) -> int:
     return int(done.stdout)
 
 
+# One call that the kernel cuts into ten datagrams of 500 bytes (UDP_SEGMENT of linux/udp.h).
+CUT = """
+import socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+    end.settimeout(float(sys.argv[2]))
+    end.connect((sys.argv[1], 7))
+    end.send(b"the way is known")
+    end.recv(100)
+    end.setsockopt(socket.IPPROTO_UDP, 103, 500)
+    data = [bytes([turn]) * 500 for turn in range(10)]
+    end.send(b"".join(data))
+    print(sum(end.recv(65536) == one for one in data))
+"""
+
+
 def pings(place: namespaces.Place, target: str, count: int, wait: int) -> subprocess.CompletedProcess:
     if shutil.which("ping") is None:
         pytest.skip("there is no ping command (Debian: apt install iputils-ping)")
@@ -101,6 +116,15 @@ def test_a_socket_gets_its_datagrams_back(cable, kind):
     assert counters["received"] >= len(LENGTHS) + 1
     assert counters["sent"] >= len(LENGTHS) + 1
     assert counters["dropped"] == counters["truncated"] == 0
+
+
+@pytest.mark.parametrize("kind", ["packet", "xdp"])
+def test_what_the_kernel_cuts_late_comes_in_frames(cable, kind):
+    station = Station(cable.nic, f"{kind}:nic0")
+    done = cable.client.run([sys.executable, "-c", CUT, "10.7.0.2", str(patience.seconds(20))])
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == 10
+    assert station.end()["truncated"] == 0
 
 
 @pytest.mark.parametrize("kind", ["packet", "xdp"])

@@ -11,16 +11,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FLOORS = [
     ["base"],
-    ["layout", "schedule", "network"],
-    ["hpu", "trace", "gpu"],
+    ["layout", "schedule", "network", "packet"],
+    ["hpu", "trace", "gpu", "registers"],
     ["spin"],
     ["nic", "frame"],
-    ["wire", "peer", "host"],
-    ["portals"],
+    ["wire", "slmp", "peer", "host"],
+    ["portals", "port"],
     ["testbed"],
     ["collective"],
     ["ptl", "sim", "live", "torture"],
-    ["offload", "job", "process", "goal"],
+    ["offload", "job", "process", "goal", "ethernet"],
     ["mpi", "predict"],
     ["app"],
 ]

@@ -11,16 +11,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FLOORS = [
     ["base"],
-    ["layout", "schedule", "network"],
+    ["layout", "schedule", "network", "packet"],
     ["hpu", "trace", "gpu"],
     ["spin"],
     ["nic", "frame"],
     ["wire", "peer"],
+    ["port"],
     ["portals"],
     ["testbed"],
     ["collective"],
     ["ptl", "sim", "live", "torture"],
-    ["offload", "job", "process", "goal"],
+    ["offload", "job", "process", "goal", "ethernet"],
     ["mpi", "predict"],
     ["app"],
 ]

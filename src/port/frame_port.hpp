@@ -1,0 +1,64 @@
+// FramePort - a source and a sink of raw Ethernet frames: files, TAP devices, network interfaces.
+//
+// Contract: frames have no check sequence. receive() fills `batch` from its front with frames that have come, in their
+//   order, and returns how many; 0 means none now. send() takes frames in their order and returns how many it took; what
+//   it did not take stays the caller's, who tries again when descriptor() is ready to write. Both return at once, always.
+//   A frame for send() has from 14 to frame_bytes_max() bytes. An Error means that the port is of no more use, except
+//   that of a frame with another length, which sends nothing. ended() is true for a file whose last frame was received.
+//   descriptor() is what to poll() on for reading and writing, or -1 where there is nothing to wait for.
+// Invariants: (1) the bytes of received frames stay until the next receive(), whatever is sent; (2) send() has copied
+//   what it took; (3) what the port itself sends never comes back from receive(); (4) checksums in received frames are
+//   those that a wire would carry; (5) every frame that came is counted in received, dropped or truncated.
+// Threads: one at a time; ports share nothing. Time: host time; no call waits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.hpp"
+#include "packet/address.hpp"
+#include "packet/read.hpp"
+
+namespace spinloom::port {
+
+using packet::Bytes;
+
+struct Counters {
+  uint64_t received = 0;
+  uint64_t sent = 0;
+  uint64_t dropped = 0;  // by the kernel, which had no room for them
+  uint64_t truncated = 0;  // not whole: longer than frame_bytes_max(), or cut off in a file
+};
+
+class FramePort {
+ public:
+  FramePort() = default;
+  virtual ~FramePort() = default;
+  FramePort(const FramePort&) = delete;
+  FramePort& operator=(const FramePort&) = delete;
+
+  [[nodiscard]] virtual Result<size_t> receive(std::span<Bytes> batch) = 0;
+  [[nodiscard]] virtual Result<size_t> send(std::span<const Bytes> frames) = 0;
+  [[nodiscard]] virtual bool ended() const { return false; }
+
+  [[nodiscard]] virtual packet::MacAddress mac() const = 0;  // of the NIC at this port
+  [[nodiscard]] virtual size_t mtu() const = 0;  // bytes of payload behind an Ethernet header
+  [[nodiscard]] virtual Counters counters() = 0;
+  [[nodiscard]] virtual int descriptor() const = 0;
+  [[nodiscard]] virtual std::string description() const = 0;  // one line
+
+  // With one VLAN tag.
+  [[nodiscard]] size_t frame_bytes_max() const;
+
+ protected:
+  [[nodiscard]] Status check_lengths(std::span<const Bytes> frames) const;
+};
+
+using PortPointer = std::unique_ptr<FramePort>;
+
+// An address of our own for a port whose other end has one: the same for the same name, locally administered.
+[[nodiscard]] packet::MacAddress mac_for(std::string_view name);
+
+}  // namespace spinloom::port

@@ -1,0 +1,174 @@
+#include "port/interface.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "port/bpf.hpp"
+#include "port/veth_peer.hpp"
+
+namespace spinloom::port {
+
+namespace {
+
+Descriptor any_socket() { return Descriptor(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)); }
+
+ifreq request_for(const std::string& name) {
+  ifreq request{};
+  name.copy(request.ifr_name, IFNAMSIZ - 1);
+  return request;
+}
+
+Status set_flags(const std::string& name, int set) {
+  const Descriptor socket = any_socket();
+  ifreq request = request_for(name);
+  if (ioctl(socket.number(), SIOCGIFFLAGS, &request) != 0) return refused("read the flags of " + name, errno);
+  request.ifr_flags = static_cast<int16_t>(request.ifr_flags | set);
+  if (ioctl(socket.number(), SIOCSIFFLAGS, &request) != 0) return refused("change the flags of " + name, errno);
+  return {};
+}
+
+std::string names_of_all() {
+  std::string out;
+  struct if_nameindex* const all = if_nameindex();
+  for (const auto* one = all; one != nullptr && one->if_index != 0; ++one) {
+    out += (out.empty() ? "" : ", ") + std::string(one->if_name);
+  }
+  if_freenameindex(all);
+  return out;
+}
+
+void offloads_off(const std::string& name) {
+  const Descriptor socket = any_socket();
+  ifreq request = request_for(name);
+  const auto change = [&](uint32_t command, uint32_t value) {
+    ethtool_value setting{command, value};
+    request.ifr_data = reinterpret_cast<char*>(&setting);
+    return ioctl(socket.number(), SIOCETHTOOL, &request) == 0 ? setting.data : 0;
+  };
+  for (const uint32_t command : {ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO, ETHTOOL_STXCSUM}) change(command, 0);
+  constexpr uint32_t beside_frames = ETH_FLAG_LRO | ETH_FLAG_TXVLAN | ETH_FLAG_RXVLAN;
+  change(ETHTOOL_SFLAGS, change(ETHTOOL_GFLAGS, 0) & ~beside_frames);
+}
+
+void write_setting(const std::string& path, const char* value) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
+      std::fopen(path.c_str(), "we"), [](std::FILE* open) { return open == nullptr ? 0 : std::fclose(open); });
+  if (file != nullptr) std::fputs(value, file.get());
+}
+
+// The IPv4 address that the kernel has on the interface; empty if there is none.
+std::string address_of(const std::string& name) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return "";
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(all, freeifaddrs);
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || name != one->ifa_name) continue;
+    sockaddr_in address{};
+    std::memcpy(&address, one->ifa_addr, sizeof(address));
+    return packet::print(packet::Ipv4Address{ntohl(address.sin_addr.s_addr)});
+  }
+  return "";
+}
+
+}  // namespace
+
+Error refused(const std::string& what, int error) {
+  if (error == EPERM || error == EACCES) {
+    return fail(Code::environment, "not allowed to ", what,
+                ": run it as root, with CAP_NET_ADMIN and CAP_NET_RAW, or in a network namespace of your own "
+                "(unshare --map-root-user --net)");
+  }
+  return fail(Code::environment, "cannot ", what, ": ", std::strerror(error));
+}
+
+Result<Interface> find(const std::string& name) {
+  if (name.empty() || name.size() >= IFNAMSIZ) {
+    return fail(Code::invalid, "'", name, "' is no name of an interface: 1 to ", IFNAMSIZ - 1, " letters");
+  }
+  Interface out;
+  out.name = name;
+  out.index = static_cast<int>(if_nametoindex(name.c_str()));
+  if (out.index == 0) {
+    return fail(Code::environment, "there is no interface '", name,
+                "' in this network namespace (there are: ", names_of_all(), "); a pair for trying: ip link add ", name,
+                " type veth peer name host0");
+  }
+  const Descriptor socket = any_socket();
+  ifreq request = request_for(name);
+  if (ioctl(socket.number(), SIOCGIFHWADDR, &request) != 0) return refused("read the address of " + name, errno);
+  if (request.ifr_hwaddr.sa_family != ARPHRD_ETHER && request.ifr_hwaddr.sa_family != ARPHRD_LOOPBACK) {
+    return fail(Code::unsupported, name, " is not an Ethernet interface (type ", request.ifr_hwaddr.sa_family, ")");
+  }
+  std::memcpy(out.mac.bytes.data(), request.ifr_hwaddr.sa_data, out.mac.bytes.size());
+  if (ioctl(socket.number(), SIOCGIFMTU, &request) != 0) return refused("read the MTU of " + name, errno);
+  out.mtu = static_cast<size_t>(request.ifr_mtu);
+  return out;
+}
+
+Status bring_up(const std::string& name) { return set_flags(name, IFF_UP); }
+
+Status set_address(const std::string& name, packet::Ipv4Address address, int prefix_bits) {
+  const Descriptor socket = any_socket();
+  ifreq request = request_for(name);
+  const auto set = [&](uint64_t command, uint32_t value) {
+    sockaddr_in setting{};
+    setting.sin_family = AF_INET;
+    setting.sin_addr.s_addr = htonl(value);
+    std::memcpy(&request.ifr_addr, &setting, sizeof(setting));
+    return ioctl(socket.number(), command, &request) == 0;
+  };
+  const uint32_t mask = prefix_bits == 0 ? 0 : ~uint32_t{0} << (32 - prefix_bits);
+  if (set(SIOCSIFADDR, address.value) && set(SIOCSIFNETMASK, mask)) return {};
+  return refused(text("give ", name, " the address ", packet::print(address), "/", prefix_bits), errno);
+}
+
+int receive_queues(const std::string& name) {
+  const Descriptor socket = any_socket();
+  ifreq request = request_for(name);
+  ethtool_channels channels{};
+  channels.cmd = ETHTOOL_GCHANNELS;
+  request.ifr_data = reinterpret_cast<char*>(&channels);
+  if (ioctl(socket.number(), SIOCETHTOOL, &request) != 0) return 1;
+  return static_cast<int>(channels.combined_count + channels.rx_count);
+}
+
+void make_plain(const Interface& interface) {
+  offloads_off(interface.name);
+  if (const std::string peer = veth_peer(interface.index); !peer.empty()) offloads_off(peer);
+}
+
+Result<Silence> own(const Interface& interface, bool drops) {
+  if (const std::string address = address_of(interface.name); !address.empty()) {
+    return fail(Code::invalid, interface.name, " has the address ", address,
+                ", so the kernel answers on it; a NIC takes an interface without addresses: ip address flush dev ",
+                interface.name);
+  }
+  write_setting("/proc/sys/net/ipv6/conf/" + interface.name + "/disable_ipv6", "1");
+  make_plain(interface);
+  Silence out;
+  if (drops) {
+    out.how = "all that comes is taken before the kernel";
+  } else if (auto link = bpf_drop_ingress(interface.index)) {
+    out = {std::move(*link), "the kernel drops what comes"};
+  } else {
+    write_setting("/proc/sys/net/ipv4/conf/" + interface.name + "/forwarding", "0");
+    SPL_TRY(set_flags(interface.name, IFF_NOARP));
+    out.how = "no address, no ARP";
+  }
+  SPL_TRY(bring_up(interface.name));
+  return out;
+}
+
+}  // namespace spinloom::port

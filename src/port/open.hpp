@@ -1,0 +1,22 @@
+// Open - a FramePort by its text, as users write it.
+//
+//   pcap:IN[,OUT]        a capture file in and a new one out; IN or OUT may be empty
+//   replay:IN,TIMES[,OUT]  the frames of a file again and again, as fast as they are asked for
+//   tap:NAME[,ADDRESS/BITS]  a TAP device; the kernel's end gets the address
+//   packet:INTERFACE     an interface without addresses, by AF_PACKET
+//   xdp:INTERFACE        the same by AF_XDP
+//
+// Contract: everything else is an Error that lists these. No port of files needs a privilege; an Error of the others says
+//   what would help. Names of files have no commas.
+// Threads: any. Time: host time.
+#pragma once
+
+#include <string_view>
+
+#include "port/frame_port.hpp"
+
+namespace spinloom::port {
+
+[[nodiscard]] Result<PortPointer> open_port(std::string_view text);
+
+}  // namespace spinloom::port

@@ -1,0 +1,70 @@
+// Pcap files - frames out of a capture file, and frames into a new one.
+//
+// Contract: PcapReader::read() gives the next frames, as many as `batch` and its buffer take; 0 at the end of the file. A
+//   frame of which the file has only the beginning is left out and counted. PcapWriter makes a file that does not exist
+//   yet, and has written what append() got when flush() returns. No file is ever written over.
+// Invariants: (1) frames stay until the next read(); (2) frames have no check sequence, also where the file has them.
+// Threads: one at a time. Time: none of its own: time_ns() is that of the last frame read.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "packet/read.hpp"
+#include "port/pcap_format.hpp"
+
+namespace spinloom::port {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+class PcapReader {
+ public:
+  static Result<PcapReader> open(const std::string& path);
+  static Result<PcapReader> open(File file, std::string name);
+
+  [[nodiscard]] Result<size_t> read(std::span<packet::Bytes> batch);
+  [[nodiscard]] int64_t time_ns() const { return time_ns_; }
+  [[nodiscard]] uint64_t cut_off() const { return cut_off_; }
+  [[nodiscard]] bool ended() const { return ended_; }
+
+ private:
+  PcapReader(File file, std::string name, PcapFormat format);
+  Result<bool> next();
+  Status ends_within(const char* what) const;
+
+  File file_;
+  std::string name_;
+  PcapFormat format_;
+  std::vector<uint8_t> buffer_;
+  PcapRecord record_;  // the next one, if there is one
+  bool has_record_ = false;  // its header was read, its bytes were not
+  bool ended_ = false;
+  uint64_t records_ = 0;
+  uint64_t cut_off_ = 0;
+  int64_t time_ns_ = 0;
+};
+
+class PcapWriter {
+ public:
+  static Result<PcapWriter> create(const std::string& path, const PcapFormat& format = {});
+
+  [[nodiscard]] Status append(packet::Bytes frame, int64_t time_ns);
+  [[nodiscard]] Status flush();
+
+ private:
+  PcapWriter(File file, std::string name, const PcapFormat& format)
+      : file_(std::move(file)), name_(std::move(name)), format_(format) {}
+  Status not_written() const;
+
+  File file_;
+  std::string name_;
+  PcapFormat format_;
+};
+
+}  // namespace spinloom::port

@@ -1,0 +1,20 @@
+// Pcap port - capture files as a FramePort: what stands in one comes in, what is sent goes into a new one.
+//
+// Contract: open_pcap_port() reads `in` and makes `out`; either may be empty: then nothing comes, or what is sent is
+//   only counted. open_replay_port() keeps the frames of `in` in memory and gives them `times` times as fast as they are
+//   asked for; nothing of the file is read during receive(). Records of `out` have the time of the last frame received,
+//   so that the same input gives the same bytes. A frame longer than Ethernet's jumbo frames (9018 bytes) is counted as
+//   truncated.
+// Threads: as FramePort. Time: none.
+#pragma once
+
+#include <string>
+
+#include "port/frame_port.hpp"
+
+namespace spinloom::port {
+
+[[nodiscard]] Result<PortPointer> open_pcap_port(const std::string& in, const std::string& out);
+[[nodiscard]] Result<PortPointer> open_replay_port(const std::string& in, uint64_t times, const std::string& out);
+
+}  // namespace spinloom::port

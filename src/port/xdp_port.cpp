@@ -1,0 +1,203 @@
+#include "port/xdp_port.hpp"
+
+#include <linux/if_xdp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "port/bpf.hpp"
+#include "port/finish_checksum.hpp"
+#include "port/interface.hpp"
+#include "port/xdp_ring.hpp"
+
+namespace spinloom::port {
+
+namespace {
+
+constexpr uint32_t chunk_bytes = 4096;
+constexpr uint32_t headroom_bytes = 256;  // XDP_PACKET_HEADROOM: the kernel leaves it before each frame
+constexpr uint32_t ring_entries = 2048;
+constexpr uint32_t chunks_each_way = 2048;
+constexpr size_t xdp_mtu_max = chunk_bytes - headroom_bytes - 18;
+
+class XdpPort final : public FramePort {
+ public:
+  XdpPort(const Interface& interface, Silence silence) : interface_(interface), silence_(std::move(silence)) {}
+
+  Status open() {
+    socket_ = Descriptor(socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
+    if (!socket_) return no_xdp("open an AF_XDP socket");
+    memory_ = Mapping(-1, size_t{2} * chunks_each_way * chunk_bytes, 0);
+    if (!memory_) return no_xdp("map memory for frames");
+    xdp_umem_reg area{};
+    area.addr = reinterpret_cast<uint64_t>(memory_.data());
+    area.len = memory_.bytes().size();
+    area.chunk_size = chunk_bytes;
+    if (!set(XDP_UMEM_REG, area)) return no_xdp("register memory for frames");
+    for (const int ring : {XDP_UMEM_FILL_RING, XDP_UMEM_COMPLETION_RING, XDP_RX_RING, XDP_TX_RING}) {
+      if (!set(ring, ring_entries)) return no_xdp("make a ring");
+    }
+    xdp_mmap_offsets offsets{};
+    socklen_t length = sizeof(offsets);
+    if (getsockopt(socket_.number(), SOL_XDP, XDP_MMAP_OFFSETS, &offsets, &length) != 0)
+      return no_xdp("find its rings");
+    const int number = socket_.number();
+    fill_ = {number, offsets.fr, ring_entries, static_cast<int64_t>(XDP_UMEM_PGOFF_FILL_RING)};
+    done_ = {number, offsets.cr, ring_entries, static_cast<int64_t>(XDP_UMEM_PGOFF_COMPLETION_RING)};
+    received_ = {number, offsets.rx, ring_entries, XDP_PGOFF_RX_RING};
+    sent_ = {number, offsets.tx, ring_entries, XDP_PGOFF_TX_RING};
+    if (!fill_ || !done_ || !received_ || !sent_) return no_xdp("map its rings");
+
+    for (uint32_t i = 0; i < chunks_each_way; ++i) {
+      fill_.at(i) = uint64_t{i} * chunk_bytes;
+      free_.push_back(uint64_t{chunks_each_way + i} * chunk_bytes);
+    }
+    fill_.put(chunks_each_way);
+
+    sockaddr_xdp place{};
+    place.sxdp_family = AF_XDP;
+    place.sxdp_ifindex = static_cast<uint32_t>(interface_.index);
+    if (bind(number, reinterpret_cast<const sockaddr*>(&place), sizeof(place)) != 0)
+      return no_xdp("bind to its queue 0");
+    auto program = bpf_redirect_queue(interface_.index, number);
+    if (!program) return fail(program.error().code, program.error().message, instead());
+    program_ = std::move(*program);
+    return {};
+  }
+
+  Result<size_t> receive(std::span<Bytes> batch) override {
+    if (held_ > 0) {  // as many are missing in the fill ring, so there is room
+      for (uint32_t i = 0; i < held_; ++i) fill_.at(i) = received_.at(i).addr / chunk_bytes * chunk_bytes;
+      fill_.put(held_);
+      received_.taken(held_);
+    }
+    held_ = static_cast<uint32_t>(std::min<size_t>(batch.size(), received_.waiting()));
+    for (uint32_t i = 0; i < held_; ++i) {
+      const xdp_desc& one = received_.at(i);
+      const auto frame = memory_.bytes().subspan(one.addr, one.len);
+      finish_if_left(frame);
+      batch[i] = frame;
+    }
+    counters_.received += held_;
+    if (held_ == 0) SPL_TRY(alive());
+    return size_t{held_};
+  }
+
+  Result<size_t> send(std::span<const Bytes> frames) override {
+    SPL_TRY(check_lengths(frames));
+    collect();
+    const size_t count = std::min({frames.size(), free_.size(), size_t{sent_.room()}});
+    for (size_t i = 0; i < count; ++i) {
+      const uint64_t chunk = free_.back();
+      free_.pop_back();
+      std::copy(frames[i].begin(), frames[i].end(), memory_.data() + chunk);
+      sent_.at(static_cast<uint32_t>(i)) = {chunk, static_cast<uint32_t>(frames[i].size()), 0};
+    }
+    sent_.put(static_cast<uint32_t>(count));
+    under_way_ += count;
+    counters_.sent += count;
+    SPL_TRY(push());
+    return count;
+  }
+
+  packet::MacAddress mac() const override { return interface_.mac; }
+  size_t mtu() const override { return interface_.mtu; }
+  Counters counters() override {
+    xdp_statistics all{};
+    socklen_t length = sizeof(all);
+    if (getsockopt(socket_.number(), SOL_XDP, XDP_STATISTICS, &all, &length) == 0) {
+      counters_.dropped = all.rx_dropped + all.rx_ring_full;
+    }
+    return counters_;
+  }
+  int descriptor() const override { return socket_.number(); }
+  std::string description() const override {
+    return text("xdp:", interface_.name, " (", packet::print(interface_.mac), ", MTU ", interface_.mtu, "; ",
+                program_.in_driver ? "in the driver; " : "in the kernel's general code; ", silence_.how, ")");
+  }
+
+ private:
+  template <class Value>
+  bool set(int option, const Value& value) {
+    return setsockopt(socket_.number(), SOL_XDP, option, &value, sizeof(value)) == 0;
+  }
+
+  std::string instead() const { return text("; packet:", interface_.name, " does the same without XDP"); }
+
+  Error no_xdp(const char* what) const {
+    Error out = refused(text(what, " for ", interface_.name, " (AF_XDP)"), errno);
+    out.message += instead();
+    return out;
+  }
+
+  // Chunks whose frames the kernel has sent.
+  void collect() {
+    const uint32_t count = done_.waiting();
+    for (uint32_t i = 0; i < count; ++i) free_.push_back(done_.at(i));
+    done_.taken(count);
+    under_way_ -= count;
+  }
+
+  // The kernel sends some frames a call. What it leaves, because the interface is busy, the next call of send() pushes.
+  Status push() {
+    while (under_way_ > 0) {
+      if (sendto(socket_.number(), nullptr, 0, MSG_DONTWAIT, nullptr, 0) == 0 || errno == EAGAIN || errno == EBUSY ||
+          errno == EINTR || errno == ENOBUFS) {
+        const size_t before = under_way_;
+        collect();
+        if (under_way_ == before) return {};
+        continue;
+      }
+      return fail(Code::environment, "cannot send over ", description(), ": ", std::strerror(errno));
+    }
+    return {};
+  }
+
+  Status alive() const {
+    int error = 0;
+    socklen_t length = sizeof(error);
+    getsockopt(socket_.number(), SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error == 0) return {};
+    return fail(Code::environment, interface_.name, " went down or away (", std::strerror(error),
+                "): its peer's namespace may have ended");
+  }
+
+  Interface interface_;
+  Silence silence_;
+  Mapping memory_;  // the first half for frames that come, the other for those that go
+  Descriptor socket_;
+  XdpRing<uint64_t> fill_;
+  XdpRing<uint64_t> done_;
+  XdpRing<xdp_desc> received_;
+  XdpRing<xdp_desc> sent_;
+  XdpProgram program_;
+  std::vector<uint64_t> free_;  // chunks for frames that go
+  uint32_t held_ = 0;           // frames of the last receive()
+  size_t under_way_ = 0;
+  Counters counters_;
+};
+
+}  // namespace
+
+Result<PortPointer> open_xdp_port(const std::string& name) {
+  SPL_ASSIGN(const Interface interface, find(name));
+  if (interface.mtu > xdp_mtu_max) {
+    return fail(Code::unsupported, name, " has an MTU of ", interface.mtu,
+                ", and frames for AF_XDP must fit in a page: ip link set ", name, " mtu ", 1500,
+                ", or use packet:", name);
+  }
+  if (const int queues = receive_queues(name); queues > 1) {
+    return fail(Code::unsupported, name, " has ", queues, " receive queues, and AF_XDP reads one: ethtool -L ", name,
+                " combined 1, or use packet:", name);
+  }
+  SPL_ASSIGN(Silence silence, own(interface, true));
+  auto port = std::make_unique<XdpPort>(interface, std::move(silence));
+  SPL_TRY(port->open());
+  return PortPointer(std::move(port));
+}
+
+}  // namespace spinloom::port

@@ -1,0 +1,54 @@
+// XdpRing - one of the four queues between a process and the kernel of an AF_XDP socket (linux/if_xdp.h).
+//
+// Contract: one side puts entries in, the other takes them out. waiting() and room() say how many we can take or put;
+//   at(i) is the i-th of these; taken(n) and put(n) hand the first n over.
+// Invariants: (1) entries are written before their hand-over is seen, and not touched after it; (2) producer - consumer
+//   is never above the number of entries.
+// Threads: one on our side. Time: none; no system calls.
+#pragma once
+
+#include <linux/if_xdp.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "port/descriptor.hpp"
+
+namespace spinloom::port {
+
+template <class Entry>
+class XdpRing {
+ public:
+  XdpRing() = default;
+  // `entries` is a power of two.
+  XdpRing(int socket, const xdp_ring_offset& offsets, uint32_t entries, int64_t page_offset)
+      : memory_(socket, offsets.desc + entries * sizeof(Entry), page_offset), offsets_(offsets), entries_(entries) {}
+
+  explicit operator bool() const { return static_cast<bool>(memory_); }
+
+  // For who takes.
+  [[nodiscard]] uint32_t waiting() { return producer().load(std::memory_order_acquire) - own_; }
+  // For who puts.
+  [[nodiscard]] uint32_t room() { return entries_ - (own_ - consumer().load(std::memory_order_acquire)); }
+
+  [[nodiscard]] Entry& at(uint32_t index) {
+    return reinterpret_cast<Entry*>(memory_.data() + offsets_.desc)[(own_ + index) & (entries_ - 1)];
+  }
+
+  void taken(uint32_t count) { consumer().store(own_ += count, std::memory_order_release); }
+  void put(uint32_t count) { producer().store(own_ += count, std::memory_order_release); }
+
+ private:
+  std::atomic_ref<uint32_t> producer() { return counter(offsets_.producer); }
+  std::atomic_ref<uint32_t> consumer() { return counter(offsets_.consumer); }
+  std::atomic_ref<uint32_t> counter(uint64_t offset) {
+    return std::atomic_ref(*reinterpret_cast<uint32_t*>(memory_.data() + offset));
+  }
+
+  Mapping memory_;
+  xdp_ring_offset offsets_{};
+  uint32_t entries_ = 0;
+  uint32_t own_ = 0;  // our end's counter
+};
+
+}  // namespace spinloom::port

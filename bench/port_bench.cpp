@@ -1,1 +1,200 @@
-int main() { return 0; }
+// Host time of frame ports: frames a second that one core takes from a port and sends back over it, unchanged but for
+// their addresses: a plain forward loop, as the peer for what a NIC does with frames. No modelled time.
+//
+//   spinloom_port_bench [SECONDS]   for each row and round; 0.3 if there is no other number
+//
+// The interfaces are a veth pair in a namespace of the bench's own. A second process sends as fast as it can from the other
+// end, and the kernel works on both cores for it: a row is no faster than that sender ("sent"). Rounds of all rows are
+// interleaved; medians, and the least and the most. The file row has no kernel and no sender: frames come from memory.
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "packet/build.hpp"
+#include "port/namespace_support.hpp"
+#include "port/open.hpp"
+#include "port/pcap_file.hpp"
+
+namespace spinloom::port {
+namespace {
+
+constexpr int rounds = 7;
+constexpr size_t batch_frames = 64;
+double seconds = 0.3;
+
+[[noreturn]] void give_up(const Error& error) {
+  std::fprintf(stderr, "spinloom_port_bench: %s\n", error.message.c_str());
+  std::exit(3);
+}
+
+template <class Value>
+Value need(Result<Value> result) {
+  if (!result) give_up(result.error());
+  return std::move(*result);
+}
+
+packet::FrameBytes frame_of(size_t frame_bytes, const packet::MacAddress& target) {
+  const packet::Ends ends{{{2, 0, 0, 0, 0, 9}}, target, {0x0a000001}, {0x0a000002}};
+  return packet::udp_frame(ends, 4000, 9330, packet::FrameBytes(frame_bytes - 42, 7));
+}
+
+// Takes each frame and sends it back to where it came from.
+class Forwarder {
+ public:
+  explicit Forwarder(FramePort& port) : port_(port), space_(batch_frames * port.frame_bytes_max()) {}
+
+  // How many frames came.
+  size_t turn() {
+    const size_t count = need(port_.receive(frames_));
+    for (size_t i = 0; i < count; ++i) {
+      uint8_t* const at = space_.data() + i * port_.frame_bytes_max();
+      std::copy(frames_[i].begin(), frames_[i].end(), at);
+      packet::store_mac(at, packet::load_mac(frames_[i].data() + 6));
+      packet::store_mac(at + 6, port_.mac());
+      answers_[i] = {at, frames_[i].size()};
+    }
+    for (size_t sent = 0; sent < count;) sent += need(port_.send(std::span(answers_).subspan(sent, count - sent)));
+    return count;
+  }
+
+ private:
+  FramePort& port_;
+  std::vector<uint8_t> space_;
+  std::array<Bytes, batch_frames> frames_{};
+  std::array<Bytes, batch_frames> answers_{};
+};
+
+// A process that sends one frame for ever; its end is the end of this object.
+class Sender {
+ public:
+  explicit Sender(const packet::FrameBytes& frame) {
+    process_ = fork();
+    if (process_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const PortPointer port = need(open_port("packet:host0"));
+    const std::vector<Bytes> frames(batch_frames, frame);
+    for (;;) (void)need(port->send(frames));
+  }
+  ~Sender() {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+  }
+  Sender(const Sender&) = delete;
+  Sender& operator=(const Sender&) = delete;
+
+ private:
+  pid_t process_;
+};
+
+struct Rate {
+  double forwarded = 0;  // a second
+  double sent = 0;
+};
+
+Rate over_interface(const std::string& kind, size_t frame_bytes) {
+  if (!test::make_pair()) give_up(fail(Code::environment, "this kernel has no veth pairs"));
+  const PortPointer port = need(open_port(kind + ":nic0"));
+  Forwarder forwarder(*port);
+  const Sender sender(frame_of(frame_bytes, port->mac()));
+  const auto run = [&](double length) {
+    const auto begin = std::chrono::steady_clock::now();
+    size_t frames = 0;
+    double passed = 0;
+    while (passed < length) {
+      for (int i = 0; i < 16; ++i) frames += forwarder.turn();
+      passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+    return static_cast<double>(frames) / passed;
+  };
+  run(seconds / 3);  // until the sender is there
+  const uint64_t lost = port->counters().dropped;
+  const auto begin = std::chrono::steady_clock::now();
+  Rate rate;
+  rate.forwarded = run(seconds);
+  const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  rate.sent = rate.forwarded + static_cast<double>(port->counters().dropped - lost) / passed;
+  return rate;
+}
+
+Rate over_memory(const std::string& folder, size_t frame_bytes) {
+  const std::string path = text(folder, "/", frame_bytes, ".pcap");
+  if (!std::filesystem::exists(path)) {
+    auto writer = need(PcapWriter::create(path));
+    const auto frame = frame_of(frame_bytes, mac_for("pcap"));
+    for (int i = 0; i < 1024; ++i) {
+      if (const auto written = writer.append(frame, i); !written) give_up(written.error());
+    }
+    if (const auto written = writer.flush(); !written) give_up(written.error());
+  }
+  const PortPointer port = need(open_port(text("replay:", path, ",", 1'000'000'000)));
+  Forwarder forwarder(*port);
+  const auto begin = std::chrono::steady_clock::now();
+  size_t frames = 0;
+  double passed = 0;
+  while (passed < seconds) {
+    for (int i = 0; i < 1024; ++i) frames += forwarder.turn();
+    passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  return {static_cast<double>(frames) / passed, static_cast<double>(frames) / passed};
+}
+
+struct Row {
+  const char* port;
+  size_t frame_bytes;
+  std::vector<double> forwarded;
+  std::vector<double> sent;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2] * 1e-6;
+}
+
+}  // namespace
+}  // namespace spinloom::port
+
+int main(int count, char** words) {
+  using namespace spinloom;
+  using namespace spinloom::port;
+  if (count > 1) seconds = std::strtod(words[1], nullptr);
+  if (const std::string& reason = test::enter_namespace(); !reason.empty()) {
+    std::printf("frame ports: not measured, %s\n", reason.c_str());
+    return 0;
+  }
+  std::string folder = (std::filesystem::temp_directory_path() / "spinloom-ports-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) give_up(fail(Code::environment, "cannot make a folder in ", folder));
+  std::vector<Row> rows;
+  for (const size_t frame_bytes : {size_t{64}, size_t{1514}}) {
+    for (const char* const port : {"packet", "xdp", "replay"}) rows.push_back({port, frame_bytes, {}, {}});
+  }
+  if (test::make_pair()) {
+    if (const auto xdp = open_port("xdp:nic0"); !xdp) {
+      std::printf("xdp is not measured: %s\n", xdp.error().message.c_str());
+      std::erase_if(rows, [](const Row& row) { return std::string_view(row.port) == "xdp"; });
+    }
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (Row& row : rows) {
+      const bool memory = std::string_view(row.port) == "replay";
+      const Rate rate = memory ? over_memory(folder, row.frame_bytes) : over_interface(row.port, row.frame_bytes);
+      row.forwarded.push_back(rate.forwarded);
+      row.sent.push_back(rate.sent);
+    }
+  }
+  std::filesystem::remove_all(folder);
+  std::printf("%-8s %6s %22s %8s %8s %12s\n", "port", "bytes", "forwarded, million/s", "least", "most", "sent");
+  for (const Row& row : rows) {
+    const auto [least, most] = std::minmax_element(row.forwarded.begin(), row.forwarded.end());
+    std::printf("%-8s %6zu %22.3f %8.3f %8.3f %12.3f\n", row.port, row.frame_bytes, median(row.forwarded), *least * 1e-6,
+                *most * 1e-6, median(row.sent));
+  }
+  return 0;
+}

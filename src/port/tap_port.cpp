@@ -108,6 +108,11 @@ Result<PortPointer> open_tap_port(const std::string& name, const std::string& ad
   }
   Descriptor device(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!device) {
+    if (errno == EACCES || errno == EPERM) {
+      return fail(Code::environment,
+                  "not allowed to open /dev/net/tun: run it as root, or let everybody open it, as most "
+                  "distributions do (chmod 666 /dev/net/tun)");
+    }
     return errno == ENOENT ? fail(Code::environment,
                                   "there is no /dev/net/tun here: modprobe tun, or give it to the "
                                   "container (--device /dev/net/tun)")

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "packet/ethernet.hpp"
 #include "port/bpf.hpp"
 #include "port/finish_checksum.hpp"
 #include "port/interface.hpp"
@@ -18,26 +19,35 @@ namespace spinloom::port {
 
 namespace {
 
-constexpr uint32_t chunk_bytes = 4096;
+constexpr uint32_t small_chunk_bytes = 2048;
+constexpr uint32_t large_chunk_bytes = 4096;  // a page is the most
 constexpr uint32_t headroom_bytes = 256;  // XDP_PACKET_HEADROOM: the kernel leaves it before each frame
 constexpr uint32_t ring_entries = 2048;
 constexpr uint32_t chunks_each_way = 2048;
-constexpr size_t xdp_mtu_max = chunk_bytes - headroom_bytes - 18;
+constexpr size_t xdp_mtu_max =
+    large_chunk_bytes - headroom_bytes - packet::ethernet_header_bytes - packet::vlan_tag_bytes;
 
 class XdpPort final : public FramePort {
  public:
-  XdpPort(const Interface& interface, Silence silence) : interface_(interface), silence_(std::move(silence)) {}
+  XdpPort(const Interface& interface, Silence silence)
+      : interface_(interface),
+        silence_(std::move(silence)),
+        chunk_bytes_(frame_bytes_max() + headroom_bytes <= small_chunk_bytes ? small_chunk_bytes : large_chunk_bytes) {}
 
   Status open() {
     socket_ = Descriptor(socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
     if (!socket_) return no_xdp("open an AF_XDP socket");
-    memory_ = Mapping(-1, size_t{2} * chunks_each_way * chunk_bytes, 0);
+    memory_ = Mapping(-1, size_t{2} * chunks_each_way * chunk_bytes_, 0);
     if (!memory_) return no_xdp("map memory for frames");
     xdp_umem_reg area{};
     area.addr = reinterpret_cast<uint64_t>(memory_.data());
     area.len = memory_.bytes().size();
-    area.chunk_size = chunk_bytes;
-    if (!set(XDP_UMEM_REG, area)) return no_xdp("register memory for frames");
+    area.chunk_size = chunk_bytes_;
+    if (!set(XDP_UMEM_REG, area)) {
+      if (errno != ENOBUFS) return no_xdp("register memory for frames");
+      return fail(Code::environment, "AF_XDP on ", interface_.name, " needs ", area.len >> 20,
+                  " MiB of locked memory, and this user may lock less: ulimit -l", instead());
+    }
     for (const int ring : {XDP_UMEM_FILL_RING, XDP_UMEM_COMPLETION_RING, XDP_RX_RING, XDP_TX_RING}) {
       if (!set(ring, ring_entries)) return no_xdp("make a ring");
     }
@@ -53,8 +63,8 @@ class XdpPort final : public FramePort {
     if (!fill_ || !done_ || !received_ || !sent_) return no_xdp("map its rings");
 
     for (uint32_t i = 0; i < chunks_each_way; ++i) {
-      fill_.at(i) = uint64_t{i} * chunk_bytes;
-      free_.push_back(uint64_t{chunks_each_way + i} * chunk_bytes);
+      fill_.at(i) = uint64_t{i} * chunk_bytes_;
+      free_.push_back(uint64_t{chunks_each_way + i} * chunk_bytes_);
     }
     fill_.put(chunks_each_way);
 
@@ -71,7 +81,7 @@ class XdpPort final : public FramePort {
 
   Result<size_t> receive(std::span<Bytes> batch) override {
     if (held_ > 0) {  // as many are missing in the fill ring, so there is room
-      for (uint32_t i = 0; i < held_; ++i) fill_.at(i) = received_.at(i).addr / chunk_bytes * chunk_bytes;
+      for (uint32_t i = 0; i < held_; ++i) fill_.at(i) = received_.at(i).addr / chunk_bytes_ * chunk_bytes_;
       fill_.put(held_);
       received_.taken(held_);
     }
@@ -168,6 +178,7 @@ class XdpPort final : public FramePort {
 
   Interface interface_;
   Silence silence_;
+  uint32_t chunk_bytes_;  // a frame's place and the kernel's headroom before it
   Mapping memory_;  // the first half for frames that come, the other for those that go
   Descriptor socket_;
   XdpRing<uint64_t> fill_;

@@ -101,6 +101,13 @@ typedef struct {
 #define SPL_SLMP_ACK 0x2000u
 #define SPL_SLMP_PORT 9330u
 
+/* The addresses for which a handler answers: constants of the shipped handlers that answer frames. */
+typedef struct {
+  uint8_t mac[6];
+  uint16_t unused;
+  uint32_t ip; /* in network order; 0: any */
+} spl_station_t;
+
 /* Between network order and that of the handler's processor, both ways. */
 static inline uint16_t spl_net16(uint16_t value) { return (uint16_t)(value >> 8 | value << 8); }
 static inline uint32_t spl_net32(uint32_t value) {
@@ -186,6 +193,10 @@ static inline uint16_t spl_checksum(uint32_t sum) {
   sum = (sum & 0xffffu) + (sum >> 16);
   sum = (sum & 0xffffu) + (sum >> 16);
   return (uint16_t)~sum;
+}
+/* The checksum after one 16-bit word of what it covers has changed (RFC 1624, equation 3). In network order. */
+static inline uint16_t spl_checksum_update(uint16_t checksum, uint16_t before, uint16_t after) {
+  return spl_checksum((uint32_t)(uint16_t)~checksum + (uint16_t)~before + after);
 }
 
 #endif

@@ -1,0 +1,113 @@
+"""`spinloom nic`: an Ethernet NIC that runs handlers, as a process on this machine."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinloom import nic_setup, output
+from spinloom.errors import Trouble
+from spinloom.nic_setup import Setup
+from spinloom.verbs.stopping import stoppable
+
+PORTS = "pcap:IN,OUT, replay:IN,TIMES, tap:NAME[,ADDRESS/BITS], packet:INTERFACE or xdp:INTERFACE"
+
+
+@click.group()
+def nic() -> None:
+    """An Ethernet NIC that runs sPIN handlers on frames. See docs/ethernet.md."""
+
+
+@nic.command(
+    epilog="Examples: spinloom nic run --wire packet:nic0 --handlers icmp_echo --rules icmp --address 10.7.0.2; "
+    "spinloom nic run --wire pcap:in.pcap,out.pcap --handlers mine.c --rules udp:7"
+)
+@click.option("--wire", metavar="PORT", help=f"Where frames come from and go to: {PORTS}.")
+@click.option("--host", metavar="PORT", help="The network stack behind the NIC, such as tap:NAME,ADDRESS/BITS.")
+@click.option("--handlers", multiple=True, metavar="FILE", help="FILE.c, FILE.elf, FILE.so or a shipped handler.")
+@click.option(
+    "--rules", multiple=True, metavar="RULES", help="udp:PORT, slmp, icmp, arp, ip, all or RULES.toml, for them."
+)
+@click.option("--native", is_flag=True, help="Build FILE.c for this processor, and trust it.")
+@click.option("--address", metavar="IP", help="The IPv4 address for which shipped handlers answer.")
+@click.option("--config", type=click.Path(path_type=Path), help="Ports and contexts from a TOML file.")
+@click.option("--name", default="spinloom0", show_default=True, help="The NIC's name.")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="End after this time.")
+@click.option(
+    "--patience",
+    type=click.FloatRange(0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Seconds that a handler may wait for its host.",
+)
+@click.option("--stages", is_flag=True, help="Print where the time went, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def run(
+    wire: str | None,
+    host: str | None,
+    handlers: tuple[str, ...],
+    rules: tuple[str, ...],
+    native: bool,
+    address: str | None,
+    config: Path | None,
+    name: str,
+    seconds: float | None,
+    patience: float,
+    stages: bool,
+    as_json: bool,
+) -> None:
+    """Run a NIC until Ctrl-C, or the end of its capture file; then print what it has counted.
+
+    Frames that no rules take go to --host, and what it sends goes to the wire. Handlers that are natively built
+    run in this process and are trusted.
+    """
+    setup = nic_setup.load(config) if config else Setup()
+    if config and (handlers or rules):
+        raise Trouble("invalid", "--handlers and --rules: the contexts stand in --config")
+    setup = nic_setup.with_options(
+        setup, wire=wire, host=host, address=address, contexts=nic_setup.pair(handlers, rules, native)
+    )
+    with tempfile.TemporaryDirectory(prefix="spinloom-nic-") as scratch:
+        card = nic_setup.start(setup, Path(scratch), patience)
+        contexts = ", ".join(map(nic_setup.described, setup.contexts)) or "no handlers"
+        click.echo(f"{name}: {card.description()}; {contexts}", err=as_json)
+        with stoppable():  # the usual end of a NIC
+            card.run(seconds)
+        show(card.report(), setup, stages, as_json)
+
+
+def show(report: dict[str, Any], setup: Setup, stages: bool, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(report, indent=1))
+        return
+    counted = [[name, f"{value:,}"] for name, value in report["counts"].items() if value]
+    ports = [
+        [f"{port}: {name}", f"{value:,}"]
+        for port in ("wire", "host")
+        for name, value in report.get(port, {}).items()
+        if value
+    ]
+    output.show(output.table(["count", "frames"], counted + ports, numeric={"frames"}))
+    if setup.contexts:
+        columns = ("packets", "bytes", "messages", "header handlers", "payload handlers", "completion handlers",
+                   "handler faults")  # fmt: skip
+        rows = [
+            [nic_setup.described(setup.contexts[one["context"]]), *(f"{one[name]:,}" for name in columns)]
+            for one in report["contexts"]
+        ]
+        output.show(output.table(["context", *columns], rows, numeric=set(columns)))
+    if stages:
+        show_stages(report["stages"])
+
+
+def show_stages(stages: list[tuple[str, int, float]]) -> None:
+    rows = [
+        [name, f"{frames:,}" if frames else "", f"{ns / 1e6:,.1f}", f"{ns / frames:,.0f}" if frames else ""]
+        for name, frames, ns in stages
+    ]
+    columns = ["stage", "frames", "ms", "ns a frame"]
+    output.show(output.table(columns, rows, numeric=set(columns[1:]), title="host time"))

@@ -1,0 +1,179 @@
+// spinloom._core: a live Ethernet NIC.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "app/bindings_support.hpp"
+#include "ethernet/card.hpp"
+#include "ethernet/rule_text.hpp"
+#include "port/open.hpp"
+
+namespace spinloom::app {
+namespace {
+
+using ethernet::Card;
+using frame::ContextId;
+using PythonRule = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>;  // word, mask, start, end
+using PythonRules = std::tuple<bool, std::vector<PythonRule>, PythonRule>;  // any, rules, of the last frame
+
+frame::Rule rule_of(const PythonRule& given) { return std::make_from_tuple<frame::Rule>(given); }
+PythonRule given_as(const frame::Rule& rule) { return {rule.index, rule.mask, rule.start, rule.end}; }
+
+PythonRules rules_named(const std::string& name) {
+  const frame::RuleSet set = unwrap(ethernet::rule_set_named(name));
+  PythonRules out{set.mode == frame::RuleMode::any, {}, given_as(set.last_frame)};
+  for (const frame::Rule& rule : set.rules) std::get<1>(out).push_back(given_as(rule));
+  return out;
+}
+
+std::vector<uint8_t> vector_of(const nb::bytes& bytes) {
+  const auto* const first = reinterpret_cast<const uint8_t*>(bytes.c_str());
+  return {first, first + bytes.size()};
+}
+
+nb::dict counters_of(port::FramePort& port) {
+  const port::Counters counted = port.counters();
+  nb::dict out;
+  out["received"] = counted.received;
+  out["sent"] = counted.sent;
+  out["dropped"] = counted.dropped;
+  out["truncated"] = counted.truncated;
+  return out;
+}
+
+class PythonCard {
+ public:
+  PythonCard(const std::string& wire, const std::optional<std::string>& host, uint32_t rule_sets, double patience_s) {
+    ethernet::Options options;
+    options.limits.matcher.rule_sets = rule_sets;
+    options.patience = std::chrono::nanoseconds(static_cast<int64_t>(patience_s * 1e9));
+    auto wire_port = unwrap(port::open_port(wire));
+    port::PortPointer host_port = host ? unwrap(port::open_port(*host)) : nullptr;
+    card_ = unwrap(Card::create(options, std::move(wire_port), std::move(host_port)));
+  }
+
+  void install(uint32_t id, const std::string& image, const nb::bytes& constants, const nb::bytes& state,
+               uint64_t state_bytes, uint64_t host_bytes) {
+    ethernet::ContextSetup setup;
+    setup.image = image;
+    setup.constants = vector_of(constants);
+    setup.state = vector_of(state);
+    setup.state_bytes = state_bytes;
+    setup.host_bytes = host_bytes;
+    unwrap(card_->install(ContextId{id}, setup));
+  }
+  [[nodiscard]] bool initialises(uint32_t id) const {
+    const spin::Context* const context = card_->nic().context(ContextId{id});
+    return context != nullptr && context->initialise_entry.has_value();
+  }
+  void initialise(uint32_t id) {
+    unwrap(without_lock([&] { return card_->initialise(ContextId{id}); }));
+  }
+  void activate(uint32_t id, bool active) { unwrap(card_->activate(ContextId{id}, active)); }
+  void configure(const std::vector<PythonRules>& given) {
+    std::vector<frame::RuleSet> sets;
+    for (const auto& [any, rules, last] : given) {
+      frame::RuleSet& set = sets.emplace_back();
+      set.mode = any ? frame::RuleMode::any : frame::RuleMode::all;
+      for (const PythonRule& rule : rules) set.rules.push_back(rule_of(rule));
+      set.last_frame = rule_of(last);
+    }
+    unwrap(card_->configure(std::move(sets)));
+  }
+
+  // Until the wire's file has ended, the time is up, or a signal comes, whose exception leaves here.
+  void run(std::optional<double> seconds) {
+    using Clock = std::chrono::steady_clock;
+    const auto until = seconds ? Clock::now() + std::chrono::nanoseconds(static_cast<int64_t>(*seconds * 1e9))
+                               : Clock::time_point::max();
+    std::optional<nb::python_error> stopped;
+    const Status ran = without_lock([&] {
+      return card_->run([&] {
+        if (Clock::now() >= until) return false;
+        const nb::gil_scoped_acquire lock;
+        if (PyErr_CheckSignals() != 0) stopped.emplace();
+        return !stopped;
+      });
+    });
+    if (stopped) throw nb::python_error(*stopped);
+    unwrap(ran);
+  }
+
+  [[nodiscard]] nb::dict report() const {
+    nb::dict counts;
+    for (uint8_t which = 0; which < frame::count_kinds; ++which) {
+      counts[name_of(static_cast<frame::Count>(which))] = card_->nic().counts()[which];
+    }
+    counts["lost on the way to the host"] = card_->to_host_lost();
+    nb::list contexts;
+    for (uint32_t id = 0; id < card_->nic().limits().matcher.rule_sets; ++id) {
+      const spin::TelemetryCounts* const counted = card_->nic().telemetry(ContextId{id});
+      if (counted == nullptr) continue;
+      nb::dict context;
+      context["context"] = id;
+      for (uint8_t which = 0; which < spin::telemetry_counts; ++which) {
+        context[name_of(static_cast<spin::Telemetry>(which))] = (*counted)[which];
+      }
+      contexts.append(context);
+    }
+    const double ns = card_->stages().ns_per_cycle();
+    nb::list stages;
+    for (size_t which = 0; which < ethernet::stage_count; ++which) {
+      const auto stage = static_cast<ethernet::Stage>(which);
+      const ethernet::Stages::Spent& spent = card_->stages()[stage];
+      stages.append(nb::make_tuple(ethernet::name_of(stage), spent.frames, static_cast<double>(spent.cycles) * ns));
+    }
+    nb::dict out;
+    out["counts"] = counts;
+    out["contexts"] = contexts;
+    out["stages"] = stages;
+    out["wire"] = counters_of(card_->wire());
+    if (card_->host() != nullptr) out["host"] = counters_of(*card_->host());
+    return out;
+  }
+
+  [[nodiscard]] nb::bytes mac() const {
+    const packet::MacAddress mac = card_->wire().mac();
+    return {reinterpret_cast<const char*>(mac.bytes.data()), mac.bytes.size()};
+  }
+  [[nodiscard]] nb::bytes state(uint32_t id) const { return as_bytes(card_->state(ContextId{id})); }
+  [[nodiscard]] nb::bytes host_memory(uint32_t id) const { return as_bytes(card_->host_memory(ContextId{id})); }
+  [[nodiscard]] std::string description() const {
+    std::string out = card_->wire().description();
+    if (card_->host() != nullptr) out += "; host: " + card_->host()->description();
+    return out;
+  }
+
+ private:
+  [[nodiscard]] static nb::bytes as_bytes(std::span<const uint8_t> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  std::unique_ptr<Card> card_;
+};
+
+}  // namespace
+
+void bind_nic(nb::module_& module) {
+  module.def("rules_named", &rules_named, nb::arg("name"), "(any, [(word, mask, start, end)], of the last frame).");
+  nb::class_<PythonCard>(module, "Card", "A live Ethernet NIC between a wire and a host's network stack.")
+      .def(nb::init<const std::string&, const std::optional<std::string>&, uint32_t, double>(), nb::arg("wire"),
+           nb::arg("host").none(), nb::arg("rule_sets"), nb::arg("patience_s"))
+      .def("install", &PythonCard::install, nb::arg("context"), nb::arg("image"), nb::arg("constants"),
+           nb::arg("state"), nb::arg("state_bytes"), nb::arg("host_bytes"))
+      .def("initialises", &PythonCard::initialises, nb::arg("context"))
+      .def("initialise", &PythonCard::initialise, nb::arg("context"))
+      .def("activate", &PythonCard::activate, nb::arg("context"), nb::arg("active"))
+      .def("configure", &PythonCard::configure, nb::arg("rule_sets"))
+      .def("run", &PythonCard::run, nb::arg("seconds").none())
+      .def("report", &PythonCard::report)
+      .def("mac", &PythonCard::mac)
+      .def("state", &PythonCard::state, nb::arg("context"))
+      .def("host_memory", &PythonCard::host_memory, nb::arg("context"))
+      .def("description", &PythonCard::description);
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,177 @@
+// Card - the live Ethernet NIC: takes frames from a port, gives them to the engine and does what it asks for.
+//
+// What no rule set takes goes out at the host's port, and what comes in there goes to the wire: a host whose network
+// stack lies behind this NIC. Handlers run on the owner's thread, each to its end, natively or in the sandbox.
+//
+// Contract: install(), initialise(), configure() and activate() set the NIC up, at any time between turns. turn() takes
+//   a batch from each port and does all that follows from it; it returns whether there was anything. wait() sleeps until
+//   a port has something, or the time is up. ended() is true when the wire was a file and all of it has been dealt with.
+//   A handler that waits for its host, or for the wire, gets Options::patience; then it ends as over its budget. An
+//   Error of a port ends the NIC.
+// Invariants: (1) frames of one turn leave in the order in which they were sent; (2) a frame that a port does not take
+//   for the host is counted (to_host_lost), never waited for; (3) nothing is allocated per frame once queues have grown.
+// Threads: one owner. Host programs may read and write host_memory() and state() meanwhile, word by word: the NIC
+//   writes words of short writes whole, the first one last. Time: host time; only patience and stages look at it.
+#pragma once
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ethernet/stages.hpp"
+#include "frame/nic.hpp"
+#include "live/handler_library.hpp"
+#include "port/frame_port.hpp"
+#include "spin/nic_memory.hpp"
+
+namespace spinloom::ethernet {
+
+using frame::ContextId;
+using port::Bytes;
+using port::PortPointer;
+
+struct Options {
+  frame::Limits limits = live_limits();
+  uint32_t batch = 64;  // frames taken from a port at a time
+  std::chrono::nanoseconds patience = std::chrono::seconds(1);
+
+  // The board's, but as many frames go to a port at a time as come from it.
+  static frame::Limits live_limits() {
+    frame::Limits limits;
+    limits.egress_depth = 64;
+    return limits;
+  }
+};
+
+// What a context has. Handlers are the functions header_handler, payload_handler, completion_handler and
+// initialise_handler of the image, as far as it has them.
+struct ContextSetup {
+  std::string image;  // FILE.so (native) or FILE.elf (sandbox); empty: frames go to host memory, a ring (frame/nic.hpp)
+  std::vector<uint8_t> constants;
+  std::vector<uint8_t> state;  // its first bytes
+  uint64_t state_bytes = 0;    // the rest is zero
+  uint64_t host_bytes = 0;
+  uint64_t budget_cycles = limits::handler_budget_cycles;
+  std::optional<spin::HpuMask> hpus;
+};
+
+class Card final : private spin::HandlerCalls {
+ public:
+  // Without a host's port, frames for it are counted and gone.
+  static Result<std::unique_ptr<Card>> create(const Options& options, PortPointer wire, PortPointer host = nullptr);
+
+  // ---- setting up ----
+  // Context n takes the frames of rule set n.
+  [[nodiscard]] Status install(ContextId id, const ContextSetup& setup);
+  // Runs the initialisation handler to its end; an Error if it has not succeeded.
+  [[nodiscard]] Status initialise(ContextId id);
+  [[nodiscard]] Status activate(ContextId id, bool active = true) { return nic_->activate(id, active); }
+  [[nodiscard]] Status configure(std::vector<frame::RuleSet> rule_sets) {
+    return nic_->configure(std::move(rule_sets));
+  }
+  [[nodiscard]] Status remove(ContextId id);
+  // Runs the payload handler without a frame.
+  [[nodiscard]] Status invoke(ContextId id, uint32_t message);
+
+  // ---- working ----
+  [[nodiscard]] Result<bool> turn();
+  void wait(std::chrono::milliseconds limit);
+  // Turns until `go_on` says no, which is asked every some milliseconds, or until ended().
+  [[nodiscard]] Status run(const std::function<bool()>& go_on);
+  [[nodiscard]] bool ended() const;
+
+  // The host's part in this process: called once a turn, and while a handler waits.
+  void set_host(std::function<void()> host) { host_part_ = std::move(host); }
+  // Who gets the lines that handlers print; the log, until it is set.
+  void set_debug(std::function<void(const frame::DebugLine&)> debug) { debug_ = std::move(debug); }
+
+  // ---- looking ----
+  [[nodiscard]] frame::Nic& nic() { return *nic_; }
+  [[nodiscard]] const frame::Nic& nic() const { return *nic_; }
+  [[nodiscard]] port::FramePort& wire() { return *wire_; }
+  [[nodiscard]] port::FramePort* host() { return host_.get(); }
+  [[nodiscard]] std::span<uint8_t> state(ContextId id);
+  [[nodiscard]] std::span<uint8_t> constants(ContextId id);
+  [[nodiscard]] std::span<uint8_t> host_memory(ContextId id);
+  [[nodiscard]] const Stages& stages() const { return stages_; }
+  [[nodiscard]] uint64_t to_host_lost() const { return to_host_lost_; }
+  [[nodiscard]] uint64_t native_cycles() const { return native_cycles_; }  // within native handlers, without calls
+
+ private:
+  // A block of memory that begins with a page.
+  struct Freed {
+    void operator()(uint8_t* bytes) const { std::free(bytes); }
+  };
+  using Block = std::unique_ptr<uint8_t, Freed>;
+  struct Installed {
+    Block host;
+    uint64_t host_bytes = 0;
+    std::vector<uint64_t> windows;  // blocks of NIC memory
+  };
+
+  Card(const Options& options, PortPointer wire, PortPointer host);
+  [[nodiscard]] static Block make_block(uint64_t bytes);
+  [[nodiscard]] Result<frame::ContextOptions> context_of(ContextId id, const ContextSetup& setup, Installed& installed);
+  [[nodiscard]] Result<spin::MemoryWindow> window(ContextId id, uint64_t bytes, const std::vector<uint8_t>& content,
+                                                  Installed& installed);
+  void free_windows(const Installed& installed);
+
+  // card_turn.cpp
+  [[nodiscard]] Status take_from_wire(bool& moved);
+  [[nodiscard]] Status take_from_host(bool& moved);
+  bool flush_wire();
+  void flush_host();
+
+  // card_perform.cpp
+  void perform();
+  void perform(const frame::StoreFrame& store);
+  void perform(const frame::ToHost& frame);
+  void perform(const frame::Transmit& transmit);
+  void perform(const frame::DmaWrite& write);
+  void perform(const frame::DebugLine& line);
+
+  // card_handler.cpp
+  void run_handlers();
+  void run_handler(const spin::Her& her);
+  std::optional<uint32_t> call(const spin::HandlerCall& call) override;
+  [[nodiscard]] bool pass_time();
+
+  Options options_;
+  PortPointer wire_;
+  PortPointer host_;
+  std::shared_ptr<live::HandlerLibrary> library_;
+  std::unique_ptr<frame::Nic> nic_;
+  Block packet_memory_;
+  Block nic_memory_;
+  spin::NicMemory windows_;
+  std::vector<Installed> installed_;  // by context
+
+  frame::Actions actions_;
+  spin::Fifo<spin::Her> started_;  // handlers that are to run
+  std::vector<Bytes> batch_;
+  std::vector<frame::EgressFrame> leaving_;  // for the wire
+  std::vector<Bytes> leaving_bytes_;         // the same frames
+  std::vector<Bytes> to_host_;
+  uint32_t host_frames_open_ = 0;  // from the host's port, not yet on the wire
+  std::function<void()> host_part_;
+  std::function<void(const frame::DebugLine&)> debug_;
+
+  // Of the handler that runs:
+  spin::HerId running_;
+  std::optional<uint32_t> answer_;
+  std::optional<std::chrono::steady_clock::time_point> waits_since_;
+  bool out_of_patience_ = false;
+
+  std::vector<std::optional<bool>> initialised_;  // by context
+  std::optional<Error> trouble_;                  // of a port
+  uint64_t to_host_lost_ = 0;
+  uint64_t native_cycles_ = 0;
+  Stages stages_;
+};
+
+}  // namespace spinloom::ethernet

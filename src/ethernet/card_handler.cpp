@@ -1,0 +1,57 @@
+// Handlers: one at a time, each to its end, on the owner's thread.
+#include <thread>
+
+#include "ethernet/card.hpp"
+
+namespace spinloom::ethernet {
+
+void Card::run_handlers() {
+  const Stage before = stages_.enter(Stage::handlers);
+  while (!started_.empty()) {
+    const spin::Her her = started_.pop();
+    run_handler(her);
+    stages_.count(Stage::handlers, 1);
+  }
+  stages_.enter(before);
+}
+
+void Card::run_handler(const spin::Her& her) {
+  const spin::Context& context = *nic_->context(her.context);
+  const auto frame = spin::frame_of(her, context, {nic_memory_.get(), options_.limits.nic_memory_bytes},
+                                    options_.limits.hpus);
+  running_ = her.id;
+  waits_since_.reset();
+  out_of_patience_ = false;
+  spin::HandlerOutcome outcome = library_->run(frame, *this);
+  if (out_of_patience_) outcome.end = spin::HandlerEnd::budget;
+  running_ = {};
+  if (live::HandlerLibrary::is_native(context.image)) native_cycles_ += outcome.cycles;
+  nic_->on_handler_done(her.id, outcome.end, outcome.code, actions_, outcome.cycles);
+  perform();
+}
+
+std::optional<uint32_t> Card::call(const spin::HandlerCall& call) {
+  answer_.reset();
+  const bool yields = call.call == SPL_CALL_YIELD;
+  if (yields && !pass_time()) return std::nullopt;
+  if (nic_->on_handler_call(running_, call, actions_)) return std::nullopt;
+  perform();
+  while (!answer_) {  // it waits for a frame to leave
+    if (!pass_time()) return std::nullopt;
+  }
+  if (!yields) waits_since_.reset();
+  return answer_;
+}
+
+// A handler waits: its frames leave, its host gets the processor. False: it has waited for too long.
+bool Card::pass_time() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!waits_since_) waits_since_ = now;
+  (void)flush_wire();
+  if (host_part_) host_part_();
+  out_of_patience_ = trouble_ || now - *waits_since_ > options_.patience;
+  if (!answer_) std::this_thread::yield();
+  return !out_of_patience_;
+}
+
+}  // namespace spinloom::ethernet

@@ -1,0 +1,84 @@
+// What the engine asks for.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "ethernet/card.hpp"
+#include "portals/perform.hpp"
+
+namespace spinloom::ethernet {
+namespace {
+
+// Words of a short write are written whole, the first one last: a host that sees it sees the others.
+void write_words(uint8_t* to, const uint8_t* from, uint64_t length) {
+  for (uint64_t at = length; at > 0;) {
+    at -= sizeof(uint64_t);
+    uint64_t word = 0;
+    std::memcpy(&word, from + at, sizeof word);
+    std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(to + at)).store(word, std::memory_order_release);
+  }
+}
+
+}  // namespace
+
+// In order. An action may add others, which moves the list: each is copied before it is performed.
+void Card::perform() {
+  const auto act = portals::Overloaded{
+      [this](const frame::Resume& resume) {
+        SPL_ASSERT(resume.her == running_, "HER ", resume.her, " is answered, but HER ", running_, " runs");
+        answer_ = resume.value;
+      },
+      [this](const frame::RunHandler& run) { started_.push(run.her); },
+      [this](const frame::StoreLocal& store) { portals::perform(store); },
+      [this](const frame::LocalAtomic& atomic) { answer_ = portals::perform(atomic); },
+      [this](const frame::DmaRead& read) { nic_->on_dma_done(portals::perform(read), actions_); },
+      [this](const frame::DmaAtomic& atomic) { nic_->on_dma_done(portals::perform(atomic), actions_); },
+      [this](const frame::Initialised& end) { initialised_[end.context.value] = end.good; },
+      [this](const auto& other) { perform(other); },
+  };
+  for (size_t next = 0; next < actions_.list.size(); ++next) {
+    std::visit([&act](const auto& action) { const auto copy = action; act(copy); }, actions_.list[next]);
+  }
+  actions_.clear();
+}
+
+void Card::perform(const frame::StoreFrame& store) {
+  uint8_t* const place = packet_memory_.get() + store.address;
+  std::memcpy(place, store.bytes.bytes, store.bytes.length);
+  nic_->on_stored(store.packet, place, actions_);
+}
+
+// A frame of a handler leaves at once, because its slot is free afterwards.
+void Card::perform(const frame::ToHost& frame) {
+  if (host_ == nullptr || frame.bytes.length > host_->frame_bytes_max()) {
+    ++to_host_lost_;
+    return;
+  }
+  to_host_.emplace_back(frame.bytes.bytes, frame.bytes.length);
+  if (frame.by_handler) flush_host();
+}
+
+void Card::perform(const frame::Transmit& transmit) {
+  leaving_.push_back(transmit.frame);
+  leaving_bytes_.emplace_back(transmit.frame.bytes.bytes, transmit.frame.bytes.length);
+}
+
+void Card::perform(const frame::DmaWrite& write) {
+  const bool words = write.source.length <= 16 && write.source.length % 8 == 0 &&
+                     reinterpret_cast<uintptr_t>(write.host) % 8 == 0;
+  if (words) {
+    write_words(write.host, write.source.bytes, write.source.length);
+  } else {
+    std::memcpy(write.host, write.source.bytes, write.source.length);
+  }
+  if (write.blocking) nic_->on_dma_read(write.dma, actions_);
+  nic_->on_dma_done(write.dma, actions_);
+}
+
+void Card::perform(const frame::DebugLine& line) {
+  if (debug_) return debug_(line);
+  log::emit(log::Level::warning, "ethernet", text("handler on HPU ", line.hpu, ": ", line.text, " ", line.value));
+}
+
+}  // namespace spinloom::ethernet

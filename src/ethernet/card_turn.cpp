@@ -1,0 +1,147 @@
+// The loop: frames in, what follows, frames out.
+#include <poll.h>
+
+#include <array>
+
+#include "ethernet/card.hpp"
+#include "live/hpu_pool.hpp"
+
+namespace spinloom::ethernet {
+namespace {
+
+spin::PayloadRef reference(Bytes bytes) {
+  spin::PayloadRef out;
+  out.space = spin::PayloadRef::Space::local;
+  out.bytes = bytes.data();
+  out.length = bytes.size();
+  return out;
+}
+
+}  // namespace
+
+Result<bool> Card::turn() {
+  bool moved = false;
+  SPL_TRY(take_from_wire(moved));
+  if (host_ != nullptr && host_frames_open_ == 0) SPL_TRY(take_from_host(moved));
+  if (host_part_) host_part_();
+  while (!leaving_.empty() && flush_wire()) {
+    run_handlers();
+    moved = true;
+  }
+  if (trouble_) return *trouble_;
+  return moved;
+}
+
+Status Card::take_from_wire(bool& moved) {
+  stages_.enter(Stage::receive);
+  const auto came = wire_->receive(batch_);
+  if (!came || *came == 0) {
+    stages_.enter(Stage::waiting);
+    return came ? Status{} : Status(came.error());
+  }
+  moved = true;
+  stages_.count(Stage::receive, *came);
+  const uint64_t matched = nic_->count(frame::Count::matched);
+  stages_.enter(Stage::match);
+  for (size_t i = 0; i < *came; ++i) nic_->on_frame(reference(batch_[i]), actions_);
+  stages_.count(Stage::match, *came);
+  stages_.enter(Stage::store);
+  perform();
+  stages_.count(Stage::store, nic_->count(frame::Count::matched) - matched);
+  run_handlers();
+  flush_host();  // frames that no rule set takes lie in the port's memory until the next receive()
+  stages_.enter(Stage::waiting);
+  return {};
+}
+
+Status Card::take_from_host(bool& moved) {
+  stages_.enter(Stage::from_host);
+  const auto came = host_->receive(batch_);
+  if (came && *came > 0) {
+    moved = true;
+    stages_.count(Stage::from_host, *came);
+    host_frames_open_ = static_cast<uint32_t>(*came);
+    for (const Bytes bytes : std::span(batch_).first(*came)) {
+      const bool fits = bytes.size() <= wire_->frame_bytes_max();
+      if (!fits || !nic_->on_host_frame(reference(bytes), 0, actions_)) --host_frames_open_;
+    }
+    perform();
+  }
+  stages_.enter(Stage::waiting);
+  return came ? Status{} : Status(came.error());
+}
+
+// Gives the port what it takes, and tells the engine what has left; false: nothing.
+bool Card::flush_wire() {
+  if (leaving_.empty() || trouble_) return false;
+  const Stage before = stages_.enter(Stage::transmit);
+  const auto sent = wire_->send(leaving_bytes_);
+  if (!sent) trouble_ = sent.error();
+  const size_t count = sent ? *sent : 0;
+  for (size_t i = 0; i < count; ++i) {
+    const frame::EgressFrame left = leaving_[i];
+    if (!left.dma.exists()) --host_frames_open_;
+    nic_->on_transmitted(left, actions_);
+  }
+  leaving_.erase(leaving_.begin(), leaving_.begin() + static_cast<ptrdiff_t>(count));
+  leaving_bytes_.erase(leaving_bytes_.begin(), leaving_bytes_.begin() + static_cast<ptrdiff_t>(count));
+  stages_.count(Stage::transmit, count);
+  perform();
+  stages_.enter(before);
+  return count > 0;
+}
+
+void Card::flush_host() {
+  if (to_host_.empty() || trouble_) return;
+  const Stage before = stages_.enter(Stage::to_host);
+  const auto sent = host_->send(to_host_);
+  if (!sent) trouble_ = sent.error();
+  const size_t count = sent ? *sent : 0;
+  to_host_lost_ += to_host_.size() - count;
+  stages_.count(Stage::to_host, count);
+  to_host_.clear();
+  stages_.enter(before);
+}
+
+bool Card::ended() const { return wire_->ended() && leaving_.empty() && started_.empty(); }
+
+void Card::wait(std::chrono::milliseconds limit) {
+  std::array<pollfd, 2> places{};
+  nfds_t count = 0;
+  const auto add = [&](const port::FramePort& port, bool sends) {
+    if (port.descriptor() < 0) return;
+    places[count++] = {port.descriptor(), static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN), 0};
+  };
+  add(*wire_, !leaving_.empty());
+  if (host_ != nullptr) add(*host_, false);
+  if (count > 0) (void)poll(places.data(), count, static_cast<int>(limit.count()));
+}
+
+Status Card::run(const std::function<bool()>& go_on) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds between{20};
+  const std::chrono::nanoseconds patience = live::HpuPoolOptions::spin_by_default();
+  Clock::time_point asked = Clock::now();
+  std::optional<Clock::time_point> idle_since;
+  for (uint32_t turns = 0; !ended(); ++turns) {
+    SPL_ASSIGN(const bool moved, turn());
+    if (moved) {
+      idle_since.reset();
+      if (turns % 64 != 0) continue;
+    }
+    Clock::time_point now = Clock::now();
+    if (!moved) {
+      if (!idle_since) idle_since = now;
+      if (now - *idle_since >= patience) {
+        wait(between);
+        now = Clock::now();
+      }
+    }
+    if (now - asked < between) continue;
+    asked = now;
+    if (!go_on()) break;
+  }
+  return {};
+}
+
+}  // namespace spinloom::ethernet

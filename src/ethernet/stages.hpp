@@ -1,0 +1,67 @@
+// Stages - where a live NIC spends its time.
+//
+// Contract: enter() books the host time since the last enter() to the stage that was entered then, and returns that
+//   stage, so that an inner piece of work gives it back; count() books frames. Time is taken once for a batch and
+//   stage, so that counting costs next to nothing.
+// Threads: one owner. Time: host cycles (live/host_counter.hpp); ns_per_cycle() compares them with the clock.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+#include "live/host_counter.hpp"
+
+namespace spinloom::ethernet {
+
+enum class Stage : uint8_t {
+  waiting,    // nothing to do, or what the host does in this process
+  receive,    // from the wire's port
+  match,      // rule sets, packet slots
+  store,      // to packet memory, and into the queues of messages
+  handlers,   // to their ends, with their calls
+  transmit,   // to the wire's port, and the slots back
+  to_host,    // to the host's port
+  from_host,
+};
+inline constexpr size_t stage_count = 8;
+
+[[nodiscard]] constexpr const char* name_of(Stage stage) {
+  constexpr const char* names[stage_count] = {"waiting",  "receive",  "match",   "store",
+                                              "handlers", "transmit", "to host", "from host"};
+  return names[static_cast<size_t>(stage)];
+}
+
+class Stages {
+ public:
+  struct Spent {
+    uint64_t frames = 0;
+    uint64_t cycles = 0;
+  };
+
+  Stage enter(Stage next) {
+    const uint64_t now = live::host_cycles();
+    spent_[static_cast<size_t>(current_)].cycles += now - since_;
+    since_ = now;
+    return std::exchange(current_, next);
+  }
+  void count(Stage stage, uint64_t frames) { spent_[static_cast<size_t>(stage)].frames += frames; }
+  [[nodiscard]] const Spent& operator[](Stage stage) const { return spent_[static_cast<size_t>(stage)]; }
+
+  // Since the stages were made.
+  [[nodiscard]] double ns_per_cycle() const {
+    const std::chrono::duration<double, std::nano> passed = std::chrono::steady_clock::now() - began_;
+    const uint64_t cycles = live::host_cycles() - first_;
+    return cycles == 0 ? 0 : passed.count() / static_cast<double>(cycles);
+  }
+
+ private:
+  std::array<Spent, stage_count> spent_{};
+  Stage current_ = Stage::waiting;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  uint64_t first_ = live::host_cycles();
+  uint64_t since_ = first_;
+};
+
+}  // namespace spinloom::ethernet

@@ -25,6 +25,7 @@ JOBS: dict[str, dict[str, str]] = {
         "sim": "sim:sim",
         "handler": "handler:handler",
         "nic": "nic:nic",
+        "nic-ctl": "nic_ctl:nic_ctl",
         "trace": "trace:trace",
     },
     "Check how far to trust it, and what this machine has": {

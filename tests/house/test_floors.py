@@ -14,7 +14,7 @@ FLOORS = [
     ["layout", "schedule", "network"],
     ["hpu", "trace", "gpu"],
     ["nic"],
-    ["wire", "peer"],
+    ["wire", "slmp", "peer"],
     ["portals"],
     ["testbed"],
     ["collective"],

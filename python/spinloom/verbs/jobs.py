@@ -27,6 +27,7 @@ JOBS: dict[str, dict[str, str]] = {
         "nic": "nic:nic",
         "nic-ctl": "nic_ctl:nic_ctl",
         "trace": "trace:trace",
+        "slmp": "slmp:slmp",
     },
     "Check how far to trust it, and what this machine has": {
         "validate": "validate:validate",

@@ -2,18 +2,8 @@
 #include "ethernet/card.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace spinloom::ethernet {
-
-Card::Block Card::make_block(uint64_t bytes) {
-  constexpr uint64_t page = 4096;
-  const uint64_t whole = std::max(page, (bytes + page - 1) / page * page);
-  auto* const block = static_cast<uint8_t*>(std::aligned_alloc(page, whole));
-  SPL_ASSERT(block != nullptr, "no memory for ", whole, " B");
-  std::memset(block, 0, whole);
-  return Block(block);
-}
 
 Card::Card(const Options& options, PortPointer wire, PortPointer host)
     : options_(options),
@@ -33,8 +23,8 @@ Result<std::unique_ptr<Card>> Card::create(const Options& given, PortPointer wir
   std::unique_ptr<Card> card(new Card(options, std::move(wire), std::move(host)));
   SPL_ASSIGN(card->nic_, frame::Nic::create(options.limits));
   SPL_ASSIGN(card->library_, live::HandlerLibrary::create());
-  card->packet_memory_ = make_block(card->nic_->packet_memory().bytes());
-  card->nic_memory_ = make_block(options.limits.nic_memory_bytes);
+  SPL_ASSIGN(card->packet_memory_, host::SharedMemory::create(card->nic_->packet_memory().bytes()));
+  SPL_ASSIGN(card->nic_memory_, host::SharedMemory::create(options.limits.nic_memory_bytes));
   return card;
 }
 

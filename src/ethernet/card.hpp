@@ -15,7 +15,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,6 +24,7 @@
 
 #include "ethernet/stages.hpp"
 #include "frame/nic.hpp"
+#include "host/shared_memory.hpp"
 #include "live/handler_library.hpp"
 #include "port/frame_port.hpp"
 #include "spin/nic_memory.hpp"
@@ -85,6 +85,9 @@ class Card final : private spin::HandlerCalls {
   [[nodiscard]] Status run(const std::function<bool()>& go_on);
   [[nodiscard]] bool ended() const;
 
+  // Looks at this descriptor, too, when it waits.
+  void watch(int descriptor) { watched_.push_back(descriptor); }
+  [[nodiscard]] bool in_handler() const { return running_.exists(); }
   // The host's part in this process: called once a turn, and while a handler waits.
   void set_host(std::function<void()> host) { host_part_ = std::move(host); }
   // Who gets the lines that handlers print; the log, until it is set.
@@ -98,24 +101,22 @@ class Card final : private spin::HandlerCalls {
   [[nodiscard]] std::span<uint8_t> state(ContextId id);
   [[nodiscard]] std::span<uint8_t> constants(ContextId id);
   [[nodiscard]] std::span<uint8_t> host_memory(ContextId id);
+  // By the offsets of windows; what programs map.
+  [[nodiscard]] const host::SharedMemory& nic_memory() const { return nic_memory_; }
+  [[nodiscard]] const host::SharedMemory* shared_host_memory(ContextId id) const {
+    return nic_->context(id) == nullptr ? nullptr : &installed_[id.value].host;
+  }
   [[nodiscard]] const Stages& stages() const { return stages_; }
   [[nodiscard]] uint64_t to_host_lost() const { return to_host_lost_; }
   [[nodiscard]] uint64_t native_cycles() const { return native_cycles_; }  // within native handlers, without calls
 
  private:
-  // A block of memory that begins with a page.
-  struct Freed {
-    void operator()(uint8_t* bytes) const { std::free(bytes); }
-  };
-  using Block = std::unique_ptr<uint8_t, Freed>;
   struct Installed {
-    Block host;
-    uint64_t host_bytes = 0;
+    host::SharedMemory host;
     std::vector<uint64_t> windows;  // blocks of NIC memory
   };
 
   Card(const Options& options, PortPointer wire, PortPointer host);
-  [[nodiscard]] static Block make_block(uint64_t bytes);
   [[nodiscard]] Result<frame::ContextOptions> context_of(ContextId id, const ContextSetup& setup, Installed& installed);
   [[nodiscard]] Result<spin::MemoryWindow> window(ContextId id, uint64_t bytes, const std::vector<uint8_t>& content,
                                                   Installed& installed);
@@ -146,8 +147,8 @@ class Card final : private spin::HandlerCalls {
   PortPointer host_;
   std::shared_ptr<live::HandlerLibrary> library_;
   std::unique_ptr<frame::Nic> nic_;
-  Block packet_memory_;
-  Block nic_memory_;
+  host::SharedMemory packet_memory_;
+  host::SharedMemory nic_memory_;  // programs may map it
   spin::NicMemory windows_;
   std::vector<Installed> installed_;  // by context
 
@@ -159,6 +160,7 @@ class Card final : private spin::HandlerCalls {
   std::vector<Bytes> to_host_;
   uint32_t host_frames_open_ = 0;  // from the host's port, not yet on the wire
   std::function<void()> host_part_;
+  std::vector<int> watched_;
   std::function<void(const frame::DebugLine&)> debug_;
 
   // Of the handler that runs:

@@ -16,7 +16,7 @@ Result<spin::MemoryWindow> Card::window(ContextId id, uint64_t bytes, const std:
   constexpr uint64_t line = 64;
   SPL_ASSIGN(const uint64_t offset, windows_.allocate(bytes, line));
   installed.windows.push_back(offset);
-  uint8_t* const place = nic_memory_.get() + offset;
+  uint8_t* const place = nic_memory_.bytes().data() + offset;
   std::memset(place, 0, bytes);
   if (!content.empty()) std::memcpy(place, content.data(), content.size());
   return spin::MemoryWindow{offset, bytes};
@@ -49,9 +49,10 @@ Result<frame::ContextOptions> Card::context_of(ContextId id, const ContextSetup&
   SPL_ASSIGN(context.state, window(id, state_bytes, setup.state, installed));
   context.budget_cycles = setup.budget_cycles;
   context.hpus = setup.hpus;
-  installed.host_bytes = setup.host_bytes;
-  installed.host = make_block(setup.host_bytes);
-  context.handler_host_start = reinterpret_cast<uint64_t>(installed.host.get());
+  if (setup.host_bytes > 0) {
+    SPL_ASSIGN(installed.host, host::SharedMemory::create(setup.host_bytes));
+  }
+  context.handler_host_start = reinterpret_cast<uint64_t>(installed.host.bytes().data());
   context.handler_host_length = setup.host_bytes;
   return options;
 }
@@ -104,16 +105,16 @@ Status Card::invoke(ContextId id, uint32_t message) {
 std::span<uint8_t> Card::state(ContextId id) {
   const spin::Context* const context = nic_->context(id);
   if (context == nullptr) return {};
-  return {nic_memory_.get() + context->state.offset, context->state.length};
+  return {nic_memory_.bytes().data() + context->state.offset, context->state.length};
 }
 std::span<uint8_t> Card::constants(ContextId id) {
   const spin::Context* const context = nic_->context(id);
   if (context == nullptr) return {};
-  return {nic_memory_.get() + context->constants.offset, context->constants.length};
+  return {nic_memory_.bytes().data() + context->constants.offset, context->constants.length};
 }
 std::span<uint8_t> Card::host_memory(ContextId id) {
   if (id.value >= installed_.size()) return {};
-  return {installed_[id.value].host.get(), installed_[id.value].host_bytes};
+  return installed_[id.value].host.bytes();
 }
 
 }  // namespace spinloom::ethernet

@@ -44,7 +44,7 @@ void Card::perform() {
 }
 
 void Card::perform(const frame::StoreFrame& store) {
-  uint8_t* const place = packet_memory_.get() + store.address;
+  uint8_t* const place = packet_memory_.bytes().data() + store.address;
   std::memcpy(place, store.bytes.bytes, store.bytes.length);
   nic_->on_stored(store.packet, place, actions_);
 }

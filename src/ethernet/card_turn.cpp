@@ -106,7 +106,7 @@ void Card::flush_host() {
 bool Card::ended() const { return wire_->ended() && leaving_.empty() && started_.empty(); }
 
 void Card::wait(std::chrono::milliseconds limit) {
-  std::array<pollfd, 2> places{};
+  std::array<pollfd, 8> places{};
   nfds_t count = 0;
   const auto add = [&](const port::FramePort& port, bool sends) {
     if (port.descriptor() < 0) return;
@@ -114,6 +114,9 @@ void Card::wait(std::chrono::milliseconds limit) {
   };
   add(*wire_, !leaving_.empty());
   if (host_ != nullptr) add(*host_, false);
+  for (const int descriptor : watched_) {
+    if (count < places.size()) places[count++] = {descriptor, POLLIN, 0};
+  }
   if (count > 0) (void)poll(places.data(), count, static_cast<int>(limit.count()));
 }
 

@@ -2,12 +2,13 @@
 //
 // Contract: MemoryPort gives the frames that a test has put into `in`, and keeps what it is given in `out`; `room` is
 //   how many frames it takes before it refuses. Cards have the wire's port `wire` and the host's port `host`.
-// Threads: one owner. Time: none.
+// Threads: one owner; wires by any. Time: none.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <mutex>
 #include <vector>
 
 #include "ethernet/card.hpp"
@@ -21,7 +22,18 @@ namespace spinloom::ethernet::test {
 
 using packet::FrameBytes;
 
+// A test with one thread uses the fields; others put() and ask sent().
 struct Wire {
+  void put(FrameBytes frame) {
+    const std::lock_guard lock(mutex);
+    in.push_back(std::move(frame));
+  }
+  [[nodiscard]] size_t sent() {
+    const std::lock_guard lock(mutex);
+    return out.size();
+  }
+
+  std::mutex mutex;
   std::deque<FrameBytes> in;
   std::vector<FrameBytes> out;
   size_t room = SIZE_MAX;
@@ -32,6 +44,7 @@ class MemoryPort final : public port::FramePort {
  public:
   explicit MemoryPort(Wire& wire) : wire_(wire) {}
   Result<size_t> receive(std::span<Bytes> batch) override {
+    const std::lock_guard lock(wire_.mutex);
     if (wire_.broken) return fail(Code::environment, "the cable is out");
     given_.clear();
     while (!wire_.in.empty() && given_.size() < batch.size()) {
@@ -43,13 +56,17 @@ class MemoryPort final : public port::FramePort {
   }
   Result<size_t> send(std::span<const Bytes> frames) override {
     SPL_TRY(check_lengths(frames));
+    const std::lock_guard lock(wire_.mutex);
     size_t taken = 0;
     for (; taken < frames.size() && wire_.room > 0; ++taken, --wire_.room) {
       wire_.out.emplace_back(frames[taken].begin(), frames[taken].end());
     }
     return taken;
   }
-  [[nodiscard]] bool ended() const override { return wire_.in.empty(); }
+  [[nodiscard]] bool ended() const override {
+    const std::lock_guard lock(wire_.mutex);
+    return wire_.in.empty();
+  }
   [[nodiscard]] packet::MacAddress mac() const override { return {{2, 0, 0, 0, 0, 1}}; }
   [[nodiscard]] size_t mtu() const override { return 1500; }
   [[nodiscard]] port::Counters counters() override { return {}; }

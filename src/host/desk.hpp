@@ -7,11 +7,13 @@
 // Threads: the NIC's. Time: none; no call waits.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "host/desk_record.hpp"
+#include "host/listener.hpp"
 
 namespace spinloom::host {
 
@@ -40,38 +42,26 @@ class Office {
   [[nodiscard]] virtual const frame::Counts& counts() const = 0;
 };
 
-class Desk {
+class Desk final : Clerk {
  public:
   // Listens for programs of the NIC of this name. An Error if another process does.
   static Result<std::unique_ptr<Desk>> open(const std::string& nic, Office& office);
-  ~Desk();
-  Desk(const Desk&) = delete;
-  Desk& operator=(const Desk&) = delete;
 
   void serve();
-  [[nodiscard]] int descriptor() const { return poll_; }
-  [[nodiscard]] size_t programs() const { return visitors_.size(); }
+  [[nodiscard]] int descriptor() const { return listener_->descriptor(); }
+  [[nodiscard]] size_t programs() const { return listener_->guests(); }
 
  private:
-  struct Visitor {
-    int socket = -1;
-    std::vector<uint32_t> contexts;
-  };
-  Desk(Office& office, std::string path) : office_(office), path_(std::move(path)) {}
-  void admit();
-  [[nodiscard]] bool hear(Visitor& visitor);
-  [[nodiscard]] Answer answer(Visitor& visitor, const Request& request, Place& place);
-  [[nodiscard]] Status owned(const Visitor& visitor, uint32_t context) const;
-  void farewell(Visitor& visitor);
-  void tidy();
+  explicit Desk(Office& office) : office_(office) {}
+  void hear(int program, std::span<const uint8_t> record) override;
+  void left(int program) override;
+  [[nodiscard]] Answer answer(int program, const Request& request, Place& place);
+  void close(uint32_t context);
 
   Office& office_;
-  std::string path_;
-  int lock_ = -1;
-  int listener_ = -1;
-  int poll_ = -1;
-  std::vector<Visitor> visitors_;
-  std::vector<uint32_t> leaving_;  // contexts that could not be removed yet
+  std::unique_ptr<Listener> listener_;
+  std::map<uint32_t, int> owners_;  // by context
+  std::vector<uint32_t> leaving_;   // contexts that could not be removed yet
 };
 
 }  // namespace spinloom::host

@@ -1,0 +1,124 @@
+// Sockets, rule sets and what programs ask for; service_registers.cpp has the control registers.
+#include "ethernet/service.hpp"
+
+#include <sys/socket.h>
+
+#include <cstdlib>
+
+namespace spinloom::ethernet {
+namespace {
+
+registers::Shape shape_of(const frame::Limits& limits) {
+  registers::Shape shape;
+  shape.rule_sets = limits.matcher.rule_sets;
+  shape.rules = limits.matcher.rules + 1;
+  shape.contexts = limits.matcher.rule_sets;
+  shape.match_words = limits.matcher.inspected_bytes / 4;
+  shape.handler_memory_bytes = static_cast<uint32_t>(limits.nic_memory_bytes);
+  return shape;
+}
+
+constexpr uint64_t host_bytes_max = uint64_t{1} << 32;
+
+}  // namespace
+
+Result<std::unique_ptr<Service>> Service::open(const std::string& nic, Card& card,
+                                               std::vector<frame::RuleSet> rule_sets) {
+  SPL_ASSIGN(const registers::Map map, registers::Map::make(shape_of(card.nic().limits())));
+  std::unique_ptr<Service> made(new Service(card, std::move(rule_sets), map));
+  SPL_ASSIGN(made->desk_, host::Desk::open(nic, *made));
+  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+  const std::string path = registers::control_socket_path(nic, runtime == nullptr ? "" : runtime);
+  SPL_ASSIGN(made->tools_, host::Listener::open(path, registers::request_bytes_max));
+  made->show_rules();
+  made->show_active();
+  Service* const service = made.get();
+  card.watch(made->desk_->descriptor());
+  card.watch(made->tools_->descriptor());
+  card.set_host([service] { service->serve(); });
+  card.set_debug([service](const frame::DebugLine& line) { service->print(line); });
+  return made;
+}
+
+Service::Service(Card& card, std::vector<frame::RuleSet> rule_sets, const registers::Map& map)
+    : card_(card), rule_sets_(std::move(rule_sets)), file_(map, *this) {
+  rule_sets_.resize(card.nic().limits().matcher.rule_sets);
+}
+
+void Service::serve() {
+  if (card_.in_handler()) return;  // what may come starts other handlers
+  desk_->serve();
+  tools_->serve(*this);
+}
+
+void Service::hear(int guest, std::span<const uint8_t> record) {
+  const std::vector<uint8_t> said = registers::answer(file_, *this, record);
+  (void)send(guest, said.data(), said.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+Status Service::configure(std::vector<frame::RuleSet> rule_sets) {
+  SPL_TRY(card_.configure(rule_sets));
+  rule_sets_ = std::move(rule_sets);
+  return {};
+}
+
+Result<host::Place> Service::install(const host::Request& request) {
+  if (request.host_bytes > host_bytes_max) {
+    return fail(Code::exhausted, "host memory of ", request.host_bytes, " B; the NIC shares at most ", host_bytes_max);
+  }
+  ContextSetup setup;
+  setup.image = request.handlers.data();
+  setup.state_bytes = request.state_bytes;
+  setup.host_bytes = request.host_bytes;
+  if (request.constants_bytes > card_.nic().limits().nic_memory_bytes) {
+    return fail(Code::exhausted, request.constants_bytes, " B of constants; NIC memory has ",
+                card_.nic().limits().nic_memory_bytes, " B");
+  }
+  setup.constants.resize(request.constants_bytes);
+  const ContextId id{request.context};
+  SPL_TRY(card_.install(id, setup));
+  const spin::Context& context = *card_.nic().context(id);
+  const host::SharedMemory& memory = *card_.shared_host_memory(id);
+  return host::Place{card_.nic_memory().descriptor(),     memory.descriptor(),      card_.nic_memory().bytes().size(),
+                     context.state.offset,                context.constants.offset, memory.bytes().size()};
+}
+
+Status Service::activate(uint32_t context, const frame::RuleSet& rules) {
+  const ContextId id{context};
+  std::vector<frame::RuleSet> sets = rule_sets_;
+  sets[context] = rules;
+  SPL_TRY(card_.nic().activate(id, false));
+  if (card_.nic().context(id)->initialise_entry) SPL_TRY(card_.initialise(id));
+  SPL_TRY(configure(std::move(sets)));
+  SPL_TRY(card_.activate(id, true));
+  show_rules();
+  show_active();
+  return {};
+}
+
+Status Service::deactivate(uint32_t context) {
+  SPL_TRY(card_.activate(ContextId{context}, false));
+  show_active();
+  return {};
+}
+
+Status Service::remove(uint32_t context) {
+  const ContextId id{context};
+  if (card_.nic().context(id) == nullptr) return {};
+  SPL_TRY(card_.activate(id, false));
+  SPL_TRY(card_.remove(id));
+  std::vector<frame::RuleSet> sets = rule_sets_;
+  sets[context] = {};
+  SPL_TRY(configure(std::move(sets)));
+  show_rules();
+  show_active();
+  return {};
+}
+
+Status Service::invoke(uint32_t context, uint32_t message) { return card_.invoke(ContextId{context}, message); }
+
+void Service::frames_read(uint32_t context, uint32_t entries) {
+  card_.nic().on_host_read(ContextId{context}, entries);
+}
+
+}  // namespace spinloom::ethernet

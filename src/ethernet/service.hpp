@@ -1,0 +1,74 @@
+// Service - a live NIC's sockets: the desk where programs come (spinloom/ethernet.h), and the control registers that
+// `spinloom nic-ctl` reads and writes.
+//
+// Contract: open() listens under the NIC's name. serve() takes what has come; a handler that runs is never disturbed. The
+//   registers of group me and those of group spinloom say and change what the card does. Contexts are installed by
+//   programs and by the process itself, whose handlers are files: what is written to group her has no effect here.
+// Invariants: (1) rule sets change as a whole; (2) lines that handlers print wait for a reader, stdout_characters at most,
+//   and then the oldest are lost.
+// Threads: the card's owner. Time: none.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ethernet/card.hpp"
+#include "host/desk.hpp"
+#include "registers/control.hpp"
+
+namespace spinloom::ethernet {
+
+class Service final : host::Office, registers::Device, registers::NicMemory, host::Clerk {
+ public:
+  static constexpr size_t stdout_characters = 8192;  // as the board's
+
+  // `rule_sets` are in force already, each for the context of its number.
+  static Result<std::unique_ptr<Service>> open(const std::string& nic, Card& card,
+                                               std::vector<frame::RuleSet> rule_sets);
+  void serve();
+
+ private:
+  Service(Card& card, std::vector<frame::RuleSet> rule_sets, const registers::Map& map);
+  [[nodiscard]] Status configure(std::vector<frame::RuleSet> rule_sets);
+  void show_rules();
+  void show_active();
+  void print(const frame::DebugLine& line);
+
+  // host::Office
+  Result<host::Place> install(const host::Request& request) override;
+  Status activate(uint32_t context, const frame::RuleSet& rules) override;
+  Status deactivate(uint32_t context) override;
+  Status remove(uint32_t context) override;
+  Status invoke(uint32_t context, uint32_t message) override;
+  void frames_read(uint32_t context, uint32_t entries) override;
+  const frame::Counts& counts() const override { return card_.nic().counts(); }
+
+  // registers::Device
+  [[nodiscard]] uint32_t value_of(registers::Place place) const override;
+  uint32_t pop_stdout() override;
+  [[nodiscard]] registers::Window mapped(uint32_t context) const override;
+  Status call(const registers::HostCall& call) override;
+  void changed(const registers::Configuration& configuration) override;
+  [[nodiscard]] std::string status_text() const override;
+
+  // registers::NicMemory
+  Status read(uint64_t address, std::span<uint64_t> words) const override;
+  Status write(uint64_t address, std::span<const uint64_t> words) override;
+  [[nodiscard]] Result<uint8_t*> place_of(uint64_t address, uint64_t bytes) const;
+
+  // host::Clerk, for tools
+  void hear(int guest, std::span<const uint8_t> record) override;
+  void left(int) override {}
+
+  Card& card_;
+  std::vector<frame::RuleSet> rule_sets_;  // in force; one for each context
+  registers::RegisterFile file_;
+  std::unique_ptr<host::Desk> desk_;
+  std::unique_ptr<host::Listener> tools_;
+  std::deque<uint32_t> printed_;
+  bool showing_ = false;  // the registers are being made to say what is in force
+};
+
+}  // namespace spinloom::ethernet

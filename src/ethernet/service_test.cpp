@@ -1,0 +1,215 @@
+// A live NIC's sockets: a program's whole life with its handlers, and what tools read and change.
+#include "ethernet/service.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "ethernet/test_support.hpp"
+#include "registers/control_format.hpp"
+#include "spinloom/ethernet.h"
+
+namespace spinloom::ethernet::test {
+namespace {
+
+FrameBytes ping(uint16_t sequence, size_t bytes = 56) { return echo_frame(ends, 7, sequence, FrameBytes(bytes, 0xab)); }
+
+class ServiceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    unsetenv("XDG_RUNTIME_DIR");
+    name_ = "service" + std::to_string(getpid());
+    auto made = Service::open(name_, *rig_.card, {});
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    service_ = std::move(*made);
+  }
+  // Lets the NIC turn on a thread while `program` runs on this one.
+  template <class Program>
+  void beside(Program program) {
+    std::atomic<bool> stop = false;
+    std::thread nic([&] {
+      while (!stop) rig_.turn();
+      rig_.settle();
+    });
+    program();
+    stop = true;
+    nic.join();
+  }
+  spl_eth* opened(const std::string& handlers, uint32_t context = 0) {
+    spl_eth_options options{};
+    options.nic = name_.c_str();
+    options.context = context;
+    options.handlers = handlers.empty() ? nullptr : handlers.c_str();
+    spl_eth* eth = nullptr;
+    EXPECT_EQ(spl_eth_open(&eth, &options), SPL_ETH_OK) << spl_eth_error();
+    return eth;
+  }
+
+  Rig rig_;
+  std::string name_;
+  std::unique_ptr<Service> service_;
+};
+
+// The NIC turns addresses round, the program computes the checksum: FPsPIN's mode of host and NIC.
+TEST_F(ServiceTest, AProgramHelpsAHandler) {
+  for (const bool native : {true, false}) {
+    beside([&] {
+      spl_eth* const eth = opened(image("frame_ping_host", native));
+      ASSERT_NE(eth, nullptr);
+      const spl_eth_rules rules = spl_eth_rules_icmp();
+      ASSERT_EQ(spl_eth_activate(eth, &rules), SPL_ETH_OK) << spl_eth_error();
+      for (uint16_t sequence = 0; sequence < 20; ++sequence) {
+        rig_.wire.put(ping(sequence, sequence * 60u));
+        uint64_t flag = 0;
+        auto* const frame = static_cast<uint8_t*>(spl_eth_next_request(eth, 10'000'000, &flag));
+        ASSERT_NE(frame, nullptr);
+        constexpr size_t icmp = 14 + 20;
+        const size_t bytes = SPL_HOST_FLAG_LENGTH(flag) - icmp;
+        frame[icmp + 2] = frame[icmp + 3] = 0;
+        const uint16_t sum = packet::checksum({frame + icmp, bytes});
+        frame[icmp + 2] = static_cast<uint8_t>(sum >> 8);
+        frame[icmp + 3] = static_cast<uint8_t>(sum);
+        ASSERT_EQ(spl_eth_push_response(eth, flag, SPL_HOST_FLAG_LENGTH(flag)), SPL_ETH_OK);
+      }
+      while (rig_.wire.sent() < 20) std::this_thread::yield();
+      spl_eth_close(eth);
+    });
+    ASSERT_EQ(rig_.wire.out.size(), 20u);
+    for (uint16_t sequence = 0; sequence < 20; ++sequence) {
+      const auto ip = packet::read_ipv4(packet::read_ethernet(rig_.wire.out[sequence])->payload);
+      const auto icmp = packet::read_icmp(*ip);
+      ASSERT_TRUE(icmp.ok());
+      EXPECT_EQ(icmp->type, 0);
+      EXPECT_EQ(icmp->sequence, sequence);
+    }
+    rig_.wire.out.clear();
+    EXPECT_EQ(rig_.card->nic().context(ContextId{0}), nullptr);
+    rig_.expect_quiet();
+  }
+}
+
+TEST_F(ServiceTest, FramesOfAContextWithoutHandlersComeToTheProgram) {
+  beside([&] {
+    spl_eth* const eth = opened("", 2);
+    const spl_eth_rules rules = spl_eth_rules_all();
+    ASSERT_EQ(spl_eth_activate(eth, &rules), SPL_ETH_OK) << spl_eth_error();
+    for (uint16_t sequence = 0; sequence < 500; ++sequence) {
+      rig_.wire.put(ping(sequence, sequence));
+      size_t bytes = 0;
+      const void* const frame = spl_eth_next_frame(eth, 10'000'000, &bytes, nullptr);
+      ASSERT_NE(frame, nullptr) << sequence << ": " << rig_.card->nic().waiting();
+      const FrameBytes expected = ping(sequence, sequence);
+      ASSERT_EQ(bytes, expected.size());
+      ASSERT_EQ(std::memcmp(frame, expected.data(), bytes), 0);
+    }
+    spl_eth_close(eth);
+  });
+  EXPECT_EQ(rig_.card->nic().count(frame::Count::to_memory), 500u);
+}
+
+// One request of a tool over the NIC's socket.
+class Tool {
+ public:
+  explicit Tool(const std::string& nic) : socket_(socket(AF_UNIX, SOCK_SEQPACKET, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    registers::control_socket_path(nic, "").copy(address.sun_path, sizeof address.sun_path - 1);
+    EXPECT_EQ(connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+  ~Tool() { close(socket_); }
+  void send(const std::vector<uint8_t>& request) const {
+    ASSERT_EQ(::send(socket_, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+  }
+  [[nodiscard]] std::vector<uint8_t> answer() const {
+    std::vector<uint8_t> bytes(1 << 17);
+    const ssize_t got = recv(socket_, bytes.data(), bytes.size(), 0);
+    bytes.resize(got < 0 ? 0 : static_cast<size_t>(got));
+    return bytes;
+  }
+
+ private:
+  int socket_;
+};
+
+// A tool reads counts, and sends pings to the host by a rule that it writes.
+TEST_F(ServiceTest, ToolsReadCountsAndReplaceRules) {
+  const auto address = [](const char* path) {
+    const auto map = registers::Map::make({});
+    return map->address(*map->named(path));
+  };
+  const Tool tool(name_);
+  const auto ask = [&](registers::Ask kind, uint64_t where, uint32_t count, std::vector<uint64_t> words = {}) {
+    tool.send(registers::encode(registers::Request{kind, where, count, std::move(words)}));
+    rig_.settle();
+    const auto said = registers::decode_answer(tool.answer());
+    EXPECT_TRUE(said.ok());
+    return *said;
+  };
+  const auto read = [&](const char* path) {
+    const registers::Answer said = ask(registers::Ask::read_registers, address(path), 1);
+    EXPECT_TRUE(said.good) << said.text;
+    return said.words.empty() ? 0 : said.words[0];
+  };
+  const auto write = [&](const char* path, uint64_t value) {
+    const registers::Answer said = ask(registers::Ask::write_register, address(path), 0, {value});
+    EXPECT_TRUE(said.good) << said.text;
+  };
+  ContextSetup setup;
+  setup.image = image("icmp_echo", true);
+  setup.constants = station();
+  rig_.install(1, setup);
+  rig_.wire.in = {ping(1)};
+  rig_.settle();
+  EXPECT_EQ(read("counts/bypassed"), 1u);  // no rule holds yet
+  write("me/valid", 0);
+  for (const char* path : {"me/mask/4", "me/start/4", "me/end/4"}) write(path, 0);  // rule set 1: every frame
+  write("me/start/5", 0);
+  write("me/start/6", 0);
+  write("me/valid", 1);
+  rig_.wire.in = {ping(2)};
+  rig_.settle();
+  EXPECT_EQ(read("counts/sent_by_handlers"), 1u);
+  write("spinloom/active/1", 0);
+  rig_.wire.in = {ping(3)};
+  rig_.settle();
+  EXPECT_EQ(read("counts/inactive"), 1u);
+  const registers::Answer status = ask(registers::Ask::status, 0, 0);
+  EXPECT_NE(status.text.find("context 1: inactive"), std::string::npos) << status.text;
+  const uint64_t memory = 0x1c000000 + rig_.card->nic().context(ContextId{1})->constants.offset;
+  const registers::Answer word = ask(registers::Ask::read_memory, memory, 1);
+  ASSERT_TRUE(word.good) << word.text;
+  EXPECT_EQ(std::memcmp(word.words.data(), station().data(), 8), 0);
+  EXPECT_FALSE(ask(registers::Ask::read_memory, 0x1d000000, 1).good);
+}
+
+TEST_F(ServiceTest, ASecondNicOfTheNameIsRefused) {
+  Rig other;
+  const auto second = Service::open(name_, *other.card, {});
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.error().message.find("another name"), std::string::npos);
+}
+
+TEST_F(ServiceTest, HandlersOfAProgramThatAreNoImageAreRefusedWithTheReason) {
+  beside([&] {
+    spl_eth_options options{};
+    options.nic = name_.c_str();
+    options.handlers = "/proc/self/status";
+    spl_eth* eth = nullptr;
+    EXPECT_EQ(spl_eth_open(&eth, &options), SPL_ETH_INVALID);
+    EXPECT_STRNE(spl_eth_error(), "");
+    options.handlers = nullptr;
+    options.state_bytes = size_t{1} << 40;
+    EXPECT_EQ(spl_eth_open(&eth, &options), SPL_ETH_EXHAUSTED);
+    options.state_bytes = 0;
+    options.host_bytes = size_t{1} << 50;
+    EXPECT_EQ(spl_eth_open(&eth, &options), SPL_ETH_EXHAUSTED);
+    EXPECT_EQ(eth, nullptr);
+  });
+}
+
+}  // namespace
+}  // namespace spinloom::ethernet::test

@@ -1,0 +1,92 @@
+#include "host/listener.hpp"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace spinloom::host {
+namespace {
+
+void watch(int poll, int descriptor) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = descriptor;
+  epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> Listener::open(const std::string& path, size_t record_bytes) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return fail(Code::invalid, "the path of the NIC's socket is too long: ", path, "; give the NIC a shorter name");
+  }
+  path.copy(address.sun_path, path.size());
+  std::unique_ptr<Listener> made(new Listener(path, record_bytes));
+  made->lock_ = ::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (made->lock_ < 0) return fail(Code::environment, path, ".lock: ", std::strerror(errno));
+  if (flock(made->lock_, LOCK_EX | LOCK_NB) != 0) {
+    return fail(Code::invalid, "another NIC listens at ", path, ": give this one another name");
+  }
+  unlink(path.c_str());
+  made->listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  made->poll_ = epoll_create1(EPOLL_CLOEXEC);
+  const mode_t before = umask(0077);
+  const bool bound = made->listener_ >= 0 && made->poll_ >= 0 &&
+                     bind(made->listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+                     listen(made->listener_, 16) == 0;
+  const int why = errno;
+  umask(before);
+  if (!bound) return fail(Code::environment, "the NIC's socket ", path, ": ", std::strerror(why));
+  watch(made->poll_, made->listener_);
+  return made;
+}
+
+Listener::~Listener() {
+  for (const int guest : guests_) close(guest);
+  if (listener_ >= 0) {
+    close(listener_);
+    unlink(path_.c_str());
+  }
+  if (poll_ >= 0) close(poll_);
+  if (lock_ >= 0) close(lock_);
+}
+
+void Listener::serve(Clerk& clerk) {
+  std::array<epoll_event, 16> events{};
+  const int count = epoll_wait(poll_, events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    const int socket = events[static_cast<size_t>(i)].data.fd;
+    if (socket == listener_) {
+      const int guest = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (guest < 0) continue;
+      guests_.push_back(guest);
+      watch(poll_, guest);
+    } else if (!hear(socket, clerk)) {
+      clerk.left(socket);
+      close(socket);
+      std::erase(guests_, socket);
+    }
+  }
+}
+
+// Returns whether the guest is still there.
+bool Listener::hear(int guest, Clerk& clerk) {
+  const ssize_t got = recv(guest, record_.data(), record_.size(), MSG_DONTWAIT);
+  if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+  if (got == 0) return false;
+  clerk.hear(guest, {record_.data(), static_cast<size_t>(got)});
+  return true;
+}
+
+}  // namespace spinloom::host

@@ -1,0 +1,53 @@
+// Listener - a Unix socket at which programs and tools ask a NIC, one record a message.
+//
+// Contract: serve() hands each record that has come to the guest's `hear`, and says `left` for each guest that has gone;
+//   it returns at once. descriptor() is what to poll on.
+// Invariants: (1) one process listens under a path: the lock beside it says whether it lives, and a socket that a killed one
+//   has left is replaced; (2) a guest that sends more than `record_bytes`, or too much at once, is still one guest.
+// Threads: one owner. Time: none; no call waits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace spinloom::host {
+
+// Who answers. Guests are known by their socket.
+class Clerk {
+ public:
+  virtual void hear(int guest, std::span<const uint8_t> record) = 0;
+  virtual void left(int guest) = 0;
+
+ protected:
+  ~Clerk() = default;
+};
+
+class Listener {
+ public:
+  static Result<std::unique_ptr<Listener>> open(const std::string& path, size_t record_bytes);
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  void serve(Clerk& clerk);
+  [[nodiscard]] int descriptor() const { return poll_; }
+  [[nodiscard]] size_t guests() const { return guests_.size(); }
+
+ private:
+  Listener(std::string path, size_t record_bytes) : path_(std::move(path)), record_(record_bytes + 1) {}
+  [[nodiscard]] bool hear(int guest, Clerk& clerk);
+
+  std::string path_;
+  std::vector<uint8_t> record_;
+  int lock_ = -1;
+  int listener_ = -1;
+  int poll_ = -1;
+  std::vector<int> guests_;
+};
+
+}  // namespace spinloom::host

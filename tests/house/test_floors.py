@@ -13,6 +13,7 @@ FLOORS = [
     ["base"],
     ["layout", "schedule", "network"],
     ["hpu", "trace", "gpu"],
+    ["registers"],
     ["spin"],
     ["nic", "frame"],
     ["wire", "peer", "host"],

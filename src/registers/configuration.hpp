@@ -1,0 +1,67 @@
+// Configuration - what the registers tell the NIC, whole: rules that are in force, contexts that are in force.
+//
+// Contract: `rule_sets` is what group me said when me/valid last became 1, `contexts` what her, her_meta and our
+//   initialisation handlers said when her/valid last became 1; while a valid is 0, its part is not in force. The other
+//   fields are words that take effect one by one.
+// Invariants: (1) there are as many rule sets and contexts as the NIC has; (2) what is in force has passed the checks
+//   of docs/registers.md.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "registers/rule.hpp"
+
+namespace spinloom::registers {
+
+struct RuleSet {
+  bool any = false;         // one of the rules suffices
+  std::vector<Rule> rules;  // of registers' values; the last one finds the end of a message
+  bool operator==(const RuleSet&) const = default;
+};
+
+// A piece of memory; of 0 bytes: none.
+struct Window {
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  bool operator==(const Window&) const = default;
+};
+
+struct Context {
+  bool enabled = false;
+  Window handler_memory;
+  Window host_memory;
+  Window header;  // the handlers' code
+  Window packet;
+  Window tail;
+  Window initialisation;
+  std::array<Window, 4> scratchpads;
+  bool operator==(const Context&) const = default;
+};
+
+struct Configuration {
+  uint64_t matching_installs = 0;  // how often me/valid became 1
+  bool matching_valid = false;
+  std::vector<RuleSet> rule_sets;
+
+  uint64_t context_installs = 0;  // how often her/valid became 1
+  bool contexts_valid = false;
+  std::vector<Context> contexts;
+
+  std::vector<bool> active;          // of contexts: frames may reach them
+  uint32_t fetch_mask = 0;           // clusters that fetch instructions
+  bool reset = false;                // processors and data path are held in reset
+  std::vector<uint32_t> core_masks;  // of clusters: cores that take handlers
+  bool operator==(const Configuration&) const = default;
+};
+
+// A call of a context by the host (D4.7, 4.4.7): its handlers run on these bytes of NIC memory.
+struct HostCall {
+  uint32_t context = 0;
+  Window packet;
+  uint32_t message = 0;
+};
+
+}  // namespace spinloom::registers

@@ -1,0 +1,182 @@
+#include "registers/control_format.hpp"
+
+#include <algorithm>
+
+namespace spinloom::registers {
+namespace {
+
+constexpr uint32_t request_magic = 0x3f4c5053;  // "SPL?"
+constexpr uint32_t answer_magic = 0x214c5053;   // "SPL!"
+constexpr uint16_t version = 1;
+constexpr size_t request_header_bytes = 24;
+constexpr size_t answer_header_bytes = 16;
+constexpr size_t entry_bytes = 64;
+static_assert(entry_bytes == 4 * sizeof(uint32_t) + 2 + path_bytes_max);
+
+class Writer {
+ public:
+  template <class T>
+  void put(T value) {
+    for (size_t i = 0; i < sizeof(T); ++i) bytes_.push_back(static_cast<uint8_t>(uint64_t{value} >> (8 * i)));
+  }
+  void put_text(std::string_view text, size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) bytes_.push_back(i < text.size() ? static_cast<uint8_t>(text[i]) : 0);
+  }
+  std::vector<uint8_t> take() { return std::move(bytes_); }
+
+ private:
+  std::vector<uint8_t> bytes_;
+};
+
+// The caller knows that the bytes are there.
+class Reader {
+ public:
+  explicit Reader(std::span<const uint8_t> bytes) : bytes_(bytes) {}
+  template <class T>
+  T take() {
+    SPL_ASSERT(bytes_.size() >= sizeof(T), bytes_.size(), " bytes left");
+    uint64_t value = 0;
+    for (size_t i = 0; i < sizeof(T); ++i) value |= uint64_t{bytes_[i]} << (8 * i);
+    bytes_ = bytes_.subspan(sizeof(T));
+    return static_cast<T>(value);
+  }
+  std::string take_text(size_t bytes) {
+    std::string text(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(bytes));
+    bytes_ = bytes_.subspan(bytes);
+    return text;
+  }
+  [[nodiscard]] size_t left() const { return bytes_.size(); }
+
+ private:
+  std::span<const uint8_t> bytes_;
+};
+
+bool is_ask(uint16_t value) {
+  return value >= static_cast<uint16_t>(Ask::read_registers) && value <= static_cast<uint16_t>(Ask::status);
+}
+
+// Magic number, version and kind, which both begin with.
+Result<Ask> take_beginning(Reader& reader, size_t least, uint32_t magic, const char* what) {
+  if (reader.left() < least) {
+    return fail(Code::invalid, "a ", what, " has at least ", least, " bytes, these are ", reader.left());
+  }
+  if (reader.take<uint32_t>() != magic) return fail(Code::invalid, "these bytes do not begin as a ", what);
+  const auto said = reader.take<uint16_t>();
+  if (said != version) {
+    return fail(Code::unsupported, "a ", what, " of version ", said, "; this is version ", version);
+  }
+  const auto ask = reader.take<uint16_t>();
+  if (!is_ask(ask)) return fail(Code::unsupported, "a ", what, " of kind ", ask, ", which does not exist");
+  return static_cast<Ask>(ask);
+}
+
+Status check_count(Ask ask, uint32_t count) {
+  const bool listed = ask == Ask::list_registers;
+  const bool counted = listed || ask == Ask::read_registers || ask == Ask::read_memory || ask == Ask::pop_stdout;
+  const uint32_t most = listed ? entries_max : counted ? words_max : 0;
+  const uint32_t least = counted ? 1 : 0;
+  if (count >= least && count <= most) return {};
+  return fail(Code::invalid, "a request of kind ", static_cast<uint16_t>(ask), " with count ", count, "; from ", least,
+              " to ", most);
+}
+
+}  // namespace
+
+std::vector<uint8_t> encode(const Request& request) {
+  Writer out;
+  out.put(request_magic);
+  out.put(version);
+  out.put(static_cast<uint16_t>(request.ask));
+  out.put(request.address);
+  out.put(request.count);
+  out.put(static_cast<uint32_t>(request.words.size()));
+  for (const uint64_t word : request.words) out.put(word);
+  return out.take();
+}
+
+Result<Request> decode_request(std::span<const uint8_t> bytes) {
+  Reader in(bytes);
+  Request request;
+  SPL_ASSIGN(request.ask, take_beginning(in, request_header_bytes, request_magic, "request"));
+  request.address = in.take<uint64_t>();
+  request.count = in.take<uint32_t>();
+  const auto words = in.take<uint32_t>();
+  SPL_TRY(check_count(request.ask, request.count));
+  const bool one = request.ask == Ask::write_register;
+  const bool several = request.ask == Ask::write_memory;
+  if (words < (one || several ? 1 : 0) || words > (several ? words_max : one ? 1 : 0)) {
+    return fail(Code::invalid, "a request of kind ", static_cast<uint16_t>(request.ask), " with ", words, " words");
+  }
+  if (in.left() != size_t{words} * 8) {
+    return fail(Code::invalid, "a request of ", words, " words has ", in.left(), " bytes after its header");
+  }
+  for (uint32_t i = 0; i < words; ++i) request.words.push_back(in.take<uint64_t>());
+  return request;
+}
+
+std::vector<uint8_t> encode(const Answer& answer) {
+  Writer out;
+  out.put(answer_magic);
+  out.put(version);
+  out.put(static_cast<uint16_t>(answer.ask));
+  out.put(static_cast<uint16_t>(answer.good ? 0 : 1 + static_cast<uint16_t>(answer.code)));
+  out.put(static_cast<uint16_t>(answer.entries.size()));
+  out.put(static_cast<uint32_t>(answer.words.empty() ? answer.text.size() : answer.words.size()));
+  for (const uint64_t word : answer.words) out.put(word);
+  for (const Entry& entry : answer.entries) {
+    out.put(entry.address);
+    out.put(entry.value);
+    out.put(entry.reset);
+    out.put(entry.guard_address);
+    out.put(entry.access);
+    out.put(entry.width);
+    out.put_text(entry.path, path_bytes_max);
+  }
+  if (answer.words.empty()) out.put_text(answer.text, answer.text.size());
+  return out.take();
+}
+
+Result<Answer> decode_answer(std::span<const uint8_t> bytes) {
+  Reader in(bytes);
+  Answer answer;
+  SPL_ASSIGN(answer.ask, take_beginning(in, answer_header_bytes, answer_magic, "answer"));
+  const auto code = in.take<uint16_t>();
+  const auto entries = in.take<uint16_t>();
+  const auto count = in.take<uint32_t>();
+  answer.good = code == 0;
+  if (code > 1 + static_cast<uint16_t>(Code::environment)) {
+    return fail(Code::unsupported, "an answer with code ", code, ", which does not exist");
+  }
+  if (code != 0) answer.code = static_cast<Code>(code - 1);
+  const bool worded = answer.good && (answer.ask == Ask::read_registers || answer.ask == Ask::read_memory ||
+                                      answer.ask == Ask::pop_stdout);
+  const bool listed = answer.good && answer.ask == Ask::list_registers;
+  const bool said = !answer.good || answer.ask == Ask::status;
+  if (entries > (listed ? entries_max : 0) || count > (worded ? words_max : said ? text_bytes_max : 0)) {
+    return fail(Code::invalid, "an answer with ", entries, " entries and count ", count);
+  }
+  if (in.left() != entries * entry_bytes + size_t{count} * (worded ? 8 : 1)) {
+    return fail(Code::invalid, "an answer of ", entries, " entries and count ", count, " has ", in.left(),
+                " bytes after its header");
+  }
+  for (uint32_t i = 0; worded && i < count; ++i) answer.words.push_back(in.take<uint64_t>());
+  for (uint32_t i = 0; i < entries; ++i) {
+    Entry entry;
+    entry.address = in.take<uint32_t>();
+    entry.value = in.take<uint32_t>();
+    entry.reset = in.take<uint32_t>();
+    entry.guard_address = in.take<uint32_t>();
+    entry.access = in.take<uint8_t>();
+    entry.width = in.take<uint8_t>();
+    const std::string padded = in.take_text(path_bytes_max);
+    entry.path = padded.substr(0, padded.find('\0'));
+    if (padded.find_first_not_of('\0', entry.path.size()) != std::string::npos) {
+      return fail(Code::invalid, "an answer whose entry ", i, " has bytes after the end of its path");
+    }
+    answer.entries.push_back(std::move(entry));
+  }
+  if (said) answer.text = in.take_text(count);
+  return answer;
+}
+
+}  // namespace spinloom::registers

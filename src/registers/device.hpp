@@ -1,0 +1,54 @@
+// Device - the NIC behind the registers: what a register file asks it, and what it tells it.
+//
+// Contract: implemented by the NIC. No call may call the register file. changed() comes after each write that changes
+//   the configuration, with all of it.
+// Threads: called by the register file's thread. Time: none.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "registers/configuration.hpp"
+#include "registers/map.hpp"
+
+namespace spinloom::registers {
+
+inline constexpr uint32_t stdout_empty = 0xffffffff;
+
+// A word of cl/fifo.
+[[nodiscard]] constexpr uint32_t stdout_word(uint32_t cluster, uint32_t core, uint8_t character) {
+  return cluster << 16 | core << 8 | character;
+}
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // What a register of access `told` or `command` reads.
+  [[nodiscard]] virtual uint32_t value_of(Place place) const = 0;
+
+  // Takes the next character that a handler has printed, or stdout_empty.
+  virtual uint32_t pop_stdout() = 0;
+
+  // Host memory that a process has mapped for the context.
+  [[nodiscard]] virtual Window mapped(uint32_t context) const = 0;
+
+  // The call has passed the checks; an Error if it cannot be taken now.
+  virtual Status call(const HostCall& call) = 0;
+
+  virtual void changed(const Configuration& configuration) = 0;
+
+  // More lines for the answer to "status".
+  [[nodiscard]] virtual std::string status_text() const { return {}; }
+};
+
+// The NIC's memory as a host reads and writes it, by the addresses that handlers use.
+class NicMemory {
+ public:
+  virtual ~NicMemory() = default;
+  // The bytes lie in handler memory or in program memory; the address is a multiple of 4.
+  virtual Status read(uint64_t address, std::span<uint64_t> words) const = 0;
+  virtual Status write(uint64_t address, std::span<const uint64_t> words) = 0;
+};
+
+}  // namespace spinloom::registers

@@ -1,0 +1,67 @@
+// Map - addresses and paths of the registers of a NIC of some shape.
+//
+// Contract: a group lies at its base, and its registers follow each other in the table's order, 4 bytes each. An
+//   address or a path that names no register gives an Error that says what is near or which indices there are. A path
+//   is GROUP/NAME/INDEX; the index may be left out where there is one register of that name.
+// Invariants: (1) no two registers have one address; (2) in the board's shape all addresses are the table's.
+// Threads: immutable after make(). Time: none.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "registers/table.hpp"
+
+namespace spinloom::registers {
+
+// One register: which, and which of that name.
+struct Place {
+  Register id;
+  uint32_t index = 0;
+  bool operator==(const Place&) const = default;
+};
+
+[[nodiscard]] inline const Description& describe(Register id) { return descriptions[static_cast<size_t>(id)]; }
+
+class Map {
+ public:
+  // An Error if a number of the shape is out of its range or a group does not fit in its 4 KiB.
+  static Result<Map> make(const Shape& shape);
+
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] uint32_t register_count() const { return register_count_; }
+  [[nodiscard]] uint32_t count(Register id) const { return spans_[static_cast<size_t>(id)].count; }
+  [[nodiscard]] uint32_t address(Place place) const {
+    return spans_[static_cast<size_t>(place.id)].address + 4 * place.index;
+  }
+  // The number of the register among all, in the order of addresses.
+  [[nodiscard]] uint32_t number(Place place) const {
+    return spans_[static_cast<size_t>(place.id)].number + place.index;
+  }
+  [[nodiscard]] Place place_of_number(uint32_t number) const;
+
+  [[nodiscard]] Result<Place> at(uint32_t address) const;
+  [[nodiscard]] Result<Place> named(std::string_view path) const;
+  [[nodiscard]] std::string path(Place place) const;
+
+  // Whether a host may read and write these bytes of NIC memory; addresses are those that handlers use.
+  [[nodiscard]] bool in_memory(uint64_t nic_address, uint64_t bytes) const;
+  [[nodiscard]] bool in_handler_memory(uint64_t nic_address, uint64_t bytes) const;
+  [[nodiscard]] bool in_program_memory(uint64_t nic_address, uint64_t bytes) const;
+
+ private:
+  struct Span {
+    uint32_t address = 0;
+    uint32_t count = 0;
+    uint32_t number = 0;
+  };
+  explicit Map(const Shape& shape) : shape_(shape) {}
+
+  Shape shape_;
+  uint32_t register_count_ = 0;
+  std::array<Span, register_kinds> spans_{};
+};
+
+}  // namespace spinloom::registers

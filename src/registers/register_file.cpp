@@ -1,0 +1,128 @@
+#include "registers/register_file.hpp"
+
+#include <algorithm>
+
+namespace spinloom::registers {
+
+RegisterFile::RegisterFile(const Map& map, Device& device) : map_(map), device_(device) {
+  values_.reserve(map.register_count());
+  for (uint32_t i = 0; i < map.register_count(); ++i) {
+    values_.push_back(describe(map.place_of_number(i).id).reset);
+  }
+  for (uint32_t i = 0; i < map.shape().rule_sets; ++i) configuration_.rule_sets.push_back(rule_set(i));
+  configuration_.contexts.resize(map.shape().contexts);
+  take_words();
+}
+
+uint32_t RegisterFile::look(Place place) const {
+  switch (describe(place.id).access) {
+    case Access::kept: return values_[map_.number(place)];
+    case Access::queue: return 0;
+    case Access::told:
+    case Access::command: break;
+  }
+  return device_.value_of(place);
+}
+
+uint32_t RegisterFile::read(Place place) {
+  return describe(place.id).access == Access::queue ? device_.pop_stdout() : look(place);
+}
+
+Result<uint32_t> RegisterFile::read(uint32_t address) {
+  SPL_ASSIGN(const Place place, map_.at(address));
+  return read(place);
+}
+
+Result<uint32_t> RegisterFile::read(std::string_view path) {
+  SPL_ASSIGN(const Place place, map_.named(path));
+  return read(place);
+}
+
+Status RegisterFile::write(uint32_t address, uint32_t value) {
+  SPL_ASSIGN(const Place place, map_.at(address));
+  return write(place, value);
+}
+
+Status RegisterFile::write(std::string_view path, uint32_t value) {
+  SPL_ASSIGN(const Place place, map_.named(path));
+  return write(place, value);
+}
+
+Status RegisterFile::may_write(Place place, uint32_t value) const {
+  const Description& one = describe(place.id);
+  if (one.access == Access::told || one.access == Access::queue) {
+    return fail(Code::invalid, map_.path(place), " is read only; the NIC says its value");
+  }
+  if (one.guard != no_register && kept(one.guard) != 0) {
+    const std::string guard = map_.path({one.guard, 0});
+    return fail(Code::invalid, map_.path(place), " cannot be written while ", guard, " is 1; write 0 there first");
+  }
+  uint32_t width = one.width;
+  if (place == Place{Register::cl_ctrl, 0}) width = map_.shape().clusters;
+  if (place == Place{Register::cl_ctrl, 1}) width = 1;
+  if (place.id == Register::spinloom_core_mask) width = map_.shape().cores;
+  if (width < 32 && value >> width != 0) {
+    return fail(Code::invalid, "value ", value, " is too wide for ", map_.path(place), ", which has ", width,
+                width == 1 ? " bit" : " bits");
+  }
+  return {};
+}
+
+Status RegisterFile::write(Place place, uint32_t value) {
+  SPL_TRY(may_write(place, value));
+  if (describe(place.id).access == Access::command) return value == 0 ? Status{} : call(place.index);
+  const uint32_t before = kept(place.id, place.index);
+  if (value == before) return {};
+  if (value == 1 && place.id == Register::me_valid) SPL_TRY(install_matching());
+  if (value == 1 && place.id == Register::her_valid) SPL_TRY(install_contexts());
+  values_[map_.number(place)] = value;
+  take_words();
+  device_.changed(configuration_);
+  return {};
+}
+
+void RegisterFile::take_words() {
+  configuration_.matching_valid = kept(Register::me_valid) != 0;
+  configuration_.contexts_valid = kept(Register::her_valid) != 0;
+  configuration_.fetch_mask = kept(Register::cl_ctrl, 0);
+  configuration_.reset = kept(Register::cl_ctrl, 1) != 0;
+  configuration_.active.clear();
+  for (uint32_t i = 0; i < map_.shape().contexts; ++i) {
+    configuration_.active.push_back(kept(Register::spinloom_active, i) != 0);
+  }
+  configuration_.core_masks.clear();
+  for (uint32_t i = 0; i < map_.shape().clusters; ++i) {
+    configuration_.core_masks.push_back(kept(Register::spinloom_core_mask, i));
+  }
+}
+
+Status RegisterFile::call(uint32_t index) {
+  const Context& called = configuration_.contexts[index];
+  const HostCall call = {index, window(Register::spinloom_call_addr, Register::spinloom_call_size, index),
+                         kept(Register::spinloom_call_msg_id, index)};
+  if (!configuration_.contexts_valid || !called.enabled) {
+    return fail(Code::invalid, "context ", index,
+                " cannot be called: it is not installed; enable it in her/ctx_enabled/", index,
+                " and write 1 to her/valid");
+  }
+  const bool has_rules =
+      configuration_.matching_valid && configuration_.active[index] && index < configuration_.rule_sets.size();
+  if (has_rules) {
+    const RuleSet& set = configuration_.rule_sets[index];
+    const auto can_hold = [](const Rule& rule) { return rule.start <= rule.end; };
+    const bool reached = set.any ? std::any_of(set.rules.begin(), set.rules.end() - 1, can_hold)
+                                 : std::all_of(set.rules.begin(), set.rules.end() - 1, can_hold);
+    if (reached) {
+      return fail(Code::invalid, "context ", index,
+                  " cannot be called: frames reach it; give its rule set a rule that ",
+                  "never holds (mask 0, start 1, end 0), or write 0 to spinloom/active/", index);
+    }
+  }
+  if (call.packet.bytes != 0 && !map_.in_handler_memory(call.packet.address, call.packet.bytes)) {
+    return fail(Code::invalid, "context ", index, " cannot be called with ", call.packet.bytes, " bytes at ",
+                call.packet.address, ": they do not lie in handler memory");
+  }
+  return device_.call(call);
+}
+
+}  // namespace spinloom::registers

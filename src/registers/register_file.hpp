@@ -1,0 +1,60 @@
+// RegisterFile - the control registers of one NIC: reads, writes, and what they configure.
+//
+// Contract: read() and write() follow docs/registers.md. A refused write gives an Error and changes nothing. What the
+//   registers configure is configuration(); the device is told of each change.
+// Invariants: (1) registers of me change only while me/valid is 0, those of her, her_meta and the initialisation
+//   handlers only while her/valid is 0; (2) a valid is 1 exactly while its part of the configuration is in force.
+// Threads: one at a time. Time: none. Work: a write looks at most at all registers of two groups.
+#pragma once
+
+#include <vector>
+
+#include "base/result.hpp"
+#include "registers/configuration.hpp"
+#include "registers/device.hpp"
+#include "registers/map.hpp"
+
+namespace spinloom::registers {
+
+class RegisterFile {
+ public:
+  // The device outlives the file.
+  RegisterFile(const Map& map, Device& device);
+
+  [[nodiscard]] const Map& map() const { return map_; }
+  [[nodiscard]] const Configuration& configuration() const { return configuration_; }
+
+  [[nodiscard]] uint32_t read(Place place);
+  [[nodiscard]] Result<uint32_t> read(uint32_t address);
+  [[nodiscard]] Result<uint32_t> read(std::string_view path);
+  Status write(Place place, uint32_t value);
+  Status write(uint32_t address, uint32_t value);
+  Status write(std::string_view path, uint32_t value);
+
+  // Without effects: what read() gives, but nothing is taken out of a queue (it gives 0).
+  [[nodiscard]] uint32_t look(Place place) const;
+
+  // Lines for people: what is in force.
+  [[nodiscard]] std::string status_text() const;
+
+ private:
+  [[nodiscard]] uint32_t kept(Register id, uint32_t index = 0) const { return values_[map_.number({id, index})]; }
+  [[nodiscard]] Status may_write(Place place, uint32_t value) const;
+  void take_words();
+  Status install_matching();
+  Status install_contexts();
+  Status call(uint32_t context);
+
+  [[nodiscard]] RuleSet rule_set(uint32_t set) const;
+  [[nodiscard]] Context context(uint32_t index) const;
+  [[nodiscard]] Window window(Register address, Register size, uint32_t index) const;
+  [[nodiscard]] Status check(const RuleSet& set, uint32_t index) const;
+  [[nodiscard]] Status check(const Context& context, uint32_t index) const;
+
+  Map map_;
+  Device& device_;
+  std::vector<uint32_t> values_;  // of `kept` registers, by number
+  Configuration configuration_;
+};
+
+}  // namespace spinloom::registers

@@ -1,0 +1,351 @@
+"""registers.py [--check] - writes what is made from nics/fpspin.rdl; --check only says what is not current.
+
+The C header, the C++ table, the Python module and the tables of docs/registers.md hold the same numbers,
+those of the board's shape. The C++ table also says which parameter each dimension of a register is, so that
+a map of another shape can be made at run time. Exit code 1: something is not current.
+"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from systemrdl import RDLCompiler
+from systemrdl.node import AddrmapNode, RegNode
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "nics/fpspin.rdl"
+BIN = Path(sys.executable).parent  # of the environment that requirements.txt fills
+# Sizes that no register has by itself: in a map of these, each dimension names its parameter.
+MARKS = {"RULE_SETS": 11, "RULES": 13, "CONTEXTS": 17, "CLUSTERS": 19}
+NOTE = "Made from nics/fpspin.rdl by tools/registers.py."
+BEGIN, END = "<!-- made by tools/registers.py -->", "<!-- end -->"
+
+
+@dataclass(frozen=True)
+class Register:
+    group: str
+    group_about: str
+    group_base: int
+    name: str
+    about: str
+    address: int
+    count: int
+    dimensions: tuple[str, ...]  # parameters; a literal size is not here
+    literal: int  # the product of literal sizes
+    access: str
+    width: int
+    reset: int
+    guard: str
+
+    @property
+    def path(self) -> str:
+        return f"{self.group}/{self.name}"
+
+    @property
+    def identifier(self) -> str:
+        return f"{self.group}_{self.name}"
+
+    @property
+    def end(self) -> int:
+        return self.address + 4 * self.count
+
+
+@dataclass(frozen=True)
+class Memory:
+    name: str
+    about: str
+    host_offset: int
+    nic_address: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Description:
+    registers: list[Register]
+    memories: list[Memory]
+    registers_offset: int
+    parameters: dict[str, int]
+
+    @property
+    def groups(self) -> dict[str, list[Register]]:
+        found: dict[str, list[Register]] = {}
+        for register in self.registers:
+            found.setdefault(register.group, []).append(register)
+        return found
+
+
+def registers_of(node: AddrmapNode, marked: AddrmapNode) -> list[Register]:
+    parameter = {mark: name for name, mark in MARKS.items()}
+    found = []
+    for group, group_marked in zip(node.children(), marked.children(), strict=True):
+        base = group.absolute_address - node.absolute_address
+        for one, other in zip(group.children(), group_marked.children(), strict=True):
+            assert isinstance(one, RegNode)
+            marks = other.array_dimensions or []
+            own = f"{group.inst_name}/{one.inst_name}"
+            guard = one.get_property("guarded_by", default=group.get_property("guarded_by", default=""))
+            (field,) = one.fields()
+            found.append(
+                Register(
+                    group=group.inst_name,
+                    group_about=group.get_property("desc"),
+                    group_base=base,
+                    name=one.inst_name,
+                    about=one.get_property("desc"),
+                    address=base + (one.raw_address_offset if one.is_array else one.address_offset),
+                    count=math.prod(one.array_dimensions or []),
+                    dimensions=tuple(parameter[mark] for mark in marks if mark in parameter),
+                    literal=math.prod(mark for mark in marks if mark not in parameter),
+                    access=one.type_name.partition("_")[0],
+                    width=field.width,
+                    reset=field.get_property("reset"),
+                    guard="" if guard == own else guard,
+                )
+            )
+    return found
+
+
+def read(source: Path = SOURCE) -> Description:
+    """The compiler refuses what is wrong with the description, an overlap too."""
+    compiler = RDLCompiler()
+    compiler.compile_file(str(source))
+    board = compiler.elaborate("board").top
+    node = board.get_child_by_name("registers")
+    marked = compiler.elaborate("fpspin", parameters=MARKS).top
+    memories = [
+        Memory(
+            one.inst_name,
+            one.get_property("desc"),
+            one.address_offset,
+            one.get_property("nic_address"),
+            one.size,
+        )
+        for one in board.children()
+        if one is not node and one.inst_name != "registers"
+    ]
+    parameters = {name: parameter.get_value() for name, parameter in node.inst.parameters_dict.items()}
+    return Description(registers_of(node, marked), memories, node.address_offset, parameters)
+
+
+def c_header(all_: Description) -> str:
+    lines = [
+        "/* Control registers of an FPsPIN-like NIC: addresses, counts, reset values.",
+        " *",
+        f" * {NOTE} Register i of an array is 4 * i bytes after its first;",
+        " * addresses are offsets in the registers' part of the application's PCIe addresses.",
+        " * docs/registers.md explains each.",
+        " */",
+        "#ifndef SPINLOOM_FPSPIN_REGISTERS_H",
+        "#define SPINLOOM_FPSPIN_REGISTERS_H",
+        "",
+    ]
+    lines += [f"#define SPL_FPSPIN_{name} {value}u" for name, value in all_.parameters.items()]
+    lines += ["#define SPL_FPSPIN_STRIDE_BYTES 4u", ""]
+    for memory in all_.memories:
+        name = f"SPL_FPSPIN_{memory.name.upper()}"
+        lines += [
+            f"#define {name}_HOST_OFFSET {memory.host_offset:#x}u",
+            f"#define {name}_NIC_ADDRESS {memory.nic_address:#x}u",
+            f"#define {name}_BYTES {memory.size:#x}u",
+        ]
+    lines.append(f"#define SPL_FPSPIN_REGISTERS_HOST_OFFSET {all_.registers_offset:#x}u")
+    for group, registers in all_.groups.items():
+        lines += ["", f"/* {group}: {registers[0].group_about} */"]
+        for one in registers:
+            name = f"SPL_FPSPIN_{one.identifier.upper()}"
+            lines.append(f"#define {name} {one.address:#06x}u")
+            if one.count > 1:
+                lines.append(f"#define {name}_COUNT {one.count}u")
+            if one.reset:
+                lines.append(f"#define {name}_RESET {one.reset:#x}u")
+    return "\n".join([*lines, "", "#endif", ""])
+
+
+def cpp_table(all_: Description) -> str:
+    text = {
+        "fields": ", ".join(one.identifier for one in all_.registers),
+        "count": len(all_.registers),
+    }
+    rows = []
+    for one in all_.registers:
+        dimensions = [f"Dimension::{name.lower()}" for name in one.dimensions]
+        dimensions += ["Dimension::none"] * (2 - len(dimensions))
+        guard = f"Register::{one.guard.replace('/', '_')}" if one.guard else "no_register"
+        numbers = f"{one.group_base:#x}, {one.address:#x}, {one.literal}"
+        rules = f"Access::{one.access}, {one.width}, {one.reset:#x}, {guard}"
+        rows.append(
+            f'{{Register::{one.identifier}, "{one.group}", "{one.name}", {numbers}, '
+            f"{{{', '.join(dimensions)}}}, {rules}}}"
+        )
+    memories = ", ".join(
+        f'{{"{one.name}", {one.host_offset:#x}, {one.nic_address:#x}, {one.size:#x}}}'
+        for one in all_.memories
+    )
+    board = ", ".join(str(value) for value in all_.parameters.values())
+    return f"""// Table - every register of nics/fpspin.rdl as constants.
+//
+// Contract: {NOTE} Entries are in the order of their addresses.
+// Threads: constants. Time: none.
+#pragma once
+
+#include <array>
+
+#include "registers/description.hpp"
+
+namespace spinloom::registers {{
+
+enum class Register : uint8_t {{ {text["fields"]} }};
+
+inline constexpr uint32_t register_kinds = {text["count"]};
+inline constexpr std::array<uint32_t, 4> board_counts = {{{board}}};
+inline constexpr uint32_t registers_host_offset = {all_.registers_offset:#x};
+inline constexpr std::array<MemoryWindow, {len(all_.memories)}> memory_windows = {{{{{memories}}}}};
+
+inline constexpr std::array<Description, {text["count"]}> descriptions = {{{{
+{", ".join(rows)}
+}}}};
+
+}}  // namespace spinloom::registers
+"""
+
+
+def python_module(all_: Description) -> str:
+    rows = "".join(
+        f'Register("{one.path}", {one.address:#x}, {one.count}, "{one.access}", {one.width}, {one.reset:#x}, '
+        f'"{one.guard}", "{one.about}"),\n'
+        for one in all_.registers
+    )
+    memories = "".join(
+        f'"{one.name}": Memory({one.host_offset:#x}, {one.nic_address:#x}, {one.size:#x}),\n'
+        for one in all_.memories
+    )
+    groups = "".join(f'"{name}": "{ones[0].group_about}",\n' for name, ones in all_.groups.items())
+    return f'''"""Control registers of an FPsPIN-like NIC, in the board's shape.
+
+{NOTE} Register i of an array is 4 * i bytes after its first.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Register(NamedTuple):
+    path: str
+    address: int
+    count: int
+    access: str  # kept, told, queue, command
+    width: int
+    reset: int
+    guard: str  # writes are refused while the register of this path is 1
+    about: str
+
+
+class Memory(NamedTuple):
+    host_offset: int
+    nic_address: int
+    size_bytes: int
+
+
+{"".join(f"{name} = {value}{chr(10)}" for name, value in all_.parameters.items())}
+REGISTERS_HOST_OFFSET = {all_.registers_offset:#x}
+MEMORIES = {{
+{memories}}}
+GROUPS = {{
+{groups}}}
+REGISTERS = {{
+    register.path: register
+    for register in (
+{rows}    )
+}}
+'''
+
+
+def docs_tables(all_: Description) -> str:
+    lines = ["| what | host offset | NIC address | bytes |", "|---|---|---|---|"]
+    for memory in all_.memories:
+        lines.append(
+            f"| {memory.about} | `{memory.host_offset:#08x}` | `{memory.nic_address:#x}` | {memory.size} |"
+        )
+    lines += [f"| registers | `{all_.registers_offset:#08x}` | - | {0x10000} |", ""]
+    words = {"kept": "read, write", "told": "read", "queue": "read takes one", "command": "write acts"}
+    for group, registers in all_.groups.items():
+        count = sum(one.count for one in registers)
+        lines += [f"### {group}: {registers[0].group_about} ({count} registers)", ""]
+        lines += [
+            "| address | name | number | access | reset | while 1, not writable | meaning |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for one in registers:
+            parts = [
+                *([str(one.literal)] if one.literal > 1 else []),
+                *(name.lower().replace("_", " ") for name in one.dimensions),
+            ]
+            number = f"{one.count} ({' x '.join(parts)})" if one.dimensions else str(one.count)
+            reset = one.reset if one.reset < 256 else hex(one.reset)
+            guard = f"`{one.guard}`" if one.guard else ""
+            cells = [
+                f"`{one.address:#06x}`",
+                f"`{one.path}`",
+                number,
+                words[one.access],
+                reset,
+                guard,
+                one.about,
+            ]
+            lines.append(f"| {' | '.join(map(str, cells))} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def in_page(page: str, tables: str) -> str:
+    before, _, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise SystemExit(f"docs/registers.md has no '{BEGIN}' ... '{END}'")
+    return f"{before}{BEGIN}\n\n{tables}\n{END}{after}"
+
+
+def formatted(text: str, name: str) -> str:
+    command = (
+        [BIN / "ruff", "format", "--stdin-filename", ROOT / name, "-"]
+        if name.endswith(".py")
+        else [BIN / "clang-format", f"--assume-filename={ROOT / name}"]
+    )
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+
+
+def made(all_: Description) -> dict[str, str]:
+    """Each generated file by its path in the tree."""
+    page = (ROOT / "docs/registers.md").read_text(encoding="utf-8")
+    files = {
+        "include/spinloom/fpspin_registers.h": c_header(all_),
+        "src/registers/table.hpp": cpp_table(all_),
+        "python/spinloom/fpspin_registers.py": python_module(all_),
+    }
+    return {name: formatted(text, name) for name, text in files.items()} | {
+        "docs/registers.md": in_page(page, docs_tables(all_))
+    }
+
+
+def main() -> int:
+    check = sys.argv[1:] == ["--check"]
+    stale = [
+        (name, text)
+        for name, text in made(read()).items()
+        if not (ROOT / name).is_file() or (ROOT / name).read_text(encoding="utf-8") != text
+    ]
+    for name, text in stale:
+        if check:
+            print(f"{name} is not what nics/fpspin.rdl gives; run python tools/registers.py")
+        else:
+            (ROOT / name).write_text(text, encoding="utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -19,6 +19,7 @@ namespace spinloom::registers {
 inline constexpr uint32_t words_max = 4096;   // of a request or an answer
 inline constexpr uint32_t entries_max = 512;  // of an answer
 inline constexpr uint32_t text_bytes_max = 1u << 16;
+inline constexpr size_t request_bytes_max = 24 + 8 * words_max;  // room for one request
 
 enum class Ask : uint16_t {
   read_registers = 1,  // address, count: count registers from the address on

@@ -24,6 +24,7 @@ JOBS: dict[str, dict[str, str]] = {
     "Program Portals 4 and handlers of your own": {
         "sim": "sim:sim",
         "handler": "handler:handler",
+        "nic-ctl": "nic_ctl:nic_ctl",
         "trace": "trace:trace",
     },
     "Check how far to trust it, and what this machine has": {

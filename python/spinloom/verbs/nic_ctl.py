@@ -1,0 +1,258 @@
+"""`spinloom nic-ctl`: control registers, memory and handlers' output of a NIC that runs as a process."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import click
+
+from spinloom import fpspin_registers, nic_control, output
+from spinloom.errors import Trouble, nearest
+from spinloom.nic_control import Character, Entry, Nic
+from spinloom.verbs.options import form_options
+
+PAUSE_S = 0.05  # between looks of --follow
+
+
+@click.group(
+    name="nic-ctl",
+    epilog="Examples: spinloom nic-ctl list me; spinloom nic-ctl write me/valid 0; "
+    "spinloom nic-ctl stdout --follow",
+)
+@click.option("--nic", default="spinloom0", show_default=True, help="The NIC's name.")
+@click.option(
+    "--socket",
+    "path",
+    type=click.Path(path_type=Path),
+    help="Its socket; without it spinloom-NIC.sock in XDG_RUNTIME_DIR or /tmp.",
+)
+@click.pass_context
+def nic_ctl(ctx: click.Context, nic: str, path: Path | None) -> None:
+    """Read and write the control registers of a running Ethernet NIC. See docs/registers.md.
+
+    A register is named by its path, such as me/idx/3, or its address, such as 0x2020.
+    """
+    ctx.obj = path or nic_control.socket_path(nic)
+
+
+def number_of(text: str, what: str) -> int:
+    value = nic_control.number(text)
+    if value is None or value < 0:
+        raise Trouble("invalid", f"{what} '{text}': a number, such as 12 or 0x1c000000")
+    return value
+
+
+@nic_ctl.command(epilog="Example: spinloom nic-ctl read her_meta/ph_addr/0 4")
+@click.argument("register", metavar="NAME|ADDRESS")
+@click.argument("count", type=click.IntRange(1, nic_control.WORDS_MAX), default=1)
+@form_options
+@click.pass_obj
+def read(path: Path, register: str, count: int, form: str) -> None:
+    """Print COUNT registers from one on. Reading cl/fifo takes a character."""
+    with Nic(path) as nic:
+        registers = nic.registers()
+        first = nic_control.resolve(register, registers)
+        values = nic.read(first.address, count)
+    names = list(registers)
+    start = names.index(first.path)
+    rows = [
+        {"register": name, "value": value, "hexadecimal": f"{value:#010x}"}
+        for name, value in zip(names[start:], values, strict=False)
+    ]
+    emit(rows, form)
+
+
+def emit(rows: list[dict], form: str, foldable: frozenset[str] = frozenset()) -> None:
+    columns = list(rows[0])
+    numeric = {name for name in columns if isinstance(rows[0][name], int)}
+    cells = [["" if cell is None else str(cell) for cell in row.values()] for row in rows]
+    output.emit(rows, form, lambda: output.table(columns, cells, numeric=numeric, foldable=foldable))
+
+
+@nic_ctl.command(epilog="Example: spinloom nic-ctl write me/valid 1")
+@click.argument("register", metavar="NAME|ADDRESS")
+@click.argument("value")
+@click.pass_obj
+def write(path: Path, register: str, value: str) -> None:
+    """Write VALUE to a register. The NIC says why where it refuses."""
+    wanted = number_of(value, "value")
+    with Nic(path) as nic:
+        nic.write(nic_control.resolve(register, nic.registers()).address, wanted)
+
+
+@nic_ctl.command(
+    epilog="Examples: spinloom nic-ctl memory 0x1c000000 --count 8; spinloom nic-ctl memory 0x1c000000 7"
+)
+@click.argument("address")
+@click.argument("value", required=False)
+@click.option("--count", type=click.IntRange(1, nic_control.WORDS_MAX), help="How many words to print.")
+@click.pass_obj
+def memory(path: Path, address: str, value: str | None, count: int | None) -> None:
+    """Print the 64-bit word at ADDRESS of the NIC's memory, or write VALUE there."""
+    start = number_of(address, "address")
+    if value is not None and count is not None:
+        raise Trouble("invalid", "a VALUE and --count: print or write, one at a time")
+    with Nic(path) as nic:
+        if value is not None:
+            nic.write_memory(start, [number_of(value, "value")])
+            return
+        for place, word in enumerate(nic.read_memory(start, count or 1)):
+            click.echo(f"{start + 8 * place:#x}: {word:016x}")
+
+
+@nic_ctl.command(name="list", epilog="Example: spinloom nic-ctl list her_meta")
+@click.argument("group", required=False)
+@form_options
+@click.pass_obj
+def list_registers(path: Path, group: str | None, form: str) -> None:
+    """List the registers, or those of one GROUP, with value, reset value and access."""
+    with Nic(path) as nic:
+        registers = nic.registers()
+    groups = dict.fromkeys(name.partition("/")[0] for name in registers)
+    if group is not None and group not in groups:
+        raise Trouble("invalid", f"no group '{group}'{nearest(group, groups)}")
+    at = {entry.address: name for name, entry in registers.items()}
+    shown = [one for one in registers.values() if group in (None, one.path.partition("/")[0])]
+    emit([row_of(entry, at) for entry in shown], form, frozenset({"meaning"}))
+
+
+def row_of(entry: Entry, at: dict[int, str]) -> dict:
+    known = fpspin_registers.REGISTERS.get(entry.path.rpartition("/")[0])
+    return {
+        "register": entry.path,
+        "address": f"{entry.address:#06x}",
+        "value": entry.value,
+        "reset": entry.reset,
+        "access": entry.access,
+        "closed by": at.get(entry.guard, "") if entry.guard is not None else "",
+        "meaning": known.about if known else "",
+    }
+
+
+@nic_ctl.command()
+@click.pass_obj
+def status(path: Path) -> None:
+    """Say which rules and contexts are in force."""
+    with Nic(path) as nic:
+        click.echo(nic.status(), nl=False)
+
+
+def read_core(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, int] | None:
+    """'1.3' as (1, 3)."""
+    if text is None:
+        return None
+    cluster, _, core = text.partition(".")
+    if not (cluster.isdecimal() and core.isdecimal()):
+        raise Trouble("invalid", f"--core {text}: accepted form: CLUSTER.CORE, such as 1.3")
+    return int(cluster), int(core)
+
+
+@nic_ctl.command(epilog="Example: spinloom nic-ctl stdout --follow --split logs")
+@click.option("--follow", is_flag=True, help="Wait for more until interrupted.")
+@click.option(
+    "--core", callback=read_core, metavar="CLUSTER.CORE", help="Only what this core printed, as it is."
+)
+@click.option(
+    "--split",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Append what each core printed to DIR/pspin-stdout-CLUSTER.CORE.log, too.",
+)
+@click.pass_obj
+def stdout(path: Path, follow: bool, core: tuple[int, int] | None, split: Path | None) -> None:
+    """Take out what handlers have printed, line by line with cluster and core before each."""
+    sinks: list[Callable[[Character], None]] = [Only(*core) if core else Lines()]
+    if split:
+        sinks.append(Files(split))
+    with Nic(path) as nic:
+        try:
+            while True:
+                deliver(nic.pop_stdout(), sinks)
+                if not follow:
+                    break
+                time.sleep(PAUSE_S)
+        finally:
+            for sink in sinks:
+                sink.close()
+
+
+def deliver(characters: Iterable[Character], sinks: list) -> None:
+    for character in characters:
+        for sink in sinks:
+            sink(character)
+    for sink in sinks:
+        sink.flush()
+
+
+class Only:
+    """One core's characters, as they are."""
+
+    def __init__(self, cluster: int, core: int) -> None:
+        self.wanted = (cluster, core)
+
+    def __call__(self, character: Character) -> None:
+        if (character.cluster, character.core) == self.wanted:
+            sys.stdout.buffer.write(bytes([character.byte]))
+
+    def flush(self) -> None:
+        sys.stdout.buffer.flush()
+
+    close = flush
+
+
+class Lines:
+    """Whole lines of every core, each after 'CLUSTER.CORE: '; what is no whole line comes at the end."""
+
+    def __init__(self) -> None:
+        self.begun: dict[tuple[int, int], bytearray] = {}
+
+    def __call__(self, character: Character) -> None:
+        who = (character.cluster, character.core)
+        line = self.begun.setdefault(who, bytearray())
+        if character.byte == ord("\n"):
+            self.say(*who)
+        else:
+            line.append(character.byte)
+
+    def say(self, cluster: int, core: int) -> None:
+        text = self.begun.pop((cluster, core)).decode(errors="backslashreplace")
+        click.echo(f"{cluster}.{core}: {text}")
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        for who in sorted(self.begun):
+            self.say(*who)
+
+
+class Files:
+    """A file for each core that prints, added to if it is there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.files: dict[tuple[int, int], object] = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Trouble("environment", f"--split {folder} cannot be written: {error.strerror}") from None
+
+    def __call__(self, character: Character) -> None:
+        who = (character.cluster, character.core)
+        if who not in self.files:
+            path = self.folder / f"pspin-stdout-{who[0]}.{who[1]}.log"
+            try:
+                self.files[who] = path.open("ab")
+            except OSError as error:
+                raise Trouble("environment", f"{path} cannot be written: {error.strerror}") from None
+        self.files[who].write(bytes([character.byte]))
+
+    def flush(self) -> None:
+        for file in self.files.values():
+            file.flush()
+
+    def close(self) -> None:
+        for file in self.files.values():
+            file.close()

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "registers/map.hpp"
 #include "registers/rule.hpp"
 
 namespace spinloom::registers {
@@ -20,13 +21,6 @@ struct RuleSet {
   bool any = false;         // one of the rules suffices
   std::vector<Rule> rules;  // of registers' values; the last one finds the end of a message
   bool operator==(const RuleSet&) const = default;
-};
-
-// A piece of memory; of 0 bytes: none.
-struct Window {
-  uint64_t address = 0;
-  uint64_t bytes = 0;
-  bool operator==(const Window&) const = default;
 };
 
 struct Context {

@@ -35,7 +35,8 @@ Window RegisterFile::window(Register address, Register size, uint32_t index) con
 Context RegisterFile::context(uint32_t index) const {
   Context made;
   made.enabled = kept(Register::her_ctx_enabled, index) != 0;
-  made.handler_memory = window(Register::her_meta_handler_mem_addr, Register::her_meta_handler_mem_size, index);
+  made.handler_memory = map_.up_to_end_of_handler_memory(
+      window(Register::her_meta_handler_mem_addr, Register::her_meta_handler_mem_size, index));
   made.host_memory = window(Register::her_meta_host_mem_addr_0, Register::her_meta_host_mem_size, index);
   made.host_memory.address |= uint64_t{kept(Register::her_meta_host_mem_addr_1, index)} << 32;
   made.header = window(Register::her_meta_hh_addr, Register::her_meta_hh_size, index);
@@ -89,8 +90,8 @@ Status RegisterFile::check(const Context& one, uint32_t index) const {
                 "and th_size are 0");
   }
   if (one.handler_memory.bytes != 0 && !map_.in_handler_memory(one.handler_memory.address, one.handler_memory.bytes)) {
-    return fail(Code::invalid, "context ", index, " is enabled, but its memory, ", one.handler_memory.bytes,
-                " bytes at ", hexadecimal(one.handler_memory.address), ", does not lie in handler memory");
+    return fail(Code::invalid, "context ", index, " is enabled, but its memory at ",
+                hexadecimal(one.handler_memory.address), " does not lie in handler memory");
   }
   const Window mapped = device_.mapped(index);
   if (one.host_memory.bytes != 0 && !inside(one.host_memory, mapped)) {

@@ -145,6 +145,12 @@ bool Map::in_handler_memory(uint64_t nic_address, uint64_t bytes) const {
   return within(handler_memory, shape_.handler_memory_bytes, nic_address, bytes);
 }
 
+Window Map::up_to_end_of_handler_memory(const Window& window) const {
+  if (!in_handler_memory(window.address, 1)) return window;
+  const uint64_t end = uint64_t{handler_memory.nic_address} + shape_.handler_memory_bytes;
+  return {window.address, std::min(window.bytes, end - window.address)};
+}
+
 bool Map::in_program_memory(uint64_t nic_address, uint64_t bytes) const {
   return within(program_memory, shape_.program_memory_bytes, nic_address, bytes);
 }

@@ -16,6 +16,13 @@
 
 namespace spinloom::registers {
 
+// A piece of memory; of 0 bytes: none.
+struct Window {
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  bool operator==(const Window&) const = default;
+};
+
 // One register: which, and which of that name.
 struct Place {
   Register id;
@@ -49,6 +56,8 @@ class Map {
   // Whether a host may read and write these bytes of NIC memory; addresses are those that handlers use.
   [[nodiscard]] bool in_memory(uint64_t nic_address, uint64_t bytes) const;
   [[nodiscard]] bool in_handler_memory(uint64_t nic_address, uint64_t bytes) const;
+  // The part of a window that lies before the end of handler memory; a window elsewhere as it is.
+  [[nodiscard]] Window up_to_end_of_handler_memory(const Window& window) const;
   [[nodiscard]] bool in_program_memory(uint64_t nic_address, uint64_t bytes) const;
 
  private:

@@ -170,7 +170,8 @@ struct Wrong {
 TEST(RegisterFile, ContextsThatCannotRunAreRefused) {
   for (const Wrong& wrong : {Wrong{"her_meta/ph_size/1", 0, "no handler is installed"},
                              Wrong{"her_meta/ph_addr/1", 0x1d008000, "ph_addr 0x1d008000"},
-                             Wrong{"her_meta/handler_mem_size/1", 1u << 20, "handler memory"},
+                             Wrong{"her_meta/handler_mem_addr/1", 0x1c100000, "handler memory"},
+                             Wrong{"her_meta/host_mem_addr_0/1", 1, "what is mapped for it"},
                              Wrong{"her_meta/host_mem_size/1", 0x10001, "what is mapped for it"},
                              Wrong{"her_meta/host_mem_addr_1/1", 0x7e, "what is mapped for it"}}) {
     Board board;
@@ -181,6 +182,43 @@ TEST(RegisterFile, ContextsThatCannotRunAreRefused) {
     board.set("her/ctx_enabled/1", 0);
     EXPECT_EQ(board.refused("her/valid", 1), "taken") << "a context that is not enabled is not looked at";
   }
+}
+
+TEST(RegisterFile, AnInitialisationHandlerIsNotEnough) {
+  Board board;
+  board.context(0);
+  board.set("her_meta/ph_size/0", 0);
+  board.set("spinloom/init_addr/0", 0x1d000100);
+  board.set("spinloom/init_size/0", 64);
+  EXPECT_TRUE(contains(board.refused("her/valid", 1), "no handler is installed"));
+  board.set("her_meta/th_size/0", 4096);
+  EXPECT_TRUE(contains(board.refused("her/valid", 1), "th_addr 0x0"));
+}
+
+// The board's library counts a context's memory from the beginning of .l2_handler_data, and lets it begin behind: with
+// data of d bytes at 0x1c0c0000, address 0x1c0c0000 + d and size 0x40000, d more than there are.
+TEST(RegisterFile, MemoryOfAContextEndsWithHandlerMemory) {
+  Board board;
+  board.context(0);
+  board.set("her_meta/handler_mem_addr/0", 0x1c0c0000 + 0x120);
+  board.set("her_meta/handler_mem_size/0", 0x40000);
+  board.set("her/valid", 1);
+  EXPECT_EQ(board.registers.configuration().contexts[0].handler_memory, (Window{0x1c0c0120, 0x40000 - 0x120}));
+  EXPECT_EQ(board.get("her_meta/handler_mem_size/0"), 0x40000u) << "the register keeps what was written";
+}
+
+TEST(RegisterFile, OtherShapes) {
+  Board board({.rule_sets = 3, .rules = 5, .contexts = 6, .clusters = 1, .cores = 4});
+  board.set("me/idx/9", 7);  // set 1, rule 4
+  board.set("me/valid", 1);
+  EXPECT_EQ(board.registers.configuration().rule_sets[1].rules[4].index, 7u);
+  EXPECT_EQ(board.registers.configuration().rule_sets.size(), 3u);
+  EXPECT_TRUE(contains(board.refused("cl/ctrl/0", 2), "1 bit"));
+  EXPECT_TRUE(contains(board.refused("spinloom/core_mask", 16), "4 bits"));
+  board.context(5);  // no rule set reaches it
+  board.set("her/valid", 1);
+  board.set("spinloom/call/5", 1);
+  EXPECT_EQ(board.board.calls.size(), 1u);
 }
 
 TEST(RegisterFile, ActivationIsApartFromInstallation) {
@@ -216,13 +254,22 @@ TEST(RegisterFile, CallsByTheHost) {
   board.set("spinloom/active/0", 0);
   board.set("spinloom/call/0", 1);
   board.set("spinloom/active/0", 1);
+  EXPECT_TRUE(contains(board.refused("spinloom/call/1", 1), "not installed")) << "her/valid is 1, it is not enabled";
   board.set("me/valid", 0);
+  board.set("spinloom/call/0", 1);
   board.rule(0, 1, never());  // one rule of all that never holds: the set never does
+  board.set("me/valid", 1);
+  board.set("spinloom/call/0", 1);
+  board.set("me/valid", 0);
+  board.rule(0, 0, never());
+  board.rule(0, 2, never());
+  board.rule(0, 3, always());  // the last rule says nothing of whether a frame matches
+  board.set("me/mode/0", 1);
   board.set("me/valid", 1);
   board.set("spinloom/call/0", 1);
   board.set("spinloom/call_size/0", 1u << 20);
   EXPECT_TRUE(contains(board.refused("spinloom/call/0", 1), "do not lie in handler memory"));
-  EXPECT_EQ(board.board.calls.size(), 3u);
+  EXPECT_EQ(board.board.calls.size(), 5u);
 }
 
 // Random writes: a refused one changes nothing that can be read, and what is in force changes only as a whole, when its

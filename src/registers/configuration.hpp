@@ -19,7 +19,8 @@ namespace spinloom::registers {
 
 struct RuleSet {
   bool any = false;         // one of the rules suffices
-  std::vector<Rule> rules;  // of registers' values; the last one finds the end of a message
+  std::vector<Rule> rules;  // of registers' values
+  Rule last_frame;          // the set's last rule: whether the frame is the last of its message
   bool operator==(const RuleSet&) const = default;
 };
 
@@ -51,11 +52,11 @@ struct Configuration {
   bool operator==(const Configuration&) const = default;
 };
 
-// A call of a context by the host (D4.7, 4.4.7): its handlers run on these bytes of NIC memory.
+// A call of a context by the host (D4.7, 4.4.7): its packet handler runs without a frame.
 struct HostCall {
   uint32_t context = 0;
-  Window packet;
   uint32_t message = 0;
+  bool operator==(const HostCall&) const = default;
 };
 
 }  // namespace spinloom::registers

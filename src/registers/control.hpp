@@ -11,6 +11,9 @@
 
 namespace spinloom::registers {
 
+// Where tools look for a NIC of this name: in the folder for sockets, XDG_RUNTIME_DIR, or /tmp if that is empty.
+[[nodiscard]] std::string control_socket_path(std::string_view nic, std::string_view folder);
+
 [[nodiscard]] std::vector<uint8_t> answer(RegisterFile& registers, NicMemory& memory, std::span<const uint8_t> request);
 
 }  // namespace spinloom::registers

@@ -10,6 +10,12 @@ std::string hexadecimal(uint64_t value) {
   return out.str();
 }
 
+std::string sentence(const Rule& rule) {
+  if (rule.start > rule.end) return "never";
+  return text("word ", rule.index, " & ", hexadecimal(rule.mask), " in ", hexadecimal(rule.start), " .. ",
+              hexadecimal(rule.end));
+}
+
 bool inside(const Window& part, const Window& whole) {
   return part.address >= whole.address && part.bytes <= whole.bytes &&
          part.address - whole.address <= whole.bytes - part.bytes;
@@ -25,6 +31,8 @@ RuleSet RegisterFile::rule_set(uint32_t set) const {
     made.rules.push_back({kept(Register::me_idx, at), kept(Register::me_mask, at), kept(Register::me_start, at),
                           kept(Register::me_end, at)});
   }
+  made.last_frame = made.rules.back();
+  made.rules.pop_back();
   return made;
 }
 
@@ -51,8 +59,10 @@ Context RegisterFile::context(uint32_t index) const {
 }
 
 Status RegisterFile::check(const RuleSet& set, uint32_t index) const {
-  for (size_t i = 0; i < set.rules.size(); ++i) {
-    const Rule& rule = set.rules[i];
+  std::vector<Rule> rules = set.rules;
+  rules.push_back(set.last_frame);
+  for (size_t i = 0; i < rules.size(); ++i) {
+    const Rule& rule = rules[i];
     const bool never_meant = rule.mask == 0 && rule.end == 0;  // start 1, or 1 with its bytes swapped
     if (rule.start > rule.end && !never_meant) {
       return fail(Code::invalid, "rule ", i, " of set ", index, " can never hold: start ", hexadecimal(rule.start),
@@ -131,11 +141,8 @@ std::string RegisterFile::status_text() const {
   out << "matching: " << (now.matching_valid ? "in force" : "off (me/valid is 0)") << '\n';
   for (size_t set = 0; now.matching_valid && set < now.rule_sets.size(); ++set) {
     out << "  set " << set << ": " << (now.rule_sets[set].any ? "one of" : "all of") << '\n';
-    for (const Rule& rule : now.rule_sets[set].rules) {
-      out << "    word " << rule.index << " & " << hexadecimal(rule.mask) << " in " << hexadecimal(rule.start) << " .. "
-          << hexadecimal(rule.end) << (rule.start > rule.end ? " (never)" : "")
-          << (&rule == &now.rule_sets[set].rules.back() ? ": end of message" : "") << '\n';
-    }
+    for (const Rule& rule : now.rule_sets[set].rules) out << "    " << sentence(rule) << '\n';
+    out << "    end of message: " << sentence(now.rule_sets[set].last_frame) << '\n';
   }
   out << "contexts: " << (now.contexts_valid ? "in force" : "off (her/valid is 0)") << '\n';
   for (size_t i = 0; now.contexts_valid && i < now.contexts.size(); ++i) {

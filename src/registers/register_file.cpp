@@ -3,6 +3,14 @@
 #include <algorithm>
 
 namespace spinloom::registers {
+namespace {
+
+bool can_hold(const RuleSet& set) {
+  const auto rule_can = [](const Rule& rule) { return rule.start <= rule.end; };
+  return set.any ? std::ranges::any_of(set.rules, rule_can) : std::ranges::all_of(set.rules, rule_can);
+}
+
+}  // namespace
 
 RegisterFile::RegisterFile(const Map& map, Device& device) : map_(map), device_(device) {
   values_.reserve(map.register_count());
@@ -71,13 +79,13 @@ Status RegisterFile::may_write(Place place, uint32_t value) const {
 Status RegisterFile::write(Place place, uint32_t value) {
   SPL_TRY(may_write(place, value));
   if (describe(place.id).access == Access::command) return value == 0 ? Status{} : call(place.index);
-  const uint32_t before = kept(place.id, place.index);
-  if (value == before) return {};
+  if (value == kept(place.id, place.index)) return {};
+  const Configuration old = configuration_;
   if (value == 1 && place.id == Register::me_valid) SPL_TRY(install_matching());
   if (value == 1 && place.id == Register::her_valid) SPL_TRY(install_contexts());
   values_[map_.number(place)] = value;
   take_words();
-  device_.changed(configuration_);
+  if (configuration_ != old) device_.changed(configuration_);
   return {};
 }
 
@@ -97,32 +105,18 @@ void RegisterFile::take_words() {
 }
 
 Status RegisterFile::call(uint32_t index) {
-  const Context& called = configuration_.contexts[index];
-  const HostCall call = {index, window(Register::spinloom_call_addr, Register::spinloom_call_size, index),
-                         kept(Register::spinloom_call_msg_id, index)};
-  if (!configuration_.contexts_valid || !called.enabled) {
+  if (!configuration_.contexts_valid || !configuration_.contexts[index].enabled) {
     return fail(Code::invalid, "context ", index,
                 " cannot be called: it is not installed; enable it in her/ctx_enabled/", index,
                 " and write 1 to her/valid");
   }
   const bool has_rules =
       configuration_.matching_valid && configuration_.active[index] && index < configuration_.rule_sets.size();
-  if (has_rules) {
-    const RuleSet& set = configuration_.rule_sets[index];
-    const auto can_hold = [](const Rule& rule) { return rule.start <= rule.end; };
-    const bool reached = set.any ? std::any_of(set.rules.begin(), set.rules.end() - 1, can_hold)
-                                 : std::all_of(set.rules.begin(), set.rules.end() - 1, can_hold);
-    if (reached) {
-      return fail(Code::invalid, "context ", index,
-                  " cannot be called: frames reach it; give its rule set a rule that ",
-                  "never holds (mask 0, start 1, end 0), or write 0 to spinloom/active/", index);
-    }
+  if (has_rules && can_hold(configuration_.rule_sets[index])) {
+    return fail(Code::invalid, "context ", index, " cannot be called: frames reach it; give its rule set a rule that ",
+                "never holds (mask 0, start 1, end 0), or write 0 to spinloom/active/", index);
   }
-  if (call.packet.bytes != 0 && !map_.in_handler_memory(call.packet.address, call.packet.bytes)) {
-    return fail(Code::invalid, "context ", index, " cannot be called with ", call.packet.bytes, " bytes at ",
-                call.packet.address, ": they do not lie in handler memory");
-  }
-  return device_.call(call);
+  return device_.call({index, kept(Register::spinloom_call_msg_id, index)});
 }
 
 }  // namespace spinloom::registers

@@ -1,12 +1,13 @@
-// board_server PATH: a board with no NIC behind it, at a Unix socket. Each line of standard input, "CLUSTER CORE TEXT", is
-// a line that a handler prints; "MAP CONTEXT ADDRESS BYTES" is host memory that a process has mapped. It ends with its
-// input. Says "ready" when it listens, and a word for each line of input.
+// board_server NAME: a board with no NIC behind it, at the socket of a NIC of this name. Each line of standard input,
+// "CLUSTER CORE TEXT", is a line that a handler prints; "MAP CONTEXT ADDRESS BYTES" is host memory that a process has
+// mapped. It ends with its input. Says "ready" when it listens, and a word for each line of input.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <string>
@@ -18,10 +19,10 @@ using namespace spinloom;
 
 namespace {
 
-int listen_at(const char* path) {
+int listen_at(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
   if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || listen(fd, 4) != 0) return -1;
   return fd;
@@ -54,7 +55,9 @@ void take(const std::string& line, registers::test::PlainBoard& board) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  const int listening = count == 2 ? listen_at(arguments[1]) : -1;
+  const char* const folder = std::getenv("XDG_RUNTIME_DIR");
+  if (count != 2) return 2;
+  const int listening = listen_at(registers::control_socket_path(arguments[1], folder == nullptr ? "" : folder));
   if (listening < 0) return 2;
   registers::test::PlainBoard board;
   registers::RegisterFile file(*registers::Map::make({}), board);

@@ -51,6 +51,7 @@ BOARD = {
     "her_meta/scratchpad_3_addr": (0x4110, 4, 0),
     "her_meta/scratchpad_3_size": (0x4120, 4, 0),
 }
+OURS = ("spinloom", "counts")
 READ_ONLY = {"cl/fifo", "stats/cluster", "stats/mpq", "stats/datapath"}
 
 
@@ -82,12 +83,20 @@ def test_the_boards_groups_are_the_boards(description):
     ours = {
         one.path: (one.address, one.count, one.reset)
         for one in description.registers
-        if one.group != "spinloom"
+        if one.group not in OURS
     }
     assert ours == BOARD
     assert sum(count for _, count, _ in ours.values()) == 158
     told = {one.path for one in description.registers if one.access in ("told", "queue")}
-    assert {path for path in told if not path.startswith("spinloom/")} == READ_ONLY
+    assert {path for path in told if path.split("/")[0] not in OURS} == READ_ONLY
+
+
+def test_every_count_of_the_engine_has_a_register(description):
+    counts = (ROOT / "src/frame/counts.hpp").read_text(encoding="utf-8")
+    enumeration = counts.split("enum class Count")[1].split("};")[0]
+    names = re.findall(r"^  (\w+),", enumeration, re.MULTILINE)
+    assert len(names) > 20
+    assert [one.name for one in description.groups["counts"]] == names
 
 
 def test_valid_guards_its_group_and_nothing_else(description):

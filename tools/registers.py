@@ -231,10 +231,11 @@ def python_module(all_: Description) -> str:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class Register(NamedTuple):
+@dataclass(frozen=True)
+class Register:
     path: str
     address: int
     count: int
@@ -245,7 +246,8 @@ class Register(NamedTuple):
     about: str
 
 
-class Memory(NamedTuple):
+@dataclass(frozen=True)
+class Memory:
     host_offset: int
     nic_address: int
     size_bytes: int

@@ -5,10 +5,11 @@ Made from nics/fpspin.rdl by tools/registers.py. Register i of an array is 4 * i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class Register(NamedTuple):
+@dataclass(frozen=True)
+class Register:
     path: str
     address: int
     count: int
@@ -19,7 +20,8 @@ class Register(NamedTuple):
     about: str
 
 
-class Memory(NamedTuple):
+@dataclass(frozen=True)
+class Memory:
     host_offset: int
     nic_address: int
     size_bytes: int

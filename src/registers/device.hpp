@@ -5,6 +5,7 @@
 // Threads: called by the register file's thread. Time: none.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "base/result.hpp"

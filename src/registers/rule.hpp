@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 namespace spinloom::registers {
 
@@ -40,20 +39,5 @@ struct Rule {
 [[nodiscard]] constexpr Rule udp_source(uint16_t port) { return equal(8, 0xffff, port); }
 [[nodiscard]] constexpr Rule udp_destination(uint16_t port) { return equal(9, 0xffff0000, uint32_t{port} << 16); }
 [[nodiscard]] constexpr Rule slmp_end_of_message() { return equal(10, 0x8000, 0x8000); }
-
-// Word i of the frame; bytes behind its end are 0.
-[[nodiscard]] constexpr uint32_t word_of(std::span<const uint8_t> frame, uint32_t index) {
-  uint32_t word = 0;
-  for (uint32_t i = 0; i < 4; ++i) {
-    const size_t at = size_t{index} * 4 + i;
-    if (at < frame.size()) word |= uint32_t{frame[at]} << (8 * i);
-  }
-  return word;
-}
-
-// Whether a rule of registers' values holds.
-[[nodiscard]] constexpr bool holds(const Rule& rule, uint32_t word) {
-  return rule.start <= (word & rule.mask) && (word & rule.mask) <= rule.end;
-}
 
 }  // namespace spinloom::registers

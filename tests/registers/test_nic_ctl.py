@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 from pathlib import Path
 
@@ -106,6 +107,19 @@ def test_a_context_is_installed_as_the_boards_library_does(ctl, board):
     refused = ctl("write", "me/idx/0", "5")
     assert refused.code == EXIT_USAGE
     assert "me/idx/0 cannot be written while me/valid/0 is 1" in refused.err
+
+
+def test_the_walk_through_of_the_page(ctl):
+    page = (ROOT / "docs/registers.md").read_text(encoding="utf-8")
+    part = page.split("## A context by hand")[1].split("## The map")[0]
+    blocks = re.findall(r"(?:^    .*\n)+", part, re.MULTILINE)
+    commands = [line.split()[2:] for line in "".join(blocks).splitlines() if "spinloom nic-ctl" in line]
+    assert len(commands) == 27
+    for command in commands:
+        assert good(ctl(*command)) == ""
+    status, refusal = (textwrap.dedent(block) for block in blocks[-2:])
+    assert good(ctl("status")).startswith(status)
+    assert ctl("write", "me/idx/0", "5").err == refusal
 
 
 def test_registers_are_read_by_path_and_address(ctl):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO, Protocol
 
 import click
 
 from spinloom import fpspin_registers, nic_control, output
 from spinloom.errors import Trouble, nearest
 from spinloom.nic_control import Character, Entry, Nic
+from spinloom.verbs import completion
 from spinloom.verbs.options import form_options
 
 PAUSE_S = 0.05  # between looks of --follow
@@ -38,6 +40,12 @@ def nic_ctl(ctx: click.Context, nic: str, path: Path | None) -> None:
     ctx.obj = path or nic_control.socket_path(nic)
 
 
+def known_paths() -> list[str]:
+    """Of the board's shape: what a shell completes needs no NIC."""
+    registers = fpspin_registers.REGISTERS.values()
+    return [f"{one.path}/{i}" for one in registers for i in range(one.count)]
+
+
 def number_of(text: str, what: str) -> int:
     value = nic_control.number(text)
     if value is None or value < 0:
@@ -46,7 +54,7 @@ def number_of(text: str, what: str) -> int:
 
 
 @nic_ctl.command(epilog="Example: spinloom nic-ctl read her_meta/ph_addr/0 4")
-@click.argument("register", metavar="NAME|ADDRESS")
+@click.argument("register", metavar="NAME|ADDRESS", shell_complete=completion.of(known_paths))
 @click.argument("count", type=click.IntRange(1, nic_control.WORDS_MAX), default=1)
 @form_options
 @click.pass_obj
@@ -73,7 +81,7 @@ def emit(rows: list[dict], form: str, foldable: frozenset[str] = frozenset()) ->
 
 
 @nic_ctl.command(epilog="Example: spinloom nic-ctl write me/valid 1")
-@click.argument("register", metavar="NAME|ADDRESS")
+@click.argument("register", metavar="NAME|ADDRESS", shell_complete=completion.of(known_paths))
 @click.argument("value")
 @click.pass_obj
 def write(path: Path, register: str, value: str) -> None:
@@ -104,7 +112,7 @@ def memory(path: Path, address: str, value: str | None, count: int | None) -> No
 
 
 @nic_ctl.command(name="list", epilog="Example: spinloom nic-ctl list her_meta")
-@click.argument("group", required=False)
+@click.argument("group", required=False, shell_complete=completion.of(lambda: fpspin_registers.GROUPS))
 @form_options
 @click.pass_obj
 def list_registers(path: Path, group: str | None, form: str) -> None:
@@ -163,7 +171,7 @@ def read_core(ctx: click.Context, parameter: click.Parameter, text: str | None) 
 @click.pass_obj
 def stdout(path: Path, follow: bool, core: tuple[int, int] | None, split: Path | None) -> None:
     """Take out what handlers have printed, line by line with cluster and core before each."""
-    sinks: list[Callable[[Character], None]] = [Only(*core) if core else Lines()]
+    sinks: list[Sink] = [Only(*core) if core else Lines()]
     if split:
         sinks.append(Files(split))
     with Nic(path) as nic:
@@ -178,7 +186,15 @@ def stdout(path: Path, follow: bool, core: tuple[int, int] | None, split: Path |
                 sink.close()
 
 
-def deliver(characters: Iterable[Character], sinks: list) -> None:
+class Sink(Protocol):
+    """Where characters go: one by one, then flush() for those who read, and close() at the end."""
+
+    def __call__(self, character: Character) -> None: ...
+    def flush(self) -> None: ...
+    def close(self) -> None: ...
+
+
+def deliver(characters: Iterable[Character], sinks: list[Sink]) -> None:
     for character in characters:
         for sink in sinks:
             sink(character)
@@ -199,7 +215,8 @@ class Only:
     def flush(self) -> None:
         sys.stdout.buffer.flush()
 
-    close = flush
+    def close(self) -> None:
+        self.flush()
 
 
 class Lines:
@@ -233,7 +250,7 @@ class Files:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.files: dict[tuple[int, int], object] = {}
+        self.files: dict[tuple[int, int], BinaryIO] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

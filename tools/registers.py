@@ -173,7 +173,6 @@ def cpp_table(all_: Description) -> str:
     rows = []
     for one in all_.registers:
         dimensions = [f"Dimension::{name.lower()}" for name in one.dimensions]
-        dimensions += ["Dimension::none"] * (2 - len(dimensions))
         guard = f"Register::{one.guard.replace('/', '_')}" if one.guard else "no_register"
         numbers = f"{one.group_base:#x}, {one.address:#x}, {one.literal}"
         rules = f"Access::{one.access}, {one.width}, {one.reset:#x}, {guard}"
@@ -206,7 +205,8 @@ inline constexpr uint32_t registers_host_offset = {all_.registers_offset:#x};
 inline constexpr std::array<MemoryWindow, {len(all_.memories)}> memory_windows = {{{{{memories}}}}};
 
 inline constexpr std::array<Description, {text["count"]}> descriptions = {{{{
-{", ".join(rows)}
+    // clang-format off
+{"".join(f"    {row},{chr(10)}" for row in rows)}    // clang-format on
 }}}};
 
 }}  // namespace spinloom::registers

@@ -25,7 +25,7 @@ ANSWER_S = 10  # a NIC answers at once; longer means that it hangs
 
 
 def socket_path(nic: str) -> Path:
-    return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"spinloom-{nic}.sock"
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"spinloom-{nic}.control"
 
 
 @dataclass(frozen=True)

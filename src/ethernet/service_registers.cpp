@@ -51,6 +51,7 @@ void Service::show_active() {
     const bool active = card_.nic().is_active(ContextId{context});
     (void)file_.write(registers::Place{Register::spinloom_active, context}, active ? 1 : 0);
   }
+  active_ = file_.configuration().active;
   showing_ = false;
 }
 
@@ -70,11 +71,10 @@ void Service::changed(const registers::Configuration& configuration) {
   }
   const Status configured = configure(std::move(sets));
   SPL_ASSERT(configured.ok(), configured.error().message);  // the registers check what the matching unit checks
-  for (uint32_t context = 0; context < configuration.active.size(); ++context) {
-    if (card_.nic().context(ContextId{context}) == nullptr) continue;
-    if (card_.nic().is_active(ContextId{context}) != configuration.active[context]) {
-      (void)card_.activate(ContextId{context}, configuration.active[context]);
-    }
+  const std::vector<bool> before = std::exchange(active_, configuration.active);
+  for (uint32_t context = 0; context < active_.size(); ++context) {
+    const bool installed = card_.nic().context(ContextId{context}) != nullptr;
+    if (installed && before[context] != active_[context]) (void)card_.activate(ContextId{context}, active_[context]);
   }
 }
 

@@ -54,7 +54,7 @@ class Board:
 @pytest.fixture
 def board(server):
     with tempfile.TemporaryDirectory(prefix="spl") as folder:  # a socket's path is short
-        path = Path(folder) / "spinloom-board.sock"
+        path = Path(folder) / "spinloom-board.control"
         process = subprocess.Popen(
             [server, "board"],
             env={"XDG_RUNTIME_DIR": folder},
@@ -212,7 +212,7 @@ def test_the_socket_is_found_by_the_nics_name(board, spinloom, monkeypatch):
     assert "matching: off" in good(spinloom("nic-ctl", "--nic", "board", "status"))
     ran = spinloom("nic-ctl", "status")
     assert ran.code == EXIT_ENVIRONMENT
-    assert f"no NIC answers at {board.path.parent}/spinloom-spinloom0.sock" in ran.err
+    assert f"no NIC answers at {board.path.parent}/spinloom-spinloom0.control" in ran.err
 
 
 def test_a_nic_that_goes_away_is_an_error(board):

@@ -29,7 +29,7 @@ PAUSE_S = 0.05  # between looks of --follow
     "--socket",
     "path",
     type=click.Path(path_type=Path),
-    help="Its socket; without it spinloom-NIC.sock in XDG_RUNTIME_DIR or /tmp.",
+    help="Its socket; without it spinloom-NIC.control in XDG_RUNTIME_DIR or /tmp.",
 )
 @click.pass_context
 def nic_ctl(ctx: click.Context, nic: str, path: Path | None) -> None:

@@ -48,7 +48,8 @@ void Service::show_rules() {
 void Service::show_active() {
   showing_ = true;
   for (uint32_t context = 0; context < rule_sets_.size(); ++context) {
-    const bool active = card_.nic().is_active(ContextId{context});
+    const bool installed = card_.nic().context(ContextId{context}) != nullptr;
+    const bool active = !installed || card_.nic().is_active(ContextId{context});  // 1 after reset
     (void)file_.write(registers::Place{Register::spinloom_active, context}, active ? 1 : 0);
   }
   active_ = file_.configuration().active;

@@ -138,7 +138,7 @@ class PythonCard {
 
   [[nodiscard]] nb::bytes mac() const {
     const packet::MacAddress mac = card_->wire().mac();
-    return {reinterpret_cast<const char*>(mac.bytes.data()), mac.bytes.size()};
+    return nb::bytes(mac.bytes.data(), mac.bytes.size());
   }
   [[nodiscard]] nb::bytes state(uint32_t id) const { return as_bytes(card_->state(ContextId{id})); }
   [[nodiscard]] nb::bytes host_memory(uint32_t id) const { return as_bytes(card_->host_memory(ContextId{id})); }
@@ -150,7 +150,7 @@ class PythonCard {
 
  private:
   [[nodiscard]] static nb::bytes as_bytes(std::span<const uint8_t> bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    return nb::bytes(bytes.data(), bytes.size());
   }
   std::unique_ptr<Card> card_;
 };

@@ -19,7 +19,7 @@ import pytest
 import patience
 from spinloom import namespaces
 
-SPINLOOM = [sys.executable, "-m", "spinloom", "nic", "run"]
+SPINLOOM = [str(Path(sys.executable).with_name("spinloom")), "nic", "run"]
 WAYS = [
     pytest.param(False, id="root", marks=pytest.mark.skipif(os.geteuid() != 0, reason="this is not root")),
     pytest.param(True, id="rootless"),

@@ -22,6 +22,7 @@ Rule = tuple[int, int, int, int]
 NEVER: Rule = (0, 0, 1, 0)
 Rules = tuple[bool, list[Rule], Rule]
 WORD_MAX = 2**32 - 1
+NAMES_TRIED = 64
 
 
 @dataclass(frozen=True)
@@ -174,12 +175,32 @@ def station(card: Any, address: str | None) -> bytes:
     return card.mac() + bytes(2) + ip.to_bytes(4, "big")
 
 
+def is_file(wire: str) -> bool:
+    """Whether the wire ends by itself. Nobody finds such a NIC by its name."""
+    return wire.startswith(("pcap:", "replay:"))
+
+
+def serve(card: Any, name: str | None) -> str:
+    """Lets programs and tools find the NIC by this name, or by the first spinloomN that is free."""
+    if name:
+        card.serve(name)
+        return name
+    for number in range(NAMES_TRIED):
+        try:
+            card.serve(f"spinloom{number}")
+            return f"spinloom{number}"
+        except Trouble:
+            if number == NAMES_TRIED - 1:
+                raise
+    raise AssertionError("a name was served or refused")
+
+
 def start(setup: Setup, scratch: Path, patience_s: float) -> Any:
     """The engine's Card, with contexts that are active."""
     if not setup.wire:
         raise Trouble("invalid", "a NIC needs a wire (--wire)")
-    if not setup.contexts and not setup.host:
-        raise Trouble("invalid", "a NIC without handlers and without a host does nothing (--handlers, --host)")
+    if is_file(setup.wire) and not setup.contexts and not setup.host:
+        raise Trouble("invalid", "a NIC without handlers and without a host does nothing with a file (--handlers)")
     engine = core.load()
     images = [image_of(setup, context, scratch) for context in setup.contexts]
     rules = [rules_in(engine, setup, context) for context in setup.contexts]

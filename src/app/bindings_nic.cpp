@@ -10,6 +10,7 @@
 #include "app/bindings_support.hpp"
 #include "ethernet/card.hpp"
 #include "ethernet/rule_text.hpp"
+#include "ethernet/service.hpp"
 #include "port/open.hpp"
 
 namespace spinloom::app {
@@ -74,6 +75,8 @@ class PythonCard {
     unwrap(without_lock([&] { return card_->initialise(ContextId{id}); }));
   }
   void activate(uint32_t id, bool active) { unwrap(card_->activate(ContextId{id}, active)); }
+  // Programs and tools reach the NIC by this name from now on.
+  void serve(const std::string& name) { service_ = unwrap(ethernet::Service::open(name, *card_, rule_sets_)); }
   void configure(const std::vector<PythonRules>& given) {
     std::vector<frame::RuleSet> sets;
     for (const auto& [any, rules, last] : given) {
@@ -82,7 +85,8 @@ class PythonCard {
       for (const PythonRule& rule : rules) set.rules.push_back(rule_of(rule));
       set.last_frame = rule_of(last);
     }
-    unwrap(card_->configure(std::move(sets)));
+    unwrap(card_->configure(sets));
+    rule_sets_ = std::move(sets);
   }
 
   // Until the wire's file has ended, the time is up, or a signal comes, whose exception leaves here.
@@ -138,7 +142,7 @@ class PythonCard {
 
   [[nodiscard]] nb::bytes mac() const {
     const packet::MacAddress mac = card_->wire().mac();
-    return {reinterpret_cast<const char*>(mac.bytes.data()), mac.bytes.size()};
+    return nb::bytes(mac.bytes.data(), mac.bytes.size());
   }
   [[nodiscard]] nb::bytes state(uint32_t id) const { return as_bytes(card_->state(ContextId{id})); }
   [[nodiscard]] nb::bytes host_memory(uint32_t id) const { return as_bytes(card_->host_memory(ContextId{id})); }
@@ -150,9 +154,11 @@ class PythonCard {
 
  private:
   [[nodiscard]] static nb::bytes as_bytes(std::span<const uint8_t> bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    return nb::bytes(bytes.data(), bytes.size());
   }
+  std::vector<frame::RuleSet> rule_sets_;  // what configure() was given
   std::unique_ptr<Card> card_;
+  std::unique_ptr<ethernet::Service> service_;
 };
 
 }  // namespace
@@ -168,6 +174,7 @@ void bind_nic(nb::module_& module) {
       .def("initialise", &PythonCard::initialise, nb::arg("context"))
       .def("activate", &PythonCard::activate, nb::arg("context"), nb::arg("active"))
       .def("configure", &PythonCard::configure, nb::arg("rule_sets"))
+      .def("serve", &PythonCard::serve, nb::arg("name"))
       .def("run", &PythonCard::run, nb::arg("seconds").none())
       .def("report", &PythonCard::report)
       .def("mac", &PythonCard::mac)

@@ -26,8 +26,7 @@ void write_words(uint8_t* to, const uint8_t* from, uint64_t length) {
 void Card::perform() {
   const auto act = portals::Overloaded{
       [this](const frame::Resume& resume) {
-        SPL_ASSERT(resume.her == running_, "HER ", resume.her, " is answered, but HER ", running_, " runs");
-        answer_ = resume.value;
+        if (resume.her == running_) answer_ = resume.value;  // not one that has waited for too long
       },
       [this](const frame::RunHandler& run) { started_.push(run.her); },
       [this](const frame::StoreLocal& store) { portals::perform(store); },

@@ -9,8 +9,11 @@
 #include <cstring>
 #include <thread>
 
+#include "base/random.hpp"
 #include "ethernet/test_support.hpp"
+#include "handlers/slmp_file.h"
 #include "registers/control_format.hpp"
+#include "spin/test_support.hpp"
 #include "spinloom/ethernet.h"
 
 namespace spinloom::ethernet::test {
@@ -89,6 +92,88 @@ TEST_F(ServiceTest, AProgramHelpsAHandler) {
     rig_.wire.out.clear();
     EXPECT_EQ(rig_.card->nic().context(ContextId{0}), nullptr);
     rig_.expect_quiet();
+  }
+}
+
+FrameBytes slmp_packet(uint32_t message, uint32_t offset, uint16_t flags, const FrameBytes& payload) {
+  FrameBytes bytes(10);
+  const auto store = [&bytes](size_t at, uint32_t value, size_t width) {
+    for (size_t i = 0; i < width; ++i) bytes[at + i] = static_cast<uint8_t>(value >> 8 * (width - 1 - i));
+  };
+  store(0, flags, 2);
+  store(2, message, 4);
+  store(6, offset, 4);
+  bytes.insert(bytes.end(), payload.begin(), payload.end());
+  return udp_frame(ends, 5000, SPL_SLMP_PORT, bytes);
+}
+
+// A message whose packets are lost, repeated, damaged and out of order, between packets of another: its bytes land once,
+// in their places, every packet that counts is acknowledged, and the program is told once.
+TEST_F(ServiceTest, AMessageOfSlmpLandsWhole) {
+  for (const bool native : {true, false}) {
+    const uint64_t seed = spin::test_seed();
+    Random random(seed);
+    constexpr uint32_t segment = 700;
+    FrameBytes content(segment * 40 + 33);
+    for (uint8_t& byte : content) byte = static_cast<uint8_t>(random.below(256));
+    beside([&] {
+      spl_eth_options options{};
+      options.nic = name_.c_str();
+      const std::string path = image("slmp_file", native);
+      options.handlers = path.c_str();
+      options.host_bytes = SPL_SLMP_FILE_OFFSET + content.size();
+      options.constants_bytes = sizeof(spl_slmp_file_constants);
+      spl_eth* eth = nullptr;
+      ASSERT_EQ(spl_eth_open(&eth, &options), SPL_ETH_OK) << spl_eth_error();
+      auto* const constants = static_cast<spl_slmp_file_constants*>(spl_eth_constants(eth, nullptr));
+      *constants = {};
+      constants->capacity_low = static_cast<uint32_t>(content.size());
+      constants->segments = 64;
+      auto* const state = static_cast<spl_slmp_file_state*>(spl_eth_state(eth, nullptr));
+      state->armed = 1;
+      const spl_eth_rules rules = spl_eth_rules_udp(SPL_SLMP_PORT);
+      ASSERT_EQ(spl_eth_activate(eth, &rules), SPL_ETH_OK) << spl_eth_error();
+      std::vector<FrameBytes> packets;
+      for (uint32_t offset = 0; offset < content.size(); offset += segment) {
+        const size_t bytes = std::min<size_t>(segment, content.size() - offset);
+        const bool last = offset + bytes == content.size();
+        packets.push_back(slmp_packet(7, offset, last ? SPL_SLMP_EOM | SPL_SLMP_SYN : SPL_SLMP_SYN,
+                                      FrameBytes(content.begin() + offset, content.begin() + offset + bytes)));
+      }
+      rig_.wire.put(slmp_packet(9, segment, SPL_SLMP_SYN, FrameBytes(segment, 1)));  // before any first packet
+      rig_.wire.put(packets[0]);
+      std::vector<size_t> order;
+      for (size_t i = 1; i < packets.size(); ++i) order.insert(order.end(), 1 + random.below(2), i);
+      for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+      for (const size_t which : order) {
+        FrameBytes damaged = packets[which];
+        damaged[60 + random.below(100) % (damaged.size() - 60)] ^= 0x10;
+        rig_.wire.put(damaged);
+        rig_.wire.put(slmp_packet(8, 0, SPL_SLMP_SYN, FrameBytes(10, 2)));
+        rig_.wire.put(slmp_packet(7, segment / 2, SPL_SLMP_SYN, FrameBytes(segment, 3)));
+        rig_.wire.put(packets[which]);
+      }
+      spl_eth_notice notice{};
+      ASSERT_EQ(spl_eth_next_notice(eth, 30'000'000, &notice), 1) << spin::replay(seed, "ethernet");
+      EXPECT_EQ(notice.value, 0u);
+      EXPECT_EQ(notice.argument, content.size());
+      const auto* const host = static_cast<const uint8_t*>(spl_eth_host_memory(eth, nullptr));
+      EXPECT_EQ(std::memcmp(host + SPL_SLMP_FILE_OFFSET, content.data(), content.size()), 0);
+      while (rig_.wire.sent() < 1 + order.size()) std::this_thread::yield();
+      EXPECT_EQ(state->repeated, order.size() - (packets.size() - 1));
+      EXPECT_EQ(state->wrong, order.size());
+      EXPECT_EQ(spl_eth_next_notice(eth, 0, &notice), 0);
+      spl_eth_close(eth);
+    });
+    for (const FrameBytes& frame : rig_.wire.out) {
+      const auto ip = packet::read_ipv4(packet::read_ethernet(frame)->payload);
+      ASSERT_TRUE(ip.ok());
+      const auto udp = packet::read_udp(*ip);
+      ASSERT_TRUE(udp.ok());
+      EXPECT_EQ(udp->payload.size(), 10u);
+      EXPECT_EQ(udp->payload[0], 0x20);  // ACK
+    }
+    rig_.wire.out.clear();
   }
 }
 

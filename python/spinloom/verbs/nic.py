@@ -35,7 +35,7 @@ def nic() -> None:
 @click.option("--native", is_flag=True, help="Build FILE.c for this processor, and trust it.")
 @click.option("--address", metavar="IP", help="The IPv4 address for which shipped handlers answer.")
 @click.option("--config", type=click.Path(path_type=Path), help="Ports and contexts from a TOML file.")
-@click.option("--name", default="spinloom0", show_default=True, help="The NIC's name.")
+@click.option("--name", help="How programs and spinloom nic-ctl find the NIC; spinloom0, or the next that is free.")
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="End after this time.")
 @click.option(
     "--patience",
@@ -54,7 +54,7 @@ def run(
     native: bool,
     address: str | None,
     config: Path | None,
-    name: str,
+    name: str | None,
     seconds: float | None,
     patience: float,
     stages: bool,
@@ -73,8 +73,9 @@ def run(
     )
     with tempfile.TemporaryDirectory(prefix="spinloom-nic-") as scratch:
         card = nic_setup.start(setup, Path(scratch), patience)
-        contexts = ", ".join(map(nic_setup.described, setup.contexts)) or "no handlers"
-        click.echo(f"{name}: {card.description()}; {contexts}", err=as_json)
+        found = "" if nic_setup.is_file(setup.wire) else f"{nic_setup.serve(card, name)}: "
+        contexts = ", ".join(map(nic_setup.described, setup.contexts)) or "waits for programs"
+        click.echo(f"{found}{card.description()}; {contexts}", err=as_json)
         with stoppable():  # the usual end of a NIC
             card.run(seconds)
         show(card.report(), setup, stages, as_json)

@@ -1,0 +1,126 @@
+// Host time of the live Ethernet NIC: frames of a repeated capture through match, packet memory, a handler and the reply,
+// and past the handlers to a host's port. No modelled time; nothing leaves the process, so what a kernel takes for a
+// frame is not in it (bench/port_bench.cpp measures that).
+//
+//   spinloom_ethernet_bench [ROUNDS [FRAMES]]
+//
+// Ways are measured in turn, ROUNDS times; of each way the fastest round is printed, stage by stage.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ethernet/card.hpp"
+#include "ethernet/rule_text.hpp"
+#include "packet/build.hpp"
+#include "port/pcap_port.hpp"
+#include "spinloom/frame.h"
+
+namespace {
+
+using namespace spinloom;
+
+template <class T>
+T made(Result<T> result) {
+  if (result) return std::move(result.value());
+  std::fprintf(stderr, "%s\n", result.error().message.c_str());
+  std::exit(1);
+}
+void must(const Status& done) {
+  if (done) return;
+  std::fprintf(stderr, "%s\n", done.error().message.c_str());
+  std::exit(1);
+}
+
+constexpr uint32_t capture_frames = 256;
+
+struct Way {
+  const char* name;
+  const char* handlers;  // with .so or .elf; null: no rule takes the frames
+  uint32_t bytes;        // of a frame
+};
+
+struct Outcome {
+  double ns = 0;  // a frame
+  std::vector<double> stages;
+};
+
+const packet::Ends ends{{{2, 0, 0, 0, 0, 9}}, {{2, 0, 0, 0, 0, 1}}, {0x0a000001}, {0x0a000002}};
+
+std::string capture(const std::filesystem::path& folder, uint32_t bytes) {
+  const std::string path = (folder / (std::to_string(bytes) + ".pcap")).string();
+  if (std::filesystem::exists(path)) return path;
+  const auto port = made(port::open_pcap_port("", path));
+  for (uint32_t i = 0; i < capture_frames; ++i) {
+    const auto frame = packet::echo_frame(ends, 1, static_cast<uint16_t>(i), packet::FrameBytes(bytes - 42, 7));
+    const std::array<port::Bytes, 1> one{port::Bytes(frame)};
+    if (made(port->send(one)) != 1) std::exit(1);
+  }
+  return path;
+}
+
+Outcome measure(const Way& way, const std::string& path, uint64_t frames) {
+  auto wire = made(port::open_replay_port(path, frames / capture_frames, ""));
+  const auto card = made(ethernet::Card::create({}, std::move(wire), made(port::open_pcap_port("", ""))));
+  must(card->configure({made(ethernet::rule_set_named("icmp"))}));
+  if (way.handlers != nullptr) {
+    ethernet::ContextSetup setup;
+    setup.image = std::string(SPINLOOM_HANDLERS) + "/" + way.handlers;
+    setup.constants.resize(sizeof(spl_station_t));
+    must(card->install(frame::ContextId{0}, setup));
+    must(card->activate(frame::ContextId{0}));
+  }
+  must(card->run([] { return true; }));
+  const frame::Nic& nic = card->nic();
+  const uint64_t done =
+      way.handlers != nullptr ? nic.count(frame::Count::sent_by_handlers) : nic.count(frame::Count::bypassed);
+  if (done != frames || card->to_host_lost() > 0) {
+    std::fprintf(stderr, "%s: %llu of %llu frames\n", way.name, static_cast<unsigned long long>(done),
+                 static_cast<unsigned long long>(frames));
+    std::exit(1);
+  }
+  Outcome out;
+  const double ns = card->stages().ns_per_cycle();
+  for (size_t stage = 0; stage < ethernet::stage_count; ++stage) {
+    const double spent = ns * static_cast<double>(card->stages()[static_cast<ethernet::Stage>(stage)].cycles);
+    out.stages.push_back(spent / static_cast<double>(frames));
+    out.ns += out.stages.back();
+  }
+  return out;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const int rounds = count > 1 ? std::atoi(words[1]) : 5;
+  const uint64_t frames = (count > 2 ? std::strtoull(words[2], nullptr, 10) : 500'000) / capture_frames * capture_frames;
+  const auto folder = std::filesystem::temp_directory_path() / ("spinloom_ethernet_bench_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::vector<Way> ways{
+      {"native", "icmp_echo.so", 64},   {"native", "icmp_echo.so", 1024},   {"sandbox", "icmp_echo.elf", 64},
+      {"sandbox", "icmp_echo.elf", 1024}, {"to the host", nullptr, 64}, {"to the host", nullptr, 1024},
+  };
+  std::vector<Outcome> best(ways.size());
+  for (int round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < ways.size(); ++i) {
+      const Outcome one = measure(ways[i], capture(folder, ways[i].bytes), frames);
+      if (round == 0 || one.ns < best[i].ns) best[i] = one;
+    }
+  }
+  std::filesystem::remove_all(folder);
+  std::printf("host ns a frame; %llu frames, best of %d rounds\n%-12s %6s %9s %8s", static_cast<unsigned long long>(frames),
+              rounds, "way", "bytes", "frames/s", "all");
+  for (size_t stage = 0; stage < ethernet::stage_count; ++stage) {
+    std::printf(" %9s", ethernet::name_of(static_cast<ethernet::Stage>(stage)));
+  }
+  std::printf("\n");
+  for (size_t i = 0; i < ways.size(); ++i) {
+    std::printf("%-12s %6u %9.0f %8.1f", ways[i].name, ways[i].bytes, 1e9 / best[i].ns, best[i].ns);
+    for (const double spent : best[i].stages) std::printf(" %9.1f", spent);
+    std::printf("\n");
+  }
+  return 0;
+}

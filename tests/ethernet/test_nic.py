@@ -1,0 +1,287 @@
+"""`spinloom nic run`: capture files, and a NIC between a client and a kernel, in namespaces.
+
+Every wait has a limit; none is asserted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import patience
+from spinloom import namespaces
+
+SPINLOOM = [str(Path(sys.executable).with_name("spinloom")), "nic", "run"]
+WAYS = [
+    pytest.param(False, id="root", marks=pytest.mark.skipif(os.geteuid() != 0, reason="this is not root")),
+    pytest.param(True, id="rootless"),
+]
+
+
+def checksum(data: bytes) -> int:
+    words = struct.unpack(f">{len(data) // 2}H", data) if len(data) % 2 == 0 else ()
+    total = sum(words)
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
+
+
+ASKER, STATION = bytes.fromhex("020000000009"), bytes.fromhex("020000000001")
+ASKER_IP, STATION_IP = bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])
+
+
+def ip_frame(protocol: int, payload: bytes, back: bool = False, life: int = 33) -> bytes:
+    """From the asker to the station, or back."""
+    macs, ips = (ASKER + STATION, STATION_IP + ASKER_IP) if back else (STATION + ASKER, ASKER_IP + STATION_IP)
+    start = struct.pack(">BBHHHBB", 0x45, 0, 20 + len(payload), 77, 0x4000, life, protocol)
+    total = checksum(start + b"\0\0" + ips)
+    return macs + b"\x08\x00" + start + struct.pack(">H", total) + ips + payload
+
+
+def echo(kind: int, sequence: int, data: bytes) -> bytes:
+    rest = struct.pack(">HH", 4711, sequence) + data
+    return struct.pack(">BBH", kind, 0, checksum(struct.pack(">BBH", kind, 0, 0) + rest)) + rest
+
+
+def write_pcap(path: Path, frames: list[bytes]) -> None:
+    records = (struct.pack("<IIII", 1, 2, len(frame), len(frame)) + frame for frame in frames)
+    path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + b"".join(records))
+
+
+def read_pcap(path: Path) -> list[bytes]:
+    data, at, frames = path.read_bytes(), 24, []
+    assert data[:4] in (struct.pack("<I", 0xA1B2C3D4), struct.pack("<I", 0xA1B23C4D))
+    while at < len(data):
+        (length,) = struct.unpack_from("<I", data, at + 8)
+        frames.append(data[at + 16 : at + 16 + length])
+        at += 16 + length
+    return frames
+
+
+def spinloom(*words: str, cwd: Path) -> subprocess.CompletedProcess:
+    limit = patience.seconds(120)
+    return subprocess.run([*SPINLOOM, *words], capture_output=True, text=True, cwd=cwd, timeout=limit)
+
+
+PINGS = [ip_frame(1, echo(8, turn, bytes(range(2 * turn)))) for turn in range(100)]
+# The time to live is 64; everything else but the ends, the kind and the sums is as it was.
+PONGS = [ip_frame(1, echo(0, turn, bytes(range(2 * turn))), back=True, life=64) for turn in range(100)]
+DATAGRAM = ip_frame(17, struct.pack(">HHHH", 1000, 9, 12, 0) + b"else")
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_capture_file_is_answered_byte_by_byte(tmp_path, native):
+    write_pcap(tmp_path / "in.pcap", [*PINGS[:50], DATAGRAM, *PINGS[50:]])
+    words = ["--native"] if native else []
+    done = spinloom(
+        *("--wire", "pcap:in.pcap,out.pcap", "--host", "pcap:,host.pcap"),
+        *("--handlers", "icmp_echo", "--rules", "icmp", "--address", "10.0.0.2", "--json", *words),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert read_pcap(tmp_path / "out.pcap") == PONGS
+    assert read_pcap(tmp_path / "host.pcap") == [DATAGRAM]
+    report = json.loads(done.stdout)
+    assert report["counts"]["frames received"] == 101
+    assert report["counts"]["matched"] == report["counts"]["sent by handlers"] == 100
+    assert report["counts"]["bypassed"] == 1
+    assert report["contexts"][0]["payload handlers"] == 100
+
+
+COUNTS = """
+#include "spinloom/frame.h"
+/* Counts frames and bytes in its state, and sends each frame back as often as its first constant says. */
+int payload_handler(const ptl_payload_t p, void *state) {
+  const uint32_t *const times = spl_constants();
+  uint32_t *const counts = state;
+  counts[0] += 1;
+  for (uint32_t i = 0; i < *times; ++i) (void)spl_send_frame(spl_frame(), p.length, NULL);
+  return DROP;
+}
+int initialise_handler(void *state) {
+  *(uint32_t *)state = 41;
+  return *(const uint32_t *)spl_constants() > 5 ? FAIL : SUCCESS;
+}
+"""
+CONFIG = """
+wire = "pcap:in.pcap,out.pcap"
+[[context]]
+handlers = "mine.c"
+rules = {{ rule = [{{ word = 9, mask = 0xffff0000, value = 0x00090000 }}] }}
+constants = [{times}]
+state_bytes = 64
+[[context]]
+handlers = "icmp_echo"
+rules = "icmp.toml"
+"""
+
+
+def test_a_file_says_what_the_contexts_are(tmp_path):
+    (tmp_path / "mine.c").write_text(COUNTS)
+    (tmp_path / "nic.toml").write_text(CONFIG.format(times=3))
+    (tmp_path / "icmp.toml").write_text("[[rule]]\nword = 5\nmask = 0xff\nvalue = 1\n")
+    write_pcap(tmp_path / "in.pcap", [DATAGRAM, PINGS[3]])
+    done = spinloom("--config", "nic.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert read_pcap(tmp_path / "out.pcap") == [DATAGRAM] * 3 + [PONGS[3]]
+    assert "dropped by handlers" in done.stdout
+    (tmp_path / "out.pcap").unlink()
+    (tmp_path / "nic.toml").write_text(CONFIG.format(times=6))
+    done = spinloom("--config", "nic.toml", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "its initialise_handler has failed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--handlers icmp_echo --rules icmp", "--wire"),
+        ("--wire pcap:in.pcap,", "does nothing"),
+        ("--wire pcap:no.pcap, --handlers icmp_echo --rules icmp", "no.pcap"),
+        ("--wire pcap:in.pcap, --handlers icmp_eko --rules icmp", "icmp_echo"),
+        ("--wire pcap:in.pcap, --handlers icmp_echo --rules tcp", "udp:PORT"),
+        ("--wire pcap:in.pcap, --handlers icmp_echo --rules icmp --address 10.0.0", "10.0.0"),
+        ("--wire pcap:in.pcap, --handlers icmp_echo --handlers udp_echo --rules icmp", "--rules"),
+        ("--wire pcap:in.pcap, --handlers missing.c --rules icmp", "missing.c"),
+        ("--wire bus:1 --handlers icmp_echo --rules icmp", "tap:"),
+        ("--config none.toml", "none.toml"),
+        ("--config bad.toml", "mask"),
+    ],
+)
+def test_trouble_is_one_sentence(tmp_path, words, said):
+    write_pcap(tmp_path / "in.pcap", [])
+    bad = '[[context]]\nhandlers = "icmp_echo"\nrules = { rule = [{ word = 1, mask = -1, value = 0 }] }\n'
+    (tmp_path / "bad.toml").write_text('wire = "pcap:in.pcap,"\n' + bad)
+    done = spinloom(*words.split(), cwd=tmp_path)
+    assert done.returncode in (2, 3), done.stdout
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+# ---- on a cable ----
+
+
+@pytest.fixture(params=WAYS)
+def cable(request):
+    try:
+        with namespaces.cable(rootless=request.param) as made:
+            yield made
+    except namespaces.Refused as refused:
+        pytest.skip(str(refused))
+
+
+class Nic:
+    """`spinloom nic run` in the NIC's namespace; its report when it has ended by a Ctrl-C."""
+
+    def __init__(self, place: namespaces.Place, *words: str):
+        self.process = place.start(
+            [*SPINLOOM, "--json", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=patience.default_signals,
+        )
+        said = self.process.stderr.readline()
+        if not re.match(r"spinloom\d+: ", said):
+            self.process.communicate()
+            pytest.skip(said.strip())
+
+    def end(self) -> dict:
+        self.process.send_signal(signal.SIGINT)
+        out, trouble = self.process.communicate(timeout=patience.seconds(60))
+        assert self.process.returncode == 0, trouble
+        return json.loads(out)
+
+
+def ping(place: namespaces.Place, target: str, *words: str) -> subprocess.CompletedProcess:
+    if shutil.which("ping") is None:
+        pytest.skip("there is no ping command (Debian: apt install iputils-ping)")
+    wait = str(int(patience.seconds(20)))
+    return place.run(["ping", "-n", "-c", "5", "-i", "0.2", "-W", wait, *words, target])
+
+
+ANSWERS = ("--handlers", "icmp_echo", "--rules", "icmp", "--handlers", "arp_answer", "--rules", "arp")
+
+
+@pytest.mark.parametrize("kind", ["packet", "xdp"])
+@pytest.mark.parametrize("native", [True, False])
+def test_ping_is_answered_by_the_nic(cable, kind, native):
+    words = ["--native"] if native else []
+    nic = Nic(cable.nic, "--wire", f"{kind}:nic0", *ANSWERS, "--address", "10.7.0.2", *words)
+    done = ping(cable.client, "10.7.0.2", "-s", "1400")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "5 received" in done.stdout
+    report = nic.end()
+    icmp, arp = report["contexts"]
+    assert icmp["payload handlers"] >= 5
+    assert arp["payload handlers"] >= 1
+    assert report["counts"]["sent by handlers"] == icmp["payload handlers"] + arp["payload handlers"]
+    assert report["counts"]["handler faults"] == 0
+
+
+# Sends datagrams of each length and waits for each one's echo; prints how many were right.
+CLIENT = """
+import socket, sys
+target, limit, lengths = sys.argv[1], float(sys.argv[2]), [int(word) for word in sys.argv[3:]]
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+    end.settimeout(limit)
+    end.connect((target, 7))
+    right = 0
+    for turn, length in enumerate(lengths):
+        data = bytes((turn + i) % 251 for i in range(length))
+        end.send(data)
+        right += end.recv(65536) == data
+print(right)
+"""
+
+
+def test_a_socket_gets_its_datagrams_back_from_the_nic(cable):
+    nic = Nic(
+        cable.nic,
+        *("--wire", "packet:nic0", "--address", "10.7.0.2"),
+        *("--handlers", "udp_echo", "--rules", "udp:7", "--handlers", "arp_answer", "--rules", "arp"),
+    )
+    lengths = [0, 1, 17, 18, 19, 1000, 1471, 1472] * 10
+    words = [sys.executable, "-c", CLIENT, "10.7.0.2", str(patience.seconds(20)), *map(str, lengths)]
+    done = cable.client.run(words)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == len(lengths)
+    assert nic.end()["contexts"][0]["payload handlers"] == len(lengths)
+
+
+def test_the_kernel_behind_the_nic_has_what_no_rule_takes(cable):
+    """Its device tap0 has the address: it answers ARP and ping; datagrams for port 7 the NIC answers itself."""
+    nic = Nic(
+        cable.nic,
+        *("--wire", "packet:nic0", "--host", "tap:tap0,10.7.0.2/24"),
+        *("--handlers", "udp_echo", "--rules", "udp:7", "--native"),
+    )
+    done = ping(cable.client, "10.7.0.2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = [sys.executable, "-c", CLIENT, "10.7.0.2", str(patience.seconds(20)), "5", "500"]
+    assert cable.client.run(words).stdout.strip() == "2"
+    # The kernel behind the NIC asks, too, and the client answers.
+    done = ping(cable.nic, "10.7.0.1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = nic.end()
+    assert report["contexts"][0]["payload handlers"] == 2
+    assert report["counts"]["bypassed"] >= 6  # ARP, five pings, five answers to the kernel's
+    assert report["counts"]["sent by the host"] >= 6
+    assert report["counts"]["lost on the way to the host"] == 0
+
+
+def test_a_wire_that_goes_away_ends_the_nic_with_a_reason(cable):
+    nic = Nic(cable.nic, "--wire", "packet:nic0", *ANSWERS)
+    cable.nic.ip("link delete nic0")
+    _, trouble = nic.process.communicate(timeout=patience.seconds(60))
+    assert nic.process.returncode not in (0, None)
+    assert "nic0" in trouble

@@ -150,6 +150,7 @@ NB_MODULE(_core, module) {
   spinloom::app::bind_host(module);
   spinloom::app::bind_layout(module);
   spinloom::app::bind_nic(module);
+  spinloom::app::bind_program(module);
   spinloom::app::bind_peers(module);
   spinloom::app::bind_predict(module);
   spinloom::app::bind_send(module);

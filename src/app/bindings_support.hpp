@@ -67,6 +67,7 @@ void bind_handler(nb::module_& module);    // bindings_handler.cpp
 void bind_host(nb::module_& module);       // bindings_host.cpp
 void bind_layout(nb::module_& module);     // bindings_layout.cpp
 void bind_nic(nb::module_& module);        // bindings_nic.cpp
+void bind_program(nb::module_& module);    // bindings_program.cpp
 void bind_peers(nb::module_& module);      // bindings_peers.cpp
 void bind_predict(nb::module_& module);    // bindings_predict.cpp
 void bind_send(nb::module_& module);       // bindings_send.cpp

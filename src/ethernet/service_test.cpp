@@ -107,6 +107,11 @@ FrameBytes slmp_packet(uint32_t message, uint32_t offset, uint16_t flags, const 
   return udp_frame(ends, 5000, SPL_SLMP_PORT, bytes);
 }
 
+// What python/spinloom/nic_receive.py counts on.
+static_assert(SPL_SLMP_FILE_OFFSET == 135168 && sizeof(spl_host_data) == 648);
+static_assert(offsetof(spl_slmp_file_state, armed) == 648 && offsetof(spl_slmp_file_state, told) == 680);
+static_assert(offsetof(spl_slmp_file_state, seen) == 696 && sizeof(spl_slmp_file_constants) == 24);
+
 // A message whose packets are lost, repeated, damaged and out of order, between packets of another: its bytes land once,
 // in their places, every packet that counts is acknowledged, and the program is told once.
 TEST_F(ServiceTest, AMessageOfSlmpLandsWhole) {

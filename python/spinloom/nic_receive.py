@@ -1,0 +1,83 @@
+"""A message of SLMP that a live Ethernet NIC receives: its handlers check, place and acknowledge each packet.
+
+Contract: receive() returns when the message is whole in the memory that this process shares with the NIC. The layout
+of constants and state is that of handlers/slmp_file.h.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from spinloom import core, data
+from spinloom.errors import Trouble
+
+CONTEXTS = 4
+HOST_HPUS, PAGE, NOTICES, COUNTERS = 32, 4096, 256, 16
+FILE_OFFSET = (HOST_HPUS * PAGE + NOTICES * 16 + PAGE - 1) // PAGE * PAGE
+STATE = 2 * 8 * HOST_HPUS + 8 * COUNTERS + 8  # struct spl_host_data; what follows is spl_slmp_file_state's own
+SEEN = STATE + 4 * 4 + 2 * 8 + 4 * 4
+SEGMENT_LEAST = 256  # a message of shorter packets may find no room
+PATIENCE_S = 0.2  # a wait, after which an interrupt is seen
+
+
+@dataclass(frozen=True)
+class Landed:
+    content: bytes
+    message_id: int
+    segment: int
+    repeated: int
+    wrong: int
+    refused: int
+
+
+def opened(engine: Any, nic: str, limit: int, segments: int) -> Any:
+    """A program in the first context of the NIC that is free."""
+    handlers = str(data.folder("handlers") / "slmp_file.so")
+    state_bytes = SEEN + (segments + 31) // 32 * 4
+    for context in range(CONTEXTS):
+        try:
+            return engine.NicProgram(nic, context, handlers, FILE_OFFSET + limit, state_bytes, 24)
+        except Trouble as trouble:
+            if "is installed" not in str(trouble) or context == CONTEXTS - 1:
+                raise
+    raise AssertionError("a context was opened or refused")
+
+
+def receive(nic: str, port: int, limit: int, address: int, wait_s: float | None) -> Landed | None:
+    """One message of at most `limit` bytes; None if none has come in time. `address`: IPv4, 0 for any."""
+    engine = core.load()
+    segments = limit // SEGMENT_LEAST + 1
+    program = opened(engine, nic, limit, segments)
+    try:
+        program.write_constants(0, bytes(8) + struct.pack(">I", address) + struct.pack("<QI", limit, segments))
+        program.write_state(STATE, struct.pack("<I", 1))
+        program.activate(port, False)
+        waited = 0.0
+        while (notice := program.next_notice(PATIENCE_S)) is None:
+            waited += PATIENCE_S
+            if wait_s is not None and waited >= wait_s and armed(program) < 2:
+                return None
+            program.check()  # a NIC that has gone is a Trouble
+        too_long, length = notice
+        if too_long:
+            raise Trouble(
+                "overflow", f"the message has more than {length - 1:,} bytes or too many packets: give a larger --limit"
+            )
+        _, message, segment, _ = struct.unpack("<4I", program.state(STATE, 16))
+        _, refused, wrong, repeated = struct.unpack("<4I", program.state(STATE + 32, 16))
+        return Landed(
+            program.host_memory(FILE_OFFSET, length),
+            struct.unpack(">I", struct.pack("<I", message))[0],
+            segment,
+            repeated,
+            wrong,
+            refused,
+        )
+    finally:
+        program.close()
+
+
+def armed(program: Any) -> int:
+    return struct.unpack("<I", program.state(STATE, 4))[0]

@@ -15,7 +15,7 @@ FLOORS = [
     ["hpu", "trace", "gpu"],
     ["spin"],
     ["nic", "frame"],
-    ["wire", "peer", "host"],
+    ["wire", "slmp", "peer", "host"],
     ["portals"],
     ["testbed"],
     ["collective"],

@@ -1,0 +1,77 @@
+#include "slmp/header.hpp"
+
+namespace spinloom::slmp {
+namespace {
+
+struct FlagName {
+  uint16_t flag;
+  const char* name;
+};
+constexpr FlagName flag_names[] = {{syn, "SYN"}, {ack, "ACK"}, {eom, "EOM"}};
+constexpr uint16_t flags_known = syn | ack | eom;
+
+template <class T>
+T load_big_endian(const uint8_t* at) {
+  T value = 0;
+  for (size_t i = 0; i < sizeof(T); ++i) value = static_cast<T>(value << 8 | at[i]);
+  return value;
+}
+
+template <class T>
+void store_big_endian(uint8_t* at, T value) {
+  for (size_t i = 0; i < sizeof(T); ++i) at[i] = static_cast<uint8_t>(value >> (8 * (sizeof(T) - 1 - i)));
+}
+
+constexpr size_t flags_at = 0;
+constexpr size_t message_id_at = flags_at + sizeof(Header::flags);
+constexpr size_t offset_at = message_id_at + sizeof(Header::message_id);
+static_assert(offset_at + sizeof(Header::offset) == header_bytes);
+
+}  // namespace
+
+Status check(const Header& header) {
+  const auto reserved = static_cast<uint16_t>(header.flags & ~flags_known);
+  if (reserved != 0) {
+    return fail(Code::invalid, "SLMP flags ", header.flags, ": the bits ", reserved, " are reserved and must be 0");
+  }
+  if (header.has(ack) && header.flags != ack) {
+    return fail(Code::invalid, "SLMP flags ", header.flags, ": an acknowledgement has no other flag than ACK");
+  }
+  return {};
+}
+
+Result<Header> read(std::span<const uint8_t> datagram) {
+  if (datagram.size() < header_bytes) {
+    return fail(Code::invalid, "a datagram of ", datagram.size(), " bytes is shorter than SLMP's header, ",
+                header_bytes, " bytes");
+  }
+  const uint8_t* const at = datagram.data();
+  const Header header{load_big_endian<uint16_t>(at + flags_at), load_big_endian<uint32_t>(at + message_id_at),
+                      load_big_endian<uint32_t>(at + offset_at)};
+  SPL_TRY(check(header));
+  if (header.has(ack) && datagram.size() != header_bytes) {
+    return fail(Code::invalid, "an SLMP acknowledgement with ", datagram.size() - header_bytes,
+                " bytes of payload; it must have none");
+  }
+  return header;
+}
+
+std::array<uint8_t, header_bytes> write(const Header& header) {
+  std::array<uint8_t, header_bytes> bytes;
+  store_big_endian(bytes.data() + flags_at, header.flags);
+  store_big_endian(bytes.data() + message_id_at, header.message_id);
+  store_big_endian(bytes.data() + offset_at, header.offset);
+  return bytes;
+}
+
+std::string print(const Header& header) {
+  std::string line;
+  for (const auto& [flag, name] : flag_names) {
+    if (header.has(flag)) line += text(name, " ");
+  }
+  return line + text("message ", header.message_id, " offset ", header.offset);
+}
+
+Header acknowledgement(const Header& header) { return {ack, header.message_id, header.offset}; }
+
+}  // namespace spinloom::slmp

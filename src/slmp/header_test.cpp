@@ -1,0 +1,53 @@
+#include "slmp/header.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/test_seeds.hpp"
+
+namespace spinloom::slmp {
+namespace {
+
+// flags 2 B, message ID 4 B, offset 4 B, each with the most significant byte first.
+TEST(SlmpHeader, BytesAreThoseOfTheProtocol) {
+  const Header header{eom | syn, 0x01020304, 0x05060708};
+  const std::array<uint8_t, header_bytes> expected{0xc0, 0x00, 1, 2, 3, 4, 5, 6, 7, 8};
+  EXPECT_EQ(write(header), expected);
+  EXPECT_EQ(read(expected).value(), header);
+  EXPECT_EQ(print(header), "SYN EOM message 16909060 offset 84281096");
+}
+
+TEST(SlmpHeader, AnAcknowledgementHasTheSameHeaderAndNoOtherFlag) {
+  const std::array<uint8_t, header_bytes> expected{0x20, 0x00, 0, 0, 0, 9, 0, 0, 5, 0x80};
+  EXPECT_EQ(write(acknowledgement({eom | syn, 9, 1408})), expected);
+}
+
+// payload_max = 1500 - 20 (IP) - 8 (UDP) - 10 (SLMP) = 1462; the frame's headers are 14 + 20 + 8 + 10 = 52 B.
+TEST(SlmpHeader, APacketFillsAnEthernetFrame) {
+  EXPECT_EQ(payload_bytes_max, 1500 - 20 - 8 - header_bytes);
+  EXPECT_EQ(14 + 20 + 8 + header_bytes, 52);
+}
+
+TEST(SlmpHeader, EveryHeaderComesBack) {
+  for_seeds(200, [](Random& random) {
+    Header header{0, static_cast<uint32_t>(random.next()), static_cast<uint32_t>(random.next())};
+    header.flags = random.chance(1, 4) ? ack : static_cast<uint16_t>(random.below(4) << 14);
+    ASSERT_EQ(read(write(header)).value(), header);
+  });
+}
+
+TEST(SlmpHeader, WhatIsNoHeaderIsRefusedWithAReason) {
+  const auto sentence = [](std::span<const uint8_t> bytes) { return read(bytes).error().message; };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  std::array<uint8_t, header_bytes> bytes = write({syn, 1, 2});
+  EXPECT_TRUE(has(sentence({bytes.data(), 9}), "9 bytes is shorter"));
+  bytes[1] = 1;
+  EXPECT_TRUE(has(sentence(bytes), "reserved"));
+  bytes = write({ack | syn, 1, 2});
+  EXPECT_TRUE(has(sentence(bytes), "no other flag"));
+  std::array<uint8_t, header_bytes + 1> longer{};
+  longer[0] = 0x20;
+  EXPECT_TRUE(has(sentence(longer), "1 bytes of payload"));
+}
+
+}  // namespace
+}  // namespace spinloom::slmp

@@ -1,0 +1,110 @@
+#include "slmp/receiver.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace spinloom::slmp {
+
+bool Receiver::was_given_out(Time now, const Key& key) {
+  while (!given_out_order_.empty() &&
+         (given_out_order_.size() > config_.remembered_max || given_out_order_.front().first + config_.linger < now)) {
+    given_out_.erase(given_out_order_.front().second);
+    given_out_order_.pop_front();
+  }
+  return given_out_.contains(key);
+}
+
+// Whether this packet can belong to what has come before.
+Status Receiver::check_ends(const Partial* partial, const Header& header, uint64_t end) const {
+  if (end > message_bytes_max) {
+    return fail(Code::invalid, print(header), ": its payload ends at ", end, ", beyond the 4 GiB of SLMP");
+  }
+  if (partial == nullptr) return {};
+  if (partial->end && (end > *partial->end || (header.has(eom) && end != *partial->end))) {
+    return fail(Code::invalid, print(header), ": its payload ends at ", end, ", but its message at ", *partial->end);
+  }
+  if (header.has(eom) && end < partial->ranges.end()) {
+    return fail(Code::invalid, print(header), ": it ends its message at ", end, ", but bytes up to ",
+                partial->ranges.end(), " have come");
+  }
+  return {};
+}
+
+Status Receiver::make_room(Time now, const Key& key, const Partial* partial, uint64_t begin, uint64_t end) {
+  const uint64_t held = partial == nullptr ? 0 : partial->bytes.size();
+  const uint64_t more = end > held ? end - held : 0;
+  const auto fits = [&] {
+    return bytes_held_ + more <= config_.bytes_max && (partial != nullptr || messages_.size() < config_.messages_max);
+  };
+  if (partial != nullptr && partial->ranges.count() >= config_.ranges_max && !partial->ranges.touches(begin, end)) {
+    return fail(Code::exhausted, "message ", key.second, " lies in ", partial->ranges.count(), " pieces already");
+  }
+  for (auto at = messages_.begin(); at != messages_.end() && !fits();) {
+    if (at->first == key || at->second.grew + config_.idle_max >= now) {
+      ++at;
+      continue;
+    }
+    bytes_held_ -= at->second.bytes.size();
+    at = messages_.erase(at);
+    ++counts_.abandoned;
+  }
+  if (fits()) return {};
+  return fail(Code::exhausted, "message ", key.second, " needs ", more, " bytes more; ", messages_.size(),
+              " messages hold ", bytes_held_, " of ", config_.bytes_max, " bytes");
+}
+
+void Receiver::give_out(Time now, const Key& key, Partial& partial, Outcome& outcome) {
+  bytes_held_ -= partial.bytes.size();
+  outcome.message = Message{key.first, key.second, std::move(partial.bytes)};
+  messages_.erase(key);
+  given_out_.emplace(key, now);
+  given_out_order_.emplace_back(now, key);
+  ++counts_.messages;
+}
+
+Result<Receiver::Outcome> Receiver::on_datagram(Time now, uint64_t peer, std::span<const uint8_t> datagram) {
+  const auto malformed = [this](Error error) {
+    ++counts_.malformed;
+    return error;
+  };
+  const Result<Header> header = read(datagram);
+  if (!header) return malformed(header.error());
+  if (header->has(ack)) return malformed(fail(Code::invalid, print(*header), ": a receiver takes no acknowledgements"));
+  const auto payload = datagram.subspan(header_bytes);
+  const uint64_t begin = header->offset;
+  const uint64_t end = begin + payload.size();
+  const Key key{peer, header->message_id};
+  Outcome outcome;
+  if (header->has(syn)) outcome.acknowledgement = acknowledgement(*header);
+  if (was_given_out(now, key)) {
+    ++counts_.repeated;
+    return outcome;
+  }
+
+  const auto found = messages_.find(key);
+  Partial* partial = found == messages_.end() ? nullptr : &found->second;
+  if (const Status status = check_ends(partial, *header, end); !status) return malformed(status.error());
+  const bool known = partial != nullptr && partial->ranges.contains(begin, end);
+  if (known && (partial->end.has_value() || !header->has(eom))) {
+    ++counts_.repeated;
+    return outcome;
+  }
+  if (const Status status = make_room(now, key, partial, begin, end); !status) {
+    ++counts_.refused;
+    return status.error();
+  }
+  if (partial == nullptr) partial = &messages_[key];
+  if (end > partial->bytes.size()) {
+    bytes_held_ += end - partial->bytes.size();
+    partial->bytes.resize(end);
+  }
+  if (!payload.empty()) std::memcpy(partial->bytes.data() + begin, payload.data(), payload.size());
+  if (begin < end) partial->ranges.add(begin, end);
+  if (header->has(eom)) partial->end = end;
+  partial->grew = now;
+  ++counts_.packets;
+  if (partial->end && partial->ranges.contains(0, *partial->end)) give_out(now, key, *partial, outcome);
+  return outcome;
+}
+
+}  // namespace spinloom::slmp

@@ -1,0 +1,106 @@
+#include "slmp/receiver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace spinloom::slmp {
+namespace {
+
+std::vector<uint8_t> packet(const Header& header, const std::string& payload = "") {
+  const auto bytes = write(header);
+  std::vector<uint8_t> out(bytes.begin(), bytes.end());
+  out.insert(out.end(), payload.begin(), payload.end());
+  return out;
+}
+
+std::string as_text(const Receiver::Message& message) { return {message.bytes.begin(), message.bytes.end()}; }
+
+constexpr uint64_t peer = 1;
+constexpr Time start{0};
+
+TEST(SlmpReceiver, AMessageIsWholeWhenItsEndAndAllBytesAreThere) {
+  Receiver receiver({});
+  auto got = receiver.on_datagram(start, peer, packet({syn, 7, 0}, "abcd"));
+  EXPECT_EQ(got->acknowledgement, (Header{ack, 7, 0}));
+  got = receiver.on_datagram(start, peer, packet({syn | eom, 7, 8}, "ij"));
+  EXPECT_EQ(got->acknowledgement, (Header{ack, 7, 8}));
+  EXPECT_FALSE(got->message);
+  got = receiver.on_datagram(start, peer, packet({0, 7, 4}, "efgh"));
+  EXPECT_FALSE(got->acknowledgement) << "no SYN, no ACK";
+  ASSERT_TRUE(got->message);
+  EXPECT_EQ(as_text(*got->message), "abcdefghij");
+  EXPECT_EQ(got->message->id, 7);
+  EXPECT_EQ(receiver.bytes_held(), 0);
+}
+
+TEST(SlmpReceiver, AnEmptyMessageIsOnePacket) {
+  Receiver receiver({});
+  const auto got = receiver.on_datagram(start, peer, packet({syn | eom, 7, 0}));
+  ASSERT_TRUE(got->message);
+  EXPECT_TRUE(got->message->bytes.empty());
+}
+
+TEST(SlmpReceiver, RepeatsAreAcknowledgedAndChangeNothing) {
+  Receiver receiver({});
+  for (int i = 0; i < 2; ++i) {
+    const auto got = receiver.on_datagram(start, peer, packet({syn, 7, 0}, i == 0 ? "abcd" : "XXXX"));
+    EXPECT_EQ(got->acknowledgement, (Header{ack, 7, 0}));
+  }
+  const auto end = packet({syn | eom, 7, 4}, "e");
+  const auto whole = receiver.on_datagram(start, peer, end);
+  ASSERT_TRUE(whole->message);
+  EXPECT_EQ(as_text(*whole->message), "abcde");
+  const auto repeat = receiver.on_datagram(start, peer, end);
+  EXPECT_TRUE(repeat->acknowledgement);
+  EXPECT_FALSE(repeat->message);
+  EXPECT_EQ(receiver.counts().repeated, 2);
+  EXPECT_EQ(receiver.counts().messages, 1);
+}
+
+TEST(SlmpReceiver, AnIdIsFreeAgainAfterAWhile) {
+  Receiver receiver({});
+  const auto whole = packet({syn | eom, 7, 0}, "abc");
+  EXPECT_TRUE(receiver.on_datagram(start, peer, whole)->message);
+  EXPECT_FALSE(receiver.on_datagram(start, peer, whole)->message);
+  EXPECT_TRUE(receiver.on_datagram(start, peer + 1, whole)->message) << "another peer's message";
+  EXPECT_TRUE(receiver.on_datagram(start + ReceiverConfig{}.linger + Time{1}, peer, whole)->message);
+}
+
+TEST(SlmpReceiver, WhatContradictsItselfIsMalformedAndNotAcknowledged) {
+  Receiver receiver({});
+  EXPECT_TRUE(receiver.on_datagram(start, peer, packet({syn, 7, 4}, "efgh")).ok());
+  EXPECT_FALSE(receiver.on_datagram(start, peer, packet({syn | eom, 7, 0}, "ab")).ok()) << "an end before byte 8";
+  EXPECT_TRUE(receiver.on_datagram(start, peer, packet({syn | eom, 7, 8}, "ij")).ok());
+  EXPECT_FALSE(receiver.on_datagram(start, peer, packet({syn | eom, 7, 8}, "ijk")).ok()) << "another end";
+  EXPECT_FALSE(receiver.on_datagram(start, peer, packet({syn, 7, 10}, "k")).ok()) << "beyond the end";
+  EXPECT_FALSE(receiver.on_datagram(start, peer, packet({ack, 7, 0})).ok());
+  EXPECT_FALSE(receiver.on_datagram(start, peer, packet({syn, 7, 0xffffffff}, "ab")).ok()) << "beyond 4 GiB";
+  EXPECT_EQ(receiver.counts().malformed, 5);
+  EXPECT_TRUE(receiver.on_datagram(start, peer, packet({syn, 7, 0}, "abcd"))->message);
+}
+
+TEST(SlmpReceiver, MemoryIsBoundedAndIdleMessagesMakeRoom) {
+  Receiver receiver({.bytes_max = 8, .messages_max = 2});
+  EXPECT_TRUE(receiver.on_datagram(start, peer, packet({syn, 1, 0}, "abcd")).ok());
+  EXPECT_EQ(receiver.on_datagram(start, peer, packet({syn, 1, 8}, "x")).error().code, Code::exhausted);
+  EXPECT_TRUE(receiver.on_datagram(start, peer, packet({syn, 2, 0}, "abcd")).ok());
+  EXPECT_EQ(receiver.on_datagram(start, peer, packet({syn, 3, 0}, "")).error().code, Code::exhausted);
+  EXPECT_EQ(receiver.counts().refused, 2);
+  const Time later = start + ReceiverConfig{}.idle_max + Time{1};
+  EXPECT_TRUE(receiver.on_datagram(later, peer, packet({syn, 3, 0}, "abcd")).ok());
+  EXPECT_EQ(receiver.counts().abandoned, 1);
+  EXPECT_LE(receiver.bytes_held(), 8);
+}
+
+TEST(SlmpReceiver, PiecesAreBoundedAndGapsCanStillBeFilled) {
+  Receiver receiver({.ranges_max = 2});
+  EXPECT_TRUE(receiver.on_datagram(start, peer, packet({syn, 1, 0}, "a")).ok());
+  EXPECT_TRUE(receiver.on_datagram(start, peer, packet({syn, 1, 2}, "c")).ok());
+  EXPECT_EQ(receiver.on_datagram(start, peer, packet({syn, 1, 4}, "e")).error().code, Code::exhausted);
+  EXPECT_TRUE(receiver.on_datagram(start, peer, packet({syn, 1, 1}, "b")).ok());
+  EXPECT_TRUE(receiver.on_datagram(start, peer, packet({syn, 1, 4}, "e")).ok());
+}
+
+}  // namespace
+}  // namespace spinloom::slmp

@@ -1,0 +1,144 @@
+#include "slmp/sender.hpp"
+
+#include "base/assert.hpp"
+
+namespace spinloom::slmp {
+namespace {
+
+int64_t milliseconds(Time time) { return time.ps / 1'000'000'000; }
+
+}  // namespace
+
+Status check(const SenderConfig& config) {
+  if (config.window < 1 || config.window > SenderConfig::window_max) {
+    return fail(Code::invalid, "a window of ", config.window, " packets: it must lie from 1 to ",
+                SenderConfig::window_max);
+  }
+  if (config.gap.ps < 0)
+    return fail(Code::invalid, "the gap between packets is ", config.gap, "; it must not be negative");
+  if (config.tries_max < 1) return fail(Code::invalid, "0 tries: a packet leaves at least once");
+  if (config.timeout_min.ps < 1 || config.timeout_max < config.timeout_min || config.timeout_first.ps < 1) {
+    return fail(Code::invalid, "timeouts from ", config.timeout_min, " to ", config.timeout_max,
+                ": they must be positive, and the least must not exceed the most");
+  }
+  return {};
+}
+
+Sender::Sender(const SenderConfig& config, const Segments& segments, uint32_t first, uint32_t count)
+    : config_(config),
+      segments_(segments),
+      first_(first),
+      end_(first + count),
+      next_(first),
+      round_trip_(config.timeout_first, config.timeout_min, config.timeout_max),
+      window_(config.window, config.fixed_window || !config.retransmit) {
+  SPL_ASSERT(count > 0 && end_ <= segments.count(), "segments ", first, " to ", end_, " of ", segments.count());
+}
+
+bool Sender::contains(uint64_t offset) const {
+  const uint64_t segment = offset / segments_.payload_bytes;
+  return segment >= first_ && segment < end_;
+}
+
+bool Sender::may_send_next() const {
+  if (next_ == end_) return false;
+  const bool opening = first_ == 0 && next_ > 0 && segments_.acknowledged(0) && flights_.contains(0);
+  if (opening) return false;
+  if (config_.retransmit && next_ + 1 == segments_.count() && !flights_.empty()) return false;
+  return !segments_.acknowledged(next_) || deadlines_.size() < window_.packets();
+}
+
+bool Sender::may_send() const {
+  if (!status_) return false;
+  return lost_.empty() ? may_send_next() : deadlines_.size() < window_.packets();
+}
+
+Time Sender::deadline() const {
+  if (deadlines_.empty() || !status_) return Time::never();
+  if (config_.retransmit) return deadlines_.begin()->first;
+  return moved_ + (all_sent() ? config_.drain_max : config_.silence_max);
+}
+
+Time Sender::timer() const { return may_send() ? std::min(departure_, deadline()) : deadline(); }
+
+void Sender::give_up(Time now, uint32_t segment) {
+  const Flight& flight = flights_.at(segment);
+  status_ = fail(Code::stalled, "message ", segments_.message_id, ": the packet at offset ", segments_.offset(segment),
+                 " was sent ", flight.tries, flight.tries == 1 ? " time" : " times", " and not acknowledged within ",
+                 milliseconds(now - (flight.tries == 1 ? flight.sent : began_)), " ms (", counts_.acknowledged,
+                 " packets were); is a receiver of SLMP there?");
+}
+
+// Declares lost what has waited too long.
+void Sender::expire(Time now) {
+  if (deadline() > now) return;
+  if (!config_.retransmit) return give_up(now, deadlines_.begin()->second);
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    const uint32_t segment = deadlines_.begin()->second;
+    Flight& flight = flights_.at(segment);
+    if (flight.tries >= config_.tries_max) return give_up(now, segment);
+    deadlines_.erase(deadlines_.begin());
+    flight.lost = true;
+    lost_.push_back(segment);
+    window_.on_loss(flight.transmission, transmissions_);
+  }
+}
+
+Sender::Packet Sender::depart(Time now, uint32_t segment) {
+  if (began_.ps < 0) began_ = now;
+  moved_ = now;
+  departure_ = now + config_.gap;
+  const Packet packet{segments_.header(segment), segments_.offset(segment), segments_.length(segment)};
+  ++transmissions_;
+  if (!packet.header.has(syn)) return packet;
+  Flight& flight = flights_[segment];
+  ++flight.tries;
+  flight.sent = now;
+  flight.deadline = now + round_trip_.timeout(flight.tries);
+  flight.transmission = transmissions_ - 1;
+  flight.lost = false;
+  deadlines_.insert({flight.deadline, segment});
+  return packet;
+}
+
+std::optional<Sender::Packet> Sender::next(Time now) {
+  if (!status_) return std::nullopt;
+  expire(now);
+  if (!may_send() || now < departure_) return std::nullopt;
+  if (!lost_.empty()) {
+    const uint32_t segment = lost_.front();
+    lost_.pop_front();
+    ++counts_.retransmitted;
+    return depart(now, segment);
+  }
+  ++counts_.sent;
+  return depart(now, next_++);
+}
+
+void Sender::on_acknowledgement(Time now, const Header& header) {
+  const auto segment = static_cast<uint32_t>(header.offset / segments_.payload_bytes);
+  if (header.flags != ack || header.message_id != segments_.message_id || !contains(header.offset) ||
+      segments_.offset(segment) != header.offset || segment >= next_ || !segments_.acknowledged(segment)) {
+    ++counts_.foreign;
+    return;
+  }
+  const auto found = flights_.find(segment);
+  if (found == flights_.end()) {
+    ++counts_.duplicates;
+    return;
+  }
+  const Flight& flight = found->second;
+  if (flight.tries == 1) round_trip_.sample(now - flight.sent);
+  if (flight.lost) {
+    std::erase(lost_, segment);
+  } else {
+    deadlines_.erase({flight.deadline, segment});
+  }
+  flights_.erase(found);
+  ++counts_.acknowledged;
+  counts_.acknowledged_bytes += segments_.length(segment);
+  if (!all_sent()) moved_ = now;
+  window_.on_acknowledgement();
+}
+
+}  // namespace spinloom::slmp

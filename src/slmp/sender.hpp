@@ -1,0 +1,116 @@
+// Sender - one message on its way over SLMP, or a run of its segments. It does no input or output itself.
+//
+// Contract: the driver sends what next() gives, hands it every acknowledgement that comes, and calls next() again when
+//   one has come or the time of timer() is there, until done() or an error in status(). A segment with SYN counts
+//   against the window until its acknowledgement; the first segment of a message is acknowledged before any other
+//   leaves. Several senders may share a message, each with a run of segments and a window of its own.
+//   The paper leaves retransmission open (FPsPIN, deliverable D4.7, section 4.4.1). With it, a segment whose
+//   acknowledgement is late leaves again, as it was; the segment with EOM leaves when all others of the run have been
+//   acknowledged, because a receiver may end the message there; and the window adapts to losses (window.hpp). Without
+//   it, a wait that the deadlines of the config end is an error.
+// Invariants: (1) next() returns only packets of plain SLMP; (2) no more segments with SYN are under way than the
+//   window holds; (3) two packets leave at least `gap` apart; (4) the same calls at the same times give the same packets.
+// Threads: one owner. Time: an argument, never read.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+#include "slmp/round_trip.hpp"
+#include "slmp/segments.hpp"
+#include "slmp/window.hpp"
+
+namespace spinloom::slmp {
+
+struct SenderConfig {
+  uint32_t window = 64;  // packets
+  Time gap{0};  // from one packet to the next
+  bool retransmit = true;
+  bool fixed_window = false;
+  uint32_t tries_max = 8;  // with retransmission: a segment leaves so often before its message has failed
+  Time timeout_first{200'000'000'000};  // until a round trip has been measured
+  Time timeout_min{10'000'000'000};
+  Time timeout_max{1'000'000'000'000};
+  Time silence_max{1'000'000'000'000};  // without retransmission: the wait for the first segment, and for a window
+  Time drain_max{2'000'000'000'000};  // without retransmission: from the last packet until all is acknowledged
+
+  static constexpr uint32_t window_max = 1 << 16;
+};
+
+[[nodiscard]] Status check(const SenderConfig& config);
+
+struct SenderCounts {
+  uint64_t sent = 0;  // first transmissions
+  uint64_t retransmitted = 0;
+  uint64_t acknowledged = 0;
+  uint64_t duplicates = 0;  // acknowledgements of what was acknowledged before
+  uint64_t foreign = 0;  // headers that acknowledge nothing of this run
+  uint64_t acknowledged_bytes = 0;
+};
+
+class Sender {
+ public:
+  struct Packet {
+    Header header;
+    uint64_t offset = 0;  // of the payload in the message
+    uint32_t length = 0;
+  };
+
+  // The segments from `first` on; `count` of them. check() has accepted both parts.
+  Sender(const SenderConfig& config, const Segments& segments, uint32_t first, uint32_t count);
+  Sender(const SenderConfig& config, const Segments& segments) : Sender(config, segments, 0, segments.count()) {}
+
+  // The packet that leaves now, if there is one; call again until there is none.
+  [[nodiscard]] std::optional<Packet> next(Time now);
+  void on_acknowledgement(Time now, const Header& header);
+  // When next() must be called again if no acknowledgement comes before.
+  [[nodiscard]] Time timer() const;
+
+  [[nodiscard]] bool contains(uint64_t offset) const;  // whether an acknowledgement of this offset belongs to this run
+  [[nodiscard]] bool all_sent() const { return next_ == end_ && lost_.empty(); }
+  [[nodiscard]] bool done() const { return all_sent() && flights_.empty(); }
+  [[nodiscard]] const Status& status() const { return status_; }
+  [[nodiscard]] const SenderCounts& counts() const { return counts_; }
+  [[nodiscard]] uint32_t window() const { return window_.packets(); }
+
+ private:
+  struct Flight {  // a segment that waits for its acknowledgement
+    Time sent;
+    Time deadline;
+    uint32_t tries = 0;
+    uint64_t transmission = 0;
+    bool lost = false;
+  };
+
+  void expire(Time now);
+  void give_up(Time now, uint32_t segment);
+  [[nodiscard]] bool may_send() const;
+  [[nodiscard]] bool may_send_next() const;
+  [[nodiscard]] Packet depart(Time now, uint32_t segment);
+  [[nodiscard]] Time deadline() const;
+
+  SenderConfig config_;
+  Segments segments_;
+  uint32_t first_;
+  uint32_t end_;
+  uint32_t next_;  // the first segment that has not left yet
+  RoundTrip round_trip_;
+  Window window_;
+  std::unordered_map<uint32_t, Flight> flights_;
+  std::set<std::pair<Time, uint32_t>> deadlines_;  // of the flights that are not lost
+  std::deque<uint32_t> lost_;  // segments that leave again before new ones
+  Time departure_{0};  // no packet leaves earlier
+  Time began_{-1};
+  Time moved_{0};  // without retransmission: when something left or was acknowledged
+  uint64_t transmissions_ = 0;
+  SenderCounts counts_;
+  Status status_;
+};
+
+}  // namespace spinloom::slmp

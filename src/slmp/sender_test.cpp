@@ -1,0 +1,143 @@
+#include "slmp/sender.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "slmp/test_link.hpp"
+
+namespace spinloom::slmp {
+namespace {
+
+constexpr Time ms(int64_t count) { return {count * 1'000'000'000}; }
+
+// 5 packets of 100 B; the message is 450 B long.
+Segments five(Mode mode = Mode::segment) { return {7, 450, 100, mode}; }
+
+std::vector<uint32_t> offsets_at(Sender& sender, Time now) {
+  std::vector<uint32_t> out;
+  while (const auto packet = sender.next(now)) out.push_back(packet->header.offset);
+  return out;
+}
+
+void acknowledge(Sender& sender, Time now, std::initializer_list<uint32_t> offsets) {
+  for (const uint32_t offset : offsets) sender.on_acknowledgement(now, {ack, 7, offset});
+}
+
+using Offsets = std::vector<uint32_t>;
+
+// The first packet's ACK, then a window of 2, then EOM alone.
+TEST(SlmpSender, OpensFillsItsWindowAndCloses) {
+  Sender sender({.window = 2}, five());
+  EXPECT_EQ(offsets_at(sender, ms(0)), Offsets({0}));
+  acknowledge(sender, ms(1), {0});
+  EXPECT_EQ(offsets_at(sender, ms(1)), Offsets({100, 200}));
+  acknowledge(sender, ms(2), {200});
+  EXPECT_EQ(offsets_at(sender, ms(2)), Offsets({300}));
+  acknowledge(sender, ms(3), {300});
+  EXPECT_EQ(offsets_at(sender, ms(3)), Offsets({})) << "100 is still under way";
+  acknowledge(sender, ms(3), {100});
+  const auto last = sender.next(ms(3));
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->header, (Header{eom | syn, 7, 400}));
+  EXPECT_EQ(last->length, 50);
+  EXPECT_FALSE(sender.done());
+  acknowledge(sender, ms(4), {400});
+  EXPECT_TRUE(sender.done());
+  EXPECT_EQ(sender.timer(), Time::never());
+}
+
+// Without retransmission the last packet leaves as FPsPIN's does: as soon as the window has room.
+TEST(SlmpSender, WithoutRetransmissionTheEndDoesNotWait) {
+  Sender sender({.window = 8, .retransmit = false}, five());
+  EXPECT_EQ(offsets_at(sender, ms(0)), Offsets({0}));
+  acknowledge(sender, ms(1), {0});
+  EXPECT_EQ(offsets_at(sender, ms(1)), Offsets({100, 200, 300, 400}));
+  EXPECT_TRUE(sender.all_sent());
+  EXPECT_FALSE(sender.done());
+}
+
+TEST(SlmpSender, ModesAskForDifferentAcknowledgements) {
+  Sender none({}, five(Mode::none));
+  EXPECT_EQ(offsets_at(none, ms(0)), Offsets({0, 100, 200, 300, 400}));
+  EXPECT_TRUE(none.done());
+  Sender message({.window = 1}, five(Mode::message));
+  EXPECT_EQ(offsets_at(message, ms(0)), Offsets({0}));
+  acknowledge(message, ms(1), {0});
+  EXPECT_EQ(offsets_at(message, ms(1)), Offsets({100, 200, 300, 400})) << "a window counts packets with SYN";
+  EXPECT_FALSE(message.done());
+  acknowledge(message, ms(2), {400});
+  EXPECT_TRUE(message.done());
+}
+
+// t_i = i * gap
+TEST(SlmpSender, PacketsLeaveAGapApart) {
+  Sender sender({.gap = ms(3)}, five(Mode::none));
+  for (int64_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(sender.timer(), ms(3 * i));
+    EXPECT_EQ(offsets_at(sender, ms(3 * i)), Offsets({static_cast<uint32_t>(100 * i)}));
+    EXPECT_EQ(offsets_at(sender, ms(3 * i + 2)), Offsets({}));
+  }
+}
+
+// Timeouts before a round trip is known: 200, 400, 800 ms; sent at 0, 200, 600; given up at 1400.
+TEST(SlmpSender, AsksAgainWithDoubledPatienceAndGivesUp) {
+  Sender sender({.tries_max = 3}, five());
+  EXPECT_EQ(offsets_at(sender, ms(0)), Offsets({0}));
+  for (const auto& [due, then] : {std::pair{200, 600}, std::pair{600, 1400}}) {
+    EXPECT_EQ(sender.timer(), ms(due));
+    EXPECT_EQ(offsets_at(sender, ms(due - 1)), Offsets({}));
+    EXPECT_EQ(offsets_at(sender, ms(due)), Offsets({0}));
+    EXPECT_EQ(sender.timer(), ms(then));
+  }
+  EXPECT_EQ(offsets_at(sender, ms(1400)), Offsets({}));
+  ASSERT_FALSE(sender.status().ok());
+  EXPECT_EQ(sender.status().error().message,
+            "message 7: the packet at offset 0 was sent 3 times and not acknowledged within 1400 ms (0 packets were); "
+            "is a receiver of SLMP there?");
+  EXPECT_EQ(sender.timer(), Time::never());
+}
+
+// FPsPIN's deadlines: 1 s for the first packet and for a window, 2 s for the acknowledgements at the end.
+TEST(SlmpSender, WithoutRetransmissionDeadlinesAreFpspins) {
+  Sender opening({.retransmit = false}, five());
+  EXPECT_EQ(offsets_at(opening, ms(0)), Offsets({0}));
+  EXPECT_EQ(opening.timer(), ms(1000));
+  EXPECT_EQ(offsets_at(opening, ms(1000)), Offsets({}));
+  EXPECT_FALSE(opening.status().ok());
+
+  Sender draining({.retransmit = false}, five());
+  EXPECT_EQ(offsets_at(draining, ms(0)), Offsets({0}));
+  acknowledge(draining, ms(1), {0});
+  EXPECT_EQ(offsets_at(draining, ms(1)).size(), 4);
+  acknowledge(draining, ms(500), {200});
+  EXPECT_EQ(draining.timer(), ms(2001));
+  EXPECT_EQ(offsets_at(draining, ms(2001)), Offsets({}));
+  EXPECT_FALSE(draining.status().ok());
+  EXPECT_EQ(draining.counts().retransmitted, 0);
+}
+
+TEST(SlmpSender, OnlyItsOwnAcknowledgementsCount) {
+  Sender sender({}, five());
+  EXPECT_EQ(offsets_at(sender, ms(0)), Offsets({0}));
+  sender.on_acknowledgement(ms(1), {ack, 8, 0});    // another message
+  sender.on_acknowledgement(ms(1), {ack, 7, 50});   // no segment begins there
+  sender.on_acknowledgement(ms(1), {ack, 7, 100});  // not sent yet
+  sender.on_acknowledgement(ms(1), {syn, 7, 0});    // no acknowledgement
+  sender.on_acknowledgement(ms(1), {ack, 7, 4000});
+  EXPECT_EQ(sender.counts().foreign, 5);
+  EXPECT_EQ(offsets_at(sender, ms(1)), Offsets({}));
+  acknowledge(sender, ms(1), {0, 0});
+  EXPECT_EQ(sender.counts().duplicates, 1);
+}
+
+TEST(SlmpSender, RefusesWhatCannotWork) {
+  EXPECT_TRUE(check(SenderConfig{}).ok());
+  EXPECT_FALSE(check(SenderConfig{.window = 0}).ok());
+  EXPECT_FALSE(check(SenderConfig{.window = SenderConfig::window_max + 1}).ok());
+  EXPECT_FALSE(check(SenderConfig{.gap = {-1}}).ok());
+  EXPECT_FALSE(check(SenderConfig{.tries_max = 0}).ok());
+}
+
+}  // namespace
+}  // namespace spinloom::slmp

@@ -52,7 +52,7 @@ TEST(SlmpExchange, EveryMessageComesOnceAndWhole) {
     ASSERT_EQ(receiver.bytes_held(), 0);
     ASSERT_EQ(sender.counts().sent, segments.count());
     ASSERT_EQ(sender.counts().acknowledged, segments.count());
-    ASSERT_EQ(sender.counts().acknowledged_bytes, message.size());
+    ASSERT_EQ(sender.counts().settled_bytes, message.size());
   });
 }
 

@@ -90,7 +90,10 @@ Sender::Packet Sender::depart(Time now, uint32_t segment) {
   departure_ = now + config_.gap;
   const Packet packet{segments_.header(segment), segments_.offset(segment), segments_.length(segment)};
   ++transmissions_;
-  if (!packet.header.has(syn)) return packet;
+  if (!packet.header.has(syn)) {
+    counts_.settled_bytes += packet.length;
+    return packet;
+  }
   Flight& flight = flights_[segment];
   ++flight.tries;
   flight.sent = now;
@@ -136,7 +139,7 @@ void Sender::on_acknowledgement(Time now, const Header& header) {
   }
   flights_.erase(found);
   ++counts_.acknowledged;
-  counts_.acknowledged_bytes += segments_.length(segment);
+  counts_.settled_bytes += segments_.length(segment);
   if (!all_sent()) moved_ = now;
   window_.on_acknowledgement();
 }

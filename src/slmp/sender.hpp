@@ -51,7 +51,7 @@ struct SenderCounts {
   uint64_t acknowledged = 0;
   uint64_t duplicates = 0;  // acknowledgements of what was acknowledged before
   uint64_t foreign = 0;  // headers that acknowledge nothing of this run
-  uint64_t acknowledged_bytes = 0;
+  uint64_t settled_bytes = 0;  // of packets that were acknowledged, or that have left and need no acknowledgement
 };
 
 class Sender {

@@ -1,0 +1,39 @@
+// SendMessage - a message over a UDP port by one or more threads: the driver of Sender.
+//
+// Contract: send_message() returns when every packet that asks for it has been acknowledged, or with the Error of the first
+//   share that failed. One thread sends the whole message. With more, the first packet goes alone, then each thread
+//   sends a run of the others with its part of the window, then the last packet goes, as in FPsPIN's library. All share one
+//   UDP port, so that the receiver sees one peer; whoever reads an acknowledgement hands it to the share that it is for.
+// Threads: several calls at once do not know each other. Time: host time.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "base/result.hpp"
+#include "slmp/sender.hpp"
+
+namespace spinloom::slmp {
+
+enum class Polling : uint8_t { wait, original, busy };  // sleep until there is something; FPsPIN's 100 us; never sleep
+
+struct SendOptions {
+  SenderConfig sender;  // its window is that of all threads together
+  Mode mode = Mode::segment;
+  uint32_t payload_bytes = payload_bytes_max;
+  uint32_t threads = 1;
+  Polling polling = Polling::wait;
+  // Called by the caller's thread, ten times a second at most; false ends the message.
+  std::function<bool(uint64_t bytes, uint64_t total)> progress;
+
+  static constexpr uint32_t threads_max = 256;
+};
+
+// An Error with Code::fault means that `progress` has ended the message.
+[[nodiscard]] Status send_message(const SendOptions& options, const sockaddr_in& server, uint32_t message_id,
+                                  std::span<const uint8_t> message, SenderCounts& counts);
+
+}  // namespace spinloom::slmp

@@ -1,0 +1,120 @@
+#include "slmp/udp_port.hpp"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace spinloom::slmp {
+namespace {
+
+constexpr int buffer_bytes = 4 << 20;  // the system gives what it allows
+
+std::string name_of_address(const sockaddr_in& address) {
+  char host[INET_ADDRSTRLEN] = "?";
+  inet_ntop(AF_INET, &address.sin_addr, host, sizeof(host));
+  return text(host, ":", ntohs(address.sin_port));
+}
+
+Error system_error(const std::string& what) { return fail(Code::environment, what, ": ", std::strerror(errno)); }
+
+timespec as_timespec(Time time) {
+  const int64_t ns = (std::max<int64_t>(0, time.ps) + 999) / 1000;
+  return {ns / 1'000'000'000, ns % 1'000'000'000};
+}
+
+}  // namespace
+
+UdpPort::~UdpPort() {
+  if (file_ >= 0) close(file_);
+}
+
+Status UdpPort::open() {
+  file_ = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (file_ < 0) return system_error("no UDP socket can be made");
+  setsockopt(file_, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof(buffer_bytes));
+  setsockopt(file_, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof(buffer_bytes));
+  return {};
+}
+
+Status UdpPort::connect(const sockaddr_in& peer) {
+  SPL_TRY(open());
+  if (::connect(file_, reinterpret_cast<const sockaddr*>(&peer), sizeof(peer)) != 0) {
+    return system_error(text("UDP to ", name_of_address(peer), " cannot be opened"));
+  }
+  return {};
+}
+
+Status UdpPort::bind(const sockaddr_in& own) {
+  SPL_TRY(open());
+  if (::bind(file_, reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0) {
+    return system_error(text("UDP at ", name_of_address(own), " cannot be opened"));
+  }
+  return {};
+}
+
+uint16_t UdpPort::own_port() const {
+  sockaddr_in own{};
+  socklen_t length = sizeof(own);
+  getsockname(file_, reinterpret_cast<sockaddr*>(&own), &length);
+  return ntohs(own.sin_port);
+}
+
+// Whether a call that failed may be tried again later.
+bool UdpPort::passes(int error) {
+  if (error == ECONNREFUSED) refused_ = true;
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR || error == ENOBUFS || error == ECONNREFUSED;
+}
+
+Result<size_t> UdpPort::send(std::span<const Datagram> datagrams) {
+  std::array<mmsghdr, batch> messages{};
+  std::array<std::array<iovec, 2>, batch> parts;
+  const size_t count = std::min(datagrams.size(), batch);
+  for (size_t i = 0; i < count; ++i) {
+    const Datagram& one = datagrams[i];
+    // The system reads these bytes and addresses, and changes none of them.
+    parts[i] = {iovec{const_cast<uint8_t*>(one.header.data()), one.header.size()},
+                iovec{const_cast<uint8_t*>(one.payload.data()), one.payload.size()}};
+    messages[i].msg_hdr.msg_iov = parts[i].data();
+    messages[i].msg_hdr.msg_iovlen = parts[i].size();
+    if (one.to != nullptr) {
+      messages[i].msg_hdr.msg_name = const_cast<sockaddr_in*>(one.to);
+      messages[i].msg_hdr.msg_namelen = sizeof(*one.to);
+    }
+  }
+  const int sent = sendmmsg(file_, messages.data(), static_cast<unsigned>(count), MSG_DONTWAIT);
+  if (sent >= 0) return static_cast<size_t>(sent);
+  if (passes(errno)) return size_t{0};
+  return system_error("a UDP datagram cannot be sent");
+}
+
+Result<size_t> UdpPort::receive(Received& out) {
+  std::array<mmsghdr, batch> messages{};
+  std::array<iovec, batch> parts;
+  for (size_t i = 0; i < batch; ++i) {
+    parts[i] = {out.bytes[i].data(), out.bytes[i].size()};
+    messages[i].msg_hdr.msg_iov = &parts[i];
+    messages[i].msg_hdr.msg_iovlen = 1;
+    messages[i].msg_hdr.msg_name = &out.from[i];
+    messages[i].msg_hdr.msg_namelen = sizeof(out.from[i]);
+  }
+  const int got = recvmmsg(file_, messages.data(), batch, MSG_DONTWAIT, nullptr);
+  if (got < 0) {
+    if (passes(errno)) return size_t{0};
+    return system_error("UDP datagrams cannot be received");
+  }
+  for (size_t i = 0; i < static_cast<size_t>(got); ++i) out.lengths[i] = messages[i].msg_len;
+  return static_cast<size_t>(got);
+}
+
+void UdpPort::wait(Time longest, int wake, bool for_room) const {
+  pollfd files[] = {{file_, static_cast<short>(for_room ? POLLIN | POLLOUT : POLLIN), 0}, {wake, POLLIN, 0}};
+  const timespec limit = as_timespec(longest);
+  ppoll(files, wake >= 0 ? 2 : 1, &limit, nullptr);
+}
+
+}  // namespace spinloom::slmp

@@ -1,0 +1,65 @@
+// UdpPort - a UDP socket over IPv4 that never blocks: many datagrams a call, and waits that end.
+//
+// Contract: send() and receive() move what the system takes or has, at most `batch` datagrams, and return how many. A
+//   refusal by the peer's host (nobody listens there) is noted in refused() and is no error. Other failures are Errors
+//   with the system's reason.
+// Threads: any number may call at once. Time: waits take host time.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+
+namespace spinloom::slmp {
+
+struct Datagram {
+  std::span<const uint8_t> header;
+  std::span<const uint8_t> payload;
+  const sockaddr_in* to = nullptr;  // where the port is not connected
+};
+
+class UdpPort {
+ public:
+  static constexpr size_t batch = 64;
+  static constexpr size_t datagram_bytes_max = 2048;
+
+  // What receive() has filled.
+  struct Received {
+    std::array<std::array<uint8_t, datagram_bytes_max>, batch> bytes;
+    std::array<size_t, batch> lengths;
+    std::array<sockaddr_in, batch> from;
+    [[nodiscard]] std::span<const uint8_t> datagram(size_t i) const { return {bytes[i].data(), lengths[i]}; }
+  };
+
+  UdpPort() = default;
+  ~UdpPort();
+  UdpPort(const UdpPort&) = delete;
+  UdpPort& operator=(const UdpPort&) = delete;
+
+  [[nodiscard]] Status connect(const sockaddr_in& peer);
+  [[nodiscard]] Status bind(const sockaddr_in& own);
+  [[nodiscard]] uint16_t own_port() const;
+
+  [[nodiscard]] Result<size_t> send(std::span<const Datagram> datagrams);
+  [[nodiscard]] Result<size_t> receive(Received& out);
+  // Until a datagram has come, `wake` (a file, or -1) can be read, or, if asked, there is room to send.
+  void wait(Time longest, int wake, bool for_room) const;
+
+  [[nodiscard]] bool refused() const { return refused_; }
+
+ private:
+  [[nodiscard]] Status open();
+  [[nodiscard]] bool passes(int error);
+
+  int file_ = -1;
+  std::atomic<bool> refused_ = false;
+};
+
+}  // namespace spinloom::slmp

@@ -116,6 +116,7 @@ typedef struct slmp_message {
   uint32_t msgid;
   uint16_t port; /* the sender's, in the host's byte order */
   in_addr_t from; /* the sender's, in network byte order */
+  uint64_t ns; /* host time from its first packet to its last */
   void *owner; /* of the library */
 } slmp_message_t;
 

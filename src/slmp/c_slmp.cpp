@@ -256,6 +256,7 @@ int slmp_receive(slmp_receiver_t* receiver, slmp_message_t* out, int timeout_ms)
     out->msgid = owner->id;
     out->port = static_cast<uint16_t>(owner->peer);
     out->from = htonl(static_cast<uint32_t>(owner->peer >> 16));
+    out->ns = static_cast<uint64_t>((owner->ended - owner->began).ps / 1000);
     out->owner = owner.release();
     return {};
   });

@@ -55,7 +55,7 @@ Status Receiver::make_room(Time now, const Key& key, const Partial* partial, uin
 
 void Receiver::give_out(Time now, const Key& key, Partial& partial, Outcome& outcome) {
   bytes_held_ -= partial.bytes.size();
-  outcome.message = Message{key.first, key.second, std::move(partial.bytes)};
+  outcome.message = Message{key.first, key.second, std::move(partial.bytes), partial.began, now};
   messages_.erase(key);
   given_out_.emplace(key, now);
   given_out_order_.emplace_back(now, key);
@@ -93,7 +93,10 @@ Result<Receiver::Outcome> Receiver::on_datagram(Time now, uint64_t peer, std::sp
     ++counts_.refused;
     return status.error();
   }
-  if (partial == nullptr) partial = &messages_[key];
+  if (partial == nullptr) {
+    partial = &messages_[key];
+    partial->began = now;
+  }
   if (end > partial->bytes.size()) {
     bytes_held_ += end - partial->bytes.size();
     partial->bytes.resize(end);

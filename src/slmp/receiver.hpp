@@ -50,6 +50,8 @@ class Receiver {
     uint64_t peer = 0;
     uint32_t id = 0;
     std::vector<uint8_t> bytes;
+    Time began;
+    Time ended;
   };
   struct Outcome {
     std::optional<Header> acknowledgement;
@@ -71,6 +73,7 @@ class Receiver {
     std::vector<uint8_t> bytes;
     ByteRanges ranges;
     std::optional<uint64_t> end;  // known when the packet with EOM has come
+    Time began;
     Time grew;
   };
 

@@ -25,6 +25,7 @@ JOBS: dict[str, dict[str, str]] = {
         "sim": "sim:sim",
         "handler": "handler:handler",
         "trace": "trace:trace",
+        "slmp": "slmp:slmp",
     },
     "Check how far to trust it, and what this machine has": {
         "validate": "validate:validate",

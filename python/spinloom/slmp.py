@@ -1,0 +1,237 @@
+"""Messages over SLMP by libspinloom_slmp, the library of include/spinloom/slmp.h.
+
+Contract: send() and receive() return when the message is through; a Trouble says why it is not. An interrupt
+(Ctrl-C) ends both within a fifth of a second. Times are host time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import socket
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinloom import data
+from spinloom.errors import Trouble
+
+PORT = 9330
+MESSAGE_BYTES_MAX = 1 << 32
+MODES = ("none", "message", "segment")
+POLLINGS = ("wait", "original", "busy")
+OPTIONS = {"mode": 0, "tries": 1, "fixed_window": 2, "polling": 3, "port": 4, "as_original": 5}
+TIMEOUT = -3
+CODES = {-1: "invalid", -2: "overflow", TIMEOUT: "stalled", -4: "environment", -5: "exhausted", -7: "fault"}
+PATIENCE_MS = 200  # a wait in C, after which an interrupt is seen
+
+Progress = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
+
+
+class CSocket(ctypes.Structure):
+    _fields_ = (("state", ctypes.c_void_p),)
+
+
+class CMessage(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("size", ctypes.c_size_t),
+        ("msgid", ctypes.c_uint32),
+        ("port", ctypes.c_uint16),
+        ("source", ctypes.c_uint32),
+        ("ns", ctypes.c_uint64),
+        ("owner", ctypes.c_void_p),
+    )
+
+
+class CSent(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_uint64) for name in ("packets", "retransmitted", "acknowledged", "duplicates")
+    )
+
+
+class CReceived(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_uint64) for name in ("packets", "repeated", "malformed", "refused", "messages")
+    )
+
+
+def library() -> ctypes.CDLL:
+    path = data.PACKAGE / "lib/libspinloom_slmp.so.0"
+    if not path.is_file():
+        raise Trouble("environment", f"{path} is missing; 'make setup' in the checkout brings it")
+    found = ctypes.CDLL(str(path))
+    pointer, whole = ctypes.c_void_p, ctypes.c_int
+    found.slmp_last_error.restype = ctypes.c_char_p
+    found.slmp_set.argtypes = [pointer, whole, ctypes.c_int64]
+    found.slmp_on_progress.argtypes = [pointer, Progress, pointer]
+    found.slmp_sendmsg.argtypes = [pointer, ctypes.c_uint32, whole, pointer, ctypes.c_size_t]
+    found.slmp_listen.argtypes = [pointer, ctypes.c_uint32, whole, ctypes.c_uint64]
+    found.slmp_receive.argtypes = [pointer, pointer, whole]
+    for name in ("slmp_receiver_port", "slmp_receiver_close"):
+        getattr(found, name).argtypes = [pointer]
+    found.slmp_answer.argtypes = [pointer, whole]
+    found.slmp_receiver_counts.argtypes = [pointer, pointer]
+    return found
+
+
+def must(found: ctypes.CDLL, status: int) -> int:
+    if status < 0:
+        raise Trouble(CODES.get(status, "fault"), found.slmp_last_error().decode())
+    return status
+
+
+def counts(values: ctypes.Structure) -> dict[str, int]:
+    return {name: getattr(values, name) for name, _ in values._fields_}
+
+
+def resolve(name: str) -> int:
+    """A host's IPv4 address as the C library takes it: in network byte order."""
+    try:
+        address = socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_DGRAM)[0][4][0]
+    except (socket.gaierror, UnicodeError) as error:
+        raise Trouble("environment", f"there is no IPv4 address of host '{name}': {error}") from None
+    return struct.unpack("=I", socket.inet_aton(str(address)))[0]
+
+
+def parse_place(text: str, host: str) -> tuple[str, int]:
+    """'nic0:9331' as ('nic0', 9331); `host` where the text has none."""
+    name, colon, port = text.partition(":")
+    if colon and not (port.isdecimal() and int(port) <= 65535):
+        raise Trouble("invalid", f"'{text}': the port behind the colon must lie from 0 to 65535")
+    return name or host, int(port) if colon else PORT
+
+
+def read(path: Path) -> bytes:
+    """A file that fits into a message."""
+    try:
+        size = path.stat().st_size
+        if size > MESSAGE_BYTES_MAX:
+            raise Trouble(
+                "overflow",
+                f"{path} has {size:,} bytes: a message of SLMP has 4 GiB at most, because its offsets have "
+                "four bytes; split the file",
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise Trouble("environment", f"{path} cannot be read: {error.strerror}") from None
+
+
+@dataclass(frozen=True)
+class Sent:
+    seconds: float
+    packets: int
+    retransmitted: int
+    acknowledged: int
+    duplicates: int
+
+
+def send(
+    content: bytes,
+    place: tuple[str, int],
+    message_id: int,
+    window: int,
+    align: int,
+    gap_us: int,
+    threads: int,
+    options: dict[str, int],
+    reached: Callable[[int], None],
+) -> Sent:
+    """`options` are those of OPTIONS; `reached` hears how many bytes are through."""
+    found = library()
+    sock = CSocket()
+    stopped: list[BaseException] = []
+
+    def report(context: int, through: int, total: int) -> int:
+        try:
+            reached(through)
+        except BaseException as stop:
+            stopped.append(stop)
+            return 1
+        return 0
+
+    called = Progress(report)  # must live as long as it may be called
+    server = resolve(place[0])
+    must(found, found.slmp_socket(ctypes.byref(sock), window, align, gap_us, threads))
+    try:
+        for name, value in {"as_original": 0, **options, "port": place[1]}.items():
+            must(found, found.slmp_set(ctypes.byref(sock), OPTIONS[name], value))
+        must(found, found.slmp_on_progress(ctypes.byref(sock), called, None))
+        signed = message_id - (1 << 32) if message_id >= 1 << 31 else message_id
+        began = time.perf_counter()
+        status = found.slmp_sendmsg(ctypes.byref(sock), server, signed, content, len(content))
+        seconds = time.perf_counter() - began
+        if stopped:
+            raise stopped[0]
+        must(found, status)
+        sent = CSent()
+        must(found, found.slmp_last_sent(ctypes.byref(sock), ctypes.byref(sent)))
+        return Sent(seconds, **counts(sent))
+    finally:
+        found.slmp_close(ctypes.byref(sock))
+
+
+@dataclass(frozen=True)
+class Received:
+    content: bytes
+    message_id: int
+    source: str
+    seconds: float
+    counts: dict[str, int]
+
+
+class Receiver:
+    """A context: a port of this host that takes messages."""
+
+    def __init__(self, place: tuple[str, int], bytes_max: int) -> None:
+        self.library = library()
+        self.receiver = ctypes.c_void_p()
+        address = resolve(place[0])
+        must(
+            self.library,
+            self.library.slmp_listen(ctypes.byref(self.receiver), address, place[1], bytes_max),
+        )
+
+    def __enter__(self) -> Receiver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.library.slmp_receiver_close(self.receiver)
+
+    @property
+    def port(self) -> int:
+        return must(self.library, self.library.slmp_receiver_port(self.receiver))
+
+    def counts(self) -> dict[str, int]:
+        values = CReceived()
+        must(self.library, self.library.slmp_receiver_counts(self.receiver, ctypes.byref(values)))
+        return counts(values)
+
+    def receive(self, seconds: float | None) -> Received:
+        """The next whole message. Raises Trouble('stalled') when none has come in time."""
+        end = None if seconds is None else time.monotonic() + seconds
+        message = CMessage()
+        while True:
+            left = PATIENCE_MS if end is None else min(PATIENCE_MS, int((end - time.monotonic()) * 1000))
+            status = self.library.slmp_receive(self.receiver, ctypes.byref(message), max(left, 0))
+            if status != TIMEOUT:
+                must(self.library, status)
+                break
+            if left <= 0:
+                raise Trouble(
+                    "stalled",
+                    f"no message has come whole to port {self.port} within {seconds:g} s "
+                    f"({self.counts()['packets']} packets have)",
+                )
+        content = ctypes.string_at(message.data, message.size) if message.size else b""
+        source = socket.inet_ntoa(struct.pack("=I", message.source))
+        received = Received(
+            content, message.msgid, f"{source}:{message.port}", message.ns / 1e9, self.counts()
+        )
+        self.library.slmp_message_free(ctypes.byref(message))
+        return received
+
+    def answer(self, quiet_s: float) -> None:
+        """Acknowledges repeats until none has come for so long."""
+        must(self.library, self.library.slmp_answer(self.receiver, int(quiet_s * 1000)))

@@ -1,0 +1,237 @@
+"""`spinloom slmp`: a file as a message over the sPIN lightweight messaging protocol."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinloom import files, output, units
+from spinloom import slmp as protocol
+from spinloom.errors import Trouble
+from spinloom.verbs.options import form_options, quiet_option
+from spinloom.verbs.progress import progress
+
+KIB = 1024
+NUMBER_IDS = 1 << 32
+
+
+def read_time(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    """Picoseconds."""
+    if text is None:
+        return None
+    try:
+        return units.parse_time(text)
+    except ValueError as error:
+        raise Trouble("invalid", f"{parameter.opts[0]} {text}: {error}") from None
+
+
+def read_bytes(ctx: click.Context, parameter: click.Parameter, text: str) -> int:
+    try:
+        return units.parse_bytes(text)
+    except ValueError as error:
+        raise Trouble("invalid", f"{parameter.opts[0]} {text}: {error}") from None
+
+
+def show(row: dict[str, Any], form: str) -> None:
+    """One row: as a table, a line for each field."""
+
+    def table() -> Any:
+        shown = dict(row)
+        seconds = shown.pop("host_seconds")
+        shown["bytes"] = f"{row['bytes']:,}"
+        shown["host time"] = units.format_time(round(seconds * units.PS_PER_SECOND))
+        rate = shown.pop("host_gbit_per_s")
+        shown["throughput"] = f"{rate:.4g} Gbit/s of host time" if rate is not None else "-"
+        return output.table(["what", "value"], [[name, str(value)] for name, value in shown.items()])
+
+    output.emit([row], form, table)
+
+
+def rate_of(size: int, seconds: float) -> float | None:
+    return size * 8 / seconds / 1e9 if seconds > 0 else None
+
+
+@click.group(
+    epilog="Example: spinloom slmp receive copy.bin, and on another host: spinloom slmp send data.bin nic0"
+)
+def slmp() -> None:
+    """Send a file as one message over UDP port 9330, or receive one (sPIN lightweight messaging protocol).
+
+    Both ends print the SHA-256 of the bytes. docs/slmp.md says what goes over the wire.
+    """
+
+
+@slmp.command(
+    epilog="Examples: spinloom slmp send data.bin nic0 --window 256 --threads 2; "
+    "spinloom slmp send data.bin 10.0.0.2:9330 --mode none --gap 5us"
+)
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("place", metavar="HOST[:PORT]")
+@click.option(
+    "--window",
+    type=click.IntRange(0, 1 << 16),
+    default=64,
+    show_default=True,
+    help="Packets under way, of all threads; 0: only the first and the last are acknowledged.",
+)
+@click.option(
+    "--align",
+    metavar="BYTES",
+    default="64",
+    show_default=True,
+    callback=read_bytes,
+    help="Packets carry the largest multiple of this within 1462 B.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(protocol.MODES),
+    help="Which packets are acknowledged: none; the first and the last of the message; each (segment).",
+)
+@click.option(
+    "--threads", type=click.IntRange(1, 256), default=1, show_default=True, help="Each sends a share."
+)
+@click.option(
+    "--gap", metavar="TIME", callback=read_time, help="From one packet of a thread to its next: 5us."
+)
+@click.option(
+    "--message-id",
+    type=click.IntRange(0, NUMBER_IDS - 1),
+    help="The first four bytes of the SHA-256 otherwise.",
+)
+@click.option(
+    "--tries",
+    type=click.IntRange(0, 1000),
+    help="A packet leaves so often before the message has failed (8 otherwise); 0: never again.",
+)
+@click.option("--fixed-window", is_flag=True, help="The window neither begins small nor adapts to losses.")
+@click.option(
+    "--polling",
+    type=click.Choice(protocol.POLLINGS),
+    help="How threads wait: asleep; looking every 100 us as FPsPIN's library; looking all the time.",
+)
+@click.option("--as-original", is_flag=True, help="As FPsPIN's: --tries 0 --fixed-window --polling original.")
+@quiet_option
+@form_options
+def send(
+    path: Path,
+    place: str,
+    window: int,
+    align: int,
+    mode: str | None,
+    threads: int,
+    gap: int | None,
+    message_id: int | None,
+    tries: int | None,
+    fixed_window: bool,
+    polling: str | None,
+    as_original: bool,
+    quiet: bool,
+    form: str,
+) -> None:
+    """Send FILE to HOST as one message, of 4 GiB at most."""
+    where = protocol.parse_place(place, "localhost")
+    options = {"as_original": int(as_original)}
+    if fixed_window:
+        options["fixed_window"] = 1
+    if mode is not None:
+        options["mode"] = protocol.MODES.index(mode)
+    if polling is not None:
+        options["polling"] = protocol.POLLINGS.index(polling)
+    if tries is not None:
+        options["tries"] = tries
+    content = protocol.read(path)
+    digest = hashlib.sha256(content)
+    if message_id is None:
+        message_id = int.from_bytes(digest.digest()[:4], "big")
+    gap_us = -(-(gap or 0) // 10**6)
+    size = len(content)
+    with progress(size // KIB, quiet, "sending, KiB") as bar:
+        sent = protocol.send(
+            content,
+            where,
+            message_id,
+            window,
+            align,
+            gap_us,
+            threads,
+            options,
+            lambda through: bar.reach(through // KIB),
+        )
+    row = {
+        "file": str(path),
+        "to": f"{where[0]}:{where[1]}",
+        "message": message_id,
+        "bytes": size,
+        "sha256": digest.hexdigest(),
+        "packets": sent.packets,
+        "sent again": sent.retransmitted,
+        "acknowledged": sent.acknowledged,
+        "host_seconds": sent.seconds,
+        "host_gbit_per_s": rate_of(size, sent.seconds),
+    }
+    show(row, form)
+
+
+@slmp.command(
+    epilog="Examples: spinloom slmp receive copy.bin; spinloom slmp receive copy.bin --listen 127.0.0.1:9331"
+)
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--listen",
+    "place",
+    metavar="[ADDRESS][:PORT]",
+    default=":9330",
+    show_default=True,
+    help="Where to listen, all addresses of this host otherwise; port 0: a free one.",
+)
+@click.option(
+    "--limit",
+    metavar="BYTES",
+    default="1GiB",
+    show_default=True,
+    callback=read_bytes,
+    help="Memory for what is not whole.",
+)
+@click.option("--wait", metavar="TIME", callback=read_time, help="Give up after so long, such as 30s.")
+@click.option(
+    "--linger",
+    metavar="TIME",
+    default="2s",
+    show_default=True,
+    callback=read_time,
+    help="Answer repeats until none has come for so long: the last answers may have been lost.",
+)
+@click.option("--force", is_flag=True, help="Replace FILE.")
+@quiet_option
+@form_options
+def receive(
+    path: Path, place: str, limit: int, wait: int | None, linger: int, force: bool, quiet: bool, form: str
+) -> None:
+    """Receive one message in user space, and write it to FILE."""
+    if path.is_file() and not force:
+        raise Trouble("invalid", f"{path} is there already: name another file, or replace it with --force")
+    with protocol.Receiver(protocol.parse_place(place, "0.0.0.0"), limit) as receiver:
+        if not quiet:
+            output.say(f"waiting for a message at port {receiver.port}; Ctrl-C ends")
+        received = receiver.receive(None if wait is None else wait / units.PS_PER_SECOND)
+        files.write(path, received.content)
+        size = len(received.content)
+        row = {
+            "file": str(path),
+            "from": received.source,
+            "message": received.message_id,
+            "bytes": size,
+            "sha256": hashlib.sha256(received.content).hexdigest(),
+            "packets": received.counts["packets"],
+            "repeated": received.counts["repeated"],
+            "malformed": received.counts["malformed"],
+            "refused": received.counts["refused"],
+            "host_seconds": received.seconds,
+            "host_gbit_per_s": rate_of(size, received.seconds),
+        }
+        show(row, form)
+        click.get_text_stream("stdout").flush()
+        receiver.answer(linger / units.PS_PER_SECOND)

@@ -39,6 +39,7 @@ install(TARGETS spinloom_slmp_shared spinloom_slmp_static EXPORT SpinloomSlmp
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT slmp)
 install(FILES ${PROJECT_SOURCE_DIR}/include/spinloom/slmp.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/spinloom COMPONENT slmp)
+install(FILES ${PROJECT_SOURCE_DIR}/tools/slmp.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/wireshark COMPONENT slmp)
 install(EXPORT SpinloomSlmp NAMESPACE spinloom:: FILE SpinloomSlmpConfig.cmake
   DESTINATION ${slmp_package} COMPONENT slmp)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/SpinloomSlmpConfigVersion.cmake

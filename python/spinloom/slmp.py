@@ -7,6 +7,7 @@ Contract: send() and receive() return when the message is through; a Trouble say
 from __future__ import annotations
 
 import ctypes
+import math
 import socket
 import struct
 import time
@@ -234,4 +235,12 @@ class Receiver:
 
     def answer(self, quiet_s: float) -> None:
         """Acknowledges repeats until none has come for so long."""
-        must(self.library, self.library.slmp_answer(self.receiver, int(quiet_s * 1000)))
+        before = self.counts()
+        end = time.monotonic() + quiet_s
+        while (left := end - time.monotonic()) > 0:
+            must(
+                self.library,
+                self.library.slmp_answer(self.receiver, min(PATIENCE_MS, math.ceil(left * 1000))),
+            )
+            if (now := self.counts()) != before:
+                before, end = now, time.monotonic() + quiet_s

@@ -161,12 +161,13 @@ class MessageSend {
   void carry(Share& share) {
     std::vector<Sender::Packet> packets;
     const auto acknowledgements = std::make_unique<UdpPort::Received>();
-    bool sent_all = false;
+    bool told = false;  // that all has left
     while (!ended()) {
       report();
       if (const Status status = take_acknowledgements(share, *acknowledgements); !status) return end(status);
       packets.clear();
       bool done = false;
+      bool all_left = false;
       Time timer;
       {
         const std::lock_guard lock(share.mutex);
@@ -179,14 +180,15 @@ class MessageSend {
         if (!share.sender.status()) return end(share.sender.status());
         done = share.sender.done();
         timer = share.sender.timer();
-        if (!sent_all && share.sender.all_sent()) {
-          sent_all = true;
-          const std::lock_guard all(mutex_);
-          ++shares_sent_;
-          changed_.notify_all();
-        }
+        all_left = share.sender.all_sent();
       }
       if (const Status status = transmit(packets); !status) return end(status);
+      if (all_left && !told) {
+        told = true;
+        const std::lock_guard lock(mutex_);
+        ++shares_sent_;
+        changed_.notify_all();
+      }
       if (done) return;
       if (packets.empty()) wait(share, timer);
     }
@@ -251,7 +253,7 @@ class MessageSend {
   Time reported_{0};
   UdpPort port_;
   std::vector<std::unique_ptr<Share>> shares_;  // made before any thread begins
-  std::mutex mutex_;  // of what follows; a share's mutex may be held when it is taken
+  std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   size_t shares_sent_ = 0;  // that of the first packet, too
   size_t shares_done_ = 0;  // by the threads

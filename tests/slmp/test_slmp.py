@@ -1,0 +1,298 @@
+"""`spinloom slmp` and its C library over loopback: against each other, and against plain peers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from patience import seconds, until
+from spinloom import data, slmp
+from spinloom.errors import Trouble
+
+ROOT = Path(__file__).resolve().parents[2]
+EOM, SYN, ACK = 0x8000, 0x4000, 0x2000
+HEADER = struct.Struct("!HII")
+CONTENT = bytes(range(256)) * 700 + b"the end"  # 127 packets and a part of one
+SPINLOOM = [sys.executable, "-m", "spinloom.cli", "slmp"]
+
+
+class PlainReceiver:
+    """What FPsPIN's handlers do: each payload to its offset; the header with ACK alone back to what has SYN.
+
+    `lose` says of a header and of how often it has come whether the network has lost the packet."""
+
+    def __init__(self, size: int, lose=lambda flags, offset, times: False) -> None:
+        self.memory = bytearray(size)
+        self.packets: list[tuple[int, int, int, int]] = []
+        self.peers: set[int] = set()
+        self.lose = lose
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.settimeout(0.05)
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.socket.getsockname()
+
+    def run(self) -> None:
+        times: dict[int, int] = {}
+        while not self.ended.is_set():
+            try:
+                packet, peer = self.socket.recvfrom(2048)
+            except TimeoutError:
+                continue
+            flags, message, offset = HEADER.unpack_from(packet)
+            times[offset] = times.get(offset, 0) + 1
+            if self.lose(flags, offset, times[offset]):
+                continue
+            self.peers.add(peer[1])
+            self.packets.append((flags, message, offset, len(packet) - HEADER.size))
+            self.memory[offset : offset + len(packet) - HEADER.size] = packet[HEADER.size :]
+            if flags & SYN:
+                self.socket.sendto(HEADER.pack(ACK, message, offset), peer)
+
+    def __enter__(self) -> PlainReceiver:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        self.thread.join()
+        self.socket.close()
+
+
+def send(place, content=CONTENT, *, message_id=7, window=16, align=64, gap_us=0, threads=1, **options):
+    return slmp.send(
+        content,
+        place,
+        message_id,
+        window,
+        align,
+        gap_us,
+        threads,
+        options,
+        options.pop("reached", lambda _: None),
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("as_original", [0, 1])
+def test_a_plain_receiver_gets_plain_packets(threads, as_original):
+    with PlainReceiver(len(CONTENT)) as receiver:
+        sent = send(receiver.place, threads=threads, as_original=as_original)
+    assert bytes(receiver.memory) == CONTENT
+    offsets = range(0, len(CONTENT), 1408)
+    expected = [
+        (SYN | (EOM if offset == offsets[-1] else 0), 7, offset, min(1408, len(CONTENT) - offset))
+        for offset in offsets
+    ]
+    assert sorted(set(receiver.packets), key=lambda packet: packet[2]) == expected
+    assert (receiver.packets[0], receiver.packets[-1]) == (expected[0], expected[-1])
+    assert len(receiver.peers) == 1, "all threads send from one port"
+    assert sent.packets == sent.acknowledged == len(expected)
+
+
+@pytest.mark.parametrize(("mode", "asked"), [("none", 0), ("message", 2), ("segment", 40)])
+def test_a_mode_says_what_is_acknowledged(mode, asked):
+    content = CONTENT[: 39 * 1408 + 1]
+    with PlainReceiver(len(content)) as receiver:
+        sent = send(receiver.place, content, mode=slmp.MODES.index(mode))
+        assert until(lambda: len(receiver.packets) >= 40)
+    assert sum(1 for flags, *_ in receiver.packets if flags & SYN) == asked
+    assert sent.acknowledged == asked
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_what_is_lost_is_sent_again(threads):
+    """Every fifth packet does not come at first, the first and the last neither."""
+    lost = {0, *range(0, len(CONTENT), 5 * 1408), len(CONTENT) // 1408 * 1408}
+    with PlainReceiver(len(CONTENT), lambda flags, offset, times: offset in lost and times == 1) as receiver:
+        sent = send(receiver.place, threads=threads)
+    assert bytes(receiver.memory) == CONTENT
+    assert sent.retransmitted >= len(lost)
+    assert receiver.packets[-1][0] == SYN | EOM, "EOM came when all else was there"
+
+
+def test_without_retransmission_a_loss_is_an_error():
+    with (
+        PlainReceiver(len(CONTENT), lambda flags, offset, times: offset == 1408) as receiver,
+        pytest.raises(Trouble, match="offset 1408 was sent 1 time and not acknowledged"),
+    ):
+        send(receiver.place, tries=0)
+
+
+def test_a_host_where_nobody_listens_is_named():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        place = free.getsockname()
+    with pytest.raises(Trouble, match=f"nobody listens at its UDP port {place[1]}") as failed:
+        send(place, tries=2)
+    assert failed.value.code == "stalled"
+
+
+def test_progress_is_told_and_can_end_a_message():
+    told = []
+
+    def reached(through: int) -> None:
+        told.append(through)
+        raise KeyboardInterrupt
+
+    with (
+        PlainReceiver(len(CONTENT), lambda flags, offset, times: offset > 1408) as receiver,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        slmp.send(CONTENT, receiver.place, 7, 4, 64, 0, 1, {}, reached)
+    assert told == [2 * 1408] or told == [1408]
+
+
+def test_a_plain_sender_is_received():
+    """Packets out of order, one twice, one that is no SLMP, and one without SYN."""
+    with slmp.Receiver(("127.0.0.1", 0), 1 << 20) as receiver:
+        peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        peer.settimeout(seconds(60))
+        peer.connect(("127.0.0.1", receiver.port))
+        packets = [(SYN, 0, b"abcd"), (SYN | EOM, 8, b"ij"), (SYN, 0, b"abcd"), (0, 4, b"efgh")]
+        for flags, offset, payload in packets:
+            peer.send(HEADER.pack(flags, 9, offset) + payload)
+        peer.send(b"nonsense")
+        received = receiver.receive(seconds(60))
+        assert (received.content, received.message_id) == (b"abcdefghij", 9)
+        answers = [peer.recv(64) for _ in range(3)]
+        assert sorted(answers) == sorted(HEADER.pack(ACK, 9, offset) for flags, offset, _ in packets if flags)
+        peer.send(HEADER.pack(SYN | EOM, 9, 8) + b"ij")
+        receiver.answer(0.2)
+        assert peer.recv(64) == HEADER.pack(ACK, 9, 8), "a repeat after the end is answered"
+        peer.close()
+        counts = receiver.counts()
+        assert (counts["packets"], counts["malformed"], counts["messages"]) == (3, 1, 1)
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def receive_command(*arguments: object) -> tuple[subprocess.Popen, int]:
+    """The command, and the port at which it listens."""
+    started = subprocess.Popen(
+        [*SPINLOOM, "receive", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    said = started.stderr.readline()
+    found = re.search(r"at port (\d+)", said)
+    assert found, said + started.stderr.read()
+    return started, int(found[1])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--threads", "4", "--window", "100"),
+        ("--as-original",),
+        ("--align", "4", "--gap", "1us", "--window", "1"),
+    ],
+)
+@pytest.mark.parametrize("size", [0, 1, 150_000])
+def test_the_commands_bring_a_file_over(spinloom, tmp_path, options, size):
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(CONTENT[:size])
+    receiver, port = receive_command(target, "--listen", "127.0.0.1:0", "--json", "--linger", "1ms")
+    ran = spinloom("slmp", "send", str(source), f"127.0.0.1:{port}", *options, "--json")
+    out, _ = receiver.communicate(timeout=seconds(240))
+    assert (ran.code, receiver.returncode) == (0, 0), ran.err
+    (sent,), (received,) = json.loads(ran.out), json.loads(out)
+    digest = hashlib.sha256(CONTENT[:size])
+    assert sent["sha256"] == received["sha256"] == digest.hexdigest()
+    assert sent["message"] == received["message"] == int.from_bytes(digest.digest()[:4], "big")
+    assert target.read_bytes() == source.read_bytes()
+
+
+def test_more_than_four_gibibytes_are_refused_by_name(spinloom, tmp_path):
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate((4 << 30) + 1)  # a hole: nothing is on the disk
+    ran = spinloom("slmp", "send", str(large), "127.0.0.1")
+    assert ran.code == 2
+    assert "4,294,967,297 bytes: a message of SLMP has 4 GiB at most" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "part"),
+    [
+        (("send", "nosuch", "localhost"), 3, "nosuch cannot be read"),
+        (("send", "there", "localhost:x"), 2, "must lie from 0 to 65535"),
+        (("send", "there", "localhost", "--align", "1463"), 2, "must lie from 1 to 1462"),
+        (("send", "there", "localhost", "--gap", "3 apples"), 2, "accepted forms"),
+        (("send", "there", "no host"), 3, "there is no IPv4 address of host 'no host'"),
+        (("receive", "there"), 2, "--force"),
+        (("receive", "new", "--listen", "203.0.113.7:0"), 3, "203.0.113.7:0 cannot be opened"),
+        (
+            ("receive", "new", "--listen", "127.0.0.1:0", "--wait", "1ms"),
+            1,
+            "within 0.001 s (0 packets have)",
+        ),
+    ],
+)
+def test_trouble_is_one_sentence(spinloom, tmp_path, monkeypatch, arguments, code, part):
+    monkeypatch.chdir(tmp_path)
+    Path("there").write_bytes(b"bytes")
+    ran = spinloom("slmp", *arguments)
+    assert ran.code == code
+    assert part in ran.err
+    assert Path("there").read_bytes() == b"bytes"
+    assert not Path("new").exists()
+
+
+def test_an_interrupt_ends_a_receiver(tmp_path):
+    receiver, _ = receive_command(tmp_path / "target", "--listen", "127.0.0.1:0")
+    receiver.send_signal(signal.SIGINT)
+    receiver.communicate(timeout=seconds(240))
+    assert receiver.returncode == 130
+
+
+# 512 packets * 10 / (10 - 6)
+def test_the_window_of_a_receivers_buffer():
+    library = slmp.library()
+    library.slmp_window.argtypes = [slmp.ctypes.c_uint64] * 3
+    library.slmp_window.restype = slmp.ctypes.c_uint64
+    assert library.slmp_window(512, 10, 6) == 1280
+    assert library.slmp_window(512, 6, 10) == 0
+
+
+def documented_program() -> str:
+    page = (ROOT / "docs/slmp.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
+    return program
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no cc")
+def test_the_documented_program_sends(tmp_path):
+    prefix = data.prefix()
+    (tmp_path / "send.c").write_text(documented_program())
+    strict = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    linked = [f"-I{prefix}/include", f"{prefix}/lib/libspinloom_slmp.so.0", f"-Wl,-rpath,{prefix}/lib"]
+    subprocess.run(["cc", *strict, tmp_path / "send.c", "-o", tmp_path / "send", *linked], check=True)
+    with slmp.Receiver(("127.0.0.1", 0), 1 << 20) as receiver:
+        started = subprocess.Popen(
+            [tmp_path / "send", "127.0.0.1", str(receiver.port)], stdout=subprocess.PIPE, text=True
+        )
+        received = receiver.receive(seconds(120))
+        assert started.communicate(timeout=seconds(120))[0] == "sent 12 bytes in 1 packet(s)\n"
+    assert received.content == b"hello, sPIN\n"

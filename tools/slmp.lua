@@ -1,0 +1,110 @@
+-- Wireshark's view of SLMP, the sPIN lightweight messaging protocol: UDP port 9330, ten bytes of header.
+--
+--   tshark -X lua_script:slmp.lua -r FILE.pcap -Y slmp
+--   wireshark -X lua_script:slmp.lua FILE.pcap       (or put this file into Wireshark's folder for plugins)
+--
+-- Fields: slmp.flags.syn, slmp.flags.ack, slmp.flags.eom, slmp.message, slmp.offset, slmp.length; slmp.acknowledges is the
+-- frame that an acknowledgement answers, slmp.round_trip the time since then, slmp.repeats the frame that a packet repeats.
+local slmp = Proto("slmp", "sPIN Lightweight Messaging Protocol")
+
+local HEADER_BYTES = 10
+local PORT = 9330
+local EOM, SYN, ACK = 0x8000, 0x4000, 0x2000
+local RESERVED = 0x1fff
+local NAMES = { { SYN, "SYN" }, { ACK, "ACK" }, { EOM, "EOM" } }
+
+local fields = {
+  flags = ProtoField.uint16("slmp.flags", "Flags", base.HEX),
+  eom = ProtoField.bool("slmp.flags.eom", "EOM, the last packet of its message", 16, nil, EOM),
+  syn = ProtoField.bool("slmp.flags.syn", "SYN, to be acknowledged", 16, nil, SYN),
+  ack = ProtoField.bool("slmp.flags.ack", "ACK, an acknowledgement", 16, nil, ACK),
+  reserved = ProtoField.uint16("slmp.flags.reserved", "Reserved", base.HEX, nil, RESERVED),
+  message = ProtoField.uint32("slmp.message", "Message ID", base.DEC),
+  offset = ProtoField.uint32("slmp.offset", "Offset in the message", base.DEC),
+  length = ProtoField.uint32("slmp.length", "Payload bytes", base.DEC),
+  payload = ProtoField.bytes("slmp.payload", "Payload"),
+  acknowledges = ProtoField.framenum("slmp.acknowledges", "Acknowledges", base.NONE, frametype.ACK),
+  round_trip = ProtoField.double("slmp.round_trip", "Seconds since that packet"),
+  repeats = ProtoField.framenum("slmp.repeats", "Repeats", base.NONE, frametype.RETRANS_PREV),
+}
+local wrong = {
+  reserved = ProtoExpert.new("slmp.wrong.reserved", "A reserved flag is set", expert.group.PROTOCOL, expert.severity.WARN),
+  flags = ProtoExpert.new("slmp.wrong.flags", "ACK with another flag", expert.group.PROTOCOL, expert.severity.WARN),
+  payload = ProtoExpert.new("slmp.wrong.payload", "ACK with a payload", expert.group.PROTOCOL, expert.severity.WARN),
+  short = ProtoExpert.new("slmp.wrong.short", "Shorter than a header", expert.group.MALFORMED, expert.severity.ERROR),
+}
+slmp.fields = fields
+slmp.experts = wrong
+
+-- What the first pass has found, by frame; packets by peers, message and offset.
+local sent, answered, repeated
+
+function slmp.init()
+  sent, answered, repeated = {}, {}, {}
+end
+
+local function names_of(flags)
+  local found = {}
+  for _, pair in ipairs(NAMES) do
+    if bit.band(flags, pair[1]) ~= 0 then found[#found + 1] = pair[2] end
+  end
+  return table.concat(found, " ")
+end
+
+local function key(source, source_port, target, target_port, message, offset)
+  return table.concat({ tostring(source), source_port, tostring(target), target_port, message, offset }, " ")
+end
+
+local function learn(pinfo, flags, message, offset)
+  if bit.band(flags, ACK) ~= 0 then
+    answered[pinfo.number] = sent[key(pinfo.dst, pinfo.dst_port, pinfo.src, pinfo.src_port, message, offset)]
+    return
+  end
+  local name = key(pinfo.src, pinfo.src_port, pinfo.dst, pinfo.dst_port, message, offset)
+  repeated[pinfo.number] = sent[name]
+  sent[name] = { frame = pinfo.number, time = pinfo.abs_ts }
+end
+
+function slmp.dissector(buffer, pinfo, tree)
+  pinfo.cols.protocol = "SLMP"
+  local size = buffer:reported_len()
+  local branch = tree:add(slmp, buffer())
+  if buffer:len() < HEADER_BYTES then
+    branch:add_proto_expert_info(wrong.short)
+    return buffer:len()
+  end
+  local flags, message, offset = buffer(0, 2):uint(), buffer(2, 4):uint(), buffer(6, 4):uint()
+  local length = size - HEADER_BYTES
+  if not pinfo.visited then learn(pinfo, flags, message, offset) end
+
+  local bits = branch:add(fields.flags, buffer(0, 2))
+  bits:append_text(" " .. names_of(flags))
+  for _, name in ipairs({ "eom", "syn", "ack", "reserved" }) do bits:add(fields[name], buffer(0, 2)) end
+  branch:add(fields.message, buffer(2, 4))
+  branch:add(fields.offset, buffer(6, 4))
+  branch:add(fields.length, length):set_generated()
+  if buffer:len() > HEADER_BYTES then branch:add(fields.payload, buffer(HEADER_BYTES)) end
+
+  if bit.band(flags, RESERVED) ~= 0 then bits:add_proto_expert_info(wrong.reserved) end
+  if bit.band(flags, ACK) ~= 0 then
+    if bit.band(flags, SYN + EOM) ~= 0 then bits:add_proto_expert_info(wrong.flags) end
+    if length > 0 then branch:add_proto_expert_info(wrong.payload) end
+  end
+
+  local info = string.format("%s message %u offset %u", names_of(flags), message, offset)
+  local packet = answered[pinfo.number]
+  if packet then
+    branch:add(fields.acknowledges, packet.frame):set_generated()
+    branch:add(fields.round_trip, pinfo.abs_ts - packet.time):set_generated()
+  end
+  local earlier = repeated[pinfo.number]
+  if earlier then
+    branch:add(fields.repeats, earlier.frame):set_generated()
+    info = info .. " again"
+  end
+  if bit.band(flags, ACK) == 0 then info = info .. " length " .. length end
+  pinfo.cols.info = info:gsub("^ ", "")
+  return buffer:len()
+end
+
+DissectorTable.get("udp.port"):add(PORT, slmp)

@@ -28,7 +28,7 @@ help:
 	@echo 'make picture make docs/img/speedup.svg again from the demo'
 	@echo 'make test    C++ tests, Python tests, lint'
 	@echo 'make test-slow  what takes minutes: 10^7 cuts of datatypes, types against MPIs, hashes at optimisation levels'
-	@echo 'make bench   speed on this machine: handler core, NIC engine, live handlers, host unpack, layout copies, schedules (host time)'
+	@echo 'make bench   speed on this machine: handler core, NIC engine, live handlers, SLMP, host unpack, layout copies, schedules (host time)'
 	@echo 'make lint    clang-format, clang-tidy and ruff, without changing anything'
 	@echo 'make format  let clang-format and ruff change what they can'
 	@echo 'make asan    the C++ tests under the address and undefined-behaviour sanitizers'
@@ -115,13 +115,14 @@ format: $(VENV)/stamp
 # Medians or best-of rounds of host time; nothing here is a test.
 bench: setup
 	@$(BIN)/cmake -S . -B $(BUILD) >build/configure.log || { cat build/configure.log; exit 1; }
-	@$(BIN)/cmake --build $(BUILD) --target spinloom_hpu_bench spinloom_nic_bench spinloom_handler_bench spinloom_host_block_bench spinloom_commit_bench spinloom_goal_bench spinloom_put_bench spinloom_portals_bench >build/bench.log \
+	@$(BIN)/cmake --build $(BUILD) --target spinloom_hpu_bench spinloom_nic_bench spinloom_handler_bench spinloom_host_block_bench spinloom_commit_bench spinloom_goal_bench spinloom_put_bench spinloom_portals_bench spinloom_slmp_bench >build/bench.log \
 	  || { cat build/bench.log; exit 1; }
 	@$(BUILD)/src/hpu/spinloom_hpu_bench
 	@$(BUILD)/src/nic/spinloom_nic_bench
 	@$(BUILD)/src/live/spinloom_handler_bench
 	@$(BUILD)/src/process/spinloom_put_bench
 	@$(BIN)/python tools/live_bench.py --program $(BUILD)/src/process/spinloom_portals_bench --mpiexec $(BIN)/mpiexec.hydra
+	@$(BUILD)/src/slmp/spinloom_slmp_bench
 	@$(BUILD)/src/offload/spinloom_host_block_bench
 	@$(BUILD)/src/layout/spinloom_commit_bench
 	@$(BUILD)/src/goal/spinloom_goal_bench

@@ -58,6 +58,16 @@ TEST(SlmpReceiver, RepeatsAreAcknowledgedAndChangeNothing) {
   EXPECT_EQ(receiver.counts().messages, 1);
 }
 
+TEST(SlmpReceiver, AnEndWithoutNewBytesIsAnEnd) {
+  for (const uint32_t offset : {0, 4}) {
+    Receiver receiver({});
+    EXPECT_FALSE(receiver.on_datagram(start, peer, packet({syn, 7, 0}, "abcd"))->message);
+    const auto got = receiver.on_datagram(start, peer, packet({syn | eom, 7, offset}, offset == 0 ? "abcd" : ""));
+    ASSERT_TRUE(got->message);
+    EXPECT_EQ(as_text(*got->message), "abcd");
+  }
+}
+
 TEST(SlmpReceiver, AnIdIsFreeAgainAfterAWhile) {
   Receiver receiver({});
   const auto whole = packet({syn | eom, 7, 0}, "abc");
@@ -91,6 +101,15 @@ TEST(SlmpReceiver, MemoryIsBoundedAndIdleMessagesMakeRoom) {
   EXPECT_TRUE(receiver.on_datagram(later, peer, packet({syn, 3, 0}, "abcd")).ok());
   EXPECT_EQ(receiver.counts().abandoned, 1);
   EXPECT_LE(receiver.bytes_held(), 8);
+}
+
+TEST(SlmpReceiver, AMessageDoesNotMakeRoomForItself) {
+  Receiver receiver({.bytes_max = 8});
+  EXPECT_TRUE(receiver.on_datagram(start, peer, packet({syn, 1, 0}, "abcd")).ok());
+  const Time later = start + ReceiverConfig{}.idle_max + Time{1};
+  EXPECT_EQ(receiver.on_datagram(later, peer, packet({syn, 1, 8}, "x")).error().code, Code::exhausted);
+  EXPECT_EQ(receiver.messages_held(), 1);
+  EXPECT_EQ(receiver.counts().abandoned, 0);
 }
 
 TEST(SlmpReceiver, PiecesAreBoundedAndGapsCanStillBeFilled) {

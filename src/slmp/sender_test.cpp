@@ -117,6 +117,37 @@ TEST(SlmpSender, WithoutRetransmissionDeadlinesAreFpspins) {
   EXPECT_EQ(draining.counts().retransmitted, 0);
 }
 
+// Sent at 0 and at 200 ms: an acknowledgement at 201 ms may be of either, so the timeout stays 200 ms. One of a packet that
+// was sent once, 20 ms later, makes it 3 * 20 ms.
+TEST(SlmpSender, OnlyPacketsThatWereSentOnceMeasureRoundTrips) {
+  Sender sender({.window = 1}, five());
+  EXPECT_EQ(offsets_at(sender, ms(0)), Offsets({0}));
+  EXPECT_EQ(offsets_at(sender, ms(200)), Offsets({0}));
+  acknowledge(sender, ms(201), {0});
+  EXPECT_EQ(offsets_at(sender, ms(201)), Offsets({100}));
+  EXPECT_EQ(sender.timer(), ms(201 + 200));
+  acknowledge(sender, ms(221), {100});
+  EXPECT_EQ(offsets_at(sender, ms(221)), Offsets({200}));
+  EXPECT_EQ(sender.timer(), ms(221 + 60));
+}
+
+// 10 packets, and one more for each acknowledgement: 11, then 21 after a window of 10. All of it is lost: 10.
+TEST(SlmpSender, ItsWindowAdapts) {
+  Sender sender({.window = 64}, {7, 10000, 100, Mode::segment});
+  EXPECT_EQ(offsets_at(sender, ms(0)).size(), 1);
+  acknowledge(sender, ms(1), {0});
+  EXPECT_EQ(offsets_at(sender, ms(1)).size(), 11);
+  for (uint32_t i = 1; i <= 10; ++i) acknowledge(sender, ms(2), {100 * i});
+  EXPECT_EQ(sender.window(), 21);
+  EXPECT_EQ(offsets_at(sender, ms(2)).size(), 20);
+  EXPECT_EQ(offsets_at(sender, ms(1000)).size(), 10) << "what is lost leaves again, as the window allows";
+  EXPECT_EQ(sender.window(), 10);
+  Sender fixed({.window = 64, .fixed_window = true}, {7, 10000, 100, Mode::segment});
+  EXPECT_EQ(offsets_at(fixed, ms(0)).size(), 1);
+  acknowledge(fixed, ms(1), {0});
+  EXPECT_EQ(offsets_at(fixed, ms(1)).size(), 64);
+}
+
 TEST(SlmpSender, OnlyItsOwnAcknowledgementsCount) {
   Sender sender({}, five());
   EXPECT_EQ(offsets_at(sender, ms(0)), Offsets({0}));

@@ -9,6 +9,7 @@ local slmp = Proto("slmp", "sPIN Lightweight Messaging Protocol")
 
 local HEADER_BYTES = 10
 local PORT = 9330
+local PAYLOAD_BYTES_MAX = 1462
 local EOM, SYN, ACK = 0x8000, 0x4000, 0x2000
 local RESERVED = 0x1fff
 local NAMES = { { SYN, "SYN" }, { ACK, "ACK" }, { EOM, "EOM" } }
@@ -27,14 +28,16 @@ local fields = {
   round_trip = ProtoField.double("slmp.round_trip", "Seconds since that packet"),
   repeats = ProtoField.framenum("slmp.repeats", "Repeats", base.NONE, frametype.RETRANS_PREV),
 }
-local wrong = {
+local remarks = {
   reserved = ProtoExpert.new("slmp.wrong.reserved", "A reserved flag is set", expert.group.PROTOCOL, expert.severity.WARN),
   flags = ProtoExpert.new("slmp.wrong.flags", "ACK with another flag", expert.group.PROTOCOL, expert.severity.WARN),
   payload = ProtoExpert.new("slmp.wrong.payload", "ACK with a payload", expert.group.PROTOCOL, expert.severity.WARN),
+  together = ProtoExpert.new("slmp.together", "Several packets, which are cut after this capture", expert.group.COMMENTS_GROUP,
+    expert.severity.NOTE),
   short = ProtoExpert.new("slmp.wrong.short", "Shorter than a header", expert.group.MALFORMED, expert.severity.ERROR),
 }
 slmp.fields = fields
-slmp.experts = wrong
+slmp.experts = remarks
 
 -- What the first pass has found, by frame; packets by peers, message and offset.
 local sent, answered, repeated
@@ -70,7 +73,7 @@ function slmp.dissector(buffer, pinfo, tree)
   local size = buffer:reported_len()
   local branch = tree:add(slmp, buffer())
   if buffer:len() < HEADER_BYTES then
-    branch:add_proto_expert_info(wrong.short)
+    branch:add_proto_expert_info(remarks.short)
     return buffer:len()
   end
   local flags, message, offset = buffer(0, 2):uint(), buffer(2, 4):uint(), buffer(6, 4):uint()
@@ -85,11 +88,13 @@ function slmp.dissector(buffer, pinfo, tree)
   branch:add(fields.length, length):set_generated()
   if buffer:len() > HEADER_BYTES then branch:add(fields.payload, buffer(HEADER_BYTES)) end
 
-  if bit.band(flags, RESERVED) ~= 0 then bits:add_proto_expert_info(wrong.reserved) end
+  if bit.band(flags, RESERVED) ~= 0 then bits:add_proto_expert_info(remarks.reserved) end
   if bit.band(flags, ACK) ~= 0 then
-    if bit.band(flags, SYN + EOM) ~= 0 then bits:add_proto_expert_info(wrong.flags) end
-    if length > 0 then branch:add_proto_expert_info(wrong.payload) end
+    if bit.band(flags, SYN + EOM) ~= 0 then bits:add_proto_expert_info(remarks.flags) end
+    if length > 0 then branch:add_proto_expert_info(remarks.payload) end
   end
+
+  if length > PAYLOAD_BYTES_MAX then branch:add_proto_expert_info(remarks.together) end
 
   local info = string.format("%s message %u offset %u", names_of(flags), message, offset)
   local packet = answered[pinfo.number]

@@ -61,7 +61,7 @@ typedef struct slmp_sock {
 SLMP_API int slmp_socket(slmp_sock_t *sock, int wnd_sz, int align, int fc_us, int num_threads);
 
 typedef enum slmp_option {
-  SLMP_OPT_MODE = 0, /* which packets are acknowledged, an slmp_mode; the window says otherwise */
+  SLMP_OPT_MODE = 0, /* which packets are acknowledged, an slmp_mode; wnd_sz says otherwise */
   SLMP_OPT_TRIES = 1, /* how often a packet leaves before its message has failed; 0: once, with FPsPIN's deadlines */
   SLMP_OPT_FIXED_WINDOW = 2, /* 1: the window does not begin small and does not adapt to losses */
   SLMP_OPT_POLLING = 3, /* how a thread waits, an slmp_polling */
@@ -77,7 +77,7 @@ typedef enum slmp_mode {
 
 typedef enum slmp_polling {
   SLMP_POLL_WAIT = 0, /* sleeps until something comes or is due */
-  SLMP_POLL_ORIGINAL = 1, /* looks, and sleeps 100 microseconds where there is nothing */
+  SLMP_POLL_ORIGINAL = 1, /* a call for each packet; looks, and sleeps 100 microseconds where there is nothing */
   SLMP_POLL_BUSY = 2 /* looks all the time */
 } slmp_polling;
 

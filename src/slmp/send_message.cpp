@@ -161,6 +161,7 @@ class MessageSend {
   void carry(Share& share) {
     std::vector<Sender::Packet> packets;
     const auto acknowledgements = std::make_unique<UdpPort::Received>();
+    const size_t most = options_.polling == Polling::original ? 1 : packets_at_once;
     bool told = false;  // that all has left
     while (!ended()) {
       report();
@@ -172,7 +173,7 @@ class MessageSend {
       {
         const std::lock_guard lock(share.mutex);
         const Time time = now();
-        while (packets.size() < packets_at_once) {
+        while (packets.size() < most) {
           const auto packet = share.sender.next(time);
           if (!packet) break;
           packets.push_back(*packet);

@@ -18,7 +18,7 @@
 
 namespace spinloom::slmp {
 
-enum class Polling : uint8_t { wait, original, busy };  // sleep until there is something; FPsPIN's 100 us; never sleep
+enum class Polling : uint8_t { wait, original, busy };  // see spinloom/slmp.h
 
 struct SendOptions {
   SenderConfig sender;  // its window is that of all threads together

@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct Datagram {
   std::span<const uint8_t> header;
   std::span<const uint8_t> payload;
   const sockaddr_in* to = nullptr;  // where the port is not connected
+
+  [[nodiscard]] size_t bytes() const { return header.size() + payload.size(); }
 };
 
 class UdpPort {
@@ -57,9 +60,11 @@ class UdpPort {
  private:
   [[nodiscard]] Status open();
   [[nodiscard]] bool passes(int error);
+  [[nodiscard]] std::optional<size_t> send_segmented(std::span<const Datagram> run);
 
   int file_ = -1;
   std::atomic<bool> refused_ = false;
+  std::atomic<bool> segments_ = true;  // until the system or a device has refused that
 };
 
 }  // namespace spinloom::slmp

@@ -106,6 +106,7 @@ def test_it_names_what_is_wrong(shown):
         "A reserved flag is set": packet(SYN | 1, 7, 0),
         "ACK with another flag": packet(ACK | SYN, 7, 4),
         "ACK with a payload": packet(ACK, 7, 8, b"x"),
+        "Several packets, which are cut after this capture": packet(SYN, 7, 12, bytes(3000)),
     }
     rows = shown([to_receiver(payload) for payload in expected.values()], "_ws.expert.message")
     assert rows == [[sentence] for sentence in expected]

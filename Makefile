@@ -146,6 +146,7 @@ tsan: setup build/stamps/need-test
 	$(BIN)/cmake --preset tsan
 	$(BIN)/cmake --build --preset tsan
 	build/tsan/src/peer/spinloom_peer_test
+	build/tsan/src/slmp/spinloom_slmp_test
 	build/tsan/src/live/spinloom_live_test
 	SPINLOOM_TEST_LIVE=build/tsan/live SPINLOOM_TEST_CFLAGS=-fsanitize=thread $(BIN)/python -m pytest -q tests/live/test_live.py \
 	  -k 'not calls_nothing and not nothing_is_left'  # live_sleeper.c looks at memory that a put changes, on purpose

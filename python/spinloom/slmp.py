@@ -10,6 +10,7 @@ import ctypes
 import math
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,13 +79,14 @@ def library() -> ctypes.CDLL:
 
 
 def must(found: ctypes.CDLL, status: int) -> int:
+    """The status, or Trouble with the sentence of this thread's last failure."""
     if status < 0:
         raise Trouble(CODES.get(status, "fault"), found.slmp_last_error().decode())
     return status
 
 
 def counts(values: ctypes.Structure) -> dict[str, int]:
-    return {name: getattr(values, name) for name, _ in values._fields_}
+    return {field[0]: getattr(values, field[0]) for field in values._fields_}
 
 
 def resolve(name: str) -> int:
@@ -143,14 +145,25 @@ def send(
     found = library()
     sock = CSocket()
     stopped: list[BaseException] = []
+    ended: list[tuple[int, str]] = []
+    through = threading.Event()
 
-    def report(context: int, through: int, total: int) -> int:
+    def report(context: int, settled: int, total: int) -> int:
         try:
-            reached(through)
+            reached(settled)
         except BaseException as stop:
             stopped.append(stop)
-            return 1
-        return 0
+        return len(stopped)
+
+    def run() -> None:
+        signed = message_id - (1 << 32) if message_id >= 1 << 31 else message_id
+        try:
+            status = found.slmp_sendmsg(ctypes.byref(sock), server, signed, content, len(content))
+            ended.append((status, found.slmp_last_error().decode()))
+        except BaseException as stop:
+            stopped.append(stop)
+        finally:
+            through.set()
 
     called = Progress(report)  # must live as long as it may be called
     server = resolve(place[0])
@@ -159,13 +172,23 @@ def send(
         for name, value in {"as_original": 0, **options, "port": place[1]}.items():
             must(found, found.slmp_set(ctypes.byref(sock), OPTIONS[name], value))
         must(found, found.slmp_on_progress(ctypes.byref(sock), called, None))
-        signed = message_id - (1 << 32) if message_id >= 1 << 31 else message_id
+        # An interrupt is seen by this thread, and not within a call of C. The library's call must end before
+        # its socket does; some versions of Python take a thread whose join() was interrupted for ended.
+        sending = threading.Thread(target=run)
         began = time.perf_counter()
-        status = found.slmp_sendmsg(ctypes.byref(sock), server, signed, content, len(content))
+        sending.start()
+        while not through.is_set():
+            try:
+                through.wait()
+            except BaseException as stop:
+                stopped.append(stop)
         seconds = time.perf_counter() - began
+        sending.join()
         if stopped:
             raise stopped[0]
-        must(found, status)
+        status, sentence = ended[0]
+        if status < 0:
+            raise Trouble(CODES.get(status, "fault"), sentence)
         sent = CSent()
         must(found, found.slmp_last_sent(ctypes.byref(sock), ctypes.byref(sent)))
         return Sent(seconds, **counts(sent))

@@ -36,6 +36,7 @@ class PlainReceiver:
         self.memory = bytearray(size)
         self.packets: list[tuple[int, int, int, int]] = []
         self.peers: set[int] = set()
+        self.seen = 0  # with those that were lost
         self.lose = lose
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
@@ -56,6 +57,7 @@ class PlainReceiver:
                 continue
             flags, message, offset = HEADER.unpack_from(packet)
             times[offset] = times.get(offset, 0) + 1
+            self.seen += 1
             if self.lose(flags, offset, times[offset]):
                 continue
             self.peers.add(peer[1])
@@ -180,12 +182,6 @@ def test_a_plain_sender_is_received():
         assert (counts["packets"], counts["malformed"], counts["messages"]) == (3, 1, 1)
 
 
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 def receive_command(*arguments: object) -> tuple[subprocess.Popen, int]:
     """The command, and the port at which it listens."""
     started = subprocess.Popen(
@@ -265,6 +261,21 @@ def test_an_interrupt_ends_a_receiver(tmp_path):
     receiver.send_signal(signal.SIGINT)
     receiver.communicate(timeout=seconds(240))
     assert receiver.returncode == 130
+
+
+def test_an_interrupt_ends_a_sender(tmp_path):
+    (tmp_path / "source").write_bytes(CONTENT)
+    with PlainReceiver(len(CONTENT), lambda flags, offset, times: True) as receiver:
+        place = f"127.0.0.1:{receiver.place[1]}"
+        command = [*SPINLOOM, "send", str(tmp_path / "source"), place, "--tries", "1000"]
+        sender = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            assert until(lambda: receiver.seen > 0)
+            sender.send_signal(signal.SIGINT)
+            sender.communicate(timeout=seconds(60))
+        finally:
+            sender.kill()
+    assert sender.returncode == 130
 
 
 # 512 packets * 10 / (10 - 6)

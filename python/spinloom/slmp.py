@@ -232,8 +232,12 @@ class Receiver:
         must(self.library, self.library.slmp_receiver_counts(self.receiver, ctypes.byref(values)))
         return counts(values)
 
-    def receive(self, seconds: float | None) -> Received:
-        """The next whole message. Raises Trouble('stalled') when none has come in time."""
+    def receive(
+        self, seconds: float | None, waiting: Callable[[dict[str, int]], None] = lambda counts: None
+    ) -> Received:
+        """The next whole message. Raises Trouble('stalled') when none has come in time.
+
+        `waiting` hears now and then what has come so far."""
         end = None if seconds is None else time.monotonic() + seconds
         message = CMessage()
         while True:
@@ -242,6 +246,7 @@ class Receiver:
             if status != TIMEOUT:
                 must(self.library, status)
                 break
+            waiting(self.counts())
             if left <= 0:
                 raise Trouble(
                     "stalled",

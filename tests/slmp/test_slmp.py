@@ -220,6 +220,20 @@ def test_the_commands_bring_a_file_over(spinloom, tmp_path, options, size):
     assert target.read_bytes() == source.read_bytes()
 
 
+def test_a_message_that_finds_no_room_is_named_at_both_ends(spinloom, tmp_path):
+    (tmp_path / "source").write_bytes(CONTENT)
+    receiver, port = receive_command(tmp_path / "target", "--listen", "127.0.0.1:0", "--limit", "100KiB")
+    try:
+        ran = spinloom("slmp", "send", str(tmp_path / "source"), f"127.0.0.1:{port}", "--tries", "2")
+        assert "packets find no room in 102,400 bytes" in receiver.stderr.readline()
+    finally:
+        receiver.kill()
+        receiver.communicate()
+    assert ran.code == 1
+    assert "was sent 2 times and not acknowledged" in ran.err
+    assert not (tmp_path / "target").exists()
+
+
 def test_more_than_four_gibibytes_are_refused_by_name(spinloom, tmp_path):
     large = tmp_path / "large"
     with large.open("wb") as file:

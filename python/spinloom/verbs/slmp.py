@@ -50,6 +50,22 @@ def show(row: dict[str, Any], form: str) -> None:
     output.emit([row], form, table)
 
 
+class Refusals:
+    """Says once that packets find no room."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.said = False
+
+    def __call__(self, counts: dict[str, int]) -> None:
+        if counts["refused"] > 0 and not self.said:
+            self.said = True
+            output.say(
+                f"packets find no room in {self.limit:,} bytes and are not acknowledged; for a larger "
+                "message end this, and give a larger --limit"
+            )
+
+
 def rate_of(size: int, seconds: float) -> float | None:
     return size * 8 / seconds / 1e9 if seconds > 0 else None
 
@@ -216,7 +232,7 @@ def receive(
     with protocol.Receiver(protocol.parse_place(place, "0.0.0.0"), limit) as receiver:
         if not quiet:
             output.say(f"waiting for a message at port {receiver.port}; Ctrl-C ends")
-        received = receiver.receive(None if wait is None else wait / units.PS_PER_SECOND)
+        received = receiver.receive(None if wait is None else wait / units.PS_PER_SECOND, Refusals(limit))
         files.write(path, received.content)
         size = len(received.content)
         row = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -233,7 +235,6 @@ def receive(
         if not quiet:
             output.say(f"waiting for a message at port {receiver.port}; Ctrl-C ends")
         received = receiver.receive(None if wait is None else wait / units.PS_PER_SECOND, Refusals(limit))
-        files.write(path, received.content)
         size = len(received.content)
         row = {
             "file": str(path),
@@ -248,6 +249,9 @@ def receive(
             "host_seconds": received.seconds,
             "host_gbit_per_s": rate_of(size, received.seconds),
         }
-        show(row, form)
-        click.get_text_stream("stdout").flush()
-        receiver.answer(linger / units.PS_PER_SECOND)
+        with ThreadPoolExecutor(1) as beside:  # a disk may take longer than the sender waits
+            answering = beside.submit(receiver.answer, linger / units.PS_PER_SECOND)
+            files.write(path, received.content)
+            show(row, form)
+            sys.stdout.flush()
+            answering.result()

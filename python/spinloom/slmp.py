@@ -23,7 +23,12 @@ PORT = 9330
 MESSAGE_BYTES_MAX = 1 << 32
 MODES = ("none", "message", "segment")
 POLLINGS = ("wait", "original", "busy")
-OPTIONS = {"mode": 0, "tries": 1, "fixed_window": 2, "polling": 3, "port": 4, "as_original": 5}
+OPTIONS = {
+    name: number
+    for number, name in enumerate(
+        ("mode", "tries", "fixed_window", "polling", "port", "as_original", "silence_ms")
+    )
+}
 TIMEOUT = -3
 CODES = {-1: "invalid", -2: "overflow", TIMEOUT: "stalled", -4: "environment", -5: "exhausted", -7: "fault"}
 PATIENCE_MS = 200  # a wait in C, after which an interrupt is seen

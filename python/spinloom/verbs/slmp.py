@@ -122,7 +122,13 @@ def slmp() -> None:
 @click.option(
     "--tries",
     type=click.IntRange(0, 1000),
-    help="A packet leaves so often before the message has failed (8 otherwise); 0: never again.",
+    help="A packet leaves so often before the message has failed (12 otherwise); 0: never again.",
+)
+@click.option(
+    "--silence",
+    metavar="TIME",
+    callback=read_time,
+    help="With --tries 0: the wait for an acknowledgement, 1s otherwise; twice as long at the end.",
 )
 @click.option("--fixed-window", is_flag=True, help="The window neither begins small nor adapts to losses.")
 @click.option(
@@ -143,6 +149,7 @@ def send(
     gap: int | None,
     message_id: int | None,
     tries: int | None,
+    silence: int | None,
     fixed_window: bool,
     polling: str | None,
     as_original: bool,
@@ -160,6 +167,8 @@ def send(
         options["polling"] = protocol.POLLINGS.index(polling)
     if tries is not None:
         options["tries"] = tries
+    if silence is not None:
+        options["silence_ms"] = -(-silence // units.TIME_PS["ms"])
     content = protocol.read(path)
     digest = hashlib.sha256(content)
     if message_id is None:

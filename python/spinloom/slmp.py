@@ -267,13 +267,14 @@ class Receiver:
         return received
 
     def answer(self, quiet_s: float) -> None:
-        """Acknowledges repeats until none has come for so long."""
+        """Acknowledges repeats until none has come for so long, or until another message is whole."""
         before = self.counts()
         end = time.monotonic() + quiet_s
         while (left := end - time.monotonic()) > 0:
-            must(
-                self.library,
-                self.library.slmp_answer(self.receiver, min(PATIENCE_MS, math.ceil(left * 1000))),
-            )
-            if (now := self.counts()) != before:
+            quiet_ms = min(PATIENCE_MS, math.ceil(left * 1000))
+            must(self.library, self.library.slmp_answer(self.receiver, quiet_ms))
+            now = self.counts()
+            if now["messages"] != before["messages"]:
+                return
+            if now != before:
                 before, end = now, time.monotonic() + quiet_s

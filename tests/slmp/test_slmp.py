@@ -178,6 +178,16 @@ def test_a_plain_sender_is_received():
         assert (counts["packets"], counts["malformed"], counts["messages"]) == (3, 1, 1)
 
 
+def test_answers_end_when_another_message_is_whole():
+    with slmp.Receiver(("127.0.0.1", 0), 1 << 20) as receiver:
+        place = ("127.0.0.1", receiver.port)
+        sending = threading.Thread(target=send, args=(place, b"another"))
+        sending.start()
+        receiver.answer(seconds(240))
+        assert receiver.receive(0).content == b"another"
+        sending.join()
+
+
 def receive_command(*arguments: object) -> tuple[subprocess.Popen, int]:
     """The command, and the port at which it listens."""
     started = subprocess.Popen(

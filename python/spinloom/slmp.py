@@ -10,6 +10,7 @@ import ctypes
 import math
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +23,12 @@ PORT = 9330
 MESSAGE_BYTES_MAX = 1 << 32
 MODES = ("none", "message", "segment")
 POLLINGS = ("wait", "original", "busy")
-OPTIONS = {"mode": 0, "tries": 1, "fixed_window": 2, "polling": 3, "port": 4, "as_original": 5}
+OPTIONS = {
+    name: number
+    for number, name in enumerate(
+        ("mode", "tries", "fixed_window", "polling", "port", "as_original", "silence_ms")
+    )
+}
 TIMEOUT = -3
 CODES = {-1: "invalid", -2: "overflow", TIMEOUT: "stalled", -4: "environment", -5: "exhausted", -7: "fault"}
 PATIENCE_MS = 200  # a wait in C, after which an interrupt is seen
@@ -78,13 +84,14 @@ def library() -> ctypes.CDLL:
 
 
 def must(found: ctypes.CDLL, status: int) -> int:
+    """The status, or Trouble with the sentence of this thread's last failure."""
     if status < 0:
         raise Trouble(CODES.get(status, "fault"), found.slmp_last_error().decode())
     return status
 
 
 def counts(values: ctypes.Structure) -> dict[str, int]:
-    return {name: getattr(values, name) for name, _ in values._fields_}
+    return {field[0]: getattr(values, field[0]) for field in values._fields_}
 
 
 def resolve(name: str) -> int:
@@ -143,14 +150,25 @@ def send(
     found = library()
     sock = CSocket()
     stopped: list[BaseException] = []
+    ended: list[tuple[int, str]] = []
+    through = threading.Event()
 
-    def report(context: int, through: int, total: int) -> int:
+    def report(context: int, settled: int, total: int) -> int:
         try:
-            reached(through)
+            reached(settled)
         except BaseException as stop:
             stopped.append(stop)
-            return 1
-        return 0
+        return len(stopped)
+
+    def run() -> None:
+        signed = message_id - (1 << 32) if message_id >= 1 << 31 else message_id
+        try:
+            status = found.slmp_sendmsg(ctypes.byref(sock), server, signed, content, len(content))
+            ended.append((status, found.slmp_last_error().decode()))
+        except BaseException as stop:
+            stopped.append(stop)
+        finally:
+            through.set()
 
     called = Progress(report)  # must live as long as it may be called
     server = resolve(place[0])
@@ -159,13 +177,23 @@ def send(
         for name, value in {"as_original": 0, **options, "port": place[1]}.items():
             must(found, found.slmp_set(ctypes.byref(sock), OPTIONS[name], value))
         must(found, found.slmp_on_progress(ctypes.byref(sock), called, None))
-        signed = message_id - (1 << 32) if message_id >= 1 << 31 else message_id
+        # An interrupt is seen by this thread, and not within a call of C. The library's call must end before
+        # its socket does; some versions of Python take a thread whose join() was interrupted for ended.
+        sending = threading.Thread(target=run)
         began = time.perf_counter()
-        status = found.slmp_sendmsg(ctypes.byref(sock), server, signed, content, len(content))
+        sending.start()
+        while not through.is_set():
+            try:
+                through.wait()
+            except BaseException as stop:
+                stopped.append(stop)
         seconds = time.perf_counter() - began
+        sending.join()
         if stopped:
             raise stopped[0]
-        must(found, status)
+        status, sentence = ended[0]
+        if status < 0:
+            raise Trouble(CODES.get(status, "fault"), sentence)
         sent = CSent()
         must(found, found.slmp_last_sent(ctypes.byref(sock), ctypes.byref(sent)))
         return Sent(seconds, **counts(sent))
@@ -209,8 +237,12 @@ class Receiver:
         must(self.library, self.library.slmp_receiver_counts(self.receiver, ctypes.byref(values)))
         return counts(values)
 
-    def receive(self, seconds: float | None) -> Received:
-        """The next whole message. Raises Trouble('stalled') when none has come in time."""
+    def receive(
+        self, seconds: float | None, waiting: Callable[[dict[str, int]], None] = lambda counts: None
+    ) -> Received:
+        """The next whole message. Raises Trouble('stalled') when none has come in time.
+
+        `waiting` hears now and then what has come so far."""
         end = None if seconds is None else time.monotonic() + seconds
         message = CMessage()
         while True:
@@ -219,6 +251,7 @@ class Receiver:
             if status != TIMEOUT:
                 must(self.library, status)
                 break
+            waiting(self.counts())
             if left <= 0:
                 raise Trouble(
                     "stalled",
@@ -234,13 +267,14 @@ class Receiver:
         return received
 
     def answer(self, quiet_s: float) -> None:
-        """Acknowledges repeats until none has come for so long."""
+        """Acknowledges repeats until none has come for so long, or until another message is whole."""
         before = self.counts()
         end = time.monotonic() + quiet_s
         while (left := end - time.monotonic()) > 0:
-            must(
-                self.library,
-                self.library.slmp_answer(self.receiver, min(PATIENCE_MS, math.ceil(left * 1000))),
-            )
-            if (now := self.counts()) != before:
+            quiet_ms = min(PATIENCE_MS, math.ceil(left * 1000))
+            must(self.library, self.library.slmp_answer(self.receiver, quiet_ms))
+            now = self.counts()
+            if now["messages"] != before["messages"]:
+                return
+            if now != before:
                 before, end = now, time.monotonic() + quiet_s

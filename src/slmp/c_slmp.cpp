@@ -78,6 +78,8 @@ Status slmp_in_range(const char* name, int64_t value, int64_t least, int64_t mos
 constexpr uint32_t window_of_free_segments = 64;  // for slmp_set(SLMP_OPT_MODE, SLMP_MODE_SEGMENT) after a window of 0
 constexpr int64_t tries_most = 1000;
 
+Time milliseconds_of(int count) { return count < 0 ? Time::never() : Time{int64_t{count} * 1'000'000'000}; }
+
 void set_tries(slmp::SenderConfig& sender, int64_t tries) {
   sender.retransmit = tries > 0;
   sender.tries_max = tries > 0 ? static_cast<uint32_t>(tries) : 1;
@@ -101,6 +103,11 @@ Status set_option(slmp::SendOptions& options, int option, int64_t value) {
       SPL_TRY(slmp_in_range("SLMP_OPT_POLLING", value, SLMP_POLL_WAIT, SLMP_POLL_BUSY));
       options.polling = static_cast<slmp::Polling>(value);
       return {};
+    case SLMP_OPT_SILENCE_MS:
+      SPL_TRY(slmp_in_range("SLMP_OPT_SILENCE_MS", value, 1, 3'600'000));
+      options.sender.silence_max = milliseconds_of(static_cast<int>(value));
+      options.sender.drain_max = options.sender.silence_max * 2;
+      return {};
     case SLMP_OPT_AS_ORIGINAL:
       SPL_TRY(slmp_in_range("SLMP_OPT_AS_ORIGINAL", value, 0, 1));
       set_tries(options.sender, value == 1 ? 0 : slmp::SenderConfig().tries_max);
@@ -118,8 +125,6 @@ sockaddr_in address_of(in_addr_t host, int port) {
   address.sin_port = htons(static_cast<uint16_t>(port));
   return address;
 }
-
-Time milliseconds_of(int count) { return count < 0 ? Time::never() : Time{int64_t{count} * 1'000'000'000}; }
 
 }  // namespace
 

@@ -33,7 +33,7 @@ struct SenderConfig {
   Time gap{0};  // from one packet to the next
   bool retransmit = true;
   bool fixed_window = false;
-  uint32_t tries_max = 8;  // with retransmission: a segment leaves so often before its message has failed
+  uint32_t tries_max = 12;  // with retransmission: a segment leaves so often before its message has failed
   Time timeout_first{200'000'000'000};  // until a round trip has been measured
   Time timeout_min{10'000'000'000};
   Time timeout_max{1'000'000'000'000};

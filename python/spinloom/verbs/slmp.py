@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,22 @@ def show(row: dict[str, Any], form: str) -> None:
         return output.table(["what", "value"], [[name, str(value)] for name, value in shown.items()])
 
     output.emit([row], form, table)
+
+
+class Refusals:
+    """Says once that packets find no room."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.said = False
+
+    def __call__(self, counts: dict[str, int]) -> None:
+        if counts["refused"] > 0 and not self.said:
+            self.said = True
+            output.say(
+                f"packets find no room in {self.limit:,} bytes and are not acknowledged; for a larger "
+                "message end this, and give a larger --limit"
+            )
 
 
 def rate_of(size: int, seconds: float) -> float | None:
@@ -104,7 +122,13 @@ def slmp() -> None:
 @click.option(
     "--tries",
     type=click.IntRange(0, 1000),
-    help="A packet leaves so often before the message has failed (8 otherwise); 0: never again.",
+    help="A packet leaves so often before the message has failed (12 otherwise); 0: never again.",
+)
+@click.option(
+    "--silence",
+    metavar="TIME",
+    callback=read_time,
+    help="With --tries 0: the wait for an acknowledgement, 1s otherwise; twice as long at the end.",
 )
 @click.option("--fixed-window", is_flag=True, help="The window neither begins small nor adapts to losses.")
 @click.option(
@@ -125,6 +149,7 @@ def send(
     gap: int | None,
     message_id: int | None,
     tries: int | None,
+    silence: int | None,
     fixed_window: bool,
     polling: str | None,
     as_original: bool,
@@ -142,6 +167,8 @@ def send(
         options["polling"] = protocol.POLLINGS.index(polling)
     if tries is not None:
         options["tries"] = tries
+    if silence is not None:
+        options["silence_ms"] = -(-silence // units.TIME_PS["ms"])
     content = protocol.read(path)
     digest = hashlib.sha256(content)
     if message_id is None:
@@ -216,8 +243,7 @@ def receive(
     with protocol.Receiver(protocol.parse_place(place, "0.0.0.0"), limit) as receiver:
         if not quiet:
             output.say(f"waiting for a message at port {receiver.port}; Ctrl-C ends")
-        received = receiver.receive(None if wait is None else wait / units.PS_PER_SECOND)
-        files.write(path, received.content)
+        received = receiver.receive(None if wait is None else wait / units.PS_PER_SECOND, Refusals(limit))
         size = len(received.content)
         row = {
             "file": str(path),
@@ -232,6 +258,9 @@ def receive(
             "host_seconds": received.seconds,
             "host_gbit_per_s": rate_of(size, received.seconds),
         }
-        show(row, form)
-        click.get_text_stream("stdout").flush()
-        receiver.answer(linger / units.PS_PER_SECOND)
+        with ThreadPoolExecutor(1) as beside:  # a disk may take longer than the sender waits
+            answering = beside.submit(receiver.answer, linger / units.PS_PER_SECOND)
+            files.write(path, received.content)
+            show(row, form)
+            sys.stdout.flush()
+            answering.result()

@@ -40,6 +40,7 @@ int main(void) {
   pthread_join(thread, NULL);
   failed |= slmp_receiver_counts(receiver, &received);
   failed |= slmp_set(&sock, 99, 0) != SLMP_ERR_INVALID || strstr(slmp_last_error(), "option 99") == NULL;
+  failed |= slmp_sendmsg(&sock, htonl(INADDR_LOOPBACK), 9, text, ((size_t)1 << 32) + 1) != SLMP_ERR_TOO_LARGE;
   failed |= slmp_close(&sock) | slmp_receiver_close(receiver);
   failed |= sent.packets != 1 || received.messages != 1 || slmp_window(100, 3, 1) != 150;
   failed |= strcmp(slmp_strerror(SLMP_OK), "success") != 0;

@@ -1,9 +1,14 @@
 // Ports on a virtual link in a namespace of the test's own: frames go over as they are, and the kernel keeps quiet.
 #include <gtest/gtest.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
 #include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <array>
-#include <deque>
+#include <cstring>
 
 #include "base/test_patience.hpp"
 #include "base/test_seeds.hpp"
@@ -148,6 +153,40 @@ TEST_P(Veth, AFrameThatIsTooLongIsRefusedAndTheLongestGoesOver) {
   }
 }
 
+// Frames that came = received + dropped + truncated: nobody receives while more come than there is room for.
+TEST_P(Veth, WhatThereIsNoRoomForIsCounted) {
+  Random random(5);
+  const std::vector<FrameBytes> frames(500, experimental(random, nic_->mac(), 0));
+  uint64_t sent = 0;
+  for (int i = 0; i < 20; ++i, sent += frames.size()) send_all(*host_, frames);
+  uint64_t received = 0;
+  std::array<Bytes, 64> batch;
+  for (auto came = nic_->receive(batch); came.ok() && *came > 0; came = nic_->receive(batch)) received += *came;
+  const Counters counters = nic_->counters();
+  EXPECT_EQ(counters.received, received);
+  EXPECT_GT(counters.dropped, 0U);
+  EXPECT_EQ(counters.received + counters.dropped, sent);
+  EXPECT_EQ(counters.truncated, 0U);
+  // And it goes on.
+  const std::vector<FrameBytes> later{experimental(random, nic_->mac(), 0)};
+  send_all(*host_, later);
+  EXPECT_EQ(take(*nic_, 1), later);
+}
+
+TEST_P(Veth, NothingIsLeftToHardwareAtEitherEnd) {
+  for (const char* const name : {"nic0", "host0"}) {
+    const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ifreq request{};
+    std::strcpy(request.ifr_name, name);
+    for (const uint32_t command : {ETHTOOL_GTXCSUM, ETHTOOL_GTSO, ETHTOOL_GGSO, ETHTOOL_GGRO}) {
+      ethtool_value setting{command, 1};
+      request.ifr_data = reinterpret_cast<char*>(&setting);
+      ASSERT_EQ(ioctl(socket.number(), SIOCETHTOOL, &request), 0);
+      EXPECT_EQ(setting.data, 0U) << name << " command " << command;
+    }
+  }
+}
+
 // The kernel has no address on nic0, but it has one on another interface, and Linux answers for any of its addresses.
 TEST_P(Veth, TheKernelDoesNotAnswer) {
   if (!test::run("ip address add 10.9.0.2/32 dev lo")) GTEST_SKIP() << "no address can be set";
@@ -198,6 +237,28 @@ TEST_P(Veth, AnInterfaceWithAnAddressIsRefused) {
   EXPECT_EQ(opened(text(GetParam(), ":nic0")), nullptr);
   EXPECT_NE(refusal_.find("10.8.0.1"), std::string::npos) << refusal_;
   EXPECT_NE(refusal_.find("ip address flush dev nic0"), std::string::npos) << refusal_;
+}
+
+TEST_P(Veth, JumboFramesGoThroughPacketSockets) {
+  nic_.reset();
+  host_.reset();
+  ASSERT_TRUE(test::run("ip link set nic0 mtu 9000 && ip link set host0 mtu 9000"));
+  nic_ = opened(text(GetParam(), ":nic0"));
+  if (std::string_view(GetParam()) == "xdp") {
+    EXPECT_EQ(nic_, nullptr);
+    EXPECT_NE(refusal_.find("MTU of 9000"), std::string::npos) << refusal_;
+    EXPECT_NE(refusal_.find("use packet:nic0"), std::string::npos) << refusal_;
+    return;
+  }
+  host_ = opened("packet:host0");
+  ASSERT_TRUE(nic_ != nullptr && host_ != nullptr) << refusal_;
+  packet::Ethernet header;
+  header.target = nic_->mac();
+  header.source = host_->mac();
+  header.type = 0x88b5;
+  const std::vector<FrameBytes> frames(5, packet::ethernet_frame(header, FrameBytes(9000, 7)));
+  send_all(*host_, frames);
+  EXPECT_EQ(take(*nic_, frames.size()), frames);
 }
 
 INSTANTIATE_TEST_SUITE_P(By, Veth, ::testing::Values("packet", "xdp"),

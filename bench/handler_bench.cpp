@@ -26,35 +26,35 @@ int64_t median(std::vector<int64_t>& values) {
 }
 
 struct Handler {
-  nic::Context context;
+  spin::Context context;
   uint32_t calls = 0;
-  portals::HandlerFrame frame;
+  spin::HandlerFrame frame;
 
   Handler(live::HandlerLibrary& library, const std::string& file) {
     context.image = library.load(file).value();
     context.payload_entry = library.entry(context.image, "payload_handler").value();
-    frame.her.id = nic::HerId{0};
-    frame.her.kind = nic::HandlerKind::payload;
-    frame.her.hpu = nic::HpuId{0};
-    frame.her.vhpu = nic::VhpuId{0};
+    frame.her.id = spin::HerId{0};
+    frame.her.kind = spin::HandlerKind::payload;
+    frame.her.hpu = spin::HpuId{0};
+    frame.her.vhpu = spin::VhpuId{0};
     frame.context = &context;
     frame.constants = {reinterpret_cast<const uint8_t*>(&calls), sizeof calls};
   }
 };
 
 // Answers every call at once.
-class Owner final : public portals::HandlerCalls, public live::HandlerOwner {
+class Owner final : public spin::HandlerCalls, public live::HandlerOwner {
  public:
-  std::optional<uint32_t> call(const nic::HandlerCall&) override {
+  std::optional<uint32_t> call(const spin::HandlerCall&) override {
     note_call();
     return 0;
   }
-  Called call(nic::HerId her, const nic::HandlerCall&) override {
+  Called call(spin::HerId her, const spin::HandlerCall&) override {
     note_call();
     pool->resume(her, 0);
     return {};
   }
-  void ended(nic::HerId, const portals::HandlerOutcome&) override {
+  void ended(spin::HerId, const spin::HandlerOutcome&) override {
     end_ns = since(begin);
     done.store(true, std::memory_order_release);
     done.notify_one();

@@ -25,7 +25,16 @@
 #define SPL_CMD_HPU 0x44u         /* load: physical HPU index */
 #define SPL_CMD_VHPU 0x48u        /* load: virtual HPU index of this packet */
 #define SPL_CMD_HPU_COUNT 0x4cu   /* load: number of physical HPUs */
+/* Of a frame (Ethernet NIC; spinloom/frame.h): what the matching engine and the HER generator found. Loads. */
+#define SPL_CMD_FRAME_BYTES 0x50u /* 0: the handler has no frame */
+#define SPL_CMD_MESSAGE 0x54u     /* identifier of the frame's message, or what the host gave */
+#define SPL_CMD_RULE_SET 0x58u    /* index of the rule set that matched */
+#define SPL_CMD_FLAGS 0x5cu       /* SPL_FRAME_... */
 #define SPL_CMD_WINDOW_BYTES 0x80u
+
+#define SPL_FRAME_FIRST 1u   /* the first frame of its message */
+#define SPL_FRAME_LAST 2u    /* its end-of-message rule held */
+#define SPL_FRAME_BY_HOST 4u /* no frame: the host has activated the handler */
 
 /* WORD0 of a command: the call in the low byte, its options above. 64-bit numbers take two words, the low one first. */
 #define SPL_CALL_DMA_TO_HOST_NB 1u /* WORD1 local, WORD2-3 offset, WORD4 bytes, WORD5 tag */
@@ -59,5 +68,11 @@
 #define SPL_CALL_ATOMIC_FROM_HOST 23u
 #define SPL_CALL_FETCH_ATOMIC_FROM_DEVICE 24u
 #define SPL_CALL_PROCESS_PUT 25u /* as puts from the host; WORD15 context */
+/* Of an Ethernet NIC. */
+#define SPL_CALL_SEND_FRAME 26u /* WORD1 frame in packet memory or state, WORD4 bytes; the result is a handle, as of a DMA */
+#define SPL_CALL_TELEMETRY 27u  /* WORD1 which count; the result is its low word */
+/* Which counts: those of the NIC from 0 on (docs/ethernet.md), those of the handler's context, free packet slots. */
+#define SPL_TELEMETRY_CONTEXT 64u
+#define SPL_TELEMETRY_FREE_SLOTS 96u
 
 #endif

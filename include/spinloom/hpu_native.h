@@ -15,7 +15,7 @@
 
 #include "spinloom/hpu_map.h"
 
-#define SPL_HPU_ABI 1u
+#define SPL_HPU_ABI 2u
 
 struct spl_hpu {
   uint32_t words[SPL_CMD_WORDS];
@@ -26,6 +26,11 @@ struct spl_hpu {
   uint32_t hpu_count;
   uint32_t (*issue)(struct spl_hpu *);
   uint64_t (*cycles)(void);
+  uint8_t *frame; /* packet memory */
+  uint32_t frame_bytes;
+  uint32_t message;
+  uint32_t rule_set;
+  uint32_t flags;
 };
 
 /* Defined once in every object, however many sources it has. */

@@ -43,6 +43,7 @@ const char* name_of(nic::HandlerKind kind) {
     case nic::HandlerKind::header: return "header";
     case nic::HandlerKind::payload: return "payload";
     case nic::HandlerKind::completion: return "completion";
+    case nic::HandlerKind::initialise: return "initialise";
   }
   return "unknown";
 }

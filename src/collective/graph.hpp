@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "collective/rounds.hpp"
-#include "nic/atomic.hpp"
 #include "nic/ids.hpp"
-#include "nic/iovec.hpp"
+#include "spin/atomic.hpp"
+#include "spin/iovec.hpp"
 
 namespace spinloom::collective {
 

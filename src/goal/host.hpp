@@ -35,9 +35,9 @@
 #include "goal/payloads.hpp"
 #include "goal/record.hpp"
 #include "goal/sample.hpp"
-#include "nic/slab.hpp"
 #include "portals/id_pool.hpp"
 #include "schedule/schedule.hpp"
+#include "spin/slab.hpp"
 
 namespace spinloom::goal {
 

@@ -20,11 +20,11 @@
 
 #include "goal/nics.hpp"
 #include "goal/sample.hpp"
-#include "nic/slab.hpp"
 #include "portals/mailbox.hpp"
 #include "sim/pcie.hpp"
 #include "sim/profile.hpp"
 #include "sim/resource.hpp"
+#include "spin/slab.hpp"
 
 namespace spinloom::goal {
 

@@ -23,7 +23,7 @@
 #include "goal/host.hpp"
 #include "goal/nics.hpp"
 #include "nic/nic.hpp"
-#include "nic/slab.hpp"
+#include "spin/slab.hpp"
 
 namespace spinloom::goal {
 

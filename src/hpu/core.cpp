@@ -113,6 +113,10 @@ bool read_device(const CoreState& state, uint32_t offset, uint32_t& value) {
     case SPL_CMD_HPU: value = state.hpu; return true;
     case SPL_CMD_VHPU: value = state.vhpu; return true;
     case SPL_CMD_HPU_COUNT: value = state.hpu_count; return true;
+    case SPL_CMD_FRAME_BYTES:
+    case SPL_CMD_MESSAGE:
+    case SPL_CMD_RULE_SET:
+    case SPL_CMD_FLAGS: value = state.frame[(offset - SPL_CMD_FRAME_BYTES) / 4]; return true;
     default: return false;
   }
 }
@@ -144,6 +148,7 @@ void Core::start(const Start& start) {
   core.hpu = start.hpu;
   core.vhpu = start.vhpu;
   core.hpu_count = start.hpu_count;
+  core.frame = start.frame;
   core.reserved = false;
   core.start_cycle = start.at_cycle;
   core.end_cycle = start.at_cycle;

@@ -29,6 +29,7 @@ struct CoreState {
   uint32_t hpu = 0;
   uint32_t vhpu = 0;
   uint32_t hpu_count = 1;
+  std::array<uint32_t, 4> frame{};
   bool reserved = false;
   uint32_t reserved_address = 0;
   uint32_t reserved_value = 0;

@@ -25,25 +25,25 @@ class SlowHandlers final : public testbed::ScenarioHandlers {
  public:
   explicit SlowHandlers(std::chrono::microseconds pause) : pause_(pause) {
     for (uint32_t target = 0; target < 3; ++target) {
-      entries_[target] = handlers_.add([this, target](portals::NativeHandler& handler) {
+      entries_[target] = handlers_.add([this, target](spin::NativeHandler& handler) {
         while (!open) std::this_thread::yield();
         std::this_thread::sleep_for(pause_);
         ++runs;
         if (target < 2) put_back(handler, target);
-        return portals::HandlerOutcome{};
+        return spin::HandlerOutcome{};
       });
     }
   }
   [[nodiscard]] Result<testbed::TestHandlers> find(std::string_view name) override {
     return testbed::TestHandlers{0, entries_[name == "0" ? 0 : name == "1" ? 1 : 2], {}};
   }
-  [[nodiscard]] portals::HandlerRunner& runner() override { return handlers_; }
+  [[nodiscard]] spin::HandlerRunner& runner() override { return handlers_; }
 
   std::atomic<bool> open{true};
   std::atomic<uint64_t> runs{0};
 
  private:
-  static void put_back(portals::NativeHandler& handler, uint32_t target) {
+  static void put_back(spin::NativeHandler& handler, uint32_t target) {
     nic::HandlerCall put;
     put.call = SPL_CALL_PUT_FROM_DEVICE;
     put.local_memory = nic::LocalMemory::packet;
@@ -55,7 +55,7 @@ class SlowHandlers final : public testbed::ScenarioHandlers {
   }
 
   std::chrono::microseconds pause_;
-  portals::NativeHandlers handlers_;
+  spin::NativeHandlers handlers_;
   uint32_t entries_[3] = {};
 };
 

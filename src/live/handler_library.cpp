@@ -9,7 +9,7 @@ namespace spinloom::live {
 
 Result<std::shared_ptr<HandlerLibrary>> HandlerLibrary::create() {
   std::shared_ptr<HandlerLibrary> made(new HandlerLibrary);
-  SPL_ASSIGN(made->sandbox_, portals::ImageHandlers::create());
+  SPL_ASSIGN(made->sandbox_, spin::ImageHandlers::create());
   return made;
 }
 
@@ -40,7 +40,7 @@ Result<uint32_t> HandlerLibrary::entry(uint32_t image, const std::string& symbol
   return sandbox_->image(image).address_of(symbol);
 }
 
-portals::HandlerOutcome HandlerLibrary::run(const portals::HandlerFrame& frame, portals::HandlerCalls& calls) {
+spin::HandlerOutcome HandlerLibrary::run(const spin::HandlerFrame& frame, spin::HandlerCalls& calls) {
   return is_native(frame.context->image) ? native_.run(frame, calls) : sandbox_->run(frame, calls);
 }
 

@@ -13,11 +13,11 @@
 #include <string>
 
 #include "live/native_runner.hpp"
-#include "portals/image_runner.hpp"
+#include "spin/image_runner.hpp"
 
 namespace spinloom::live {
 
-class HandlerLibrary final : public portals::HandlerRunner {
+class HandlerLibrary final : public spin::HandlerRunner {
  public:
   static Result<std::shared_ptr<HandlerLibrary>> create();
 
@@ -27,7 +27,7 @@ class HandlerLibrary final : public portals::HandlerRunner {
   // The number of native handlers that ran past their budget.
   [[nodiscard]] uint64_t overruns() const { return native_.overruns(); }
 
-  portals::HandlerOutcome run(const portals::HandlerFrame& frame, portals::HandlerCalls& calls) override;
+  spin::HandlerOutcome run(const spin::HandlerFrame& frame, spin::HandlerCalls& calls) override;
 
  private:
   static constexpr uint32_t first_native = 1u << 31;
@@ -36,7 +36,7 @@ class HandlerLibrary final : public portals::HandlerRunner {
   [[nodiscard]] Result<uint32_t> load_image(const std::string& path);
 
   NativeRunner native_{first_native};
-  std::unique_ptr<portals::ImageHandlers> sandbox_;
+  std::unique_ptr<spin::ImageHandlers> sandbox_;
   std::mutex loading_;
   std::map<std::string, uint32_t> loaded_;
 };

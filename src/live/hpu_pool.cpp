@@ -45,7 +45,7 @@ void announce(std::atomic<uint32_t>& count) {
 
 struct HpuPool::Shared {
   HpuPoolOptions options;
-  std::shared_ptr<portals::HandlerRunner> runner;
+  std::shared_ptr<spin::HandlerRunner> runner;
   HandlerOwner* owner = nullptr;
   std::vector<std::unique_ptr<Slot>> slots;
   std::atomic<bool> stop{false};
@@ -55,14 +55,14 @@ struct HpuPool::Shared {
 };
 
 // One HPU. It has room for two handlers, because one may be posted while the one before is about to end.
-struct alignas(64) HpuPool::Slot final : portals::HandlerCalls {
+struct alignas(64) HpuPool::Slot final : spin::HandlerCalls {
   struct Job {
-    portals::HandlerFrame frame;
-    nic::Context context;
+    spin::HandlerFrame frame;
+    spin::Context context;
   };
 
   explicit Slot(Shared& whole) : shared(whole) {}
-  std::optional<uint32_t> call(const nic::HandlerCall& given) override;
+  std::optional<uint32_t> call(const spin::HandlerCall& given) override;
   [[nodiscard]] bool given_up() const override { return shared.stop.load(std::memory_order_relaxed); }
   [[nodiscard]] bool budget_used() const override { return spent; }
   void work();
@@ -72,12 +72,12 @@ struct alignas(64) HpuPool::Slot final : portals::HandlerCalls {
   std::atomic<uint32_t> posted{0};
   std::atomic<uint32_t> answers{0};
   uint32_t answer = 0;
-  nic::HerId her;  // used by the thread: the HER of the running handler
+  spin::HerId her;  // used by the thread: the HER of the running handler
   bool spent = false;  // used by the thread: that handler's budget is used up
   std::atomic<bool> gone{false};
 };
 
-std::optional<uint32_t> HpuPool::Slot::call(const nic::HandlerCall& given) {
+std::optional<uint32_t> HpuPool::Slot::call(const spin::HandlerCall& given) {
   const uint32_t seen = answers.load(std::memory_order_relaxed);
   if (given_up()) return std::nullopt;
   const HandlerOwner::Called called = shared.owner->call(her, given);
@@ -95,14 +95,14 @@ void HpuPool::Slot::work() {
     Job& job = jobs[done % 2];
     her = job.frame.her.id;
     spent = false;
-    const portals::HandlerOutcome outcome = shared.runner->run(job.frame, *this);
+    const spin::HandlerOutcome outcome = shared.runner->run(job.frame, *this);
     if (given_up()) break;
     shared.owner->ended(her, outcome);
   }
 }
 
 Result<std::unique_ptr<HpuPool>> HpuPool::create(const HpuPoolOptions& options,
-                                                 std::shared_ptr<portals::HandlerRunner> runner, HandlerOwner& owner) {
+                                                 std::shared_ptr<spin::HandlerRunner> runner, HandlerOwner& owner) {
   if (options.hpus == 0 || options.hpus > limits::hpu_count_max) {
     return fail(Code::invalid, options.hpus, " HPU threads; 1 to ", limits::hpu_count_max, " are possible");
   }
@@ -138,8 +138,8 @@ Result<std::unique_ptr<HpuPool>> HpuPool::create(const HpuPoolOptions& options,
   return pool;
 }
 
-void HpuPool::start(const portals::HandlerFrame& frame) {
-  const nic::Her& her = frame.her;
+void HpuPool::start(const spin::HandlerFrame& frame) {
+  const spin::Her& her = frame.her;
   SPL_ASSERT(her.hpu.value < shared_->slots.size(), "HPU ", her.hpu, " of ", shared_->slots.size());
   if (her.id.value >= slot_of_her_.size()) slot_of_her_.resize(her.id.value + 1);
   slot_of_her_[her.id.value] = her.hpu.value;
@@ -151,7 +151,7 @@ void HpuPool::start(const portals::HandlerFrame& frame) {
   announce(slot.posted);
 }
 
-void HpuPool::resume(nic::HerId her, uint32_t value) {
+void HpuPool::resume(spin::HerId her, uint32_t value) {
   SPL_ASSERT(her.value < slot_of_her_.size(), "HER ", her, " was not started here");
   Slot& slot = *shared_->slots[slot_of_her_[her.value]];
   slot.answer = value;

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "portals/handler_runner.hpp"
+#include "spin/handler_runner.hpp"
 
 namespace spinloom::live {
 
@@ -30,8 +30,8 @@ class HandlerOwner {
     bool budget_used = false;  // the handler has left so much waiting that its budget counts as used up
   };
   // Takes the owner's lock, gives the call to the engine and performs the resulting actions.
-  [[nodiscard]] virtual Called call(nic::HerId her, const nic::HandlerCall& call) = 0;
-  virtual void ended(nic::HerId her, const portals::HandlerOutcome& outcome) = 0;
+  [[nodiscard]] virtual Called call(spin::HerId her, const spin::HandlerCall& call) = 0;
+  virtual void ended(spin::HerId her, const spin::HandlerOutcome& outcome) = 0;
 };
 
 struct HpuPoolOptions {
@@ -48,7 +48,7 @@ struct HpuPoolOptions {
 class HpuPool {
  public:
   static Result<std::unique_ptr<HpuPool>> create(const HpuPoolOptions& options,
-                                                 std::shared_ptr<portals::HandlerRunner> runner, HandlerOwner& owner);
+                                                 std::shared_ptr<spin::HandlerRunner> runner, HandlerOwner& owner);
   // Does what shut_down() does; an Error goes to the log.
   ~HpuPool();
   HpuPool(const HpuPool&) = delete;
@@ -56,9 +56,9 @@ class HpuPool {
 
   // Starts the handler on frame.her.hpu. The context is copied; the memory that the frame names must stay until the
   // owner has heard of the end.
-  void start(const portals::HandlerFrame& frame);
+  void start(const spin::HandlerFrame& frame);
   // Answers the call for which the handler waits.
-  void resume(nic::HerId her, uint32_t value);
+  void resume(spin::HerId her, uint32_t value);
 
   // Ends all threads. An Error names the handlers that did not come back within a second. Their threads go on, so the
   // memory that these handlers were given must never be freed.

@@ -237,7 +237,7 @@ TEST(ShutDown, LeavesANativeHandlerThatDoesNotComeBack) {
       ++heard;
       return {};
     }
-    void ended(nic::HerId, const portals::HandlerOutcome&) override { ++heard; }
+    void ended(nic::HerId, const spin::HandlerOutcome&) override { ++heard; }
     std::atomic<int> heard{0};
   };
   static std::atomic<uint32_t> state[2];  // never freed: the thread may still be there
@@ -255,7 +255,7 @@ TEST(ShutDown, LeavesANativeHandlerThatDoesNotComeBack) {
   options.hpus = 2;
   auto pool = HpuPool::create(options, runner, owner);
   ASSERT_TRUE(pool.ok()) << pool.error().message;
-  portals::HandlerFrame frame;
+  spin::HandlerFrame frame;
   frame.her.id = nic::HerId{0};
   frame.her.hpu = nic::HpuId{1};
   frame.her.vhpu = nic::VhpuId{1};
@@ -297,7 +297,7 @@ TEST(HpuPool, IdleThreadsTakeNoTime) {
 TEST(HpuPool, RefusesNoThreads) {
   class Owner final : public HandlerOwner {
     Called call(nic::HerId, const nic::HandlerCall&) override { return {.goes_on = false}; }
-    void ended(nic::HerId, const portals::HandlerOutcome&) override {}
+    void ended(nic::HerId, const spin::HandlerOutcome&) override {}
   } owner;
   HpuPoolOptions options;
   options.hpus = 0;

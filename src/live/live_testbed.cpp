@@ -123,7 +123,7 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
       if (peer != rank) member.node.route(nic::Rank{peer}, *way);
     }
     if (bed->handlers_) {
-      const std::shared_ptr<portals::HandlerRunner> runner(bed->handlers_, &bed->handlers_->runner());
+      const std::shared_ptr<spin::HandlerRunner> runner(bed->handlers_, &bed->handlers_->runner());
       SPL_ASSIGN(member.pool, HpuPool::create({limits.hpus}, runner, member.node));
       member.node.set_pool(*member.pool);
     }

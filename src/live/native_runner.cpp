@@ -7,7 +7,7 @@
 
 #include "base/log.hpp"
 #include "live/host_counter.hpp"
-#include "nic/handler_abi.hpp"
+#include "spin/handler_abi.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::live {
@@ -22,13 +22,13 @@ struct NativeRunner::Function {
 
 namespace {
 
-using portals::HandlerFrame;
-using portals::HandlerOutcome;
+using spin::HandlerFrame;
+using spin::HandlerOutcome;
 
 // One handler on its thread, and the state that its object sees.
 struct Running : spl_hpu {
-  const HandlerFrame* frame = nullptr;
-  portals::HandlerCalls* calls = nullptr;
+  const HandlerFrame* given = nullptr;
+  spin::HandlerCalls* calls = nullptr;
   void (*bind)(spl_hpu*) = nullptr;
   uintptr_t stack_top = 0;
   uint64_t in_calls = 0;  // host cycles
@@ -36,15 +36,15 @@ struct Running : spl_hpu {
 };
 
 // The memory that a handler's pointers may name: the memory that it would have on an HPU.
-class PointedMemory final : public nic::CallMemory {
+class PointedMemory final : public spin::CallMemory {
  public:
   PointedMemory(const Running& running, uintptr_t stack_bottom) : running_(running), stack_bottom_(stack_bottom) {}
 
   [[nodiscard]] bool given(unsigned word) const override { return running_.pointers[word] != nullptr; }
   [[nodiscard]] Range range(unsigned word, uint64_t length) const override {
     auto* const bytes = static_cast<uint8_t*>(const_cast<void*>(running_.pointers[word]));
-    const nic::LocalMemory memory = kind_of(reinterpret_cast<uintptr_t>(bytes), length);
-    if (memory == nic::LocalMemory::outside && length > 0) return {};
+    const spin::LocalMemory memory = kind_of(reinterpret_cast<uintptr_t>(bytes), length);
+    if (memory == spin::LocalMemory::outside && length > 0) return {};
     return {bytes, memory};
   }
   // The text of a debug line may also be a constant of the object.
@@ -53,17 +53,17 @@ class PointedMemory final : public nic::CallMemory {
   }
 
  private:
-  [[nodiscard]] nic::LocalMemory kind_of(uintptr_t address, uint64_t length) const {
-    const HandlerFrame& frame = *running_.frame;
+  [[nodiscard]] spin::LocalMemory kind_of(uintptr_t address, uint64_t length) const {
+    const HandlerFrame& frame = *running_.given;
     const auto in = [address, length](uintptr_t start, uint64_t size) {
       return address >= start && address - start <= size && length <= size - (address - start);
     };
     const auto in_span = [&in](const auto& span) { return in(reinterpret_cast<uintptr_t>(span.data()), span.size()); };
-    if (in_span(frame.packet)) return nic::LocalMemory::packet;
-    if (in_span(frame.constants)) return nic::LocalMemory::constants;
-    if (in_span(frame.state)) return nic::LocalMemory::state;
-    if (in(stack_bottom_, running_.stack_top - stack_bottom_)) return nic::LocalMemory::stack;
-    return nic::LocalMemory::outside;
+    if (in_span(frame.packet)) return spin::LocalMemory::packet;
+    if (in_span(frame.constants)) return spin::LocalMemory::constants;
+    if (in_span(frame.state)) return spin::LocalMemory::state;
+    if (in(stack_bottom_, running_.stack_top - stack_bottom_)) return spin::LocalMemory::stack;
+    return spin::LocalMemory::outside;
   }
 
   const Running& running_;
@@ -73,11 +73,11 @@ class PointedMemory final : public nic::CallMemory {
 uint32_t issue(spl_hpu* hpu) {
   auto* const running = static_cast<Running*>(hpu);
   const uint64_t since = host_cycles();
-  nic::CallWords words{};
+  spin::CallWords words{};
   std::copy(std::begin(running->words), std::end(running->words), words.begin());
   // The handler's frames lie between this frame and that of enter().
   const auto bottom = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  const auto answer = running->calls->call(nic::decode_call(words, PointedMemory(*running, bottom)));
+  const auto answer = running->calls->call(spin::decode_call(words, PointedMemory(*running, bottom)));
   // NOLINTNEXTLINE(cert-err52-cpp): between here and run() there are frames of C only
   if (!answer) std::longjmp(running->stop, 1);
   running->bind(running);  // another handler may have run on this thread
@@ -85,7 +85,7 @@ uint32_t issue(spl_hpu* hpu) {
   return *answer;
 }
 
-ptl_process_t process_of(nic::Rank rank) {
+ptl_process_t process_of(spin::Rank rank) {
   ptl_process_t process{};
   process.rank = rank.value;
   return process;
@@ -93,14 +93,14 @@ ptl_process_t process_of(nic::Rank rank) {
 
 __attribute__((noinline)) uint32_t enter(void* function, Running& running) {
   running.stack_top = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  const HandlerFrame& frame = *running.frame;
-  const nic::Her& her = frame.her;
+  const HandlerFrame& frame = *running.given;
+  const spin::Her& her = frame.her;
   void* const state = frame.state.data();
   int code = 0;
   switch (her.kind) {
-    case nic::HandlerKind::header: {
+    case spin::HandlerKind::header: {
       ptl_header_t header{};
-      header.type = static_cast<ptl_request_type_t>(nic::request_type_of(her.operation));
+      header.type = static_cast<ptl_request_type_t>(her.request);
       header.length = her.message_length;
       header.target_id = process_of(her.target);
       header.source_id = process_of(her.source);
@@ -112,15 +112,16 @@ __attribute__((noinline)) uint32_t enter(void* function, Running& running) {
       code = reinterpret_cast<int (*)(ptl_header_t, void*)>(function)(header, state);
       break;
     }
-    case nic::HandlerKind::payload: {
+    case spin::HandlerKind::payload: {
       const ptl_payload_t payload{her.payload.length, her.offset, frame.packet.data(), her.entry_offset};
       code = reinterpret_cast<int (*)(ptl_payload_t, void*)>(function)(payload, state);
       break;
     }
-    case nic::HandlerKind::completion:
+    case spin::HandlerKind::completion:
       code = reinterpret_cast<int (*)(int, bool, void*)>(function)(static_cast<int>(her.dropped_bytes),
                                                                    her.flow_control, state);
       break;
+    case spin::HandlerKind::initialise: code = reinterpret_cast<int (*)(void*)>(function)(state); break;
   }
   return static_cast<uint32_t>(code);
 }
@@ -182,12 +183,12 @@ Result<uint32_t> NativeRunner::entry(uint32_t image, const std::string& symbol) 
   return static_cast<uint32_t>(functions_.size() - 1);
 }
 
-portals::HandlerOutcome NativeRunner::run(const HandlerFrame& frame, portals::HandlerCalls& calls) {
+spin::HandlerOutcome NativeRunner::run(const HandlerFrame& frame, spin::HandlerCalls& calls) {
   const auto entry = frame.context->entry_of(frame.her.kind);
   SPL_ASSERT(entry.has_value(), "HER ", frame.her.id, " has no handler");
   const Functions* const table = table_.load(std::memory_order_acquire);
   if (table == nullptr || *entry >= table->size() || (*table)[*entry]->image != frame.context->image) {
-    return {nic::HandlerEnd::fault, 0};
+    return {spin::HandlerEnd::fault, 0};
   }
   const Function& function = *(*table)[*entry];
   Running running{};
@@ -195,19 +196,24 @@ portals::HandlerOutcome NativeRunner::run(const HandlerFrame& frame, portals::Ha
   running.hpu = frame.her.hpu.value;
   running.vhpu = frame.her.vhpu.value;
   running.hpu_count = frame.hpu_count;
+  running.frame = const_cast<uint8_t*>(frame.packet.data());
+  running.frame_bytes = static_cast<uint32_t>(frame.packet.size());
+  running.message = frame.her.message;
+  running.rule_set = frame.her.rule_set;
+  running.flags = frame.her.flags;
   running.issue = issue;
   running.cycles = host_cycles;
-  running.frame = &frame;
+  running.given = &frame;
   running.calls = &calls;
   running.bind = function.bind;
   function.bind(&running);
   const uint64_t since = host_cycles();
   // NOLINTNEXTLINE(cert-err52-cpp): a handler is C, and a call that stops it does not come back
-  if (setjmp(running.stop) != 0) return {nic::HandlerEnd::fault, 0};
+  if (setjmp(running.stop) != 0) return {spin::HandlerEnd::fault, 0};
   const uint32_t code = enter(function.address, running);
   const uint64_t cycles = host_cycles() - since - running.in_calls;
   if (cycles > frame.context->budget_cycles) report_overrun(function, cycles, frame.context->budget_cycles);
-  return {nic::HandlerEnd::returned, code, cycles};
+  return {spin::HandlerEnd::returned, code, cycles};
 }
 
 void NativeRunner::report_overrun(const Function& function, uint64_t cycles, uint64_t budget) {

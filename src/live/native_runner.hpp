@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "portals/handler_runner.hpp"
+#include "spin/handler_runner.hpp"
 #include "spinloom/hpu_native.h"
 
 namespace spinloom::live {
 
-class NativeRunner final : public portals::HandlerRunner {
+class NativeRunner final : public spin::HandlerRunner {
  public:
   // Images are numbered from `first_image` on.
   explicit NativeRunner(uint32_t first_image = 0);
@@ -35,7 +35,7 @@ class NativeRunner final : public portals::HandlerRunner {
   [[nodiscard]] Result<uint32_t> load(const std::string& path);
   [[nodiscard]] Result<uint32_t> entry(uint32_t image, const std::string& symbol);
 
-  portals::HandlerOutcome run(const portals::HandlerFrame& frame, portals::HandlerCalls& calls) override;
+  spin::HandlerOutcome run(const spin::HandlerFrame& frame, spin::HandlerCalls& calls) override;
 
   // The number of handlers that ran past their budget.
   [[nodiscard]] uint64_t overruns() const { return overruns_.load(std::memory_order_relaxed); }

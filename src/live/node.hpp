@@ -25,10 +25,10 @@
 #include "live/owner_lock.hpp"
 #include "live/segment.hpp"
 #include "live/transport.hpp"
-#include "nic/fifo.hpp"
 #include "nic/nic.hpp"
 #include "portals/mailbox.hpp"
 #include "portals/port.hpp"
+#include "spin/fifo.hpp"
 
 namespace spinloom::live {
 
@@ -99,7 +99,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
 
   // HandlerOwner, called by the pool's threads
   [[nodiscard]] Called call(nic::HerId her, const nic::HandlerCall& call) override;
-  void ended(nic::HerId her, const portals::HandlerOutcome& outcome) override;
+  void ended(nic::HerId her, const spin::HandlerOutcome& outcome) override;
 
   // TransportClient
   [[nodiscard]] bool arrived(Transport& from, const nic::Packet& packet, uint64_t loan) override;

@@ -6,6 +6,7 @@
 
 #include "live/node.hpp"
 #include "portals/admission.hpp"
+#include "portals/handler_frame.hpp"
 #include "portals/perform.hpp"
 
 namespace spinloom::live {
@@ -192,7 +193,7 @@ HandlerOwner::Called Node::call(nic::HerId her, const nic::HandlerCall& call) {
   return {!stop, leaves && blocked_.is_full_of_handlers()};
 }
 
-void Node::ended(nic::HerId her, const portals::HandlerOutcome& outcome) {
+void Node::ended(nic::HerId her, const spin::HandlerOutcome& outcome) {
   const std::lock_guard inside(lock_);
   actions_.clear();
   engine_.on_handler_done(her, outcome.end, outcome.code, actions_, outcome.cycles);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "portals/admission.hpp"
+#include "portals/handler_frame.hpp"
 #include "portals/mailbox.hpp"
 #include "portals/perform.hpp"
 
@@ -54,7 +55,7 @@ class PoolTestbed::Node final : public portals::Port, public HandlerOwner {
     bed_.drain();
     return {};
   }
-  void ended(nic::HerId her, const portals::HandlerOutcome& outcome) override {
+  void ended(nic::HerId her, const spin::HandlerOutcome& outcome) override {
     const std::lock_guard lock(bed_.lock_);
     nic::Actions actions;
     engine.on_handler_done(her, outcome.end, outcome.code, actions, outcome.cycles);
@@ -82,7 +83,7 @@ Result<std::unique_ptr<PoolTestbed>> PoolTestbed::create(uint32_t ranks, const n
   SPL_TRY(nic::check(limits));
   std::unique_ptr<PoolTestbed> bed(new PoolTestbed);
   bed->handlers_ = handlers;
-  const std::shared_ptr<portals::HandlerRunner> runner(handlers, &handlers->runner());
+  const std::shared_ptr<spin::HandlerRunner> runner(handlers, &handlers->runner());
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     bed->nodes_.push_back(std::make_unique<Node>(*bed, nic::Rank{rank}, limits));
     bed->interfaces_.push_back(std::make_unique<portals::Interface>(*bed->nodes_.back()));

@@ -34,14 +34,14 @@ class NativeObjects final : public testbed::ScenarioHandlers {
     if (const auto entry = native_.entry(found.image, "completion_handler")) found.completion_entry = *entry;
     return found;
   }
-  [[nodiscard]] portals::HandlerRunner& runner() override { return native_; }
+  [[nodiscard]] spin::HandlerRunner& runner() override { return native_; }
 
  private:
   std::string folder_;
   NativeRunner native_;
 };
 
-class RecordingNic final : public portals::HandlerCalls {
+class RecordingNic final : public spin::HandlerCalls {
  public:
   explicit RecordingNic(uint64_t host_bytes) : host(host_bytes) {
     for (size_t i = 0; i < host.size(); ++i) host[i] = static_cast<uint8_t>(i * 31 + 7);
@@ -147,7 +147,7 @@ struct Given {
     her.offset = 640;
     her.entry_offset = 1000;
     her.message_length = 5000;
-    her.operation = nic::Operation::get;
+    her.request = nic::RequestType::get;
     her.target = nic::Rank{4};
     her.source = nic::Rank{6};
     her.match_bits = 1ull << 50;
@@ -160,8 +160,8 @@ struct Given {
     context.header_entry = context.payload_entry = context.completion_entry = entry;
   }
   // A frame that refers to the members.
-  [[nodiscard]] portals::HandlerFrame frame() {
-    portals::HandlerFrame made;
+  [[nodiscard]] spin::HandlerFrame frame() {
+    spin::HandlerFrame made;
     made.her = her;
     made.her.payload.bytes = packet.data();
     made.her.payload.length = packet.size();
@@ -184,7 +184,7 @@ struct Given {
 
 // The results of one handler.
 struct Done {
-  portals::HandlerOutcome outcome;
+  spin::HandlerOutcome outcome;
   std::vector<std::string> calls;
   std::vector<uint8_t> host;
   std::vector<uint8_t> packet;
@@ -201,7 +201,7 @@ struct Done {
   }
 };
 
-inline Done run_once(portals::HandlerRunner& runner, Given given) {
+inline Done run_once(spin::HandlerRunner& runner, Given given) {
   RecordingNic nic(given.host_bytes);
   if (!given.host.empty()) nic.host = given.host;
   Done done;

@@ -14,14 +14,14 @@
 #include <variant>
 #include <vector>
 
-#include "nic/context.hpp"
 #include "nic/descriptor.hpp"
 #include "nic/entry.hpp"
 #include "nic/event.hpp"
 #include "nic/ids.hpp"
 #include "nic/packet.hpp"
 #include "nic/queue_index.hpp"
-#include "nic/telemetry.hpp"
+#include "spin/context.hpp"
+#include "spin/telemetry.hpp"
 
 namespace spinloom::nic {
 

@@ -11,11 +11,11 @@
 
 #include "base/limits.hpp"
 #include "nic/command.hpp"
-#include "nic/context.hpp"
-#include "nic/iovec.hpp"
-#include "nic/nic_memory.hpp"
-#include "nic/table.hpp"
-#include "nic/telemetry.hpp"
+#include "spin/context.hpp"
+#include "spin/iovec.hpp"
+#include "spin/nic_memory.hpp"
+#include "spin/table.hpp"
+#include "spin/telemetry.hpp"
 
 namespace spinloom::nic {
 

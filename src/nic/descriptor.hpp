@@ -12,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "nic/iovec.hpp"
+#include "nic/ids.hpp"
+#include "spin/iovec.hpp"
 
 namespace spinloom::nic {
 

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "nic/ids.hpp"
-#include "nic/iovec.hpp"
+#include "spin/iovec.hpp"
 
 namespace spinloom::nic {
 

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "nic/atomic.hpp"
 #include "nic/ids.hpp"
+#include "spin/atomic.hpp"
 
 namespace spinloom::nic {
 

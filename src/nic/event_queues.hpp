@@ -16,7 +16,7 @@
 #include "base/limits.hpp"
 #include "nic/action.hpp"
 #include "nic/command.hpp"
-#include "nic/table.hpp"
+#include "spin/table.hpp"
 
 namespace spinloom::nic {
 

@@ -8,10 +8,10 @@
 
 #include <cstdint>
 
-#include "nic/dma_tracker.hpp"
 #include "nic/event.hpp"
-#include "nic/handler_call.hpp"
 #include "nic/ids.hpp"
+#include "spin/dma_tracker.hpp"
+#include "spin/handler_call.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::nic {

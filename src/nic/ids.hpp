@@ -1,7 +1,7 @@
 // Ids - the names under which the host and the NIC speak of NIC objects.
 //
-// Contract: an Id<Tag> is an index that cannot be confused with another kind's. The host's floor (portals) picks the
-//   ids of entries, queues and counters, the engine the ids of HERs and DMAs.
+// Contract: those of spin/ids.hpp, and those of Portals. The host's floor (portals) picks the ids of entries, queues and
+//   counters, the engine the ids of HERs and DMAs. The names of sPIN are names of this NIC, too.
 // Invariants: an id that the host picks has a generation beside its index. So a name of an object that is gone (in an
 //   entry, in a waiting command) never means the next object with that index.
 // Threads: plain values. Time: none.
@@ -11,67 +11,19 @@
 #include <cstdint>
 #include <ostream>
 
+#include "spin/ids.hpp"
+
 namespace spinloom::nic {
 
-enum class Reuse : uint8_t { same_id, next_generation };
-
-template <class Tag, Reuse reuse = Reuse::same_id>
-struct Id {
-  static constexpr uint32_t none_value = UINT32_MAX;
-  uint32_t value = none_value;
-
-  [[nodiscard]] constexpr bool exists() const { return value != none_value; }
-  constexpr auto operator<=>(const Id&) const = default;
-};
-
-template <class Tag>
-struct Id<Tag, Reuse::next_generation> {
-  static constexpr uint32_t none_value = UINT32_MAX;
-  uint32_t value = none_value;
-  uint32_t generation = 0;
-
-  [[nodiscard]] constexpr bool exists() const { return value != none_value; }
-  constexpr auto operator<=>(const Id&) const = default;
-};
-
-// The next id with the same index.
-template <class Tag, Reuse reuse>
-[[nodiscard]] constexpr Id<Tag, reuse> next_of(Id<Tag, reuse> id) {
-  if constexpr (reuse == Reuse::next_generation) ++id.generation;
-  return id;
-}
-
-template <class Tag, Reuse reuse>
-std::ostream& operator<<(std::ostream& out, Id<Tag, reuse> id) {
-  return id.exists() ? out << id.value : out << "none";
-}
+using namespace spin;
 
 using PortalIndex = Id<struct PortalTag>;
 using EntryId = Id<struct EntryTag, Reuse::next_generation>;
 using QueueId = Id<struct QueueTag, Reuse::next_generation>;
 using CounterId = Id<struct CounterTag, Reuse::next_generation>;
-using ContextId = Id<struct ContextTag>;
-using HerId = Id<struct HerTag>;
-using DmaId = Id<struct DmaTag>;
-using HpuId = Id<struct HpuTag>;
-using VhpuId = Id<struct VhpuTag>;
-using StreamId = Id<struct StreamTag>;              // a streaming put
-using OutboundSlotId = Id<struct OutboundSlotTag>;  // a slot of the outbound buffer
+using StreamId = Id<struct StreamTag>;  // a streaming put
 
 // An entry with this user may be accessed by all users.
 inline constexpr uint32_t any_user = UINT32_MAX;
-
-// The logical address of a process.
-struct Rank {
-  static constexpr uint32_t any_value = UINT32_MAX;
-  uint32_t value = 0;
-
-  static constexpr Rank any() { return {any_value}; }
-  constexpr auto operator<=>(const Rank&) const = default;
-};
-
-inline std::ostream& operator<<(std::ostream& out, Rank rank) {
-  return rank == Rank::any() ? out << "any" : out << rank.value;
-}
 
 }  // namespace spinloom::nic

@@ -21,15 +21,15 @@
 #include "nic/action.hpp"
 #include "nic/context_table.hpp"
 #include "nic/event_queues.hpp"
-#include "nic/executions.hpp"
-#include "nic/fifo.hpp"
 #include "nic/handler_work.hpp"
-#include "nic/host_range.hpp"
 #include "nic/nic_limits.hpp"
-#include "nic/outbound_buffer.hpp"
 #include "nic/portal_table.hpp"
 #include "nic/quick.hpp"
 #include "nic/triggers.hpp"
+#include "spin/executions.hpp"
+#include "spin/fifo.hpp"
+#include "spin/host_range.hpp"
+#include "spin/outbound_buffer.hpp"
 
 namespace spinloom::nic {
 

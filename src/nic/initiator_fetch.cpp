@@ -35,7 +35,7 @@ Status Initiator::check(const Get& get) const {
 Status Initiator::check(const Atomic& atomic) const {
   const bool fetching = atomic.fetch.has_value();
   const uint64_t limit = std::min(fetching ? config_.fetch_atomic_bytes : config_.atomic_bytes, config_.payload_bytes);
-  SPL_TRY(nic::check(atomic.operation, atomic.datatype, atomic.put.length, fetching, limit));
+  SPL_TRY(spin::check(atomic.operation, atomic.datatype, atomic.put.length, fetching, limit));
   SPL_TRY(check(atomic.put));
   if (!fetching) return {};
   if (atomic.put.ack_request != AckRequest::none) {

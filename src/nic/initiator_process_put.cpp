@@ -63,7 +63,7 @@ void Initiator::fill_packets(Actions& out) {
     her.offset = offset;
     her.payload = {PayloadRef::Space::local, buffer_.bytes(packet), length};
     her.message_length = message_bytes;
-    her.outbound = true;
+    her.writes_packet = true;
     her.vhpu = vhpu_of(*contexts_.find(filled.context), offset, config_.payload_bytes);
     ++filled.hers_open;
     out.add<BufferPacket>(her.id, uint64_t{0});  // the packet is in its slot already

@@ -8,7 +8,7 @@
 namespace spinloom::nic {
 namespace {
 
-constexpr QueueId queue{0};
+constexpr QueueId told_queue{0};
 constexpr CounterId counter{0};
 constexpr Rank peer{2};
 
@@ -22,7 +22,7 @@ NicLimits limits_of_test() {
 
 struct InitiatorTest : testing::Test {
   InitiatorTest() {
-    EXPECT_TRUE(queues.alloc({queue, 64}).ok());
+    EXPECT_TRUE(queues.alloc({told_queue, 64}).ok());
     EXPECT_TRUE(triggers.alloc({counter}).ok());
     ContextCreate context{ContextId{0}, {}};
     context.context.payload_entry = 0;
@@ -33,7 +33,7 @@ struct InitiatorTest : testing::Test {
     made.local = memory.data();
     made.length = length;
     made.target = peer;
-    made.queue = queue;
+    made.queue = told_queue;
     made.counter = counter;
     made.ack_request = ack;
     return made;
@@ -121,7 +121,7 @@ TEST_F(InitiatorTest, AGetEndsWithAllBytesOfItsReplyInMemory) {
   get.length = 24;
   get.target = peer;
   get.reply.local = memory.data();
-  get.reply.queue = queue;
+  get.reply.queue = told_queue;
   initiator.get(get, out);
   Packet reply;
   reply.operation = Operation::reply;
@@ -153,7 +153,7 @@ TEST_F(InitiatorTest, ALostPeerEndsWhatWaitsForIt) {
   get.length = 8;
   get.target = peer;
   get.reply.local = memory.data();
-  get.reply.queue = queue;
+  get.reply.queue = told_queue;
   initiator.get(get, out);
   out.clear();
   initiator.part_from(peer, out);

@@ -15,7 +15,7 @@
 #include "nic/entry.hpp"
 #include "nic/event.hpp"
 #include "nic/packet.hpp"
-#include "nic/slab.hpp"
+#include "spin/slab.hpp"
 
 namespace spinloom::nic {
 

@@ -12,7 +12,7 @@
 
 #include "base/assert.hpp"
 #include "nic/ids.hpp"
-#include "nic/slab.hpp"
+#include "spin/slab.hpp"
 
 namespace spinloom::nic {
 

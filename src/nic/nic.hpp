@@ -20,9 +20,9 @@
 
 #include "nic/action.hpp"
 #include "nic/command.hpp"
-#include "nic/handler_call.hpp"
 #include "nic/nic_limits.hpp"
 #include "nic/quick.hpp"
+#include "spin/handler_call.hpp"
 
 namespace spinloom::nic {
 

@@ -118,7 +118,7 @@ TEST(GetTarget, HeaderHandlersDecide) {
     bench.arrive(get_of(bench, 16));
     const Her her = bench.only<RunHandler>().her;
     EXPECT_EQ(her.kind, HandlerKind::header);
-    EXPECT_EQ(her.operation, Operation::get);
+    EXPECT_EQ(her.request, RequestType::get);
     EXPECT_EQ(her.message_length, 16u);
     bench.done(her.id, row.code);
     const Send reply = bench.only<Send>();

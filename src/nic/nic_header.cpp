@@ -56,7 +56,7 @@ void Nic::Impl::start_header_handler(uint32_t slot, const PayloadRef& first) {
   her.payload = first;
   her.payload.length = std::min<uint64_t>(first.length, contexts.find(message.context)->user_header_bytes);
   her.message_length = message.requested;
-  her.operation = message.operation;
+  her.request = request_type_of(message.operation);
   her.target = rank;
   her.source = message.source;
   her.match_bits = message.fields.match_bits;

@@ -18,19 +18,19 @@
 #include <vector>
 
 #include "nic/context_table.hpp"
-#include "nic/dma_tracker.hpp"
 #include "nic/event_queues.hpp"
-#include "nic/executions.hpp"
-#include "nic/handler_requests.hpp"
 #include "nic/handler_work.hpp"
 #include "nic/initiator.hpp"
 #include "nic/message_index.hpp"
 #include "nic/nic.hpp"
-#include "nic/packet_buffer.hpp"
 #include "nic/portal_table.hpp"
-#include "nic/scheduler.hpp"
 #include "nic/triggers.hpp"
 #include "nic/whole_put.hpp"
+#include "spin/dma_tracker.hpp"
+#include "spin/executions.hpp"
+#include "spin/handler_requests.hpp"
+#include "spin/packet_buffer.hpp"
+#include "spin/scheduler.hpp"
 
 namespace spinloom::nic {
 

@@ -78,7 +78,7 @@ TEST(ProcessPut, APacketLeavesWhenItsHandlerHasEndedAndItsReadsAreDone) {
   ProcessBench bench;
   const auto hers = bench.begin(10);
   ASSERT_EQ(hers.size(), 1u);
-  EXPECT_TRUE(hers[0].outbound);
+  EXPECT_TRUE(hers[0].writes_packet);
   EXPECT_EQ(hers[0].payload.length, 10u);
   EXPECT_EQ(hers[0].message_length, 10u);
   const DmaId first = bench.read(hers[0], 30, 0, 4);

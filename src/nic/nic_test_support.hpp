@@ -7,26 +7,17 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "base/random.hpp"
 #include "nic/nic.hpp"
+#include "spin/test_support.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::nic {
 
-// The seed of random tests, and the sentence that says how to replay one.
-inline uint64_t test_seed() {
-  const char* given = std::getenv("SPINLOOM_TEST_SEED");
-  return given == nullptr ? 1 : std::strtoull(given, nullptr, 0);
-}
-inline std::string replay(uint64_t seed) {
-  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  return text("replay: SPINLOOM_TEST_SEED=", seed, " spinloom_nic_test --gtest_filter=", test->test_suite_name(), ".",
-              test->name());
-}
+inline std::string replay(uint64_t seed) { return spin::replay(seed, "nic"); }
 
 inline NicLimits small_limits() {
   NicLimits limits;

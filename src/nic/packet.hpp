@@ -12,18 +12,13 @@
 #include <array>
 #include <cstdint>
 
-#include "nic/atomic.hpp"
 #include "nic/entry.hpp"
 #include "nic/ids.hpp"
+#include "spin/atomic.hpp"
+#include "spin/her.hpp"
+#include "spin/payload.hpp"
 
 namespace spinloom::nic {
-
-struct PayloadRef {
-  enum class Space : uint8_t { none, inline_bytes, local, peer };
-  Space space = Space::none;
-  const uint8_t* bytes = nullptr;
-  uint64_t length = 0;
-};
 
 enum class AckRequest : uint8_t { none, ack, ct_ack, oc_ack };
 
@@ -33,6 +28,15 @@ enum class Operation : uint8_t { put, ack, get, atomic, fetch_atomic, reply };
 [[nodiscard]] constexpr const char* name_of(Operation operation) {
   constexpr const char* names[] = {"put", "ack", "get", "atomic", "fetch_atomic", "reply"};
   return names[static_cast<size_t>(operation)];
+}
+
+[[nodiscard]] constexpr RequestType request_type_of(Operation operation) {
+  switch (operation) {
+    case Operation::get: return RequestType::get;
+    case Operation::atomic:
+    case Operation::fetch_atomic: return RequestType::atomic;
+    default: return RequestType::put;
+  }
 }
 
 // The fields of a get or an atomic in its header packet.

@@ -17,9 +17,9 @@
 #include "base/limits.hpp"
 #include "nic/action.hpp"
 #include "nic/command.hpp"
-#include "nic/fifo.hpp"
-#include "nic/slab.hpp"
-#include "nic/table.hpp"
+#include "spin/fifo.hpp"
+#include "spin/slab.hpp"
+#include "spin/table.hpp"
 
 namespace spinloom::nic {
 

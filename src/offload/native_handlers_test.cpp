@@ -64,13 +64,13 @@ bool check(Strategy strategy, const Message& message, bool gather, std::string& 
     given.her.offset = index * packet_bytes;
     given.her.vhpu = nic::VhpuId{0};
     given.her.entry_offset = 0;
-    given.her.outbound = gather;
+    given.her.writes_packet = gather;
     const auto from = packed.begin() + static_cast<ptrdiff_t>(given.her.offset);
     const auto bytes = std::min<ptrdiff_t>(packet_bytes, packed.end() - from);
     given.packet.assign(from, from + bytes);
     if (gather) std::fill(given.packet.begin(), given.packet.end(), uint8_t{0});
     if (made->blocked_round_robin) {
-      const nic::BlockedRoundRobin& rule = *made->blocked_round_robin;
+      const spin::BlockedRoundRobin& rule = *made->blocked_round_robin;
       given.her.vhpu = nic::VhpuId{static_cast<uint32_t>(index / rule.packets_in_row % rule.vhpus)};
     }
     given.host = memory;

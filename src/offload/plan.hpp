@@ -16,9 +16,9 @@
 #include "layout/blob.hpp"
 #include "layout/oracle.hpp"
 #include "layout/type.hpp"
-#include "nic/context.hpp"
 #include "offload/interval.hpp"
 #include "offload/strategy.hpp"
+#include "spin/context.hpp"
 
 namespace spinloom::offload {
 
@@ -58,7 +58,7 @@ struct Plan {
   std::string_view image;  // name of the handler image
   std::vector<uint8_t> constants;
   std::vector<uint8_t> state;
-  std::optional<nic::BlockedRoundRobin> blocked_round_robin;
+  std::optional<spin::BlockedRoundRobin> blocked_round_robin;
   uint64_t prepared_blocks = 0;  // blocks that the host walks to prepare the plan (checkpoints, lists)
   std::optional<Interval> interval;
   uint64_t checkpoint_bytes = 0;  // bytes of one copy

@@ -65,7 +65,7 @@ Result<Plan> plan_hpu_local(const Message& message, const NicFacts& facts) {
   for (uint32_t vhpu = 0; vhpu < facts.hpus; ++vhpu) {
     std::memcpy(plan.state.data() + uint64_t{vhpu} * local.segment_bytes, &segment, local.segment_bytes);
   }
-  nic::BlockedRoundRobin policy;
+  spin::BlockedRoundRobin policy;
   policy.packets_in_row = 1;
   policy.vhpus = facts.hpus;
   plan.blocked_round_robin = policy;
@@ -113,7 +113,7 @@ Result<Plan> plan_checkpoints(Strategy strategy, const Message& message, const N
   }
   plan.image = "rw_cp";
   plan.state.assign(masters, masters + interval.checkpoints * checkpoint_bytes);
-  nic::BlockedRoundRobin policy;
+  spin::BlockedRoundRobin policy;
   policy.packets_in_row = static_cast<uint32_t>(interval.packets);
   policy.vhpus = static_cast<uint32_t>(interval.checkpoints);
   plan.blocked_round_robin = policy;

@@ -262,8 +262,8 @@ Status Interface::get(const GetArguments& arguments, const std::optional<nic::Tr
 Status Interface::atomic(const AtomicArguments& arguments, const std::optional<nic::Trigger>& trigger) {
   const bool fetching = arguments.fetch.has_value();
   SPL_TRY(check("atomic", arguments.put));
-  SPL_TRY(nic::check(arguments.operation, arguments.datatype, arguments.put.length, fetching,
-                     fetching ? limits_.fetch_atomic_bytes : limits_.atomic_bytes));
+  SPL_TRY(spin::check(arguments.operation, arguments.datatype, arguments.put.length, fetching,
+                      fetching ? limits_.fetch_atomic_bytes : limits_.atomic_bytes));
   if (fetching) SPL_TRY(check("atomic", *arguments.fetch, arguments.put.length));
   return tell(arguments, trigger);
 }

@@ -17,8 +17,8 @@
 
 #include "base/result.hpp"
 #include "nic/event.hpp"
-#include "nic/fifo.hpp"
 #include "nic/ids.hpp"
+#include "spin/fifo.hpp"
 
 namespace spinloom::portals {
 

@@ -241,7 +241,7 @@ Status check_elements(uint64_t bytes, ptl_op_t op, ptl_datatype_t type) {
   if (bytes % nic::bytes_of(datatype) != 0) {
     return fail(Code::invalid, bytes, " B are no whole elements of ", nic::bytes_of(datatype), " B");
   }
-  return nic::check(static_cast<nic::AtomicOperation>(op), datatype, nic::bytes_of(datatype), false, UINT32_MAX);
+  return spin::check(static_cast<nic::AtomicOperation>(op), datatype, nic::bytes_of(datatype), false, UINT32_MAX);
 }
 
 Status find_edge(const char* call, spl_schedule* schedule, spl_op first, spl_op then) {

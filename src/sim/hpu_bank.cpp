@@ -132,7 +132,7 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
                 places_.constants);
   map(Region::shared(SPL_HPU_STATE_BASE, nic_memory.subspan(context.state.offset, context.state.length),
                      places_.state));
-  if (her.outbound) {  // an empty packet, which the handler fills
+  if (her.writes_packet) {
     map(Region::shared(SPL_HPU_PACKET_BASE, {const_cast<uint8_t*>(her.payload.bytes), her.payload.length},
                        places_.packets));
   } else {
@@ -145,7 +145,7 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
 
   const auto entry = context.entry_of(her.kind);
   SPL_ASSERT(entry.has_value(), "a HER without a handler");
-  const nic::HandlerArguments arguments = nic::arguments_of(her, unit.stack);
+  const spin::HandlerArguments arguments = spin::arguments_of(her, unit.stack);
   unit.her = her;
   unit.budget_cycles = context.budget_cycles;
   unit.start_cycle = cycle_at_or_after(start);
@@ -162,6 +162,7 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
   begin.hpu = her.hpu.value;
   begin.vhpu = her.vhpu.value;
   begin.hpu_count = hpus_;
+  begin.frame = spin::frame_registers_of(her);
   if (!functions_.empty()) begin.profile = &functions_[context.image];
   if (!instructions_.empty()) begin.instructions = &instructions_[context.image];
   unit.core->start(begin);
@@ -190,7 +191,7 @@ void HpuBank::on_event(uint32_t code, uint64_t argument) {
       calling_ = argument;
       if (!unit.called) unit.first_call_cycle = unit.stop.cycle;
       unit.called = true;
-      const nic::HandlerCall call = nic::decode_call(unit.core->command(), unit.memory);
+      const nic::HandlerCall call = spin::decode_call(unit.core->command(), unit.memory);
       unit.call = call.call;
       const bool stops = client_.on_handler_call(unit.her, call);
       unit.asking = false;
@@ -298,7 +299,7 @@ void HpuBank::finish(Unit& unit, nic::HandlerEnd end, const std::string& reason)
   busy_ += cycle_.time_of_cycles(static_cast<int64_t>(cycles));
   last_end_ = events_.now();
   if (trace_ != nullptr) {
-    constexpr Track tracks[] = {Track::header, Track::payload, Track::completion};
+    constexpr Track tracks[] = {Track::header, Track::payload, Track::completion, Track::header};
     const Track track = tracks[static_cast<size_t>(unit.her.kind)];
     trace_->span({track, unit.her.hpu.value, unit.her.id.value,
                   cycle_.time_of_cycles(static_cast<int64_t>(unit.start_cycle)), events_.now()});

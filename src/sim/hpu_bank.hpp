@@ -21,12 +21,12 @@
 #include "hpu/function_profile.hpp"
 #include "hpu/instruction_profile.hpp"
 #include "hpu/timing_stalls.hpp"
-#include "nic/handler_abi.hpp"
 #include "nic/nic.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/memory_ports.hpp"
 #include "sim/profile.hpp"
 #include "sim/trace.hpp"
+#include "spin/handler_abi.hpp"
 
 namespace spinloom::sim {
 
@@ -131,7 +131,7 @@ class HpuBank final : EventTarget {
   bool has_float_ = false;
   std::vector<Unit> units_;
   uint64_t calling_ = 0;  // the unit whose call is being carried out; most calls are answered at once
-  std::array<HandlerStatistics, 3> statistics_{};
+  std::array<HandlerStatistics, spin::handler_kinds> statistics_{};
   Trace* trace_ = nullptr;
   Time busy_{};
   Time last_end_{};

@@ -26,11 +26,11 @@
 #include "base/result.hpp"
 #include "network/network.hpp"
 #include "nic/action.hpp"
-#include "nic/slab.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/flow_table.hpp"
 #include "sim/profile.hpp"
 #include "sim/resource.hpp"
+#include "spin/slab.hpp"
 
 namespace spinloom::sim {
 

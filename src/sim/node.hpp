@@ -26,7 +26,6 @@
 #include <vector>
 
 #include "nic/nic.hpp"
-#include "nic/slab.hpp"
 #include "portals/mailbox.hpp"
 #include "portals/port.hpp"
 #include "sim/depth_series.hpp"
@@ -42,6 +41,7 @@
 #include "sim/trace.hpp"
 #include "sim/writes_under_way.hpp"
 #include "sim/zeroed.hpp"
+#include "spin/slab.hpp"
 
 namespace spinloom::sim {
 

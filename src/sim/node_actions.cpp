@@ -20,7 +20,7 @@ void Node::perform(const nic::RunHandler& run) {
   const nic::Context* context = nic_.context(run.her.context);
   SPL_ASSERT(context != nullptr, "HER ", run.her.id, " has no context");
   // An outgoing packet is empty, so no bytes move to its HPU.
-  const int64_t carried = run.her.outbound ? 0 : static_cast<int64_t>(run.her.payload.length);
+  const int64_t carried = run.her.writes_packet ? 0 : static_cast<int64_t>(run.her.payload.length);
   const Time there = fabric_.packet_to_hpu(events_.now(), run.her.hpu.value, carried);
   hpus_->run(run.her, *context, nic_memory_, there + start_duration(run.her));
 }

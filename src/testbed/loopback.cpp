@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "portals/handler_frame.hpp"
 #include "portals/mailbox.hpp"
 #include "portals/perform.hpp"
 
@@ -56,7 +57,7 @@ class Loopback::Node final : public portals::Port {
 };
 
 // Forwards a running handler's calls to its engine.
-class Loopback::Calls final : public portals::HandlerCalls {
+class Loopback::Calls final : public spin::HandlerCalls {
  public:
   Calls(Loopback& loopback, uint32_t rank, nic::HerId her) : loopback_(loopback), rank_(rank), her_(her) {}
 
@@ -197,7 +198,7 @@ void Loopback::do_work(Work& work) {
       [&](const nic::Command& command) { engine.on_command(command, actions); },
       [&](const HerReady& ready) { engine.on_her_ready(ready.her, actions); },
       [&](const HandlerDone& done) {
-        const portals::HandlerOutcome& outcome = done.outcome;
+        const spin::HandlerOutcome& outcome = done.outcome;
         engine.on_handler_done(done.her, outcome.end, outcome.code, actions, outcome.cycles);
       },
       [&](const Sent& read_out) { engine.on_packet_sent(read_out.message, actions); },
@@ -301,9 +302,9 @@ void Loopback::try_again(uint32_t rank) {
 void Loopback::run_handler(uint32_t rank, const nic::Her& her) {
   Node& node = *nodes_[rank];
   SPL_ASSERT(options_.handlers != nullptr, "a context was created without a runner");
-  const portals::HandlerFrame frame = portals::frame_of(her, node.engine, node.memory);
+  const spin::HandlerFrame frame = portals::frame_of(her, node.engine, node.memory);
   Calls calls(*this, rank, her.id);
-  const portals::HandlerOutcome outcome = options_.handlers->run(frame, calls);
+  const spin::HandlerOutcome outcome = options_.handlers->run(frame, calls);
   work_.push_back(Work{rank, HandlerDone{her.id, outcome}});
 }
 

@@ -21,8 +21,8 @@
 #include "base/random.hpp"
 #include "nic/nic.hpp"
 #include "portals/admission.hpp"
-#include "portals/handler_runner.hpp"
 #include "portals/port.hpp"
+#include "spin/handler_runner.hpp"
 #include "testbed/links.hpp"
 
 namespace spinloom::testbed {
@@ -30,7 +30,7 @@ namespace spinloom::testbed {
 struct LoopbackOptions {
   uint32_t ranks = 2;
   nic::NicLimits nic;
-  portals::HandlerRunner* handlers = nullptr;  // outlives the driver; null: contexts cannot be created
+  spin::HandlerRunner* handlers = nullptr;  // outlives the driver; null: contexts cannot be created
   std::optional<uint64_t> racy_seed;
   bool headers_in_order =
       false;  // racy, but the headers from one rank to another come in the order sent, as on real links
@@ -69,7 +69,7 @@ class Loopback final : private Links::Ends {
   };
   struct HandlerDone {
     nic::HerId her;
-    portals::HandlerOutcome outcome;
+    spin::HandlerOutcome outcome;
   };
   struct Sent {
     uint64_t message = 0;

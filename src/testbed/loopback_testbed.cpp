@@ -10,10 +10,10 @@
 namespace spinloom::testbed {
 namespace {
 
-constexpr portals::HandlerOutcome returned(uint32_t code) { return {nic::HandlerEnd::returned, code}; }
+constexpr spin::HandlerOutcome returned(uint32_t code) { return {nic::HandlerEnd::returned, code}; }
 
-portals::HandlerOutcome scatter(portals::NativeHandler& handler) {
-  const portals::HandlerFrame& frame = handler.frame();
+spin::HandlerOutcome scatter(spin::NativeHandler& handler) {
+  const spin::HandlerFrame& frame = handler.frame();
   uint32_t words[2];
   if (frame.constants.size() < sizeof words) return {nic::HandlerEnd::segv, 0};
   std::memcpy(words, frame.constants.data(), sizeof words);
@@ -29,8 +29,8 @@ portals::HandlerOutcome scatter(portals::NativeHandler& handler) {
   return returned(SUCCESS);
 }
 
-portals::HandlerOutcome gather(portals::NativeHandler& handler) {
-  const portals::HandlerFrame& frame = handler.frame();
+spin::HandlerOutcome gather(spin::NativeHandler& handler) {
+  const spin::HandlerFrame& frame = handler.frame();
   uint32_t words[2];
   if (frame.constants.size() < sizeof words) return {nic::HandlerEnd::segv, 0};
   std::memcpy(words, frame.constants.data(), sizeof words);
@@ -45,13 +45,13 @@ portals::HandlerOutcome gather(portals::NativeHandler& handler) {
   return returned(SUCCESS);
 }
 
-portals::HandlerOutcome tell_completion(portals::NativeHandler& handler) {
+spin::HandlerOutcome tell_completion(spin::NativeHandler& handler) {
   handler.dma_to_host(nullptr, 0, 0, PTL_ME_HOST_MEM);
   return returned(SUCCESS);
 }
 
 // A call on memory of the handler itself.
-uint32_t ask(portals::NativeHandler& handler, uint32_t number, uint8_t* local, uint64_t length, uint64_t bits,
+uint32_t ask(spin::NativeHandler& handler, uint32_t number, uint8_t* local, uint64_t length, uint64_t bits,
              uint64_t offset) {
   uint32_t words[2];
   std::memcpy(words, handler.frame().constants.data(), sizeof words);
@@ -68,8 +68,8 @@ uint32_t ask(portals::NativeHandler& handler, uint32_t number, uint8_t* local, u
   return handler.call(call);
 }
 
-portals::HandlerOutcome exchange(portals::NativeHandler& handler) {
-  const portals::HandlerFrame& frame = handler.frame();
+spin::HandlerOutcome exchange(spin::NativeHandler& handler) {
+  const spin::HandlerFrame& frame = handler.frame();
   std::vector<uint8_t> theirs(frame.packet.size());
   uint64_t one = 1;
   const uint64_t at = frame.her.offset;
@@ -89,13 +89,13 @@ portals::HandlerOutcome exchange(portals::NativeHandler& handler) {
   return returned(one > 1000 ? FAIL : SUCCESS);
 }
 
-portals::HandlerOutcome drop(portals::NativeHandler&) { return returned(DROP); }
+spin::HandlerOutcome drop(spin::NativeHandler&) { return returned(DROP); }
 
-portals::HandlerOutcome fail_later(portals::NativeHandler& handler) {
+spin::HandlerOutcome fail_later(spin::NativeHandler& handler) {
   return returned(handler.frame().her.offset > 0 ? FAIL : SUCCESS);
 }
 
-portals::HandlerOutcome unknown_call(portals::NativeHandler& handler) {
+spin::HandlerOutcome unknown_call(spin::NativeHandler& handler) {
   nic::HandlerCall call;
   call.call = 0xff;
   handler.call(call);
@@ -134,7 +134,7 @@ Result<ScenarioImage> load_scenario_image(const std::string& folder, std::string
 Result<std::unique_ptr<ImageScenarioHandlers>> ImageScenarioHandlers::create(const std::string& folder) {
   auto made = std::make_unique<ImageScenarioHandlers>();
   made->folder_ = folder;
-  SPL_ASSIGN(made->handlers_, portals::ImageHandlers::create());
+  SPL_ASSIGN(made->handlers_, spin::ImageHandlers::create());
   return made;
 }
 

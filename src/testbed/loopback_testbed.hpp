@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "portals/handler_runner.hpp"
-#include "portals/image_runner.hpp"
+#include "spin/handler_runner.hpp"
+#include "spin/image_runner.hpp"
 #include "testbed/loopback.hpp"
 #include "testbed/testbed.hpp"
 
@@ -21,21 +21,21 @@ class ScenarioHandlers {
  public:
   virtual ~ScenarioHandlers() = default;
   [[nodiscard]] virtual Result<TestHandlers> find(std::string_view name) = 0;
-  [[nodiscard]] virtual portals::HandlerRunner& runner() = 0;
+  [[nodiscard]] virtual spin::HandlerRunner& runner() = 0;
 };
 
 class NativeScenarioHandlers final : public ScenarioHandlers {
  public:
   NativeScenarioHandlers();
   [[nodiscard]] Result<TestHandlers> find(std::string_view name) override;
-  [[nodiscard]] portals::HandlerRunner& runner() override { return handlers_; }
+  [[nodiscard]] spin::HandlerRunner& runner() override { return handlers_; }
 
  private:
   struct Named {
     std::string_view name;
     TestHandlers handlers;
   };
-  portals::NativeHandlers handlers_;
+  spin::NativeHandlers handlers_;
   std::vector<Named> named_;
 };
 
@@ -44,11 +44,11 @@ class ImageScenarioHandlers final : public ScenarioHandlers {
  public:
   static Result<std::unique_ptr<ImageScenarioHandlers>> create(const std::string& folder);
   [[nodiscard]] Result<TestHandlers> find(std::string_view name) override;
-  [[nodiscard]] portals::HandlerRunner& runner() override { return *handlers_; }
+  [[nodiscard]] spin::HandlerRunner& runner() override { return *handlers_; }
 
  private:
   std::string folder_;
-  std::unique_ptr<portals::ImageHandlers> handlers_;
+  std::unique_ptr<spin::ImageHandlers> handlers_;
 };
 
 // One image and the entries of its handlers.

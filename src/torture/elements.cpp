@@ -18,17 +18,17 @@ T sum(T a, T b) {
 }
 
 template <class T>
-void apply_all(nic::AtomicOperation operation, uint8_t* target, const uint8_t* source, uint64_t length) {
+void apply_all(spin::AtomicOperation operation, uint8_t* target, const uint8_t* source, uint64_t length) {
   for (uint64_t at = 0; at < length; at += sizeof(T)) {
     T value;
     T given;
     std::memcpy(&value, target + at, sizeof(T));
     std::memcpy(&given, source + at, sizeof(T));
     switch (operation) {
-      case nic::AtomicOperation::min: value = given < value ? given : value; break;
-      case nic::AtomicOperation::max: value = given > value ? given : value; break;
-      case nic::AtomicOperation::sum: value = sum(value, given); break;
-      case nic::AtomicOperation::swap: value = given; break;
+      case spin::AtomicOperation::min: value = given < value ? given : value; break;
+      case spin::AtomicOperation::max: value = given > value ? given : value; break;
+      case spin::AtomicOperation::sum: value = sum(value, given); break;
+      case spin::AtomicOperation::swap: value = given; break;
       default: SPL_ASSERT(false, "the oracle has no operation ", static_cast<int>(operation));
     }
     std::memcpy(target + at, &value, sizeof(T));
@@ -37,14 +37,14 @@ void apply_all(nic::AtomicOperation operation, uint8_t* target, const uint8_t* s
 
 }  // namespace
 
-void apply(nic::AtomicOperation operation, nic::Datatype datatype, uint8_t* target, const uint8_t* source,
+void apply(spin::AtomicOperation operation, spin::Datatype datatype, uint8_t* target, const uint8_t* source,
            uint64_t length) {
   switch (datatype) {
-    case nic::Datatype::int8: return apply_all<int8_t>(operation, target, source, length);
-    case nic::Datatype::uint16: return apply_all<uint16_t>(operation, target, source, length);
-    case nic::Datatype::int32: return apply_all<int32_t>(operation, target, source, length);
-    case nic::Datatype::uint64: return apply_all<uint64_t>(operation, target, source, length);
-    case nic::Datatype::float64: return apply_all<double>(operation, target, source, length);
+    case spin::Datatype::int8: return apply_all<int8_t>(operation, target, source, length);
+    case spin::Datatype::uint16: return apply_all<uint16_t>(operation, target, source, length);
+    case spin::Datatype::int32: return apply_all<int32_t>(operation, target, source, length);
+    case spin::Datatype::uint64: return apply_all<uint64_t>(operation, target, source, length);
+    case spin::Datatype::float64: return apply_all<double>(operation, target, source, length);
     default: SPL_ASSERT(false, "the oracle has no datatype ", static_cast<int>(datatype));
   }
 }

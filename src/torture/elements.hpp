@@ -7,12 +7,12 @@
 
 #include <cstdint>
 
-#include "nic/atomic.hpp"
+#include "spin/atomic.hpp"
 
 namespace spinloom::torture {
 
 // The datatype is int8, uint16, int32, uint64 or float64; `length` is in bytes and a multiple of its size.
-void apply(nic::AtomicOperation operation, nic::Datatype datatype, uint8_t* target, const uint8_t* source,
+void apply(spin::AtomicOperation operation, spin::Datatype datatype, uint8_t* target, const uint8_t* source,
            uint64_t length);
 
 }  // namespace spinloom::torture

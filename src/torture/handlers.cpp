@@ -9,8 +9,8 @@
 namespace spinloom::torture {
 namespace {
 
-using portals::HandlerOutcome;
-using portals::NativeHandler;
+using spin::HandlerOutcome;
+using spin::NativeHandler;
 
 Plan plan_of(const NativeHandler& handler) {
   Plan plan;

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "portals/handler_runner.hpp"
+#include "spin/handler_runner.hpp"
 #include "torture/faults.hpp"
 
 namespace spinloom::torture {
@@ -38,7 +38,7 @@ static_assert(sizeof(Plan) == 56);
 class Handlers {
  public:
   explicit Handlers(FaultCounts& faults);
-  [[nodiscard]] portals::HandlerRunner& runner() { return native_; }
+  [[nodiscard]] spin::HandlerRunner& runner() { return native_; }
 
   uint32_t header = 0;
   uint32_t payload = 0;
@@ -47,7 +47,7 @@ class Handlers {
   uint32_t forward = 0;
 
  private:
-  portals::NativeHandlers native_;
+  spin::NativeHandlers native_;
 };
 
 }  // namespace spinloom::torture

@@ -1,0 +1,67 @@
+// Counts - what the NIC counts while it works, for its host, its handlers and its control registers.
+//
+// Contract: counts only grow. Every frame that comes in counts as received and as exactly one of bypassed, matched,
+//   runt, oversize or inactive; every matched one later as processed or under one of the reasons to drop it.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace spinloom::frame {
+
+enum class Count : uint8_t {
+  received,
+  bypassed,            // no rule set holds: for the host's stack
+  matched,
+  runts,               // shorter than an Ethernet header
+  oversize,            // longer than the largest packet slot or the MTU
+  inactive,            // a rule set holds, but its context is not active: for the host's stack
+  dropped_full,        // no free packet slot of its class
+  spilled,             // no message queue is free: for the host's stack
+  messages,            // begun
+  messages_done,
+  messages_abandoned,  // ended without a last frame, because their queue was needed
+  frames_done,         // handlers have dealt with the frame
+  handler_dropped,     // a handler said DROP, or its message was stopped
+  handler_to_host,     // a handler said PROCEED: for the host's stack
+  handler_failed,      // a handler said FAIL, or another code that does not exist
+  handler_faults,      // a handler did not return
+  to_memory,           // written to host memory without a handler
+  memory_full,         // the host has not read that memory in time
+  sent_by_handlers,
+  sent_by_host,
+  host_refused,        // too many frames of the host wait for the wire
+  host_runs,           // handlers that the host has activated
+};
+inline constexpr uint8_t count_kinds = 22;
+
+using Counts = std::array<uint64_t, count_kinds>;
+
+[[nodiscard]] constexpr const char* name_of(Count which) {
+  constexpr const char* names[count_kinds] = {"frames received",
+                                              "bypassed",
+                                              "matched",
+                                              "runts",
+                                              "oversize",
+                                              "context inactive",
+                                              "dropped: packet memory full",
+                                              "spilled to the host",
+                                              "messages begun",
+                                              "messages done",
+                                              "messages abandoned",
+                                              "frames processed",
+                                              "dropped by handlers",
+                                              "passed to the host by handlers",
+                                              "failed in handlers",
+                                              "handler faults",
+                                              "written to host memory",
+                                              "dropped: host memory full",
+                                              "sent by handlers",
+                                              "sent by the host",
+                                              "refused from the host",
+                                              "handlers run by the host"};
+  return names[static_cast<uint8_t>(which)];
+}
+
+}  // namespace spinloom::frame

@@ -1,0 +1,65 @@
+// Egress - frames that wait for the wire: those of handlers and those of the host, in turn.
+//
+// Contract: add() queues a frame; next() gives the frame that may leave now, left() says that it has been read. At most
+//   `depth` frames are between next() and left(). Handlers come first, or both take turns. Source: FPsPIN, deliverable
+//   D4.7, section 4.2.4: priority by default, round robin as an option.
+// Invariants: (1) frames of one source leave in the order in which they were added; (2) a host frame is refused, not
+//   queued, when `host_frames` wait, so that its driver can hold it back.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "spin/fifo.hpp"
+#include "spin/ids.hpp"
+#include "spin/payload.hpp"
+
+namespace spinloom::frame {
+
+enum class Arbitration : uint8_t { handlers_first, round_robin };
+
+struct EgressFrame {
+  spin::DmaId dma;  // a handler's frame
+  uint64_t host_token = 0;  // a host's frame: what the driver calls it
+  spin::PayloadRef bytes;
+};
+
+class Egress {
+ public:
+  Egress(Arbitration arbitration, uint32_t depth, uint32_t host_frames)
+      : arbitration_(arbitration), depth_(depth), host_frames_(host_frames) {}
+
+  void add_handler(const EgressFrame& frame) { handlers_.push(frame); }
+  [[nodiscard]] bool add_host(const EgressFrame& frame) {
+    if (host_.size() >= host_frames_) return false;
+    host_.push(frame);
+    return true;
+  }
+  [[nodiscard]] std::optional<EgressFrame> next() {
+    if (under_way_ >= depth_ || (handlers_.empty() && host_.empty())) return std::nullopt;
+    const bool host_turn = arbitration_ == Arbitration::round_robin && !host_was_last_;
+    const bool takes_host = handlers_.empty() || (host_turn && !host_.empty());
+    ++under_way_;
+    host_was_last_ = takes_host;
+    return takes_host ? host_.pop() : handlers_.pop();
+  }
+  void left() {
+    SPL_ASSERT(under_way_ > 0);
+    --under_way_;
+  }
+
+  [[nodiscard]] size_t waiting() const { return handlers_.size() + host_.size(); }
+  [[nodiscard]] uint32_t under_way() const { return under_way_; }
+
+ private:
+  Arbitration arbitration_;
+  uint32_t depth_;
+  uint32_t host_frames_;
+  spin::Fifo<EgressFrame> handlers_;
+  spin::Fifo<EgressFrame> host_;
+  uint32_t under_way_ = 0;
+  bool host_was_last_ = false;
+};
+
+}  // namespace spinloom::frame

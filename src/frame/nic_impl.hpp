@@ -1,0 +1,131 @@
+// The parts of the Ethernet NIC's engine, for its sources. nic.hpp has the contract.
+//
+// A frame in packet memory is a Packet. Its `uses` are the handlers that will see it, or see it now, and its message's
+// wish to give it to the completion handler; at zero its slot is free.
+#pragma once
+
+#include <array>
+#include <unordered_map>
+
+#include "frame/nic.hpp"
+#include "spin/dma_tracker.hpp"
+#include "spin/executions.hpp"
+#include "spin/fifo.hpp"
+#include "spin/handler_requests.hpp"
+#include "spin/packet_buffer.hpp"
+#include "spin/slab.hpp"
+#include "spin/table.hpp"
+
+namespace spinloom::frame {
+
+struct Packet {
+  std::optional<PacketAllocator::Slot> slot;  // none: a handler that the host has activated has no frame
+  PayloadRef bytes;                           // in packet memory
+  ContextId context;
+  uint32_t message = no_slot;     // the message's slot; none: frames of this context are handled one by one
+  uint32_t identifier = 0;        // of the message
+  bool first = false;
+  bool last = false;
+  bool by_host = false;
+  uint32_t uses = 0;
+  DmaQueue dmas;
+  RingHeader ring;                // frames that go to host memory
+};
+
+// What the header handler has said about the frames of its message.
+enum class Verdict : uint8_t { process, drop, to_host };
+
+// As PsPIN's message queues go on: begins -> header -> payload -> draining -> completion.
+enum class Phase : uint8_t { begins, header, payload, draining, completion };
+
+struct Message {
+  ContextId context;
+  uint32_t identifier = 0;
+  Phase phase = Phase::begins;
+  Verdict verdict = Verdict::process;
+  Fifo<uint32_t> waiting;   // packets
+  uint32_t storing = 0;     // packets on their way to packet memory
+  uint32_t running = 0;     // handlers that are ready or run
+  uint32_t last = no_slot;  // the last frame's packet, until the completion handler has seen it
+  uint64_t touched = 0;     // number of the newest matched frame
+};
+
+struct Ring {
+  uint64_t written = 0;
+  uint64_t read = 0;
+};
+
+struct Installed {
+  ContextOptions options;
+  TelemetryCounts telemetry{};
+  Ring ring;
+  uint32_t packets = 0;  // under way
+  bool active = false;
+  bool initialising = false;
+
+  [[nodiscard]] bool has_messages() const {
+    return options.handlers.header_entry.has_value() || options.handlers.completion_entry.has_value();
+  }
+};
+
+struct Nic::Impl {
+  Impl(const Limits& given, PacketAllocator allocator);
+
+  // nic.cpp: frames
+  void frame(const PayloadRef& bytes, Actions& out);
+  void stored(uint32_t packet, uint8_t* place, Actions& out);
+  void bypass(const PayloadRef& bytes, Count reason, Actions& out);
+  [[nodiscard]] std::optional<uint32_t> message_of(ContextId context, uint32_t identifier);
+  void to_memory(uint32_t packet, Actions& out);
+  void transmit(Actions& out);
+
+  // nic_message.cpp
+  [[nodiscard]] uint32_t begin_message(ContextId context, uint32_t identifier);
+  void advance(uint32_t message, Actions& out);
+  void give_packet(uint32_t message, uint32_t packet, Actions& out);
+  void end_message(uint32_t message, Actions& out);
+  [[nodiscard]] bool make_room();
+  void forget_message(uint32_t message);
+
+  // nic_handler.cpp
+  void ready(HandlerKind kind, uint32_t packet);
+  void dispatch(Actions& out);
+  void handler_done(HerId her, HandlerEnd end, uint32_t code, uint64_t cycles, Actions& out);
+  void judge(const Execution& execution, HandlerEnd end, uint32_t code, Actions& out);
+  void finished(uint32_t packet, HandlerKind kind, Actions& out);
+  void release(const Execution& execution, Actions& out);
+  void put_back(uint32_t packet);
+
+  // nic_calls.cpp
+  [[nodiscard]] Requested answer_call(Execution& caller, const HandlerCall& call, Actions& out);
+  [[nodiscard]] Requested send_call(Execution& caller, const HandlerCall& call, Actions& out);
+  [[nodiscard]] Requested telemetry_call(const Execution& caller, const HandlerCall& call, Actions& out) const;
+  void dma_done(DmaId dma, Actions& out);
+
+  void tally(Count which, uint64_t by = 1) { counts[static_cast<uint8_t>(which)] += by; }
+  void tally(ContextId context, Telemetry which, uint64_t by = 1) {
+    contexts.find(context)->telemetry[static_cast<uint8_t>(which)] += by;
+  }
+
+  Limits limits;
+  Matcher matcher;
+  PacketAllocator packet_memory;
+  Egress egress;
+  Counts counts{};
+  Table<ContextId, Installed> contexts;
+  Slab<Packet> packets;
+  Slab<Message> messages;
+  std::unordered_map<uint64_t, uint32_t> message_index;  // context and identifier -> slot
+  PacketBuffer no_buffer{0};  // executions count no bytes: slots are counted by the allocator
+  Executions executions{no_buffer};
+  Scheduler scheduler;
+  DmaTracker dmas;
+  HandlerRequests requests{dmas};
+  uint64_t matched = 0;
+};
+
+[[nodiscard]] inline uint64_t message_key(ContextId context, uint32_t identifier) {
+  return uint64_t{context.value} << 32 | identifier;
+}
+
+}  // namespace spinloom::frame

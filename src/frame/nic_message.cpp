@@ -1,0 +1,105 @@
+// Messages: PsPIN's message queues. The header handler runs alone, then payload handlers in parallel, then, when the
+// last frame has been here, the completion handler alone, with that frame.
+#include "frame/nic_impl.hpp"
+
+namespace spinloom::frame {
+
+uint32_t Nic::Impl::begin_message(ContextId context, uint32_t identifier) {
+  const auto [slot, message] = messages.make();
+  message.context = context;
+  message.identifier = identifier;
+  message_index.emplace(message_key(context, identifier), slot);
+  return slot;
+}
+
+// Takes the queue of the message that has been without a frame for longest, if that is long enough.
+bool Nic::Impl::make_room() {
+  uint32_t found = no_slot;
+  for (const auto& [key, slot] : message_index) {
+    const Message& message = messages[slot];
+    const bool idle = message.storing == 0 && message.running == 0 && message.waiting.empty();
+    if (!idle || message.last != no_slot || matched - message.touched < limits.idle_frames) continue;
+    if (found == no_slot || message.touched < messages[found].touched) found = slot;  // `touched` differs
+  }
+  if (found == no_slot) return false;
+  tally(Count::messages_abandoned);
+  forget_message(found);
+  return true;
+}
+
+void Nic::Impl::forget_message(uint32_t slot) {
+  Message& message = messages[slot];
+  SPL_ASSERT(message.storing == 0 && message.running == 0 && message.waiting.empty() && message.last == no_slot,
+             "message ", message.identifier, " is under way");
+  message_index.erase(message_key(message.context, message.identifier));
+  messages.give_back(slot);
+}
+
+void Nic::Impl::advance(uint32_t slot, Actions& out) {
+  Message& message = messages[slot];
+  const Context& handlers = contexts.find(message.context)->options.handlers;
+  if (message.phase == Phase::begins && !message.waiting.empty()) {
+    tally(Count::messages);
+    tally(message.context, Telemetry::messages);
+    Packet& first = packets[message.waiting.front()];
+    first.first = true;
+    message.verdict = Verdict::process;
+    message.phase = handlers.header_entry ? Phase::header : Phase::payload;
+    if (handlers.header_entry) {
+      ++first.uses;
+      ++message.running;
+      return ready(HandlerKind::header, message.waiting.front());
+    }
+  }
+  while (message.phase == Phase::payload && !message.waiting.empty()) {
+    const uint32_t index = message.waiting.pop();
+    if (packets[index].last) {  // later frames of this identifier begin the next message
+      message.phase = Phase::draining;
+      message.last = index;
+      ++packets[index].uses;
+    }
+    give_packet(slot, index, out);
+  }
+  if (message.phase == Phase::draining && message.running == 0) {
+    message.phase = Phase::completion;
+    if (handlers.completion_entry) {
+      ++packets[message.last].uses;
+      ++message.running;
+      return ready(HandlerKind::completion, message.last);
+    }
+    end_message(slot, out);
+  }
+}
+
+// Gives a frame to the payload handler, or to whom the header handler's verdict says.
+void Nic::Impl::give_packet(uint32_t slot, uint32_t index, Actions& out) {
+  Message& message = messages[slot];
+  const Packet& packet = packets[index];
+  const bool handled = contexts.find(message.context)->options.handlers.payload_entry.has_value();
+  if (message.verdict == Verdict::process && handled) {
+    ++message.running;
+    return ready(HandlerKind::payload, index);
+  }
+  if (message.verdict == Verdict::to_host) {
+    tally(Count::handler_to_host);
+    out.add<ToHost>(packet.bytes, true);
+  } else if (message.verdict == Verdict::drop) {
+    tally(Count::handler_dropped);
+  } else {
+    tally(Count::frames_done);
+  }
+  put_back(index);
+}
+
+// The completion handler has ended, or there is none. Frames that came meanwhile begin the next message.
+void Nic::Impl::end_message(uint32_t slot, Actions& out) {
+  Message& message = messages[slot];
+  tally(Count::messages_done);
+  put_back(message.last);
+  message.last = no_slot;
+  if (message.storing == 0 && message.waiting.empty()) return forget_message(slot);
+  message.phase = Phase::begins;
+  advance(slot, out);
+}
+
+}  // namespace spinloom::frame

@@ -1,0 +1,97 @@
+// Executions - handler executions: each is a HER and, except for completion handlers, the packet slot of its handler.
+//
+// Contract: open() makes a waiting execution; ready(), start() and end() move it forward; drop() ends an execution
+//   that will never start. A packet slot is free when its handler has ended and its DMAs are done: then
+//   free_if_done() gives back the execution and its bytes of the packet buffer.
+// Invariants: (1) stages only go forward: buffering, ready, running, ended; (2) waiting() counts the executions that
+//   are buffering or ready; (3) the id of its HER is the execution's index until it is free.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "spin/her.hpp"
+#include "spin/owner.hpp"
+#include "spin/packet_buffer.hpp"
+#include "spin/slab.hpp"
+
+namespace spinloom::spin {
+
+enum class Stage : uint8_t { buffering, ready, running, ended };
+
+struct Execution {
+  Her her;
+  Owner owner;
+  uint64_t packet_offset = 0;
+  uint64_t buffer_bytes = 0;  // bytes of the packet buffer that the execution holds
+  uint32_t dmas_open = 0;
+  uint32_t next = no_slot;  // next in a list of the owner
+  uint32_t outbound = no_slot;  // the slot of the outbound buffer that the handler fills
+  Stage stage = Stage::buffering;
+};
+
+class Executions {
+ public:
+  explicit Executions(PacketBuffer& buffer) : buffer_(buffer) {}
+
+  // `buffer_bytes` of the packet buffer have already been taken.
+  [[nodiscard]] Execution& open(Owner owner, HandlerKind kind, ContextId context, uint64_t buffer_bytes = 0) {
+    const auto [index, made] = slots_.make();
+    made.owner = owner;
+    made.buffer_bytes = buffer_bytes;
+    made.her.id = HerId{index};
+    made.her.kind = kind;
+    made.her.context = context;
+    ++waiting_;
+    return made;
+  }
+
+  [[nodiscard]] Execution& operator[](HerId id) { return slots_[id.value]; }
+  [[nodiscard]] const Execution& operator[](HerId id) const { return slots_[id.value]; }
+
+  void ready(Execution& one) {
+    SPL_ASSERT(one.stage < Stage::running, "HER ", one.her.id, " is past that");
+    one.stage = Stage::ready;
+  }
+  void start(Execution& one, HpuId hpu) {
+    SPL_ASSERT(one.stage == Stage::ready && waiting_ > 0, "HER ", one.her.id, " on HPU ", hpu);
+    one.stage = Stage::running;
+    one.her.hpu = hpu;
+    --waiting_;
+  }
+  void end(Execution& one) {
+    SPL_ASSERT(one.stage == Stage::running, "HER ", one.her.id, " ends but does not run");
+    one.stage = Stage::ended;
+  }
+  void drop(Execution& one) {
+    SPL_ASSERT(one.stage < Stage::running && waiting_ > 0, "HER ", one.her.id, " has started");
+    one.stage = Stage::ended;
+    --waiting_;
+  }
+  // The caller takes over the execution's bytes of the packet buffer.
+  [[nodiscard]] static uint64_t take_bytes(Execution& one) { return std::exchange(one.buffer_bytes, 0); }
+
+  static void dma_issued(Execution& one) { ++one.dmas_open; }
+  static void dma_done(Execution& one) {
+    SPL_ASSERT(one.dmas_open > 0, "HER ", one.her.id);
+    --one.dmas_open;
+  }
+  // Returns true if the execution was done, and is freed now.
+  bool free_if_done(const Execution& one) {
+    if (one.stage != Stage::ended || one.dmas_open > 0) return false;
+    buffer_.release(one.buffer_bytes);
+    slots_.give_back(one.her.id.value);
+    return true;
+  }
+
+  [[nodiscard]] uint32_t waiting() const { return waiting_; }
+  [[nodiscard]] uint32_t size() const { return slots_.size(); }
+
+ private:
+  PacketBuffer& buffer_;
+  Slab<Execution> slots_;
+  uint32_t waiting_ = 0;
+};
+
+}  // namespace spinloom::spin

@@ -1,0 +1,43 @@
+// Her - handler execution request (HER): what a driver needs to run one handler.
+//
+// Contract: the engine fills in what the handler's kind and its network have; the driver passes it on as the arguments
+//   and the command window of spinloom/handler.h say. Source: SC'17 sPIN paper, appendix B; PsPIN's task descriptor.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+
+#include "spin/context.hpp"
+#include "spin/ids.hpp"
+#include "spin/payload.hpp"
+
+namespace spinloom::spin {
+
+// What a message asks for, with the values of ptl_request_type_t.
+enum class RequestType : uint8_t { put, get, atomic };
+
+struct Her {
+  HerId id;
+  HandlerKind kind = HandlerKind::payload;
+  ContextId context;
+  HpuId hpu;    // assigned when the handler starts
+  VhpuId vhpu;  // virtual HPU of the context; the HPU itself under the default policy
+  uint64_t offset = 0;          // the payload's offset in the message, without the user header
+  PayloadRef payload;  // without the user header; header handlers get the user header, completion handlers nothing
+  uint64_t message_length = 0;  // with the user header; of a get, what it asks for
+  uint64_t entry_offset = 0;    // offset of the message in its entry; for header and payload handlers
+  RequestType request = RequestType::put;  // this and the next fields: for header handlers
+  Rank target;
+  Rank source;
+  uint64_t match_bits = 0;
+  uint64_t hdr_data = 0;
+  uint64_t dropped_bytes = 0;    // for completion handlers
+  bool flow_control = false;     // for completion handlers
+  bool writes_packet = false;    // the handler may write to its packet: it fills it, or it is a frame
+  // Of frames: registers of the command window.
+  uint32_t message = 0;          // the message's identifier
+  uint32_t rule_set = 0;         // the rule set that matched
+  uint32_t flags = 0;            // SPL_FRAME_FIRST, SPL_FRAME_LAST, SPL_FRAME_BY_HOST
+};
+
+}  // namespace spinloom::spin

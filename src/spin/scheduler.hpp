@@ -1,0 +1,122 @@
+// Scheduler - which handler execution runs on which handler processing unit (HPU).
+//
+// Contract: ready() says that an execution wants an HPU. next() gives the oldest execution for which an HPU is idle,
+//   and that HPU, which is busy until ended(). Executions run in the order in which they became ready, each on the
+//   idle HPU with the lowest index that its context's mask allows. An execution that waits for an HPU of its mask
+//   lets others pass. Blocked round-robin (SC'19 datatypes paper, section 3.2.1): executions of one virtual HPU run
+//   one after the other. The virtual HPUs are scheduled, and each keeps its HPU while it has ready executions.
+//   Fairness::by_cycles: not the oldest execution is next, but one of the context whose handlers have used the fewest
+//   cycles, as charge() tells (FPsPIN, deliverable D4.7, section 4.4.3). A context that was without work gets no credit
+//   for that time.
+// Invariants: (1) an HPU is idle, or runs exactly one execution; (2) a virtual HPU is idle, or waits for an HPU, or
+//   has exactly one.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/limits.hpp"
+#include "spin/context.hpp"
+#include "spin/fifo.hpp"
+#include "spin/ids.hpp"
+#include "spin/table.hpp"
+
+namespace spinloom::spin {
+
+// Physical HPUs without work.
+class IdleHpus {
+ public:
+  explicit IdleHpus(uint32_t count);
+  void add(uint32_t hpu);
+  [[nodiscard]] uint32_t count() const { return count_; }
+  [[nodiscard]] bool any_of(const HpuMask& mask) const;
+  // Takes the lowest idle HPU of the mask, or of all HPUs if `mask` is null. At least one must be idle.
+  uint32_t take_lowest(const HpuMask* mask);
+
+ private:
+  std::array<uint64_t, limits::hpu_count_max / 64> words_{};
+  uint32_t count_ = 0;
+};
+
+enum class Fairness : uint8_t { oldest, by_cycles };
+
+class Scheduler {
+ public:
+  struct Start {
+    HerId her;
+    HpuId hpu;
+  };
+  // The place where an execution has run.
+  struct Place {
+    HpuId hpu;
+    ContextId context;
+    VhpuId vhpu;  // none: the execution was scheduled by itself
+  };
+
+  explicit Scheduler(uint32_t hpus, Fairness fairness = Fairness::oldest)
+      : hpus_(hpus), fair_(fairness == Fairness::by_cycles), idle_(hpus) {}
+
+  // Adds a context: its executions may use the HPUs of a mask, or all; if vhpus > 0, through so many virtual HPUs.
+  void add(ContextId context, const std::optional<HpuMask>& mask, uint32_t vhpus);
+  // Removes a context none of whose executions is ready or runs.
+  void remove(ContextId context);
+
+  // `vhpu` is one of the context's; none: the execution is scheduled by itself.
+  void ready(HerId her, ContextId context, VhpuId vhpu);
+  [[nodiscard]] std::optional<Start> next() {
+    if (runnable_ == 0 || idle_.count() == 0) return std::nullopt;
+    return pick();
+  }
+  // The execution at this place has ended. Returns the next execution of the same virtual HPU, which has the HPU now;
+  // if nothing, the HPU is idle.
+  [[nodiscard]] std::optional<HerId> ended(const Place& place);
+
+  // A handler of this context has used so many cycles.
+  void charge(ContextId context, uint64_t cycles) {
+    if (fair_) members_.find(context)->cycles += cycles;
+  }
+
+  // Whether an execution is ready. An HPU for it need not be idle.
+  [[nodiscard]] bool has_work() const { return runnable_ > 0; }
+  [[nodiscard]] uint32_t hpus_busy() const { return hpus_ - idle_.count(); }
+
+ private:
+  struct VirtualHpu {
+    Fifo<HerId> ready;
+    HpuId hpu;  // the HPU that it has, if any
+    bool queued = false;  // among the runnable
+  };
+  // A candidate for an HPU: an execution by itself, or a virtual HPU with ready executions.
+  struct Runnable {
+    HerId her;
+    ContextId context;
+    VhpuId vhpu;
+    uint64_t sequence = 0;  // orders candidates by the time when they became ready
+  };
+  struct Member {
+    std::optional<HpuMask> mask;
+    std::vector<VirtualHpu> vhpus;
+    Fifo<Runnable> runnable;  // used if the context is apart
+    uint64_t cycles = 0;  // used by handlers, or what the others had used when work came
+  };
+
+  void add_runnable(Fifo<Runnable>& queue, Runnable one);
+  void add_runnable(Member& member, Runnable one);
+  [[nodiscard]] Fifo<Runnable>* oldest();
+  [[nodiscard]] std::optional<Start> pick();
+
+  uint32_t hpus_;
+  bool fair_;
+  uint64_t cycles_ = 0;  // of the context that was served last
+  IdleHpus idle_;
+  Table<ContextId, Member> members_{"context", limits::context_count_max, "limits::context_count_max"};
+  std::vector<ContextId> apart_;  // contexts with a queue of their own: those with a mask, or all if fair
+  Fifo<Runnable> unmasked_;
+  uint64_t next_sequence_ = 0;
+  uint32_t runnable_ = 0;
+};
+
+}  // namespace spinloom::spin

@@ -20,6 +20,9 @@
 #define SPL_HOST_PAGE_BYTES 4096u
 #define SPL_HOST_PAGE_PAYLOAD 64u  /* where the payload of a request begins in its page */
 #define SPL_HOST_COUNTERS 16u
+#define SPL_HOST_RING_OFFSET (SPL_HOST_HPUS * SPL_HOST_PAGE_BYTES) /* of notices, behind the pages */
+#define SPL_HOST_RING_NOTICES 256u
+#define SPL_HOST_BYTES (SPL_HOST_RING_OFFSET + SPL_HOST_RING_NOTICES * 16u) /* pages and ring; what follows is free */
 
 /* The first member of the state of a context whose handlers ask the host or count. The host reads and writes it. */
 struct spl_host_data {
@@ -29,6 +32,15 @@ struct spl_host_data {
     uint32_t sum;
     uint32_t count;
   } counter[SPL_HOST_COUNTERS];
+  uint32_t notices_sent;
+  uint32_t notices_read; /* the host writes it */
+};
+
+/* An entry of the ring of notices; written in two parts, the sequence number last. */
+struct spl_host_notice {
+  uint64_t argument;
+  uint32_t value;
+  uint32_t sequence; /* counts from 1 */
 };
 
 /* A request or a response in 64 bits: an identifier that counts, a length or any 32-bit value, the HPU. */
@@ -156,6 +168,20 @@ static inline uint32_t spl_host_request(struct spl_host_data *host, uint32_t len
   const volatile uint32_t *answer = (const volatile uint32_t *)&host->response[hpu];
   while ((uint8_t)answer[0] != id) PtlHandlerYield();
   return answer[0] >> 8 | answer[1] << 24; /* the host writes all 64 bits at once */
+}
+
+/* Tells the host something and goes on; the host takes notices from a ring. FAIL, and nothing is told, if the host has not
+ * read SPL_HOST_RING_NOTICES of them. */
+static inline int spl_host_notify(struct spl_host_data *host, uint32_t value, uint64_t argument) {
+  const volatile uint32_t *read = &host->notices_read;
+  uint32_t sent = __atomic_load_n(&host->notices_sent, __ATOMIC_RELAXED);
+  do {
+    if (sent - *read >= SPL_HOST_RING_NOTICES) return FAIL;
+  } while (!__atomic_compare_exchange_n(&host->notices_sent, &sent, sent + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  const struct spl_host_notice notice = {argument, value, sent + 1};
+  const ptl_size_t at = SPL_HOST_RING_OFFSET + (ptl_size_t)(sent % SPL_HOST_RING_NOTICES) * sizeof notice;
+  (void)PtlHandlerDMAToHostB(&notice.argument, at, 8, PTL_HANDLER_HOST_MEM);
+  return PtlHandlerDMAToHostB(&notice.value, at + 8, 8, PTL_HANDLER_HOST_MEM);
 }
 
 /* The Internet checksum's sum (RFC 1071) of len bytes, added to `sum`; spl_checksum() ends it. In network order. */

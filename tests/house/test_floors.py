@@ -15,7 +15,7 @@ FLOORS = [
     ["hpu", "trace", "gpu"],
     ["spin"],
     ["nic", "frame"],
-    ["wire", "peer"],
+    ["wire", "peer", "host"],
     ["port"],
     ["portals"],
     ["testbed"],

@@ -1,0 +1,75 @@
+#include "host/desk_record.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace spinloom::host {
+namespace {
+
+// A rule on bytes in the order of the wire, for a unit that reads words the other way round. Values keep their meaning;
+// a range does only if one byte of the word is looked at.
+Result<frame::Rule> rule_of(const spl_eth_rule& rule) {
+  if (rule.start > rule.end) return frame::Rule::never();
+  const auto swap = [](uint32_t word) { return __builtin_bswap32(word); };
+  if (rule.start == rule.end) return frame::Rule{rule.index, swap(rule.mask), swap(rule.start), swap(rule.end)};
+  for (uint32_t shift = 0; shift < 32; shift += 8) {
+    if ((rule.mask & ~(0xffu << shift)) != 0) continue;
+    const uint64_t first = (uint64_t{rule.start} + (1u << shift) - 1) >> shift;
+    const uint32_t last = std::min(rule.end >> shift, 0xffu);
+    if (first > last) return frame::Rule::never();
+    return frame::Rule{rule.index, swap(rule.mask), static_cast<uint32_t>(first) << (24 - shift), last << (24 - shift)};
+  }
+  return fail(Code::unsupported, "the rule on word ", rule.index,
+              " has a range over more than one byte: the matching unit compares words in little-endian order, so use a "
+              "rule for each value, or a range in one byte");
+}
+
+}  // namespace
+
+Result<Request> read_request(std::span<const uint8_t> bytes) {
+  Request request;
+  if (bytes.size() != sizeof request) {
+    return fail(Code::invalid, "a record of ", bytes.size(), " B; a request has ", sizeof request);
+  }
+  std::memcpy(&request, bytes.data(), sizeof request);
+  if (request.version != desk_version) {
+    return fail(Code::invalid, "the program was built for version ", request.version, " of the NIC's records, this is ",
+                desk_version, ": build it with this Spinloom's header");
+  }
+  if (request.ask > Ask::counts)
+    return fail(Code::invalid, "request ", static_cast<uint32_t>(request.ask), " is unknown");
+  if (request.rules.count > SPL_ETH_RULES_MAX) {
+    return fail(Code::invalid, request.rules.count, " rules; a set has at most ", SPL_ETH_RULES_MAX);
+  }
+  if (std::ranges::find(request.handlers, '\0') == request.handlers.end()) {
+    return fail(Code::invalid, "the path of the handlers has no end");
+  }
+  return request;
+}
+
+Answer refusal(const Error& error) {
+  Answer answer;
+  answer.status = error.code == Code::exhausted ? SPL_ETH_EXHAUSTED : SPL_ETH_INVALID;
+  const size_t length = std::min(error.message.size(), answer.sentence.size() - 1);
+  std::copy_n(error.message.begin(), length, answer.sentence.begin());
+  return answer;
+}
+
+Result<frame::RuleSet> rule_set_of(const spl_eth_rules& rules) {
+  frame::RuleSet set;
+  set.mode = rules.any != 0 ? frame::RuleMode::any : frame::RuleMode::all;
+  for (uint32_t rule = 0; rule < std::min<uint32_t>(rules.count, SPL_ETH_RULES_MAX); ++rule) {
+    SPL_ASSIGN(frame::Rule made, rule_of(rules.rule[rule]));
+    set.rules.push_back(made);
+  }
+  SPL_ASSIGN(set.last_frame, rule_of(rules.last_frame));
+  return set;
+}
+
+std::string desk_path(const std::string& nic) {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  return std::string(runtime == nullptr || *runtime == '\0' ? "/tmp" : runtime) + "/spinloom-" + nic + ".host";
+}
+
+}  // namespace spinloom::host

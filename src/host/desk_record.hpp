@@ -1,0 +1,57 @@
+// DeskRecord - what a program and the NIC's process say to each other over a socket, one record a message.
+//
+// Contract: fixed size, in the machine's own order: both ends run on one machine. read_request() refuses, with the
+//   reason, what is no request of this version. An answer to an installation carries two file descriptors: NIC memory and
+//   the context's host memory.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/result.hpp"
+#include "frame/counts.hpp"
+#include "frame/rule_set.hpp"
+#include "spinloom/ethernet.h"
+
+namespace spinloom::host {
+
+inline constexpr uint32_t desk_version = 0x53504c31;
+
+// frames_read: so many entries of the ring of frames have been read (`message`).
+enum class Ask : uint32_t { install, activate, deactivate, remove, invoke, frames_read, counts };
+
+struct Request {
+  uint32_t version = desk_version;
+  Ask ask = Ask::counts;
+  uint32_t context = 0;
+  uint32_t message = 0;
+  uint64_t host_bytes = 0;
+  uint64_t state_bytes = 0;
+  uint64_t constants_bytes = 0;
+  spl_eth_rules rules{};
+  std::array<char, 1024> handlers{};  // a path; empty: frames go to host memory
+};
+
+struct Answer {
+  uint32_t version = desk_version;
+  int32_t status = SPL_ETH_OK;
+  uint64_t nic_bytes = 0;
+  uint64_t state_offset = 0;
+  uint64_t constants_offset = 0;
+  uint64_t host_bytes = 0;
+  frame::Counts counts{};
+  std::array<char, 512> sentence{};  // of a refusal
+};
+
+[[nodiscard]] Result<Request> read_request(std::span<const uint8_t> bytes);
+[[nodiscard]] Answer refusal(const Error& error);
+// The rules as the matching unit has them: words are little-endian slices of the frame.
+[[nodiscard]] Result<frame::RuleSet> rule_set_of(const spl_eth_rules& rules);
+
+// Where a NIC of this name listens for programs.
+[[nodiscard]] std::string desk_path(const std::string& nic);
+
+}  // namespace spinloom::host

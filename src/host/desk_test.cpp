@@ -1,0 +1,288 @@
+#include "host/desk.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "base/random.hpp"
+#include "frame/nic.hpp"
+#include "host/shared_memory.hpp"
+#include "spinloom/fpspin_compat.h"
+#include "spinloom/frame.h"
+
+namespace spinloom::host {
+namespace {
+
+// An office whose contexts have memory but no handlers: the test does what these would do.
+class TestOffice final : public Office {
+ public:
+  TestOffice() : nic(std::move(*SharedMemory::create(1 << 20))) {}
+  Result<Place> install(const Request& request) override {
+    if (request.context > 1) return fail(Code::exhausted, "there is no context ", request.context);
+    if (open.count(request.context) != 0) return fail(Code::invalid, "context ", request.context, " is in use");
+    SPL_ASSIGN(open[request.context], SharedMemory::create(request.host_bytes));
+    return Place{nic.descriptor(), open[request.context].descriptor(), 1 << 20, 4096, 1 << 19, request.host_bytes};
+  }
+  Status activate(uint32_t context, const frame::RuleSet& rules) override {
+    active[context] = rules;
+    return {};
+  }
+  Status deactivate(uint32_t context) override {
+    active.erase(context);
+    return {};
+  }
+  Status remove(uint32_t context) override {
+    active.erase(context);
+    if (busy) return fail(Code::invalid, "frames are under way");
+    open.erase(context);
+    return {};
+  }
+  Status invoke(uint32_t, uint32_t message) override {
+    invoked = message;
+    return {};
+  }
+  void frames_read(uint32_t, uint32_t entries) override { read += entries; }
+  const frame::Counts& counts() const override { return counted; }
+
+  SharedMemory nic;
+  std::map<uint32_t, SharedMemory> open;
+  std::map<uint32_t, frame::RuleSet> active;
+  frame::Counts counted{1, 2, 3};
+  std::atomic<uint32_t> invoked = 0;
+  std::atomic<uint32_t> read = 0;
+  std::atomic<bool> busy = false;
+};
+
+// A NIC's desk on a thread of its own.
+class DeskTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    name_ = "test" + std::to_string(getpid());
+    auto made = Desk::open(name_, office_);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    desk_ = std::move(*made);
+    thread_ = std::thread([this] {
+      while (!stop_) {
+        desk_->serve();
+        std::this_thread::yield();
+      }
+    });
+  }
+  void stop() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  void TearDown() override { stop(); }
+  spl_eth* opened(uint32_t context = 0) {
+    spl_eth_options options{};
+    options.nic = name_.c_str();
+    options.context = context;
+    spl_eth* eth = nullptr;
+    EXPECT_EQ(spl_eth_open(&eth, &options), SPL_ETH_OK) << spl_eth_error();
+    return eth;
+  }
+
+  TestOffice office_;
+  std::string name_;
+  std::unique_ptr<Desk> desk_;
+  std::thread thread_;
+  std::atomic<bool> stop_ = false;
+};
+
+TEST_F(DeskTest, MemoryIsShared) {
+  spl_eth* const eth = opened();
+  size_t bytes = 0;
+  auto* const state = static_cast<uint8_t*>(spl_eth_state(eth, &bytes));
+  EXPECT_EQ(bytes, 64u << 10);
+  state[100] = 42;
+  EXPECT_EQ(office_.nic.bytes()[4096 + 100], 42);
+  office_.open[0].bytes()[7] = 43;
+  EXPECT_EQ(static_cast<uint8_t*>(spl_eth_host_memory(eth, nullptr))[7], 43);
+  uint64_t counts[3] = {};
+  EXPECT_EQ(spl_eth_counts(eth, counts, 3), frame::count_kinds);
+  EXPECT_EQ(counts[2], 3u);
+  EXPECT_EQ(spl_eth_invoke(eth, 9), SPL_ETH_OK);
+  EXPECT_EQ(office_.invoked, 9u);
+  spl_eth_close(eth);
+  stop();
+  EXPECT_TRUE(office_.open.empty());
+}
+
+TEST_F(DeskTest, RequestsAreAnsweredWhereTheHandlerLooks) {
+  spl_eth* const eth = opened();
+  uint64_t flag = 0;
+  EXPECT_EQ(spl_eth_next_request(eth, 0, &flag), nullptr);
+  uint8_t* const page = office_.open[0].bytes().data() + 5 * SPL_HOST_PAGE_BYTES;
+  page[SPL_HOST_PAGE_PAYLOAD] = 17;
+  const uint64_t asked = SPL_HOST_FLAG(1, 300, 5);
+  std::memcpy(page, &asked, sizeof asked);
+  auto* const payload = static_cast<uint8_t*>(spl_eth_next_request(eth, 1'000'000, &flag));
+  ASSERT_NE(payload, nullptr);
+  EXPECT_EQ(*payload, 17);
+  EXPECT_EQ(SPL_HOST_FLAG_LENGTH(flag), 300u);
+  EXPECT_EQ(spl_eth_pop_request(eth, 5, &flag), nullptr);  // a request is popped once
+  ASSERT_EQ(spl_eth_push_response(eth, asked, 77), SPL_ETH_OK);
+  const auto* const data = reinterpret_cast<const spl_host_data*>(office_.nic.bytes().data() + 4096);
+  EXPECT_EQ(data->response[5], SPL_HOST_FLAG(1, 77, 5));
+  EXPECT_EQ(spl_eth_push_response(eth, SPL_HOST_FLAG(1, 0, 40), 0), SPL_ETH_INVALID);
+  spl_eth_close(eth);
+}
+
+TEST_F(DeskTest, NoticesComeInOrderAndFreeTheirRing) {
+  spl_eth* const eth = opened();
+  auto* const data = reinterpret_cast<spl_host_data*>(office_.nic.bytes().data() + 4096);
+  auto* const ring = reinterpret_cast<spl_host_notice*>(office_.open[0].bytes().data() + SPL_HOST_RING_OFFSET);
+  for (uint32_t number = 1; number <= 2 * SPL_HOST_RING_NOTICES; ++number) {
+    ring[(number - 1) % SPL_HOST_RING_NOTICES] = {uint64_t{number} << 40, number * 3, number};
+    spl_eth_notice notice{};
+    ASSERT_EQ(spl_eth_next_notice(eth, 1'000'000, &notice), 1);
+    EXPECT_EQ(notice.argument, uint64_t{number} << 40);
+    EXPECT_EQ(notice.value, number * 3);
+    EXPECT_EQ(data->notices_read, number);
+  }
+  EXPECT_EQ(spl_eth_next_notice(eth, 0, nullptr), 0);
+  spl_eth_close(eth);
+}
+
+TEST_F(DeskTest, FramesAreReadAndTheNicIsTold) {
+  spl_eth* const eth = opened();
+  const uint64_t entries = office_.open[0].bytes().size() / frame::ring_entry_bytes;
+  for (uint32_t number = 1; number <= entries; ++number) {
+    const frame::RingHeader header{number, 60, number + 5, 0};
+    uint8_t* const entry = office_.open[0].bytes().data() + (number - 1) % entries * frame::ring_entry_bytes;
+    entry[sizeof header] = static_cast<uint8_t>(number);
+    std::memcpy(entry, &header, sizeof header);
+    size_t bytes = 0;
+    uint32_t message = 0;
+    const auto* const found = static_cast<const uint8_t*>(spl_eth_next_frame(eth, 1'000'000, &bytes, &message));
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(*found, static_cast<uint8_t>(number));
+    EXPECT_EQ(bytes, 60u);
+    EXPECT_EQ(message, number + 5);
+  }
+  EXPECT_GE(office_.read, entries / 2);
+  spl_eth_close(eth);
+}
+
+TEST_F(DeskTest, CountersAreThoseOfTheState) {
+  spl_eth* const eth = opened();
+  auto* const data = reinterpret_cast<spl_host_data*>(office_.nic.bytes().data() + 4096);
+  data->counter[3].sum = 500;
+  data->counter[3].count = 20;
+  uint32_t sum = 0;
+  uint32_t count = 0;
+  EXPECT_EQ(spl_eth_counter(eth, 3, &sum, &count), SPL_ETH_OK);
+  EXPECT_EQ(sum, 500u);
+  EXPECT_EQ(count, 20u);
+  EXPECT_EQ(spl_eth_clear_counter(eth, 3), SPL_ETH_OK);
+  EXPECT_EQ(data->counter[3].sum, 0u);
+  EXPECT_EQ(spl_eth_counter(eth, 16, &sum, &count), SPL_ETH_INVALID);
+  spl_eth_close(eth);
+}
+
+TEST_F(DeskTest, ARefusalHasASentence) {
+  spl_eth* eth = nullptr;
+  spl_eth_options options{};
+  options.nic = name_.c_str();
+  options.context = 7;
+  EXPECT_EQ(spl_eth_open(&eth, &options), SPL_ETH_EXHAUSTED);
+  EXPECT_EQ(eth, nullptr);
+  EXPECT_STREQ(spl_eth_error(), "there is no context 7");
+  options.nic = "nobody";
+  EXPECT_EQ(spl_eth_open(&eth, &options), SPL_ETH_NO_NIC);
+  EXPECT_NE(std::string(spl_eth_error()).find("spinloom nic run"), std::string::npos);
+  options.handlers = "/no/such/file.so";
+  options.nic = name_.c_str();
+  EXPECT_FALSE(Desk::open(name_, office_).ok());  // one NIC of a name
+}
+
+TEST_F(DeskTest, AProgramThatIsKilledLosesItsContexts) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    spl_eth* const eth = opened(1);
+    const spl_eth_rules rules = spl_eth_rules_all();
+    _exit(spl_eth_activate(eth, &rules) == SPL_ETH_OK ? 0 : 1);
+  }
+  office_.busy = true;  // its frames are still under way when it dies
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  while (desk_->programs() > 0) std::this_thread::yield();
+  EXPECT_TRUE(office_.active.empty());
+  office_.busy = false;
+  while (!office_.open.empty()) std::this_thread::yield();
+}
+
+// The life of a host program for FPsPIN: init, requests and responses, counters, memory, exit.
+TEST_F(DeskTest, ProgramsForFpspinFindTheirLibrary) {
+  setenv("SPINLOOM_NIC", name_.c_str(), 1);
+  fpspin_ctx_t ctx;
+  fpspin_ruleset_t rules;
+  fpspin_ruleset_slmp(&rules);
+  ASSERT_TRUE(fpspin_init(&ctx, "/dev/pspin0", nullptr, 1, &rules, 1, FPSPIN_HOSTDMA_PAGES_DEFAULT + 2));
+  EXPECT_EQ(ctx.mmap_len, 18u * 4096);
+  const frame::RuleSet& installed = office_.active.at(1);
+  EXPECT_EQ(installed.rules[2], (frame::Rule{9, 0x0000ffff, 0x00007224, 0x00007224}));
+  EXPECT_EQ(installed.last_frame, (frame::Rule{10, 0x00800000, 0x00800000, 0x00800000}));
+  fpspin_flag_t flag;
+  EXPECT_EQ(fpspin_pop_req(&ctx, 3, &flag), nullptr);
+  const uint64_t asked = SPL_HOST_FLAG(9, 1000, 3);
+  std::memcpy(static_cast<uint8_t*>(ctx.cpu_addr) + 3 * PAGE_SIZE, &asked, sizeof asked);
+  EXPECT_EQ(fpspin_pop_req(&ctx, 3, &flag), static_cast<uint8_t*>(ctx.cpu_addr) + 3 * PAGE_SIZE + DMA_ALIGN);
+  EXPECT_EQ(uint32_t{flag.len}, 1000u);
+  EXPECT_EQ(uint16_t{flag.hpu_id}, 3u);
+  fpspin_flag_t answer{};
+  answer.len = 77;
+  fpspin_push_resp(&ctx, 3, answer);
+  auto* const data = reinterpret_cast<spl_host_data*>(office_.nic.bytes().data() + 4096);
+  EXPECT_EQ(data->response[3], SPL_HOST_FLAG(9, 77, 3));
+  data->counter[0].sum = 300;
+  data->counter[0].count = 4;
+  EXPECT_EQ(fpspin_get_cycles(&ctx, 0), 75.0);
+  EXPECT_EQ(fpspin_get_avg_cycles(&ctx), 75u);
+  fpspin_clear_counter(&ctx, 0);
+  EXPECT_EQ(fpspin_get_counter(&ctx, 0).count, 0u);
+  uint32_t word = 0x1234;
+  fpspin_write_memory(&ctx, ctx.handler_mem.addr + 8, &word, sizeof word);
+  EXPECT_EQ(std::memcmp(office_.nic.bytes().data() + 4096 + sizeof(spl_host_data) + 8, &word, sizeof word), 0);
+  fpspin_exit(&ctx);
+  EXPECT_FALSE(fpspin_init(&ctx, "/dev/pspin0", nullptr, 9, &rules, 1, FPSPIN_HOSTDMA_PAGES_DEFAULT));
+  unsetenv("SPINLOOM_NIC");
+}
+
+TEST_F(DeskTest, WhateverIsSentTheDeskGoesOn) {
+  Random random(5);
+  for (int program = 0; program < 20; ++program) {
+    const int one = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    desk_path(name_).copy(address.sun_path, sizeof address.sun_path - 1);
+    ASSERT_EQ(connect(one, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    for (int record = 0; record < 20; ++record) {
+      Request request;
+      std::vector<uint8_t> bytes(sizeof request);
+      std::memcpy(bytes.data(), &request, sizeof request);
+      const uint64_t changes = random.below(8);
+      for (uint64_t change = 0; change < changes; ++change) {
+        bytes[random.below(64)] = static_cast<uint8_t>(random.below(256));
+      }
+      bytes.resize(random.below(4) == 0 ? random.below(2 * sizeof request) : sizeof request);
+      (void)send(one, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    close(one);
+  }
+  while (desk_->programs() > 0) std::this_thread::yield();
+  spl_eth* const eth = opened(0);
+  spl_eth_close(eth);
+}
+
+}  // namespace
+}  // namespace spinloom::host

@@ -1,0 +1,96 @@
+#include "host/program.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace spinloom::host {
+namespace {
+
+Error gone() { return fail(Code::environment, "the NIC has gone: its process has ended, or it does not answer"); }
+
+struct Received {
+  Answer answer;
+  int nic = -1;
+  int host = -1;
+};
+
+Result<Received> receive(int socket) {
+  pollfd one{socket, POLLIN, 0};
+  const auto until = std::chrono::steady_clock::now() + Program::answer_time;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    const int ready = poll(&one, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
+    if (ready > 0) break;
+    if (ready == 0 || errno != EINTR) return gone();
+  }
+  Received got;
+  iovec bytes{&got.answer, sizeof got.answer};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  if (length != sizeof got.answer || got.answer.version != desk_version) return gone();
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  if (header != nullptr && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(2 * sizeof(int))) {
+    std::memcpy(&got.nic, CMSG_DATA(header), sizeof(int));
+    std::memcpy(&got.host, CMSG_DATA(header) + sizeof(int), sizeof(int));
+  }
+  return got;
+}
+
+Status send_request(int socket, const Request& request) {
+  const ssize_t sent = send(socket, &request, sizeof request, MSG_NOSIGNAL);
+  return sent == static_cast<ssize_t>(sizeof request) ? Status{} : Status{gone()};
+}
+
+Error said(const Answer& answer) {
+  const Code code = answer.status == SPL_ETH_EXHAUSTED ? Code::exhausted : Code::invalid;
+  return Error{code, std::string(answer.sentence.data(), strnlen(answer.sentence.data(), answer.sentence.size()))};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Program>> Program::connect(const std::string& nic, const Request& install) {
+  const std::string path = desk_path(nic);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return fail(Code::invalid, "the name of the NIC is too long: ", nic);
+  path.copy(address.sun_path, path.size());
+  std::unique_ptr<Program> made(new Program(install.context));
+  made->socket_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (made->socket_ < 0) return fail(Code::environment, "a socket: ", std::strerror(errno));
+  if (::connect(made->socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return fail(Code::environment, "no NIC of the name ", nic, " runs here (", path, ": ", std::strerror(errno),
+                "); start one with `spinloom nic run --name ", nic, "`");
+  }
+  SPL_TRY(send_request(made->socket_, install));
+  SPL_ASSIGN(Received got, receive(made->socket_));
+  if (got.answer.status != SPL_ETH_OK) return said(got.answer);
+  SPL_ASSIGN(made->nic_, SharedMemory::map(got.nic, got.answer.nic_bytes));
+  SPL_ASSIGN(made->host_, SharedMemory::map(got.host, got.answer.host_bytes));
+  made->state_ = made->nic_.bytes().subspan(got.answer.state_offset, install.state_bytes);
+  made->constants_ = made->nic_.bytes().subspan(got.answer.constants_offset, install.constants_bytes);
+  return made;
+}
+
+Program::~Program() {
+  if (socket_ >= 0) close(socket_);
+}
+
+Result<Answer> Program::ask(Request request) {
+  request.context = context_;
+  SPL_TRY(send_request(socket_, request));
+  SPL_ASSIGN(const Received got, receive(socket_));
+  if (got.answer.status != SPL_ETH_OK) return said(got.answer);
+  return got.answer;
+}
+
+}  // namespace spinloom::host

@@ -1,0 +1,69 @@
+// Program - a program's context on a NIC of another process: what the C functions of spinloom/ethernet.h stand on.
+//
+// Contract: connect() reaches the NIC and installs the context. Each call waits for the NIC's answer for answer_time at
+//   most. A NIC that has gone is an Error of Code::environment.
+// Threads: one owner; respond() by several, each for its own HPUs. Time: host time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "host/desk_record.hpp"
+#include "host/shared_memory.hpp"
+
+namespace spinloom::host {
+
+class Program {
+ public:
+  static constexpr std::chrono::seconds answer_time{10};
+
+  static Result<std::unique_ptr<Program>> connect(const std::string& nic, const Request& install);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  [[nodiscard]] Result<Answer> ask(Request request);
+
+  [[nodiscard]] uint32_t context() const { return context_; }
+  [[nodiscard]] std::span<uint8_t> host_memory() const { return host_.bytes(); }
+  [[nodiscard]] std::span<uint8_t> state() const { return state_; }
+  [[nodiscard]] std::span<uint8_t> constants() const { return constants_; }
+
+  // program_requests.cpp
+  struct Asked {
+    uint8_t* payload;
+    uint64_t flag;
+  };
+  [[nodiscard]] std::optional<Asked> pop_request(uint32_t hpu);
+  [[nodiscard]] std::optional<Asked> next_request(std::chrono::microseconds patience);
+  [[nodiscard]] Status respond(uint64_t flag, uint32_t value);
+  [[nodiscard]] std::optional<spl_eth_notice> next_notice(std::chrono::microseconds patience);
+  struct Frame {
+    std::span<const uint8_t> bytes;
+    uint32_t message;
+  };
+  [[nodiscard]] std::optional<Frame> next_frame(std::chrono::microseconds patience);
+  [[nodiscard]] Result<spl_eth_notice> counter(unsigned which, bool clear);  // argument: sum, value: count
+
+ private:
+  explicit Program(uint32_t context) : context_(context) {}
+  [[nodiscard]] Status use_host_data() const;
+
+  uint32_t context_;
+  int socket_ = -1;
+  SharedMemory nic_;
+  SharedMemory host_;
+  std::span<uint8_t> state_;
+  std::span<uint8_t> constants_;
+  std::array<uint8_t, 32> seen_{};  // by HPU: the newest request that was popped
+  uint32_t next_hpu_ = 0;
+  uint32_t notices_ = 0;
+  uint64_t frames_ = 0;  // taken
+  uint32_t frames_unsaid_ = 0;  // of which the NIC has not been told
+};
+
+}  // namespace spinloom::host

@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "frame/rule_set.hpp"
+#include "host/desk_record.hpp"
+
+namespace spinloom::host {
+namespace {
+
+std::vector<uint8_t> frame_of(uint16_t type, uint8_t version_words, uint8_t protocol, uint16_t port, uint16_t flags) {
+  std::vector<uint8_t> bytes(64);
+  bytes[12] = static_cast<uint8_t>(type >> 8);
+  bytes[13] = static_cast<uint8_t>(type);
+  bytes[14] = version_words;
+  bytes[23] = protocol;
+  bytes[36] = static_cast<uint8_t>(port >> 8);
+  bytes[37] = static_cast<uint8_t>(port);
+  bytes[42] = static_cast<uint8_t>(flags >> 8);
+  return bytes;
+}
+
+std::optional<frame::Matcher::Match> match(const spl_eth_rules& rules, const std::vector<uint8_t>& bytes) {
+  frame::Matcher matcher({});
+  auto set = rule_set_of(rules);
+  EXPECT_TRUE(set.ok());
+  EXPECT_TRUE(matcher.configure({*set}).ok());
+  return matcher.match(bytes);
+}
+
+TEST(Rules, WellKnownTraffic) {
+  const auto udp = frame_of(0x0800, 0x45, 17, 9330, 0x4000);
+  const auto eom = frame_of(0x0800, 0x45, 17, 9330, 0xc000);
+  const auto icmp = frame_of(0x0800, 0x45, 1, 0, 0);
+  const auto arp = frame_of(0x0806, 0, 0, 0, 0);
+  const auto options = frame_of(0x0800, 0x46, 17, 9330, 0);
+  EXPECT_TRUE(match(spl_eth_rules_udp(9330), udp));
+  EXPECT_FALSE(match(spl_eth_rules_udp(9331), udp));
+  EXPECT_FALSE(match(spl_eth_rules_udp(9330), options));
+  EXPECT_FALSE(match(spl_eth_rules_slmp(9330), udp)->last);
+  EXPECT_TRUE(match(spl_eth_rules_slmp(9330), eom)->last);
+  EXPECT_TRUE(match(spl_eth_rules_icmp(), icmp));
+  EXPECT_FALSE(match(spl_eth_rules_icmp(), udp));
+  EXPECT_TRUE(match(spl_eth_rules_arp(), arp));
+  EXPECT_FALSE(match(spl_eth_rules_arp(), icmp));
+  EXPECT_TRUE(match(spl_eth_rules_all(), arp));
+  EXPECT_FALSE(match(spl_eth_rules_never(), arp));
+}
+
+// holds(word) = start <= (word & mask) <= end with the word in the order of the wire, for every value of each byte.
+TEST(Rules, ARangeOfOneByteKeepsItsMeaning) {
+  for (uint32_t byte = 0; byte < 4; ++byte) {
+    const uint32_t shift = 24 - 8 * byte;
+    for (const auto& [low, high, mask] : {std::array{3u, 200u, 0xffu}, {0x10u, 0x70u, 0xf0u}, {0u, 255u, 0xffu}}) {
+      const spl_eth_rule rule{1, mask << shift, low << shift, high << shift};
+      spl_eth_rules rules = spl_eth_rules_never();
+      rules.rule[0] = rule;
+      for (uint32_t value = 0; value < 256; ++value) {
+        std::vector<uint8_t> bytes(64, 0x5a);
+        bytes[4 + byte] = static_cast<uint8_t>(value);
+        const bool holds = low <= (value & mask) && (value & mask) <= high;
+        EXPECT_EQ(match(rules, bytes).has_value(), holds) << byte << ' ' << value;
+      }
+    }
+  }
+  spl_eth_rules beside = spl_eth_rules_never();
+  beside.rule[0] = {1, 0xff00, 0x0001, 0x02ff};  // bounds between values of the byte: 1 and 2 hold
+  for (uint32_t value = 0; value < 4; ++value) {
+    std::vector<uint8_t> bytes(64);
+    bytes[6] = static_cast<uint8_t>(value);
+    EXPECT_EQ(match(beside, bytes).has_value(), value == 1 || value == 2) << value;
+  }
+}
+
+TEST(Rules, ARangeOverSeveralBytesIsRefused) {
+  spl_eth_rules rules = spl_eth_rules_never();
+  rules.rule[0] = {9, 0xffff0000, 0x00500000, 0x00600000};
+  const auto made = rule_set_of(rules);
+  ASSERT_FALSE(made.ok());
+  EXPECT_NE(made.error().message.find("word 9"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace spinloom::host

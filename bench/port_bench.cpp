@@ -1,5 +1,6 @@
-// Host time of frame ports: frames a second that one core takes from a port and sends back over it, unchanged but for
-// their addresses: a plain forward loop, as the peer for what a NIC does with frames. No modelled time.
+// Host time of frame ports: frames a second that one core takes from a port, and sends back over it, unchanged but for
+// their addresses: a plain forward loop, as the peer for what a NIC does with frames. Rows without "and back" only take
+// them. No modelled time.
 //
 //   spinloom_port_bench [SECONDS]   for each row and round; 0.3 if there is no other number
 //
@@ -49,11 +50,12 @@ packet::FrameBytes frame_of(size_t frame_bytes, const packet::MacAddress& target
 // Takes each frame and sends it back to where it came from.
 class Forwarder {
  public:
-  explicit Forwarder(FramePort& port) : port_(port), space_(batch_frames * port.frame_bytes_max()) {}
+  Forwarder(FramePort& port, bool back) : port_(port), back_(back), space_(batch_frames * port.frame_bytes_max()) {}
 
   // How many frames came.
   size_t turn() {
     const size_t count = need(port_.receive(frames_));
+    if (!back_) return count;
     for (size_t i = 0; i < count; ++i) {
       uint8_t* const at = space_.data() + i * port_.frame_bytes_max();
       std::copy(frames_[i].begin(), frames_[i].end(), at);
@@ -67,6 +69,7 @@ class Forwarder {
 
  private:
   FramePort& port_;
+  bool back_;
   std::vector<uint8_t> space_;
   std::array<Bytes, batch_frames> frames_{};
   std::array<Bytes, batch_frames> answers_{};
@@ -99,10 +102,10 @@ struct Rate {
   double sent = 0;
 };
 
-Rate over_interface(const std::string& kind, size_t frame_bytes) {
+Rate over_interface(const std::string& kind, size_t frame_bytes, bool back) {
   if (!test::make_pair()) give_up(fail(Code::environment, "this kernel has no veth pairs"));
   const PortPointer port = need(open_port(kind + ":nic0"));
-  Forwarder forwarder(*port);
+  Forwarder forwarder(*port, back);
   const Sender sender(frame_of(frame_bytes, port->mac()));
   const auto run = [&](double length) {
     const auto begin = std::chrono::steady_clock::now();
@@ -124,7 +127,7 @@ Rate over_interface(const std::string& kind, size_t frame_bytes) {
   return rate;
 }
 
-Rate over_memory(const std::string& folder, size_t frame_bytes) {
+Rate over_memory(const std::string& folder, size_t frame_bytes, bool back) {
   const std::string path = text(folder, "/", frame_bytes, ".pcap");
   if (!std::filesystem::exists(path)) {
     auto writer = need(PcapWriter::create(path));
@@ -135,7 +138,7 @@ Rate over_memory(const std::string& folder, size_t frame_bytes) {
     if (const auto written = writer.flush(); !written) give_up(written.error());
   }
   const PortPointer port = need(open_port(text("replay:", path, ",", 1'000'000'000)));
-  Forwarder forwarder(*port);
+  Forwarder forwarder(*port, back);
   const auto begin = std::chrono::steady_clock::now();
   size_t frames = 0;
   double passed = 0;
@@ -149,6 +152,7 @@ Rate over_memory(const std::string& folder, size_t frame_bytes) {
 struct Row {
   const char* port;
   size_t frame_bytes;
+  bool back;
   std::vector<double> forwarded;
   std::vector<double> sent;
 };
@@ -173,7 +177,9 @@ int main(int count, char** words) {
   if (mkdtemp(folder.data()) == nullptr) give_up(fail(Code::environment, "cannot make a folder in ", folder));
   std::vector<Row> rows;
   for (const size_t frame_bytes : {size_t{64}, size_t{1514}}) {
-    for (const char* const port : {"packet", "xdp", "replay"}) rows.push_back({port, frame_bytes, {}, {}});
+    for (const char* const port : {"packet", "xdp", "replay"}) {
+      for (const bool back : {false, true}) rows.push_back({port, frame_bytes, back, {}, {}});
+    }
   }
   if (test::make_pair()) {
     if (const auto xdp = open_port("xdp:nic0"); !xdp) {
@@ -184,17 +190,18 @@ int main(int count, char** words) {
   for (int round = 0; round < rounds; ++round) {
     for (Row& row : rows) {
       const bool memory = std::string_view(row.port) == "replay";
-      const Rate rate = memory ? over_memory(folder, row.frame_bytes) : over_interface(row.port, row.frame_bytes);
+      const Rate rate =
+          memory ? over_memory(folder, row.frame_bytes, row.back) : over_interface(row.port, row.frame_bytes, row.back);
       row.forwarded.push_back(rate.forwarded);
       row.sent.push_back(rate.sent);
     }
   }
   std::filesystem::remove_all(folder);
-  std::printf("%-8s %6s %22s %8s %8s %12s\n", "port", "bytes", "forwarded, million/s", "least", "most", "sent");
+  std::printf("%-8s %6s %-9s %10s %8s %8s %10s\n", "port", "bytes", "", "million/s", "least", "most", "sent");
   for (const Row& row : rows) {
     const auto [least, most] = std::minmax_element(row.forwarded.begin(), row.forwarded.end());
-    std::printf("%-8s %6zu %22.3f %8.3f %8.3f %12.3f\n", row.port, row.frame_bytes, median(row.forwarded), *least * 1e-6,
-                *most * 1e-6, median(row.sent));
+    std::printf("%-8s %6zu %-9s %10.3f %8.3f %8.3f %10.3f\n", row.port, row.frame_bytes, row.back ? "and back" : "",
+                median(row.forwarded), *least * 1e-6, *most * 1e-6, median(row.sent));
   }
   return 0;
 }

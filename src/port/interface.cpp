@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
+#include <linux/if_link.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>
@@ -142,6 +143,17 @@ int receive_queues(const std::string& name) {
   request.ifr_data = reinterpret_cast<char*>(&channels);
   if (ioctl(socket.number(), SIOCETHTOOL, &request) != 0) return 1;
   return static_cast<int>(channels.combined_count + channels.rx_count);
+}
+
+uint32_t dropped_on_the_way_out(const std::string& name) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return 0;
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(all, freeifaddrs);
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_PACKET || name != one->ifa_name) continue;
+    return static_cast<const rtnl_link_stats*>(one->ifa_data)->tx_dropped;
+  }
+  return 0;
 }
 
 void make_plain(const Interface& interface) {

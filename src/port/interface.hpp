@@ -43,6 +43,7 @@ struct Silence {
 [[nodiscard]] Status bring_up(const std::string& name);
 [[nodiscard]] Status set_address(const std::string& name, packet::Ipv4Address address, int prefix_bits);
 [[nodiscard]] int receive_queues(const std::string& name);  // 1 if the driver does not say
+[[nodiscard]] uint32_t dropped_on_the_way_out(const std::string& name);  // since it was made, modulo 2^32
 void make_plain(const Interface& interface);
 
 // `drops`: the port itself takes everything that comes in away from the kernel; then (3) and (4) are left out.

@@ -7,7 +7,7 @@ namespace spinloom::port {
 
 namespace {
 
-constexpr size_t buffer_bytes = 4 * pcap_record_bytes_max;
+constexpr size_t buffer_bytes = pcap_record_bytes_max;  // any record, or more than 150 of 1514 bytes
 
 }  // namespace
 
@@ -29,7 +29,10 @@ Result<PcapReader> PcapReader::open(File file, std::string name) {
 }
 
 PcapReader::PcapReader(File file, std::string name, PcapFormat format)
-    : file_(std::move(file)), name_(std::move(name)), format_(format), buffer_(buffer_bytes) {}
+    : file_(std::move(file)),
+      name_(std::move(name)),
+      format_(format),
+      buffer_(std::make_unique_for_overwrite<uint8_t[]>(buffer_bytes)) {}
 
 // The next record's header; false at the end of the file.
 Result<bool> PcapReader::next() {
@@ -52,8 +55,8 @@ Status PcapReader::ends_within(const char* what) const {
 Result<size_t> PcapReader::read(std::span<packet::Bytes> batch) {
   size_t count = 0;
   size_t used = 0;
-  while (has_record_ && count < batch.size() && used + record_.captured_bytes <= buffer_.size()) {
-    uint8_t* const at = buffer_.data() + used;
+  while (has_record_ && count < batch.size() && used + record_.captured_bytes <= buffer_bytes) {
+    uint8_t* const at = buffer_.get() + used;
     if (std::fread(at, 1, record_.captured_bytes, file_.get()) != record_.captured_bytes) {
       return ends_within("bytes").error();
     }

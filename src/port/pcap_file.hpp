@@ -11,7 +11,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "packet/read.hpp"
 #include "port/pcap_format.hpp"
@@ -41,7 +40,7 @@ class PcapReader {
   File file_;
   std::string name_;
   PcapFormat format_;
-  std::vector<uint8_t> buffer_;
+  std::unique_ptr<uint8_t[]> buffer_;
   PcapRecord record_;  // the next one, if there is one
   bool has_record_ = false;  // its header was read, its bytes were not
   bool ended_ = false;

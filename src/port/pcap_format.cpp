@@ -1,7 +1,6 @@
 #include "port/pcap_format.hpp"
 
 #include "packet/big_endian.hpp"
-#include "wire/little_endian.hpp"
 
 namespace spinloom::port {
 
@@ -13,16 +12,14 @@ constexpr uint32_t magic_pcapng = 0x0a0d0d0a;
 constexpr uint16_t link_ethernet = 1;
 constexpr int64_t second_ns = 1'000'000'000;
 
-uint32_t number(const PcapFormat& format, const uint8_t* at) {
-  return format.big_endian ? packet::load_be<uint32_t>(at) : wire::load_le<uint32_t>(at);
+uint32_t in_order(const PcapFormat& format, uint32_t big_endian) {
+  return format.big_endian ? big_endian : __builtin_bswap32(big_endian);
 }
 
+uint32_t number(const PcapFormat& format, const uint8_t* at) { return in_order(format, packet::load_be<uint32_t>(at)); }
+
 void put_number(const PcapFormat& format, uint8_t* at, uint32_t value) {
-  if (format.big_endian) {
-    packet::store_be(at, value);
-  } else {
-    wire::store_le(at, value);
-  }
+  packet::store_be(at, in_order(format, value));
 }
 
 }  // namespace

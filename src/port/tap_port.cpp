@@ -25,7 +25,8 @@ class TapPort final : public FramePort {
       : device_(std::move(device)),
         interface_(interface),
         slot_bytes_(frame_bytes_max() + 1),
-        buffer_(frames_at_once * slot_bytes_) {}
+        buffer_(frames_at_once * slot_bytes_),
+        dropped_before_(dropped_on_the_way_out(interface.name)) {}
 
   Result<size_t> receive(std::span<Bytes> batch) override {
     size_t count = 0;
@@ -67,7 +68,10 @@ class TapPort final : public FramePort {
 
   packet::MacAddress mac() const override { return mac_for("tap:" + interface_.name); }
   size_t mtu() const override { return interface_.mtu; }
-  Counters counters() override { return counters_; }
+  Counters counters() override {
+    counters_.dropped = uint32_t{dropped_on_the_way_out(interface_.name) - dropped_before_};
+    return counters_;
+  }
   int descriptor() const override { return device_.number(); }
   std::string description() const override {
     return text("tap:", interface_.name, " (", packet::print(mac()), ", MTU ", interface_.mtu, ")");
@@ -83,6 +87,7 @@ class TapPort final : public FramePort {
   Interface interface_;
   size_t slot_bytes_;
   std::vector<uint8_t> buffer_;
+  uint32_t dropped_before_;  // by a device that was there before
   Counters counters_;
 };
 

@@ -80,6 +80,7 @@ class XdpPort final : public FramePort {
   }
 
   Result<size_t> receive(std::span<Bytes> batch) override {
+    if (sent_.left() > 0) SPL_TRY(push());
     if (held_ > 0) {  // as many are missing in the fill ring, so there is room
       for (uint32_t i = 0; i < held_; ++i) fill_.at(i) = received_.at(i).addr / chunk_bytes_ * chunk_bytes_;
       fill_.put(held_);
@@ -108,7 +109,6 @@ class XdpPort final : public FramePort {
       sent_.at(static_cast<uint32_t>(i)) = {chunk, static_cast<uint32_t>(frames[i].size()), 0};
     }
     sent_.put(static_cast<uint32_t>(count));
-    under_way_ += count;
     counters_.sent += count;
     SPL_TRY(push());
     return count;
@@ -149,19 +149,14 @@ class XdpPort final : public FramePort {
     const uint32_t count = done_.waiting();
     for (uint32_t i = 0; i < count; ++i) free_.push_back(done_.at(i));
     done_.taken(count);
-    under_way_ -= count;
   }
 
-  // The kernel sends some frames a call. What it leaves, because the interface is busy, the next call of send() pushes.
+  // The kernel sends some frames a call. What it leaves, because the interface is busy, the next call here pushes.
   Status push() {
-    while (under_way_ > 0) {
-      if (sendto(socket_.number(), nullptr, 0, MSG_DONTWAIT, nullptr, 0) == 0 || errno == EAGAIN || errno == EBUSY ||
-          errno == EINTR || errno == ENOBUFS) {
-        const size_t before = under_way_;
-        collect();
-        if (under_way_ == before) return {};
-        continue;
-      }
+    for (uint32_t before = 0; sent_.left() > 0 && sent_.left() != before;) {
+      before = sent_.left();
+      const bool taken = sendto(socket_.number(), nullptr, 0, MSG_DONTWAIT, nullptr, 0) == 0;
+      if (taken || errno == EAGAIN || errno == EBUSY || errno == EINTR || errno == ENOBUFS) continue;
       return fail(Code::environment, "cannot send over ", description(), ": ", std::strerror(errno));
     }
     return {};
@@ -188,7 +183,6 @@ class XdpPort final : public FramePort {
   XdpProgram program_;
   std::vector<uint64_t> free_;  // chunks for frames that go
   uint32_t held_ = 0;           // frames of the last receive()
-  size_t under_way_ = 0;
   Counters counters_;
 };
 

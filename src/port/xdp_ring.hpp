@@ -1,7 +1,7 @@
 // XdpRing - one of the four queues between a process and the kernel of an AF_XDP socket (linux/if_xdp.h).
 //
 // Contract: one side puts entries in, the other takes them out. waiting() and room() say how many we can take or put;
-//   at(i) is the i-th of these; taken(n) and put(n) hand the first n over.
+//   at(i) is the i-th of these; taken(n) and put(n) hand the first n over. left() says how many that we put are still there.
 // Invariants: (1) entries are written before their hand-over is seen, and not touched after it; (2) producer - consumer
 //   is never above the number of entries.
 // Threads: one on our side. Time: none; no system calls.
@@ -29,7 +29,10 @@ class XdpRing {
   // For who takes.
   [[nodiscard]] uint32_t waiting() { return producer().load(std::memory_order_acquire) - own_; }
   // For who puts.
-  [[nodiscard]] uint32_t room() { return entries_ - (own_ - consumer().load(std::memory_order_acquire)); }
+  [[nodiscard]] uint32_t room() { return entries_ - left(); }
+
+  // For who puts: what the other side has not taken yet.
+  [[nodiscard]] uint32_t left() { return own_ - consumer().load(std::memory_order_acquire); }
 
   [[nodiscard]] Entry& at(uint32_t index) {
     return reinterpret_cast<Entry*>(memory_.data() + offsets_.desc)[(own_ + index) & (entries_ - 1)];

@@ -1,0 +1,128 @@
+// A NIC owns its wire: the kernel at the NIC's end keeps quiet, and nothing is left to hardware. A TAP device is the other way
+// round: the kernel is the peer.
+#include <gtest/gtest.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "port/descriptor.hpp"
+#include "port/pair_testbed.hpp"
+
+namespace spinloom::port {
+namespace {
+
+using namespace test;
+
+class Owned : public PairTest {};
+
+TEST_P(Owned, NothingIsLeftToHardwareAtEitherEnd) {
+  for (const char* const name : {"nic0", "host0"}) {
+    const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ifreq request{};
+    std::strcpy(request.ifr_name, name);
+    for (const uint32_t command : {ETHTOOL_GTXCSUM, ETHTOOL_GTSO, ETHTOOL_GGSO, ETHTOOL_GGRO}) {
+      ethtool_value setting{command, 1};
+      request.ifr_data = reinterpret_cast<char*>(&setting);
+      ASSERT_EQ(ioctl(socket.number(), SIOCETHTOOL, &request), 0);
+      EXPECT_EQ(setting.data, 0U) << name << " command " << command;
+    }
+  }
+}
+
+// The kernel has no address on nic0, but it has one on another interface, and Linux answers for any of its addresses.
+TEST_P(Owned, TheKernelDoesNotAnswer) {
+  if (!run("ip address add 10.9.0.2/32 dev lo")) GTEST_SKIP() << "no address can be set";
+  Random random(4);
+  const packet::Ends ends{host_->mac(), nic_->mac(), {0x0a090001}, {0x0a090002}};
+  const std::vector<FrameBytes> asked{packet::arp_request_frame(ends.source_mac, ends.source, ends.target)};
+  send_all(*host_, asked);
+  // The NIC sends a frame after it has seen the question; what the kernel answered would have come before.
+  std::array<Bytes, 32> batch;
+  for (bool seen = false; !seen;) {
+    const auto came = nic_->receive(batch);
+    ASSERT_TRUE(came.ok());
+    for (const Bytes frame : std::span(batch).first(*came)) seen = seen || packet::read_ethernet(frame)->type == 0x0806;
+    if (*came == 0) {
+      ASSERT_TRUE(wait_for(*nic_, limit_ms())) << "the question did not come";
+    }
+  }
+  send_all(*nic_, {experimental(random, host_->mac(), 0)});
+  for (bool ended = false; !ended;) {
+    const auto came = host_->receive(batch);
+    ASSERT_TRUE(came.ok());
+    for (const Bytes frame : std::span(batch).first(*came)) {
+      ended = ended || packet::read_ethernet(frame)->type == 0x88b5;
+      EXPECT_NE(packet::read_ethernet(frame)->type, packet::ether_type::arp) << packet::describe(frame);
+    }
+    if (*came == 0) {
+      ASSERT_TRUE(wait_for(*host_, limit_ms()));
+    }
+  }
+  run("ip address delete 10.9.0.2/32 dev lo");
+}
+
+TEST_P(Owned, AnInterfaceWithAnAddressIsRefused) {
+  nic_.reset();
+  ASSERT_TRUE(run("ip address add 10.8.0.1/24 dev nic0"));
+  EXPECT_EQ(opened(text(GetParam(), ":nic0")), nullptr);
+  EXPECT_NE(refusal_.find("10.8.0.1"), std::string::npos) << refusal_;
+  EXPECT_NE(refusal_.find("ip address flush dev nic0"), std::string::npos) << refusal_;
+}
+
+TEST_P(Owned, JumboFramesGoThroughPacketSockets) {
+  nic_.reset();
+  host_.reset();
+  ASSERT_TRUE(run("ip link set nic0 mtu 9000 && ip link set host0 mtu 9000"));
+  nic_ = opened(text(GetParam(), ":nic0"));
+  if (std::string_view(GetParam()) == "xdp") {
+    EXPECT_EQ(nic_, nullptr);
+    EXPECT_NE(refusal_.find("MTU of 9000"), std::string::npos) << refusal_;
+    EXPECT_NE(refusal_.find("use packet:nic0"), std::string::npos) << refusal_;
+    return;
+  }
+  host_ = opened("packet:host0");
+  ASSERT_TRUE(nic_ != nullptr && host_ != nullptr) << refusal_;
+  packet::Ethernet header;
+  header.target = nic_->mac();
+  header.source = host_->mac();
+  header.type = 0x88b5;
+  const std::vector<FrameBytes> frames(5, packet::ethernet_frame(header, FrameBytes(9000, 7)));
+  send_all(*host_, frames);
+  EXPECT_EQ(take(*nic_, frames.size()), frames);
+}
+
+INSTANTIATE_TEST_SUITE_P(By, Owned, ::testing::Values("packet", "xdp"), name_of_kind);
+
+TEST(Tap, TheKernelIsThePeer) {
+  if (const std::string& reason = enter_namespace(); !reason.empty()) GTEST_SKIP() << reason;
+  auto port = open_port("tap:tap0,10.7.0.1/24");
+  if (!port) GTEST_SKIP() << port.error().message;
+  // The kernel answers us, and we see its frames whole.
+  const packet::Ends ends{(*port)->mac(), packet::broadcast, {0x0a070002}, {0x0a070001}};
+  send_all(**port, {packet::arp_request_frame(ends.source_mac, ends.source, ends.target)});
+  std::array<Bytes, 8> batch;
+  for (bool answered = false; !answered;) {
+    const auto came = (*port)->receive(batch);
+    ASSERT_TRUE(came.ok()) << came.error().message;
+    for (const Bytes frame : std::span(batch).first(*came)) {
+      const auto arp = packet::read_arp(packet::read_ethernet(frame)->payload);
+      answered = answered || (arp.ok() && arp->operation == packet::arp_operation::reply && arp->sender == ends.target);
+    }
+    if (*came == 0) {
+      ASSERT_TRUE(wait_for(**port, limit_ms())) << "no answer";
+    }
+  }
+  EXPECT_EQ((*port)->counters().sent, 1U);
+  EXPECT_GE((*port)->counters().received, 1U);
+  const auto second = open_port("tap:tap0");
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.error().message.find("used by another process"), std::string::npos) << second.error().message;
+  EXPECT_FALSE(open_port("tap:tap1,10.7.0.1/33").ok());
+}
+
+}  // namespace
+}  // namespace spinloom::port

@@ -40,7 +40,7 @@ constexpr uint32_t capture_frames = 256;
 struct Way {
   const char* name;
   const char* handlers;  // with .so or .elf; null: no rule takes the frames
-  uint32_t bytes;        // of a frame
+  uint32_t bytes;  // of a frame
 };
 
 struct Outcome {
@@ -100,12 +100,17 @@ Outcome measure(const Way& way, const std::string& path, uint64_t frames) {
 
 int main(int count, char** words) {
   const int rounds = count > 1 ? std::atoi(words[1]) : 5;
-  const uint64_t frames = (count > 2 ? std::strtoull(words[2], nullptr, 10) : 500'000) / capture_frames * capture_frames;
+  const uint64_t frames =
+      (count > 2 ? std::strtoull(words[2], nullptr, 10) : 500'000) / capture_frames * capture_frames;
   const auto folder = std::filesystem::temp_directory_path() / ("spinloom_ethernet_bench_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   std::vector<Way> ways{
-      {"native", "icmp_echo.so", 64},   {"native", "icmp_echo.so", 1024},   {"sandbox", "icmp_echo.elf", 64},
-      {"sandbox", "icmp_echo.elf", 1024}, {"host", nullptr, 64}, {"host", nullptr, 1024},
+      {"native", "icmp_echo.so", 64},
+      {"native", "icmp_echo.so", 1024},
+      {"sandbox", "icmp_echo.elf", 64},
+      {"sandbox", "icmp_echo.elf", 1024},
+      {"host", nullptr, 64},
+      {"host", nullptr, 1024},
   };
   const std::string only = count > 3 ? words[3] : "";
   if (!only.empty()) std::erase_if(ways, [&](const Way& way) { return way.name != only; });
@@ -117,8 +122,8 @@ int main(int count, char** words) {
     }
   }
   std::filesystem::remove_all(folder);
-  std::printf("host ns a frame; %llu frames, best of %d rounds\n%-12s %6s %9s %8s", static_cast<unsigned long long>(frames),
-              rounds, "way", "bytes", "frames/s", "all");
+  std::printf("host ns a frame; %llu frames, best of %d rounds\n%-12s %6s %9s %8s",
+              static_cast<unsigned long long>(frames), rounds, "way", "bytes", "frames/s", "all");
   for (size_t stage = 0; stage < ethernet::stage_count; ++stage) {
     std::printf(" %9s", ethernet::name_of(static_cast<ethernet::Stage>(stage)));
   }

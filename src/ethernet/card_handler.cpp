@@ -17,8 +17,8 @@ void Card::run_handlers() {
 
 void Card::run_handler(const spin::Her& her) {
   const spin::Context& context = *nic_->context(her.context);
-  const auto frame = spin::frame_of(her, context, {nic_memory_.get(), options_.limits.nic_memory_bytes},
-                                    options_.limits.hpus);
+  const auto frame =
+      spin::frame_of(her, context, {nic_memory_.get(), options_.limits.nic_memory_bytes}, options_.limits.hpus);
   running_ = her.id;
   waits_since_.reset();
   out_of_patience_ = false;

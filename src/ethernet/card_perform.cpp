@@ -37,7 +37,12 @@ void Card::perform() {
       [this](const auto& other) { perform(other); },
   };
   for (size_t next = 0; next < actions_.list.size(); ++next) {
-    std::visit([&act](const auto& action) { const auto copy = action; act(copy); }, actions_.list[next]);
+    std::visit(
+        [&act](const auto& action) {
+          const auto copy = action;
+          act(copy);
+        },
+        actions_.list[next]);
   }
   actions_.clear();
 }
@@ -64,8 +69,8 @@ void Card::perform(const frame::Transmit& transmit) {
 }
 
 void Card::perform(const frame::DmaWrite& write) {
-  const bool words = write.source.length <= 16 && write.source.length % 8 == 0 &&
-                     reinterpret_cast<uintptr_t>(write.host) % 8 == 0;
+  const bool words =
+      write.source.length <= 16 && write.source.length % 8 == 0 && reinterpret_cast<uintptr_t>(write.host) % 8 == 0;
   if (words) {
     write_words(write.host, write.source.bytes, write.source.length);
   } else {

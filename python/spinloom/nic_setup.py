@@ -1,6 +1,6 @@
 """What a live Ethernet NIC is made of: its ports and its contexts, from the command line or a TOML file.
 
-Contract: load(path) reads a file (docs/ethernet.md lists its keys); Trouble names file, key and value. start()
+Contract: load(path) reads a file (docs/ethernet.md lists its keys); Trouble names file, key, value. start()
 builds images of C sources in a folder, and a NIC whose contexts are active. Rules are (any, [(word, mask,
 start, end)], last): a word's first byte is its lowest.
 """

@@ -29,7 +29,7 @@ void Card::perform() {
         if (resume.her == running_) answer_ = resume.value;  // not one that has waited for too long
       },
       [this](const frame::RunHandler& run) { started_.push(run.her); },
-      [this](const frame::StoreLocal& store) { portals::perform(store); },
+      [](const frame::StoreLocal& store) { portals::perform(store); },
       [this](const frame::LocalAtomic& atomic) { answer_ = portals::perform(atomic); },
       [this](const frame::DmaRead& read) { nic_->on_dma_done(portals::perform(read), actions_); },
       [this](const frame::DmaAtomic& atomic) { nic_->on_dma_done(portals::perform(atomic), actions_); },

@@ -21,7 +21,9 @@ COLUMNS = (
 PORTS = "pcap:IN,OUT, replay:IN,TIMES, tap:NAME[,ADDRESS/BITS], packet:INTERFACE or xdp:INTERFACE"
 
 
-@click.group()
+@click.group(
+    epilog="Example: spinloom nic run --wire pcap:in.pcap,out.pcap --handlers icmp_echo --rules icmp"
+)
 def nic() -> None:
     """An Ethernet NIC that runs sPIN handlers on frames. See docs/ethernet.md."""
 

@@ -2,7 +2,7 @@
 // and past the handlers to a host's port. No modelled time; nothing leaves the process, so what a kernel takes for a
 // frame is not in it (bench/port_bench.cpp measures that).
 //
-//   spinloom_ethernet_bench [ROUNDS [FRAMES]]
+//   spinloom_ethernet_bench [ROUNDS [FRAMES [WAY]]]
 //
 // Ways are measured in turn, ROUNDS times; of each way the fastest round is printed, stage by stage.
 #include <unistd.h>
@@ -40,7 +40,7 @@ constexpr uint32_t capture_frames = 256;
 struct Way {
   const char* name;
   const char* handlers;  // with .so or .elf; null: no rule takes the frames
-  uint32_t bytes;        // of a frame
+  uint32_t bytes;  // of a frame
 };
 
 struct Outcome {
@@ -65,13 +65,17 @@ std::string capture(const std::filesystem::path& folder, uint32_t bytes) {
 Outcome measure(const Way& way, const std::string& path, uint64_t frames) {
   auto wire = made(port::open_replay_port(path, frames / capture_frames, ""));
   const auto card = made(ethernet::Card::create({}, std::move(wire), made(port::open_pcap_port("", ""))));
-  must(card->configure({made(ethernet::rule_set_named("icmp"))}));
+  // Four rule sets, as many as the board has; the frames fit the last, or none.
+  const char* const last = way.handlers != nullptr ? "icmp" : "udp:4";
+  std::vector<frame::RuleSet> sets;
+  for (const char* name : {"udp:1", "udp:2", "udp:3", last}) sets.push_back(made(ethernet::rule_set_named(name)));
+  must(card->configure(sets));
   if (way.handlers != nullptr) {
     ethernet::ContextSetup setup;
     setup.image = std::string(SPINLOOM_HANDLERS) + "/" + way.handlers;
     setup.constants.resize(sizeof(spl_station_t));
-    must(card->install(frame::ContextId{0}, setup));
-    must(card->activate(frame::ContextId{0}));
+    must(card->install(frame::ContextId{3}, setup));
+    must(card->activate(frame::ContextId{3}));
   }
   must(card->run([] { return true; }));
   const frame::Nic& nic = card->nic();
@@ -96,13 +100,20 @@ Outcome measure(const Way& way, const std::string& path, uint64_t frames) {
 
 int main(int count, char** words) {
   const int rounds = count > 1 ? std::atoi(words[1]) : 5;
-  const uint64_t frames = (count > 2 ? std::strtoull(words[2], nullptr, 10) : 500'000) / capture_frames * capture_frames;
+  const uint64_t frames =
+      (count > 2 ? std::strtoull(words[2], nullptr, 10) : 500'000) / capture_frames * capture_frames;
   const auto folder = std::filesystem::temp_directory_path() / ("spinloom_ethernet_bench_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
-  const std::vector<Way> ways{
-      {"native", "icmp_echo.so", 64},   {"native", "icmp_echo.so", 1024},   {"sandbox", "icmp_echo.elf", 64},
-      {"sandbox", "icmp_echo.elf", 1024}, {"to the host", nullptr, 64}, {"to the host", nullptr, 1024},
+  std::vector<Way> ways{
+      {"native", "icmp_echo.so", 64},
+      {"native", "icmp_echo.so", 1024},
+      {"sandbox", "icmp_echo.elf", 64},
+      {"sandbox", "icmp_echo.elf", 1024},
+      {"host", nullptr, 64},
+      {"host", nullptr, 1024},
   };
+  const std::string only = count > 3 ? words[3] : "";
+  if (!only.empty()) std::erase_if(ways, [&](const Way& way) { return way.name != only; });
   std::vector<Outcome> best(ways.size());
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < ways.size(); ++i) {
@@ -111,8 +122,8 @@ int main(int count, char** words) {
     }
   }
   std::filesystem::remove_all(folder);
-  std::printf("host ns a frame; %llu frames, best of %d rounds\n%-12s %6s %9s %8s", static_cast<unsigned long long>(frames),
-              rounds, "way", "bytes", "frames/s", "all");
+  std::printf("host ns a frame; %llu frames, best of %d rounds\n%-12s %6s %9s %8s",
+              static_cast<unsigned long long>(frames), rounds, "way", "bytes", "frames/s", "all");
   for (size_t stage = 0; stage < ethernet::stage_count; ++stage) {
     std::printf(" %9s", ethernet::name_of(static_cast<ethernet::Stage>(stage)));
   }

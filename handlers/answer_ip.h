@@ -12,7 +12,11 @@
 
 #include "spinloom/frame.h"
 
-enum { SPL_ETHERNET_BYTES = 14, SPL_IPV4_BYTES = 20, SPL_TIME_TO_LIVE = 64 };
+enum {
+  SPL_ETHERNET_BYTES = 14,
+  SPL_IPV4_BYTES = 20,
+  SPL_TIME_TO_LIVE = 64
+};
 
 static inline spl_ipv4_t *spl_ip_asked(uint8_t protocol, uint32_t least) {
   const spl_station_t *const station = spl_constants();

@@ -50,12 +50,14 @@ struct spl_host_notice {
 #define SPL_HOST_FLAG_LENGTH(flag) ((uint32_t)((flag) >> 8))
 #define SPL_HOST_FLAG_HPU(flag) ((uint16_t)((flag) >> 40))
 
-/* Headers as they lie in a frame: fields of more than one byte are in network order (spl_net16, spl_net32). */
+/* Headers as they lie in a frame: fields of more than one byte are in network order (spl_net16, spl_net32). They lie at
+ * even offsets, as those of Ethernet, IPv4 and UDP do. */
+#define SPL_HEADER __attribute__((packed, aligned(2)))
 typedef struct {
   uint8_t destination[6];
   uint8_t source[6];
   uint16_t type;
-} __attribute__((packed)) spl_eth_t;
+} SPL_HEADER spl_eth_t;
 typedef struct {
   uint8_t version_words; /* version in the upper half, length of the header in words in the lower */
   uint8_t service;
@@ -67,20 +69,20 @@ typedef struct {
   uint16_t checksum;
   uint32_t source;
   uint32_t destination;
-} __attribute__((packed)) spl_ipv4_t;
+} SPL_HEADER spl_ipv4_t;
 typedef struct {
   uint16_t source;
   uint16_t destination;
   uint16_t length; /* of header and payload */
   uint16_t checksum;
-} __attribute__((packed)) spl_udp_t;
+} SPL_HEADER spl_udp_t;
 typedef struct {
   uint8_t type;
   uint8_t code;
   uint16_t checksum;
   uint16_t identifier;
   uint16_t sequence;
-} __attribute__((packed)) spl_icmp_t;
+} SPL_HEADER spl_icmp_t;
 typedef struct {
   uint16_t hardware, protocol;
   uint8_t hardware_bytes, protocol_bytes;
@@ -89,13 +91,13 @@ typedef struct {
   uint32_t sender_ip;
   uint8_t target[6];
   uint32_t target_ip;
-} __attribute__((packed)) spl_arp_t;
+} SPL_HEADER spl_arp_t;
 /* sPIN lightweight message protocol, in the payload of UDP (deliverable D4.7, section 4.4.1). */
 typedef struct {
   uint16_t flags;
   uint32_t message;
   uint32_t offset; /* of the payload in its message */
-} __attribute__((packed)) spl_slmp_t;
+} SPL_HEADER spl_slmp_t;
 #define SPL_SLMP_EOM 0x8000u
 #define SPL_SLMP_SYN 0x4000u
 #define SPL_SLMP_ACK 0x2000u

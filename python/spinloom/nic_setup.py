@@ -1,8 +1,8 @@
 """What a live Ethernet NIC is made of: its ports and its contexts, from the command line or a TOML file.
 
-Contract: load(path) reads a file (docs/ethernet.md lists its keys); Trouble names file, key and value. build() makes
-images of C sources in a folder, and start() a NIC whose contexts are active. Rules are (any, [(word, mask, start,
-end)], last): a word's first byte is its lowest.
+Contract: load(path) reads a file (docs/ethernet.md lists its keys); Trouble names file, key, value. start()
+builds images of C sources in a folder, and a NIC whose contexts are active. Rules are (any, [(word, mask,
+start, end)], last): a word's first byte is its lowest.
 """
 
 from __future__ import annotations
@@ -62,9 +62,11 @@ def swapped(word: int) -> int:
 
 
 def rule_of(where: str, table: Any) -> Rule:
-    """`value` is in network order, as headers are described; start and end are numbers that the NIC compares."""
+    """`value` is in network order, as headers are described; start and end are as the NIC compares."""
     if not isinstance(table, dict):
-        raise Trouble("invalid", f"{where}: a rule is a table, such as {{word = 9, mask = 0xffff0000, value = 7}}")
+        raise Trouble(
+            "invalid", f"{where}: a rule is a table, such as {{word = 9, mask = 0xffff0000, value = 7}}"
+        )
     check_keys(where, table, ("word", "mask", "value", "start", "end"))
     word, mask = integer(where, table, "word"), integer(where, table, "mask", WORD_MAX)
     if "value" in table:
@@ -220,8 +222,8 @@ def pair(handlers: tuple[str, ...], rules: tuple[str, ...], native: bool) -> tup
     if len(handlers) not in (1, len(rules)) and (handlers or rules):
         raise Trouble(
             "invalid",
-            f"{len(handlers)} --handlers and {len(rules)} --rules: one --rules for each --handlers, in the same "
-            "order, or one --handlers for all",
+            f"{len(handlers)} --handlers and {len(rules)} --rules: one --rules for each --handlers, in "
+            "the same order, or one --handlers for all",
         )
     each = handlers * len(rules) if len(handlers) == 1 else handlers
     return tuple(Context(name, rule, native) for name, rule in zip(each, rules, strict=True))

@@ -54,7 +54,7 @@ struct ContextSetup {
   std::string image;  // FILE.so (native) or FILE.elf (sandbox); empty: frames go to host memory, a ring (frame/nic.hpp)
   std::vector<uint8_t> constants;
   std::vector<uint8_t> state;  // its first bytes
-  uint64_t state_bytes = 0;    // the rest is zero
+  uint64_t state_bytes = 0;  // the rest is zero
   uint64_t host_bytes = 0;
   uint64_t budget_cycles = limits::handler_budget_cycles;
   std::optional<spin::HpuMask> hpus;
@@ -156,7 +156,7 @@ class Card final : private spin::HandlerCalls {
   spin::Fifo<spin::Her> started_;  // handlers that are to run
   std::vector<Bytes> batch_;
   std::vector<frame::EgressFrame> leaving_;  // for the wire
-  std::vector<Bytes> leaving_bytes_;         // the same frames
+  std::vector<Bytes> leaving_bytes_;  // the same frames
   std::vector<Bytes> to_host_;
   uint32_t host_frames_open_ = 0;  // from the host's port, not yet on the wire
   std::function<void()> host_part_;
@@ -170,7 +170,7 @@ class Card final : private spin::HandlerCalls {
   bool out_of_patience_ = false;
 
   std::vector<std::optional<bool>> initialised_;  // by context
-  std::optional<Error> trouble_;                  // of a port
+  std::optional<Error> trouble_;  // of a port
   uint64_t to_host_lost_ = 0;
   uint64_t native_cycles_ = 0;
   Stages stages_;

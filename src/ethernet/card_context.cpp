@@ -65,7 +65,7 @@ Status Card::install(ContextId id, const ContextSetup& setup) {
   if (nic_->context(id) != nullptr) return fail(Code::invalid, "context ", id, " is installed: remove it first");
   Installed installed;
   const auto options = context_of(id, setup, installed);
-  const Status made = options ? nic_->install(id, *options) : Status(options.error());
+  Status made = options ? nic_->install(id, *options) : Status(options.error());
   if (!made) {
     free_windows(installed);
     return made;

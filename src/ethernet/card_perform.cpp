@@ -29,7 +29,7 @@ void Card::perform() {
         if (resume.her == running_) answer_ = resume.value;  // not one that has waited for too long
       },
       [this](const frame::RunHandler& run) { started_.push(run.her); },
-      [this](const frame::StoreLocal& store) { portals::perform(store); },
+      [](const frame::StoreLocal& store) { portals::perform(store); },
       [this](const frame::LocalAtomic& atomic) { answer_ = portals::perform(atomic); },
       [this](const frame::DmaRead& read) { nic_->on_dma_done(portals::perform(read), actions_); },
       [this](const frame::DmaAtomic& atomic) { nic_->on_dma_done(portals::perform(atomic), actions_); },
@@ -37,7 +37,12 @@ void Card::perform() {
       [this](const auto& other) { perform(other); },
   };
   for (size_t next = 0; next < actions_.list.size(); ++next) {
-    std::visit([&act](const auto& action) { const auto copy = action; act(copy); }, actions_.list[next]);
+    std::visit(
+        [&act](const auto& action) {
+          const auto copy = action;
+          act(copy);
+        },
+        actions_.list[next]);
   }
   actions_.clear();
 }
@@ -64,8 +69,8 @@ void Card::perform(const frame::Transmit& transmit) {
 }
 
 void Card::perform(const frame::DmaWrite& write) {
-  const bool words = write.source.length <= 16 && write.source.length % 8 == 0 &&
-                     reinterpret_cast<uintptr_t>(write.host) % 8 == 0;
+  const bool words =
+      write.source.length <= 16 && write.source.length % 8 == 0 && reinterpret_cast<uintptr_t>(write.host) % 8 == 0;
   if (words) {
     write_words(write.host, write.source.bytes, write.source.length);
   } else {

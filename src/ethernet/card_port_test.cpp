@@ -49,7 +49,10 @@ TEST_F(Captures, AnswersAreThoseOfAHostAndTheRestReachesTheHost) {
         case 0: asked.push_back(echo_frame(ends, number, number, payload)); break;
         case 1: asked.push_back(udp_frame(ends, number, 7, payload)); break;
         case 2: asked.push_back(arp_request_frame(ends.source_mac, ends.source, ends.target)); break;
-        default: rest.push_back(udp_frame(ends, number, 8, payload)); asked.push_back(rest.back()); continue;
+        default:
+          rest.push_back(udp_frame(ends, number, 8, payload));
+          asked.push_back(rest.back());
+          continue;
       }
       answers.push_back(host_answer(asked.back()));
     }

@@ -14,12 +14,16 @@ using frame::RuleSet;
 constexpr Rule equals(uint32_t index, uint32_t mask, uint32_t value) { return {index, mask, value, value}; }
 
 // Words are read in little-endian order: the first byte of a word is its lowest.
-constexpr Rule type_is(uint16_t type) { return equals(3, 0xffff, static_cast<uint32_t>(type >> 8 | (type & 0xff) << 8)); }
+constexpr Rule type_is(uint16_t type) {
+  return equals(3, 0xffff, static_cast<uint32_t>(type >> 8 | (type & 0xff) << 8));
+}
 // Version 4, five words of header.
 constexpr Rule plain_ipv4 = equals(3, 0xffffff, 0x450008);
 // Byte 23; bytes 20 and 21 say that it is not a fragment, whatever their bit "don't fragment".
 constexpr Rule protocol_is(uint8_t protocol) { return equals(5, 0xff00ff3f, uint32_t{protocol} << 24); }
-constexpr Rule port_is(uint16_t port) { return equals(9, 0xffff, static_cast<uint32_t>(port >> 8 | (port & 0xff) << 8)); }
+constexpr Rule port_is(uint16_t port) {
+  return equals(9, 0xffff, static_cast<uint32_t>(port >> 8 | (port & 0xff) << 8));
+}
 constexpr Rule end_of_message = equals(10, 0x800000, 0x800000);
 
 constexpr uint8_t icmp = 1;

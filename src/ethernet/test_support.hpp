@@ -135,11 +135,12 @@ struct Rig {
 };
 
 // What a host answers to a frame (port/echo_station.hpp); the flag "don't fragment", which that host always sets, is as
-// in the question.
+// in the question, and so is padding.
 inline FrameBytes host_answer(const FrameBytes& asked) {
   const port::EchoStation peer(ends.target_mac, ends.target);
   FrameBytes out(asked.size() + packet::ethernet_frame_bytes_min);
   out.resize(peer.answer(asked, out));
+  if (out.size() > asked.size()) out.resize(asked.size());
   constexpr size_t flags = 14 + 6, sum = 14 + 10;
   if (out.size() > sum && out[12] == 8 && out[13] == 0 && out[flags] != asked[flags]) {
     const auto word = [&](size_t at) { return static_cast<uint16_t>(out[at] << 8 | out[at + 1]); };

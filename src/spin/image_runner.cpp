@@ -8,14 +8,13 @@ namespace spinloom::spin {
 
 namespace {
 
-// An outgoing packet is writable, because the handler fills it.
+// An outgoing packet is writable, because the handler fills it; so is a frame. No other handler has it meanwhile.
 hpu::Region packet_region(const HandlerFrame& frame) {
-  using hpu::LatencyClass;
   using hpu::Region;
   if (!frame.her.writes_packet)
-    return Region::read_only(SPL_HPU_PACKET_BASE, frame.packet, LatencyClass::packet_buffer);
+    return Region::read_only(SPL_HPU_PACKET_BASE, frame.packet, hpu::LatencyClass::packet_buffer);
   const std::span<uint8_t> filled{const_cast<uint8_t*>(frame.packet.data()), frame.packet.size()};
-  return Region::shared(SPL_HPU_PACKET_BASE, filled, LatencyClass::packet_buffer);
+  return Region::private_memory(SPL_HPU_PACKET_BASE, filled);
 }
 
 // Runs in slices, because a budget may be long: between slices it asks whether somebody has given up.

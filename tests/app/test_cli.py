@@ -84,7 +84,7 @@ def test_names_complete(words, completed):
 
 
 def test_an_unknown_verb_is_answered_with_the_nearest(spinloom):
-    ran = spinloom("nisc")
+    ran = spinloom("nicks")
     assert ran.code == 2
     assert "did you mean 'nics'" in ran.err
 

@@ -259,7 +259,7 @@ def test_a_socket_gets_its_datagrams_back_from_the_nic(cable):
 
 
 def test_the_kernel_behind_the_nic_has_what_no_rule_takes(cable):
-    """Its device tap0 has the address: it answers ARP and ping; datagrams for port 7 the NIC answers itself."""
+    """Its device tap0 has the address and answers ARP and ping; the NIC answers datagrams for port 7."""
     nic = Nic(
         cable.nic,
         *("--wire", "packet:nic0", "--host", "tap:tap0,10.7.0.2/24"),

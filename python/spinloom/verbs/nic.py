@@ -14,23 +14,36 @@ from spinloom.errors import Trouble
 from spinloom.nic_setup import Setup
 from spinloom.verbs.stopping import stoppable
 
+COLUMNS = (
+    *("packets", "bytes", "messages"),
+    *("header handlers", "payload handlers", "completion handlers", "handler faults"),
+)
 PORTS = "pcap:IN,OUT, replay:IN,TIMES, tap:NAME[,ADDRESS/BITS], packet:INTERFACE or xdp:INTERFACE"
 
 
-@click.group()
+@click.group(
+    epilog="Example: spinloom nic run --wire pcap:in.pcap,out.pcap --handlers icmp_echo --rules icmp"
+)
 def nic() -> None:
     """An Ethernet NIC that runs sPIN handlers on frames. See docs/ethernet.md."""
 
 
 @nic.command(
-    epilog="Examples: spinloom nic run --wire packet:nic0 --handlers icmp_echo --rules icmp --address 10.7.0.2; "
+    epilog="Examples: spinloom nic run --wire packet:nic0 --handlers icmp_echo --rules icmp; "
     "spinloom nic run --wire pcap:in.pcap,out.pcap --handlers mine.c --rules udp:7"
 )
 @click.option("--wire", metavar="PORT", help=f"Where frames come from and go to: {PORTS}.")
-@click.option("--host", metavar="PORT", help="The network stack behind the NIC, such as tap:NAME,ADDRESS/BITS.")
-@click.option("--handlers", multiple=True, metavar="FILE", help="FILE.c, FILE.elf, FILE.so or a shipped handler.")
 @click.option(
-    "--rules", multiple=True, metavar="RULES", help="udp:PORT, slmp, icmp, arp, ip, all or RULES.toml, for them."
+    "--host", metavar="PORT", help="The network stack behind the NIC, such as tap:NAME,ADDRESS/BITS."
+)
+@click.option(
+    "--handlers", multiple=True, metavar="FILE", help="FILE.c, FILE.elf, FILE.so or a shipped handler."
+)
+@click.option(
+    "--rules",
+    multiple=True,
+    metavar="RULES",
+    help="udp:PORT, slmp, icmp, arp, ip, all or RULES.toml, for them.",
 )
 @click.option("--native", is_flag=True, help="Build FILE.c for this processor, and trust it.")
 @click.option("--address", metavar="IP", help="The IPv4 address for which shipped handlers answer.")
@@ -62,8 +75,8 @@ def run(
 ) -> None:
     """Run a NIC until Ctrl-C, or the end of its capture file; then print what it has counted.
 
-    Frames that no rules take go to --host, and what it sends goes to the wire. Handlers that are natively built
-    run in this process and are trusted.
+    Frames that no rules take go to --host, and what it sends goes to the wire. Handlers that are
+    natively built run in this process and are trusted.
     """
     setup = nic_setup.load(config) if config else Setup()
     if config and (handlers or rules):
@@ -94,13 +107,11 @@ def show(report: dict[str, Any], setup: Setup, stages: bool, as_json: bool) -> N
     ]
     output.show(output.table(["count", "frames"], counted + ports, numeric={"frames"}))
     if setup.contexts:
-        columns = ("packets", "bytes", "messages", "header handlers", "payload handlers", "completion handlers",
-                   "handler faults")  # fmt: skip
         rows = [
-            [nic_setup.described(setup.contexts[one["context"]]), *(f"{one[name]:,}" for name in columns)]
+            [nic_setup.described(setup.contexts[one["context"]]), *(f"{one[name]:,}" for name in COLUMNS)]
             for one in report["contexts"]
         ]
-        output.show(output.table(["context", *columns], rows, numeric=set(columns)))
+        output.show(output.table(["context", *COLUMNS], rows, numeric=set(COLUMNS)))
     if stages:
         show_stages(report["stages"])
 

@@ -3,9 +3,9 @@
 
 enum { ASK, YIELD, SEND_AND_WAIT, PRINT, COPY };
 
-int payload_handler(const ptl_payload_t p, void *state) {
-  const uint32_t what = *(const uint32_t *)spl_constants();
-  uint8_t *const frame = spl_frame();
+int payload_handler(const ptl_payload_t p, void* state) {
+  const uint32_t what = *(const uint32_t*)spl_constants();
+  uint8_t* const frame = spl_frame();
   if (what == ASK) {
     (void)PtlHandlerDMAToHostB(frame + 14, PTL_MY_HPU * SPL_HOST_PAGE_BYTES + SPL_HOST_PAGE_PAYLOAD, p.length - 14,
                                PTL_HANDLER_HOST_MEM);

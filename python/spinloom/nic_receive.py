@@ -1,12 +1,15 @@
-"""A message of SLMP that a live Ethernet NIC receives: its handlers check, place and acknowledge each packet.
+"""A message of SLMP that a live Ethernet NIC receives: its handlers check, place and acknowledge packets.
 
-Contract: receive() returns when the message is whole in the memory that this process shares with the NIC. The layout
-of constants and state is that of handlers/slmp_file.h.
+Contract: receive() gives the message, whole in the memory that this process shares with the NIC, to `land`, and
+lets the NIC answer repeats of its packets until none has come for a while. The layout of constants and state is that
+of handlers/slmp_file.h.
 """
 
 from __future__ import annotations
 
 import struct
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +19,11 @@ from spinloom.errors import Trouble
 CONTEXTS = 4
 HOST_HPUS, PAGE, NOTICES, COUNTERS = 32, 4096, 256, 16
 FILE_OFFSET = (HOST_HPUS * PAGE + NOTICES * 16 + PAGE - 1) // PAGE * PAGE
-STATE = 2 * 8 * HOST_HPUS + 8 * COUNTERS + 8  # struct spl_host_data; what follows is spl_slmp_file_state's own
+STATE = (
+    2 * 8 * HOST_HPUS + 8 * COUNTERS + 8
+)  # struct spl_host_data; what follows is spl_slmp_file_state's own
 SEEN = STATE + 4 * 4 + 2 * 8 + 4 * 4
-SEGMENT_LEAST = 256  # a message of shorter packets may find no room
+SEGMENT_LEAST = 1024  # a message of shorter packets may find no room
 PATIENCE_S = 0.2  # a wait, after which an interrupt is seen
 
 
@@ -45,38 +50,56 @@ def opened(engine: Any, nic: str, limit: int, segments: int) -> Any:
     raise AssertionError("a context was opened or refused")
 
 
-def receive(nic: str, port: int, limit: int, address: int, wait_s: float | None) -> Landed | None:
-    """One message of at most `limit` bytes; None if none has come in time. `address`: IPv4, 0 for any."""
+def receive(
+    nic: str,
+    place: tuple[int, int],
+    limit: int,
+    wait_s: float | None,
+    linger_s: float,
+    land: Callable[[Landed], None],
+) -> bool:
+    """One message of at most `limit` bytes at `place`, an IPv4 address (0 for any) and a port; False if none has come."""
+    address, port = place
     engine = core.load()
     segments = limit // SEGMENT_LEAST + 1
     program = opened(engine, nic, limit, segments)
     try:
-        program.write_constants(0, bytes(8) + struct.pack(">I", address) + struct.pack("<QI", limit, segments))
+        program.write_constants(
+            0, bytes(8) + struct.pack(">I", address) + struct.pack("<QI", limit, segments)
+        )
         program.write_state(STATE, struct.pack("<I", 1))
         program.activate(port, False)
         waited = 0.0
         while (notice := program.next_notice(PATIENCE_S)) is None:
             waited += PATIENCE_S
             if wait_s is not None and waited >= wait_s and armed(program) < 2:
-                return None
+                return False
             program.check()  # a NIC that has gone is a Trouble
         too_long, length = notice
         if too_long:
             raise Trouble(
-                "overflow", f"the message has more than {length - 1:,} bytes or too many packets: give a larger --limit"
+                "overflow",
+                f"the message has more than {length - 1:,} bytes or too many packets: give a larger --limit",
             )
         _, message, segment, _ = struct.unpack("<4I", program.state(STATE, 16))
         _, refused, wrong, repeated = struct.unpack("<4I", program.state(STATE + 32, 16))
-        return Landed(
-            program.host_memory(FILE_OFFSET, length),
-            struct.unpack(">I", struct.pack("<I", message))[0],
-            segment,
-            repeated,
-            wrong,
-            refused,
-        )
+        message_id = struct.unpack(">I", struct.pack("<I", message))[0]
+        content = program.host_memory(FILE_OFFSET, length)
+        land(Landed(content, message_id, segment, repeated, wrong, refused))
+        linger(program, linger_s)
+        return True
     finally:
         program.close()
+
+
+def linger(program: Any, seconds: float) -> None:
+    """Until no packet has been repeated for so long: the last acknowledgements may have been lost."""
+    seen, since = program.state(STATE + 44, 4), time.monotonic()
+    while time.monotonic() - since < seconds:
+        time.sleep(min(PATIENCE_S, seconds))
+        now = program.state(STATE + 44, 4)
+        if now != seen:
+            seen, since = now, time.monotonic()
 
 
 def armed(program: Any) -> int:

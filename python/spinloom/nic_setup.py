@@ -202,7 +202,9 @@ def start(setup: Setup, scratch: Path, patience_s: float) -> Any:
     if not setup.wire:
         raise Trouble("invalid", "a NIC needs a wire (--wire)")
     if is_file(setup.wire) and not setup.contexts and not setup.host:
-        raise Trouble("invalid", "a NIC without handlers and without a host does nothing with a file (--handlers)")
+        raise Trouble(
+            "invalid", "a NIC without handlers and without a host does nothing with a file (--handlers)"
+        )
     engine = core.load()
     images = [image_of(setup, context, scratch) for context in setup.contexts]
     rules = [rules_in(engine, setup, context) for context in setup.contexts]

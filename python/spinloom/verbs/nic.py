@@ -48,7 +48,9 @@ def nic() -> None:
 @click.option("--native", is_flag=True, help="Build FILE.c for this processor, and trust it.")
 @click.option("--address", metavar="IP", help="The IPv4 address for which shipped handlers answer.")
 @click.option("--config", type=click.Path(path_type=Path), help="Ports and contexts from a TOML file.")
-@click.option("--name", help="How programs and spinloom nic-ctl find the NIC; spinloom0, or the next that is free.")
+@click.option(
+    "--name", help="How programs and spinloom nic-ctl find the NIC; spinloom0, or the next that is free."
+)
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="End after this time.")
 @click.option(
     "--patience",

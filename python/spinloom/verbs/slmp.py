@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import click
 
-from spinloom import files, output, units
+from spinloom import files, nic_receive, output, units
 from spinloom import slmp as protocol
 from spinloom.errors import Trouble
 from spinloom.verbs.options import form_options, quiet_option
@@ -202,6 +203,39 @@ def send(
     show(row, form)
 
 
+def receive_on_nic(
+    path: Path, nic: str, place: str, limit: int, wait: int | None, linger: int, quiet: bool, form: str
+) -> None:
+    name, port = protocol.parse_place(place, "0.0.0.0")
+    address = int.from_bytes(struct.pack("=I", protocol.resolve(name)), "big")
+
+    def land(landed: nic_receive.Landed) -> None:
+        files.write(path, landed.content)
+        row = {
+            "file": str(path),
+            "nic": nic,
+            "message": landed.message_id,
+            "bytes": len(landed.content),
+            "sha256": hashlib.sha256(landed.content).hexdigest(),
+            "bytes a packet": landed.segment,
+            "repeated": landed.repeated,
+            "malformed": landed.wrong,
+            "refused": landed.refused,
+        }
+        output.emit(
+            [row],
+            form,
+            lambda: output.table(["what", "value"], [[key, str(value)] for key, value in row.items()]),
+        )
+        sys.stdout.flush()
+
+    if not quiet:
+        output.say(f"waiting for a message at port {port} of {nic}; Ctrl-C ends")
+    seconds = None if wait is None else wait / units.PS_PER_SECOND
+    if not nic_receive.receive(nic, (address, port), limit, seconds, linger / units.PS_PER_SECOND, land):
+        raise Trouble("stalled", f"no message has come to port {port} of {nic} in {seconds:g} s")
+
+
 @slmp.command(
     epilog="Examples: spinloom slmp receive copy.bin; spinloom slmp receive copy.bin --listen 127.0.0.1:9331"
 )
@@ -222,6 +256,11 @@ def send(
     callback=read_bytes,
     help="Memory for what is not whole.",
 )
+@click.option(
+    "--nic",
+    metavar="NAME",
+    help="The handlers of this live NIC (spinloom nic run) receive it, not this process.",
+)
 @click.option("--wait", metavar="TIME", callback=read_time, help="Give up after so long, such as 30s.")
 @click.option(
     "--linger",
@@ -235,11 +274,21 @@ def send(
 @quiet_option
 @form_options
 def receive(
-    path: Path, place: str, limit: int, wait: int | None, linger: int, force: bool, quiet: bool, form: str
+    path: Path,
+    place: str,
+    limit: int,
+    nic: str | None,
+    wait: int | None,
+    linger: int,
+    force: bool,
+    quiet: bool,
+    form: str,
 ) -> None:
-    """Receive one message in user space, and write it to FILE."""
+    """Receive one message, in user space or by a NIC's handlers, and write it to FILE."""
     if path.is_file() and not force:
         raise Trouble("invalid", f"{path} is there already: name another file, or replace it with --force")
+    if nic is not None:
+        return receive_on_nic(path, nic, place, limit, wait, linger, quiet, form)
     with protocol.Receiver(protocol.parse_place(place, "0.0.0.0"), limit) as receiver:
         if not quiet:
             output.say(f"waiting for a message at port {receiver.port}; Ctrl-C ends")

@@ -13,8 +13,22 @@ PATH = folder("nics") / "sc19-slingshot.toml"
 def test_every_shipped_profile_is_complete(name):
     profile = profiles.load(name)
     assert profile.name == name
-    assert list(profile.native()) == profiles.fields_of(str(profile["hpu.core"]))
+    assert list(profile.native()) == profiles.fields_of(str(profile["hpu.core"]), profile.entries)
     assert all(isinstance(value, int | str | list) for value in profile.native().values())
+
+
+def test_the_section_of_frames_is_whole_or_absent(tmp_path):
+    text = (folder("nics") / "fpspin-vcu1525.toml").read_text()
+    whole = profiles.load("fpspin-vcu1525")
+    assert whole["frame.ingress_max"] == 70
+    begin = text.index("[frame]")
+    without = tmp_path / "without.toml"
+    without.write_text(text[:begin])
+    assert not any(field.startswith("frame.") for field in profiles.load(without).entries)
+    part = tmp_path / "part.toml"
+    part.write_text(text[: text.index("ingress_max = ")])
+    with pytest.raises(Trouble, match=r"key frame.ingress_max is missing"):
+        profiles.load(part)
 
 
 def test_values_are_exact():

@@ -53,6 +53,7 @@ class Probe:
     ranks: int = 2
     network: str = ""  # multicast, reduce, allreduce: as goal_network.py reads it
     polls: int = 0  # overlap: tests during the computation; slmp: the host computes
+    window: int = 1  # slmp: packets without acknowledgement
     once: bool = False  # overlap: schedules are made at each start
     # How long packets of size_bytes hold an HPU (busy.py); hpus None: how many? Window: a packet's time at
     # its sender.
@@ -211,7 +212,7 @@ class Lab:
         if probe.study == WINDOW:
             return Reading(bench.window(probe.strategy, probe.service_ps))
         run = bench.overlapped if probe.polls else bench.slmp
-        return Reading(run(probe.type, probe.count, probe.ranks, probe.strategy))
+        return Reading(run(probe.type, probe.count, probe.ranks, probe.strategy, window=probe.window))
 
     def read_application(self, probe: Probe) -> Reading:
         """Columns: way -> Outcome."""

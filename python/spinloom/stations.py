@@ -18,7 +18,11 @@ from typing import Any
 from spinloom import units
 from spinloom.errors import Trouble
 
-PARSERS = {"pings": units.parse_count, "polls": units.parse_count, "packet": units.parse_bytes}
+PARSERS = {
+    **dict.fromkeys(("pings", "polls", "nic", "both"), units.parse_count),
+    "packet": units.parse_bytes,
+    "cost": units.parse_cycles,
+}
 SEED = 1
 LARGE_SLOTS = 256  # of 1536 B; FPsPIN's packet allocator
 
@@ -115,11 +119,13 @@ class Bench:
         }
         return self.ask("run_slmp", **{**asked, **more})
 
-    def overlapped(self, type_text: str, count: int, messages: int, image: str) -> dict[str, Any]:
+    def overlapped(
+        self, type_text: str, count: int, messages: int, image: str, **more: Any
+    ) -> dict[str, Any]:
         """The host computes in steps, as many as cover the transfer that it only waits for."""
-        alone = self.slmp(type_text, count, messages, image)
-        step = alone["time_ps"] // station("host.polls")
-        return {**self.slmp(type_text, count, messages, image, compute=step), "alone_ps": alone["time_ps"]}
+        alone = self.slmp(type_text, count, messages, image, **more)["time_ps"]
+        step = alone // station("host.polls")
+        return {**self.slmp(type_text, count, messages, image, compute=step, **more), "alone_ps": alone}
 
     def window(self, image: str, send_ps: int) -> dict[str, Any]:
         """The smallest window, in packets, at which a burst of one window loses packets, and formula (3) of

@@ -37,7 +37,7 @@ hpu::Image frame_writer() {
 }
 
 struct FrameBench final : FrameHost {
-  explicit FrameBench(hpu::Image image) : profile(board_profile()) {
+  explicit FrameBench(hpu::Image image, const Profile& given = board_profile()) : profile(given) {
     images.push_back(std::move(image));
     auto made = FrameNode::create(events, profile, *this, images, {});
     EXPECT_TRUE(made.ok()) << made.error().message;
@@ -177,6 +177,34 @@ TEST(FrameNode, FullPacketMemoryLosesFramesAndCountsThem) {
   EXPECT_GT(lost, 0u);
   EXPECT_EQ(lost + bench.node->nic().count(frame::Count::sent_by_handlers), frames);
   EXPECT_EQ(static_cast<uint64_t>(bench.far_frames), frames - lost);
+}
+
+TEST(FrameProfile, TheSectionIsWholeOrAbsent) {
+  ProfileFields fields = board_fields();
+  EXPECT_TRUE(build_profile(fields)->has_ingress());
+  fields["frame.ingress_min"] = int64_t{71};
+  const auto reversed = build_profile(fields);
+  ASSERT_FALSE(reversed.ok());
+  EXPECT_NE(reversed.error().message.find("71"), std::string::npos);
+  fields.erase("frame.ingress_min");
+  const auto part = build_profile(fields);
+  ASSERT_FALSE(part.ok());
+  EXPECT_NE(part.error().message.find("frame.ingress_min"), std::string::npos);
+  for (const char* name : {"frame.ingress_max", "frame.bytes_min", "frame.bytes_max"}) fields.erase(name);
+  EXPECT_FALSE(build_profile(fields)->has_ingress());
+}
+
+// Without the section a frame takes the input port: 4 + ceil(n / 64) cycles.
+TEST(FrameNode, APlainProfileServes) {
+  ProfileFields fields = board_fields();
+  for (const char* name : {"frame.ingress_min", "frame.ingress_max", "frame.bytes_min", "frame.bytes_max"}) {
+    fields.erase(name);
+  }
+  FrameBench bench(frame_sender(), *build_profile(fields));
+  bench.node->send_from_far(FrameBench::frame_of(600));
+  bench.drain();
+  EXPECT_EQ(bench.node->stages().stored - bench.node->stages().matched, board_cycle * (4 + 10));
+  EXPECT_EQ(bench.far.size(), 60u);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace spinloom::sim {
 
 // The numbers of nics/fpspin-vcu1525.toml, which has their sources.
-inline Profile board_profile() {
+inline ProfileFields board_fields() {
   ProfileFields fields;
   const auto n = [](int64_t value) { return ProfileValue(value); };
   for (const auto& [name, value] : test_profile_fields()) {
@@ -67,7 +67,11 @@ inline Profile board_profile() {
   fields["pulp.state"] = std::string("L2");
   fields["pulp.packets"] = std::string("L1");
   fields["pcie.byte_time"] = ProfileValue(Rational{8125, 128});
-  auto made = build_profile(fields);
+  return fields;
+}
+
+inline Profile board_profile() {
+  auto made = build_profile(board_fields());
   EXPECT_TRUE(made.ok()) << made.error().message;
   return *made;
 }

@@ -19,12 +19,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spinloom import lab
+from spinloom import lab, observe_frames, observe_programs
 from spinloom.bar import Bar
 from spinloom.errors import Trouble
 from spinloom.lab import Lab, Probe
 from spinloom.observe import OBSERVATIONS, queue_cells
-from spinloom.observe_programs import TABLES
 from spinloom.trial import Trial
 
 LIMITS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
@@ -33,6 +32,7 @@ LIMITS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     "above": (">", operator.gt),
     "below": ("<", operator.lt),
 }
+TABLES = observe_programs.TABLES | observe_frames.TABLES
 INPUT = "input."
 A_PACKET = " a packet"  # of a column whose numbers are at so many blocks a packet
 HOLDS, EXPLAINED, FAILS, NOT_AVAILABLE = "holds", "explained", "fails", "not available"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from spinloom import busy, core, data, goal_network, overlap, profiles, sweep, table1
+from spinloom import busy, core, data, goal_network, overlap, profiles, stations, sweep, table1
 from spinloom.bar import Bar
 from spinloom.errors import Trouble
 from spinloom.machines import Machine
@@ -27,6 +27,7 @@ APPLICATION = "application"
 RECORDED = "recorded"
 OVERLAP = "overlap"
 TABLE1 = "table1"
+PING, SLMP, WINDOW = "ping", "slmp", "window"  # stations.py
 
 
 @dataclass(frozen=True)
@@ -44,15 +45,19 @@ class Probe:
     # An experiment of src/app/study.hpp, by way `strategy`; or APPLICATION: a program of applications.py,
     # named by `type`, whose layouts `strategy` moves; or RECORDED: a program named by `type`, on `ranks`; or
     # OVERLAP: the collective operation `type` of overlap.py, by way `strategy`; or TABLE1: the counts
-    # of table1.py.
+    # of table1.py; or PING: `size_bytes` of protocol `type`, answered by way `strategy`; or SLMP: `ranks`
+    # messages to the handlers `strategy`; or WINDOW: their first lost packet.
     study: str = ""
     size_bytes: int = 0  # bytes of the experiment's message
     pieces: tuple[tuple[int, int], ...] = ()  # raid, raid-read: offset and bytes at each data node
     ranks: int = 2
     network: str = ""  # multicast, reduce, allreduce: as goal_network.py reads it
-    polls: int = 0  # overlap: tests during the computation
+    polls: int = 0  # overlap: tests during the computation; slmp: the host computes
+    window: int = 1  # slmp: packets without acknowledgement
     once: bool = False  # overlap: schedules are made at each start
-    service_ps: int = 0  # how long packets of size_bytes hold an HPU (busy.py); hpus None: how many?
+    # How long packets of size_bytes hold an HPU (busy.py); hpus None: how many? Window: a packet's time at
+    # its sender.
+    service_ps: int = 0
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,8 @@ class Lab:
             return self.read_recorded(probe)
         if probe.study == OVERLAP:
             return self.read_overlap(probe)
+        if probe.study in (PING, SLMP, WINDOW):
+            return self.read_station(probe)
         if probe.study == TABLE1:
             return Reading({"rows": table1.counted(probe.ranks)})
         if probe.study:
@@ -197,6 +204,15 @@ class Lab:
             if error.code == "unsupported":
                 return Reading(reason=error.message)
             raise Trouble(error.code, f"{probe.study} by {probe.strategy}: {error.message}") from None
+
+    def read_station(self, probe: Probe) -> Reading:
+        bench = stations.Bench(self.engine, profile_of(probe.nic, probe.changes), self.images)
+        if probe.study == PING:
+            return Reading(bench.ping(probe.type, probe.strategy, probe.size_bytes))
+        if probe.study == WINDOW:
+            return Reading(bench.window(probe.strategy, probe.service_ps))
+        run = bench.overlapped if probe.polls else bench.slmp
+        return Reading(run(probe.type, probe.count, probe.ranks, probe.strategy, window=probe.window))
 
     def read_application(self, probe: Probe) -> Reading:
         """Columns: way -> Outcome."""

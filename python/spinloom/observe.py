@@ -1,7 +1,7 @@
 """Observations: single numbers computed from simulated cells, by name, for claims and figures.
 
 Contract: OBSERVATIONS[name] is an Observation (trial.py): here those on cells of one message, with those of
-observe_programs.py. Nothing here runs anything.
+observe_programs.py and observe_frames.py. Nothing here runs anything.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from spinloom import busy, observe_programs
+from spinloom import busy, observe_frames, observe_programs
 from spinloom.errors import Trouble
 from spinloom.lab import Probe, Reading, vector
 from spinloom.profiles import Profile
@@ -283,6 +283,7 @@ def busy_cells(trial: Trial, size_bytes: int, hpus: int, of_bound: float) -> lis
 
 OBSERVATIONS: dict[str, Observation] = {
     **observe_programs.OBSERVATIONS,
+    **observe_frames.OBSERVATIONS,
     "put_overhead_percent": Observation(
         lambda trial: [trial.probe("contig(1, byte)", name) for name in ("specialised", BASELINE)],
         put_overhead,

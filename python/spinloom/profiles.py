@@ -136,6 +136,10 @@ FIELDS: dict[str, Parser] = {
     "checkpoint.epsilon": units.parse_rational,
     "iovec.entries": units.parse_count,
     "iovec.refill": units.parse_time,
+    "frame.bytes_min": units.parse_bytes,
+    "frame.bytes_max": units.parse_bytes,
+    "frame.ingress_min": units.parse_cycles,
+    "frame.ingress_max": units.parse_cycles,
 }
 
 OF_THE_NIC = ("host.command_latency",)  # the way from the host to its NIC: stays when the host changes
@@ -150,9 +154,18 @@ ONLY_WITH_CORE = {
 }
 
 
-def fields_of(core: str) -> list[str]:
-    """The fields of a profile with that core, in the order of FIELDS."""
-    return [field for field in FIELDS if ONLY_WITH_CORE.get(field, core) == core]
+OPTIONAL = "frame."  # a profile has the whole section or nothing of it
+
+
+def fields_of(core: str, given: Iterable[str] = ()) -> list[str]:
+    """The fields of a profile with that core, in the order of FIELDS; the optional section if any of it is
+    given."""
+    optional = any(field.startswith(OPTIONAL) for field in given)
+    return [
+        field
+        for field in FIELDS
+        if ONLY_WITH_CORE.get(field, core) == core and (optional or not field.startswith(OPTIONAL))
+    ]
 
 
 @dataclass(frozen=True)
@@ -276,7 +289,7 @@ def read(table: dict, path: Path) -> Profile:
         inherited = {**inherited, **of_host}
     written = written_in(table, path)
     core = core_in(path, written, inherited)
-    needed = fields_of(core)
+    needed = fields_of(core, [*written, *inherited])
     for field in written:
         if field not in needed:
             raise Trouble("invalid", f"{path}: {field} belongs to hpu.core = {ONLY_WITH_CORE[field]}")

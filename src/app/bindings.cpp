@@ -144,6 +144,7 @@ NB_MODULE(_core, module) {
   spinloom::app::bind_bench(module);
   spinloom::app::bind_collective(module);
   spinloom::app::bind_explain(module);
+  spinloom::app::bind_frame(module);
   spinloom::app::bind_goal(module);
   spinloom::app::bind_gpu(module);
   spinloom::app::bind_handler(module);

@@ -61,6 +61,7 @@ void bind_bandwidth(nb::module_& module);  // bindings_bandwidth.cpp
 void bind_bench(nb::module_& module);      // bindings_bench.cpp
 void bind_collective(nb::module_& module);  // bindings_collective.cpp
 void bind_explain(nb::module_& module);    // bindings_explain.cpp
+void bind_frame(nb::module_& module);      // bindings_frame.cpp
 void bind_goal(nb::module_& module);       // bindings_goal.cpp
 void bind_gpu(nb::module_& module);        // bindings_gpu.cpp
 void bind_handler(nb::module_& module);    // bindings_handler.cpp

@@ -207,6 +207,10 @@ const std::vector<Field>& fields_of_a_profile() {
       {"checkpoint.epsilon", ratio(AT(checkpoint.epsilon))},
       {"iovec.entries", number(AT(iovec.entries), 1)},
       {"iovec.refill", duration(AT(iovec.refill))},
+      {"frame.bytes_min", number(AT(frame.bytes_min), 1)},
+      {"frame.bytes_max", number(AT(frame.bytes_max), 1)},
+      {"frame.ingress_min", number(AT(frame.ingress_min), 0)},
+      {"frame.ingress_max", number(AT(frame.ingress_max), 0)},
   };
   return fields;
 }
@@ -219,7 +223,14 @@ std::string_view core_of(std::string_view field) {
   return field.starts_with("pulp.") ? "pulp" : "";
 }
 
+bool is_optional(std::string_view field) { return field.starts_with("frame."); }
+
 Status check_relations(const Profile& profile) {
+  const auto& ingress = profile.frame;
+  if (profile.has_ingress() && (ingress.bytes_min >= ingress.bytes_max || ingress.ingress_min > ingress.ingress_max)) {
+    return fail(Code::invalid, "frame: the largest frame of ", ingress.bytes_max, " B and ", ingress.ingress_max,
+                " cycles must not be below the smallest of ", ingress.bytes_min, " B and ", ingress.ingress_min);
+  }
   if (profile.memory.packet_buffer_bytes < profile.link.payload) {
     return fail(Code::invalid, "memory.packet_buffer_bytes is ", profile.memory.packet_buffer_bytes,
                 ", one packet of link.payload ", profile.link.payload, " B does not fit");
@@ -245,7 +256,10 @@ Status check_relations(const Profile& profile) {
 
 Result<Profile> build_profile(const ProfileFields& fields) {
   Profile profile;
+  const auto optional = fields.lower_bound("frame.");
+  const bool has_optional = optional != fields.end() && is_optional(optional->first);
   for (const Field& field : fields_of_a_profile()) {
+    if (is_optional(field.name) && !has_optional) continue;
     // The table has hpu.core before the fields that depend on it.
     const std::string_view core = core_of(field.name);
     if (!core.empty() && core != profile.hpu.core) continue;

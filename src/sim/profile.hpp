@@ -1,6 +1,7 @@
 // Profile - every number that a simulated NIC and host need, from a nics/*.toml file.
 //
-// The sections a15 and pulp belong to the core of that name, as do hpu.memory_latency and memory.channel*.
+// The sections a15 and pulp belong to the core of that name, as do hpu.memory_latency and memory.channel*. The section
+// frame is optional.
 //
 // Contract: build_profile() takes the flat field names of the file ("match.header") with exact values
 //   (integers, rationals, text) and refuses a missing, unknown or impossible one by name. Labels and
@@ -104,9 +105,16 @@ struct Profile {
     int64_t entries = 0;
     Time refill;
   } iovec;
+  // Of Ethernet NICs whose copy to packet memory is no matter of the fabric alone: cycles for the smallest and the
+  // largest frame, linear between them. A profile has the whole section or none.
+  struct {
+    int64_t bytes_min = 0, bytes_max = 0;
+    int64_t ingress_min = 0, ingress_max = 0;
+  } frame;
 
   // Whether cores form clusters with memories of their own.
   [[nodiscard]] bool clustered() const { return hpu.core == "pulp"; }
+  [[nodiscard]] bool has_ingress() const { return frame.bytes_max > 0; }
   // HPUs are dealt to clusters one by one, so the scheduler's lowest idle HPU is in the least occupied cluster.
   // PsPIN's scheduler sends a task whose home cluster is full to the same cluster.
   [[nodiscard]] uint32_t cluster_of(uint32_t index) const { return index % static_cast<uint32_t>(pulp.clusters); }

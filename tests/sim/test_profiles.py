@@ -13,8 +13,22 @@ PATH = folder("nics") / "sc19-slingshot.toml"
 def test_every_shipped_profile_is_complete(name):
     profile = profiles.load(name)
     assert profile.name == name
-    assert list(profile.native()) == profiles.fields_of(str(profile["hpu.core"]))
+    assert list(profile.native()) == profiles.fields_of(str(profile["hpu.core"]), profile.entries)
     assert all(isinstance(value, int | str | list) for value in profile.native().values())
+
+
+def test_the_section_of_frames_is_whole_or_absent(tmp_path):
+    text = (folder("nics") / "fpspin-vcu1525.toml").read_text()
+    whole = profiles.load("fpspin-vcu1525")
+    assert whole["frame.ingress_max"] == 70
+    begin = text.index("[frame]")
+    without = tmp_path / "without.toml"
+    without.write_text(text[:begin])
+    assert not any(field.startswith("frame.") for field in profiles.load(without).entries)
+    part = tmp_path / "part.toml"
+    part.write_text(text[: text.index("ingress_max = ")])
+    with pytest.raises(Trouble, match=r"key frame.ingress_max is missing"):
+        profiles.load(part)
 
 
 def test_values_are_exact():
@@ -83,7 +97,9 @@ def test_only_its_core_decides_which_fields_a_profile_has():
     a15, pulp = set(profiles.fields_of("a15")), set(profiles.fields_of("pulp"))
     assert {"a15.window", "hpu.memory_latency", "memory.channel_byte_time"} <= a15 - pulp
     assert {"pulp.l2_handler", "pulp.constants"} <= pulp - a15
-    assert a15 | pulp == set(profiles.FIELDS)
+    optional = {field for field in profiles.FIELDS if field.startswith(profiles.OPTIONAL)}
+    assert a15 | pulp == set(profiles.FIELDS) - optional
+    assert set(profiles.fields_of("pulp", [*pulp, *optional])) == pulp | optional
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():

@@ -1,0 +1,81 @@
+/* SLMP messages whose payload is unpacked into host memory as a datatype says: what both ways to find the pieces share.
+ *
+ * Contract: constants: frame_ddt_t, then the blob of the whole message. State: spl_host_data, then what the way keeps.
+ * Message m goes to host memory from host_first + m * host_stride on. A frame that carries SYN is acknowledged when its
+ * pieces have been issued; the last frame's completion handler asks the host, with the message as the length, when all
+ * pieces are in host memory. Source: FPsPIN's datatypes application, deliverable D4.7, section 4.5.4.
+ */
+#ifndef SPINLOOM_HANDLERS_FRAME_DDT_H
+#define SPINLOOM_HANDLERS_FRAME_DDT_H
+
+#include "spinloom/frame.h"
+#include "spinloom/layout_walk.h"
+
+typedef struct {
+  uint32_t blob_offset;   /* from the start of the constants */
+  uint32_t state_stride;  /* bytes of state for a message */
+  uint32_t host_first;
+  uint32_t host_stride;
+} frame_ddt_t;
+
+typedef struct {
+  spl_eth_t eth;
+  spl_ipv4_t ip;
+  spl_udp_t udp;
+  spl_slmp_t slmp;
+} __attribute__((packed)) slmp_frame_t;
+
+#if defined(__riscv) || !defined(__cplusplus)
+
+typedef struct {
+  const uint8_t *payload;
+  uint32_t host; /* offset of the message in host memory */
+} frame_ddt_place;
+
+SPL_INLINE void frame_ddt_emit(void *context, int32_t offset, uint32_t packed, uint32_t bytes) {
+  const frame_ddt_place *const place = (const frame_ddt_place *)context;
+  PtlHandlerDMAToHostNB(place->payload + packed, place->host + (uint32_t)offset, bytes,
+                        PTL_ME_HOST_MEM | PTL_DMA_NO_EVENT, NULL);
+}
+
+/* Turns the frame into its acknowledgement: headers only. Payload that still moves to the host lies behind them. */
+static __attribute__((noinline)) void frame_ddt_acknowledge(slmp_frame_t *frame) {
+  uint8_t mac[6];
+  const uint32_t address = frame->ip.source;
+  const uint16_t port = frame->udp.source;
+  for (int i = 0; i < 6; ++i) {
+    mac[i] = frame->eth.source[i];
+    frame->eth.source[i] = frame->eth.destination[i];
+    frame->eth.destination[i] = mac[i];
+  }
+  frame->ip.source = frame->ip.destination;
+  frame->ip.destination = address;
+  frame->ip.length = spl_net16(sizeof *frame - sizeof frame->eth);
+  frame->ip.checksum = 0;
+  frame->ip.checksum = spl_checksum(spl_checksum_add(0, &frame->ip, sizeof frame->ip));
+  frame->udp.source = frame->udp.destination;
+  frame->udp.destination = port;
+  frame->udp.length = spl_net16(sizeof frame->udp + sizeof frame->slmp);
+  frame->udp.checksum = 0;
+  frame->slmp.flags = spl_net16(SPL_SLMP_ACK);
+  (void)spl_send_frame(frame, sizeof *frame, NULL);
+}
+
+SPL_INLINE frame_ddt_place frame_ddt_place_of(const frame_ddt_t *ddt, slmp_frame_t *frame) {
+  frame_ddt_place place;
+  place.payload = (const uint8_t *)(frame + 1);
+  place.host = ddt->host_first + spl_frame_message() * ddt->host_stride;
+  return place;
+}
+
+SPL_INLINE void *frame_ddt_state(const frame_ddt_t *ddt, void *state) {
+  return (uint8_t *)state + sizeof(struct spl_host_data) + spl_frame_message() * ddt->state_stride;
+}
+
+SPL_INLINE int frame_ddt_done(void *state) {
+  (void)spl_host_request((struct spl_host_data *)state, spl_frame_message());
+  return SUCCESS;
+}
+
+#endif
+#endif

@@ -1,0 +1,323 @@
+"""Observations on an Ethernet NIC: pings, datatypes over SLMP, overlap, windows; FPsPIN's numbers beside.
+
+Contract: that of observe.py, whose table has them. TABLES as in observe_programs.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from spinloom import stations
+from spinloom.lab import PING, SLMP, WINDOW, Probe, Reading
+from spinloom.trial import Observation, Trial
+
+BOARD = "fpspin-vcu1525"
+STAGED = (16, 1416)
+SIZES = (16, 116, 516, 1016, 1416)  # B of payload
+WAYS = ("host", "nic", "both")
+SIMPLE = "contig(27648, float)"
+COMPLEX = (
+    "hvector(2, 1, 18432B, hvector(2, 1, 12288B, hvector(2, 1, 6144B, vector(32, 6, 8, contig(18, float)))))"
+)
+TYPES = {"simple": SIMPLE, "complex": COMPLEX}
+SEGMENT, SEEK = "frame_ddt_segment", "frame_ddt_seek"
+US = 10**6  # ps
+
+# Medians of FPsPIN's data, in us, by protocol and way, along SIZES.
+MEASURED_PINGS = {
+    ("icmp", "host"): (40, 40, 41, 41, 42),
+    ("icmp", "nic"): (27, 32, 47, 67, 83),
+    ("icmp", "both"): (39, 31, 46, 53, 59),
+    ("udp", "host"): (83, 82, 84, 82, 85),
+    ("udp", "nic"): (42, 42, 42, 36, 36),
+    ("udp", "both"): (60, 63, 63, 65, 62),
+}
+MEASURED_CYCLES = {"nic": (243, 244, 251, 259, 265), "both": (1079, 1081, 1109, 1136, 1155)}  # of UDP
+# Gbit/s of FPsPIN's data, by type and messages side by side, 20 elements each.
+MEASURED_GBIT_S = {
+    "simple": {1: 0.074, 4: 0.290, 8: 0.578, 16: 1.152},
+    "complex": {1: 0.052, 4: 0.203, 8: 0.405, 16: 0.789},
+}
+
+
+# ---- pings ----
+
+
+def ping_probe(trial: Trial, protocol: str, way: str, size_bytes: int) -> Probe:
+    return replace(trial.probe(protocol, way), study=PING, size_bytes=size_bytes)
+
+
+def all_pings(trial: Trial, **_: Any) -> list[Probe]:
+    return [ping_probe(trial, protocol, way, size) for protocol, way in MEASURED_PINGS for size in SIZES]
+
+
+def round_trips(readings: list[Reading], protocol: str, way: str) -> list[int]:
+    """Along SIZES."""
+    first = list(MEASURED_PINGS).index((protocol, way)) * len(SIZES)
+    return [reading["round_trip_ps"] for reading in readings[first : first + len(SIZES)]]
+
+
+def gains_us(readings: list[Reading], protocol: str, way: str) -> list[float]:
+    """How much shorter than the host's own answers, along SIZES."""
+    host, other = (round_trips(readings, protocol, each) for each in ("host", way))
+    return [(before - after) / US for before, after in zip(host, other, strict=True)]
+
+
+def trapped_gain_us(trial: Trial, readings: list[Reading], protocol: str, way: str) -> float:
+    """The largest gain, if our handlers read a cycle counter by traps as FPsPIN's do."""
+    traps = stations.station(f"traps.{way}") * stations.station("traps.cost")
+    return max(gains_us(readings, protocol, way)) - traps * US / int(trial.profile["hpu.clock"])
+
+
+def r_squared(trial: Trial, readings: list[Reading], protocol: str, way: str) -> float:
+    return statistics.correlation(SIZES, round_trips(readings, protocol, way)) ** 2
+
+
+def ping_rows(readings: list[Reading], **_: Any) -> list[dict[str, str]]:
+    rows = []
+    for place, (protocol, way) in enumerate(MEASURED_PINGS):
+        for at, size in enumerate(SIZES):
+            reading = readings[place * len(SIZES) + at]
+            cycles = reading["handler_cycles"] / reading["handlers"] if reading["handlers"] else None
+            rows.append(
+                {
+                    "protocol": protocol,
+                    "way": way,
+                    "size": f"{size} B",
+                    "ours": f"{reading['round_trip_ps'] / US:.1f} us",
+                    "measured": f"{MEASURED_PINGS[protocol, way][at]} us",
+                    "handler cycles": "-" if cycles is None else f"{cycles:.0f}",
+                    "measured cycles": str(MEASURED_CYCLES[way][at])
+                    if protocol == "udp" and way in MEASURED_CYCLES
+                    else "-",
+                }
+            )
+    return rows
+
+
+# ---- the sum of the stages ----
+
+
+def stages_ps(trial: Trial, reading: Reading, size_bytes: int) -> dict[str, int]:
+    """The price of each stage that a UDP ping passes, in turn."""
+    profile = trial.profile
+    prices = {field: value for field, value in profile.native().items() if isinstance(value, int)}
+    frame = max(size_bytes + 42, prices["frame.bytes_min"])
+    cycle = 10**12 // prices["hpu.clock"]
+    cable = int((frame + 24) * Fraction(profile["link.byte_time"])) + prices["link.wire"]
+    more = (frame - prices["frame.bytes_min"]) * (prices["frame.ingress_max"] - prices["frame.ingress_min"])
+    ingress = prices["frame.ingress_min"] - (-more // (prices["frame.bytes_max"] - prices["frame.bytes_min"]))
+    to_core = prices["pulp.dma_setup"] - (-frame // prices["pulp.dma_width"])
+    out = -(-frame // prices["pulp.port_width"]) + prices["pulp.send_latency"]
+    return {
+        "client": 2 * (stations.station("ping.udp") // 4),
+        "cables": 2 * cable,
+        "matching": prices["match.header"],
+        "copy to packet memory": cycle * ingress,
+        "task": cycle * (prices["scheduler.dispatch_cycles"] + prices["scheduler.start_cycles"]),
+        "copy to the cluster": cycle * to_core,
+        "handler, until it sends": cycle * (reading["to_send_cycles"] // reading["handlers"]),
+        "way out": cycle * out,
+    }
+
+
+def stage_error_ns(trial: Trial, readings: list[Reading], size_bytes: int) -> float:
+    """Of the whole round trip over the sum of its stages; a handler starts on the next tick of its clock."""
+    at = STAGED.index(size_bytes)
+    return (readings[at]["round_trip_ps"] - sum(stages_ps(trial, readings[at], size_bytes).values())) / 1000
+
+
+def staged_pings(trial: Trial, **_: Any) -> list[Probe]:
+    return [ping_probe(trial, "udp", "nic", size) for size in STAGED]
+
+
+def stage_rows(readings: list[Reading], **_: Any) -> list[dict[str, str]]:
+    trial = Trial(BOARD)
+    sums = [stages_ps(trial, reading, size) for size, reading in zip(STAGED, readings, strict=True)]
+    sums = [{**each, "sum": sum(each.values())} for each in sums]
+    for each, reading in zip(sums, readings, strict=True):
+        each["simulated"] = reading["round_trip_ps"]
+    return [
+        {
+            "stage": stage,
+            **{f"{size} B": f"{each[stage] / 1000:,.1f} ns" for size, each in zip(STAGED, sums, strict=True)},
+        }
+        for stage in sums[0]
+    ]
+
+
+# ---- datatypes ----
+
+ELEMENTS = {"simple": 18, "complex": 10}  # of the paper's peaks
+PEAKS_MBIT_S = {"simple": 1162.4, "complex": 801.2}
+MESSAGES = (1, 4, 8, 16)
+
+
+@dataclass(frozen=True)
+class Case:
+    type_name: str
+    image: str
+    messages: int
+    window: int = 1
+
+
+# By a segment as FPsPIN does; then by seeking, which needs no order and so no window of one packet.
+CASES = [
+    *(Case(name, SEGMENT, messages) for name in TYPES for messages in MESSAGES),
+    *(Case(name, SEEK, 1, window) for name in TYPES for window in (1, 64)),
+]
+
+
+def slmp_cells(trial: Trial, **_: Any) -> list[Probe]:
+    return [
+        replace(
+            trial.probe(TYPES[case.type_name], case.image, count=ELEMENTS[case.type_name]),
+            study=SLMP,
+            ranks=case.messages,
+            window=case.window,
+        )
+        for case in CASES
+    ]
+
+
+def mbit_s(reading: Reading) -> float:
+    return reading["bytes"] * 8 * US / reading["time_ps"]
+
+
+def of_segments(readings: list[Reading], type_name: str) -> list[Reading]:
+    """Along MESSAGES."""
+    return [
+        reading
+        for case, reading in zip(CASES, readings, strict=True)
+        if (case.type_name, case.image) == (type_name, SEGMENT)
+    ]
+
+
+def scaling(trial: Trial, readings: list[Reading], type_name: str) -> float:
+    """The throughput of a message beside the most others, over that of one alone."""
+    found = of_segments(readings, type_name)
+    return mbit_s(found[-1]) / MESSAGES[-1] / mbit_s(found[0])
+
+
+def longest_handler_us(trial: Trial, readings: list[Reading], type_name: str) -> float:
+    cycles = max(reading["handler_cycles_max"] for reading in of_segments(readings, type_name))
+    return cycles * US / int(trial.profile["hpu.clock"])
+
+
+def sleeps_a_packet(trial: Trial, readings: list[Reading], type_name: str) -> float:
+    return max(reading["sleeps"] / reading["packets"] for reading in of_segments(readings, type_name))
+
+
+def slmp_rows(readings: list[Reading], **_: Any) -> list[dict[str, str]]:
+    rows = []
+    for case, reading in zip(CASES, readings, strict=True):
+        told = MEASURED_GBIT_S[case.type_name].get(case.messages) if case.image == SEGMENT else None
+        rows.append(
+            {
+                "type": case.type_name,
+                "by": case.image.removeprefix("frame_ddt_"),
+                "window": str(case.window),
+                "messages": str(case.messages),
+                "ours": f"{mbit_s(reading):.1f} Mbit/s",
+                "measured": "-" if told is None else f"{1000 * told:.0f} Mbit/s",
+                "a packet": f"{reading['time_ps'] * case.messages / reading['packets'] / US:.1f} us",
+                "sleeps": f"{reading['sleeps'] / reading['packets']:.2f}",
+                "handler": f"{reading['handler_cycles'] / reading['handlers']:.0f} cycles",
+                "at most": f"{reading['handler_cycles_max']}",
+                "writes": f"{reading['pieces'] / reading['packets']:.2f}",
+            }
+        )
+    return rows
+
+
+def overlap_cells(trial: Trial, elements: list[int], **_: Any) -> list[Probe]:
+    """The types one after the other, 16 messages, by a segment."""
+    polls = stations.station("host.polls")
+    return [
+        replace(trial.probe(text, SEGMENT, count=each), study=SLMP, ranks=16, polls=polls)
+        for text in TYPES.values()
+        for each in elements
+    ]
+
+
+def overlap_percent(reading: Reading) -> float:
+    return 100 * reading["compute_ps"] / (reading["compute_ps"] + reading["poll_ps"])
+
+
+def least_overlap(trial: Trial, readings: list[Reading], **_: Any) -> float:
+    return min(map(overlap_percent, readings))
+
+
+def overlap_rows(readings: list[Reading], elements: tuple[int, ...]) -> list[dict[str, str]]:
+    return [
+        {
+            "type": name,
+            "elements": str(each),
+            "overlap": f"{overlap_percent(reading):.2f} %",
+            "polls": str(reading["polls"]),
+            "a poll": f"{reading['poll_ps'] / reading['polls'] / US:.2f} us",
+            "time": f"{reading['time_ps'] / 10**9:.1f} ms",
+            "without computing": f"{reading['alone_ps'] / 10**9:.1f} ms",
+        }
+        for (name, each), reading in zip(itertools.product(TYPES, elements), readings, strict=True)
+    ]
+
+
+# ---- windows ----
+
+
+def window_cells(trial: Trial, send_ns: list[int]) -> list[Probe]:
+    return [replace(trial.probe("", SEEK), study=WINDOW, service_ps=1000 * each) for each in send_ns]
+
+
+def window_error_percent(trial: Trial, readings: list[Reading], **_: Any) -> float:
+    """How far the first window that loses packets is from the formula's, at most."""
+    return max(100 * abs(reading["first_loss"] / reading["formula"] - 1) for reading in readings)
+
+
+def window_rows(readings: list[Reading], **_: Any) -> list[dict[str, str]]:
+    return [
+        {
+            "a packet sent": f"{reading['send_ps'] / US:.2f} us",
+            "received": f"{reading['receive_ps'] / US:.2f} us",
+            "slots": str(reading["slots"]),
+            "formula": f"{reading['formula']:.0f} packets",
+            "a window at once loses from": f"{reading['first_loss']} packets",
+            "8 windows lose from": f"{reading['first_loss_long']} packets",
+        }
+        for reading in readings
+    ]
+
+
+OBSERVATIONS: dict[str, Observation] = {
+    "least_ping_gain_us": Observation(
+        all_pings, lambda trial, readings, protocol, way: min(gains_us(readings, protocol, way))
+    ),
+    "largest_ping_gain_us": Observation(
+        all_pings, lambda trial, readings, protocol, way: max(gains_us(readings, protocol, way))
+    ),
+    "trapped_ping_gain_us": Observation(all_pings, trapped_gain_us),
+    "ping_linear": Observation(all_pings, r_squared),
+    "stage_error_ns": Observation(staged_pings, stage_error_ns),
+    "slmp_mbit_s": Observation(
+        slmp_cells, lambda trial, readings, type_name: mbit_s(of_segments(readings, type_name)[-1])
+    ),
+    "slmp_scaling": Observation(slmp_cells, scaling),
+    "longest_handler_us": Observation(slmp_cells, longest_handler_us),
+    "sleeps_a_packet": Observation(slmp_cells, sleeps_a_packet),
+    "least_overlap_percent": Observation(overlap_cells, least_overlap),
+    "window_error_percent": Observation(window_cells, window_error_percent),
+}
+
+TABLES: dict[str, Callable[..., list[dict[str, str]]]] = {
+    "pings": ping_rows,
+    "stages": stage_rows,
+    "slmp": slmp_rows,
+    "overlaps": overlap_rows,
+    "windows": window_rows,
+}

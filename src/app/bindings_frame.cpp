@@ -1,0 +1,81 @@
+// spinloom._core: pings and SLMP messages to a station with an Ethernet NIC.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "app/bindings_setup.hpp"
+#include "app/frame_ping.hpp"
+#include "app/frame_slmp.hpp"
+#include "layout/text.hpp"
+
+namespace spinloom::app {
+namespace {
+
+Time time_in(const nb::dict& config, const char* key) { return Time{get_as<int64_t>(config, key)}; }
+
+nb::dict ping(const nb::dict& settings) {
+  PingConfig config;
+  static_cast<Setup&>(config) = setup_of(settings);
+  config.way = unwrap(ping_way_named(get_as<std::string>(settings, "way")));
+  config.udp = get_as<bool>(settings, "udp");
+  config.image = get_as<std::string>(settings, "image");
+  config.payload_bytes = get_as<uint32_t>(settings, "bytes");
+  config.pings = get_as<uint32_t>(settings, "pings");
+  config.far_stack = time_in(settings, "far_stack");
+  config.host_answer = time_in(settings, "host_answer");
+  config.poll = time_in(settings, "poll");
+  config.word = time_in(settings, "word");
+  config.call = time_in(settings, "call");
+  const PingResult result = unwrap(without_lock([&] { return run_ping(config); }));
+  nb::dict out;
+  out["round_trips_ps"] = result.round_trips_ps;
+  out["handlers"] = result.handlers;
+  out["handler_cycles"] = result.handler_cycles;
+  out["to_send_cycles"] = result.to_send_cycles;
+  out["compared"] = true;  // no round trip stands here whose answer was not compared
+  return out;
+}
+
+nb::dict slmp(const nb::dict& settings) {
+  SlmpConfig config{setup_of(settings), unwrap(layout::parse(get_as<std::string>(settings, "type")))};
+  config.count = get_as<int64_t>(settings, "count");
+  config.messages = get_as<uint32_t>(settings, "messages");
+  config.image = get_as<std::string>(settings, "image");
+  config.window = get_as<uint32_t>(settings, "window");
+  config.packet_bytes = get_as<uint32_t>(settings, "packet_bytes");
+  config.send = time_in(settings, "send");
+  config.far_stack = time_in(settings, "far_stack");
+  config.sleep = time_in(settings, "sleep");
+  config.ready = time_in(settings, "ready");
+  config.compute = time_in(settings, "compute");
+  config.poll = time_in(settings, "poll");
+  config.call = time_in(settings, "call");
+  const SlmpResult result = unwrap(without_lock([&] { return run_slmp(config); }));
+  nb::dict out;
+  out["time_ps"] = result.compared ? nb::cast(result.time_ps) : nb::none();
+  out["compared"] = result.compared;
+  out["bytes"] = result.bytes;
+  out["packets"] = result.packets;
+  out["lost"] = result.lost;
+  out["sleeps"] = result.sleeps;
+  out["handlers"] = result.handlers;
+  out["handler_cycles"] = result.handler_cycles;
+  out["handler_cycles_max"] = result.handler_cycles_max;
+  out["pieces"] = result.pieces;
+  out["slots_peak"] = result.slots_peak;
+  out["acks"] = result.acks;
+  out["ack_second_ps"] = result.ack_second_ps;
+  out["ack_last_ps"] = result.ack_last_ps;
+  out["compute_ps"] = result.compute_ps;
+  out["poll_ps"] = result.poll_ps;
+  out["polls"] = result.polls;
+  return out;
+}
+
+}  // namespace
+
+void bind_frame(nb::module_& module) {
+  module.def("run_ping", &ping, nb::arg("config"), "Modelled round trips of pings, answers compared.");
+  module.def("run_slmp", &slmp, nb::arg("config"), "Modelled time of messages over SLMP, bytes compared.");
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,101 @@
+#include "app/frame_machine.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "spinloom/frame.h"
+
+namespace spinloom::app {
+namespace {
+
+// Words of a frame, as spinloom/frame.h lays it out; the hardware reads them in little-endian order.
+frame::RuleSet rules_of(const FrameMachineOptions& options) {
+  frame::RuleSet rules;
+  rules.rules.push_back({3, 0xffff, 0x0008, 0x0008});  // IPv4
+  const uint32_t protocol = uint32_t{options.protocol} << 24;
+  rules.rules.push_back({5, 0xff000000, protocol, protocol});
+  if (!options.slmp) return rules;
+  const uint32_t port = spl_net16(SPL_SLMP_PORT);
+  rules.rules.push_back({9, 0xffff, port, port});
+  rules.last_frame = {10, 0x00800000, 0x00800000, 0x00800000};  // SPL_SLMP_EOM
+  return rules;
+}
+
+}  // namespace
+
+uint64_t flag_at(const uint8_t* place) {
+  uint64_t flag = 0;
+  std::memcpy(&flag, place, sizeof flag);
+  return flag;
+}
+
+Result<std::unique_ptr<FrameMachine>> FrameMachine::create(const Setup& setup, sim::FrameHost& host,
+                                                           const FrameMachineOptions& options) {
+  SPL_ASSIGN(auto loaded, load_images(setup.images));
+  const auto hpus = static_cast<uint32_t>(setup.profile.hpu.count);
+  if (hpus > SPL_HOST_HPUS) {
+    return fail(Code::unsupported, "hpu.count is ", hpus, ", only ", SPL_HOST_HPUS, " HPUs can ask the host");
+  }
+  std::unique_ptr<FrameMachine> made(new FrameMachine(std::move(loaded), hpus, options.buffer_bytes));
+  sim::FrameNodeOptions node;
+  node.slice_cycles = setup.slice_cycles;
+  SPL_ASSIGN(made->node_, sim::FrameNode::create(made->events_, setup.profile, host, made->loaded_.images, node));
+  if (options.image.empty()) return made;
+  const auto& handlers = made->loaded_.handlers;
+  const auto image = std::find_if(handlers.begin(), handlers.end(),
+                                  [&](const offload::HandlerImage& each) { return each.name == options.image; });
+  if (image == handlers.end()) {
+    return fail(Code::environment, "there is no handler image ", options.image, "; 'make setup' builds it");
+  }
+  constexpr uint64_t alignment = 64;
+  made->state_at_ = div_ceil(options.constants.size(), alignment) * alignment;
+  frame::ContextOptions context;
+  context.handlers.image = image->index;
+  context.handlers.header_entry = image->header_entry;
+  context.handlers.payload_entry = image->payload_entry;
+  context.handlers.completion_entry = image->completion_entry;
+  context.handlers.constants = {0, options.constants.size()};
+  context.handlers.state = {made->state_at_, options.state_bytes};
+  context.handlers.handler_host_start = reinterpret_cast<uint64_t>(made->memory_.data());
+  context.handlers.handler_host_length = made->memory_.size();
+  frame::Nic& nic = made->node_->nic();
+  SPL_TRY(nic.install(spin::ContextId{0}, context));
+  std::copy(options.constants.begin(), options.constants.end(), made->node_->nic_memory().begin());
+  SPL_TRY(nic.configure({rules_of(options)}));
+  SPL_TRY(nic.activate(spin::ContextId{0}));
+  return made;
+}
+
+std::optional<uint32_t> FrameMachine::page_of_request(const uint8_t* place) const {
+  if (place < memory_.data() || place >= memory_.data() + uint64_t{pages_} * page_bytes) return std::nullopt;
+  const auto offset = static_cast<uint64_t>(place - memory_.data());
+  if (offset % page_bytes != 0) return std::nullopt;
+  return static_cast<uint32_t>(offset / page_bytes);
+}
+
+std::optional<uint32_t> FrameMachine::asked(uint32_t hpu) {
+  const uint64_t flag = flag_at(page(hpu));
+  if (SPL_HOST_FLAG_ID(flag) == seen_[hpu]) return std::nullopt;
+  seen_[hpu] = SPL_HOST_FLAG_ID(flag);
+  return SPL_HOST_FLAG_LENGTH(flag);
+}
+
+void FrameMachine::answer(uint32_t hpu, uint32_t value) {
+  const uint64_t flag = SPL_HOST_FLAG(seen_[hpu], value, hpu);
+  std::vector<uint8_t> bytes(sizeof flag);
+  std::memcpy(bytes.data(), &flag, sizeof flag);
+  node_->write_nic(state_at_ + offsetof(struct spl_host_data, response) + hpu * sizeof flag, std::move(bytes));
+}
+
+Status FrameMachine::check() const {
+  const frame::Nic& nic = node_->nic();
+  if (const uint64_t faults = nic.count(frame::Count::handler_faults); faults > 0) {
+    return fail(Code::fault, faults, " handlers did not return: ", node_->handler_trouble());
+  }
+  if (const uint64_t failed = nic.count(frame::Count::handler_failed); failed > 0) {
+    return fail(Code::fault, failed, " handlers said FAIL");
+  }
+  return {};
+}
+
+}  // namespace spinloom::app

@@ -1,0 +1,67 @@
+// FrameMachine - a host with a simulated Ethernet NIC and one context of handlers, for the studies of frames.
+//
+// Contract: create() makes the NIC, its context (constants, then state, in NIC memory) and the rule set that takes
+//   `protocol`; host memory is one page for each HPU (spinloom/frame.h), then `buffer_bytes`. The host's program polls
+//   the pages one after the other: asked() says what a page asks for, once; answer() answers it.
+// Threads: one owner. Time: virtual.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/setup.hpp"
+#include "sim/frame_node.hpp"
+
+namespace spinloom::app {
+
+struct FrameMachineOptions {
+  std::string image;  // empty: the NIC takes no frames for itself
+  uint8_t protocol = 17;
+  bool slmp = false;  // frames to its port, with its last-frame flag
+  std::vector<uint8_t> constants;
+  uint64_t state_bytes = 0;
+  uint64_t buffer_bytes = 0;
+  uint32_t message_queues = 0;  // 0: the profile's
+};
+
+class FrameMachine {
+ public:
+  // `setup` and `host` outlive the machine.
+  static Result<std::unique_ptr<FrameMachine>> create(const Setup& setup, sim::FrameHost& host,
+                                                      const FrameMachineOptions& options);
+
+  [[nodiscard]] sim::EventQueue& events() { return events_; }
+  [[nodiscard]] sim::FrameNode& node() { return *node_; }
+  [[nodiscard]] uint32_t pages() const { return pages_; }
+  [[nodiscard]] uint8_t* page(uint32_t hpu) { return memory_.data() + hpu * page_bytes; }
+  [[nodiscard]] std::vector<uint8_t>& memory() { return memory_; }
+  [[nodiscard]] uint64_t buffers_at() const { return uint64_t{pages_} * page_bytes; }
+  // The HPU whose request lies at this place of host memory.
+  [[nodiscard]] std::optional<uint32_t> page_of_request(const uint8_t* place) const;
+  // The value of a request that has not been answered.
+  [[nodiscard]] std::optional<uint32_t> asked(uint32_t hpu);
+  void answer(uint32_t hpu, uint32_t value);
+  // An Error if a handler has failed or faulted.
+  [[nodiscard]] Status check() const;
+
+ private:
+  static constexpr uint64_t page_bytes = 4096;
+  FrameMachine(LoadedImages loaded, uint32_t pages, uint64_t buffer_bytes)
+      : loaded_(std::move(loaded)), pages_(pages), memory_(pages * page_bytes + buffer_bytes), seen_(pages) {}
+
+  LoadedImages loaded_;
+  uint32_t pages_;
+  std::vector<uint8_t> memory_;
+  std::vector<uint8_t> seen_;  // by HPU: the newest request's identifier
+  uint64_t state_at_ = 0;
+  sim::EventQueue events_;
+  std::unique_ptr<sim::FrameNode> node_;
+};
+
+// A flag of spinloom/frame.h as the host reads it.
+[[nodiscard]] uint64_t flag_at(const uint8_t* place);
+
+}  // namespace spinloom::app

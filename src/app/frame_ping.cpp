@@ -1,0 +1,135 @@
+#include "app/frame_ping.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "app/frame_machine.hpp"
+#include "app/frame_packets.hpp"
+
+namespace spinloom::app {
+namespace {
+
+// Not a whole number of turns of any host's polls, so that pings meet the host at different places.
+constexpr Time between_pings{1'000'037'000};
+
+class PingRun final : public sim::FrameHost, sim::EventTarget {
+ public:
+  explicit PingRun(const PingConfig& config) : config_(config) {}
+
+  Result<PingResult> run() {
+    FrameMachineOptions options;
+    options.protocol = config_.udp ? protocol_udp : protocol_icmp;
+    if (config_.way == PingWay::nic) options.image = config_.image.empty() ? "frame_ping" : config_.image;
+    if (config_.way == PingWay::both) {
+      options.image = "frame_ping_host";
+      options.state_bytes = sizeof(struct spl_host_data);
+    }
+    SPL_ASSIGN(machine_, FrameMachine::create(config_, *this, options));
+    PingResult result;
+    for (uint32_t ping = 0; ping < config_.pings; ++ping) {
+      SPL_TRY(one(ping));
+      result.round_trips_ps.push_back(round_trip_.ps);
+    }
+    const sim::HandlerStatistics& ran = machine_->node().hpus().statistics(spin::HandlerKind::payload);
+    result.handlers = ran.handlers;
+    result.handler_cycles = ran.cycles;
+    result.to_send_cycles = ran.first_call_cycles;
+    return result;
+  }
+
+ private:
+  enum Step : uint32_t { leaves, host_answers, poll_reads, checked, called };
+
+  Status one(uint32_t ping) {
+    const std::vector<uint8_t> payload = random_bytes(config_.ordering.seed + ping, "app.ping", config_.payload_bytes);
+    asked_ = ping_frame(config_.udp ? protocol_udp : protocol_icmp, static_cast<uint16_t>(ping), payload);
+    begun_ = std::max(machine_->events().now(), between_pings * static_cast<int64_t>(ping));
+    answered_ = false;
+    machine_->events().at(begun_ + config_.far_stack, *this, leaves, 0);
+    while (machine_->events().step()) {
+    }
+    SPL_TRY(machine_->check());
+    if (!answered_) {
+      return fail(Code::stalled, "ping ", ping, " of ", config_.payload_bytes,
+                  " B has no answer: ", machine_->node().nic().waiting());
+    }
+    answer_ping(asked_);
+    if (came_ != asked_) return fail(Code::mismatch, "the answer to ping ", ping, " has wrong bytes");
+    return {};
+  }
+
+  void on_event(uint32_t code, uint64_t argument) override {
+    const auto hpu = static_cast<uint32_t>(argument);
+    switch (static_cast<Step>(code)) {
+      case leaves: return machine_->node().send_from_far(asked_);
+      case host_answers: {
+        answer_ping(stack_);
+        const bool taken = machine_->node().send_from_host(stack_);
+        SPL_ASSERT(taken, "one ping at a time");
+        return;
+      }
+      case poll_reads: {
+        const auto value = machine_->asked(hpu);
+        SPL_ASSERT(value.has_value(), "page ", hpu, " has a request");
+        value_ = *value;
+        const int64_t words = config_.udp ? 0 : div_ceil(int64_t{value_} - icmp_at, 2);
+        machine_->events().at(machine_->events().now() + config_.word * words, *this, checked, hpu);
+        return;
+      }
+      case checked:
+        if (!config_.udp) sum_ping({machine_->page(hpu) + SPL_HOST_PAGE_PAYLOAD, value_});
+        machine_->events().at(machine_->events().now() + config_.call, *this, called, hpu);
+        return;
+      case called: return machine_->answer(hpu, value_);
+    }
+  }
+  void on_far_frame(const sim::FrameBytes& frame) override {
+    came_ = frame;
+    answered_ = true;
+    round_trip_ = machine_->events().now() + config_.far_stack - begun_;
+  }
+  void on_stack_frame(const sim::FrameBytes& frame) override {
+    stack_ = frame;
+    machine_->events().at(machine_->events().now() + config_.host_answer, *this, host_answers, 0);
+  }
+  // The host's program reads page k at the times poll * (n * pages + k).
+  void on_host_write(const uint8_t* host, uint64_t) override {
+    const auto hpu = machine_->page_of_request(host);
+    if (!hpu) return;
+    const Time now = machine_->events().now();
+    const int64_t turn = config_.poll.ps * machine_->pages();
+    const int64_t phase = config_.poll.ps * *hpu;
+    const int64_t read = turn == 0 ? now.ps : div_ceil(std::max<int64_t>(now.ps - phase, 0), turn) * turn + phase;
+    machine_->events().at(Time{read} + config_.poll, *this, poll_reads, *hpu);
+  }
+
+  static constexpr int64_t icmp_at = sizeof(spl_eth_t) + sizeof(spl_ipv4_t);
+  const PingConfig& config_;
+  std::unique_ptr<FrameMachine> machine_;
+  std::vector<uint8_t> asked_, came_, stack_;
+  Time begun_{}, round_trip_{};
+  bool answered_ = false;
+  uint32_t value_ = 0;
+};
+
+}  // namespace
+
+Result<PingWay> ping_way_named(std::string_view name) {
+  if (name == "host") return PingWay::host;
+  if (name == "nic") return PingWay::nic;
+  if (name == "both") return PingWay::both;
+  return fail(Code::invalid, "there is no way ", name, " to answer a ping; there are host, nic and both");
+}
+
+Result<PingResult> run_ping(const PingConfig& config) {
+  constexpr uint32_t most = 1514 - sizeof(PingHeaders);
+  if (config.payload_bytes > most) {
+    return fail(Code::invalid, "a ping of ", config.payload_bytes, " B does not fit into a frame; at most ", most,
+                " B");
+  }
+  PingRun run(config);
+  return run.run();
+}
+
+}  // namespace spinloom::app

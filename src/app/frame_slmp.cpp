@@ -1,0 +1,252 @@
+#include "app/frame_slmp.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "app/frame_machine.hpp"
+#include "app/frame_packets.hpp"
+#include "layout/oracle.hpp"
+#include "spinloom/segment.h"
+
+namespace spinloom::app {
+namespace {
+
+constexpr Time gives_up{2'000'000'000'000};
+constexpr int64_t guard = 64;
+
+// As handlers/frame_ddt.h.
+struct DdtConstants {
+  uint32_t blob_offset;
+  uint32_t state_stride;
+  uint32_t host_first;
+  uint32_t host_stride;
+};
+
+template <class Integer>
+Integer up_to(Integer value, Integer step) {
+  return (value + step - 1) / step * step;
+}
+
+class SlmpRun final : public sim::FrameHost, sim::EventTarget {
+ public:
+  SlmpRun(const SlmpConfig& config, offload::Message message)
+      : config_(config), message_(std::move(message)), threads_(config.messages) {}
+
+  Result<SlmpResult> run() {
+    SPL_TRY(set_up());
+    for (uint32_t thread = 0; thread < config_.messages; ++thread) {
+      events().at(config_.ready, *this, thread_steps, thread);
+    }
+    events().at(config_.compute, *this, host_looks, 0);
+    result_.compute_ps = config_.compute.ps;
+    result_.bytes = static_cast<uint64_t>(message_.bytes) * config_.messages;
+    while (!over_ && events().step()) {
+    }
+    const Time end = events().now();
+    while (events().step()) {
+    }
+    SPL_TRY(machine_->check());
+    frame::Nic& nic = machine_->node().nic();
+    result_.lost = nic.count(frame::Count::dropped_full) + nic.count(frame::Count::spilled);
+    const sim::HandlerStatistics& ran = machine_->node().hpus().statistics(spin::HandlerKind::payload);
+    result_.handlers = ran.handlers;
+    result_.handler_cycles = ran.cycles;
+    result_.handler_cycles_max = ran.cycles_max;
+    if (result_.lost > 0) return result_;
+    if (finished_ < config_.messages) {
+      return fail(Code::stalled, finished_, " of ", config_.messages, " messages have ended, and ", nic.waiting());
+    }
+    SPL_TRY(compare());
+    result_.compared = true;
+    result_.time_ps = end.ps;
+    return result_;
+  }
+
+ private:
+  enum Step : uint32_t { thread_steps, leaves, ack_seen, host_looks, host_reads };
+  struct Thread {
+    std::vector<uint8_t> packed;
+    uint32_t sent = 0;  // bytes
+    uint32_t in_flight = 0;
+    uint32_t seen = 0;  // acknowledgements that the thread can read
+    bool first_acknowledged = false;
+    bool ended = false;
+    Time newest{};  // when it has last sent, or read an acknowledgement
+  };
+
+  sim::EventQueue& events() { return machine_->events(); }
+
+  Status set_up() {
+    const auto blob = message_.blob.bytes();
+    const int64_t span = message_.reach.last - message_.reach.first;
+    stride_ = up_to(span + 2 * guard, guard);
+    DdtConstants constants{};
+    constants.blob_offset = sizeof constants;
+    constants.state_stride = up_to(spl_segment_bytes(blob.data()), 8u);
+    const auto hpus = static_cast<uint64_t>(config_.profile.hpu.count);
+    constants.host_first = static_cast<uint32_t>(hpus * SPL_HOST_PAGE_BYTES + guard);
+    constants.host_stride = static_cast<uint32_t>(stride_);
+    FrameMachineOptions options;
+    options.image = config_.image;
+    options.slmp = true;
+    options.constants.resize(sizeof constants + blob.size());
+    std::memcpy(options.constants.data(), &constants, sizeof constants);
+    std::memcpy(options.constants.data() + sizeof constants, blob.data(), blob.size());
+    options.state_bytes = sizeof(struct spl_host_data) + uint64_t{config_.messages} * constants.state_stride;
+    options.buffer_bytes = static_cast<uint64_t>(stride_) * config_.messages;
+    SPL_ASSIGN(machine_, FrameMachine::create(config_, *this, options));
+    before_ = random_bytes(config_.ordering.seed, "app.slmp.host", options.buffer_bytes);
+    std::copy(before_.begin(), before_.end(), machine_->memory().data() + machine_->buffers_at());
+    for (uint32_t i = 0; i < config_.messages; ++i) {
+      const auto bytes = static_cast<size_t>(message_.bytes);
+      threads_[i].packed = random_bytes(config_.ordering.seed + i, "app.slmp", bytes);
+    }
+    return {};
+  }
+
+  Status compare() {
+    const std::span<const uint8_t> after{machine_->memory().data() + machine_->buffers_at(), before_.size()};
+    for (uint32_t i = 0; i < config_.messages; ++i) {
+      const auto at = static_cast<size_t>(stride_) * i;
+      const auto length = static_cast<size_t>(stride_);
+      const Status same =
+          layout::oracle::compare_over(message_.type, message_.count, std::as_bytes(std::span(threads_[i].packed)),
+                                       std::as_bytes(after.subspan(at, length)), guard - message_.reach.first,
+                                       std::as_writable_bytes(std::span(before_).subspan(at, length)));
+      if (!same) return fail(same.error().code, "message ", i, ": ", same.error().message);
+    }
+    return {};
+  }
+
+  void on_event(uint32_t code, uint64_t argument) override {
+    const auto index = static_cast<uint32_t>(argument);
+    switch (static_cast<Step>(code)) {
+      case thread_steps: return thread_goes_on(index);
+      case leaves: {
+        result_.slots_peak = std::max(result_.slots_peak, machine_->node().nic().state().packets);
+        std::vector<uint8_t> frame = std::move(leaving_[index]);
+        leaving_.give_back(index);
+        return machine_->node().send_from_far(std::move(frame));
+      }
+      case ack_seen: ++threads_[index].seen; return;
+      case host_looks: return host_begins_to_look();
+      case host_reads: return host_has_looked();
+    }
+  }
+
+  void thread_goes_on(uint32_t index) {
+    Thread& thread = threads_[index];
+    const Time now = events().now();
+    const auto bytes = static_cast<uint32_t>(message_.bytes);
+    const auto may_send = [&] {
+      return thread.sent < bytes && thread.in_flight < (thread.first_acknowledged ? config_.window : 1);
+    };
+    if (!may_send() && thread.seen > 0) {
+      thread.in_flight -= thread.seen;
+      thread.seen = 0;
+      thread.first_acknowledged = true;
+      thread.newest = now;
+    }
+    if (may_send()) return send(index);
+    if (thread.in_flight == 0 || now - thread.newest > gives_up) {
+      thread.ended = true;
+      return;
+    }
+    ++result_.sleeps;
+    events().at(now + config_.sleep, *this, thread_steps, index);
+  }
+
+  void send(uint32_t index) {
+    Thread& thread = threads_[index];
+    const auto bytes = static_cast<uint32_t>(message_.bytes);
+    const uint32_t length = std::min(config_.packet_bytes, bytes - thread.sent);
+    const bool last = thread.sent + length == bytes;
+    const auto flags = static_cast<uint16_t>(SPL_SLMP_SYN | (last ? SPL_SLMP_EOM : 0));
+    const uint32_t slot =
+        leaving_.take(slmp_frame(index, thread.sent, flags, std::span(thread.packed).subspan(thread.sent, length)));
+    thread.sent += length;
+    ++thread.in_flight;
+    ++result_.packets;
+    const Time done = events().now() + config_.send;
+    thread.newest = done;
+    events().at(done + config_.far_stack, *this, leaves, slot);
+    events().at(done, *this, thread_steps, index);
+  }
+
+  void on_far_frame(const sim::FrameBytes& frame) override {
+    const auto headers = headers_of<SlmpHeaders>(frame);
+    SPL_ASSERT(frame.size() == sizeof headers && headers.slmp.flags == spl_net16(SPL_SLMP_ACK), "no acknowledgement");
+    SPL_ASSERT(headers.slmp.message < config_.messages, "message ", headers.slmp.message);
+    ++result_.acks;
+    if (result_.acks == 2) result_.ack_second_ps = events().now().ps;
+    result_.ack_last_ps = events().now().ps;
+    events().at(events().now() + config_.far_stack, *this, ack_seen, headers.slmp.message);
+  }
+  void on_stack_frame(const sim::FrameBytes&) override {}  // spilled: counted by the NIC
+  void on_host_write(const uint8_t*, uint64_t) override { ++result_.pieces; }
+
+  void host_begins_to_look() {
+    if (over_) return;
+    const Time turn{config_.poll.ps * machine_->pages()};
+    ++result_.polls;
+    result_.poll_ps += turn.ps;
+    events().at(events().now() + turn, *this, host_reads, 0);
+  }
+
+  void host_has_looked() {
+    Time answers{};
+    for (uint32_t hpu = 0; hpu < machine_->pages(); ++hpu) {
+      const auto message = machine_->asked(hpu);
+      if (!message) continue;
+      ++finished_;
+      answers += config_.call;
+      machine_->answer(hpu, *message);
+    }
+    const bool nobody = std::all_of(threads_.begin(), threads_.end(), [](const Thread& each) { return each.ended; });
+    over_ = finished_ == config_.messages || (nobody && machine_->node().nic().state().hers == 0);
+    if (over_) return;
+    result_.poll_ps += answers.ps;
+    result_.compute_ps += config_.compute.ps;
+    events().at(events().now() + answers + config_.compute, *this, host_looks, 0);
+  }
+
+  const SlmpConfig& config_;
+  const offload::Message message_;
+  std::vector<Thread> threads_;
+  std::unique_ptr<FrameMachine> machine_;
+  std::vector<uint8_t> before_;  // of the buffers
+  int64_t stride_ = 0;
+  spin::Slab<std::vector<uint8_t>> leaving_;
+  uint32_t finished_ = 0;
+  bool over_ = false;
+  SlmpResult result_;
+};
+
+}  // namespace
+
+Result<SlmpResult> run_slmp(const SlmpConfig& config) {
+  if (config.messages == 0 || config.messages > config.profile.scheduler.messages) {
+    return fail(Code::invalid, "there are ", config.messages, " messages; the NIC has ",
+                config.profile.scheduler.messages, " queues for them (scheduler.messages)");
+  }
+  constexpr uint32_t most = 1514 - sizeof(SlmpHeaders);
+  if (config.window == 0 || config.packet_bytes == 0 || config.packet_bytes > most) {
+    return fail(Code::invalid, "a window of ", config.window, " packets of ", config.packet_bytes,
+                " B; there must be a packet, of at most ", most, " B");
+  }
+  if (config.poll.ps <= 0) return fail(Code::invalid, "the host's poll of a page must take time");
+  SPL_ASSIGN(offload::Message message, offload::make_message(config.type, config.count));
+  constexpr int64_t bytes_max = 1 << 28;
+  if (message.bytes == 0 || message.bytes > bytes_max || message.reach.last - message.reach.first > bytes_max) {
+    return fail(Code::overflow, "a message of ", message.bytes, " B; it must have data, and at most ", bytes_max, " B");
+  }
+  if (!spl_layout_narrow(message.blob.bytes().data())) {
+    return fail(Code::unsupported, "the message's program is of the wide form, the handlers walk narrow ones");
+  }
+  SlmpRun run(config, std::move(message));
+  return run.run();
+}
+
+}  // namespace spinloom::app

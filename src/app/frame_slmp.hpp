@@ -1,0 +1,61 @@
+// FrameSlmp - messages of a datatype over SLMP to a station whose NIC unpacks them into host memory.
+//
+// Contract: the sender has one thread for each of `messages` messages, which all start when the receiver's ready signal
+//   is there. A thread sends while fewer than `window` packets are without acknowledgement: T = send a packet, which is
+//   on the cable after far_stack more. With a full window it looks for acknowledgements, and sleeps `sleep` when there
+//   are none. The first packet's acknowledgement is awaited alone. After 2 s without one the thread gives up.
+//   Receiver: handlers of `image`. The host computes in steps of `compute` and looks at its pages between them, `poll`
+//   each, and answers each finished message after `call`. Without computing it looks all the time.
+//   time_ps: from the ready signal's start to the end of the poll that has found the last message; `ready` is the way
+//   of that signal. Bytes are compared before a time is given: where a type writes a byte more than once, with what the
+//   packed order leaves (messages are unpacked in order by one sender's window of 1), or not at all with another window.
+//   A lost packet is not sent again: the result then counts it, and has no time.
+// Threads: any number of calls side by side. Time: modelled, in ps.
+#pragma once
+
+#include <string>
+
+#include "app/setup.hpp"
+#include "layout/type.hpp"
+
+namespace spinloom::app {
+
+struct SlmpConfig : Setup {
+  layout::Type type;
+  int64_t count = 1;
+  uint32_t messages = 1;
+  std::string image = "frame_ddt_segment";
+  uint32_t window = 1;  // packets of one message
+  uint32_t packet_bytes = 1460;
+  Time send{};
+  Time far_stack{};
+  Time sleep{};
+  Time ready{};
+  Time compute{};  // zero: the host only polls
+  Time poll{};
+  Time call{};
+};
+
+struct SlmpResult {
+  int64_t time_ps = 0;  // zero: packets were lost
+  uint64_t bytes = 0;  // packed, of all messages
+  uint64_t packets = 0;
+  uint64_t lost = 0;
+  uint64_t sleeps = 0;
+  uint64_t handlers = 0;  // payload
+  uint64_t handler_cycles = 0;
+  uint64_t handler_cycles_max = 0;
+  uint64_t pieces = 0;  // writes to host memory
+  uint32_t slots_peak = 0;  // packet slots in use
+  uint64_t acks = 0;
+  int64_t ack_second_ps = 0;  // when the second acknowledgement was at the sender's NIC, and the last
+  int64_t ack_last_ps = 0;
+  int64_t compute_ps = 0;
+  int64_t poll_ps = 0;
+  uint64_t polls = 0;
+  bool compared = false;
+};
+
+[[nodiscard]] Result<SlmpResult> run_slmp(const SlmpConfig& config);
+
+}  // namespace spinloom::app

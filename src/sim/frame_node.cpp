@@ -1,0 +1,156 @@
+#include "sim/frame_node.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "sim/frame_codes.hpp"
+
+namespace spinloom::sim {
+namespace {
+
+constexpr int64_t around_a_frame = 24;  // preamble, checksum and gap
+constexpr uint64_t least_frame = 60;    // shorter frames are padded
+
+frame::Limits frame_limits_of(const Profile& profile, const FrameNodeOptions& options) {
+  frame::Limits limits = options.limits;
+  limits.hpus = static_cast<uint32_t>(profile.hpu.count);
+  limits.message_queues = static_cast<uint32_t>(profile.scheduler.messages);
+  limits.nic_memory_bytes = static_cast<uint64_t>(profile.memory.state_bytes);
+  return limits;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FrameNode>> FrameNode::create(EventQueue& events, const Profile& profile, FrameHost& host,
+                                                     const std::vector<hpu::Image>& images,
+                                                     const FrameNodeOptions& options) {
+  if (options.slice_cycles == 0) return fail(Code::invalid, "a slice has at least one cycle");
+  std::unique_ptr<FrameNode> node(new FrameNode(events, profile, host));
+  SPL_ASSIGN(node->nic_, frame::Nic::create(frame_limits_of(profile, options)));
+  const auto packet_bytes = node->nic_->packet_memory().bytes();
+  if (packet_bytes > static_cast<uint64_t>(profile.memory.packet_buffer_bytes)) {
+    return fail(Code::invalid, "the packet slots take ", packet_bytes,
+                " B, the NIC has memory.packet_buffer_bytes = ", profile.memory.packet_buffer_bytes);
+  }
+  node->packet_memory_.resize(packet_bytes);
+  SPL_ASSIGN(node->hpus_, HpuBank::create(events, *node, profile, node->nic_->limits().hpus, options.slice_cycles));
+  node->hpus_->install(images);
+  return node;
+}
+
+FrameNode::FrameNode(EventQueue& events, const Profile& profile, FrameHost& host)
+    : events_(events),
+      profile_(profile),
+      host_(host),
+      scheduler_cycle_(Rate::cycle_of(profile.scheduler.clock)),
+      nic_memory_(static_cast<size_t>(profile.memory.state_bytes)),
+      pcie_(profile),
+      fabric_(profile, static_cast<uint32_t>(profile.hpu.count)) {}
+
+Time FrameNode::cable_time(uint64_t bytes) const {
+  return profile_.link.byte_time.time_of(Bytes{static_cast<int64_t>(std::max(bytes, least_frame)) + around_a_frame});
+}
+
+void FrameNode::send_from_far(FrameBytes frame) {
+  const Service cable = cable_in_.serve(events_.now(), cable_time(frame.size()));
+  const uint32_t slot = arriving_.take(std::make_shared<const FrameBytes>(std::move(frame)));
+  events_.at(cable.end + profile_.link.wire, *this, at_the_nic, slot);
+}
+
+void FrameNode::at_nic(uint32_t slot) {
+  stages_ = {};
+  stages_.arrived = events_.now();
+  events_.at(matching_.serve(events_.now(), profile_.match.header).end, *this, match_ends, slot);
+}
+
+void FrameNode::matched(uint32_t slot) {
+  at_hand_ = std::move(arriving_[slot]);
+  arriving_.give_back(slot);
+  stages_.matched = events_.now();
+  frame::Actions actions;
+  nic_->on_frame({spin::PayloadRef::Space::local, at_hand_->data(), at_hand_->size()}, actions);
+  perform(actions);
+  at_hand_ = nullptr;
+}
+
+// T = min + ceil((n - bytes_min) * (max - min) / (bytes_max - bytes_min)) cycles; or the way into packet memory.
+Service FrameNode::ingress(Time now, uint64_t bytes) {
+  const auto& rule = profile_.frame;
+  if (!profile_.has_ingress()) return fabric_.packet_in(now, static_cast<int64_t>(bytes));
+  const int64_t beyond = std::clamp(static_cast<int64_t>(bytes), rule.bytes_min, rule.bytes_max) - rule.bytes_min;
+  const int64_t more = div_ceil(beyond * (rule.ingress_max - rule.ingress_min), rule.bytes_max - rule.bytes_min);
+  return ingress_.serve(now, cycles(rule.ingress_min + more));
+}
+
+void FrameNode::stored(uint32_t slot) {
+  const Storing storing = std::move(storing_[slot]);
+  storing_.give_back(slot);
+  stages_.stored = events_.now();
+  uint8_t* const place = packet_memory_.data() + storing.address;
+  std::memcpy(place, storing.frame->data(), storing.frame->size());
+  frame::Actions actions;
+  nic_->on_stored(storing.packet, place, actions);
+  perform(actions);
+}
+
+bool FrameNode::send_from_host(FrameBytes frame) {
+  const uint32_t token = from_host_.take(std::make_shared<const FrameBytes>(std::move(frame)));
+  const FrameBytes& bytes = *from_host_[token];
+  frame::Actions actions;
+  if (!nic_->on_host_frame({spin::PayloadRef::Space::local, bytes.data(), bytes.size()}, token, actions)) {
+    from_host_.give_back(token);
+    return false;
+  }
+  perform(actions);
+  return true;
+}
+
+// The last byte is on the cable.
+void FrameNode::left(uint32_t slot) {
+  const frame::EgressFrame frame = leaving_[slot];
+  leaving_.give_back(slot);
+  const uint32_t delivery = delivered_.take(FrameBytes(frame.bytes.bytes, frame.bytes.bytes + frame.bytes.length));
+  events_.at(events_.now() + profile_.link.wire, *this, at_far_end, delivery);
+  if (!frame.dma.exists()) from_host_.give_back(static_cast<uint32_t>(frame.host_token));
+  frame::Actions actions;
+  nic_->on_transmitted(frame, actions);
+  perform(actions);
+}
+
+void FrameNode::write_nic(uint64_t offset, std::vector<uint8_t> bytes) {
+  SPL_ASSERT(offset <= nic_memory_.size() && bytes.size() <= nic_memory_.size() - offset, "NIC memory at ", offset);
+  const Service link = pcie_.command(events_.now(), static_cast<int64_t>(bytes.size()));
+  events_.at(link.end + profile_.host.command_latency, *this, nic_written, nic_writes_.take(offset, std::move(bytes)));
+}
+
+void FrameNode::on_event(uint32_t code, uint64_t argument) {
+  const auto slot = static_cast<uint32_t>(argument);
+  switch (static_cast<FrameCode>(code)) {
+    case at_the_nic: return at_nic(slot);
+    case match_ends: return matched(slot);
+    case frame_stored: return stored(slot);
+    case frame_left: return left(slot);
+    case at_far_end:
+    case at_the_stack: {
+      const FrameBytes frame = std::move(delivered_[slot]);
+      delivered_.give_back(slot);
+      if (code == at_far_end) return host_.on_far_frame(frame);
+      return host_.on_stack_frame(frame);
+    }
+    case handler_is_done: return handler_done(slot);
+    case write_read: return source_read(slot);
+    case write_landed: return landed(slot);
+    case write_known: return written(slot);
+    case host_fetched: return fetched(slot);
+    case nic_written: {
+      const NicWrite write = std::move(nic_writes_[slot]);
+      nic_writes_.give_back(slot);
+      std::memcpy(nic_memory_.data() + write.offset, write.bytes.data(), write.bytes.size());
+      return;
+    }
+  }
+  SPL_ASSERT(false, "event code ", code);
+}
+
+}  // namespace spinloom::sim

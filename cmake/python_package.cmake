@@ -1,11 +1,11 @@
 # What the Python package is made of, beside its Python files. The package is an installation prefix as well: the
-# components layout, slmp, portals and mpi lie in it as they would in /usr/local, and `spinloom --prefix` says where.
+# components layout, slmp, ethernet, portals and mpi lie in it as they would in /usr/local, and `spinloom --prefix` says where.
 if(NOT SPINLOOM_PYTHON)
   return()
 endif()
 
 add_custom_target(spinloom_package)
-foreach(part spinloom_core spinloom_launcher spinloom_layout_library spinloom_slmp_library spinloom_portals_library
+foreach(part spinloom_core spinloom_launcher spinloom_layout_library spinloom_slmp_library spinloom_ethernet_library spinloom_portals_library
     spinloom_mpi_library)
   if(TARGET ${part})
     add_dependencies(spinloom_package ${part})
@@ -23,7 +23,7 @@ install(DIRECTORY handlers/runtime DESTINATION spinloom/lib/spinloom/handlers CO
 # A wheel holds no links: what a linker looks for by its plain name is a text that names the library.
 set(prefix_install [[
   set(prefix "${CMAKE_INSTALL_PREFIX}/spinloom")
-  foreach(component layout slmp portals mpi)
+  foreach(component layout slmp ethernet portals mpi)
     execute_process(COMMAND "@CMAKE_COMMAND@" --install "@PROJECT_BINARY_DIR@" --component ${component} --prefix "${prefix}"
       OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
   endforeach()

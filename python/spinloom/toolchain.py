@@ -148,7 +148,7 @@ def pspin_macros(source: Path, defines: Sequence[str] = ()) -> list[str]:
     if not is_pspin(source):
         return []
     text, macros = code_of(source), []
-    for name, suffix in zip(HANDLERS, ("hh", "ph", "th"), strict=True):
+    for name, suffix in zip(HANDLERS[:3], ("hh", "ph", "th"), strict=True):
         macro = f"SPL_{name.upper()}"
         if re.search(rf"#\s*define\s+{macro}\b", text) or any(one.split("=")[0] == macro for one in defines):
             continue

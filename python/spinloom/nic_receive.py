@@ -1,8 +1,8 @@
 """A message of SLMP that a live Ethernet NIC receives: its handlers check, place and acknowledge packets.
 
-Contract: receive() gives the message, whole in the memory that this process shares with the NIC, to `land`, and
-lets the NIC answer repeats of its packets until none has come for a while. The layout of constants and state is that
-of handlers/slmp_file.h.
+Contract: receive() gives the message, whole in the memory that this process shares with the NIC, to `land`,
+and lets the NIC answer repeats of its packets until none has come for a while. The layout of constants and
+state is that of handlers/slmp_file.h.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ def receive(
     linger_s: float,
     land: Callable[[Landed], None],
 ) -> bool:
-    """One message of at most `limit` bytes at `place`, an IPv4 address (0 for any) and a port; False if none has come."""
+    """One message of at most `limit` bytes; False if none has come in time.
+
+    `place`: an IPv4 address, 0 for any, and a port.
+    """
     address, port = place
     engine = core.load()
     segments = limit // SEGMENT_LEAST + 1

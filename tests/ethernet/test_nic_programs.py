@@ -1,4 +1,4 @@
-"""Programs and tools at a live NIC: a file that its handlers receive, its registers, a C program for its handlers."""
+"""Programs and tools at a live NIC: a file that its handlers receive, and its registers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cable():
 
 @pytest.fixture
 def nic(cable):
-    """The NIC's name, with an answer to ARP at 10.7.0.2."""
+    """The NIC's name."""
     process = cable.nic.start(
         [
             SPINLOOM,

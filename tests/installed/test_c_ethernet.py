@@ -1,4 +1,4 @@
-"""The C library of programs at an Ethernet NIC, from outside the tree: installed, found by CMake and pkg-config."""
+"""The C library of programs at an Ethernet NIC from outside the tree: found by CMake and pkg-config."""
 
 from __future__ import annotations
 

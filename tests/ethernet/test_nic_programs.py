@@ -33,7 +33,18 @@ def nic(cable):
     process = cable.nic.start(
         [
             SPINLOOM,
-            *"nic run --wire packet:nic0 --address 10.7.0.2 --handlers arp_answer --rules arp".split(),
+            *[
+                "nic",
+                "run",
+                "--wire",
+                "packet:nic0",
+                "--address",
+                "10.7.0.2",
+                "--handlers",
+                "arp_answer",
+                "--rules",
+                "arp",
+            ],
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

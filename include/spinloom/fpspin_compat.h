@@ -2,7 +2,7 @@
  *
  * Contract: fpspin_init installs the image, writes the rule set and activates the context; then fpspin_pop_req and
  *   fpspin_push_resp exchange requests with the HPUs until fpspin_exit. The NIC is `spinloom nic run`: by the name in the
- *   environment variable SPINLOOM_NIC, or spinloomN for /dev/pspinN.
+ *   environment variable SPINLOOM_NIC_NAME, or spinloomN for /dev/pspinN.
  * What differs: rule sets of other contexts stay as they are; rules are in the order of the wire, as with the original;
  *   fpspin_write_memory takes addresses from ctx.handler_mem.addr on, which are those that sandboxed handlers have;
  *   registers are reached by `spinloom nic-ctl`, so fpspin_set_regs_base does nothing; there are no ioctls.
@@ -153,7 +153,7 @@ static inline void fpspin_set_regs_base(const char *base) { (void)base; }
 static inline const char *fpspin_get_regs_base(void) { return ""; }
 
 static inline const char *spl_fpspin_nic(const char *dev, char *name, size_t length) {
-  const char *given = getenv("SPINLOOM_NIC");
+  const char *given = getenv("SPINLOOM_NIC_NAME");
   if (given != NULL && *given != '\0') return given;
   const char *number = strstr(dev == NULL ? "" : dev, "pspin");
   snprintf(name, length, "spinloom%s", number == NULL || number[5] == '\0' ? "0" : number + 5);

@@ -223,7 +223,7 @@ TEST_F(DeskTest, AProgramThatIsKilledLosesItsContexts) {
 
 // The life of a host program for FPsPIN: init, requests and responses, counters, memory, exit.
 TEST_F(DeskTest, ProgramsForFpspinFindTheirLibrary) {
-  setenv("SPINLOOM_NIC", name_.c_str(), 1);
+  setenv("SPINLOOM_NIC_NAME", name_.c_str(), 1);
   fpspin_ctx_t ctx;
   fpspin_ruleset_t rules;
   fpspin_ruleset_slmp(&rules);
@@ -255,7 +255,7 @@ TEST_F(DeskTest, ProgramsForFpspinFindTheirLibrary) {
   EXPECT_EQ(std::memcmp(office_.nic.bytes().data() + 4096 + sizeof(spl_host_data) + 8, &word, sizeof word), 0);
   fpspin_exit(&ctx);
   EXPECT_FALSE(fpspin_init(&ctx, "/dev/pspin0", nullptr, 9, &rules, 1, FPSPIN_HOSTDMA_PAGES_DEFAULT));
-  unsetenv("SPINLOOM_NIC");
+  unsetenv("SPINLOOM_NIC_NAME");
 }
 
 TEST_F(DeskTest, WhateverIsSentTheDeskGoesOn) {

@@ -23,7 +23,7 @@ typedef struct {
   spl_ipv4_t ip;
   spl_udp_t udp;
   spl_slmp_t slmp;
-} __attribute__((packed)) slmp_frame_t;
+} __attribute__((packed, aligned(2))) slmp_frame_t;
 
 #if defined(__riscv) || !defined(__cplusplus)
 

@@ -14,7 +14,7 @@ typedef struct {
     spl_udp_t udp;
     spl_icmp_t icmp;
   } in;
-} __attribute__((packed)) ping_frame_t;
+} __attribute__((packed, aligned(2))) ping_frame_t;
 
 static inline void ping_exchange(void *a, void *b, uint32_t halfwords) {
   uint16_t *x = (uint16_t *)a, *y = (uint16_t *)b;

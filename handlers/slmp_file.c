@@ -16,7 +16,7 @@ typedef struct {
   spl_udp_t udp;
   spl_slmp_t slmp;
   uint8_t payload[];
-} __attribute__((packed)) slmp_frame_t;
+} __attribute__((packed, aligned(2))) slmp_frame_t;
 
 /* Whether the datagram's checksum is right; one of 0 says nothing (RFC 768). Frames lie at even addresses. */
 static int is_whole(const slmp_frame_t *frame, uint32_t length) {

@@ -25,6 +25,7 @@ VARIABLES = {
     variable.name: variable
     for variable in (
         Variable("SPINLOOM_NIC", "sc19-slingshot", "NIC profile, by name or path (--nic)"),
+        Variable("SPINLOOM_NIC_NAME", "", "the live Ethernet NIC of programs that use fpspin_compat.h"),
         Variable("SPINLOOM_HOST", "", "host profile, by name or path; empty: the NIC profile's (--host)"),
         Variable("SPINLOOM_SEED", "1", "seed of every random choice (--seed)"),
         Variable("SPINLOOM_THREADS", "0", "cells simulated at a time, 0 = one a core (--threads, --workers)"),

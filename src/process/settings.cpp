@@ -33,10 +33,11 @@ constexpr std::array<Variable, 13> known{{
 }};
 
 // Variables that other parts of Spinloom read: ignored here, but not reported as misspelt.
-constexpr std::string_view foreign[] = {
-    "SPINLOOM_NIC",    "SPINLOOM_HOST",        "SPINLOOM_SEED",  "SPINLOOM_THREADS",
-    "SPINLOOM_KERNEL", "SPINLOOM_BENCH_MPICC", "SPINLOOM_TEST_", "SPINLOOM_PYTHON_EXECUTABLE",
-    "SPINLOOM_GPU",    "SPINLOOM_RANK",        "SPINLOOM_SIZE",  "SPINLOOM_MPI"};
+constexpr std::string_view foreign[] = {"SPINLOOM_NIC",         "SPINLOOM_NIC_NAME", "SPINLOOM_HOST",
+                                        "SPINLOOM_SEED",        "SPINLOOM_THREADS",  "SPINLOOM_KERNEL",
+                                        "SPINLOOM_BENCH_MPICC", "SPINLOOM_TEST_",    "SPINLOOM_PYTHON_EXECUTABLE",
+                                        "SPINLOOM_GPU",         "SPINLOOM_RANK",     "SPINLOOM_SIZE",
+                                        "SPINLOOM_MPI"};
 
 bool is_foreign(std::string_view name) {
   for (const std::string_view other : foreign) {

@@ -16,6 +16,7 @@ from spinloom import namespaces
 
 BIN = Path(sys.executable).parent
 SPINLOOM = str(BIN / "spinloom")
+ANSWERS_ARP = ("--handlers", "arp_answer", "--rules", "arp")
 
 
 @pytest.fixture
@@ -31,21 +32,7 @@ def cable():
 def nic(cable):
     """The NIC's name."""
     process = cable.nic.start(
-        [
-            SPINLOOM,
-            *[
-                "nic",
-                "run",
-                "--wire",
-                "packet:nic0",
-                "--address",
-                "10.7.0.2",
-                "--handlers",
-                "arp_answer",
-                "--rules",
-                "arp",
-            ],
-        ],
+        [SPINLOOM, "nic", "run", "--wire", "packet:nic0", "--address", "10.7.0.2", *ANSWERS_ARP],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

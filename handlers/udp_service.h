@@ -15,7 +15,7 @@ typedef struct {
   spl_eth_t ethernet;
   spl_ipv4_t ip;
   spl_udp_t udp;
-} __attribute__((packed)) udp_headers;
+} __attribute__((packed, aligned(2))) udp_headers;
 
 #define UDP_TYPE_IPV4 0x0800u
 #define UDP_PROTOCOL 17u

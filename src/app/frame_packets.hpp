@@ -21,13 +21,13 @@ struct PingHeaders {
     spl_udp_t udp;
     spl_icmp_t icmp;
   };
-} __attribute__((packed));
+} __attribute__((packed, aligned(2)));
 struct SlmpHeaders {
   spl_eth_t eth;
   spl_ipv4_t ip;
   spl_udp_t udp;
   spl_slmp_t slmp;
-} __attribute__((packed));
+} __attribute__((packed, aligned(2)));
 
 inline constexpr uint8_t protocol_icmp = 1;
 inline constexpr uint8_t protocol_udp = 17;

@@ -26,7 +26,7 @@ void write_part(std::span<uint8_t> memory, uint64_t offset, const nb::bytes& byt
 
 nb::bytes read_part(std::span<uint8_t> memory, uint64_t offset, uint64_t bytes) {
   const std::span<uint8_t> found = part(memory, offset, bytes);
-  return {reinterpret_cast<const char*>(found.data()), found.size()};
+  return nb::bytes(found.data(), found.size());
 }
 
 class PythonProgram {

@@ -75,7 +75,7 @@ class Card final : private spin::HandlerCalls {
     return nic_->configure(std::move(rule_sets));
   }
   [[nodiscard]] Status remove(ContextId id);
-  // Runs the payload handler without a frame.
+  // Runs the payload handler without a frame; from set_host()'s part, when the handler that waits has ended.
   [[nodiscard]] Status invoke(ContextId id, uint32_t message);
 
   // ---- working ----
@@ -100,6 +100,7 @@ class Card final : private spin::HandlerCalls {
   [[nodiscard]] std::span<uint8_t> host_memory(ContextId id);
   [[nodiscard]] const Stages& stages() const { return stages_; }
   [[nodiscard]] uint64_t to_host_lost() const { return to_host_lost_; }
+  [[nodiscard]] uint64_t from_host_lost() const { return from_host_lost_; }  // of a length that the wire does not take
   [[nodiscard]] uint64_t native_cycles() const { return native_cycles_; }  // within native handlers, without calls
 
  private:
@@ -170,6 +171,7 @@ class Card final : private spin::HandlerCalls {
   std::vector<std::optional<bool>> initialised_;  // by context
   std::optional<Error> trouble_;  // of a port
   uint64_t to_host_lost_ = 0;
+  uint64_t from_host_lost_ = 0;
   uint64_t native_cycles_ = 0;
   Stages stages_;
 };

@@ -110,6 +110,15 @@ TEST(Card, FramesOfTheHostWaitForTheWireAndAreNotLost) {
   EXPECT_EQ(rig.card->nic().count(frame::Count::host_refused), 0u);
 }
 
+// The wire takes 14 to 1,518 bytes.
+TEST(Card, FramesOfTheHostThatTheWireDoesNotTakeAreCounted) {
+  Rig rig;
+  rig.host.in = {FrameBytes(13), FrameBytes(14), FrameBytes(1518), FrameBytes(1519), ping(1)};
+  rig.settle();
+  EXPECT_EQ(rig.wire.out, (std::vector<FrameBytes>{FrameBytes(14), FrameBytes(1518), ping(1)}));
+  EXPECT_EQ(rig.card->from_host_lost(), 2u);
+}
+
 TEST(Card, AHostWithoutRoomLosesFramesAndTheyAreCounted) {
   Rig rig;
   rig.host.room = 5;

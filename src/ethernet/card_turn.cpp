@@ -5,6 +5,7 @@
 
 #include "ethernet/card.hpp"
 #include "live/hpu_pool.hpp"
+#include "packet/ethernet.hpp"
 
 namespace spinloom::ethernet {
 namespace {
@@ -62,8 +63,10 @@ Status Card::take_from_host(bool& moved) {
     stages_.count(Stage::from_host, *came);
     host_frames_open_ = static_cast<uint32_t>(*came);
     for (const Bytes bytes : std::span(batch_).first(*came)) {
-      const bool fits = bytes.size() <= wire_->frame_bytes_max();
-      if (!fits || !nic_->on_host_frame(reference(bytes), 0, actions_)) --host_frames_open_;
+      const bool fits = bytes.size() >= packet::ethernet_header_bytes && bytes.size() <= wire_->frame_bytes_max();
+      if (fits && nic_->on_host_frame(reference(bytes), 0, actions_)) continue;
+      --host_frames_open_;
+      ++from_host_lost_;
     }
     perform();
   }

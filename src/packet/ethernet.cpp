@@ -4,12 +4,6 @@
 
 namespace spinloom::packet {
 
-namespace {
-
-bool is_tag(uint16_t type) { return type == ether_type::vlan || type == ether_type::service_vlan; }
-
-}  // namespace
-
 Read<Ethernet> read_ethernet(Bytes frame) {
   if (frame.size() < ethernet_header_bytes) return Trouble::short_ethernet;
   Ethernet header;
@@ -17,7 +11,7 @@ Read<Ethernet> read_ethernet(Bytes frame) {
   header.source = load_mac(frame.data() + 6);
   header.type = load_be<uint16_t>(frame.data() + 12);
   size_t at = ethernet_header_bytes;
-  for (; is_tag(header.type); at += vlan_tag_bytes) {
+  for (; is_vlan_tag(header.type); at += vlan_tag_bytes) {
     if (header.tag_count == header.tags.size()) return Trouble::many_tags;
     if (frame.size() < at + vlan_tag_bytes) return Trouble::short_ethernet;
     header.tags[header.tag_count++] = {header.type, load_be<uint16_t>(frame.data() + at)};

@@ -32,6 +32,10 @@ inline constexpr size_t ethernet_header_bytes = 14;
 inline constexpr size_t vlan_tag_bytes = 4;
 inline constexpr size_t ethernet_frame_bytes_min = 60;  // senders pad shorter frames, without the check sequence
 
+[[nodiscard]] inline bool is_vlan_tag(uint16_t type) {
+  return type == ether_type::vlan || type == ether_type::service_vlan;
+}
+
 struct VlanTag {
   uint16_t type = ether_type::vlan;
   uint16_t control = 0;  // priority (3 bits), drop eligible (1), VLAN (12)

@@ -1,5 +1,6 @@
 #include "port/frame_port.hpp"
 
+#include "packet/big_endian.hpp"
 #include "packet/ethernet.hpp"
 
 namespace spinloom::port {
@@ -8,9 +9,13 @@ size_t FramePort::frame_bytes_max() const { return mtu() + packet::ethernet_head
 
 Status FramePort::check_lengths(std::span<const Bytes> frames) const {
   for (const Bytes frame : frames) {
-    if (frame.size() < packet::ethernet_header_bytes || frame.size() > frame_bytes_max()) {
+    size_t most = mtu() + packet::ethernet_header_bytes;
+    if (frame.size() > most && packet::is_vlan_tag(packet::load_be<uint16_t>(frame.data() + 12))) {
+      most += packet::vlan_tag_bytes;
+    }
+    if (frame.size() < packet::ethernet_header_bytes || frame.size() > most) {
       return fail(Code::invalid, "a frame of ", frame.size(), " bytes cannot be sent over ", description(),
-                  ": frames have ", packet::ethernet_header_bytes, " to ", frame_bytes_max(), " bytes");
+                  ": frames have ", packet::ethernet_header_bytes, " to ", most, " bytes");
     }
   }
   return {};

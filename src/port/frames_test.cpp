@@ -57,7 +57,7 @@ TEST_P(Frames, FramesForOthersComeToo) {
 TEST_P(Frames, AFrameThatIsTooLongIsRefusedAndTheLongestGoesOver) {
   ASSERT_EQ(nic_->mtu(), 1500U);
   const std::array<Bytes, 1> none{};
-  const FrameBytes longer(1519, 1);
+  const FrameBytes longer(1515, 1);
   EXPECT_FALSE(nic_->send(std::array{Bytes(longer)}).ok());
   EXPECT_FALSE(nic_->send(none).ok());
   for (const auto& [from, to] : {std::pair(host_.get(), nic_.get()), std::pair(nic_.get(), host_.get())}) {

@@ -5,6 +5,7 @@
 
 #include "port/packet_port.hpp"
 #include "port/pcap_port.hpp"
+#include "port/record_port.hpp"
 #include "port/tap_port.hpp"
 #include "port/xdp_port.hpp"
 
@@ -35,6 +36,11 @@ Result<uint64_t> times_of(const std::string& text) {
 Result<PortPointer> open_port(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
+  const size_t comma = text.find(',');
+  if (kind == "record" && comma != std::string_view::npos) {
+    SPL_ASSIGN(PortPointer inner, open_port(text.substr(comma + 1)));
+    return record(std::move(inner), std::string(text.substr(colon + 1, comma - colon - 1)));
+  }
   if (colon != std::string_view::npos) {
     const auto parts = parts_of(text.substr(colon + 1));
     const auto part = [&parts](size_t index) { return index < parts.size() ? parts[index] : std::string(); };
@@ -49,7 +55,8 @@ Result<PortPointer> open_port(std::string_view text) {
   }
   return fail(
       Code::invalid, "'", text,
-      "' is no port; there are pcap:IN,OUT replay:IN,TIMES tap:NAME,ADDRESS/BITS packet:INTERFACE xdp:INTERFACE");
+      "' is no port; there are pcap:IN,OUT replay:IN,TIMES tap:NAME,ADDRESS/BITS packet:INTERFACE xdp:INTERFACE "
+      "record:FILE,PORT");
 }
 
 }  // namespace spinloom::port

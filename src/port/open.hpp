@@ -5,6 +5,7 @@
 //   tap:NAME[,ADDRESS/BITS]  a TAP device; the kernel's end gets the address
 //   packet:INTERFACE     an interface without addresses, by AF_PACKET
 //   xdp:INTERFACE        the same by AF_XDP
+//   record:FILE,PORT     any of these, and all frames that pass it into a new capture file
 //
 // Contract: everything else is an Error that lists these. No port of files needs a privilege; an Error of the others says
 //   what would help. Names of files have no commas.

@@ -12,7 +12,8 @@ std::string message_of(const std::string& text) {
 }
 
 TEST(Open, WhatIsNoPortIsAnsweredWithAllPorts) {
-  for (const char* text : {"", "nic0", "pcap", "pcpa:in", "packet:a,b", "pcap:a,b,c", "tap:a,b,c", ":"}) {
+  for (const char* text :
+       {"", "nic0", "pcap", "pcpa:in", "packet:a,b", "pcap:a,b,c", "tap:a,b,c", ":", "record:a", "record:a,b"}) {
     EXPECT_NE(message_of(text).find("xdp:INTERFACE"), std::string::npos) << message_of(text);
   }
 }

@@ -1,0 +1,57 @@
+#include "port/record_port.hpp"
+
+#include <time.h>
+
+#include "port/pcap_file.hpp"
+
+namespace spinloom::port {
+
+namespace {
+
+int64_t host_time_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+class RecordPort final : public FramePort {
+ public:
+  RecordPort(PortPointer inner, PcapWriter file) : inner_(std::move(inner)), file_(std::move(file)) {}
+
+  Result<size_t> receive(std::span<Bytes> batch) override {
+    SPL_ASSIGN(const size_t count, inner_->receive(batch));
+    SPL_TRY(keep(batch.first(count)));
+    return count;
+  }
+  Result<size_t> send(std::span<const Bytes> frames) override {
+    SPL_ASSIGN(const size_t count, inner_->send(frames));
+    SPL_TRY(keep(frames.first(count)));
+    return count;
+  }
+  bool ended() const override { return inner_->ended(); }
+  packet::MacAddress mac() const override { return inner_->mac(); }
+  size_t mtu() const override { return inner_->mtu(); }
+  Counters counters() override { return inner_->counters(); }
+  int descriptor() const override { return inner_->descriptor(); }
+  std::string description() const override { return inner_->description() + ", recorded"; }
+
+ private:
+  Status keep(std::span<const Bytes> frames) {
+    if (frames.empty()) return {};
+    const int64_t now_ns = host_time_ns();
+    for (const Bytes frame : frames) SPL_TRY(file_.append(frame, now_ns));
+    return file_.flush();
+  }
+
+  PortPointer inner_;
+  PcapWriter file_;
+};
+
+}  // namespace
+
+Result<PortPointer> record(PortPointer inner, const std::string& path) {
+  SPL_ASSIGN(PcapWriter file, PcapWriter::create(path));
+  return PortPointer(std::make_unique<RecordPort>(std::move(inner), std::move(file)));
+}
+
+}  // namespace spinloom::port

@@ -100,7 +100,7 @@ class Card final : private spin::HandlerCalls {
   [[nodiscard]] std::span<uint8_t> host_memory(ContextId id);
   [[nodiscard]] const Stages& stages() const { return stages_; }
   [[nodiscard]] uint64_t to_host_lost() const { return to_host_lost_; }
-  [[nodiscard]] uint64_t from_host_lost() const { return from_host_lost_; }  // of a length that the wire does not take
+  [[nodiscard]] uint64_t unfit() const { return unfit_; }  // not sent: of a length that the wire does not take
   [[nodiscard]] uint64_t native_cycles() const { return native_cycles_; }  // within native handlers, without calls
 
  private:
@@ -133,6 +133,7 @@ class Card final : private spin::HandlerCalls {
   void perform(const frame::StoreFrame& store);
   void perform(const frame::ToHost& frame);
   void perform(const frame::Transmit& transmit);
+  void left(const frame::EgressFrame& frame);
   void perform(const frame::DmaWrite& write);
   void perform(const frame::DebugLine& line);
 
@@ -171,7 +172,7 @@ class Card final : private spin::HandlerCalls {
   std::vector<std::optional<bool>> initialised_;  // by context
   std::optional<Error> trouble_;  // of a port
   uint64_t to_host_lost_ = 0;
-  uint64_t from_host_lost_ = 0;
+  uint64_t unfit_ = 0;
   uint64_t native_cycles_ = 0;
   Stages stages_;
 };

@@ -6,8 +6,8 @@
 // Contract: install(), initialise(), configure() and activate() set the NIC up, at any time between turns. turn() takes
 //   a batch from each port and does all that follows from it; it returns whether there was anything. wait() sleeps until
 //   a port has something, or the time is up. ended() is true when the wire was a file and all of it has been dealt with.
-//   A handler that waits for its host, or for the wire, gets Options::patience; then it ends as over its budget. An
-//   Error of a port ends the NIC.
+//   A handler that waits for its host, or for the wire, has Options::patience from its first wait on; then it ends as over
+//   its budget. An Error of a port ends the NIC.
 // Invariants: (1) frames of one turn leave in the order in which they were sent; (2) a frame that a port does not take
 //   for the host is counted (to_host_lost), never waited for; (3) nothing is allocated per frame once queues have grown.
 // Threads: one owner. Host programs may read and write host_memory() and state() meanwhile, word by word: the NIC

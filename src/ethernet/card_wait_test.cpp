@@ -7,7 +7,7 @@
 namespace spinloom::ethernet::test {
 namespace {
 
-enum What : uint32_t { ask, yield_for_ever, send_and_wait, print };
+enum What : uint32_t { ask, yield_for_ever, send_and_wait, print, send_and_test };
 
 std::string test_image(const std::string& name, bool native) {
   return std::string(SPINLOOM_ETHERNET_HANDLERS) + "/" + name + (native ? ".so" : ".elf");
@@ -105,6 +105,20 @@ TEST_P(Waiting, AHandlerThatWaitsForAStuckWireEndsAndItsFrameIsNotLost) {
   rig->settle();
   EXPECT_EQ(rig->wire.out, std::vector<FrameBytes>{datagram(1)});
   rig->expect_quiet();
+}
+
+// It never yields: each question lets frames leave.
+TEST_P(Waiting, AHandlerThatAsksWhetherItsFrameHasLeftSeesItLeave) {
+  make(send_and_test);
+  rig->wire.in = {datagram(1), datagram(2)};
+  rig->settle();
+  EXPECT_EQ(rig->wire.out, (std::vector<FrameBytes>{datagram(1), datagram(2)}));
+  EXPECT_EQ(rig->card->nic().count(frame::Count::frames_done), 2u);
+  make(send_and_test, std::chrono::nanoseconds(1));
+  rig->wire.room = 0;
+  rig->wire.in = {datagram(1)};
+  rig->settle();
+  EXPECT_EQ(rig->card->nic().count(frame::Count::handler_faults), 1u);
 }
 
 TEST_P(Waiting, LinesOfHandlersReachWhoListens) {

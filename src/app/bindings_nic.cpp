@@ -113,6 +113,7 @@ class PythonCard {
       counts[name_of(static_cast<frame::Count>(which))] = card_->nic().counts()[which];
     }
     counts["lost on the way to the host"] = card_->to_host_lost();
+    counts["too long or too short for the wire"] = card_->unfit();
     nb::list contexts;
     for (uint32_t id = 0; id < card_->nic().limits().matcher.rule_sets; ++id) {
       const spin::TelemetryCounts* const counted = card_->nic().telemetry(ContextId{id});

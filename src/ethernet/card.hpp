@@ -6,8 +6,8 @@
 // Contract: install(), initialise(), configure() and activate() set the NIC up, at any time between turns. turn() takes
 //   a batch from each port and does all that follows from it; it returns whether there was anything. wait() sleeps until
 //   a port has something, or the time is up. ended() is true when the wire was a file and all of it has been dealt with.
-//   A handler that waits for its host, or for the wire, gets Options::patience; then it ends as over its budget. An
-//   Error of a port ends the NIC.
+//   A handler that waits for its host, or for the wire, has Options::patience from its first wait on; then it ends as over
+//   its budget. An Error of a port ends the NIC.
 // Invariants: (1) frames of one turn leave in the order in which they were sent; (2) a frame that a port does not take
 //   for the host is counted (to_host_lost), never waited for; (3) nothing is allocated per frame once queues have grown.
 // Threads: one owner. Host programs may read and write host_memory() and state() meanwhile, word by word: the NIC
@@ -75,7 +75,7 @@ class Card final : private spin::HandlerCalls {
     return nic_->configure(std::move(rule_sets));
   }
   [[nodiscard]] Status remove(ContextId id);
-  // Runs the payload handler without a frame.
+  // Runs the payload handler without a frame; from set_host()'s part, when the handler that waits has ended.
   [[nodiscard]] Status invoke(ContextId id, uint32_t message);
 
   // ---- working ----
@@ -108,6 +108,7 @@ class Card final : private spin::HandlerCalls {
   }
   [[nodiscard]] const Stages& stages() const { return stages_; }
   [[nodiscard]] uint64_t to_host_lost() const { return to_host_lost_; }
+  [[nodiscard]] uint64_t unfit() const { return unfit_; }  // not sent: of a length that the wire does not take
   [[nodiscard]] uint64_t native_cycles() const { return native_cycles_; }  // within native handlers, without calls
 
  private:
@@ -133,6 +134,7 @@ class Card final : private spin::HandlerCalls {
   void perform(const frame::StoreFrame& store);
   void perform(const frame::ToHost& frame);
   void perform(const frame::Transmit& transmit);
+  void left(const frame::EgressFrame& frame);
   void perform(const frame::DmaWrite& write);
   void perform(const frame::DebugLine& line);
 
@@ -172,6 +174,7 @@ class Card final : private spin::HandlerCalls {
   std::vector<std::optional<bool>> initialised_;  // by context
   std::optional<Error> trouble_;  // of a port
   uint64_t to_host_lost_ = 0;
+  uint64_t unfit_ = 0;
   uint64_t native_cycles_ = 0;
   Stages stages_;
 };

@@ -75,6 +75,9 @@ Status Card::install(ContextId id, const ContextSetup& setup) {
 }
 
 Status Card::initialise(ContextId id) {
+  if (running_.exists()) {
+    return fail(Code::invalid, "context ", id, " cannot be initialised while a handler runs: try again");
+  }
   SPL_TRY(nic_->initialise(id, actions_));
   initialised_[id.value].reset();
   perform();
@@ -97,6 +100,7 @@ Status Card::remove(ContextId id) {
 Status Card::invoke(ContextId id, uint32_t message) {
   SPL_TRY(nic_->invoke(id, message, actions_));
   perform();
+  if (running_.exists()) return {};
   run_handlers();
   (void)flush_wire();
   return trouble_ ? Status(*trouble_) : Status{};

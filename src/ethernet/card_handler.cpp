@@ -32,18 +32,17 @@ void Card::run_handler(const spin::Her& her) {
 
 std::optional<uint32_t> Card::call(const spin::HandlerCall& call) {
   answer_.reset();
-  const bool yields = call.call == SPL_CALL_YIELD;
-  if (yields && !pass_time()) return std::nullopt;
+  const bool polls = call.call == SPL_CALL_YIELD || call.call == SPL_CALL_DMA_TEST;
+  if (polls && !pass_time()) return std::nullopt;
   if (nic_->on_handler_call(running_, call, actions_)) return std::nullopt;
   perform();
   while (!answer_) {  // it waits for a frame to leave
     if (!pass_time()) return std::nullopt;
   }
-  if (!yields) waits_since_.reset();
   return answer_;
 }
 
-// A handler waits: its frames leave, its host gets the processor. False: it has waited for too long.
+// A handler waits: its frames leave, its host gets the processor. False: its first wait was too long ago.
 bool Card::pass_time() {
   const auto now = std::chrono::steady_clock::now();
   if (!waits_since_) waits_since_ = now;

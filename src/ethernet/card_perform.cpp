@@ -5,6 +5,8 @@
 
 #include "base/log.hpp"
 #include "ethernet/card.hpp"
+#include "packet/big_endian.hpp"
+#include "packet/ethernet.hpp"
 #include "portals/perform.hpp"
 
 namespace spinloom::ethernet {
@@ -18,6 +20,15 @@ void write_words(uint8_t* to, const uint8_t* from, uint64_t length) {
     std::memcpy(&word, from + at, sizeof word);
     std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(to + at)).store(word, std::memory_order_release);
   }
+}
+
+// A port refuses frames of other lengths with an Error.
+bool fits(const port::FramePort& port, Bytes frame) {
+  const size_t plain = packet::ethernet_header_bytes + port.mtu();
+  if (frame.size() < packet::ethernet_header_bytes) return false;
+  if (frame.size() <= plain) return true;
+  return packet::is_vlan_tag(packet::load_be<uint16_t>(frame.data() + 12)) &&
+         frame.size() <= plain + packet::vlan_tag_bytes;
 }
 
 }  // namespace
@@ -55,17 +66,28 @@ void Card::perform(const frame::StoreFrame& store) {
 
 // A frame of a handler leaves at once, because its slot is free afterwards.
 void Card::perform(const frame::ToHost& frame) {
-  if (host_ == nullptr || frame.bytes.length > host_->frame_bytes_max()) {
+  const Bytes bytes{frame.bytes.bytes, frame.bytes.length};
+  if (host_ == nullptr || !fits(*host_, bytes)) {
     ++to_host_lost_;
     return;
   }
-  to_host_.emplace_back(frame.bytes.bytes, frame.bytes.length);
+  to_host_.push_back(bytes);
   if (frame.by_handler) flush_host();
 }
 
 void Card::perform(const frame::Transmit& transmit) {
+  const Bytes bytes{transmit.frame.bytes.bytes, transmit.frame.bytes.length};
+  if (!fits(*wire_, bytes)) {
+    ++unfit_;
+    return left(transmit.frame);
+  }
   leaving_.push_back(transmit.frame);
-  leaving_bytes_.emplace_back(transmit.frame.bytes.bytes, transmit.frame.bytes.length);
+  leaving_bytes_.push_back(bytes);
+}
+
+void Card::left(const frame::EgressFrame& frame) {
+  if (!frame.dma.exists()) --host_frames_open_;
+  nic_->on_transmitted(frame, actions_);
 }
 
 void Card::perform(const frame::DmaWrite& write) {

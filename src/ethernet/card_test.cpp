@@ -110,6 +110,26 @@ TEST(Card, FramesOfTheHostWaitForTheWireAndAreNotLost) {
   EXPECT_EQ(rig.card->nic().count(frame::Count::host_refused), 0u);
 }
 
+// Ports take 14 to 1,514 bytes, and with a VLAN tag up to 1,518.
+TEST(Card, FramesThatAPortDoesNotTakeAreCounted) {
+  FrameBytes tagged(1518);
+  tagged[12] = 0x81;
+  FrameBytes long_tagged(1519);
+  long_tagged[12] = 0x81;
+  const std::vector<FrameBytes> all{FrameBytes(13), FrameBytes(14), FrameBytes(1514), FrameBytes(1515),
+                                    tagged,         long_tagged,    ping(1)};
+  const std::vector<FrameBytes> fitting{FrameBytes(14), FrameBytes(1514), tagged, ping(1)};
+  Rig rig;
+  rig.host.in.assign(all.begin(), all.end());
+  rig.wire.in.assign(all.begin(), all.end());
+  rig.settle();
+  EXPECT_EQ(rig.wire.out, fitting);
+  EXPECT_EQ(rig.card->unfit(), 3u);
+  EXPECT_EQ(rig.host.out, fitting);
+  EXPECT_EQ(rig.card->to_host_lost(), 2u);
+  EXPECT_EQ(rig.card->nic().count(frame::Count::runts), 1u);
+}
+
 TEST(Card, AHostWithoutRoomLosesFramesAndTheyAreCounted) {
   Rig rig;
   rig.host.room = 5;

@@ -62,8 +62,8 @@ Status Card::take_from_host(bool& moved) {
     stages_.count(Stage::from_host, *came);
     host_frames_open_ = static_cast<uint32_t>(*came);
     for (const Bytes bytes : std::span(batch_).first(*came)) {
-      const bool fits = bytes.size() <= wire_->frame_bytes_max();
-      if (!fits || !nic_->on_host_frame(reference(bytes), 0, actions_)) --host_frames_open_;
+      const bool taken = nic_->on_host_frame(reference(bytes), 0, actions_);
+      SPL_ASSERT(taken, "a batch of the host is larger than what the NIC holds for it");
     }
     perform();
   }
@@ -79,9 +79,8 @@ bool Card::flush_wire() {
   if (!sent) trouble_ = sent.error();
   const size_t count = sent ? *sent : 0;
   for (size_t i = 0; i < count; ++i) {
-    const frame::EgressFrame left = leaving_[i];
-    if (!left.dma.exists()) --host_frames_open_;
-    nic_->on_transmitted(left, actions_);
+    const frame::EgressFrame gone = leaving_[i];
+    left(gone);
   }
   leaving_.erase(leaving_.begin(), leaving_.begin() + static_cast<ptrdiff_t>(count));
   leaving_bytes_.erase(leaving_bytes_.begin(), leaving_bytes_.begin() + static_cast<ptrdiff_t>(count));

@@ -1,12 +1,13 @@
 // Handlers that wait: for their host, for the wire, in vain; and those of messages.
 #include <cstring>
+#include <utility>
 
 #include "ethernet/test_support.hpp"
 
 namespace spinloom::ethernet::test {
 namespace {
 
-enum What : uint32_t { ask, yield_for_ever, send_and_wait, print };
+enum What : uint32_t { ask, yield_for_ever, send_and_wait, print, send_and_test };
 
 std::string test_image(const std::string& name, bool native) {
   return std::string(SPINLOOM_ETHERNET_HANDLERS) + "/" + name + (native ? ".so" : ".elf");
@@ -106,6 +107,20 @@ TEST_P(Waiting, AHandlerThatWaitsForAStuckWireEndsAndItsFrameIsNotLost) {
   rig->expect_quiet();
 }
 
+// It never yields: each question lets frames leave.
+TEST_P(Waiting, AHandlerThatAsksWhetherItsFrameHasLeftSeesItLeave) {
+  make(send_and_test);
+  rig->wire.in = {datagram(1), datagram(2)};
+  rig->settle();
+  EXPECT_EQ(rig->wire.out, (std::vector<FrameBytes>{datagram(1), datagram(2)}));
+  EXPECT_EQ(rig->card->nic().count(frame::Count::frames_done), 2u);
+  make(send_and_test, std::chrono::nanoseconds(1));
+  rig->wire.room = 0;
+  rig->wire.in = {datagram(1)};
+  rig->settle();
+  EXPECT_EQ(rig->card->nic().count(frame::Count::handler_faults), 1u);
+}
+
 TEST_P(Waiting, LinesOfHandlersReachWhoListens) {
   make(print);
   std::vector<std::string> lines;
@@ -123,6 +138,29 @@ TEST_P(Waiting, AHandlerThatTheHostActivatesHasNoFrame) {
   ASSERT_TRUE(rig->card->invoke(ContextId{0}, 5).ok());
   EXPECT_EQ(lengths, std::vector<uint32_t>{0});
   EXPECT_FALSE(rig->card->invoke(ContextId{1}, 5).ok());
+}
+
+// The host's part runs while a handler waits; what it starts runs afterwards.
+TEST_P(Waiting, TheHostActivatesAHandlerWhileAnotherWaits) {
+  make(yield_for_ever, std::chrono::nanoseconds(1));
+  ContextSetup setup;
+  setup.image = test_image("waits", GetParam());
+  setup.constants = {static_cast<uint8_t>(print), 0, 0, 0};
+  rig->install(1, setup);
+  uint32_t printed = 0;
+  rig->card->set_debug([&](const frame::DebugLine&) { ++printed; });
+  bool asked = false;
+  rig->card->set_host([&] {
+    if (rig->card->nic().state().hpus_busy == 0 || std::exchange(asked, true)) return;
+    EXPECT_TRUE(rig->card->invoke(ContextId{1}, 5).ok());
+    EXPECT_FALSE(rig->card->initialise(ContextId{1}).ok());
+    EXPECT_EQ(printed, 0u);
+  });
+  rig->wire.in = {datagram(1)};
+  rig->settle();
+  EXPECT_TRUE(asked);
+  EXPECT_EQ(printed, 1u);
+  rig->expect_quiet();
 }
 
 // Three messages of 4, 3 and 2 frames whose frames come in turn: each has one header and one completion handler, and

@@ -1,7 +1,8 @@
-/* Does what its first constant says: asks its host and sends the answer, yields for ever, sends and waits, prints. */
+/* Does what its first constant says: asks its host and sends the answer, yields for ever, sends and waits, prints,
+ * sends and asks again and again. */
 #include "spinloom/frame.h"
 
-enum { ASK, YIELD, SEND_AND_WAIT, PRINT, COPY };
+enum { ASK, YIELD, SEND_AND_WAIT, PRINT, SEND_AND_TEST };
 
 int payload_handler(const ptl_payload_t p, void* state) {
   const uint32_t what = *(const uint32_t*)spl_constants();
@@ -24,6 +25,13 @@ int payload_handler(const ptl_payload_t p, void* state) {
     if (PtlHandlerDMAWait(sent) != SUCCESS) return FAIL;
     frame[14] ^= 0xff; /* it has left: the change is in the second frame only */
     return spl_send_frame(frame, (uint32_t)p.length, NULL);
+  }
+  if (what == SEND_AND_TEST) {
+    ptl_dma_h sent;
+    if (spl_send_frame(frame, (uint32_t)p.length, &sent) != SUCCESS) return FAIL;
+    while (!PtlHandlerDMATest(sent)) {
+    }
+    return SUCCESS;
   }
   if (what == PRINT) (void)spl_debug("seen", (uint32_t)p.length);
   return PROCEED;

@@ -11,6 +11,7 @@ import io
 import itertools
 import re
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,12 +41,12 @@ class Image:
         return self.path.with_name(self.name + suffix)
 
 
-def image_of(path: Path, output: Path | None = None) -> Image:
+def image_of(path: Path, output: Path | None = None, defines: Sequence[str] = ()) -> Image:
     """Builds a source, into `output` if it is given, or reads an image."""
     if not path.is_file():
         raise Trouble("invalid", f"there is no file {path}")
     if path.suffix == ".c":
-        elf = build(path, output)
+        elf = build(path, output, defines=defines)
     else:
         elf = path.read_bytes()
         if not elf.startswith(ELF_MAGIC):
@@ -65,7 +66,9 @@ def describe(path: Path, elf: bytes) -> Image:
     return Image(path, elf, handlers, found["bytes"])
 
 
-def build(source: Path, output: Path | None = None, source_lines: bool = False) -> bytes:
+def build(
+    source: Path, output: Path | None = None, source_lines: bool = False, defines: Sequence[str] = ()
+) -> bytes:
     include, script = data.folder("include"), data.folder("handlers") / "handler.ld"
     if not script.is_file() or not include.is_dir():
         raise Trouble(
@@ -74,7 +77,9 @@ def build(source: Path, output: Path | None = None, source_lines: bool = False) 
     with tempfile.TemporaryDirectory() as scratch:
         image = output or Path(scratch) / "handler.elf"
         try:
-            toolchain.compile(source, image, include=[include], script=script, source_lines=source_lines)
+            toolchain.compile(
+                source, image, include=[include], script=script, source_lines=source_lines, defines=defines
+            )
         except toolchain.ToolchainError as error:
             raise Trouble("environment" if error.environment else "invalid", str(error)) from None
         except OSError as error:
@@ -82,13 +87,13 @@ def build(source: Path, output: Path | None = None, source_lines: bool = False) 
         return image.read_bytes()
 
 
-def build_native(source: Path, target: Path) -> list[str]:
+def build_native(source: Path, target: Path, defines: Sequence[str] = ()) -> list[str]:
     """Makes a shared object for this machine; returns the handlers that the source defines."""
     if not source.is_file():
         raise Trouble("invalid", f"there is no file {source}")
     try:
-        toolchain.compile_native(source, target, include=[data.folder("include")])
-        return toolchain.handlers_of(source)
+        toolchain.compile_native(source, target, include=[data.folder("include")], defines=defines)
+        return toolchain.handlers_of(source, defines)
     except toolchain.ToolchainError as error:
         raise Trouble("environment" if error.environment else "invalid", str(error)) from None
     except OSError as error:

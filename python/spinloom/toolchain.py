@@ -4,11 +4,12 @@ Contract: compile() turns one C11 file into one ELF image linked at the HPU's im
 version and every flag are fixed here, because the image's bytes decide modelled time. The same source gives
 the same bytes in every folder. A source that names float or double is compiled for cores with floating point
 (RV32IMAFDC), every other source for all cores (RV32IMAC). compile_native() makes a shared object of the same
-source with the host's compiler; modelled time does not depend on its bytes. Standard library only: the build
-runs this file as a script.
+source with the host's compiler; modelled time does not depend on its bytes. Sources in PsPIN's style
+(spinloom/pspin_compat.h) are recognised by their #include <handler.h>: NAME_hh, NAME_ph and NAME_th become
+their handlers. Standard library only: the build runs this file as a script.
 
-    python toolchain.py SOURCE.c -o IMAGE.elf --include DIR --script handler.ld [--depfile FILE]
-    python toolchain.py SOURCE.c -o OBJECT.so --native [--compiler CC] --include DIR [--depfile FILE]
+    python toolchain.py SOURCE.c -o IMAGE.elf --include DIR --script handler.ld [-D NAME] [--depfile FILE]
+    python toolchain.py SOURCE.c -o OBJECT.so --native [--compiler CC] --include DIR [-D NAME] [--depfile FILE]
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 COMPILER_VERSION = "0.17.1"  # of PyPI's ziglang (clang inside)
@@ -39,6 +41,12 @@ FLOAT_FLAGS = (
 )
 # A handler's parameters are given, whether it needs them or not.
 WARNING_FLAGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter")
+# PsPIN's sources were written for a compiler that took integers for addresses, and the other way round.
+# Their assertions count: ziglang defines NDEBUG by itself.
+PSPIN_FLAGS = ("-w", "-Wno-int-conversion", "-Wno-incompatible-pointer-types", "-UNDEBUG")
+PSPIN_INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](?:handler|spinloom/pspin_compat)\.h[>"]', flags=re.MULTILINE)
+# As spinloom/pspin_compat.h describes them: packets of PsPIN's test bench.
+PSPIN_PACKETS = "SPL_PSPIN_PACKETS"
 COMPILE_FLAGS = (
     "-std=c11",
     "-O2",
@@ -52,7 +60,6 @@ COMPILE_FLAGS = (
     "-ffunction-sections",
     "-fdata-sections",
     "-fno-common",
-    *WARNING_FLAGS,
 )
 # Refuses an object with a missing function now, instead of when a message comes.
 NATIVE_FLAGS = (
@@ -63,7 +70,6 @@ NATIVE_FLAGS = (
     "-fno-common",
     "-ffp-contract=off",
     "-fno-math-errno",
-    *WARNING_FLAGS,
     "-Wl,-z,defs",
     "-Wl,--build-id=none",
 )
@@ -119,17 +125,68 @@ def check_compiler() -> None:
         )
 
 
-def handlers_of(source: Path) -> list[str]:
-    """The handlers that the source defines, perhaps by a macro of p4spin_compat.h."""
+def code_of(source: Path) -> str:
+    """The source without its comments and strings; the names of included files stay."""
+    return re.sub(
+        r'/\*.*?\*/|//[^\n]*|(?<!include)(?<!include )"(?:\\.|[^"\\\n])*"',
+        " ",
+        source.read_text(encoding="utf-8"),
+        flags=re.DOTALL,
+    )
+
+
+def is_pspin(source: Path) -> bool:
+    """Whether the source is in the style of PsPIN, for spinloom/pspin_compat.h."""
+    return PSPIN_INCLUDE.search(code_of(source)) is not None
+
+
+def pspin_macros(source: Path, defines: Sequence[str] = ()) -> list[str]:
+    """SPL_PAYLOAD_HANDLER=ping_ph and so on, for the handlers that a source in PsPIN's style defines and that
+    neither it nor `defines` names by a macro."""
+    if not is_pspin(source):
+        return []
+    text, macros = code_of(source), []
+    for name, suffix in zip(HANDLERS, ("hh", "ph", "th"), strict=True):
+        macro = f"SPL_{name.upper()}"
+        if re.search(rf"#\s*define\s+{macro}\b", text) or any(one.split("=")[0] == macro for one in defines):
+            continue
+        found = list(dict.fromkeys(re.findall(rf"\b(\w+_{suffix})\s*\(\s*handler_args_t\b", text)))
+        if len(found) > 1:
+            raise ToolchainError(
+                f"{source} defines more than one {name.replace('_', ' ')}: {', '.join(found)}; "
+                f"choose one: -D {macro}={found[0]}"
+            )
+        macros += [f"{macro}={one}" for one in found]
+    return macros
+
+
+def handlers_of(source: Path, defines: Sequence[str] = ()) -> list[str]:
+    """The handlers that the source defines, perhaps by a macro of p4spin_compat.h or pspin_compat.h."""
     text = source.read_text(encoding="utf-8")
+    named = {one.split("=")[0] for one in [*defines, *pspin_macros(source, defines)]}
     defined = [
         name
         for name in HANDLERS
-        if re.search(rf"\b{name}\s*\(|^\s*#\s*define\s+SPL_{name.upper()}\b", text, flags=re.MULTILINE)
+        if f"SPL_{name.upper()}" in named
+        or re.search(rf"\b{name}\s*\(|^\s*#\s*define\s+SPL_{name.upper()}\b", text, flags=re.MULTILINE)
     ]
     if not defined:
-        raise ToolchainError(f"{source} defines none of {', '.join(HANDLERS)}{listing_hint(text)}")
+        others = ", nor NAME_hh, NAME_ph or NAME_th with a handler_args_t *" if is_pspin(source) else ""
+        raise ToolchainError(
+            f"{source} defines none of {', '.join(HANDLERS)}{others}{listing_hint(text)}"
+        )
     return defined
+
+
+def dialect_flags(source: Path, include: list[Path], defines: Sequence[str]) -> list[str]:
+    """Warnings, include path and macros, as the source's style needs them."""
+    pspin = is_pspin(source)
+    folders = [folder / "spinloom" / "pspin" for folder in include] if pspin else []
+    return [
+        *(PSPIN_FLAGS if pspin else WARNING_FLAGS),
+        *(f"-D{one}" for one in [*defines, *pspin_macros(source, defines)]),
+        *(flag for folder in [*folders, *include] for flag in ("-I", str(folder.resolve()))),
+    ]
 
 
 def listing_hint(text: str) -> str:
@@ -141,19 +198,16 @@ def listing_hint(text: str) -> str:
     return '; name yours above #include "spinloom/p4spin_compat.h":\n' + "\n".join(macros)
 
 
-def entry_of(source: Path) -> str:
+def entry_of(source: Path, defines: Sequence[str] = ()) -> str:
     """The entry symbol: payload_handler, or the first handler that the source defines."""
-    defined = handlers_of(source)
+    defined = handlers_of(source, defines)
     return "payload_handler" if "payload_handler" in defined else defined[0]
 
 
 def target_flags(source: Path) -> tuple[str, ...]:
     """The flags for cores with floating point if the source, apart from comments and strings, names float
     or double."""
-    text = re.sub(
-        r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', " ", source.read_text(encoding="utf-8"), flags=re.DOTALL
-    )
-    return FLOAT_FLAGS if re.search(r"\b(float|double)\b", text) else TARGET_FLAGS
+    return FLOAT_FLAGS if re.search(r"\b(float|double)\b", code_of(source)) else TARGET_FLAGS
 
 
 def environment(cache: Path) -> dict[str, str]:
@@ -170,6 +224,7 @@ def compile(
     cache: Path | None = None,
     depfile: Path | None = None,
     source_lines: bool = False,
+    defines: Sequence[str] = (),
 ) -> str:
     """Compiles and links one handler source; returns the SHA-256 of the image.
 
@@ -182,7 +237,7 @@ def compile(
     cache = cache or Path(tempfile.gettempdir()) / f"spinloom-zig-{os.getuid()}"
     source, image = source.resolve(), image.resolve()
     base = [sys.executable, "-m", "ziglang", "cc", *target_flags(source)]
-    includes = [flag for folder in include for flag in ("-I", str(folder.resolve()))]
+    includes = dialect_flags(source, include, defines)
     runtime = script.resolve().parent / "runtime"
     includes += ["-isystem", str(runtime)]
     flags = ["-g" if flag == "-g0" and source_lines else flag for flag in COMPILE_FLAGS]
@@ -196,7 +251,7 @@ def compile(
         unit, helper = Path(scratch) / "handler.o", Path(scratch) / "string.o"
         dependencies = Path(scratch) / "handler.d"
         listed = ["-MMD", "-MF", str(dependencies)]
-        entry, layout = f"-Wl,-e,{entry_of(source)}", f"-Wl,-T,{script.resolve()}"
+        entry, layout = f"-Wl,-e,{entry_of(source, defines)}", f"-Wl,-T,{script.resolve()}"
         link = [
             *base,
             *LINK_FLAGS,
@@ -228,9 +283,10 @@ def compile_native(
     include: list[Path],
     compiler: str | None = None,
     depfile: Path | None = None,
+    defines: Sequence[str] = (),
 ) -> None:
     """Compiles a handler source to a shared object for this machine; `compiler`: CC, else cc."""
-    handlers_of(source)
+    handlers_of(source, defines)
     target.parent.mkdir(parents=True, exist_ok=True)
     source, target = source.resolve(), target.resolve()
     command = shlex.split(compiler or os.environ.get("CC", "cc"))
@@ -238,7 +294,7 @@ def compile_native(
         dependencies = Path(scratch) / "handler.d"
         command += [
             *NATIVE_FLAGS,
-            *(flag for folder in include for flag in ("-I", str(folder.resolve()))),
+            *dialect_flags(source, include, defines),
             *("-MMD", "-MF", str(dependencies)),
             *(source.name, "-o", str(target)),
         ]
@@ -272,6 +328,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--native", action="store_true", help="make a shared object for this machine")
     parser.add_argument("--compiler", help="of --native, instead of CC")
     parser.add_argument("--cache", type=Path, help="folder for the compiler's caches")
+    parser.add_argument("-D", dest="defines", action="append", default=[], help="define a macro: NAME[=VALUE]")
     parser.add_argument("--depfile", type=Path, help="write the headers that were read, as a make rule")
     options = parser.parse_args(arguments)
     if not options.native and options.script is None:
@@ -284,6 +341,7 @@ def main(arguments: list[str] | None = None) -> int:
                 include=options.include,
                 compiler=options.compiler,
                 depfile=options.depfile,
+                defines=options.defines,
             )
             return 0
         compile(
@@ -293,6 +351,7 @@ def main(arguments: list[str] | None = None) -> int:
             script=options.script,
             cache=options.cache,
             depfile=options.depfile,
+            defines=options.defines,
         )
     except ToolchainError as error:
         print(f"spinloom: {error}", file=sys.stderr)

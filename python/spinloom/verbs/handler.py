@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import click
 
-from spinloom import core, files, handler_build, output, timeline, units
+from spinloom import core, files, handler_build, output, timeline, toolchain, units
 from spinloom.errors import EXIT_NEGATIVE, Trouble
 from spinloom.handler_runs import HandlerRun
 from spinloom.verbs import handler_report
@@ -63,20 +63,26 @@ def new(name: str, template: str, force: bool) -> None:
     help="FILE.elf (or FILE.so) beside it otherwise.",
 )
 @click.option("--native", is_flag=True, help="For this machine's processor, with CC: a shared object.")
-def build(source: Path, image: Path | None, native: bool) -> None:
+@click.option("-D", "defines", metavar="NAME[=VALUE]", multiple=True, help="Define a macro.")
+@click.option("--pspin", is_flag=True, help="Packets are those of PsPIN's test bench (docs/pspin.md).")
+def build(source: Path, image: Path | None, native: bool, defines: tuple[str, ...], pspin: bool) -> None:
     """Compile FILE.c for the HPUs, with the compiler that shipped handlers are built with.
 
-    With --native, for live NICs that run trusted handlers in the process that a message comes to.
+    With --native, for live NICs that run trusted handlers in the process that a message comes to. Sources that
+    were written for PsPIN or FPsPIN are recognised by their #include <handler.h>; their functions NAME_hh,
+    NAME_ph and NAME_th become header, payload and completion handlers.
     """
+    if pspin:
+        defines = (*defines, toolchain.PSPIN_PACKETS)
     if source.suffix != ".c":
         raise Trouble("invalid", f"{source} is not a C source (FILE.c)")
     if native:
         target = image or source.with_suffix(".so")
-        handlers = handler_build.build_native(source, target)
+        handlers = handler_build.build_native(source, target, defines)
         click.echo(f"{target}: {', '.join(handlers)}; {target.stat().st_size:,} B, for this machine")
         return
     image = image or source.with_suffix(".elf")
-    built = handler_build.image_of(source, image)
+    built = handler_build.image_of(source, image, defines)
     click.echo(f"{image}: {', '.join(built.handlers)}; {built.code_bytes:,} B of code and constants")
 
 

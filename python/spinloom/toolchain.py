@@ -8,8 +8,8 @@ source with the host's compiler; modelled time does not depend on its bytes. Sou
 (spinloom/pspin_compat.h) are recognised by their #include <handler.h>: NAME_hh, NAME_ph and NAME_th become
 their handlers. Standard library only: the build runs this file as a script.
 
-    python toolchain.py SOURCE.c -o IMAGE.elf --include DIR --script handler.ld [-D NAME] [--depfile FILE]
-    python toolchain.py SOURCE.c -o OBJECT.so --native [--compiler CC] --include DIR [-D NAME] [--depfile FILE]
+    python toolchain.py FILE.c -o IMAGE.elf --include DIR --script handler.ld [-D NAME] [--depfile FILE]
+    python toolchain.py FILE.c -o OBJECT.so --native [--compiler CC] --include DIR [-D NAME] [--depfile FILE]
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ WARNING_FLAGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter")
 # PsPIN's sources were written for a compiler that took integers for addresses, and the other way round.
 # Their assertions count: ziglang defines NDEBUG by itself.
 PSPIN_FLAGS = ("-w", "-Wno-int-conversion", "-Wno-incompatible-pointer-types", "-UNDEBUG")
-PSPIN_INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](?:handler|spinloom/pspin_compat)\.h[>"]', flags=re.MULTILINE)
+PSPIN_INCLUDE = re.compile(
+    r'^\s*#\s*include\s*[<"](?:handler|spinloom/pspin_compat)\.h[>"]', flags=re.MULTILINE
+)
 # As spinloom/pspin_compat.h describes them: packets of PsPIN's test bench.
 PSPIN_PACKETS = "SPL_PSPIN_PACKETS"
 COMPILE_FLAGS = (
@@ -172,9 +174,7 @@ def handlers_of(source: Path, defines: Sequence[str] = ()) -> list[str]:
     ]
     if not defined:
         others = ", nor NAME_hh, NAME_ph or NAME_th with a handler_args_t *" if is_pspin(source) else ""
-        raise ToolchainError(
-            f"{source} defines none of {', '.join(HANDLERS)}{others}{listing_hint(text)}"
-        )
+        raise ToolchainError(f"{source} defines none of {', '.join(HANDLERS)}{others}{listing_hint(text)}")
     return defined
 
 
@@ -205,9 +205,20 @@ def entry_of(source: Path, defines: Sequence[str] = ()) -> str:
 
 
 def target_flags(source: Path) -> tuple[str, ...]:
-    """The flags for cores with floating point if the source, apart from comments and strings, names float
-    or double."""
-    return FLOAT_FLAGS if re.search(r"\b(float|double)\b", code_of(source)) else TARGET_FLAGS
+    """The flags for cores with floating point if the source or a header beside it, apart from comments and
+    strings, names float or double."""
+    texts = [code_of(one) for one in with_headers_beside(source)]
+    return FLOAT_FLAGS if any(re.search(r"\b(float|double)\b", text) for text in texts) else TARGET_FLAGS
+
+
+def with_headers_beside(source: Path) -> list[Path]:
+    """The source and the headers in its own folder that it includes."""
+    found = [source]
+    for one in found:
+        names = re.findall(r'^\s*#\s*include\s*"([^"]+)"', code_of(one), flags=re.MULTILINE)
+        beside = [one.parent / name for name in names]
+        found += [header for header in dict.fromkeys(beside) if header.is_file() and header not in found]
+    return found
 
 
 def environment(cache: Path) -> dict[str, str]:
@@ -328,7 +339,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--native", action="store_true", help="make a shared object for this machine")
     parser.add_argument("--compiler", help="of --native, instead of CC")
     parser.add_argument("--cache", type=Path, help="folder for the compiler's caches")
-    parser.add_argument("-D", dest="defines", action="append", default=[], help="define a macro: NAME[=VALUE]")
+    parser.add_argument(
+        "-D", dest="defines", action="append", default=[], help="define a macro: NAME[=VALUE]"
+    )
     parser.add_argument("--depfile", type=Path, help="write the headers that were read, as a make rule")
     options = parser.parse_args(arguments)
     if not options.native and options.script is None:

@@ -15,6 +15,7 @@ constexpr uint64_t scratchpad(uint64_t clusters) { return 4096 + clusters * 8 * 
 constexpr uint64_t handler_mem = scratchpad(2) + 2 * scratchpad_bytes;
 constexpr uint64_t state_bytes = scratchpad(4) + 4 * scratchpad_bytes + 4096;
 constexpr uint64_t pages = 16 * SPL_HOST_PAGE_BYTES;
+constexpr uint32_t flow = 0xabcdef12;
 constexpr uint64_t counters = offsetof(spl_host_data, counter);
 
 template <class Value>
@@ -65,7 +66,7 @@ class Pspin : public testing::TestWithParam<const char*> {
     Bytes frame(64);
     std::iota(frame.begin() + 16, frame.end(), uint8_t{0});
     frame[14] = part;
-    put(frame, 44, uint32_t{77});
+    put(frame, 44, flow);
     bed.arrive(frame);
     std::vector<uint32_t> found;
     for (size_t row = 0; row < count; ++row) found.push_back(bed.state_at<uint32_t>(handler_mem + 4 * row));
@@ -179,7 +180,7 @@ TEST_P(Pspin, TheTaskSaysWhereMemoriesLie) {
   bed.install(path("pspin_calls"));
   const uint32_t size = 1000;
   std::memcpy(bed.state().data() + told + 12, &size, 4);
-  EXPECT_EQ(rows(0, 10), (std::vector<uint32_t>{1, 64, 77, 1, size, UINT32_MAX, 1, scratchpad_bytes, scratchpad_bytes,
+  EXPECT_EQ(rows(0, 10), (std::vector<uint32_t>{1, 64, flow, 1, size, UINT32_MAX, 1, scratchpad_bytes, scratchpad_bytes,
                                                 2 * scratchpad_bytes}));
   const uint64_t address = 0xdeadbeef00001000;
   std::memcpy(bed.state().data() + told, &address, 8);
@@ -190,8 +191,8 @@ TEST_P(Pspin, AtomicsAndLocksDoWhatTheirNamesSay) {
   bed.install(path("pspin_calls"));
   const auto minus_two = static_cast<uint32_t>(-2);
   // Each row is the word before: 5 +3 8, min -2, max 7, minu 6, maxu 9, or 0x39, and 0x31, xor 0xce, swapped for 100.
-  EXPECT_EQ(rows(1, 24), (std::vector<uint32_t>{5, 8, minus_two, 7, 6, 9, 0x39, 0x31, 0xce, UINT32_MAX, 0, 101, 0, 102, 1,
-                                                103, 0, 0, 1, 1, 1, 0, 1, 0}));
+  EXPECT_EQ(rows(1, 24), (std::vector<uint32_t>{5, 8,   minus_two, 7,   6, 9, 0x39, 0x31, 0xce, UINT32_MAX, 0, 101,
+                                                0, 102, 1,         103, 0, 0, 1,    1,    1,    0,          1, 0}));
 }
 
 TEST_P(Pspin, CommandsAreDoneOrSayThatTheyAreNot) {
@@ -209,17 +210,18 @@ TEST_P(Pspin, CommandsAreDoneOrSayThatTheyAreNot) {
 TEST_P(Pspin, PrintfMakesLines) {
   bed.install(path("pspin_calls"));
   (void)rows(3, 0);
-  EXPECT_EQ(bed.lines,
-            (std::vector<std::string>{
-                "-1 2|    3|4    |-0005|+6| 7",
-                "4000000000 abc ABC 0xff 10 010 0000beef",
-                "abc|   right|l   |cu|%|   9",
-                "-5000000000 18446744073709551615 123456789ab 44 1 12",
-                "no end, and now",
-                "%q %d",
-                "012345678901234567890123456789012345678901234567890123456789012345678901234",
-                "56789",
-                "pspin_calls.c:calls_ph:114: 1"}));
+  EXPECT_EQ(bed.lines, (std::vector<std::string>{
+                           "-1 2|    3|4    |-0005|+6| 7", "4000000000 abc ABC 0xff 10 010 0000beef",
+                           "abc|   right|l   |cu|%|   9", "-5000000000 18446744073709551615 123456789ab 44 1 12",
+                           "no end, and now", "%q %d",
+                           "012345678901234567890123456789012345678901234567890123456789012345678901234", "56789",
+                           "pspin_calls.c:calls_ph:114: 1"}));
+}
+
+TEST_P(Pspin, PayloadsOfEthernetFramesAreFoundInNetworkOrder) {
+  bed.install(path("pspin_calls"));
+  // Payload at 20 + 20 + 8, of 60 - 20 - 8 bytes; and what is added to the task's own field stays in this handler.
+  EXPECT_EQ(rows(6, 3), (std::vector<uint32_t>{48, 32, 5}));
 }
 
 TEST_P(Pspin, CyclesPass) {

@@ -44,11 +44,11 @@ void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handle
 #else
 #define SPL_PSPIN_IP_LENGTH(header) spl_net16((header)->length)
 #endif
-#define GET_IP_UDP_PLD(pkt_ptr, pkt_pld_ptr, pkt_pld_len)                                               \
-  do {                                                                                                  \
-    const ip_hdr_t *const spl_ip = (const ip_hdr_t *)(pkt_ptr);                                         \
-    (pkt_pld_len) = SPL_PSPIN_IP_LENGTH(spl_ip) - sizeof(ip_hdr_t) - sizeof(udp_hdr_t);                 \
-    (pkt_pld_ptr) = (uint8_t *)(pkt_ptr) + spl_ip->ihl * 4 + sizeof(udp_hdr_t);                         \
+#define GET_IP_UDP_PLD(pkt_ptr, pkt_pld_ptr, pkt_pld_len)                               \
+  do {                                                                                  \
+    const ip_hdr_t *const spl_ip = (const ip_hdr_t *)(pkt_ptr);                         \
+    (pkt_pld_len) = SPL_PSPIN_IP_LENGTH(spl_ip) - sizeof(ip_hdr_t) - sizeof(udp_hdr_t); \
+    (pkt_pld_ptr) = (uint8_t *)(pkt_ptr) + spl_ip->ihl * 4 + sizeof(udp_hdr_t);         \
   } while (0)
 
 /* ---- copies between the memories of the NIC: done when spin_dma() returns ---- */
@@ -170,7 +170,8 @@ static inline int spl_pspin_refuse(const char *why, uint32_t number) { return (v
 static inline int spl_pspin_run(handler_fn handler, void *state, bool copies) {
   const uint32_t hpu = PTL_MY_HPU, bytes = spl_frame_bytes();
   spl_pspin_bind(state);
-  if (hpu >= CORE_COUNT) return spl_pspin_refuse("more HPUs than NB_CORES * NB_CLUSTERS: build with -DNB_CLUSTERS=4", hpu);
+  if (hpu >= CORE_COUNT)
+    return spl_pspin_refuse("more HPUs than NB_CORES * NB_CLUSTERS: build with -DNB_CLUSTERS=4", hpu);
   if (copies && bytes > SPL_PSPIN_COPY_BYTES) {
     return spl_pspin_refuse("a frame longer than its copy may be: build with -DSPL_PSPIN_COPY_BYTES=...", bytes);
   }

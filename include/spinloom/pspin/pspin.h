@@ -38,20 +38,20 @@ static inline uint32_t amo_xor(volatile uint32_t *address, uint32_t value) {
   return __atomic_fetch_xor(address, value, __ATOMIC_SEQ_CST);
 }
 #if defined(__riscv)
-#define SPL_PSPIN_CHOOSE(name, type, instruction, compare)                                               \
-  static inline type name(volatile type *address, type value) {                                          \
-    type before;                                                                                         \
+#define SPL_PSPIN_CHOOSE(name, type, instruction, compare)                                              \
+  static inline type name(volatile type *address, type value) {                                         \
+    type before;                                                                                        \
     __asm__ volatile(instruction " %0, %1, (%2)" : "=r"(before) : "r"(value), "r"(address) : "memory"); \
-    return before;                                                                                       \
+    return before;                                                                                      \
   }
 #else
-#define SPL_PSPIN_CHOOSE(name, type, instruction, compare)                                                   \
-  static inline type name(volatile type *address, type value) {                                              \
-    type before = *address;                                                                                  \
-    while (!__atomic_compare_exchange_n(address, &before, before compare value ? before : value, false,      \
-                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {                               \
-    }                                                                                                        \
-    return before;                                                                                           \
+#define SPL_PSPIN_CHOOSE(name, type, instruction, compare)                                              \
+  static inline type name(volatile type *address, type value) {                                         \
+    type before = *address;                                                                             \
+    while (!__atomic_compare_exchange_n(address, &before, before compare value ? before : value, false, \
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {                          \
+    }                                                                                                   \
+    return before;                                                                                      \
   }
 #endif
 SPL_PSPIN_CHOOSE(amo_min, int32_t, "amomin.w", <)

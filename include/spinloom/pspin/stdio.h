@@ -81,12 +81,18 @@ static __attribute__((unused)) int spl_pspin_vprintf(const char *at, va_list arg
     const char *const begin = at++;
     struct spl_pspin_format format = {.precision = -1};
     for (;; ++at) {
-      if (*at == '-') format.left = true;
-      else if (*at == '0') format.zero = true;
-      else if (*at == '+') format.sign = true;
-      else if (*at == ' ') format.space = true;
-      else if (*at == '#') format.alternate = true;
-      else break;
+      if (*at == '-')
+        format.left = true;
+      else if (*at == '0')
+        format.zero = true;
+      else if (*at == '+')
+        format.sign = true;
+      else if (*at == ' ')
+        format.space = true;
+      else if (*at == '#')
+        format.alternate = true;
+      else
+        break;
     }
     if (*at == '*') {
       format.width = va_arg(arguments, int);
@@ -108,12 +114,18 @@ static __attribute__((unused)) int spl_pspin_vprintf(const char *at, va_list arg
     }
     unsigned bytes = sizeof(int);
     for (;; ++at) {
-      if (*at == 'h') bytes /= 2;
-      else if (*at == 'l') bytes = at[1] == 'l' || at[-1] == 'l' ? sizeof(long long) : sizeof(long);
-      else if (*at == 'z') bytes = sizeof(size_t);
-      else if (*at == 't') bytes = sizeof(ptrdiff_t);
-      else if (*at == 'j') bytes = sizeof(intmax_t);
-      else break;
+      if (*at == 'h')
+        bytes /= 2;
+      else if (*at == 'l')
+        bytes = at[1] == 'l' || at[-1] == 'l' ? sizeof(long long) : sizeof(long);
+      else if (*at == 'z')
+        bytes = sizeof(size_t);
+      else if (*at == 't')
+        bytes = sizeof(ptrdiff_t);
+      else if (*at == 'j')
+        bytes = sizeof(intmax_t);
+      else
+        break;
     }
     const unsigned unused_bits = 64 - 8 * bytes;
     switch (*at) {
@@ -130,7 +142,10 @@ static __attribute__((unused)) int spl_pspin_vprintf(const char *at, va_list arg
       case 'o': {
         const uint64_t given = bytes > sizeof(int) ? va_arg(arguments, uint64_t) : va_arg(arguments, unsigned);
         format.sign = format.space = false;
-        put += spl_pspin_number(given << unused_bits >> unused_bits, false, *at == 'u' ? 10 : *at == 'o' ? 8 : 16,
+        put += spl_pspin_number(given << unused_bits >> unused_bits, false,
+                                *at == 'u'   ? 10
+                                : *at == 'o' ? 8
+                                             : 16,
                                 *at == 'X', format);
         break;
       }

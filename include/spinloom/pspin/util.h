@@ -16,8 +16,7 @@
 #define AND(a, b) ((a) & (b))
 #define STRINGIFY(x) #x
 
-#define SPIN_PRINTF(...) \
-  ((void)printf("%s:%s:%d: ", __FILE__, __func__, __LINE__), (void)printf(__VA_ARGS__))
+#define SPIN_PRINTF(...) ((void)printf("%s:%s:%d: ", __FILE__, __func__, __LINE__), (void)printf(__VA_ARGS__))
 #ifdef LOG
 #define DEBUG_PRINT(...) SPIN_PRINTF(__VA_ARGS__)
 #else

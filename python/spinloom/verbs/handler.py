@@ -68,9 +68,9 @@ def new(name: str, template: str, force: bool) -> None:
 def build(source: Path, image: Path | None, native: bool, defines: tuple[str, ...], pspin: bool) -> None:
     """Compile FILE.c for the HPUs, with the compiler that shipped handlers are built with.
 
-    With --native, for live NICs that run trusted handlers in the process that a message comes to. Sources that
-    were written for PsPIN or FPsPIN are recognised by their #include <handler.h>; their functions NAME_hh,
-    NAME_ph and NAME_th become header, payload and completion handlers.
+    With --native, for live NICs that run trusted handlers in the process that a message comes to. Sources
+    that were written for PsPIN or FPsPIN are recognised by their #include <handler.h>; their functions
+    NAME_hh, NAME_ph and NAME_th become header, payload and completion handlers.
     """
     if pspin:
         defines = (*defines, toolchain.PSPIN_PACKETS)

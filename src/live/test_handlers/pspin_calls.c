@@ -1,17 +1,17 @@
 /* Makes the calls of PsPIN's interface; what they answered lies in handler memory, one word a row of the test.
  *
  * Contract: handler memory: 64 words. Byte 14 of the frame chooses the part. */
-#include "spinloom/pspin_compat.h"
-
 #include <stdlib.h>
+
+#include "spinloom/pspin_compat.h"
 
 #define SAW(value) (saw[row++] = (uint32_t)(value))
 
-__handler__ void calls_ph(handler_args_t *args) {
-  task_t *task = args->task;
-  uint8_t *frame = task->pkt_mem;
-  uint32_t *saw = task->handler_mem;
-  int32_t *scratch = task->scratchpad[args->cluster_id];
+__handler__ void calls_ph(handler_args_t* args) {
+  task_t* task = args->task;
+  uint8_t* frame = task->pkt_mem;
+  uint32_t* saw = task->handler_mem;
+  int32_t* scratch = task->scratchpad[args->cluster_id];
   uint32_t row = 0;
   spin_cmd_t command = 0;
   switch (frame[14]) {
@@ -24,12 +24,12 @@ __handler__ void calls_ph(handler_args_t *args) {
       SAW(task->host_mem_size);
       SAW(task->host_mem_high);
       SAW(task->scratchpad_size[0]);
-      SAW((uint8_t *)task->scratchpad[1] - (uint8_t *)task->scratchpad[0]);
-      SAW((uint8_t *)task->handler_mem - (uint8_t *)task->scratchpad[0]);
+      SAW((uint8_t*)task->scratchpad[1] - (uint8_t*)task->scratchpad[0]);
+      SAW((uint8_t*)task->handler_mem - (uint8_t*)task->scratchpad[0]);
       break;
     }
     case 1: { /* atomics; locks */
-      uint32_t *word = (uint32_t *)scratch;
+      uint32_t* word = (uint32_t*)scratch;
       scratch[0] = 5;
       SAW(amo_add(scratch, 3));
       SAW(amo_min(scratch, -2));
@@ -48,13 +48,13 @@ __handler__ void calls_ph(handler_args_t *args) {
       word[0] = 103;
       SAW(store_conditional(word, 104) != 0);
       SAW(word[0]);
-      spin_lock_t *lock = (spin_lock_t *)(scratch + 1);
+      spin_lock_t* lock = (spin_lock_t*)(scratch + 1);
       spin_lock_init(lock);
       SAW(spin_lock_lock(lock));
       SAW(spin_lock_try_lock(lock));
       spin_lock_unlock(lock);
       SAW(spin_lock_try_lock(lock));
-      spin_rw_lock_t *both = (spin_rw_lock_t *)(scratch + 4);
+      spin_rw_lock_t* both = (spin_rw_lock_t*)(scratch + 4);
       spin_lock_init(&both->glock);
       both->num_readers = 0;
       spin_rw_lock_r_lock(both);
@@ -95,7 +95,7 @@ __handler__ void calls_ph(handler_args_t *args) {
       SAW(spin_write_to_host(0xdeadbeef, 1, &command)); /* no address of host memory */
       SAW(spin_send_packet(frame, 13, &command)); /* less than an Ethernet header */
       SAW(spin_rdma_put(0, frame, 64, &command));
-      SAW(spin_send_packet((uint8_t *)scratch - (uintptr_t)scratch % 64, 64, &command)); /* from the state */
+      SAW(spin_send_packet((uint8_t*)scratch - (uintptr_t)scratch % 64, 64, &command)); /* from the state */
       SAW(spin_cmd_wait(command));
       break;
     }
@@ -119,7 +119,23 @@ __handler__ void calls_ph(handler_args_t *args) {
       SAW(cycles() - begin >= 500);
       break;
     }
-    case 5: assert(frame[15] == 1); SAW(1); break;
+    case 5:
+      assert(frame[15] == 1);
+      SAW(1);
+      break;
+    case 6: { /* payloads; the task is ordinary memory */
+      uint8_t* payload;
+      uint32_t bytes;
+      frame[20] = 0x45;
+      frame[22] = 0, frame[23] = 60;
+      GET_IP_UDP_PLD(frame + 20, payload, bytes);
+      SAW(payload - frame);
+      SAW(bytes);
+      uint8_t* const before = task->scratchpad[0];
+      amo_add((int32_t*)task->scratchpad, 5);
+      SAW((uint8_t*)task->scratchpad[0] - before);
+      break;
+    }
     default: break;
   }
 }

@@ -1,16 +1,15 @@
 /* In FPsPIN's style: sends each UDP frame back, by way of the host if it has told memory for the pages.
  *
  * Contract: counter 0: handlers, counter 1: bytes. */
-#include "pspin.h"
 #include <handler.h>
 #include <packets.h>
+#include <pspin.h>
 #include <spin_dma.h>
 #include <spin_host.h>
-
 #include <stdio.h>
 #include <string.h>
 
-static void turn(pkt_hdr_t *headers) {
+static void turn(pkt_hdr_t* headers) {
   const mac_addr_t mac = headers->eth_hdr.src;
   const uint32_t address = headers->ip_hdr.source_id;
   const uint16_t port = headers->udp_hdr.src_port;
@@ -22,12 +21,12 @@ static void turn(pkt_hdr_t *headers) {
   headers->udp_hdr.dst_port = port;
 }
 
-__handler__ void echo_ph(handler_args_t *args) {
+__handler__ void echo_ph(handler_args_t* args) {
   const uint32_t begin = cycles();
-  uint8_t *frame = (uint8_t *)args->task->l2_pkt_mem;
+  uint8_t* frame = (uint8_t*)args->task->l2_pkt_mem;
   uint32_t bytes = args->task->pkt_mem_size;
   spin_cmd_t command;
-  turn((pkt_hdr_t *)frame);
+  turn((pkt_hdr_t*)frame);
   if (args->task->host_mem_size != UINT32_MAX && fpspin_check_host_mem(args)) {
     spin_dma_to_host(HOST_PLD_ADDR(args), (uint32_t)frame, bytes, 1, &command);
     spin_cmd_wait(command);
@@ -44,7 +43,7 @@ __handler__ void echo_ph(handler_args_t *args) {
   push_counter(&__host_data.counters[2], cycles() - begin);
 }
 
-void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr) {
+void init_handlers(handler_fn* hh, handler_fn* ph, handler_fn* th, void** handler_mem_ptr) {
   volatile handler_fn all[] = {NULL, echo_ph, NULL};
   *hh = all[0], *ph = all[1], *th = all[2];
 }

@@ -9,16 +9,16 @@ typedef struct {
   volatile int32_t began, frames, ended;
 } tally_t;
 
-__handler__ void message_hh(handler_args_t *args) {
-  const slmp_pkt_hdr_t *headers = args->task->pkt_mem;
-  tally_t *tally = args->task->handler_mem;
+__handler__ void message_hh(handler_args_t* args) {
+  const slmp_pkt_hdr_t* headers = args->task->pkt_mem;
+  tally_t* tally = args->task->handler_mem;
   amo_add(&tally->began, 1);
   if (!SYN(ntohs(headers->slmp_hdr.flags))) printf("message %#x: no SYN\n", (int)args->task->flow_id);
 }
 
-__handler__ void message_ph(handler_args_t *args) {
-  slmp_pkt_hdr_t *headers = args->task->pkt_mem;
-  tally_t *tally = args->task->handler_mem;
+__handler__ void message_ph(handler_args_t* args) {
+  slmp_pkt_hdr_t* headers = args->task->pkt_mem;
+  tally_t* tally = args->task->handler_mem;
   const uint32_t offset = ntohl(headers->slmp_hdr.pkt_off);
   spin_cmd_t stored;
   amo_add(&tally->frames, 1);
@@ -38,9 +38,9 @@ __handler__ void message_ph(handler_args_t *args) {
   }
 }
 
-__handler__ void message_th(handler_args_t *args) {
-  const slmp_pkt_hdr_t *headers = args->task->pkt_mem;
-  tally_t *tally = args->task->handler_mem;
+__handler__ void message_th(handler_args_t* args) {
+  const slmp_pkt_hdr_t* headers = args->task->pkt_mem;
+  tally_t* tally = args->task->handler_mem;
   amo_add(&tally->ended, 1);
   if (EOM(ntohs(headers->slmp_hdr.flags))) fpspin_host_req(args, args->task->flow_id);
 }

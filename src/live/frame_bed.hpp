@@ -16,13 +16,11 @@
 #include <vector>
 
 #include "frame/nic.hpp"
+#include "live/frame_bytes.hpp"
 #include "live/handler_library.hpp"
 #include "spinloom/frame.h"
 
 namespace spinloom::live {
-
-using Bytes = std::vector<uint8_t>;
-using Frames = std::vector<Bytes>;
 
 class FrameBed final {
  public:

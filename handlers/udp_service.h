@@ -1,0 +1,55 @@
+/* What handlers of UDP services share: the payload of a datagram, and the frame as an answer to who sent it.
+ *
+ * Contract: udp_payload() gives the payload of an IPv4 datagram that lies whole in the frame, is not a fragment and has at
+ *   least `least` bytes; otherwise NULL. udp_answer() exchanges the ends of a frame's headers and sets their lengths for
+ *   an answer of `bytes` payload bytes; the datagram has no checksum (zero), the IPv4 header a new one.
+ */
+#ifndef SPINLOOM_HANDLERS_UDP_SERVICE_H
+#define SPINLOOM_HANDLERS_UDP_SERVICE_H
+
+#include <string.h>
+
+#include "spinloom/frame.h"
+
+typedef struct {
+  spl_eth_t ethernet;
+  spl_ipv4_t ip;
+  spl_udp_t udp;
+} __attribute__((packed)) udp_headers;
+
+#define UDP_TYPE_IPV4 0x0800u
+#define UDP_PROTOCOL 17u
+#define UDP_FRAGMENT_MASK 0x3fffu /* more fragments, or an offset */
+
+static inline uint8_t *udp_payload(uint32_t least, uint32_t *bytes) {
+  const udp_headers *const headers = (const udp_headers *)spl_frame();
+  if (spl_frame_bytes() < sizeof *headers + least) return NULL;
+  if (headers->ethernet.type != spl_net16(UDP_TYPE_IPV4) || headers->ip.version_words != 0x45) return NULL;
+  if (headers->ip.protocol != UDP_PROTOCOL || (spl_net16(headers->ip.fragment) & UDP_FRAGMENT_MASK) != 0) return NULL;
+  const uint32_t length = spl_net16(headers->udp.length);
+  if (length < sizeof(spl_udp_t) + least || length - sizeof(spl_udp_t) > spl_frame_bytes() - sizeof *headers)
+    return NULL;
+  *bytes = length - sizeof(spl_udp_t);
+  return spl_frame() + sizeof *headers;
+}
+
+static inline void udp_answer(udp_headers *headers, uint32_t bytes) {
+  uint8_t station[6];
+  memcpy(station, headers->ethernet.source, sizeof station);
+  memcpy(headers->ethernet.source, headers->ethernet.destination, sizeof station);
+  memcpy(headers->ethernet.destination, station, sizeof station);
+  const uint32_t address = headers->ip.source;
+  headers->ip.source = headers->ip.destination;
+  headers->ip.destination = address;
+  const uint16_t port = headers->udp.source;
+  headers->udp.source = headers->udp.destination;
+  headers->udp.destination = port;
+  headers->udp.length = spl_net16((uint16_t)(sizeof(spl_udp_t) + bytes));
+  headers->udp.checksum = 0;
+  headers->ip.length = spl_net16((uint16_t)(sizeof(spl_ipv4_t) + sizeof(spl_udp_t) + bytes));
+  headers->ip.time_to_live = 64;
+  headers->ip.checksum = 0;
+  headers->ip.checksum = spl_checksum(spl_checksum_add(0, &headers->ip, sizeof headers->ip));
+}
+
+#endif

@@ -1,0 +1,277 @@
+// The key-value store (handlers/key_value.h) by both faces: against a map, and by several handlers at once.
+#include <array>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "live/frame_bed.hpp"
+#include "live/test_runners.hpp"
+#include "spin/test_support.hpp"
+
+namespace spinloom::live {
+namespace {
+
+#ifdef SPINLOOM_HANDLERS
+
+enum class Operation : uint8_t { insert = 1, get, erase, select };
+enum class Answer : uint8_t { done, absent, full, wrong, more };
+
+struct Message {
+  Operation operation = Operation::insert;
+  Answer status = Answer::done;
+  uint16_t length = 0;
+  uint32_t transaction = 0;
+  uint32_t version = 0;
+  uint32_t key[2] = {0, 0};
+};
+static_assert(sizeof(Message) == 20);
+struct Slot {
+  uint32_t version, length, key[2];
+  uint8_t value[32];
+};
+struct LogEntry {
+  uint32_t transaction, operation, version, key[2];
+};
+struct Constants {
+  uint32_t slots, log_entries, answer_bits;
+};
+
+Bytes request_of(Operation operation, uint32_t key, const Bytes& value = {}, uint32_t transaction = 0) {
+  Message message{operation, Answer::done, static_cast<uint16_t>(value.size()), transaction, 0, {key, key * 3}};
+  Bytes bytes(sizeof message + value.size());
+  put(bytes, 0, message);
+  std::copy(value.begin(), value.end(), bytes.begin() + sizeof message);
+  return bytes;
+}
+Bytes value_of(const Bytes& answer) {
+  const auto message = FrameBed::value<Message>(answer, 0);
+  EXPECT_EQ(answer.size(), sizeof message + message.length);
+  return {answer.begin() + sizeof message, answer.end()};
+}
+
+class KeyValue : public testing::TestWithParam<const char*> {
+ protected:
+  static constexpr uint32_t slots = 64, log_entries = 8;
+  static constexpr uint64_t log_at = 8 + slots * sizeof(Slot);
+
+  KeyValue() : bed(log_at + log_entries * sizeof(LogEntry), sizeof(Constants)) {
+    const Constants given{slots, log_entries, 0};
+    std::memcpy(bed.constants().data(), &given, sizeof given);
+  }
+  [[nodiscard]] static std::string path(const char* name) {
+    return std::string(SPINLOOM_HANDLERS) + "/" + name + GetParam();
+  }
+  // The answer to a request that is padded to so many bytes.
+  Bytes ask(Bytes request, size_t room = 60) {
+    request.resize(std::max(request.size(), room));
+    Bytes frame = udp_frame(static_cast<uint16_t>(request.size()));
+    std::copy(request.begin(), request.end(), frame.begin() + 42);
+    bed.sent.clear();
+    bed.arrive(frame);
+    if (bed.sent.size() != 1) {
+      ADD_FAILURE() << bed.sent.size() << " answers";
+      return Bytes(sizeof(Message));
+    }
+    EXPECT_EQ(FrameBed::value<uint16_t>(bed.sent[0], 38), big(static_cast<uint16_t>(bed.sent[0].size() - 34)));
+    return {bed.sent[0].begin() + 42, bed.sent[0].end()};
+  }
+  FrameBed bed;
+};
+INSTANTIATE_TEST_SUITE_P(Runners, KeyValue, testing::Values(".elf", ".so"),
+                         [](const auto& suffix) { return suffix.param[1] == 'e' ? "Sandbox" : "Native"; });
+
+TEST_P(KeyValue, AnswersAsAMapDoes) {
+  bed.install(path("key_value_frame"));
+  const uint64_t seed = spin::test_seed();
+  SCOPED_TRACE(spin::replay(seed, "live"));
+  std::mt19937_64 chance(seed);
+  std::map<uint32_t, Bytes> wanted;
+  for (int i = 0; i < 2000; ++i) {
+    const auto key = static_cast<uint32_t>(chance() % 40);
+    const auto operation = static_cast<Operation>(1 + chance() % 3);
+    Bytes value(operation == Operation::insert ? chance() % 33 : 0);
+    for (uint8_t& byte : value) byte = static_cast<uint8_t>(chance());
+    const Bytes answer = ask(request_of(operation, key, value));
+    const auto message = FrameBed::value<Message>(answer, 0);
+    const bool present = wanted.contains(key);
+    if (operation == Operation::insert) {
+      ASSERT_EQ(message.status, Answer::done) << "40 keys in 64 slots";
+      wanted[key] = value;
+    } else {
+      ASSERT_EQ(message.status, present ? Answer::done : Answer::absent);
+      if (operation == Operation::get && present) {
+        ASSERT_EQ(value_of(answer), wanted[key]);
+      }
+      if (operation == Operation::erase) wanted.erase(key);
+    }
+    ASSERT_EQ(message.version % 2, 0u);
+  }
+}
+
+TEST_P(KeyValue, SelectsPairsByAWordAndGoesOn) {
+  bed.install(path("key_value_frame"));
+  std::map<uint32_t, Bytes> wanted;
+  for (uint32_t key = 0; key < 30; ++key) {
+    Bytes value(8);
+    put(value, 4, key % 3);
+    put(value, 0, key);
+    (void)ask(request_of(Operation::insert, key, value));
+    value.resize(32);
+    if (key % 3 == 1 && key != 4) wanted[key] = value;
+  }
+  (void)ask(request_of(Operation::erase, 4));
+  std::map<uint32_t, Bytes> found;
+  uint32_t first = 0;
+  int answers = 0;
+  for (auto status = Answer::more; status == Answer::more; ++answers) {
+    Bytes request = request_of(Operation::select, 0);
+    request.resize(sizeof(Message) + 20);
+    const uint32_t condition[5] = {first, slots - first, 1, 0xff, 1};
+    std::memcpy(request.data() + sizeof(Message), condition, sizeof condition);
+    const Bytes answer = ask(request, sizeof(Message) + 4 * 40 + 39);  // room for four pairs
+    const Bytes pairs = value_of(answer);
+    for (size_t at = 0; at < pairs.size(); at += 40) {
+      const auto key = FrameBed::value<uint32_t>(pairs, at);
+      EXPECT_TRUE(found.emplace(key, Bytes(pairs.begin() + at + 8, pairs.begin() + at + 40)).second);
+    }
+    status = FrameBed::value<Message>(answer, 0).status;
+    first = FrameBed::value<Message>(answer, 0).version;
+    ASSERT_LT(answers, 10);
+  }
+  EXPECT_EQ(found, wanted);
+  EXPECT_EQ(answers, 3) << "nine pairs, four an answer";
+}
+
+TEST_P(KeyValue, TransactionsAreLogged) {
+  bed.install(path("key_value_frame"));
+  (void)ask(request_of(Operation::insert, 5, Bytes(4)));  // of no transaction
+  (void)ask(request_of(Operation::insert, 6, Bytes(4), 77));
+  (void)ask(request_of(Operation::get, 5, {}, 77));
+  (void)ask(request_of(Operation::insert, 5, Bytes(4), 78));
+  (void)ask(request_of(Operation::get, 9, {}, 78));
+  const LogEntry wanted[] = {{77, 1, 2, {6, 18}}, {77, 2, 2, {5, 15}}, {78, 1, 4, {5, 15}}, {78, 2, 0, {9, 27}}};
+  EXPECT_EQ(bed.state_at<uint32_t>(0), 4u);
+  EXPECT_EQ(std::memcmp(bed.state().data() + log_at, wanted, sizeof wanted), 0);
+  for (int i = 0; i < 5; ++i) (void)ask(request_of(Operation::get, 5, {}, 100));
+  EXPECT_EQ(bed.state_at<uint32_t>(0), 9u);
+  EXPECT_EQ(bed.state_at<uint32_t>(log_at), 100u) << "the log has wrapped around";
+}
+
+TEST_P(KeyValue, WhatIsWrongIsSaid) {
+  bed.install(path("key_value_frame"));
+  const auto status = [&](const Bytes& request) { return FrameBed::value<Message>(ask(request), 0).status; };
+  EXPECT_EQ(status(request_of(Operation::insert, 1, Bytes(33))), Answer::wrong);
+  EXPECT_EQ(status(request_of(static_cast<Operation>(9), 1)), Answer::wrong);
+  Bytes lies = request_of(Operation::insert, 1, Bytes(10));
+  put(lies, 2, uint16_t{1000});
+  EXPECT_EQ(status(lies), Answer::wrong);
+  Answer last = Answer::done;
+  uint32_t kept = 0;
+  for (uint32_t key = 0; key < 2 * slots; ++key) {
+    last = status(request_of(Operation::insert, key, Bytes(1)));
+    if (last == Answer::done)
+      ++kept;
+    else
+      EXPECT_EQ(last, Answer::full);
+  }
+  EXPECT_LE(kept, slots);
+  EXPECT_GT(kept, slots * 3 / 4);
+  bed.arrive(udp_frame(19));
+  EXPECT_EQ(bed.to_host.size(), 1u) << "shorter than a request";
+}
+
+// The face for puts, each handler on memory of its own or shared.
+class Puts {
+ public:
+  explicit Puts(const std::string& path) : library_(HandlerLibrary::create().value()) {
+    context_.image = library_->load(path).value();
+    context_.header_entry = library_->entry(context_.image, "header_handler").value();
+  }
+  spin::HandlerOutcome run(const Bytes& request, Bytes& state, const Constants& constants, spin::HandlerCalls& calls) {
+    spin::HandlerFrame frame;
+    frame.her.id = spin::HerId{0};
+    frame.her.kind = spin::HandlerKind::header;
+    frame.her.hpu = spin::HpuId{0};
+    frame.her.vhpu = spin::VhpuId{0};
+    frame.her.source = spin::Rank{6};
+    frame.her.hdr_data = 99;
+    frame.her.payload.bytes = request.data();
+    frame.her.payload.length = request.size();
+    frame.context = &context_;
+    frame.packet = request;
+    frame.constants = {reinterpret_cast<const uint8_t*>(&constants), sizeof constants};
+    frame.state = state;
+    return library_->run(frame, calls);
+  }
+
+ private:
+  std::shared_ptr<HandlerLibrary> library_;
+  spin::Context context_;
+};
+class Answers final : public spin::HandlerCalls {
+ public:
+  std::optional<uint32_t> call(const spin::HandlerCall& given) override {
+    if (given.call == SPL_CALL_PUT_FROM_DEVICE) {
+      last.assign(given.local, given.local + given.length);
+      target = given.target, match_bits = given.match_bits, hdr_data = given.hdr_data;
+    }
+    return uint32_t{SUCCESS};
+  }
+  Bytes last;
+  uint64_t target = 0, match_bits = 0, hdr_data = 0;
+};
+
+TEST_P(KeyValue, PutsAreAnsweredByPuts) {
+  Puts puts(path("key_value_put"));
+  Bytes state(8 + 16 * sizeof(Slot));
+  const Constants given{16, 0, 1234};
+  Answers answers;
+  EXPECT_EQ(puts.run(request_of(Operation::insert, 3, Bytes{1, 2, 3}), state, given, answers).code, uint32_t{DROP});
+  EXPECT_EQ(puts.run(request_of(Operation::get, 3), state, given, answers).code, uint32_t{DROP});
+  EXPECT_EQ(value_of(answers.last), (Bytes{1, 2, 3}));
+  EXPECT_EQ(answers.target, 6u);
+  EXPECT_EQ(answers.match_bits, 1234u);
+  EXPECT_EQ(answers.hdr_data, 99u);
+  EXPECT_EQ(puts.run(Bytes(19), state, given, answers).code, uint32_t{FAIL});
+}
+
+TEST_P(KeyValue, ManyHandlersAtOnceTakeOneSlotAKey) {
+  Puts puts(path("key_value_put"));
+  constexpr uint32_t threads = 4, keys = 24, rounds = 20;
+  Bytes state(8 + slots * sizeof(Slot));
+  const Constants given{slots, 0, 0};
+  std::array<uint32_t, threads> torn{};
+  std::vector<std::thread> running;
+  for (uint32_t thread = 0; thread < threads; ++thread) {
+    running.emplace_back([&, thread] {
+      Answers answers;
+      for (uint32_t i = 0; i < rounds * keys; ++i) {
+        const uint32_t key = (i * 7 + thread) % keys;
+        const Bytes value(32, static_cast<uint8_t>(thread * 50 + i % 50));
+        (void)puts.run(request_of(Operation::insert, key, value), state, given, answers);
+        (void)puts.run(request_of(Operation::get, key), state, given, answers);
+        const Bytes read(answers.last.begin() + sizeof(Message), answers.last.end());
+        if (read.size() != 32 || read != Bytes(32, read[0])) ++torn[thread];
+      }
+    });
+  }
+  for (std::thread& one : running) one.join();
+  for (const uint32_t count : torn) EXPECT_EQ(count, 0u) << "values that no insert has written as a whole";
+  std::map<uint32_t, uint32_t> found;
+  uint32_t writes = 0;
+  for (uint32_t i = 0; i < slots; ++i) {
+    const auto slot = FrameBed::value<Slot>(state, 8 + i * sizeof(Slot));
+    if (slot.version == 0) continue;
+    EXPECT_EQ(slot.version % 2, 0u);
+    writes += slot.version / 2;
+    ++found[slot.key[0]];
+  }
+  EXPECT_EQ(found.size(), keys);
+  for (const auto& [key, times] : found) EXPECT_EQ(times, 1u) << key;
+  EXPECT_EQ(writes, threads * rounds * keys) << "each insert has left a version";
+}
+
+#endif
+
+}  // namespace
+}  // namespace spinloom::live

@@ -4,6 +4,7 @@
 
 #include "live/frame_bed.hpp"
 #include "live/frame_bytes.hpp"
+#include "spinloom/pspin/memory_map.h"
 
 namespace spinloom::live {
 namespace {
@@ -11,9 +12,10 @@ namespace {
 #ifdef SPINLOOM_LIVE_TEST_HANDLERS
 
 // The state as pspin_compat.h describes it, for the two clusters of FPsPIN and the four of PsPIN.
-constexpr uint64_t told = 640, scratchpad_bytes = 4096;
+constexpr uint64_t told = SPL_PSPIN_TOLD, scratchpad_bytes = 4096;
 constexpr uint64_t scratchpad(uint64_t clusters) { return 4096 + clusters * 8 * 1536; }
 constexpr uint64_t handler_mem = scratchpad(2) + 2 * scratchpad_bytes;
+static_assert(handler_mem == SPL_PSPIN_HANDLER_MEM);
 constexpr uint64_t state_bytes = scratchpad(4) + 4 * scratchpad_bytes + 4096;
 constexpr uint64_t pages = 16 * SPL_HOST_PAGE_BYTES;
 constexpr uint32_t flow = 0xabcdef12;

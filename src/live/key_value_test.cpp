@@ -1,14 +1,13 @@
 // The key-value store (handlers/key_value.h) by both faces: against a map, and by several handlers at once.
 #include <array>
 #include <barrier>
-#include <functional>
 #include <map>
 #include <random>
 #include <thread>
 #include <tuple>
 
 #include "live/frame_bed.hpp"
-#include "live/test_runners.hpp"
+#include "live/one_handler.hpp"
 #include "spin/test_support.hpp"
 
 namespace spinloom::live {
@@ -183,63 +182,22 @@ TEST_P(KeyValue, WhatIsWrongIsSaid) {
   EXPECT_EQ(bed.to_host.size(), 1u) << "shorter than a request";
 }
 
-// The face for puts, each handler on memory of its own or shared.
-class Puts {
- public:
-  explicit Puts(const std::string& path) : library_(HandlerLibrary::create().value()) {
-    context_.image = library_->load(path).value();
-    context_.header_entry = library_->entry(context_.image, "header_handler").value();
-  }
-  spin::HandlerOutcome run(const Bytes& request, Bytes& state, const Constants& constants, spin::HandlerCalls& calls) {
-    spin::HandlerFrame frame;
-    frame.her.id = spin::HerId{0};
-    frame.her.kind = spin::HandlerKind::header;
-    frame.her.hpu = spin::HpuId{0};
-    frame.her.vhpu = spin::VhpuId{0};
-    frame.her.source = spin::Rank{6};
-    frame.her.hdr_data = 99;
-    frame.her.payload.bytes = request.data();
-    frame.her.payload.length = request.size();
-    frame.context = &context_;
-    frame.packet = request;
-    frame.constants = {reinterpret_cast<const uint8_t*>(&constants), sizeof constants};
-    frame.state = state;
-    return library_->run(frame, calls);
-  }
-
- private:
-  std::shared_ptr<HandlerLibrary> library_;
-  spin::Context context_;
-};
-class Answers : public spin::HandlerCalls {
- public:
-  std::optional<uint32_t> call(const spin::HandlerCall& given) override {
-    if (given.call == SPL_CALL_PUT_FROM_DEVICE) {
-      last.assign(given.local, given.local + given.length);
-      target = given.target, match_bits = given.match_bits, hdr_data = given.hdr_data;
-    }
-    return uint32_t{SUCCESS};
-  }
-  Bytes last;
-  uint64_t target = 0, match_bits = 0, hdr_data = 0;
-};
-
 TEST_P(KeyValue, PutsAreAnsweredByPuts) {
-  Puts puts(path("key_value_put"));
+  OneHandler puts(path("key_value_put"), spin::HandlerKind::header);
   Bytes state(8 + 16 * sizeof(Slot));
   const Constants given{16, 0, 1234};
   Answers answers;
   EXPECT_EQ(puts.run(request_of(Operation::insert, 3, Bytes{1, 2, 3}), state, given, answers).code, uint32_t{DROP});
   EXPECT_EQ(puts.run(request_of(Operation::get, 3), state, given, answers).code, uint32_t{DROP});
   EXPECT_EQ(value_of(answers.last), (Bytes{1, 2, 3}));
-  EXPECT_EQ(answers.target, 6u);
-  EXPECT_EQ(answers.match_bits, 1234u);
-  EXPECT_EQ(answers.hdr_data, 99u);
+  EXPECT_EQ(answers.last_call.target, 6u);
+  EXPECT_EQ(answers.last_call.match_bits, 1234u);
+  EXPECT_EQ(answers.last_call.hdr_data, 99u);
   EXPECT_EQ(puts.run(Bytes(19), state, given, answers).code, uint32_t{FAIL});
 }
 
 TEST_P(KeyValue, ManyHandlersAtOnceTakeOneSlotAKey) {
-  Puts puts(path("key_value_put"));
+  OneHandler puts(path("key_value_put"), spin::HandlerKind::header);
   constexpr uint32_t threads = 4, keys = 3, rounds = 10, tables = 20;
   const Constants given{slots, 0, 0};
   std::vector<Bytes> states(tables, Bytes(8 + slots * sizeof(Slot)));
@@ -279,29 +237,9 @@ TEST_P(KeyValue, ManyHandlersAtOnceTakeOneSlotAKey) {
   }
 }
 
-// The sandbox asks before each access to shared memory whether it should go on: there the other handler runs.
-class Interrupted final : public Answers {
- public:
-  Interrupted(int at, std::function<void()> other) : at_(at), other_(std::move(other)) {}
-  [[nodiscard]] bool given_up() const override {
-    if (accesses_++ == at_) other_();
-    return false;
-  }
-  std::optional<uint32_t> call(const spin::HandlerCall& given) override {
-    if (given.call == SPL_CALL_YIELD) return std::nullopt;  // it waits for the interrupted one, which cannot go on
-    return Answers::call(given);
-  }
-  [[nodiscard]] bool was_interrupted() const { return accesses_ > at_; }
-
- private:
-  mutable int accesses_ = 0;
-  int at_;
-  std::function<void()> other_;
-};
-
 // Both answers, and each key's version and value.
-using Result = std::tuple<Bytes, Bytes, std::map<uint32_t, std::pair<uint32_t, Bytes>>>;
-Result result_of(const Bytes& first, const Bytes& second, const Bytes& state) {
+using Outcome = std::tuple<Bytes, Bytes, std::map<uint32_t, std::pair<uint32_t, Bytes>>>;
+Outcome outcome_of(const Bytes& first, const Bytes& second, const Bytes& state) {
   std::map<uint32_t, std::pair<uint32_t, Bytes>> pairs;
   for (size_t at = 8; at + sizeof(Slot) <= state.size(); at += sizeof(Slot)) {
     const auto slot = FrameBed::value<Slot>(state, at);
@@ -314,7 +252,7 @@ Result result_of(const Bytes& first, const Bytes& second, const Bytes& state) {
 }
 
 TEST(KeyValueSandbox, InterruptedAnywhereTwoRequestsAreAsOneAfterTheOther) {
-  Puts puts(std::string(SPINLOOM_HANDLERS) + "/key_value_put.elf");
+  OneHandler puts(std::string(SPINLOOM_HANDLERS) + "/key_value_put.elf", spin::HandlerKind::header);
   const Constants given{4, 0, 0};
   const Bytes empty(8 + 4 * sizeof(Slot));
   Bytes full = empty;
@@ -339,9 +277,9 @@ TEST(KeyValueSandbox, InterruptedAnywhereTwoRequestsAreAsOneAfterTheOther) {
         };
         Bytes a, b;
         const Bytes forth = in_order(first, second, &a, &b);
-        const Result first_first = result_of(a, b, forth);
+        const Outcome first_first = outcome_of(a, b, forth);
         const Bytes back = in_order(second, first, &b, &a);
-        const Result second_first = result_of(a, b, back);
+        const Outcome second_first = outcome_of(a, b, back);
         for (int at = 0;; ++at) {
           SCOPED_TRACE(text("operation ", int(first[0]), " interrupted at access ", at, " by ", int(second[0])));
           Bytes state = initial;
@@ -355,7 +293,7 @@ TEST(KeyValueSandbox, InterruptedAnywhereTwoRequestsAreAsOneAfterTheOther) {
           (void)puts.run(first, state, given, interrupted);
           if (!interrupted.was_interrupted()) break;
           if (waits) (void)puts.run(second, state, given, heard);
-          const Result found = result_of(interrupted.last, heard.last, state);
+          const Outcome found = outcome_of(interrupted.last, heard.last, state);
           ASSERT_TRUE(found == first_first || found == second_first);
           ++interruptions;
         }
@@ -367,7 +305,7 @@ TEST(KeyValueSandbox, InterruptedAnywhereTwoRequestsAreAsOneAfterTheOther) {
 
 // A handler that finds a slot half filled waits, and takes what has come there into account.
 TEST_P(KeyValue, ASlotThatIsBeingFilledMayBecomeThatOfTheKey) {
-  Puts puts(path("key_value_put"));
+  OneHandler puts(path("key_value_put"), spin::HandlerKind::header);
   const Constants given{1, 0, 0};
   Bytes state(8 + sizeof(Slot));
   class Filled final : public Answers {

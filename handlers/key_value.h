@@ -118,17 +118,16 @@ static kv_slot *kv_find(kv_state *state, uint32_t slots, const uint32_t *key, bo
   return NULL;
 }
 
-/* Replaces the value; the slot's version is even, or odd by kv_find(). Returns the version after it. */
-static uint32_t kv_write(kv_slot *slot, bool taken, const uint8_t *value, uint32_t length) {
-  uint32_t version = taken ? 0 : kv_settled(slot);
-  while (!taken && !__atomic_compare_exchange_n(&slot->version, &version, version + 1, false, __ATOMIC_ACQUIRE,
-                                                __ATOMIC_ACQUIRE)) {
-    version = kv_settled(slot);
+/* Replaces the value if the slot's version is still this one; `taken`: it is odd, by kv_find(). */
+static bool kv_write(kv_slot *slot, bool taken, uint32_t version, const uint8_t *value, uint32_t length) {
+  if (!taken &&
+      !__atomic_compare_exchange_n(&slot->version, &version, version + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+    return false;
   }
   if (length <= KV_VALUE_BYTES) memcpy(slot->value, value, length);
   slot->length = length;
   __atomic_store_n(&slot->version, version + 2, __ATOMIC_RELEASE);
-  return version + 2;
+  return true;
 }
 
 /* Copies the value to `to` (KV_VALUE_BYTES); *length is UINT32_MAX if it is deleted. Returns the version read. */
@@ -188,17 +187,24 @@ static uint32_t kv_serve(const uint8_t *request, uint32_t bytes, kv_state *state
       message.status = KV_FULL;
     } else {
       memcpy(value, request + sizeof message, message.length);
-      message.version = kv_write(slot, taken, value, message.length);
+      uint32_t version;
+      do {
+        version = taken ? 0 : kv_settled(slot);
+      } while (!kv_write(slot, taken, version, value, message.length));
+      message.version = version + 2;
     }
   } else if (message.operation == KV_GET || message.operation == KV_DELETE) {
     bool taken;
     kv_slot *const slot = kv_find(state, given->slots, message.key, false, &taken);
+    const bool deletes = message.operation == KV_DELETE;
     uint32_t found = UINT32_MAX;
-    if (slot != NULL) message.version = kv_read(slot, value, &found);
+    do {
+      if (slot != NULL) message.version = kv_read(slot, value, &found);
+    } while (deletes && found != UINT32_MAX && !kv_write(slot, false, message.version, NULL, UINT32_MAX));
     if (found == UINT32_MAX) {
       message.status = KV_ABSENT;
-    } else if (message.operation == KV_DELETE) {
-      message.version = kv_write(slot, false, NULL, UINT32_MAX);
+    } else if (deletes) {
+      message.version += 2;
     } else {
       length = found < room - sizeof message ? found : (uint32_t)(room - sizeof message);
       memcpy(answer + sizeof message, value, length);

@@ -21,6 +21,7 @@
 
 #include "spinloom/ethernet.h"
 #include "spinloom/frame.h"
+#include "spinloom/pspin/memory_map.h"
 
 #define NUM_HPUS 16
 #define MAX_COUNTERS 16
@@ -199,8 +200,8 @@ static inline bool fpspin_init(fpspin_ctx_t *ctx, const char *dev, const char *i
   ctx->ctx_id = dest_ctx;
   ctx->cpu_addr = spl_eth_host_memory(ctx->eth, &ctx->mmap_len);
   (void)spl_eth_state(ctx->eth, &state);
-  ctx->handler_mem.addr = SPL_HPU_STATE_BASE + (uint32_t)sizeof(struct spl_host_data);
-  ctx->handler_mem.size = (uint32_t)(state - sizeof(struct spl_host_data));
+  ctx->handler_mem.addr = SPL_HPU_STATE_BASE + SPL_PSPIN_HANDLER_MEM; /* task->handler_mem */
+  ctx->handler_mem.size = state > SPL_PSPIN_HANDLER_MEM ? (uint32_t)(state - SPL_PSPIN_HANDLER_MEM) : 0;
   return true;
 }
 

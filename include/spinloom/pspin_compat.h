@@ -10,7 +10,7 @@
  * frames in network order. With SPL_PSPIN_PACKETS (`--pspin`) they are those of PsPIN's test bench, from the IP header on,
  * in the order of the handler's processor; and there are 4 clusters instead of 2.
  *
- * The state of the context, which the host can write before it starts the NIC:
+ * The state of the context, which the host can write before it starts the NIC (pspin/memory_map.h has the offsets):
  *     0                        struct spl_host_data: requests, answers, counters
  *     SPL_PSPIN_TOLD           struct spl_pspin_told: what the host tells its handlers; zeros where it does not
  *     SPL_PSPIN_LINES          unfinished lines of printf(), one an HPU

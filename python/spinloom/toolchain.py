@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 COMPILER_VERSION = "0.17.1"  # of PyPI's ziglang (clang inside)
-HANDLERS = ("header_handler", "payload_handler", "completion_handler", "initialise_handler")
+HANDLERS = ("header_handler", "payload_handler", "completion_handler")
 TARGET_FLAGS = ("-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+a+c")
 # No contraction: a product and a sum round twice, as on the host that checks them. No errno: a root is an
 # instruction.

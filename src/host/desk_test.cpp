@@ -252,7 +252,7 @@ TEST_F(DeskTest, ProgramsForFpspinFindTheirLibrary) {
   EXPECT_EQ(fpspin_get_counter(&ctx, 0).count, 0u);
   uint32_t word = 0x1234;
   fpspin_write_memory(&ctx, ctx.handler_mem.addr + 8, &word, sizeof word);
-  EXPECT_EQ(std::memcmp(office_.nic.bytes().data() + 4096 + sizeof(spl_host_data) + 8, &word, sizeof word), 0);
+  EXPECT_EQ(std::memcmp(office_.nic.bytes().data() + 4096 + SPL_PSPIN_HANDLER_MEM + 8, &word, sizeof word), 0);
   fpspin_exit(&ctx);
   EXPECT_FALSE(fpspin_init(&ctx, "/dev/pspin0", nullptr, 9, &rules, 1, FPSPIN_HOSTDMA_PAGES_DEFAULT));
   unsetenv("SPINLOOM_NIC_NAME");

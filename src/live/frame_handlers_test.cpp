@@ -1,10 +1,12 @@
 // The handlers of frames that we ship: filter, flow_counter, reduce_frame; natively and in the sandbox.
 #include <array>
+#include <functional>
 #include <map>
 #include <random>
 #include <tuple>
 
 #include "live/frame_bed.hpp"
+#include "live/one_handler.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -224,6 +226,107 @@ TEST_P(FrameHandlers, SumsGoToAllSendersWhenAllHaveCome) {
   bed.arrive(part_of(8, 3, std::vector<uint32_t>(words)));  // there is no sender 3
   bed.arrive(part_of(8, 0, std::vector<uint32_t>(words - 1)));
   EXPECT_EQ(bed.to_host.size(), 2u);
+}
+
+// ---- one handler in the middle of another, before each access to their state ----
+
+// Runs `first` interrupted by `second` everywhere, each time on a copy of the state, and looks at what came of it.
+using Look = std::function<void(const Bytes& state, const std::array<uint32_t, 2>& codes, const Frames& sent)>;
+template <class Constants>
+int interrupt_everywhere(OneHandler& handler, const Bytes& first, const Bytes& second, const Bytes& initial,
+                         const Constants& given, const Look& look) {
+  for (int at = 0;; ++at) {
+    SCOPED_TRACE(text("interrupted at access ", at));
+    Bytes state = initial;
+    std::array<uint32_t, 2> codes{};
+    Frames sent;
+    bool waits = false;
+    Interrupted interrupted(at, [&] {
+      Interrupted other(-1, [] {});
+      const spin::HandlerOutcome outcome = handler.run(second, state, given, other);
+      waits = outcome.end != spin::HandlerEnd::returned;
+      codes[1] = outcome.code;
+      sent = other.sent;
+    });
+    codes[0] = handler.run(first, state, given, interrupted).code;
+    if (!interrupted.was_interrupted()) return at;
+    if (waits) {
+      Answers after;
+      codes[1] = handler.run(second, state, given, after).code;
+    }
+    sent.insert(sent.end(), interrupted.sent.begin(), interrupted.sent.end());
+    look(state, codes, sent);
+    if (testing::Test::HasFatalFailure()) return at;
+  }
+}
+
+TEST(FrameHandlersInterrupted, AFlowHasOneSlotAndEveryFrameCounts) {
+  OneHandler handler(std::string(SPINLOOM_HANDLERS) + "/flow_counter.elf", spin::HandlerKind::payload);
+  const std::array<uint32_t, 2> given{4, SUCCESS};
+  const Bytes initial(8 + 4 * sizeof(FlowSlot));
+  for (const uint16_t port : {uint16_t{4000}, uint16_t{4001}}) {
+    const Look look = [&](const Bytes& state, const std::array<uint32_t, 2>&, const Frames&) {
+      std::map<uint16_t, uint32_t> frames;
+      for (size_t at = 8; at < state.size(); at += sizeof(FlowSlot)) {
+        const auto slot = FrameBed::value<FlowSlot>(state, at);
+        if (slot.taken == 0) continue;
+        EXPECT_TRUE(frames.emplace(slot.source_port, slot.frames).second) << "two slots of one flow";
+        EXPECT_EQ(slot.bytes_low, slot.frames * 62);
+      }
+      ASSERT_EQ(frames, port == 4000 ? (std::map<uint16_t, uint32_t>{{4000, 2}})
+                                     : (std::map<uint16_t, uint32_t>{{4000, 1}, {4001, 1}}));
+    };
+    EXPECT_GT(
+        interrupt_everywhere(handler, frame_of_flow({}), frame_of_flow({.source_port = port}), initial, given, look),
+        5);
+  }
+}
+
+TEST(FrameHandlersInterrupted, APartIsAddedOnceAndSumsAreSentOnce) {
+  OneHandler handler(std::string(SPINLOOM_HANDLERS) + "/reduce_frame.elf", spin::HandlerKind::payload);
+  const std::array<uint32_t, 3> given{2, 2, 1};  // senders, words, slots
+  const Bytes empty(slot_bytes);
+  const Bytes part0 = part_of(0, 0, {1, 10}), part1 = part_of(0, 1, {2, 20}), next = part_of(1, 0, {5, 50});
+  const auto sums = [](const Bytes& state) {
+    return std::pair(FrameBed::value<uint32_t>(state, 8), FrameBed::value<uint32_t>(state, 12));
+  };
+  const auto both_answered = [](const Frames& sent) {
+    ASSERT_EQ(sent.size(), 2u);
+    for (const Bytes& answer : sent) {
+      ASSERT_EQ(FrameBed::value<uint32_t>(answer, 50), 3u);
+      ASSERT_EQ(FrameBed::value<uint32_t>(answer, 54), 30u);
+    }
+  };
+  const auto once = [](const std::array<uint32_t, 2>& codes) {
+    ASSERT_EQ(codes[0] + codes[1], uint32_t{SUCCESS} + uint32_t{DROP}) << "one of them joins, the other is dropped";
+  };
+  int interruptions = interrupt_everywhere(handler, part0, part1, empty, given, [&](auto& state, auto&, auto& sent) {
+    both_answered(sent);
+    ASSERT_EQ(sums(state), std::pair(0u, 0u));
+  });
+  interruptions += interrupt_everywhere(handler, part0, part0, empty, given, [&](auto& state, auto& codes, auto& sent) {
+    once(codes);
+    ASSERT_EQ(sums(state), std::pair(1u, 10u));
+    ASSERT_EQ(sent.size(), 0u);
+  });
+  interruptions += interrupt_everywhere(handler, part0, next, empty, given, [&](auto& state, auto& codes, auto&) {
+    ASSERT_EQ(codes[1], uint32_t{DROP}) << "its round has not begun";
+    ASSERT_EQ(sums(state), std::pair(1u, 10u));
+  });
+  Bytes half = empty;
+  Answers unheard;
+  (void)handler.run(part0, half, given, unheard);
+  // The last part of its block, interrupted by repeated ones, and by one of the next block.
+  for (const Bytes* const other : {&part0, &part1, &next}) {
+    interruptions +=
+        interrupt_everywhere(handler, part1, *other, half, given, [&](auto& state, auto& codes, auto& sent) {
+          both_answered(sent);
+          const bool joined = other == &next && codes[1] == SUCCESS;
+          if (!joined) once(codes);
+          ASSERT_EQ(sums(state), joined ? std::pair(5u, 50u) : std::pair(0u, 0u));
+        });
+  }
+  EXPECT_GT(interruptions, 100);
 }
 
 #endif

@@ -1,11 +1,13 @@
 // The key-value store (handlers/key_value.h) by both faces: against a map, and by several handlers at once.
 #include <array>
+#include <barrier>
 #include <map>
 #include <random>
 #include <thread>
+#include <tuple>
 
 #include "live/frame_bed.hpp"
-#include "live/test_runners.hpp"
+#include "live/one_handler.hpp"
 #include "spin/test_support.hpp"
 
 namespace spinloom::live {
@@ -180,95 +182,156 @@ TEST_P(KeyValue, WhatIsWrongIsSaid) {
   EXPECT_EQ(bed.to_host.size(), 1u) << "shorter than a request";
 }
 
-// The face for puts, each handler on memory of its own or shared.
-class Puts {
- public:
-  explicit Puts(const std::string& path) : library_(HandlerLibrary::create().value()) {
-    context_.image = library_->load(path).value();
-    context_.header_entry = library_->entry(context_.image, "header_handler").value();
-  }
-  spin::HandlerOutcome run(const Bytes& request, Bytes& state, const Constants& constants, spin::HandlerCalls& calls) {
-    spin::HandlerFrame frame;
-    frame.her.id = spin::HerId{0};
-    frame.her.kind = spin::HandlerKind::header;
-    frame.her.hpu = spin::HpuId{0};
-    frame.her.vhpu = spin::VhpuId{0};
-    frame.her.source = spin::Rank{6};
-    frame.her.hdr_data = 99;
-    frame.her.payload.bytes = request.data();
-    frame.her.payload.length = request.size();
-    frame.context = &context_;
-    frame.packet = request;
-    frame.constants = {reinterpret_cast<const uint8_t*>(&constants), sizeof constants};
-    frame.state = state;
-    return library_->run(frame, calls);
-  }
-
- private:
-  std::shared_ptr<HandlerLibrary> library_;
-  spin::Context context_;
-};
-class Answers final : public spin::HandlerCalls {
- public:
-  std::optional<uint32_t> call(const spin::HandlerCall& given) override {
-    if (given.call == SPL_CALL_PUT_FROM_DEVICE) {
-      last.assign(given.local, given.local + given.length);
-      target = given.target, match_bits = given.match_bits, hdr_data = given.hdr_data;
-    }
-    return uint32_t{SUCCESS};
-  }
-  Bytes last;
-  uint64_t target = 0, match_bits = 0, hdr_data = 0;
-};
-
 TEST_P(KeyValue, PutsAreAnsweredByPuts) {
-  Puts puts(path("key_value_put"));
+  OneHandler puts(path("key_value_put"), spin::HandlerKind::header);
   Bytes state(8 + 16 * sizeof(Slot));
   const Constants given{16, 0, 1234};
   Answers answers;
   EXPECT_EQ(puts.run(request_of(Operation::insert, 3, Bytes{1, 2, 3}), state, given, answers).code, uint32_t{DROP});
   EXPECT_EQ(puts.run(request_of(Operation::get, 3), state, given, answers).code, uint32_t{DROP});
   EXPECT_EQ(value_of(answers.last), (Bytes{1, 2, 3}));
-  EXPECT_EQ(answers.target, 6u);
-  EXPECT_EQ(answers.match_bits, 1234u);
-  EXPECT_EQ(answers.hdr_data, 99u);
+  EXPECT_EQ(answers.last_call.target, 6u);
+  EXPECT_EQ(answers.last_call.match_bits, 1234u);
+  EXPECT_EQ(answers.last_call.hdr_data, 99u);
   EXPECT_EQ(puts.run(Bytes(19), state, given, answers).code, uint32_t{FAIL});
 }
 
 TEST_P(KeyValue, ManyHandlersAtOnceTakeOneSlotAKey) {
-  Puts puts(path("key_value_put"));
-  constexpr uint32_t threads = 4, keys = 24, rounds = 20;
-  Bytes state(8 + slots * sizeof(Slot));
+  OneHandler puts(path("key_value_put"), spin::HandlerKind::header);
+  constexpr uint32_t threads = 4, keys = 3, rounds = 10, tables = 20;
   const Constants given{slots, 0, 0};
+  std::vector<Bytes> states(tables, Bytes(8 + slots * sizeof(Slot)));
   std::array<uint32_t, threads> torn{};
+  std::barrier together(threads);
   std::vector<std::thread> running;
   for (uint32_t thread = 0; thread < threads; ++thread) {
     running.emplace_back([&, thread] {
       Answers answers;
-      for (uint32_t i = 0; i < rounds * keys; ++i) {
-        const uint32_t key = (i * 7 + thread) % keys;
-        const Bytes value(32, static_cast<uint8_t>(thread * 50 + i % 50));
-        (void)puts.run(request_of(Operation::insert, key, value), state, given, answers);
-        (void)puts.run(request_of(Operation::get, key), state, given, answers);
-        const Bytes read(answers.last.begin() + sizeof(Message), answers.last.end());
-        if (read.size() != 32 || read != Bytes(32, read[0])) ++torn[thread];
+      for (Bytes& state : states) {
+        together.arrive_and_wait();
+        for (uint32_t i = 0; i < rounds * keys; ++i) {
+          const uint32_t key = i % keys;
+          const Bytes value(32, static_cast<uint8_t>(thread * 50 + i));
+          (void)puts.run(request_of(Operation::insert, key, value), state, given, answers);
+          (void)puts.run(request_of(Operation::get, key), state, given, answers);
+          const Bytes read(answers.last.begin() + sizeof(Message), answers.last.end());
+          if (read.size() != 32 || read != Bytes(32, read[0])) ++torn[thread];
+        }
       }
     });
   }
   for (std::thread& one : running) one.join();
   for (const uint32_t count : torn) EXPECT_EQ(count, 0u) << "values that no insert has written as a whole";
-  std::map<uint32_t, uint32_t> found;
-  uint32_t writes = 0;
-  for (uint32_t i = 0; i < slots; ++i) {
-    const auto slot = FrameBed::value<Slot>(state, 8 + i * sizeof(Slot));
-    if (slot.version == 0) continue;
-    EXPECT_EQ(slot.version % 2, 0u);
-    writes += slot.version / 2;
-    ++found[slot.key[0]];
+  for (const Bytes& state : states) {
+    std::map<uint32_t, uint32_t> found;
+    uint32_t writes = 0;
+    for (uint32_t i = 0; i < slots; ++i) {
+      const auto slot = FrameBed::value<Slot>(state, 8 + i * sizeof(Slot));
+      if (slot.version == 0) continue;
+      EXPECT_EQ(slot.version % 2, 0u);
+      writes += slot.version / 2;
+      ++found[slot.key[0]];
+    }
+    ASSERT_EQ(found, (std::map<uint32_t, uint32_t>{{0, 1}, {1, 1}, {2, 1}})) << "each key has one slot";
+    ASSERT_EQ(writes, threads * rounds * keys) << "each insert has left a version";
   }
-  EXPECT_EQ(found.size(), keys);
-  for (const auto& [key, times] : found) EXPECT_EQ(times, 1u) << key;
-  EXPECT_EQ(writes, threads * rounds * keys) << "each insert has left a version";
+}
+
+// Both answers, and each key's version and value.
+using Outcome = std::tuple<Bytes, Bytes, std::map<uint32_t, std::pair<uint32_t, Bytes>>>;
+Outcome outcome_of(const Bytes& first, const Bytes& second, const Bytes& state) {
+  std::map<uint32_t, std::pair<uint32_t, Bytes>> pairs;
+  for (size_t at = 8; at + sizeof(Slot) <= state.size(); at += sizeof(Slot)) {
+    const auto slot = FrameBed::value<Slot>(state, at);
+    if (slot.version == 0) continue;
+    const Bytes value = slot.length == UINT32_MAX ? Bytes{} : Bytes(slot.value, slot.value + 32);
+    EXPECT_TRUE(pairs.emplace(slot.key[0], std::pair(slot.version, value)).second)
+        << "two slots of key " << slot.key[0];
+  }
+  return {first, second, pairs};
+}
+
+TEST(KeyValueSandbox, InterruptedAnywhereTwoRequestsAreAsOneAfterTheOther) {
+  OneHandler puts(std::string(SPINLOOM_HANDLERS) + "/key_value_put.elf", spin::HandlerKind::header);
+  const Constants given{4, 0, 0};
+  const Bytes empty(8 + 4 * sizeof(Slot));
+  Bytes full = empty;
+  Answers unheard;
+  for (uint32_t key = 0; key < 2; ++key) {
+    (void)puts.run(request_of(Operation::insert, key, Bytes(32, 1)), full, given, unheard);
+  }
+  const Bytes requests[] = {
+      request_of(Operation::insert, 0, Bytes(32, 2)), request_of(Operation::insert, 0, Bytes(32, 3)),
+      request_of(Operation::insert, 5, Bytes(32, 4)), request_of(Operation::get, 0), request_of(Operation::erase, 0)};
+  int interruptions = 0;
+  for (const Bytes& initial : {empty, full}) {
+    for (const Bytes& first : requests) {
+      for (const Bytes& second : requests) {
+        const auto in_order = [&](const Bytes& one, const Bytes& other, Bytes* answer, Bytes* other_answer) {
+          Bytes state = initial;
+          (void)puts.run(one, state, given, unheard);
+          *answer = unheard.last;
+          (void)puts.run(other, state, given, unheard);
+          *other_answer = unheard.last;
+          return state;
+        };
+        Bytes a, b;
+        const Bytes forth = in_order(first, second, &a, &b);
+        const Outcome first_first = outcome_of(a, b, forth);
+        const Bytes back = in_order(second, first, &b, &a);
+        const Outcome second_first = outcome_of(a, b, back);
+        for (int at = 0;; ++at) {
+          SCOPED_TRACE(text("operation ", int(first[0]), " interrupted at access ", at, " by ", int(second[0])));
+          Bytes state = initial;
+          Answers heard;
+          bool waits = false;
+          Interrupted interrupted(at, [&] {
+            Interrupted never(-1, [] {});
+            waits = puts.run(second, state, given, never).end != spin::HandlerEnd::returned;
+            heard.last = never.last;
+          });
+          (void)puts.run(first, state, given, interrupted);
+          if (!interrupted.was_interrupted()) break;
+          if (waits) (void)puts.run(second, state, given, heard);
+          const Outcome found = outcome_of(interrupted.last, heard.last, state);
+          ASSERT_TRUE(found == first_first || found == second_first);
+          ++interruptions;
+        }
+      }
+    }
+  }
+  EXPECT_GT(interruptions, 500);
+}
+
+// A handler that finds a slot half filled waits, and takes what has come there into account.
+TEST_P(KeyValue, ASlotThatIsBeingFilledMayBecomeThatOfTheKey) {
+  OneHandler puts(path("key_value_put"), spin::HandlerKind::header);
+  const Constants given{1, 0, 0};
+  Bytes state(8 + sizeof(Slot));
+  class Filled final : public Answers {
+   public:
+    explicit Filled(Bytes& state) : state_(state) {}
+    std::optional<uint32_t> call(const spin::HandlerCall& given) override {
+      if (given.call == SPL_CALL_YIELD) {  // the other handler is done
+        put(state_, 8 + offsetof(Slot, key), uint32_t{3});
+        put(state_, 8 + offsetof(Slot, key) + 4, uint32_t{9});
+        put(state_, 8, uint32_t{2});
+        ++yields;
+      }
+      return Answers::call(given);
+    }
+    int yields = 0;
+
+   private:
+    Bytes& state_;
+  } answers(state);
+  put(state, 8, uint32_t{1});
+  (void)puts.run(request_of(Operation::insert, 3, Bytes(32, 7)), state, given, answers);
+  EXPECT_EQ(answers.yields, 1);
+  EXPECT_EQ(FrameBed::value<Slot>(state, 8).version, 4u);
+  EXPECT_EQ(FrameBed::value<Message>(answers.last, 0).status, Answer::done);
+  (void)puts.run(request_of(Operation::insert, 4, Bytes(32, 7)), state, given, answers);
+  EXPECT_EQ(FrameBed::value<Message>(answers.last, 0).status, Answer::full);
 }
 
 #endif

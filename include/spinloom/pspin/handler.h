@@ -111,6 +111,15 @@ static inline void *spl_pspin_local(uintptr_t address) {
 #endif
   return (void *)address;
 }
+/* The stack may be used again before a command has ended: commands on it are done when the call returns. */
+static inline bool spl_pspin_on_stack(const void *local) {
+#if defined(__riscv)
+  return (uint32_t)(uintptr_t)local >> 28 == SPL_HPU_STACK_BASE >> 28;
+#else
+  const intptr_t away = (intptr_t)local - (intptr_t)__builtin_frame_address(0);
+  return away > -65536 && away < 65536;
+#endif
+}
 static inline uint64_t spl_pspin_host_address(void) {
   const uint64_t told = spl_pspin_told()->host_mem_address;
   return told != 0 ? told : SPL_PSPIN_HOST_ADDRESS;
@@ -126,6 +135,11 @@ static inline int spl_pspin_to_host(uint64_t host, uintptr_t nic, uint32_t lengt
   ptl_dma_h started;
   __asm__ volatile("" ::: "memory"); /* the bytes have been written before they are read */
   const void *const local = spl_pspin_local(nic);
+  if (spl_pspin_on_stack(local)) {
+    const int done =
+        PtlHandlerDMAToHostB(local, host - spl_pspin_host_address(), length, PTL_HANDLER_HOST_MEM | PTL_DMA_NO_EVENT);
+    return spl_pspin_ended(done, UINT32_MAX, NULL, handle);
+  }
   const int result = PtlHandlerDMAToHostNB(local, host - spl_pspin_host_address(), length,
                                            PTL_HANDLER_HOST_MEM | PTL_DMA_NO_EVENT, &started);
   return spl_pspin_ended(result, started, local, handle);
@@ -133,6 +147,10 @@ static inline int spl_pspin_to_host(uint64_t host, uintptr_t nic, uint32_t lengt
 static inline int spl_pspin_from_host(uint64_t host, uintptr_t nic, uint32_t length, spin_cmd_t *handle) {
   ptl_dma_h started;
   void *const local = spl_pspin_local(nic);
+  if (spl_pspin_on_stack(local)) {
+    const int done = PtlHandlerDMAFromHostB(host - spl_pspin_host_address(), local, length, PTL_HANDLER_HOST_MEM);
+    return spl_pspin_ended(done, UINT32_MAX, NULL, handle);
+  }
   const int result =
       PtlHandlerDMAFromHostNB(host - spl_pspin_host_address(), local, length, PTL_HANDLER_HOST_MEM, &started);
   return spl_pspin_ended(result, started, local, handle);

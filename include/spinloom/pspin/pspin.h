@@ -123,7 +123,7 @@ struct host_data {
   uint64_t request[SPL_HOST_HPUS];
   struct perf_counter counters[MAX_COUNTERS];
 };
-_Static_assert(sizeof(struct host_data) <= sizeof(struct spl_host_data), "PsPIN's part comes first");
+_Static_assert(offsetof(struct host_data, counters) == offsetof(struct spl_host_data, counter), "they are the same");
 #define __host_data (*(volatile struct host_data *)spl_pspin_state())
 
 static inline void push_counter(volatile struct perf_counter *counter, uint32_t value) {

@@ -76,6 +76,13 @@ struct UnexpectedHeader {
   return listed.list == ListKind::overflow && !listed.entry.options.unexpected_hdr_disable;
 }
 
+// The most events that a message for an entry makes: its own, and that of the entry, which it may unlink.
+[[nodiscard]] inline uint32_t events_of(const Entry& entry) {
+  const EntryOptions& options = entry.options;
+  const bool may_leave = options.use_once || (options.manage_local && entry.min_free > 0);
+  return (options.event_comm_disable ? 0 : 1) + (may_leave && !options.event_unlink_disable ? 1 : 0);
+}
+
 // A doubly linked list through the `previous` and `next` of slots; the slab belongs to the caller.
 template <class T>
 class LinkedList {

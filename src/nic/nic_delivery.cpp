@@ -20,7 +20,7 @@ bool Nic::Impl::deliver(const Packet& packet, Walk& walk, Actions& out) {
   }
   const MessageFields& fields = packet.fields;
   const PortalTable::Portal* const portal = portals.find(PortalIndex{fields.portal_index});
-  if (portal == nullptr || !portal->enabled || portal->flow_control) return false;
+  if (portal == nullptr || !portal->enabled) return false;
   if (message_slots.size() > 0 && message_slots.find(packet.source, packet.message) != no_slot) return false;
   const MatchKey key{packet.source, fields.match_bits, fields.remote_offset, length};
   walk.done = true;
@@ -30,6 +30,7 @@ bool Nic::Impl::deliver(const Packet& packet, Walk& walk, Actions& out) {
   const Entry& entry = listed.entry;
   const bool may = entry.options.op_put && (entry.user == any_user || entry.user == fields.user);
   if (!may || entry.context.exists() || !entry.iovec.empty()) return false;
+  if (portal->flow_control && events_of(entry) > 0) return false;  // room is kept for them
   const uint64_t offset = entry.options.manage_local ? listed.local_offset : fields.remote_offset;
   const uint64_t taken = std::min(length, room_at(entry.length, offset));
   if (taken == 0) return false;

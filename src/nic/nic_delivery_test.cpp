@@ -1,6 +1,7 @@
 // Puts that are whole in one packet take a short way, whose results must be those of the general way. An entry whose
 // memory is a scatter list of one element takes the general way, an entry with the same memory as a range the short
-// way.
+// way. Half of the portal table entries have flow control, and a queue that is full now and then.
+#include <memory>
 #include <tuple>
 
 #include "nic/nic_test_support.hpp"
@@ -55,11 +56,21 @@ TEST(Delivery, TheShortWayTellsWhatTheLongWayTells) {
   Random random(seed);
   uint64_t landed = 0;
   uint64_t refused = 0;
-  for (int round = 0; round < 200; ++round) {
+  uint64_t disabled = 0;
+  for (int round = 0; round < 400; ++round) {
     Bench shorter;
     Bench longer;
     const IovecElement whole{longer.memory.data(), 12};
-    for (Bench* bench : {&shorter, &longer}) bench->good(CounterAlloc{CounterId{0}});
+    const bool flow_control = random.chance(1, 2);
+    std::vector<std::shared_ptr<QueueIndex>> indices;
+    for (Bench* bench : {&shorter, &longer}) {
+      bench->good(CounterAlloc{CounterId{0}});
+      if (!flow_control) continue;
+      indices.push_back(std::make_shared<QueueIndex>());
+      bench->good(QueueAlloc{QueueId{1}, 4 + 1, 1, indices.back()});
+      bench->portal = PortalIndex{1};
+      bench->good(PortalAlloc{bench->portal, QueueId{1}, true});
+    }
     for (uint32_t i = 0; i < 6; ++i) {
       Entry entry;
       entry.length = 12;  // packets bring up to 16 bytes
@@ -106,16 +117,45 @@ TEST(Delivery, TheShortWayTellsWhatTheLongWayTells) {
       }
       ASSERT_EQ(shorter.nic.state().messages_open, longer.nic.state().messages_open);
       ASSERT_EQ(shorter.nic.state().dropped_messages, longer.nic.state().dropped_messages);
+      if (!flow_control || !random.chance(1, 4)) continue;
+      for (const auto& index : indices) index->taken = index->posted.load();
+      for (Bench* bench : {&shorter, &longer}) bench->good(PortalEnable{bench->portal, true});
     }
     refused += shorter.nic.state().dropped_messages;
     for (const Telemetry which : {Telemetry::messages, Telemetry::packets, Telemetry::bytes}) {
       ASSERT_EQ(shorter.good(TelemetryRead{which, {}}), longer.good(TelemetryRead{which, {}}));
     }
+    disabled += shorter.good(TelemetryRead{Telemetry::portals_disabled, {}});
+    ASSERT_EQ(shorter.good(TelemetryRead{Telemetry::portals_disabled, {}}),
+              longer.good(TelemetryRead{Telemetry::portals_disabled, {}}));
     shorter.expect_idle();
     longer.expect_idle();
   }
   EXPECT_GT(landed, 1000u);
   EXPECT_GT(refused, 500u);
+  EXPECT_GT(disabled, 200u);
+}
+
+// The line of Nic::waiting() names messages of the general way.
+TEST(Delivery, UnderFlowControlTheShortWayIsForWhatMakesNoEvent) {
+  for (const bool flow_control : {false, true}) {
+    for (const bool has_event : {false, true}) {
+      Bench bench;
+      bench.good(QueueAlloc{QueueId{1}, 4 + 1, 1, std::make_shared<QueueIndex>()});
+      bench.portal = PortalIndex{1};
+      bench.good(PortalAlloc{bench.portal, QueueId{1}, flow_control});
+      Entry entry = bench.entry();
+      entry.options.use_once = true;
+      entry.options.event_comm_disable = true;
+      entry.options.event_unlink_disable = !has_event;
+      bench.append(entry);
+      bench.arrive(1, 16, 0);
+      const bool general = bench.nic.waiting().find("message 1 of rank 0") != std::string::npos;
+      EXPECT_EQ(general, flow_control && has_event);
+      EXPECT_EQ(bench.land().size(), has_event ? 1u : 0u);
+      bench.expect_idle();
+    }
+  }
 }
 
 TEST(Delivery, AnOpenMessageOfTheSameNameIsNotDelivered) {

@@ -30,7 +30,7 @@ bool Nic::quick_landing(const Packet& packet, QuickLanding& landing) {
     return false;
   }
   const PortalTable::Portal* const portal = nic.portals.find(PortalIndex{fields.portal_index});
-  if (portal == nullptr || !portal->enabled || portal->flow_control) return false;
+  if (portal == nullptr || !portal->enabled) return false;
   if (nic.message_slots.size() > 0 && nic.message_slots.find(packet.source, packet.message) != no_slot) return false;
   const uint32_t first = portal->priority.first();
   if (first == no_slot) return false;
@@ -42,6 +42,7 @@ bool Nic::quick_landing(const Packet& packet, QuickLanding& landing) {
       entry.context.exists() || !entry.iovec.empty() || (options.ct_comm && !nic.triggers.only_adds(entry.counter))) {
     return false;
   }
+  if (portal->flow_control && events_of(entry) > 0) return false;  // room is kept for them
   const uint64_t taken = std::min(length, room_at(entry.length, fields.remote_offset));
   landing.queue = {};
   if (!options.event_comm_disable && !options.event_success_disable) {

@@ -2,6 +2,7 @@
 // count and event for event; otherwise nothing has happened. Two engines get the same history, each by one way.
 #include <cstring>
 #include <map>
+#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -37,8 +38,8 @@ class QuickPair {
     for (Bench* bench : {&quick_, &slow_}) {
       for (uint32_t i = 0; i < 3; ++i) bench->good(CounterAlloc{CounterId{i}});
       bench->good(CounterAutoReset{CounterId{2}, 3});
-      bench->good(QueueAlloc{QueueId{1}, 64});
-      bench->good(PortalAlloc{PortalIndex{1}, QueueId{1}, true});  // with flow control
+      bench->good(QueueAlloc{QueueId{1}, 4 + 1, 1, bench == &quick_ ? quick_index_ : slow_index_});
+      bench->good(PortalAlloc{flow_portal, QueueId{1}, true});
       bench->good(PortalAlloc{PortalIndex{2}, QueueId{}});
     }
     for (uint32_t i = 0; i < 4; ++i) append();
@@ -92,6 +93,7 @@ class QuickPair {
     QuickLanding landing;
     if (quick_.nic.quick_landing(packet, landing)) {
       ++landed;
+      if (PortalIndex{packet.fields.portal_index} == flow_portal) ++landed_in_flow;
       std::memcpy(landing.host, bytes.data(), landing.length);
       if (landing.queue.exists()) note(quick_seen_, quick_, landing.queue, landing.event);
       note(landing.count);
@@ -137,6 +139,12 @@ class QuickPair {
     }
   }
 
+  // The host reads its events and lets messages in again.
+  void read() {
+    for (const auto& index : {quick_index_, slow_index_}) index->taken = index->posted.load();
+    for (Bench* bench : {&quick_, &slow_}) bench->good(PortalEnable{flow_portal, true});
+  }
+
   void compare() {
     quick_seen_.memory = quick_.memory;
     slow_seen_.memory = slow_.memory;
@@ -149,12 +157,16 @@ class QuickPair {
     ASSERT_EQ(
         std::tuple(a.messages_open, a.dropped_messages, a.refused_packets, a.failed_commands, a.triggered_waiting),
         std::tuple(b.messages_open, b.dropped_messages, b.refused_packets, b.failed_commands, b.triggered_waiting));
-    for (const Telemetry which : {Telemetry::messages, Telemetry::packets, Telemetry::bytes}) {
+    ASSERT_EQ(quick_index_->posted, slow_index_->posted);
+    for (const Telemetry which :
+         {Telemetry::messages, Telemetry::packets, Telemetry::bytes, Telemetry::portals_disabled}) {
       ASSERT_EQ(quick_.good(TelemetryRead{which, {}}), slow_.good(TelemetryRead{which, {}}));
     }
   }
 
-  uint64_t landed = 0, left = 0;
+  [[nodiscard]] uint64_t disabled() { return slow_.good(TelemetryRead{Telemetry::portals_disabled, {}}); }
+
+  uint64_t landed = 0, landed_in_flow = 0, left = 0;
 
  private:
   static void note(Seen& seen, const Bench& bench, QueueId queue, const Event& event) {
@@ -208,7 +220,11 @@ class QuickPair {
     perform(slow_, slow_seen_, [] {});
   }
 
+  static constexpr PortalIndex flow_portal{1};  // with flow control, and a queue that is full now and then
+
   Random& random_;
+  std::shared_ptr<QueueIndex> quick_index_ = std::make_shared<QueueIndex>();
+  std::shared_ptr<QueueIndex> slow_index_ = std::make_shared<QueueIndex>();
   Bench quick_{limits_at_once()};
   Bench slow_{limits_at_once()};
   Seen quick_seen_, slow_seen_;
@@ -221,11 +237,13 @@ TEST(Quick, BothWaysTellTheSame) {
   SCOPED_TRACE(replay(seed));
   Random random(seed);
   uint64_t landed = 0;
+  uint64_t landed_in_flow = 0;
   uint64_t left = 0;
-  for (int round = 0; round < 300; ++round) {
+  uint64_t disabled = 0;
+  for (int round = 0; round < 400; ++round) {
     QuickPair pair(random);
     for (uint64_t step = 1; step < 60; ++step) {
-      switch (random.below(12)) {
+      switch (random.below(13)) {
         case 0: pair.append(); break;
         case 1: pair.trigger(); break;
         case 2:
@@ -235,14 +253,19 @@ TEST(Quick, BothWaysTellTheSame) {
         case 4:
         case 5:
         case 6: pair.put(); break;
+        case 7: pair.read(); break;
         default: pair.arrive(step);
       }
       ASSERT_NO_FATAL_FAILURE(pair.compare()) << "round " << round << ", step " << step;
     }
     landed += pair.landed;
+    landed_in_flow += pair.landed_in_flow;
     left += pair.left;
+    disabled += pair.disabled();
   }
   EXPECT_GT(landed, 300u);
+  EXPECT_GT(landed_in_flow, 10u);
+  EXPECT_GT(disabled, 300u);
   EXPECT_GT(left, 1000u);
 }
 

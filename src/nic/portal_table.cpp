@@ -99,10 +99,8 @@ bool PortalTable::has_header_room(const Portal& portal) const {
 }
 
 bool PortalTable::has_event_room(const Portal& portal, const Entry& entry) const {
-  if (!portal.flow_control) return true;
-  const EntryOptions& options = entry.options;
-  const bool may_leave = options.use_once || (options.manage_local && entry.min_free > 0);
-  return queues_.has_room(portal.queue, may_leave && !options.event_unlink_disable ? 2 : 1);
+  const uint32_t events = portal.flow_control ? events_of(entry) : 0;
+  return events == 0 || queues_.has_room(portal.queue, events);
 }
 
 void PortalTable::count_refusal(PortalIndex index, Fail failure) {
@@ -127,7 +125,7 @@ PortalTable::Attached PortalTable::attach(uint32_t slot, const MatchKey& key, Op
   ListedEntry& listed = entries_[slot];
   Portal& portal = *portals_.find(listed.portal);
   ++portal.messages_open;
-  if (portal.flow_control) queues_.expect(portal.queue);
+  if (portal.flow_control && !listed.entry.options.event_comm_disable) queues_.expect(portal.queue);
   ++listed.messages_open;
   Attached attached;
   if (keeps_headers(listed)) attached.header = keep_header(slot, key, operation, fields, offset, taken);
@@ -142,6 +140,7 @@ PortalTable::Attached PortalTable::attach(uint32_t slot, const MatchKey& key, Op
 void PortalTable::detach(uint32_t slot, const Attached& attached, bool comes_back, Actions& out) {
   ListedEntry& listed = entries_[slot];
   const PortalIndex index = listed.portal;
+  const bool was_expected = !listed.entry.options.event_comm_disable;
   if (attached.header != no_slot && headers_[attached.header].claimer != no_slot) post_overflow(attached.header, out);
   SPL_ASSERT(listed.messages_open > 0, "entry ", listed.id);
   --listed.messages_open;
@@ -154,7 +153,7 @@ void PortalTable::detach(uint32_t slot, const Attached& attached, bool comes_bac
     post_unlinked(slot, out);
   }
   release(slot, out);
-  if (const Portal* const portal = portals_.find(index); portal != nullptr && portal->flow_control) {
+  if (const Portal* const portal = portals_.find(index); was_expected && portal != nullptr && portal->flow_control) {
     queues_.settle(portal->queue);
   }
 }

@@ -81,8 +81,7 @@ class PortalTable final : public EventQueues::Watcher {
   }
   // Whether the portal table entry may keep one more header.
   [[nodiscard]] bool has_header_room(const Portal& portal) const;
-  // Under flow control: whether the queue has room for the events of a message for this entry. A message that unlinks
-  // its entry makes two events.
+  // Under flow control: whether the queue has room for the events of a message for this entry.
   [[nodiscard]] bool has_event_room(const Portal& portal, const Entry& entry) const;
 
   // The link between a message and its entry, from its match to its end.
@@ -93,7 +92,8 @@ class PortalTable final : public EventQueues::Watcher {
   // `offset` is the message's offset in the entry's memory, `taken` the number of bytes that it takes there.
   [[nodiscard]] Attached attach(uint32_t slot, const MatchKey& key, Operation operation, const MessageFields& fields,
                                 uint64_t offset, uint64_t taken);
-  // As attach(), for a message in one packet and a priority entry without flow control. detach_whole() ends it.
+  // As attach(), for a message in one packet and a priority entry, which makes no event if there is flow control.
+  // detach_whole() ends it.
   void attach_whole(uint32_t slot, uint64_t taken) {
     ListedEntry& listed = entries_[slot];
     SPL_ASSERT(listed.list == ListKind::priority, "entry ", listed.id);

@@ -20,20 +20,32 @@ class Ranks {
     driver.ranks = count;
     driver.racy_seed = racy_seed;
     driver.headers_in_order = true;
+    driver.nic.unexpected_headers = options.unexpected_headers;
     auto made = testbed::Loopback::create(driver);
     EXPECT_TRUE(made.ok());
     loopback = std::move(*made);
-    teams.resize(count);
     for (uint32_t rank = 0; rank < count; ++rank) {
       interfaces.push_back(std::make_unique<portals::Interface>(loopback->port(rank)));
-      auto endpoint = Endpoint::open(*interfaces.back(), options);
+    }
+    open(options);
+  }
+  void open(const EndpointOptions& options) {
+    for (const auto& interface : interfaces) {
+      auto endpoint = Endpoint::open(*interface, options);
       EXPECT_TRUE(endpoint.ok()) << endpoint.error().message;
       endpoints.push_back(std::move(*endpoint));
-      teams[rank].id = 3;
-      teams[rank].ranks.resize(count);
-      std::iota(teams[rank].ranks.begin(), teams[rank].ranks.end(), 0);
-      EXPECT_TRUE(endpoints.back()->join(teams[rank]).ok());
+      Endpoint::Team& team = teams.emplace_back();
+      team.id = 3;
+      team.ranks.resize(interfaces.size());
+      std::iota(team.ranks.begin(), team.ranks.end(), 0);
+      EXPECT_TRUE(endpoints.back()->join(team).ok());
     }
+  }
+  void open_again(const EndpointOptions& options) {
+    for (const auto& endpoint : endpoints) EXPECT_TRUE(endpoint->close().ok());
+    endpoints.clear();
+    teams.clear();
+    open(options);
   }
   ~Ranks() {
     for (const auto& endpoint : endpoints) {
@@ -147,6 +159,67 @@ void start_beyond_window(size_t bytes) {
 
 TEST(Ahead, BeyondTheWindowStartsWait) { start_beyond_window(48); }
 TEST(Ahead, MessagesWithoutBytesCountToo) { start_beyond_window(0); }
+
+// Rank 1's NIC keeps H = 3 headers, rank 0 sends W = 4 messages ahead, in 4 starts: starts 1 to 3 come, 4 is refused and
+// brings nothing to any start. Rank 1 and rank 2, whose messages nobody has lost, hear of it. New engines work.
+TEST(Ahead, ARankWhoseHeadersRunOutSaysSoToAll) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE(seed);
+    EndpointOptions options;
+    options.early_messages = 4;
+    options.unexpected_headers = 3;
+    options.ranks = 3;
+    Ranks ranks(3, options, seed);
+    constexpr const char* names =
+        "rank 1 was sent more messages before their receives than its NIC keeps unexpected headers";
+    const auto names_headers = [&](const Status& status) {
+      return !status.ok() && status.error().code == Code::exhausted && status.error().message.starts_with(names);
+    };
+    const auto end_of = [&](Offloaded& one) -> Status {
+      for (int looks = 0; looks < 1000; ++looks) {
+        ranks.run();
+        const auto ended = one.test();
+        if (!ended) return ended.error();
+        if (*ended) return {};
+      }
+      return fail(Code::stalled, "it never ends");
+    };
+    Bytes out(100);
+    Bytes in(100);
+    Bytes other(8);
+    {
+      const auto sends = ranks.make(0, {message(Does::send, 1, out)});
+      const auto receives = ranks.make(1, {message(Does::receive, 0, in)});
+      const auto waits = ranks.make(2, {message(Does::receive, 0, other)});
+      ASSERT_TRUE(waits->start().ok());
+      for (uint8_t start = 1; start <= 4; ++start) {
+        std::fill(out.begin(), out.end(), start);
+        ASSERT_TRUE(sends->start().ok());
+        ASSERT_TRUE(ranks.all_end({sends.get()}));
+      }
+      EXPECT_EQ(ranks.loopback->nic(1).state().dropped_messages, 1u);
+      Status received;
+      for (uint8_t start = 1; received; ++start) {
+        ASSERT_LE(start, 4);
+        std::fill(in.begin(), in.end(), 0);
+        received = receives->start();
+        if (received) received = end_of(*receives);
+        EXPECT_TRUE(!received || in == Bytes(100, start)) << "start " << int{start};
+      }
+      EXPECT_TRUE(names_headers(received));
+      EXPECT_TRUE(names_headers(end_of(*waits)));
+      ASSERT_TRUE(ranks.endpoints[0]->progress().ok());
+      EXPECT_TRUE(names_headers(sends->start()));
+    }
+    ranks.open_again(options);
+    const auto sends = ranks.make(0, {message(Does::send, 1, out)});
+    const auto receives = ranks.make(1, {message(Does::receive, 0, in)});
+    ASSERT_TRUE(sends->start().ok());
+    ASSERT_TRUE(receives->start().ok());
+    ASSERT_TRUE(ranks.all_end({sends.get(), receives.get()}));
+    EXPECT_EQ(in, Bytes(100, 4));
+  }
+}
 
 // Schedule A sends 1 message, three times: 3 of W = 4 are on their way. B has two and waits. When A has been taken, C, D
 // and E, of one message each, could go at once: with the credits that B waits for. Rank 1 does not start them before B has
@@ -410,8 +483,8 @@ TEST(Failing, WhoWaitsForAFailedScheduleIsTold) {
         ASSERT_TRUE(chain[3]->start().ok());
       }
       EXPECT_EQ(error_of(*chain[rank]),
-                text("rank ", rank - 1, "'s part of the schedule has failed: a peer is gone, or an ",
-                     "entry does not allow an operation"));
+                text("rank ", rank - 1, "'s part of the schedule has failed: a peer is gone or has run out of ",
+                     "unexpected headers, or an entry does not allow an operation"));
       EXPECT_FALSE(chain[rank]->start().ok());
     }
     for (const auto& one : chain) EXPECT_TRUE(one->withdraw().ok());

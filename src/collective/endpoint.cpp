@@ -32,8 +32,10 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(portals::Interface& interface, 
 Endpoint::~Endpoint() { std::ignore = close(); }
 
 Status Endpoint::set_up(const Meet& meet) {
-  SPL_ASSIGN(queue_, interface_.eq_alloc(queue_slots));
-  SPL_ASSIGN(portal_, interface_.pt_alloc(queue_, {.want = options_.portal}));
+  SPL_ASSIGN(queue_, interface_.eq_alloc(queue_slots + 1, 1));
+  SPL_ASSIGN(portal_, interface_.pt_alloc(queue_, {.flow_control = true, .want = options_.portal}));
+  // What comes while there is no entry disables it: that does not count.
+  SPL_TRY(interface_.pt_disable(portal_));
   // All memory of the process, for itself: local computations are atomics and puts to the own rank.
   nic::Entry self;
   self.length = UINT64_MAX;
@@ -44,12 +46,33 @@ Status Endpoint::set_up(const Meet& meet) {
   self.options.event_unlink_disable = true;
   spend();
   SPL_ASSIGN(self_, interface_.me_append(portal_, self));
-  // Until all ranks are here, what comes was sent to an earlier Endpoint of this rank, and nothing takes it.
+  // Until all ranks are here, what comes was sent to an earlier Endpoint of this rank.
+  SPL_ASSIGN(swallows_all_, swallow(0, ~uint64_t{0}));
+  while (interface_.eq_get(queue_)) {
+  }
+  SPL_TRY(interface_.pt_enable(portal_));
   if (meet) SPL_TRY(meet(*this, 0));
   expect(options_.ranks);
   SPL_TRY(keep_room());
   SPL_TRY(listen());
+  SPL_ASSIGN(swallows_, swallow(bits::may_wait_mask, ~bits::may_wait_mask));
+  SPL_TRY(wait_for("a message for an engine that is closed has not ended", [this] {
+    const auto unlinked = interface_.me_unlink(swallows_all_);
+    return !unlinked || *unlinked == portals::Unlinked::done;
+  }));
+  swallows_all_ = {};
   return meet ? meet(*this, 1) : Status{};
+}
+
+Result<nic::EntryId> Endpoint::swallow(uint64_t match_bits, uint64_t ignore_bits) {
+  nic::Entry entry;
+  entry.match_bits = match_bits;
+  entry.ignore_bits = ignore_bits;
+  entry.options.event_comm_disable = true;
+  entry.options.event_unlink_disable = true;
+  entry.options.unexpected_hdr_disable = true;
+  spend();
+  return interface_.me_append(portal_, entry, nic::ListKind::overflow);
 }
 
 void Endpoint::expect(uint64_t peers) {
@@ -106,18 +129,17 @@ Status Endpoint::keep_room() {
 
 Status Endpoint::progress() {
   while (const std::optional<nic::Event> event = interface_.eq_get(queue_)) {
-    if (event->after_gap) {
-      const Error error = fail(Code::exhausted, "more than ", queue_slots,
-                               " messages came before their receives at a time, and are lost");
-      for (const auto& [number, one] : by_number_) one->fail_with(error);
-      return error;
-    }
+    SPL_ASSERT(!event->after_gap, "events are lost in spite of flow control");
     SPL_TRY(take(*event));
   }
   if (waiting_.empty()) return {};
   std::vector<Offloaded*> still;
   std::set<uint32_t> blocked;  // teams: what starts later waits behind
   for (Offloaded* const one : std::exchange(waiting_, {})) {
+    if (const auto overrun = overrun_in(one->ranks_)) {
+      one->fail_with(*overrun);
+      continue;
+    }
     bool goes = false;
     if (!blocked.contains(one->team_)) {
       const Result<bool> may_go = one->may_go();
@@ -148,6 +170,7 @@ Status Endpoint::take(const nic::Event& event) {
     case nic::EventKind::auto_unlink: linked_.erase(number); return keep_room();
     case nic::EventKind::auto_free: free_blocks_.push_back(number); return {};
     case nic::EventKind::put: hear(event); return {};
+    case nic::EventKind::pt_disabled: be_overrun(); return {};
     case nic::EventKind::put_overflow: {
       ++early_;
       const auto found = by_number_.find(event.user_ptr >> 32);

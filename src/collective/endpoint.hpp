@@ -12,7 +12,9 @@
 //   not been started for the longest time first; (3) a rank whose schedule fails tells all with which it exchanges messages
 //   in it, and they fail and tell theirs; (4) what belongs to an Endpoint never meets a later one on the same portal
 //   table entry: close() waits until all that this rank has sent has come, open() lets early messages in only when all
-//   ranks have closed their earlier ones.
+//   ranks have closed their earlier ones; (5) a NIC that has no place for an early message takes none any more (flow
+//   control), so nothing takes the place of a message that is lost. The rank is *overrun*: all ranks hear of it, and
+//   schedules of its teams fail.
 // Threads: the owner of the Interface. Time: that of its port.
 #pragma once
 
@@ -45,6 +47,7 @@ struct EndpointOptions {
   } limits;
   uint32_t ranks = 1;  // of the job
   uint32_t atomic_bytes = 2048;  // of one atomic
+  uint32_t unexpected_headers = 1 << 16;  // that the portal table entry keeps, for errors
   std::function<void()> call;  // spends the time of a call to the NIC
   // Waits until something may have changed, or until the deadline; false: nobody shall wait any more. Without it waiting
   // has no limit.
@@ -183,10 +186,18 @@ class Endpoint {
   [[nodiscard]] Result<bool> may_send(Member to, uint64_t messages);
   [[nodiscard]] Status took(Member from);
   [[nodiscard]] Status listen();
-  void tell(uint32_t rank, uint64_t schedule, uint64_t start);
+  // A schedule of the team has failed.
+  void tell(uint32_t rank, const std::vector<uint32_t>& team, uint64_t schedule, uint64_t start);
   void hear(const nic::Event& event);
   // What keeps a schedule from ending in this start, or any before it.
-  [[nodiscard]] std::optional<Error> trouble_of(uint64_t schedule, uint64_t start) const;
+  [[nodiscard]] std::optional<Error> trouble_of(const std::vector<uint32_t>& team, uint64_t schedule,
+                                                uint64_t start) const;
+  // This NIC refuses what comes.
+  void be_overrun();
+  [[nodiscard]] std::optional<uint32_t> overrun_of(const std::vector<uint32_t>& team) const;
+  [[nodiscard]] std::optional<Error> overrun_in(const std::vector<uint32_t>& team) const;
+  // Takes what no other entry does, and forgets it.
+  [[nodiscard]] Result<nic::EntryId> swallow(uint64_t match_bits, uint64_t ignore_bits);
   void forget(uint64_t schedule) { notices_.erase(schedule); }
   // Lets cached schedules leave the NIC until `more` finds room in the limits; at least one if `at_least_one`.
   [[nodiscard]] Status make_room(const Offloaded& for_whom, const Taken& more, bool at_least_one);
@@ -197,8 +208,11 @@ class Endpoint {
   nic::QueueId queue_;
   nic::EntryId self_;
   nic::EntryId hears_;
+  nic::EntryId swallows_all_;  // until early messages may come
+  nic::EntryId swallows_;  // what may not wait
   std::map<uint64_t, Notice> notices_;  // by the bits of their schedules
   std::set<uint32_t> failed_teams_;  // in which messages may wait that nobody takes
+  std::set<uint32_t> overrun_;  // ranks, maybe this one
   std::unordered_map<uint64_t, Block> blocks_;  // by number, which is the entry's user pointer
   std::vector<uint64_t> free_blocks_;
   std::unordered_map<uint64_t, nic::EntryId> linked_;  // entries of blocks

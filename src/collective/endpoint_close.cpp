@@ -51,6 +51,8 @@ Status Endpoint::close() {
   linked_.clear();
   if (self_.exists()) std::ignore = interface_.me_unlink(self_);
   if (hears_.exists()) std::ignore = interface_.me_unlink(hears_);
+  if (swallows_.exists()) std::ignore = interface_.me_unlink(swallows_);
+  if (swallows_all_.exists()) std::ignore = interface_.me_unlink(swallows_all_);
   for (const Counter& counter : idle_counters_) std::ignore = interface_.ct_free(counter.id);
   idle_counters_.clear();
   for (const auto& [member, peer] : peers_) {
@@ -63,6 +65,8 @@ Status Endpoint::close() {
   if (queue_.exists()) std::ignore = interface_.eq_free(queue_);
   self_ = {};
   hears_ = {};
+  swallows_ = {};
+  swallows_all_ = {};
   portal_ = {};
   queue_ = {};
   return ended ? freed : ended;

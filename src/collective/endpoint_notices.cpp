@@ -6,6 +6,13 @@
 #include "collective/message_bits.hpp"
 
 namespace spinloom::collective {
+namespace {
+
+constexpr uint64_t no_start = UINT64_MAX;  // the notice is of no schedule
+
+uint64_t name_of_rank(uint32_t rank) { return uint64_t{rank} + 1; }
+
+}  // namespace
 
 Status Endpoint::listen() {
   nic::Entry entry;
@@ -16,30 +23,61 @@ Status Endpoint::listen() {
   return {};
 }
 
-void Endpoint::tell(uint32_t rank, uint64_t schedule, uint64_t start) {
+void Endpoint::tell(uint32_t rank, const std::vector<uint32_t>& team, uint64_t schedule, uint64_t start) {
+  const std::optional<uint32_t> overrun = overrun_of(team);
   nic::Put notice;
   notice.target = {rank};
   notice.portal = portal_;
-  notice.match_bits = bits::failed | schedule;
+  notice.match_bits = bits::failed | schedule | (overrun ? name_of_rank(*overrun) : 0);
   notice.hdr_data = start;
   spend();
   std::ignore = interface_.put(notice);
 }
 
 void Endpoint::hear(const nic::Event& event) {
-  const uint64_t schedule = event.match_bits & ~bits::all_kinds;
+  const uint64_t overrun = event.match_bits & bits::all_messages;
+  if (overrun > 0) overrun_.insert(static_cast<uint32_t>(overrun - 1));
+  if (event.hdr_data == no_start) return;
+  const uint64_t schedule = event.match_bits & ~bits::all_kinds & ~bits::all_messages;
   const Notice notice{event.hdr_data, event.initiator.value};
   const auto [known, is_new] = notices_.try_emplace(schedule, notice);
   if (!is_new && notice.start < known->second.start) known->second = notice;
   failed_teams_.insert(bits::team_of(schedule));
 }
 
-std::optional<Error> Endpoint::trouble_of(uint64_t schedule, uint64_t start) const {
-  if (notices_.empty()) return {};
+void Endpoint::be_overrun() {
+  const uint32_t self = interface_.rank().value;
+  overrun_.insert(self);
+  for (uint32_t rank = 0; rank < options_.ranks; ++rank) {
+    if (rank == self) continue;
+    sent_to_.insert(rank);
+    tell(rank, {self}, 0, no_start);
+  }
+}
+
+std::optional<uint32_t> Endpoint::overrun_of(const std::vector<uint32_t>& team) const {
+  for (const uint32_t rank : overrun_) {
+    if (std::ranges::find(team, rank) != team.end()) return rank;
+  }
+  return {};
+}
+
+std::optional<Error> Endpoint::overrun_in(const std::vector<uint32_t>& team) const {
+  const std::optional<uint32_t> rank = overrun_of(team);
+  if (!rank) return {};
+  return fail(Code::exhausted, "rank ", *rank, " was sent more messages before their receives than its NIC keeps ",
+              "unexpected headers for (", options_.unexpected_headers, " here), and has refused some; ask for more ",
+              "(max_unexpected_headers), or for fewer early_messages (", options_.early_messages,
+              "), and open the engines again");
+}
+
+std::optional<Error> Endpoint::trouble_of(const std::vector<uint32_t>& team, uint64_t schedule, uint64_t start) const {
+  if (std::optional<Error> overrun = overrun_in(team)) return overrun;
   const auto found = notices_.find(schedule);
   if (found == notices_.end() || found->second.start > start) return {};
   return fail(Code::fault, "rank ", found->second.rank,
-              "'s part of the schedule has failed: a peer is gone, or an entry ", "does not allow an operation");
+              "'s part of the schedule has failed: a peer is gone or has run out of unexpected headers, or an entry ",
+              "does not allow an operation");
 }
 
 }  // namespace spinloom::collective

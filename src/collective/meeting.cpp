@@ -84,7 +84,7 @@ Status Meeting::take_answers() {
     }
     if (is_question) {
       asks_ = false;
-    } else if (event->fail == nic::Fail::ok) {
+    } else if (event->fail == nic::Fail::ok && !event->in_overflow) {
       is_told_ = true;
     } else {
       said_ = false;

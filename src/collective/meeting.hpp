@@ -1,8 +1,8 @@
 // Meeting - all ranks of a job find out that all have come to the same place.
 //
 // Contract: step() goes on with what can go on, and is true when every rank has begun its Meeting of this `number`. It need
-//   be called again after a while if nothing comes: a message to a rank that has not begun is dropped, which its answer
-//   tells, and is sent again. A rank that waits asks the others in turn whether they are there at all; one that is gone is
+//   be called again after a while if nothing comes: a message to a rank that has not begun is dropped, or lands in the
+//   overflow list, which its answer tells, and is sent again. A rank that waits asks the others in turn whether they are there at all; one that is gone is
 //   an Error, at each rank that waits.
 // Invariants: (1) by dissemination: in round k a rank tells the one 2^k places further on, when it has heard from those
 //   of the rounds before; (2) messages are empty, an entry takes one, and only these entries take them: what comes too

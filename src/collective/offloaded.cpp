@@ -185,6 +185,7 @@ Status Offloaded::start() {
   is_over_ = !cached_;
   for (const uint32_t one : cpu_dependent_) enabled_[one] = false;
   waits_for_peer_ = false;
+  if (const auto overrun = endpoint_.overrun_in(ranks_)) return fail_with(*overrun);
   if (!early_sends_.empty()) {
     // Starts of a team go in their order: one that needs fewer messages would take the credits of those before it.
     const bool others_wait =
@@ -210,7 +211,7 @@ Error Offloaded::fail_with(const Error& error) {
   std::erase(endpoint_.waiting_, this);
   endpoint_.failed_teams_.insert(team_);
   for (const uint32_t rank : partners_) {
-    if (rank != interface_.rank().value) endpoint_.tell(rank, bits_, all_starts_);
+    if (rank != interface_.rank().value) endpoint_.tell(rank, ranks_, bits_, all_starts_);
   }
   return error;
 }
@@ -428,8 +429,8 @@ Result<bool> Offloaded::has_ended(bool with_failures) {
     failures += interface_.ct_get(counters_[number].id).failure;
   }
   if (failures == 0) return false;
-  return fail(Code::fault, failures, " operations of the schedule have failed: a peer is gone, or an entry does not ",
-              "allow them");
+  return fail(Code::fault, failures, " operations of the schedule have failed: a peer is gone or has run out of ",
+              "unexpected headers, or an entry does not allow them");
 }
 
 Result<bool> Offloaded::test(bool with_failures) {
@@ -438,7 +439,7 @@ Result<bool> Offloaded::test(bool with_failures) {
   SPL_TRY(endpoint_.progress());
   if (failure_) return *failure_;
   const std::optional<Error> trouble =
-      plan_.is_certain ? endpoint_.trouble_of(bits_, all_starts_) : std::optional<Error>{};
+      plan_.is_certain ? endpoint_.trouble_of(ranks_, bits_, all_starts_) : endpoint_.overrun_in(ranks_);
   if (waits_for_peer_) {
     if (trouble) return fail_with(*trouble);
     return false;
@@ -447,7 +448,7 @@ Result<bool> Offloaded::test(bool with_failures) {
     if (const Status begun = begin_by_cpu(); !begun) return fail_with(begun.error());
   }
   const Result<bool> ended = has_ended(with_failures);
-  if (!ended) return fail_with(ended.error());
+  if (!ended) return fail_with(trouble ? *trouble : ended.error());
   if (!*ended) {
     if (trouble) return fail_with(*trouble);
     return false;

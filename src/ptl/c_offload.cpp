@@ -46,6 +46,7 @@ collective::EndpointOptions options_of(const spl_oe_options* given, Process& pro
   made.limits = {or_most(wanted.counters), or_most(wanted.triggered), or_most(wanted.entries)};
   made.ranks = process.host().size();
   made.atomic_bytes = process.host().atomic_bytes();
+  made.unexpected_headers = static_cast<uint32_t>(interface.limits.max_unexpected_headers);
   made.call = [&process] { process.host().call(); };
   made.pause = [&process](Time deadline) {
     constexpr Time longest{1'000'000'000};

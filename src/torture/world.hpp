@@ -70,6 +70,7 @@ class World {
   std::vector<Host> hosts;
   uint64_t messages = 0;
   uint32_t engines = 0;  // that have been opened at all ranks
+  bool engine_overrun = false;  // gets of its schedules may find that the memory is not exposed any more
   bool stream_waits = false;  // a streaming put waits until its target has read memory
 
  private:

@@ -60,10 +60,10 @@ void measure(Row row) {
 
 // A NIC with a queue, a counter and a portal table entry.
 struct Side {
-  explicit Side(Rank rank) : nic(rank, NicLimits{}) {
+  explicit Side(Rank rank, bool flow_control = false) : nic(rank, NicLimits{}) {
     give(QueueAlloc{queue, 1024});
     give(CounterAlloc{counter});
-    give(PortalAlloc{portal, queue});
+    give(PortalAlloc{portal, queue, flow_control});
   }
   void give(const CommandBody& body) { nic.on_command(Command{body, {}, 0}, out.clear_all()); }
 
@@ -157,8 +157,8 @@ void initiator(const char* name, const char* ack_name, const Put& put) {
 }
 
 // Puts of 8 bytes, as the target sees them.
-void target(const char* name, uint32_t entries, bool events, AckRequest ack) {
-  Side side(there);
+void target(const char* name, uint32_t entries, bool events, AckRequest ack, bool flow_control = false) {
+  Side side(there, flow_control);
   std::vector<uint8_t> memory(4096);
   for (uint32_t i = 0; i < entries; ++i) {
     Entry entry = entry_of(memory, i);
@@ -314,6 +314,7 @@ int all() {
   with_events.ack_request = AckRequest::ack;
   initiator("", "acknowledgement with an event", with_events);
   target("put arrives: packet, DMA, counter", 1, false, AckRequest::none);
+  target("put arrives under flow control: packet, DMA, counter", 1, false, AckRequest::none, true);
   target("put arrives: packet, DMA, event", 1, true, AckRequest::none);
   target("put arrives: packet, DMA, counter, acknowledgement", 1, false, AckRequest::ct_ack);
   for (const uint32_t entries : {10u, 100u, 1000u, 10000u}) {

@@ -11,7 +11,6 @@
 namespace spinloom::collective {
 namespace {
 
-constexpr uint32_t queue_slots = 4096;
 constexpr uint64_t block_mark = uint64_t{1} << 63;  // in user pointers of events
 
 }  // namespace
@@ -32,7 +31,7 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(portals::Interface& interface, 
 Endpoint::~Endpoint() { std::ignore = close(); }
 
 Status Endpoint::set_up(const Meet& meet) {
-  SPL_ASSIGN(queue_, interface_.eq_alloc(queue_slots + 1, 1));
+  SPL_ASSIGN(queue_, interface_.eq_alloc(events_most + 1, 1));
   SPL_ASSIGN(portal_, interface_.pt_alloc(queue_, {.flow_control = true, .want = options_.portal}));
   // What comes while there is no entry disables it: that does not count.
   SPL_TRY(interface_.pt_disable(portal_));

@@ -153,6 +153,8 @@ class Endpoint {
     uint64_t bytes = 0;
   };
 
+  static constexpr uint32_t events_most = 4096;  // that wait for progress()
+
   Endpoint(portals::Interface& interface, const EndpointOptions& options) : interface_(interface), options_(options) {}
   Status set_up(const Meet& meet);
   void flush();

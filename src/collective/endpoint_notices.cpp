@@ -66,9 +66,9 @@ std::optional<Error> Endpoint::overrun_in(const std::vector<uint32_t>& team) con
   const std::optional<uint32_t> rank = overrun_of(team);
   if (!rank) return {};
   return fail(Code::exhausted, "rank ", *rank, " was sent more messages before their receives than its NIC keeps ",
-              "unexpected headers for (", options_.unexpected_headers, " here), and has refused some; ask for more ",
-              "(max_unexpected_headers), or for fewer early_messages (", options_.early_messages,
-              "), and open the engines again");
+              "unexpected headers for (", options_.unexpected_headers, " here) or events (", events_most,
+              "), and has refused some; ask for more headers (max_unexpected_headers), or for fewer early_messages (",
+              options_.early_messages, "), and open the engines again");
 }
 
 std::optional<Error> Endpoint::trouble_of(const std::vector<uint32_t>& team, uint64_t schedule, uint64_t start) const {

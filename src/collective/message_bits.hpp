@@ -21,8 +21,7 @@ inline constexpr uint64_t exposed = kind(2);
 inline constexpr uint64_t credit = kind(3);
 inline constexpr uint64_t self = kind(4);
 inline constexpr uint64_t meeting = kind(5);
-inline constexpr uint64_t failed =
-    kind(6);  // the sender's schedule has failed; the name of a message is that of an overrun rank
+inline constexpr uint64_t failed = kind(6);  // the sender's schedule has failed; with the name of an overrun rank
 inline constexpr uint64_t fence = kind(7);  // its answer says that all before it has come
 
 inline constexpr uint64_t all_messages = (uint64_t{1} << 28) - 1;

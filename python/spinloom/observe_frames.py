@@ -100,7 +100,6 @@ def staged_pings(trial: Trial, **_: Any) -> list[Probe]:
 # ---- datatypes ----
 
 ELEMENTS = {"simple": 18, "complex": 10}  # of the paper's peaks
-PEAKS_MBIT_S = {"simple": 1162.4, "complex": 801.2}
 MESSAGES = (1, 4, 8, 16)
 
 

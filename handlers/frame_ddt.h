@@ -1,22 +1,16 @@
 /* SLMP messages whose payload is unpacked into host memory as a datatype says: what both ways to find the pieces share.
  *
- * Contract: constants: frame_ddt_t, then the blob of the whole message. State: spl_host_data, then what the way keeps.
- * Message m goes to host memory from host_first + m * host_stride on. A frame that carries SYN is acknowledged when its
- * pieces have been issued; the last frame's completion handler asks the host, with the message as the length, when all
- * pieces are in host memory. Source: FPsPIN's datatypes application, deliverable D4.7, section 4.5.4.
+ * Contract: constants: spl_ddt_frames, then the blob of the whole message. State: spl_host_data, then what the way
+ * keeps of each message. A frame that carries SYN is acknowledged when its pieces have been issued; the last frame's
+ * completion handler asks the host, with the message as the length, when all pieces are in host memory. A frame whose
+ * payload does not lie in the message is dropped. Source: FPsPIN's datatypes application, deliverable D4.7, section 4.5.4.
  */
 #ifndef SPINLOOM_HANDLERS_FRAME_DDT_H
 #define SPINLOOM_HANDLERS_FRAME_DDT_H
 
+#include "spinloom/ddt.h"
 #include "spinloom/frame.h"
 #include "spinloom/layout_walk.h"
-
-typedef struct {
-  uint32_t blob_offset;   /* from the start of the constants */
-  uint32_t state_stride;  /* bytes of state for a message */
-  uint32_t host_first;
-  uint32_t host_stride;
-} frame_ddt_t;
 
 typedef struct {
   spl_eth_t eth;
@@ -25,11 +19,11 @@ typedef struct {
   spl_slmp_t slmp;
 } __attribute__((packed, aligned(2))) slmp_frame_t;
 
-#if defined(__riscv) || !defined(__cplusplus)
-
 typedef struct {
   const uint8_t *payload;
-  uint32_t host; /* offset of the message in host memory */
+  uint32_t host;  /* offset of the message in host memory */
+  uint32_t first; /* of the payload in the message */
+  uint32_t bytes;
 } frame_ddt_place;
 
 SPL_INLINE void frame_ddt_emit(void *context, int32_t offset, uint32_t packed, uint32_t bytes) {
@@ -61,15 +55,20 @@ static __attribute__((noinline)) void frame_ddt_acknowledge(slmp_frame_t *frame)
   (void)spl_send_frame(frame, sizeof *frame, NULL);
 }
 
-SPL_INLINE frame_ddt_place frame_ddt_place_of(const frame_ddt_t *ddt, slmp_frame_t *frame) {
-  frame_ddt_place place;
-  place.payload = (const uint8_t *)(frame + 1);
-  place.host = ddt->host_first + spl_frame_message() * ddt->host_stride;
-  return place;
+/* Returns whether the payload lies in the message. */
+SPL_INLINE int frame_ddt_find(const spl_ddt_frames *ddt, slmp_frame_t *frame, frame_ddt_place *place) {
+  const uint32_t size = (uint32_t)((const spl_layout_header *)((const uint8_t *)ddt + ddt->blob_offset))->size;
+  const uint32_t length = spl_frame_bytes();
+  if (length < sizeof *frame) return 0;
+  place->payload = (const uint8_t *)(frame + 1);
+  place->host = ddt->host_offset + spl_frame_message() * ddt->host_bytes;
+  place->first = spl_net32(frame->slmp.offset);
+  place->bytes = length - (uint32_t)sizeof *frame;
+  return place->first <= size && place->bytes <= size - place->first;
 }
 
-SPL_INLINE void *frame_ddt_state(const frame_ddt_t *ddt, void *state) {
-  return (uint8_t *)state + sizeof(struct spl_host_data) + spl_frame_message() * ddt->state_stride;
+SPL_INLINE void *frame_ddt_state(const spl_ddt_frames *ddt, void *state) {
+  return (uint8_t *)state + sizeof(struct spl_host_data) + spl_frame_message() * ddt->message_bytes;
 }
 
 SPL_INLINE int frame_ddt_done(void *state) {
@@ -77,5 +76,4 @@ SPL_INLINE int frame_ddt_done(void *state) {
   return SUCCESS;
 }
 
-#endif
 #endif

@@ -3,12 +3,13 @@
 #include "frame_ddt.h"
 
 int payload_handler(const ptl_payload_t p, void *state) {
-  const frame_ddt_t *const ddt = spl_constants();
+  const spl_ddt_frames *const ddt = spl_constants();
   slmp_frame_t *const frame = (slmp_frame_t *)spl_frame();
-  frame_ddt_place place = frame_ddt_place_of(ddt, frame);
-  const uint32_t bytes = (uint32_t)p.length - (uint32_t)sizeof *frame;
+  frame_ddt_place place;
+  (void)p;
   (void)state;
-  spl_walk_narrow((const uint8_t *)ddt + ddt->blob_offset, spl_net32(frame->slmp.offset), bytes, frame_ddt_emit, &place);
+  if (!frame_ddt_find(ddt, frame, &place)) return DROP;
+  spl_walk_narrow((const uint8_t *)ddt + ddt->blob_offset, place.first, place.bytes, frame_ddt_emit, &place);
   if (spl_net16(frame->slmp.flags) & SPL_SLMP_SYN) frame_ddt_acknowledge(frame);
   return SUCCESS;
 }

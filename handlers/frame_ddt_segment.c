@@ -4,20 +4,21 @@
 #include "spinloom/segment.h"
 
 int header_handler(const ptl_header_t h, void *state) {
-  const frame_ddt_t *const ddt = spl_constants();
+  const spl_ddt_frames *const ddt = spl_constants();
   (void)h;
   spl_segment_init_narrow((spl_segment_narrow *)frame_ddt_state(ddt, state), (const uint8_t *)ddt + ddt->blob_offset);
   return PROCESS_DATA;
 }
 
 int payload_handler(const ptl_payload_t p, void *state) {
-  const frame_ddt_t *const ddt = spl_constants();
+  const spl_ddt_frames *const ddt = spl_constants();
   slmp_frame_t *const frame = (slmp_frame_t *)spl_frame();
-  frame_ddt_place place = frame_ddt_place_of(ddt, frame);
-  const uint32_t first = spl_net32(frame->slmp.offset);
-  const uint32_t bytes = (uint32_t)p.length - (uint32_t)sizeof *frame;
+  frame_ddt_place place;
+  (void)p;
+  if (!frame_ddt_find(ddt, frame, &place)) return DROP;
   spl_segment_manipulate_narrow((spl_segment_narrow *)frame_ddt_state(ddt, state),
-                                (const uint8_t *)ddt + ddt->blob_offset, first, first + bytes, frame_ddt_emit, &place);
+                                (const uint8_t *)ddt + ddt->blob_offset, place.first, place.first + place.bytes,
+                                frame_ddt_emit, &place);
   if (spl_net16(frame->slmp.flags) & SPL_SLMP_SYN) frame_ddt_acknowledge(frame);
   return SUCCESS;
 }

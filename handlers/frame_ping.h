@@ -30,15 +30,27 @@ static inline void ping_turn(ping_frame_t *frame) {
   ping_exchange(&frame->ip.source, &frame->ip.destination, 2);
 }
 
-/* The checksum of all that follows the IP header, computed anew from its 16-bit words. Frames lie at even addresses. */
+/* The checksum of all that follows the IP header, computed anew. That begins two bytes before a word's boundary. */
 static inline void ping_sum(ping_frame_t *frame) {
-  const uint32_t length = spl_net16(frame->ip.length) - (uint32_t)sizeof frame->ip;
-  const uint16_t *at = (const uint16_t *)(const void *)&frame->in;
-  uint32_t sum = 0;
+  typedef uint32_t __attribute__((may_alias)) word_t;
+  uint32_t length = spl_net16(frame->ip.length) - (uint32_t)sizeof frame->ip - 2;
+  const word_t *at = (const word_t *)(const void *)((const uint8_t *)&frame->in + 2);
   frame->in.icmp.checksum = 0;
-  for (uint32_t i = 0; i < length / 2; ++i) sum += at[i];
-  if (length & 1) sum += *(const uint8_t *)(at + length / 2);
-  frame->in.icmp.checksum = spl_checksum(sum);
+  uint64_t sum = *(const uint16_t *)(const void *)&frame->in;
+  for (; length >= 16; length -= 16, at += 4) {
+    const uint32_t a = at[0], b = at[1], c = at[2], d = at[3];
+    sum += a;
+    sum += b;
+    sum += c;
+    sum += d;
+  }
+  for (; length >= 4; length -= 4, ++at) sum += *at;
+  const uint8_t *rest = (const uint8_t *)at;
+  sum += spl_checksum_add(0, rest, length);
+  sum = (sum & 0xffffffffu) + (sum >> 32);
+  sum = (sum & 0xffffffffu) + (sum >> 32);
+  const uint32_t folded = (uint32_t)sum;
+  frame->in.icmp.checksum = spl_checksum((folded & 0xffffu) + (folded >> 16));
 }
 
 #endif

@@ -34,4 +34,14 @@ typedef struct {
   uint32_t masters_offset;
 } spl_ddt_checkpoints;
 
+/* handlers/frame_ddt_segment.c, frame_ddt_seek.c: messages in frames. The blob follows at blob_offset; message m has
+ * message_bytes of the context's state behind spl_host_data, and of its host memory host_bytes from host_offset on, one
+ * message after the other. */
+typedef struct {
+  uint32_t blob_offset;
+  uint32_t message_bytes;
+  uint32_t host_offset;
+  uint32_t host_bytes;
+} spl_ddt_frames;
+
 #endif

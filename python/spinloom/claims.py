@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spinloom import lab, observe_frames, observe_programs
+from spinloom import frame_tables, lab, observe_programs
 from spinloom.bar import Bar
 from spinloom.errors import Trouble
 from spinloom.lab import Lab, Probe
@@ -32,7 +32,7 @@ LIMITS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     "above": (">", operator.gt),
     "below": ("<", operator.lt),
 }
-TABLES = observe_programs.TABLES | observe_frames.TABLES
+TABLES = observe_programs.TABLES | frame_tables.TABLES
 INPUT = "input."
 A_PACKET = " a packet"  # of a column whose numbers are at so many blocks a packet
 HOLDS, EXPLAINED, FAILS, NOT_AVAILABLE = "holds", "explained", "fails", "not available"

@@ -1,13 +1,11 @@
-"""Observations on an Ethernet NIC: pings, datatypes over SLMP, overlap, windows; FPsPIN's numbers beside.
+"""Observations on an Ethernet NIC: pings, datatypes over SLMP, overlap, windows.
 
-Contract: that of observe.py, whose table has them. TABLES as in observe_programs.py.
+Contract: that of observe.py, whose table has them. frame_tables.py shows them beside FPsPIN's numbers.
 """
 
 from __future__ import annotations
 
-import itertools
 import statistics
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -27,22 +25,7 @@ COMPLEX = (
 TYPES = {"simple": SIMPLE, "complex": COMPLEX}
 SEGMENT, SEEK = "frame_ddt_segment", "frame_ddt_seek"
 US = 10**6  # ps
-
-# Medians of FPsPIN's data, in us, by protocol and way, along SIZES.
-MEASURED_PINGS = {
-    ("icmp", "host"): (40, 40, 41, 41, 42),
-    ("icmp", "nic"): (27, 32, 47, 67, 83),
-    ("icmp", "both"): (39, 31, 46, 53, 59),
-    ("udp", "host"): (83, 82, 84, 82, 85),
-    ("udp", "nic"): (42, 42, 42, 36, 36),
-    ("udp", "both"): (60, 63, 63, 65, 62),
-}
-MEASURED_CYCLES = {"nic": (243, 244, 251, 259, 265), "both": (1079, 1081, 1109, 1136, 1155)}  # of UDP
-# Gbit/s of FPsPIN's data, by type and messages side by side, 20 elements each.
-MEASURED_GBIT_S = {
-    "simple": {1: 0.074, 4: 0.290, 8: 0.578, 16: 1.152},
-    "complex": {1: 0.052, 4: 0.203, 8: 0.405, 16: 0.789},
-}
+PINGS = [(protocol, way) for protocol in ("icmp", "udp") for way in WAYS]
 
 
 # ---- pings ----
@@ -53,12 +36,12 @@ def ping_probe(trial: Trial, protocol: str, way: str, size_bytes: int) -> Probe:
 
 
 def all_pings(trial: Trial, **_: Any) -> list[Probe]:
-    return [ping_probe(trial, protocol, way, size) for protocol, way in MEASURED_PINGS for size in SIZES]
+    return [ping_probe(trial, protocol, way, size) for protocol, way in PINGS for size in SIZES]
 
 
 def round_trips(readings: list[Reading], protocol: str, way: str) -> list[int]:
     """Along SIZES."""
-    first = list(MEASURED_PINGS).index((protocol, way)) * len(SIZES)
+    first = PINGS.index((protocol, way)) * len(SIZES)
     return [reading["round_trip_ps"] for reading in readings[first : first + len(SIZES)]]
 
 
@@ -76,28 +59,6 @@ def trapped_gain_us(trial: Trial, readings: list[Reading], protocol: str, way: s
 
 def r_squared(trial: Trial, readings: list[Reading], protocol: str, way: str) -> float:
     return statistics.correlation(SIZES, round_trips(readings, protocol, way)) ** 2
-
-
-def ping_rows(readings: list[Reading], **_: Any) -> list[dict[str, str]]:
-    rows = []
-    for place, (protocol, way) in enumerate(MEASURED_PINGS):
-        for at, size in enumerate(SIZES):
-            reading = readings[place * len(SIZES) + at]
-            cycles = reading["handler_cycles"] / reading["handlers"] if reading["handlers"] else None
-            rows.append(
-                {
-                    "protocol": protocol,
-                    "way": way,
-                    "size": f"{size} B",
-                    "ours": f"{reading['round_trip_ps'] / US:.1f} us",
-                    "measured": f"{MEASURED_PINGS[protocol, way][at]} us",
-                    "handler cycles": "-" if cycles is None else f"{cycles:.0f}",
-                    "measured cycles": str(MEASURED_CYCLES[way][at])
-                    if protocol == "udp" and way in MEASURED_CYCLES
-                    else "-",
-                }
-            )
-    return rows
 
 
 # ---- the sum of the stages ----
@@ -136,25 +97,9 @@ def staged_pings(trial: Trial, **_: Any) -> list[Probe]:
     return [ping_probe(trial, "udp", "nic", size) for size in STAGED]
 
 
-def stage_rows(readings: list[Reading], **_: Any) -> list[dict[str, str]]:
-    trial = Trial(BOARD)
-    sums = [stages_ps(trial, reading, size) for size, reading in zip(STAGED, readings, strict=True)]
-    sums = [{**each, "sum": sum(each.values())} for each in sums]
-    for each, reading in zip(sums, readings, strict=True):
-        each["simulated"] = reading["round_trip_ps"]
-    return [
-        {
-            "stage": stage,
-            **{f"{size} B": f"{each[stage] / 1000:,.1f} ns" for size, each in zip(STAGED, sums, strict=True)},
-        }
-        for stage in sums[0]
-    ]
-
-
 # ---- datatypes ----
 
 ELEMENTS = {"simple": 18, "complex": 10}  # of the paper's peaks
-PEAKS_MBIT_S = {"simple": 1162.4, "complex": 801.2}
 MESSAGES = (1, 4, 8, 16)
 
 
@@ -213,28 +158,6 @@ def sleeps_a_packet(trial: Trial, readings: list[Reading], type_name: str) -> fl
     return max(reading["sleeps"] / reading["packets"] for reading in of_segments(readings, type_name))
 
 
-def slmp_rows(readings: list[Reading], **_: Any) -> list[dict[str, str]]:
-    rows = []
-    for case, reading in zip(CASES, readings, strict=True):
-        told = MEASURED_GBIT_S[case.type_name].get(case.messages) if case.image == SEGMENT else None
-        rows.append(
-            {
-                "type": case.type_name,
-                "by": case.image.removeprefix("frame_ddt_"),
-                "window": str(case.window),
-                "messages": str(case.messages),
-                "ours": f"{mbit_s(reading):.1f} Mbit/s",
-                "measured": "-" if told is None else f"{1000 * told:.0f} Mbit/s",
-                "a packet": f"{reading['time_ps'] * case.messages / reading['packets'] / US:.1f} us",
-                "sleeps": f"{reading['sleeps'] / reading['packets']:.2f}",
-                "handler": f"{reading['handler_cycles'] / reading['handlers']:.0f} cycles",
-                "at most": f"{reading['handler_cycles_max']}",
-                "writes": f"{reading['pieces'] / reading['packets']:.2f}",
-            }
-        )
-    return rows
-
-
 def overlap_cells(trial: Trial, elements: list[int], **_: Any) -> list[Probe]:
     """The types one after the other, 16 messages, by a segment."""
     polls = stations.station("host.polls")
@@ -253,21 +176,6 @@ def least_overlap(trial: Trial, readings: list[Reading], **_: Any) -> float:
     return min(map(overlap_percent, readings))
 
 
-def overlap_rows(readings: list[Reading], elements: tuple[int, ...]) -> list[dict[str, str]]:
-    return [
-        {
-            "type": name,
-            "elements": str(each),
-            "overlap": f"{overlap_percent(reading):.2f} %",
-            "polls": str(reading["polls"]),
-            "a poll": f"{reading['poll_ps'] / reading['polls'] / US:.2f} us",
-            "time": f"{reading['time_ps'] / 10**9:.1f} ms",
-            "without computing": f"{reading['alone_ps'] / 10**9:.1f} ms",
-        }
-        for (name, each), reading in zip(itertools.product(TYPES, elements), readings, strict=True)
-    ]
-
-
 # ---- windows ----
 
 
@@ -278,20 +186,6 @@ def window_cells(trial: Trial, send_ns: list[int]) -> list[Probe]:
 def window_error_percent(trial: Trial, readings: list[Reading], **_: Any) -> float:
     """How far the first window that loses packets is from the formula's, at most."""
     return max(100 * abs(reading["first_loss"] / reading["formula"] - 1) for reading in readings)
-
-
-def window_rows(readings: list[Reading], **_: Any) -> list[dict[str, str]]:
-    return [
-        {
-            "a packet sent": f"{reading['send_ps'] / US:.2f} us",
-            "received": f"{reading['receive_ps'] / US:.2f} us",
-            "slots": str(reading["slots"]),
-            "formula": f"{reading['formula']:.0f} packets",
-            "a window at once loses from": f"{reading['first_loss']} packets",
-            "8 windows lose from": f"{reading['first_loss_long']} packets",
-        }
-        for reading in readings
-    ]
 
 
 OBSERVATIONS: dict[str, Observation] = {
@@ -312,12 +206,4 @@ OBSERVATIONS: dict[str, Observation] = {
     "sleeps_a_packet": Observation(slmp_cells, sleeps_a_packet),
     "least_overlap_percent": Observation(overlap_cells, least_overlap),
     "window_error_percent": Observation(window_cells, window_error_percent),
-}
-
-TABLES: dict[str, Callable[..., list[dict[str, str]]]] = {
-    "pings": ping_rows,
-    "stages": stage_rows,
-    "slmp": slmp_rows,
-    "overlaps": overlap_rows,
-    "windows": window_rows,
 }

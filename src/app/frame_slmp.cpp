@@ -8,6 +8,7 @@
 #include "app/frame_machine.hpp"
 #include "app/frame_packets.hpp"
 #include "layout/oracle.hpp"
+#include "spinloom/ddt.h"
 #include "spinloom/segment.h"
 
 namespace spinloom::app {
@@ -15,14 +16,6 @@ namespace {
 
 constexpr Time gives_up{2'000'000'000'000};
 constexpr int64_t guard = 64;
-
-// As handlers/frame_ddt.h.
-struct DdtConstants {
-  uint32_t blob_offset;
-  uint32_t state_stride;
-  uint32_t host_first;
-  uint32_t host_stride;
-};
 
 template <class Integer>
 Integer up_to(Integer value, Integer step) {
@@ -82,19 +75,19 @@ class SlmpRun final : public sim::FrameHost, sim::EventTarget {
     const auto blob = message_.blob.bytes();
     const int64_t span = message_.reach.last - message_.reach.first;
     stride_ = up_to(span + 2 * guard, guard);
-    DdtConstants constants{};
+    spl_ddt_frames constants{};
     constants.blob_offset = sizeof constants;
-    constants.state_stride = up_to(spl_segment_bytes(blob.data()), 8u);
+    constants.message_bytes = up_to(spl_segment_bytes(blob.data()), 8u);
     const auto hpus = static_cast<uint64_t>(config_.profile.hpu.count);
-    constants.host_first = static_cast<uint32_t>(hpus * SPL_HOST_PAGE_BYTES + guard);
-    constants.host_stride = static_cast<uint32_t>(stride_);
+    constants.host_offset = static_cast<uint32_t>(hpus * SPL_HOST_PAGE_BYTES + guard);
+    constants.host_bytes = static_cast<uint32_t>(stride_);
     FrameMachineOptions options;
     options.image = config_.image;
     options.slmp = true;
     options.constants.resize(sizeof constants + blob.size());
     std::memcpy(options.constants.data(), &constants, sizeof constants);
     std::memcpy(options.constants.data() + sizeof constants, blob.data(), blob.size());
-    options.state_bytes = sizeof(struct spl_host_data) + uint64_t{config_.messages} * constants.state_stride;
+    options.state_bytes = sizeof(struct spl_host_data) + uint64_t{config_.messages} * constants.message_bytes;
     options.buffer_bytes = static_cast<uint64_t>(stride_) * config_.messages;
     SPL_ASSIGN(machine_, FrameMachine::create(config_, *this, options));
     before_ = random_bytes(config_.ordering.seed, "app.slmp.host", options.buffer_bytes);

@@ -1,11 +1,17 @@
 // The studies of frames with the shipped handlers: bytes are compared, times are sums.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+
+#include "app/frame_machine.hpp"
+#include "app/frame_packets.hpp"
 #include "app/frame_ping.hpp"
 #include "app/frame_slmp.hpp"
 #include "app/test_images.hpp"
 #include "layout/text.hpp"
 #include "sim/test_frame_profile.hpp"
+#include "spinloom/ddt.h"
 
 namespace spinloom::app {
 namespace {
@@ -160,6 +166,54 @@ TEST(FrameSlmp, TheSameRunTwiceIsTheSame) {
   ASSERT_TRUE(once.ok() && again.ok());
   EXPECT_EQ(once->time_ps, again->time_ps);
   EXPECT_EQ(once->handler_cycles, again->handler_cycles);
+}
+
+struct Silent final : sim::FrameHost {
+  void on_far_frame(const sim::FrameBytes&) override { ++far; }
+  void on_stack_frame(const sim::FrameBytes&) override {}
+  void on_host_write(const uint8_t*, uint64_t) override { ++writes; }
+  int far = 0, writes = 0;
+};
+
+// Payload before, over and behind the end of a message of 64 B is dropped, and the right one lands.
+TEST(FrameSlmp, PayloadOutsideOfTheMessageIsDropped) {
+  const auto message = offload::make_message(layout::parse("contig(64, byte)").value(), 1);
+  ASSERT_TRUE(message.ok());
+  const auto blob = message->blob.bytes();
+  for (const char* image : {"frame_ddt_segment", "frame_ddt_seek"}) {
+    const SlmpConfig setup = slmp_of(simple, 1, 1, image);
+    spl_ddt_frames constants{sizeof constants, 512, 16 * SPL_HOST_PAGE_BYTES, 64};
+    FrameMachineOptions options;
+    options.image = image;
+    options.slmp = true;
+    options.constants.resize(sizeof constants + blob.size());
+    std::memcpy(options.constants.data(), &constants, sizeof constants);
+    std::memcpy(options.constants.data() + sizeof constants, blob.data(), blob.size());
+    options.state_bytes = sizeof(struct spl_host_data) + 512;
+    options.buffer_bytes = 64;
+    Silent host;
+    const auto machine = FrameMachine::create(setup, host, options);
+    ASSERT_TRUE(machine.ok()) << machine.error().message;
+    const std::vector<uint8_t> payload = random_bytes(1, "test", 65);
+    const auto send = [&](uint32_t offset, size_t bytes) {
+      (*machine)->node().send_from_far(slmp_frame(0, offset, SPL_SLMP_SYN, std::span(payload).first(bytes)));
+      while ((*machine)->events().step()) {
+      }
+    };
+    for (const uint32_t offset : {1u, 64u, 0x7fffffffu, 0xffffffffu}) send(offset, 64);
+    send(0, 65);
+    EXPECT_EQ(host.writes + host.far, 0);
+    std::vector<uint8_t> cut = slmp_frame(0, 0, SPL_SLMP_SYN, {});
+    cut.resize(50);
+    (*machine)->node().send_from_far(cut);
+    send(0, 64);
+    EXPECT_EQ(host.writes, 1);
+    EXPECT_EQ(host.far, 1);
+    EXPECT_TRUE((*machine)->check().ok());
+    EXPECT_EQ((*machine)->node().nic().count(frame::Count::handler_dropped), 6u);
+    const uint8_t* const buffer = (*machine)->memory().data() + (*machine)->buffers_at();
+    EXPECT_TRUE(std::equal(payload.begin(), payload.begin() + 64, buffer));
+  }
 }
 
 TEST(FrameSlmp, TooManyMessagesAreRefused) {

@@ -37,9 +37,21 @@ Status check_for_nics(const Schedule& schedule) {
   return {};
 }
 
+// A light NIC has no port between link and memory: a clustered one's must be at least as fast as the link.
+Status check_light(const sim::Profile& profile) {
+  if (!profile.clustered()) return {};
+  const int64_t cycles = div_ceil(profile.link.payload, profile.pulp.port_width);
+  const Time port = Rate::cycle_of(profile.hpu.clock).time_of_cycles(cycles);
+  const Time link = profile.link.byte_time.time_of(Bytes{profile.link.payload});
+  if (port <= link) return {};
+  return fail(Code::unsupported, "the NIC's port takes ", port, " for a packet of ", profile.link.payload,
+              " B, its link ", link, "; only whole nodes have such a port: use --fidelity full");
+}
+
 Result<std::unique_ptr<Nics>> nics_of(Fidelity fidelity, const sim::Profile& profile, uint32_t ranks,
                                       const Setup& setup, const Model& model, const Sample& sample = {}) {
   if (fidelity == Fidelity::nic) {
+    SPL_TRY(check_light(profile));
     SPL_ASSIGN(auto switches, sim::Network::switches_of(profile, model.network, ranks));
     return std::unique_ptr<Nics>(std::make_unique<LightNics>(profile, ranks, setup, sample, std::move(switches)));
   }

@@ -44,7 +44,17 @@ def test_one_byte_takes_the_same_at_each_fidelity(spinloom, one):
     assert [row["difference_ps"] for row in rows] == [0, -crossing, -crossing]
 
 
-@pytest.mark.parametrize("nic", profiles.names())
+SLOW_PORTS = "fpspin-vcu1525"
+
+
+def test_a_nic_that_is_slower_inside_than_its_link_is_simulated_whole(spinloom, one):
+    ran = spinloom("goal", one, "--nic", SLOW_PORTS, "--fidelity", "nic")
+    assert ran.code == 2
+    assert "use --fidelity full" in ran.err
+    assert spinloom("goal", one, "--nic", SLOW_PORTS, "--fidelity", "full").code == 0
+
+
+@pytest.mark.parametrize("nic", [name for name in profiles.names() if name != SLOW_PORTS])
 @pytest.mark.parametrize("size", [0, 1, 2048, 5000, 100_000])
 def test_a_lone_message_takes_the_same_on_nics_and_nodes_of_every_profile(spinloom, tmp_path, nic, size):
     path = tmp_path / "one.goal"

@@ -54,6 +54,8 @@ CALLS = {
     23: "atomic from host",
     24: "fetching atomic from device",
     25: "process-put",
+    26: "send of a frame",
+    27: "telemetry",
 }
 
 

@@ -99,7 +99,7 @@ def test_a_source_builds_natively(spinloom, folder):
     assert "mine.so: " in built.out
     assert "payload_handler" in built.out
     made = ctypes.CDLL(str(folder / "mine.so"))
-    assert ctypes.c_uint32.in_dll(made, "spl_hpu_abi").value == 1
+    assert ctypes.c_uint32.in_dll(made, "spl_hpu_abi").value == 2
     assert made.payload_handler
     assert made.spl_hpu_bind
 

@@ -2,11 +2,11 @@
  * acknowledges it, and tells the program when all of them are there. Packets may come in any order once the first one has
  * been here, and again; each byte counts once.
  *
- * Contract: handlers/slmp_file.h. A packet that does not fit, is damaged, or belongs to another message, is not
+ * Contract: spinloom/slmp_file.h. A packet that does not fit, is damaged, or belongs to another message, is not
  * acknowledged, so that its sender knows. Source: FPsPIN, deliverable D4.7, sections 4.4.1 and 4.5; what stands there as a
  * receiver without state keeps, here, what it needs to know when a message is whole.
  */
-#include "slmp_file.h"
+#include "spinloom/slmp_file.h"
 
 #include "answer_ip.h"
 

@@ -2,7 +2,7 @@
 
 Contract: receive() gives the message, whole in the memory that this process shares with the NIC, to `land`,
 and lets the NIC answer repeats of its packets until none has come for a while. The layout of constants and
-state is that of handlers/slmp_file.h.
+state is that of include/spinloom/slmp_file.h.
 """
 
 from __future__ import annotations

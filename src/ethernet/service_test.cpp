@@ -11,7 +11,7 @@
 
 #include "base/random.hpp"
 #include "ethernet/test_support.hpp"
-#include "handlers/slmp_file.h"
+#include "spinloom/slmp_file.h"
 #include "registers/control_format.hpp"
 #include "spin/test_support.hpp"
 #include "spinloom/ethernet.h"

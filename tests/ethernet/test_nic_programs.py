@@ -82,19 +82,19 @@ def test_a_file_is_received_by_handlers(cable, nic, tmp_path, size):
     digest = hashlib.sha256(content).hexdigest()
     assert digest in out
     assert digest in sent.stdout
-    assert "context 1: " not in tool("nic-ctl", "status", "--nic", nic)  # the receiver has left
+    assert "context 1: " not in tool("nic-ctl", "--nic", nic, "status")  # the receiver has left
 
 
 def test_registers_of_a_live_nic(cable, nic):
-    assert "context 0: active" in tool("nic-ctl", "status", "--nic", nic)
-    before = int(tool("nic-ctl", "read", "counts/sent_by_handlers", "--nic", nic).split()[-1], 0)
+    assert "context 0: active" in tool("nic-ctl", "--nic", nic, "status")
+    before = int(tool("nic-ctl", "--nic", nic, "read", "counts/sent_by_handlers").split()[-1], 0)
     cable.client.run(
         ["ping", "-n", "-c", "1", "-W", "1", "10.7.0.2"]
     )  # asks for the address; nobody answers pings
-    after = int(tool("nic-ctl", "read", "counts/sent_by_handlers", "--nic", nic).split()[-1], 0)
+    after = int(tool("nic-ctl", "--nic", nic, "read", "counts/sent_by_handlers").split()[-1], 0)
     assert after > before
-    tool("nic-ctl", "write", "spinloom/active/0", "0", "--nic", nic)
-    assert "context 0: inactive" in tool("nic-ctl", "status", "--nic", nic)
+    tool("nic-ctl", "--nic", nic, "write", "spinloom/active/0", "0")
+    assert "context 0: inactive" in tool("nic-ctl", "--nic", nic, "status")
 
 
 def test_a_nic_that_is_not_there_is_named():

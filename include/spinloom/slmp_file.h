@@ -4,8 +4,8 @@
  * notice: value 0 and the message's length, or value 1 and the length of a message that is too long. Then the message lies
  * in host memory from SPL_SLMP_FILE_OFFSET on.
  */
-#ifndef SPINLOOM_HANDLERS_SLMP_FILE_H
-#define SPINLOOM_HANDLERS_SLMP_FILE_H
+#ifndef SPINLOOM_SLMP_FILE_H
+#define SPINLOOM_SLMP_FILE_H
 
 #include "spinloom/frame.h"
 

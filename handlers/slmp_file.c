@@ -31,7 +31,9 @@ static int is_whole(const slmp_frame_t *frame, uint32_t length) {
 
 /* Sends the packet's header back, with ACK as its only flag. */
 static int acknowledge(slmp_frame_t *frame) {
-  enum { BYTES = sizeof(spl_udp_t) + sizeof(spl_slmp_t) };
+  enum {
+    BYTES = sizeof(spl_udp_t) + sizeof(spl_slmp_t)
+  };
   const uint16_t before = frame->ip.length;
   frame->ip.length = spl_net16(sizeof(spl_ipv4_t) + BYTES);
   frame->ip.checksum = spl_checksum_update(frame->ip.checksum, before, frame->ip.length);
@@ -87,8 +89,8 @@ int payload_handler(const ptl_payload_t p, void *given) {
   const uint32_t segment = state->segment;
   const uint32_t number = segment == 0 ? 0 : offset / segment;
   const int has_room = end <= capacity && number < constants->segments;
-  const int fits = has_room && offset == number * segment &&
-                   ((flags & SPL_SLMP_EOM) != 0 ? bytes <= segment : bytes == segment);
+  const int fits =
+      has_room && offset == number * segment && ((flags & SPL_SLMP_EOM) != 0 ? bytes <= segment : bytes == segment);
   if (!fits) {
     if (!has_room && __atomic_exchange_n(&state->told, 1u, __ATOMIC_ACQ_REL) == 0) {
       (void)spl_host_notify(&state->host, 1, end);

@@ -62,7 +62,8 @@ SPL_ETH_API spl_eth_rules spl_eth_rules_arp(void);
 
 typedef struct {
   const char *nic;      /* its name; NULL: spinloom0 */
-  const char *handlers; /* FILE.so (trusted) or FILE.elf (sandboxed) of `spinloom handler build`; NULL: frames go to a ring
+  const char
+      *handlers; /* FILE.so (trusted) or FILE.elf (sandboxed) of `spinloom handler build`; NULL: frames go to a ring
                            in host memory (spl_eth_next_frame) */
   uint32_t context;     /* number of the context and of its rule set */
   size_t host_bytes;    /* 0: room for requests, notices and 64 frames */

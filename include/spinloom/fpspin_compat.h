@@ -72,9 +72,9 @@ typedef struct slmp_pkt_hdr {
 #define MKEOM SPL_SLMP_EOM
 #define MKSYN SPL_SLMP_SYN
 #define MKACK SPL_SLMP_ACK
-#define EOM(flags) ((flags)&MKEOM)
-#define SYN(flags) ((flags)&MKSYN)
-#define ACK(flags) ((flags)&MKACK)
+#define EOM(flags) ((flags) & MKEOM)
+#define SYN(flags) ((flags) & MKSYN)
+#define ACK(flags) ((flags) & MKACK)
 #define SLMP_PAYLOAD_SIZE 1462
 #ifndef SLMP_PORT /* spinloom/slmp.h has it, too */
 #define SLMP_PORT 9330
@@ -86,7 +86,10 @@ struct fpspin_rule {
   int idx;
   uint32_t mask, start, end;
 };
-enum fpspin_mode { FPSPIN_MODE_AND, FPSPIN_MODE_OR };
+enum fpspin_mode {
+  FPSPIN_MODE_AND,
+  FPSPIN_MODE_OR
+};
 typedef struct {
   struct fpspin_rule r[NUM_RULES_PER_RULESET]; /* the last one finds the last frame of a message */
   enum fpspin_mode mode;

@@ -66,7 +66,9 @@ class PythonProgram {
     return std::tuple{found->value, found->argument};
   }
   // Whether the NIC is there, by asking it.
-  void check() { (void)unwrap(without_lock([&] { return program().ask(host::Request{}); })); }
+  void check() {
+    (void)unwrap(without_lock([&] { return program().ask(host::Request{}); }));
+  }
   void close() { program_.reset(); }
 
  private:

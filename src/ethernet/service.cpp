@@ -79,8 +79,9 @@ Result<host::Place> Service::install(const host::Request& request) {
   SPL_TRY(card_.install(id, setup));
   const spin::Context& context = *card_.nic().context(id);
   const host::SharedMemory& memory = *card_.shared_host_memory(id);
-  return host::Place{card_.nic_memory().descriptor(),     memory.descriptor(),      card_.nic_memory().bytes().size(),
-                     context.state.offset,                context.constants.offset, memory.bytes().size()};
+  return host::Place{card_.nic_memory().descriptor(),   memory.descriptor(),
+                     card_.nic_memory().bytes().size(), context.state.offset,
+                     context.constants.offset,          memory.bytes().size()};
 }
 
 Status Service::activate(uint32_t context, const frame::RuleSet& rules) {
@@ -117,8 +118,6 @@ Status Service::remove(uint32_t context) {
 
 Status Service::invoke(uint32_t context, uint32_t message) { return card_.invoke(ContextId{context}, message); }
 
-void Service::frames_read(uint32_t context, uint32_t entries) {
-  card_.nic().on_host_read(ContextId{context}, entries);
-}
+void Service::frames_read(uint32_t context, uint32_t entries) { card_.nic().on_host_read(ContextId{context}, entries); }
 
 }  // namespace spinloom::ethernet

@@ -67,7 +67,7 @@ class Service final : host::Office, registers::Device, registers::NicMemory, hos
   registers::RegisterFile file_;
   std::unique_ptr<host::Desk> desk_;
   std::unique_ptr<host::Listener> tools_;
-  std::vector<bool> active_;                // what the registers said last
+  std::vector<bool> active_;  // what the registers said last
   std::deque<uint32_t> printed_;
   bool showing_ = false;  // the registers are being made to say what is in force
 };

@@ -100,8 +100,8 @@ void Service::print(const frame::DebugLine& line) {
   const std::string said = text(line.text, ' ', line.value, '\n');
   for (const char one : said) {
     if (printed_.size() == stdout_characters) printed_.pop_front();
-    printed_.push_back(registers::stdout_word(line.hpu.value / cores, line.hpu.value % cores,
-                                              static_cast<uint8_t>(one)));
+    printed_.push_back(
+        registers::stdout_word(line.hpu.value / cores, line.hpu.value % cores, static_cast<uint8_t>(one)));
   }
 }
 
@@ -137,8 +137,9 @@ Result<uint8_t*> Service::place_of(uint64_t address, uint64_t bytes) const {
   const std::span<uint8_t> memory = card_.nic_memory().bytes();
   const uint64_t offset = address - handler_memory;
   if (address < handler_memory || offset > memory.size() || bytes > memory.size() - offset) {
-    return fail(Code::unsupported, "this NIC has no program memory: its handlers are files; handler memory begins at 0x",
-                std::hex, handler_memory);
+    return fail(Code::unsupported,
+                "this NIC has no program memory: its handlers are files; handler memory begins at 0x", std::hex,
+                handler_memory);
   }
   return memory.data() + offset;
 }

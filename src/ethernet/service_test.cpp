@@ -11,10 +11,10 @@
 
 #include "base/random.hpp"
 #include "ethernet/test_support.hpp"
-#include "spinloom/slmp_file.h"
 #include "registers/control_format.hpp"
 #include "spin/test_support.hpp"
 #include "spinloom/ethernet.h"
+#include "spinloom/slmp_file.h"
 
 namespace spinloom::ethernet::test {
 namespace {

@@ -61,7 +61,7 @@ class Desk final : Clerk {
   Office& office_;
   std::unique_ptr<Listener> listener_;
   std::map<uint32_t, int> owners_;  // by context
-  std::vector<uint32_t> leaving_;   // contexts that could not be removed yet
+  std::vector<uint32_t> leaving_;  // contexts that could not be removed yet
 };
 
 }  // namespace spinloom::host

@@ -115,7 +115,7 @@ format: $(VENV)/stamp
 # Medians or best-of rounds of host time; nothing here is a test.
 bench: setup
 	@$(BIN)/cmake -S . -B $(BUILD) >build/configure.log || { cat build/configure.log; exit 1; }
-	@$(BIN)/cmake --build $(BUILD) --target spinloom_hpu_bench spinloom_nic_bench spinloom_handler_bench spinloom_host_block_bench spinloom_commit_bench spinloom_goal_bench spinloom_put_bench spinloom_portals_bench spinloom_slmp_bench spinloom_port_bench spinloom_ethernet_bench >build/bench.log \
+	@$(BIN)/cmake --build $(BUILD) --target spinloom_hpu_bench spinloom_nic_bench spinloom_handler_bench spinloom_host_block_bench spinloom_commit_bench spinloom_goal_bench spinloom_put_bench spinloom_portals_bench spinloom_slmp_bench spinloom_port_bench spinloom_ethernet_bench spinloom_ethernet_wire_bench >build/bench.log \
 	  || { cat build/bench.log; exit 1; }
 	@$(BUILD)/src/hpu/spinloom_hpu_bench
 	@$(BUILD)/src/nic/spinloom_nic_bench
@@ -127,6 +127,8 @@ bench: setup
 	@$(BUILD)/src/layout/spinloom_commit_bench
 	@$(BUILD)/src/goal/spinloom_goal_bench
 	@$(BUILD)/src/port/spinloom_port_bench
+	@$(BUILD)/src/ethernet/spinloom_ethernet_bench
+	@$(BUILD)/src/ethernet/spinloom_ethernet_wire_bench
 	@$(BIN)/spinloom bench layout --out out/bench
 
 # Each target for FUZZ_SECONDS; an input that fails stays in build/fuzz/NAME.current.

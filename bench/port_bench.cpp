@@ -23,61 +23,18 @@
 #include <filesystem>
 #include <vector>
 
-#include "packet/build.hpp"
 #include "port/namespace_support.hpp"
 #include "port/open.hpp"
 #include "port/pcap_file.hpp"
+#include "port_rig.hpp"
 
 namespace spinloom::port {
 namespace {
 
+using namespace bench;
+
 constexpr int rounds = 7;
-constexpr size_t batch_frames = 64;
 double seconds = 0.3;
-
-[[noreturn]] void give_up(const Error& error) {
-  std::fprintf(stderr, "spinloom_port_bench: %s\n", error.message.c_str());
-  std::exit(3);
-}
-
-template <class Value>
-Value need(Result<Value> result) {
-  if (!result) give_up(result.error());
-  return std::move(*result);
-}
-
-packet::FrameBytes frame_of(size_t frame_bytes, const packet::MacAddress& target) {
-  const packet::Ends ends{{{2, 0, 0, 0, 0, 9}}, target, {0x0a000001}, {0x0a000002}};
-  return packet::udp_frame(ends, 4000, 9330, packet::FrameBytes(frame_bytes - 42, 7));
-}
-
-// Takes each frame and sends it back to where it came from.
-class Forwarder {
- public:
-  Forwarder(FramePort& port, bool back) : port_(port), back_(back), space_(batch_frames * port.frame_bytes_max()) {}
-
-  // How many frames came.
-  size_t turn() {
-    const size_t count = need(port_.receive(frames_));
-    if (!back_) return count;
-    for (size_t i = 0; i < count; ++i) {
-      uint8_t* const at = space_.data() + i * port_.frame_bytes_max();
-      std::copy(frames_[i].begin(), frames_[i].end(), at);
-      packet::store_mac(at, packet::load_mac(frames_[i].data() + 6));
-      packet::store_mac(at + 6, port_.mac());
-      answers_[i] = {at, frames_[i].size()};
-    }
-    for (size_t sent = 0; sent < count;) sent += need(port_.send(std::span(answers_).subspan(sent, count - sent)));
-    return count;
-  }
-
- private:
-  FramePort& port_;
-  bool back_;
-  std::vector<uint8_t> space_;
-  std::array<Bytes, batch_frames> frames_{};
-  std::array<Bytes, batch_frames> answers_{};
-};
 
 // A process that sends one frame for ever; its end is the end of this object.
 class Sender {
@@ -106,8 +63,6 @@ struct Rate {
   double sent = 0;
   double full = 0;
 };
-
-constexpr size_t waiting_frames = 1500;
 
 double from_full_rings(FramePort& port, bool back, const packet::FrameBytes& frame) {
   const PortPointer host = need(open_port("packet:host0"));

@@ -28,7 +28,9 @@ def test_a_handler_of_one_s_own_answers_ping(tmp_path):
     assert enter == "unshare -rn bash"
     (tmp_path / "pong.c").write_text(handler)
     # The reader sees when the NIC is there; the test waits for its line, and ends it by Ctrl-C.
-    steps = "\n".join(rest).replace("sleep 3", "until grep -q packet:nic0 said; do kill -0 %1; sleep 0.1; done")
+    steps = "\n".join(rest).replace(
+        "sleep 3", "until grep -q packet:nic0 said; do kill -0 %1; sleep 0.1; done"
+    )
     steps = steps.replace("--seconds 20 &", ">said 2>&1 &").replace("wait", "kill -INT %1; wait; cat said")
     (tmp_path / "steps").write_text("set -em\n" + steps)
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}

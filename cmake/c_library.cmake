@@ -46,8 +46,9 @@ function(spinloom_c_library name floor)
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name} NAMELINK_COMPONENT ${name}
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name})
   foreach(header ${C_HEADERS})
+    cmake_path(GET header PARENT_PATH folder)
     install(FILES ${PROJECT_SOURCE_DIR}/include/spinloom/${header}
-      DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/spinloom COMPONENT ${name})
+      DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/spinloom/${folder} COMPONENT ${name})
   endforeach()
   set(place ${CMAKE_INSTALL_LIBDIR}/cmake/${package})
   install(EXPORT ${package} NAMESPACE spinloom:: FILE ${package}Config.cmake DESTINATION ${place} COMPONENT ${name})
@@ -62,6 +63,6 @@ endfunction()
 spinloom_c_library(slmp slmp HEADERS slmp.h FLOORS base SYMBOLS "slmp_*"
   DESCRIPTION "SLMP, the sPIN lightweight messaging protocol, over UDP sockets")
 install(FILES ${PROJECT_SOURCE_DIR}/tools/slmp.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/wireshark COMPONENT slmp)
-spinloom_c_library(ethernet host HEADERS ethernet.h fpspin_compat.h frame.h handler.h hpu_map.h process.h slmp_file.h
+spinloom_c_library(ethernet host HEADERS ethernet.h fpspin_compat.h frame.h handler.h hpu_map.h process.h slmp_file.h pspin/headers.h pspin/memory_map.h
   FLOORS frame spin hpu base
   SYMBOLS "spl_eth_*" DESCRIPTION "A program's side of an Ethernet NIC that runs handlers")

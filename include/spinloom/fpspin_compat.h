@@ -21,6 +21,7 @@
 
 #include "spinloom/ethernet.h"
 #include "spinloom/frame.h"
+#include "spinloom/pspin/headers.h"
 #include "spinloom/pspin/memory_map.h"
 
 #define NUM_HPUS 16
@@ -33,48 +34,6 @@
 #define PAGE_SIZE 4096
 #endif
 
-/* ---- headers of frames, in network order ---- */
-
-typedef struct mac_addr {
-  uint8_t data[6];
-} __attribute__((packed)) mac_addr_t;
-typedef struct eth_hdr {
-  mac_addr_t dest, src;
-  uint16_t length;
-} __attribute__((packed)) eth_hdr_t;
-typedef struct ip_hdr {
-  uint8_t ihl : 4;
-  uint8_t version : 4;
-  uint8_t tos;
-  uint16_t length, identification, offset;
-  uint8_t ttl, protocol;
-  uint16_t checksum;
-  uint32_t source_id, dest_id;
-} __attribute__((packed)) ip_hdr_t;
-typedef struct udp_hdr {
-  uint16_t src_port, dst_port, length, checksum;
-} __attribute__((packed)) udp_hdr_t;
-typedef struct slmp_hdr {
-  uint16_t flags;
-  uint32_t msg_id, pkt_off;
-} __attribute__((packed)) slmp_hdr_t;
-typedef struct pkt_hdr {
-  eth_hdr_t eth_hdr;
-  ip_hdr_t ip_hdr;
-  udp_hdr_t udp_hdr;
-} __attribute__((packed)) pkt_hdr_t;
-typedef struct slmp_pkt_hdr {
-  eth_hdr_t eth_hdr;
-  ip_hdr_t ip_hdr;
-  udp_hdr_t udp_hdr;
-  slmp_hdr_t slmp_hdr;
-} __attribute__((packed)) slmp_pkt_hdr_t;
-#define MKEOM SPL_SLMP_EOM
-#define MKSYN SPL_SLMP_SYN
-#define MKACK SPL_SLMP_ACK
-#define EOM(flags) ((flags) & MKEOM)
-#define SYN(flags) ((flags) & MKSYN)
-#define ACK(flags) ((flags) & MKACK)
 #define SLMP_PAYLOAD_SIZE 1462
 #ifndef SLMP_PORT /* spinloom/slmp.h has it, too */
 #define SLMP_PORT 9330
@@ -135,14 +94,6 @@ struct mem_area {
 typedef struct perf_counter {
   uint32_t sum, count;
 } fpspin_counter_t;
-typedef union {
-  struct {
-    uint8_t dma_id;
-    uint32_t len;
-    uint16_t hpu_id;
-  } __attribute__((packed));
-  uint64_t data;
-} fpspin_flag_t;
 typedef struct {
   int ctx_id;
   void *cpu_addr; /* host memory: a page for each HPU, then what the program asked for */

@@ -6,7 +6,6 @@ Every wait has a limit; none is asserted.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -18,13 +17,10 @@ from pathlib import Path
 import pytest
 
 import patience
+from cables import CLIENT, WAYS
 from spinloom import namespaces
 
 SPINLOOM = [str(Path(sys.executable).with_name("spinloom")), "nic", "run"]
-WAYS = [
-    pytest.param(False, id="root", marks=pytest.mark.skipif(os.geteuid() != 0, reason="this is not root")),
-    pytest.param(True, id="rootless"),
-]
 
 
 def checksum(data: bytes) -> int:
@@ -226,22 +222,6 @@ def test_ping_is_answered_by_the_nic(cable, kind, native):
     assert arp["payload handlers"] >= 1
     assert report["counts"]["sent by handlers"] == icmp["payload handlers"] + arp["payload handlers"]
     assert report["counts"]["handler faults"] == 0
-
-
-# Sends datagrams of each length and waits for each one's echo; prints how many were right.
-CLIENT = """
-import socket, sys
-target, limit, lengths = sys.argv[1], float(sys.argv[2]), [int(word) for word in sys.argv[3:]]
-with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
-    end.settimeout(limit)
-    end.connect((target, 7))
-    right = 0
-    for turn, length in enumerate(lengths):
-        data = bytes((turn + i) % 251 for i in range(length))
-        end.send(data)
-        right += end.recv(65536) == data
-print(right)
-"""
 
 
 def test_a_socket_gets_its_datagrams_back_from_the_nic(cable):

@@ -16,31 +16,12 @@ from pathlib import Path
 import pytest
 
 import patience
+from cables import CLIENT, WAYS
 from spinloom import namespaces
 
 ROOT = Path(__file__).resolve().parents[2]
 ECHO = Path(os.environ.get("SPINLOOM_TEST_BUILD", ROOT / "build/release")) / "src/port/spinloom_port_echo"
 pytestmark = pytest.mark.skipif(not ECHO.exists(), reason="there is no spinloom_port_echo: make check-cpp")
-
-WAYS = [
-    pytest.param(False, id="root", marks=pytest.mark.skipif(os.geteuid() != 0, reason="this is not root")),
-    pytest.param(True, id="rootless"),
-]
-
-# Sends datagrams of each length and waits for each one's echo; prints how many were right.
-CLIENT = """
-import socket, sys
-target, limit, lengths = sys.argv[1], float(sys.argv[2]), [int(word) for word in sys.argv[3:]]
-with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
-    end.settimeout(limit)
-    end.connect((target, 7))
-    right = 0
-    for turn, length in enumerate(lengths):
-        data = bytes((turn + i) % 251 for i in range(length))
-        end.send(data)
-        right += end.recv(65536) == data
-print(right)
-"""
 
 
 @pytest.fixture(params=WAYS)

@@ -3,17 +3,8 @@
 #define SPINLOOM_PSPIN_SPIN_HOST_H
 
 #include "spinloom/pspin/handler.h"
+#include "spinloom/pspin/headers.h"
 
-typedef struct {
-  union {
-    struct {
-      uint8_t dma_id;
-      uint32_t len;
-      uint16_t hpu_id;
-    } __attribute__((packed));
-    uint64_t data;
-  };
-} fpspin_flag_t;
 _Static_assert(sizeof(fpspin_flag_t) == sizeof(uint64_t), "as SPL_HOST_FLAG");
 
 #define DMA_BUS_WIDTH 512

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace spinloom::frame {
 
@@ -25,7 +26,7 @@ Result<PacketAllocator> PacketAllocator::create(const std::vector<SlotClass>& cl
   }
   made.by_size_.resize(classes.size());
   std::iota(made.by_size_.begin(), made.by_size_.end(), 0u);
-  std::ranges::stable_sort(made.by_size_, {}, [&classes](uint32_t which) { return classes[which].bytes; });
+  std::ranges::sort(made.by_size_, {}, [&classes](uint32_t which) { return std::pair(classes[which].bytes, which); });
   return made;
 }
 

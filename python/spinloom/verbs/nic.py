@@ -96,6 +96,10 @@ def run(
         show(card.report(), setup, stages, as_json)
 
 
+def name_of(context: int, setup: Setup) -> str:
+    return nic_setup.described(setup.contexts[context]) if context < len(setup.contexts) else "of a program"
+
+
 def show(report: dict[str, Any], setup: Setup, stages: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(report, indent=1))
@@ -108,9 +112,9 @@ def show(report: dict[str, Any], setup: Setup, stages: bool, as_json: bool) -> N
         if value
     ]
     output.show(output.table(["count", "frames"], counted + ports, numeric={"frames"}))
-    if setup.contexts:
+    if report["contexts"]:
         rows = [
-            [nic_setup.described(setup.contexts[one["context"]]), *(f"{one[name]:,}" for name in COLUMNS)]
+            [name_of(one["context"], setup), *(f"{one[name]:,}" for name in COLUMNS)]
             for one in report["contexts"]
         ]
         output.show(output.table(["context", *COLUMNS], rows, numeric=set(COLUMNS)))

@@ -69,8 +69,7 @@
 #define SPL_CALL_FETCH_ATOMIC_FROM_DEVICE 24u
 #define SPL_CALL_PROCESS_PUT 25u /* as puts from the host; WORD15 context */
 /* Of an Ethernet NIC. */
-#define SPL_CALL_SEND_FRAME \
-  26u /* WORD1 frame in packet memory or state, WORD4 bytes; the result is a handle, as of a DMA */
+#define SPL_CALL_SEND_FRAME 26u /* WORD1 frame, WORD4 bytes; the result is a handle, as of a DMA */
 #define SPL_CALL_TELEMETRY 27u /* WORD1 which count; the result is its low word */
 /* Which counts: those of the NIC from 0 on (docs/ethernet.md), those of the handler's context, free packet slots. */
 #define SPL_TELEMETRY_CONTEXT 64u

@@ -24,6 +24,7 @@ STATE = (
 )  # struct spl_host_data; what follows is spl_slmp_file_state's own
 SEEN = STATE + 4 * 4 + 2 * 8 + 4 * 4
 SEGMENT_LEAST = 1024  # a message of shorter packets may find no room
+SILENCE_S = 5.0  # a message of which nothing comes for so long makes room for another
 PATIENCE_S = 0.2  # a wait, after which an interrupt is seen
 
 
@@ -37,17 +38,22 @@ class Landed:
     refused: int
 
 
+def state_bytes(segments: int) -> int:
+    return SEEN + (segments + 31) // 32 * 4
+
+
 def opened(engine: Any, nic: str, limit: int, segments: int) -> Any:
     """A program in the first context of the NIC that is free."""
     handlers = str(data.folder("handlers") / "slmp_file.so")
-    state_bytes = SEEN + (segments + 31) // 32 * 4
     for context in range(CONTEXTS):
         try:
-            return engine.NicProgram(nic, context, handlers, FILE_OFFSET + limit, state_bytes, 24)
+            return engine.NicProgram(nic, context, handlers, FILE_OFFSET + limit, state_bytes(segments), 24)
         except Trouble as trouble:
-            if "is installed" not in str(trouble) or context == CONTEXTS - 1:
+            if "is installed" not in str(trouble):
                 raise
-    raise AssertionError("a context was opened or refused")
+    raise Trouble(
+        "exhausted", f"all {CONTEXTS} contexts of {nic} are taken: its handlers leave none for a receiver"
+    )
 
 
 def receive(
@@ -72,12 +78,19 @@ def receive(
         )
         program.write_state(STATE, struct.pack("<I", 1))
         program.activate(port, False)
-        waited = 0.0
+        waited, stalled, seen = 0.0, 0.0, b""
         while (notice := program.next_notice(PATIENCE_S)) is None:
             waited += PATIENCE_S
             if wait_s is not None and waited >= wait_s and armed(program) < 2:
                 return False
             program.check()  # a NIC that has gone is a Trouble
+            now = program.state(STATE, SEEN - STATE)
+            stalled = stalled + PATIENCE_S if now == seen and armed(program) == 2 else 0.0
+            seen = now
+            if stalled >= SILENCE_S:  # its sender has gone: the next message may begin
+                program.write_state(STATE, bytes(state_bytes(segments) - STATE))
+                program.write_state(STATE, struct.pack("<I", 1))
+                stalled = 0.0
         too_long, length = notice
         if too_long:
             raise Trouble(

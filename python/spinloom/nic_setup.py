@@ -23,6 +23,7 @@ NEVER: Rule = (0, 0, 1, 0)
 Rules = tuple[bool, list[Rule], Rule]
 WORD_MAX = 2**32 - 1
 NAMES_TRIED = 64
+STATE_BYTES = 65536  # as spl_eth_open()
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Context:
     rules: str | dict  # a name, RULE.toml, or a table
     native: bool = False
     constants: bytes | None = None  # None: the NIC's addresses (spl_station_t)
-    state_bytes: int = 0
+    state_bytes: int = STATE_BYTES
     host_bytes: int = 0
 
 
@@ -121,7 +122,7 @@ def load(path: Path) -> Setup:
                 rules=table.get("rules", ""),
                 native=bool(table.get("native", False)),
                 constants=None if constants is None else words_of(where, constants),
-                state_bytes=integer(where, table, "state_bytes", 0),
+                state_bytes=integer(where, table, "state_bytes", STATE_BYTES),
                 host_bytes=integer(where, table, "host_bytes", 0),
             )
         )
@@ -221,6 +222,8 @@ def start(setup: Setup, scratch: Path, patience_s: float) -> Any:
 
 def pair(handlers: tuple[str, ...], rules: tuple[str, ...], native: bool) -> tuple[Context, ...]:
     """Each handlers with its rules, or one for all rules."""
+    if handlers and not rules:
+        raise Trouble("invalid", f"--handlers {handlers[0]} needs --rules: which frames are for them")
     if len(handlers) not in (1, len(rules)) and (handlers or rules):
         raise Trouble(
             "invalid",

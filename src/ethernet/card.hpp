@@ -115,6 +115,7 @@ class Card final : private spin::HandlerCalls {
   struct Installed {
     host::SharedMemory host;
     std::vector<uint64_t> windows;  // blocks of NIC memory
+    bool fault_told = false;
   };
 
   Card(const Options& options, PortPointer wire, PortPointer host);
@@ -141,6 +142,7 @@ class Card final : private spin::HandlerCalls {
   // card_handler.cpp
   void run_handlers();
   void run_handler(const spin::Her& her);
+  void tell_fault(const spin::Her& her, spin::HandlerEnd end);
   std::optional<uint32_t> call(const spin::HandlerCall& call) override;
   [[nodiscard]] bool pass_time();
 

@@ -1,6 +1,8 @@
 // Handlers: one at a time, each to its end, on the owner's thread.
 #include <thread>
+#include <utility>
 
+#include "base/log.hpp"
 #include "ethernet/card.hpp"
 
 namespace spinloom::ethernet {
@@ -24,10 +26,24 @@ void Card::run_handler(const spin::Her& her) {
   out_of_patience_ = false;
   spin::HandlerOutcome outcome = library_->run(frame, *this);
   if (out_of_patience_) outcome.end = spin::HandlerEnd::budget;
+  if (outcome.end != spin::HandlerEnd::returned) tell_fault(her, outcome.end);
   running_ = {};
   if (live::HandlerLibrary::is_native(context.image)) native_cycles_ += outcome.cycles;
   nic_->on_handler_done(her.id, outcome.end, outcome.code, actions_, outcome.cycles);
   perform();
+}
+
+// The first fault of each context is said; all are counted.
+void Card::tell_fault(const spin::Her& her, spin::HandlerEnd end) {
+  if (std::exchange(installed_[her.context.value].fault_told, true)) return;
+  constexpr const char* kinds[] = {"header", "payload", "completion", "initialise"};
+  const char* const why = out_of_patience_                  ? "waited too long for its host or for the wire"
+                          : end == spin::HandlerEnd::segv   ? "touched memory that is not its own"
+                          : end == spin::HandlerEnd::budget ? "ran past its budget"
+                                                            : "faulted, or made a call that this NIC does not have";
+  log::emit(log::Level::warning, "ethernet",
+            text("context ", her.context, ": the ", kinds[static_cast<size_t>(her.kind)], " handler ", why,
+                 " (state of ", nic_->context(her.context)->state.length, " B); later faults are only counted"));
 }
 
 std::optional<uint32_t> Card::call(const spin::HandlerCall& call) {

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -105,6 +107,17 @@ Status set_address_text(const std::string& name, const std::string& address) {
   return set_address(name, ipv4, bits);
 }
 
+// Gives the kernel's end the same address each time, so that who has asked for it before still reaches it. A device that
+// somebody else made keeps its own.
+void set_own_address(const std::string& name) {
+  const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  name.copy(request.ifr_name, IFNAMSIZ - 1);
+  request.ifr_hwaddr.sa_family = ARPHRD_ETHER;
+  packet::store_mac(reinterpret_cast<uint8_t*>(request.ifr_hwaddr.sa_data), mac_for("kernel behind tap:" + name));
+  if (socket) (void)ioctl(socket.number(), SIOCSIFHWADDR, &request);
+}
+
 }  // namespace
 
 Result<PortPointer> open_tap_port(const std::string& name, const std::string& address) {
@@ -130,6 +143,7 @@ Result<PortPointer> open_tap_port(const std::string& name, const std::string& ad
     return errno == EBUSY ? fail(Code::environment, "the TAP device ", name, " is used by another process")
                           : refused("make the TAP device " + name, errno);
   }
+  set_own_address(name);
   if (!address.empty()) SPL_TRY(set_address_text(name, address));
   SPL_TRY(bring_up(name));
   SPL_ASSIGN(const Interface interface, find(name));

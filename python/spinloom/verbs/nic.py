@@ -91,9 +91,11 @@ def run(
         found = "" if nic_setup.is_file(setup.wire) else f"{nic_setup.serve(card, name)}: "
         contexts = ", ".join(map(nic_setup.described, setup.contexts)) or "waits for programs"
         click.echo(f"{found}{card.description()}; {contexts}", err=as_json)
-        with stoppable():  # the usual end of a NIC
-            card.run(seconds)
-        show(card.report(), setup, stages, as_json)
+        try:
+            with stoppable():  # the usual end of a NIC
+                card.run(seconds)
+        finally:  # also where a port has failed
+            show(card.report(), setup, stages, as_json)
 
 
 def name_of(context: int, setup: Setup) -> str:

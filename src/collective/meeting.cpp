@@ -71,6 +71,15 @@ Status Meeting::ask_the_next() {
   return put((interface_->rank().value + asked_) % ranks_, bits::fence);
 }
 
+// Whether a message of this rank is still to come.
+bool Meeting::waits_for(uint32_t rank) const {
+  for (uint32_t round = round_; round < rounds(); ++round) {
+    const uint32_t source = (interface_->rank().value + ranks_ - (uint32_t{1} << round)) % ranks_;
+    if (source == rank && interface_->ct_get(heard_[round]).success == 0) return true;
+  }
+  return false;
+}
+
 Error Meeting::gone(uint32_t rank) {
   return fail(Code::fault, "rank ", rank, " is gone, and all ranks open their engines together");
 }
@@ -79,9 +88,9 @@ Status Meeting::take_answers() {
   while (const std::optional<nic::Event> event = interface_->eq_get(answers_)) {
     const bool is_question = event->user_ptr == question;
     const uint32_t distance = is_question ? asked_ : uint32_t{1} << event->user_ptr;
-    if (event->fail == nic::Fail::undeliverable) {
-      return gone((interface_->rank().value + distance) % ranks_);
-    }
+    const uint32_t rank = (interface_->rank().value + distance) % ranks_;
+    // Who is through has told everybody, and may go while others still look for their answers.
+    if (event->fail == nic::Fail::undeliverable && (!is_question || waits_for(rank))) return gone(rank);
     if (is_question) {
       asks_ = false;
     } else if (event->fail == nic::Fail::ok && !event->in_overflow) {

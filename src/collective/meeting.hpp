@@ -2,8 +2,9 @@
 //
 // Contract: step() goes on with what can go on, and is true when every rank has begun its Meeting of this `number`. It need
 //   be called again after a while if nothing comes: a message to a rank that has not begun is dropped, or lands in the
-//   overflow list, which its answer tells, and is sent again. A rank that waits asks the others in turn whether they are there at all; one that is gone is
-//   an Error, at each rank that waits.
+//   overflow list, which its answer tells, and is sent again. A rank that waits asks the others in turn whether they are
+//   there at all. One that is gone is an Error at each rank that it has not told what it had to; one that has is gone
+//   because it is through, and so is everybody whom it waited for.
 // Invariants: (1) by dissemination: in round k a rank tells the one 2^k places further on, when it has heard from those
 //   of the rounds before; (2) messages are empty, an entry takes one, and only these entries take them: what comes too
 //   early is dropped, so that a Meeting never hears of an earlier one.
@@ -38,6 +39,7 @@ class Meeting {
   [[nodiscard]] Status say(uint32_t round);
   [[nodiscard]] Status take_answers();
   [[nodiscard]] Status ask_the_next();
+  [[nodiscard]] bool waits_for(uint32_t rank) const;
   [[nodiscard]] Status put(uint32_t rank, uint64_t bits);
 
   portals::Interface* interface_;

@@ -59,6 +59,8 @@ class Loopback final : private Links::Ends {
   [[nodiscard]] uint64_t packets_blocked() const { return packets_blocked_; }
   // Stops this rank; packets sent to it vanish.
   void kill(uint32_t rank);
+  // Tells a rank that this peer is lost, as links do behind all that has come from it.
+  void tell_lost(uint32_t rank, nic::Rank peer) { lost(rank, peer); }
 
  private:
   struct Arrive {

@@ -100,7 +100,7 @@ def say(message: str) -> None:
 
 
 def terminate(number: int, frame: FrameType | None) -> NoReturn:
-    """SIGTERM ends a verb as Ctrl-C does; what it has computed is kept."""
+    """SIGTERM, or the end of the terminal, ends a verb as Ctrl-C does; what it has computed is kept."""
     raise Terminated
 
 
@@ -109,6 +109,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if sys.stdout is None:
         os._exit(EXIT_ENVIRONMENT)  # standard output is closed: there is nowhere to put a result
     signal.signal(signal.SIGTERM, terminate)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, terminate)
     try:
         code = cli.main(arguments, prog_name="spinloom", standalone_mode=False)
     except Trouble as trouble:

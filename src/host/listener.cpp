@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace spinloom::host {
 namespace {
@@ -33,11 +34,7 @@ Result<std::unique_ptr<Listener>> Listener::open(const std::string& path, size_t
   }
   path.copy(address.sun_path, path.size());
   std::unique_ptr<Listener> made(new Listener(path, record_bytes));
-  made->lock_ = ::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (made->lock_ < 0) return fail(Code::environment, path, ".lock: ", std::strerror(errno));
-  if (flock(made->lock_, LOCK_EX | LOCK_NB) != 0) {
-    return fail(Code::invalid, "another NIC listens at ", path, ": give this one another name");
-  }
+  SPL_TRY(made->lock());
   unlink(path.c_str());
   made->listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   made->poll_ = epoll_create1(EPOLL_CLOEXEC);
@@ -52,6 +49,26 @@ Result<std::unique_ptr<Listener>> Listener::open(const std::string& path, size_t
   return made;
 }
 
+// A process that ends takes its lock's file away; whoever has opened it before then holds the lock of a file that nobody
+// else finds, and opens the next one.
+Status Listener::lock() {
+  const std::string file = path_ + ".lock";
+  for (;;) {
+    lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock_ < 0) {
+      return fail(Code::environment, file, ": ", std::strerror(errno),
+                  "; sockets lie in the folder that XDG_RUNTIME_DIR names, or in /tmp");
+    }
+    if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+      return fail(Code::invalid, "another NIC listens at ", path_, ": give this one another name");
+    }
+    struct stat held{};
+    struct stat found{};
+    if (fstat(lock_, &held) == 0 && stat(file.c_str(), &found) == 0 && held.st_ino == found.st_ino) return {};
+    close(std::exchange(lock_, -1));
+  }
+}
+
 Listener::~Listener() {
   for (const int guest : guests_) close(guest);
   if (listener_ >= 0) {
@@ -59,7 +76,9 @@ Listener::~Listener() {
     unlink(path_.c_str());
   }
   if (poll_ >= 0) close(poll_);
-  if (lock_ >= 0) close(lock_);
+  if (lock_ < 0) return;
+  if (listener_ >= 0) unlink((path_ + ".lock").c_str());  // it is ours
+  close(lock_);
 }
 
 void Listener::serve(Clerk& clerk) {

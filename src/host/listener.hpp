@@ -40,6 +40,7 @@ class Listener {
 
  private:
   Listener(std::string path, size_t record_bytes) : path_(std::move(path)), record_(record_bytes + 1) {}
+  [[nodiscard]] Status lock();
   [[nodiscard]] bool hear(int guest, Clerk& clerk);
 
   std::string path_;

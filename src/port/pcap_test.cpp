@@ -1,7 +1,9 @@
 // Capture files: what is written is read again, what is no such file is refused with what to do, nothing is written over.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -217,6 +219,25 @@ TEST_F(Pcap, ARecordHasAllThatPassesInItsOrder) {
   const auto all = all_of(**seen);
   ASSERT_EQ(all.size(), 2 * frames.size());  // four that came, the same four that went, and so on
   for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], frames[i / 8 * 4 + i % 4]) << i;
+}
+
+TEST_F(Pcap, ARecordThatFindsNoRoomEndsAndThePortGoesOn) {
+  const FrameBytes frame(1000, 3);
+  const std::vector<Bytes> frames(10, frame);
+  auto port = open_port("record:" + path("seen.pcap") + ",pcap:");
+  ASSERT_TRUE(port.ok()) << port.error().message;
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit few{4096, before.rlim_max};
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &few);
+  const auto first = (*port)->send(frames);
+  const auto second = (*port)->send(frames);
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, ignored);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(*first + *second, 20u);
+  EXPECT_EQ(bytes_of("seen.pcap").size(), 4096u);
 }
 
 TEST_F(Pcap, AFrameOfAWrongLengthIsNotSent) {

@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include "base/log.hpp"
 #include "port/pcap_file.hpp"
 
 namespace spinloom::port {
@@ -20,12 +21,12 @@ class RecordPort final : public FramePort {
 
   Result<size_t> receive(std::span<Bytes> batch) override {
     SPL_ASSIGN(const size_t count, inner_->receive(batch));
-    SPL_TRY(keep(batch.first(count)));
+    keep(batch.first(count));
     return count;
   }
   Result<size_t> send(std::span<const Bytes> frames) override {
     SPL_ASSIGN(const size_t count, inner_->send(frames));
-    SPL_TRY(keep(frames.first(count)));
+    keep(frames.first(count));
     return count;
   }
   bool ended() const override { return inner_->ended(); }
@@ -36,8 +37,15 @@ class RecordPort final : public FramePort {
   std::string description() const override { return inner_->description() + ", recorded"; }
 
  private:
-  Status keep(std::span<const Bytes> frames) {
-    if (frames.empty()) return {};
+  // A file that takes no more ends the record, not the port.
+  void keep(std::span<const Bytes> frames) {
+    if (frames.empty() || !recording_) return;
+    if (const Status kept = append(frames); !kept) {
+      recording_ = false;
+      log::emit(log::Level::warning, "port", kept.error().message + "; nothing more is recorded, the port goes on");
+    }
+  }
+  Status append(std::span<const Bytes> frames) {
     const int64_t now_ns = host_time_ns();
     for (const Bytes frame : frames) SPL_TRY(file_.append(frame, now_ns));
     return file_.flush();
@@ -45,6 +53,7 @@ class RecordPort final : public FramePort {
 
   PortPointer inner_;
   PcapWriter file_;
+  bool recording_ = true;
 };
 
 }  // namespace

@@ -69,14 +69,16 @@ void Sender::give_up(Time now, uint32_t segment) {
                  " packets were); is a receiver of SLMP there?");
 }
 
-// Declares lost what has waited too long.
+// Declares lost what has waited too long. A receiver that has acknowledged nothing for as long as one packet is waited for
+// is gone, however few times each of many packets has left.
 void Sender::expire(Time now) {
   if (deadline() > now) return;
   if (!config_.retransmit) return give_up(now, deadlines_.begin()->second);
+  const bool silent = now - heard_ >= round_trip_.patience(config_.tries_max);
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     const uint32_t segment = deadlines_.begin()->second;
     Flight& flight = flights_.at(segment);
-    if (flight.tries >= config_.tries_max) return give_up(now, segment);
+    if (silent || flight.tries >= config_.tries_max) return give_up(now, segment);
     deadlines_.erase(deadlines_.begin());
     flight.lost = true;
     lost_.push_back(segment);
@@ -85,7 +87,7 @@ void Sender::expire(Time now) {
 }
 
 Sender::Packet Sender::depart(Time now, uint32_t segment) {
-  if (began_.ps < 0) began_ = now;
+  if (began_.ps < 0) began_ = heard_ = now;
   moved_ = now;
   departure_ = now + config_.gap;
   const Packet packet{segments_.header(segment), segments_.offset(segment), segments_.length(segment)};
@@ -131,6 +133,7 @@ void Sender::on_acknowledgement(Time now, const Header& header) {
     return;
   }
   const Flight& flight = found->second;
+  heard_ = now;
   if (flight.tries == 1) round_trip_.sample(now - flight.sent);
   if (flight.lost) {
     std::erase(lost_, segment);

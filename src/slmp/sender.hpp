@@ -107,6 +107,7 @@ class Sender {
   std::deque<uint32_t> lost_;  // segments that leave again before new ones
   Time departure_{0};  // no packet leaves earlier
   Time began_{-1};
+  Time heard_{0};  // when something was acknowledged, or the message began
   Time moved_{0};  // without retransmission: when something left or was acknowledged
   uint64_t transmissions_ = 0;
   SenderCounts counts_;

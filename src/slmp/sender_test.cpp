@@ -98,6 +98,25 @@ TEST(SlmpSender, AsksAgainWithDoubledPatienceAndGivesUp) {
   EXPECT_EQ(sender.timer(), Time::never());
 }
 
+// Round trips of 1 ms give timeouts of 10, 20, 40 ms, 70 ms in all. After the last acknowledgement at 2 ms the message has
+// failed at the first deadline behind 72 ms, and not after three tries of each of 20 packets, one after the other.
+TEST(SlmpSender, AReceiverThatFallsSilentIsGivenUp) {
+  Sender sender({.window = 64, .tries_max = 3}, {7, 100000, 100, Mode::segment});
+  EXPECT_EQ(offsets_at(sender, ms(0)).size(), 1);
+  acknowledge(sender, ms(1), {0});
+  EXPECT_EQ(offsets_at(sender, ms(1)).size(), 11);
+  for (uint32_t i = 1; i <= 10; ++i) acknowledge(sender, ms(2), {100 * i});
+  Time now = ms(2);
+  while (sender.status().ok()) {
+    std::ignore = offsets_at(sender, now);
+    if (!sender.status().ok()) break;
+    ASSERT_LT(now, ms(1000));
+    now = std::max(sender.timer(), now + ms(1));
+  }
+  EXPECT_GE(now, ms(72));
+  EXPECT_LE(now, ms(72 + 40));
+}
+
 // FPsPIN's deadlines: 1 s for the first packet and for a window, 2 s for the acknowledgements at the end.
 TEST(SlmpSender, WithoutRetransmissionDeadlinesAreFpspins) {
   Sender opening({.retransmit = false}, five());

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM over a stand-in engine: what was computed is kept, and earlier results stay."""
+"""Ctrl-C, SIGTERM and SIGHUP over a stand-in engine: what was computed is kept, and earlier results stay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conftest import needs_engine
 from patience import seconds
 from spinloom import claims, figure_tables
 
-SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
 
 # Answers so many times; once the main thread has taken the answers, says "busy" and is.
 SCRIPT = """

@@ -33,6 +33,6 @@ def until(ready: Callable[[], Found], limit: float = 60) -> Found:
 def default_signals() -> None:
     """A started program inherits which signals are ignored, but no handlers. So a handler that does nothing
     in place of an ignored signal gives programs the default, and the tests themselves still ignore it."""
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)

@@ -19,17 +19,17 @@ Plan plan_of(const NativeHandler& handler) {
   return plan;
 }
 
-HandlerOutcome end_as(uint8_t end, uint32_t code) { return {static_cast<nic::HandlerEnd>(end), code, 1}; }
+HandlerOutcome end_as(uint8_t end, uint32_t code) { return {static_cast<spin::HandlerEnd>(end), code, 1}; }
 
 bool write(NativeHandler& handler, const Plan& plan, const uint8_t* from, uint64_t offset, uint64_t length) {
   if (plan.blocking == 0) return handler.dma_to_host(from, offset, length, PTL_DMA_NO_EVENT) != UINT32_MAX;
   uint8_t own[256];
   std::memcpy(own, from, length);
-  nic::HandlerCall call;
+  spin::HandlerCall call;
   call.call = SPL_CALL_DMA_TO_HOST_B;
   call.options = PTL_DMA_NO_EVENT;
   call.local = own;
-  call.local_memory = nic::LocalMemory::stack;
+  call.local_memory = spin::LocalMemory::stack;
   call.offset = offset;
   call.length = length;
   return handler.call(call) == SUCCESS;
@@ -37,7 +37,7 @@ bool write(NativeHandler& handler, const Plan& plan, const uint8_t* from, uint64
 
 HandlerOutcome spread(NativeHandler& handler, FaultCounts& faults) {
   const Plan plan = plan_of(handler);
-  const nic::Her& her = handler.frame().her;
+  const spin::Her& her = handler.frame().her;
   if (her.offset >= plan.bad_from) {
     ++of(faults, Fault::handler);
     if (plan.outside != 0) handler.dma_to_host(handler.frame().packet.data(), uint64_t{1} << 40, 1, PTL_DMA_NO_EVENT);
@@ -58,7 +58,7 @@ HandlerOutcome spread(NativeHandler& handler, FaultCounts& faults) {
 
 HandlerOutcome fill_packet(NativeHandler& handler, FaultCounts& faults) {
   const Plan plan = plan_of(handler);
-  const nic::Her& her = handler.frame().her;
+  const spin::Her& her = handler.frame().her;
   if (her.offset >= plan.bad_from) {
     ++of(faults, Fault::handler);
     return end_as(plan.payload_end, plan.payload_code);
@@ -78,8 +78,8 @@ HandlerOutcome fill_packet(NativeHandler& handler, FaultCounts& faults) {
 
 // Makes one call to the third rank, on bytes in the handler's own memory.
 bool ask(NativeHandler& handler, const Plan& plan, uint32_t number, uint32_t which, uint64_t offset, uint8_t* local,
-         uint64_t length, nic::LocalMemory memory) {
-  nic::HandlerCall call;
+         uint64_t length, spin::LocalMemory memory) {
+  spin::HandlerCall call;
   call.call = number;
   call.local = local;
   call.local_memory = memory;
@@ -87,8 +87,8 @@ bool ask(NativeHandler& handler, const Plan& plan, uint32_t number, uint32_t whi
   call.target = static_cast<uint32_t>(plan.third);
   call.match_bits = plan.third_bits + which;
   call.remote_offset = offset;
-  call.atomic = nic::AtomicOperation::sum;
-  call.datatype = nic::Datatype::uint64;
+  call.atomic = spin::AtomicOperation::sum;
+  call.datatype = spin::Datatype::uint64;
   return handler.call(call) == SUCCESS;
 }
 
@@ -99,12 +99,12 @@ HandlerOutcome put_on(NativeHandler& handler) {
   auto* const bytes = const_cast<uint8_t*>(packet.data());  // the bytes are only read
   std::vector<uint8_t> got(packet.size());
   uint64_t one = 1;
-  const auto own = nic::LocalMemory::stack;
-  if (!ask(handler, plan, SPL_CALL_PUT_FROM_DEVICE, 1, at, bytes, packet.size(), nic::LocalMemory::packet) ||
+  const auto own = spin::LocalMemory::stack;
+  if (!ask(handler, plan, SPL_CALL_PUT_FROM_DEVICE, 1, at, bytes, packet.size(), spin::LocalMemory::packet) ||
       !ask(handler, plan, SPL_CALL_GET_FROM_DEVICE, 2, at, got.data(), got.size(), own)) {
     return end_as(0, FAIL);
   }
-  nic::HandlerCall write;
+  spin::HandlerCall write;
   write.call = SPL_CALL_DMA_TO_HOST_B;
   write.options = PTL_DMA_NO_EVENT;
   write.local = got.data();

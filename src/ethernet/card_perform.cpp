@@ -3,9 +3,9 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/byte_order.hpp"
 #include "base/log.hpp"
 #include "ethernet/card.hpp"
-#include "packet/big_endian.hpp"
 #include "packet/ethernet.hpp"
 #include "portals/perform.hpp"
 
@@ -27,8 +27,7 @@ bool fits(const port::FramePort& port, Bytes frame) {
   const size_t plain = packet::ethernet_header_bytes + port.mtu();
   if (frame.size() < packet::ethernet_header_bytes) return false;
   if (frame.size() <= plain) return true;
-  return packet::is_vlan_tag(packet::load_be<uint16_t>(frame.data() + 12)) &&
-         frame.size() <= plain + packet::vlan_tag_bytes;
+  return packet::is_vlan_tag(load_be<uint16_t>(frame.data() + 12)) && frame.size() <= plain + packet::vlan_tag_bytes;
 }
 
 }  // namespace

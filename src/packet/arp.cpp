@@ -1,6 +1,6 @@
 #include "packet/arp.hpp"
 
-#include "packet/big_endian.hpp"
+#include "base/byte_order.hpp"
 #include "packet/ethernet.hpp"
 
 namespace spinloom::packet {

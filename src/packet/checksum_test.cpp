@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/byte_order.hpp"
 #include "base/test_seeds.hpp"
-#include "packet/big_endian.hpp"
 #include "packet/test_support.hpp"
 
 namespace spinloom::packet {

@@ -1,6 +1,6 @@
 #include "packet/ethernet.hpp"
 
-#include "packet/big_endian.hpp"
+#include "base/byte_order.hpp"
 
 namespace spinloom::packet {
 

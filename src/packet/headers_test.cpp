@@ -1,8 +1,8 @@
 // Each header: fields where the standards have them, and one wrong field a time.
 #include <gtest/gtest.h>
 
+#include "base/byte_order.hpp"
 #include "base/test_seeds.hpp"
-#include "packet/big_endian.hpp"
 #include "packet/test_support.hpp"
 
 namespace spinloom::packet {

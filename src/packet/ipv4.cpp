@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "packet/big_endian.hpp"
+#include "base/byte_order.hpp"
 
 namespace spinloom::packet {
 

@@ -1,6 +1,6 @@
 #include "packet/udp.hpp"
 
-#include "packet/big_endian.hpp"
+#include "base/byte_order.hpp"
 
 namespace spinloom::packet {
 

@@ -1,6 +1,6 @@
 #include "port/finish_checksum.hpp"
 
-#include "packet/big_endian.hpp"
+#include "base/byte_order.hpp"
 #include "packet/ethernet.hpp"
 #include "packet/ipv4.hpp"
 
@@ -9,7 +9,7 @@ namespace spinloom::port {
 void finish_checksum(std::span<uint8_t> frame, size_t start, size_t offset) {
   if (start > frame.size() || offset > frame.size() - start || frame.size() - start - offset < 2) return;
   const uint16_t sum = packet::checksum(frame.subspan(start));
-  packet::store_be(frame.data() + start + offset, sum == 0 ? uint16_t{0xffff} : sum);  // 0 is "none" in UDP
+  store_be(frame.data() + start + offset, sum == 0 ? uint16_t{0xffff} : sum);  // 0 is "none" in UDP
 }
 
 void finish_if_left(std::span<uint8_t> frame) {
@@ -23,7 +23,7 @@ void finish_if_left(std::span<uint8_t> frame) {
   if (ipv4->payload.size() < offset + 2) return;
   const auto length = static_cast<uint16_t>(ipv4->payload.size());
   const auto left = static_cast<uint16_t>(~packet::pseudo_header(*ipv4, ipv4->protocol, length).finish());
-  if (packet::load_be<uint16_t>(ipv4->payload.data() + offset) != left) return;
+  if (load_be<uint16_t>(ipv4->payload.data() + offset) != left) return;
   const auto start = static_cast<size_t>(ipv4->payload.data() - frame.data());
   finish_checksum(frame.first(start + ipv4->payload.size()), start, offset);
 }

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/byte_order.hpp"
 #include "base/test_seeds.hpp"
-#include "packet/big_endian.hpp"
 #include "packet/test_support.hpp"
 
 namespace spinloom::port {
@@ -31,7 +31,7 @@ Pair random_pair(Random& random) {
   const auto ipv4 = packet::read_ipv4(packet::Bytes(out.left).subspan(14));
   const auto length = static_cast<uint16_t>(ipv4->payload.size());
   const auto sum = static_cast<uint16_t>(~packet::pseudo_header(*ipv4, packet::ip_protocol::udp, length).finish());
-  packet::store_be(&out.left[udp_sum_at], sum);
+  store_be(&out.left[udp_sum_at], sum);
   return out;
 }
 
@@ -41,7 +41,7 @@ TEST(FinishChecksum, FillsInWhatWasLeft) {
     auto again = pair.left;
     finish_if_left(pair.left);
     EXPECT_EQ(pair.left, pair.right);
-    const size_t padding = again.size() - udp_at - packet::load_be<uint16_t>(&again[udp_at + 4]);
+    const size_t padding = again.size() - udp_at - load_be<uint16_t>(&again[udp_at + 4]);
     finish_checksum(std::span(again).first(again.size() - padding), udp_at, 6);
     EXPECT_EQ(again, pair.right);
   });
@@ -54,7 +54,7 @@ TEST(FinishChecksum, LeavesRightAndWrongOnesAsTheyAre) {
     finish_if_left(frame);
     EXPECT_EQ(frame, pair.right);
     // A wrong field is not made right, unless it is just what Linux leaves.
-    packet::store_be(&frame[udp_sum_at], static_cast<uint16_t>(packet::load_be<uint16_t>(&pair.left[udp_sum_at]) + 1));
+    store_be(&frame[udp_sum_at], static_cast<uint16_t>(load_be<uint16_t>(&pair.left[udp_sum_at]) + 1));
     const auto wrong = frame;
     finish_if_left(frame);
     EXPECT_EQ(frame, wrong);

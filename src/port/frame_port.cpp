@@ -1,6 +1,6 @@
 #include "port/frame_port.hpp"
 
-#include "packet/big_endian.hpp"
+#include "base/byte_order.hpp"
 #include "packet/ethernet.hpp"
 
 namespace spinloom::port {
@@ -10,7 +10,7 @@ size_t FramePort::frame_bytes_max() const { return mtu() + packet::ethernet_head
 Status FramePort::check_lengths(std::span<const Bytes> frames) const {
   for (const Bytes frame : frames) {
     size_t most = mtu() + packet::ethernet_header_bytes;
-    if (frame.size() > most && packet::is_vlan_tag(packet::load_be<uint16_t>(frame.data() + 12))) {
+    if (frame.size() > most && packet::is_vlan_tag(load_be<uint16_t>(frame.data() + 12))) {
       most += packet::vlan_tag_bytes;
     }
     if (frame.size() < packet::ethernet_header_bytes || frame.size() > most) {

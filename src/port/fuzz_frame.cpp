@@ -1,7 +1,7 @@
 // Fuzz target: frames from outside. Any bytes are refused, or are packets whose parts lie in them and that are written to
 // the same bytes; a station answers them with right frames or not at all.
+#include "base/byte_order.hpp"
 #include "layout/fuzz.hpp"
-#include "packet/big_endian.hpp"
 #include "packet/test_support.hpp"
 #include "port/echo_station.hpp"
 #include "port/finish_checksum.hpp"
@@ -51,8 +51,8 @@ void mutate(Random& random, Input& input) {
   if (!ethernet || ethernet->payload.size() < packet::ipv4_header_bytes) return;
   uint8_t* const at = input.data() + (ethernet->payload.data() - input.data());
   const size_t length = std::min<size_t>((at[0] & 15U) * 4, ethernet->payload.size());
-  packet::store_be(at + 10, uint16_t{0});
-  packet::store_be(at + 10, packet::checksum({at, length}));
+  store_be(at + 10, uint16_t{0});
+  store_be(at + 10, packet::checksum({at, length}));
 }
 
 }  // namespace spinloom::layout::fuzz

@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "packet/big_endian.hpp"
+#include "base/byte_order.hpp"
 #include "packet/ethernet.hpp"
 #include "port/descriptor.hpp"
 #include "port/finish_checksum.hpp"
@@ -170,8 +170,8 @@ class PacketPort final : public FramePort {
       begin -= packet::vlan_tag_bytes;
       length += packet::vlan_tag_bytes;
       const bool has_type = (head.tp_status & TP_STATUS_VLAN_TPID_VALID) != 0;
-      packet::store_be(begin + 12, has_type ? head.tp_vlan_tpid : packet::ether_type::vlan);
-      packet::store_be(begin + 14, head.tp_vlan_tci);
+      store_be(begin + 12, has_type ? head.tp_vlan_tpid : packet::ether_type::vlan);
+      store_be(begin + 14, head.tp_vlan_tci);
     }
     return {begin, length};
   }

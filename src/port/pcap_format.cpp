@@ -1,6 +1,6 @@
 #include "port/pcap_format.hpp"
 
-#include "packet/big_endian.hpp"
+#include "base/byte_order.hpp"
 
 namespace spinloom::port {
 
@@ -12,21 +12,19 @@ constexpr uint32_t magic_pcapng = 0x0a0d0d0a;
 constexpr uint16_t link_ethernet = 1;
 constexpr int64_t second_ns = 1'000'000'000;
 
-uint32_t in_order(const PcapFormat& format, uint32_t big_endian) {
-  return format.big_endian ? big_endian : __builtin_bswap32(big_endian);
+uint32_t number(const PcapFormat& format, const uint8_t* at) {
+  return format.big_endian ? load_be<uint32_t>(at) : load_le<uint32_t>(at);
 }
 
-uint32_t number(const PcapFormat& format, const uint8_t* at) { return in_order(format, packet::load_be<uint32_t>(at)); }
-
 void put_number(const PcapFormat& format, uint8_t* at, uint32_t value) {
-  packet::store_be(at, in_order(format, value));
+  format.big_endian ? store_be(at, value) : store_le(at, value);
 }
 
 }  // namespace
 
 Result<PcapFormat> read_pcap_header(const PcapHeaderBytes& bytes, const std::string& name) {
   PcapFormat format;
-  if (packet::load_be<uint32_t>(bytes.data()) == magic_pcapng) {
+  if (load_be<uint32_t>(bytes.data()) == magic_pcapng) {
     return fail(Code::unsupported, name, " is a pcapng file; convert it: editcap -F pcap ", name, " ", name, ".pcap");
   }
   for (format.big_endian = false;; format.big_endian = true) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/byte_order.hpp"
+
 namespace spinloom::registers {
 namespace {
 
@@ -17,7 +19,8 @@ class Writer {
  public:
   template <class T>
   void put(T value) {
-    for (size_t i = 0; i < sizeof(T); ++i) bytes_.push_back(static_cast<uint8_t>(uint64_t{value} >> (8 * i)));
+    bytes_.resize(bytes_.size() + sizeof(T));
+    store_le(&bytes_[bytes_.size() - sizeof(T)], value);
   }
   void put_text(std::string_view text, size_t bytes) {
     for (size_t i = 0; i < bytes; ++i) bytes_.push_back(i < text.size() ? static_cast<uint8_t>(text[i]) : 0);
@@ -35,10 +38,9 @@ class Reader {
   template <class T>
   T take() {
     SPL_ASSERT(bytes_.size() >= sizeof(T), bytes_.size(), " bytes left");
-    uint64_t value = 0;
-    for (size_t i = 0; i < sizeof(T); ++i) value |= uint64_t{bytes_[i]} << (8 * i);
+    const T value = load_le<T>(bytes_.data());
     bytes_ = bytes_.subspan(sizeof(T));
-    return static_cast<T>(value);
+    return value;
   }
   std::string take_text(size_t bytes) {
     std::string text(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(bytes));

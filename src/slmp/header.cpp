@@ -1,5 +1,7 @@
 #include "slmp/header.hpp"
 
+#include "base/byte_order.hpp"
+
 namespace spinloom::slmp {
 namespace {
 
@@ -9,18 +11,6 @@ struct FlagName {
 };
 constexpr FlagName flag_names[] = {{syn, "SYN"}, {ack, "ACK"}, {eom, "EOM"}};
 constexpr uint16_t flags_known = syn | ack | eom;
-
-template <class T>
-T load_big_endian(const uint8_t* at) {
-  T value = 0;
-  for (size_t i = 0; i < sizeof(T); ++i) value = static_cast<T>(value << 8 | at[i]);
-  return value;
-}
-
-template <class T>
-void store_big_endian(uint8_t* at, T value) {
-  for (size_t i = 0; i < sizeof(T); ++i) at[i] = static_cast<uint8_t>(value >> (8 * (sizeof(T) - 1 - i)));
-}
 
 constexpr size_t flags_at = 0;
 constexpr size_t message_id_at = flags_at + sizeof(Header::flags);
@@ -46,8 +36,8 @@ Result<Header> read(std::span<const uint8_t> datagram) {
                 header_bytes, " bytes");
   }
   const uint8_t* const at = datagram.data();
-  const Header header{load_big_endian<uint16_t>(at + flags_at), load_big_endian<uint32_t>(at + message_id_at),
-                      load_big_endian<uint32_t>(at + offset_at)};
+  const Header header{load_be<uint16_t>(at + flags_at), load_be<uint32_t>(at + message_id_at),
+                      load_be<uint32_t>(at + offset_at)};
   SPL_TRY(check(header));
   if (header.has(ack) && datagram.size() != header_bytes) {
     return fail(Code::invalid, "an SLMP acknowledgement with ", datagram.size() - header_bytes,
@@ -58,9 +48,9 @@ Result<Header> read(std::span<const uint8_t> datagram) {
 
 std::array<uint8_t, header_bytes> write(const Header& header) {
   std::array<uint8_t, header_bytes> bytes;
-  store_big_endian(bytes.data() + flags_at, header.flags);
-  store_big_endian(bytes.data() + message_id_at, header.message_id);
-  store_big_endian(bytes.data() + offset_at, header.offset);
+  store_be(bytes.data() + flags_at, header.flags);
+  store_be(bytes.data() + message_id_at, header.message_id);
+  store_be(bytes.data() + offset_at, header.offset);
   return bytes;
 }
 

@@ -1,6 +1,6 @@
 #include "wire/datagram.hpp"
 
-#include "wire/little_endian.hpp"
+#include "base/byte_order.hpp"
 
 namespace spinloom::wire {
 namespace {

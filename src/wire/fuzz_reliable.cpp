@@ -3,9 +3,9 @@
 // answers with Errors and counts, delivers no more than it was given, and stays able to send.
 #include <algorithm>
 
+#include "base/byte_order.hpp"
 #include "layout/fuzz.hpp"
 #include "wire/datagram.hpp"
-#include "wire/little_endian.hpp"
 #include "wire/packet_format.hpp"
 #include "wire/reliable.hpp"
 #include "wire/test_support.hpp"

@@ -4,8 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/byte_order.hpp"
 #include "nic/event.hpp"
-#include "wire/little_endian.hpp"
 
 namespace spinloom::wire {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "wire/little_endian.hpp"
+#include "base/byte_order.hpp"
 #include "wire/test_support.hpp"
 
 namespace spinloom::wire {

@@ -3,7 +3,7 @@
 #include <array>
 #include <bit>
 
-#include "wire/little_endian.hpp"
+#include "base/byte_order.hpp"
 
 namespace spinloom::wire {
 namespace {

@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+import c_library
+from c_library import ROOT, configure, exported, install, new_build, run, tool
+
 PROJECT = Path(__file__).resolve().parent / "layout"
-BIN = Path(sys.executable).parent  # of the environment that requirements.txt fills
-
-
-def run(*command: str | Path, **more) -> str:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **more)
-    assert done.returncode == 0, f"{command}:\n{done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def tool(name: str) -> str:
-    found = shutil.which(name, path=f"{BIN}{os.pathsep}{os.environ['PATH']}")
-    assert found, f"{name} is missing; make setup brings it"
-    return found
-
-
-def configure(source: Path, build: Path, *options: str) -> None:
-    run(
-        tool("cmake"), "-S", source, "-B", build, "-GNinja", f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}", *options
-    )
 
 
 @pytest.fixture(scope="session")
 def prefix(tmp_path_factory) -> Path:
     """libspinloom_layout, built and installed as a packager would."""
-    build = tmp_path_factory.mktemp("library")
-    launcher = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={ccache}"] if (ccache := shutil.which("ccache")) else []
-    configure(ROOT, build, *launcher)
-    run(tool("cmake"), "--build", build, "--target", "spinloom_layout_library")
-    where = tmp_path_factory.mktemp("first")
-    run(tool("cmake"), "--install", build, "--component", "layout", "--prefix", where)
-    moved = tmp_path_factory.mktemp("prefix") / "moved"  # an installed tree may be moved
-    where.rename(moved)
-    return moved
+    return install("layout", new_build(tmp_path_factory), tmp_path_factory)
 
 
 def test_cmake_finds_it(prefix, tmp_path):
@@ -56,11 +27,7 @@ def test_cmake_finds_it(prefix, tmp_path):
 
 
 def pkg_config(prefix: Path, *questions: str) -> list[str]:
-    program = shutil.which("pkg-config") or shutil.which("pkgconf")
-    if program is None:
-        pytest.skip("there is no pkg-config")
-    path = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
-    return run(program, *questions, "spinloom-layout", env=path).split()
+    return c_library.pkg_config(prefix, "spinloom-layout", *questions)
 
 
 @pytest.mark.parametrize("source", ["use.c", "use.cpp"])
@@ -86,8 +53,7 @@ def test_only_the_header_s_names_are_exported(prefix):
             r"\b(spl_layout_\w+)\(", (prefix / "include/spinloom/layout.h").read_text(encoding="utf-8")
         )
     )
-    listing = run("nm", "-D", "--defined-only", prefix / "lib/libspinloom_layout.so")
-    assert {line.split()[-1] for line in listing.splitlines()} == declared
+    assert exported(prefix, "libspinloom_layout.so") == declared
 
 
 def test_the_halo_example_gives_the_same_grids(prefix, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from pathlib import Path
@@ -11,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import layer_programs
+from c_library import configure, install, kept_build, pkg_config, run, tool
 from layer_programs import Mpi, compile_for, every_mpi
-from test_c_layout import ROOT, configure, run, tool
 
 PROJECT = Path(__file__).resolve().parent / "mpi"
 
@@ -20,23 +19,11 @@ PROJECT = Path(__file__).resolve().parent / "mpi"
 @pytest.fixture(scope="session")
 def prefix(tmp_path_factory) -> Path:
     """The component, installed from the build folder that `make` keeps, then moved."""
-    build = Path(os.environ.get("SPINLOOM_TEST_BUILD", ROOT / "build/release"))
-    if not (build / "CMakeCache.txt").is_file():
-        configure(ROOT, build)
-    run(tool("cmake"), "--build", build, "--target", "spinloom_mpi_library", "spinloom_heap")
-    where = tmp_path_factory.mktemp("first")
-    run(tool("cmake"), "--install", build, "--component", "mpi", "--prefix", where)
-    moved = tmp_path_factory.mktemp("prefix") / "moved"
-    where.rename(moved)
-    return moved
+    return install("mpi", kept_build(), tmp_path_factory, "spinloom_heap")
 
 
 def flags(prefix: Path) -> list[str]:
-    program = shutil.which("pkg-config") or shutil.which("pkgconf")
-    if program is None:
-        pytest.skip("there is no pkg-config")
-    path = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
-    found = run(program, "--cflags", "--libs", "spinloom-mpi", env=path).split()
+    found = pkg_config(prefix, "spinloom-mpi", "--cflags", "--libs")
     return ["-std=c11", "-Wall", "-Wextra", "-Werror", *found, f"-Wl,-rpath,{prefix}/lib"]
 
 

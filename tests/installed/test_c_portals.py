@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -11,10 +10,9 @@ from pathlib import Path
 import pytest
 
 import launchers
+from c_library import configure, install, kept_build, pkg_config, run, tool
 from conftest import needs_engine
-from test_c_layout import configure, run, tool
 
-ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Path(__file__).resolve().parent / "portals"
 HEADERS = ("portals4.h", "portals4_spin.h", "spinloom/offload.h")
 
@@ -24,15 +22,7 @@ pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no 
 @pytest.fixture(scope="session")
 def prefix(tmp_path_factory) -> Path:
     """The component, installed from the build folder that `make` keeps, then moved."""
-    build = Path(os.environ.get("SPINLOOM_TEST_BUILD", ROOT / "build/release"))
-    if not (build / "CMakeCache.txt").is_file():
-        configure(ROOT, build, "-DSPINLOOM_HANDLERS=ON")
-    run(tool("cmake"), "--build", build, "--target", "spinloom_portals_library")
-    where = tmp_path_factory.mktemp("first")
-    run(tool("cmake"), "--install", build, "--component", "portals", "--prefix", where)
-    moved = tmp_path_factory.mktemp("prefix") / "moved"
-    where.rename(moved)
-    return moved
+    return install("portals", kept_build("-DSPINLOOM_HANDLERS=ON"), tmp_path_factory)
 
 
 def expect_ring(program: Path) -> None:
@@ -53,12 +43,8 @@ def test_cmake_finds_it(prefix, tmp_path):
 
 @pytest.mark.parametrize("package", ["spinloom-portals", "portals4"])
 def test_pkg_config_finds_it(prefix, tmp_path, package):
-    program = shutil.which("pkg-config") or shutil.which("pkgconf")
-    if program is None:
-        pytest.skip("there is no pkg-config")
-    path = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
-    flags = run(program, "--cflags", "--libs", package, env=path).split()
-    handlers = Path(run(program, "--variable=handlers", package, env=path).strip())
+    flags = pkg_config(prefix, package, "--cflags", "--libs")
+    [handlers] = map(Path, pkg_config(prefix, package, "--variable=handlers"))
     assert (handlers / "pingpong.elf").is_file()
     strict = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     run("cc", *strict, PROJECT / "ring.c", "-o", tmp_path / "ring", *flags, f"-Wl,-rpath,{prefix}/lib")

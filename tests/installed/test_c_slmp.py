@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
-from test_c_layout import ROOT, configure, run, tool
+from c_library import ROOT, configure, exported, install, new_build, pkg_config, run, tool
 
 PROJECT = Path(__file__).resolve().parent / "slmp"
 
 
 @pytest.fixture(scope="session")
 def slmp_prefix(tmp_path_factory) -> Path:
-    build = tmp_path_factory.mktemp("library")
-    launcher = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={ccache}"] if (ccache := shutil.which("ccache")) else []
-    configure(ROOT, build, *launcher)
-    run(tool("cmake"), "--build", build, "--target", "spinloom_slmp_library")
-    where = tmp_path_factory.mktemp("first")
-    run(tool("cmake"), "--install", build, "--component", "slmp", "--prefix", where)
-    moved = tmp_path_factory.mktemp("prefix") / "moved"  # an installed tree may be moved
-    where.rename(moved)
-    return moved
+    return install("slmp", new_build(tmp_path_factory), tmp_path_factory)
 
 
 def test_cmake_finds_it(slmp_prefix, tmp_path):
@@ -35,11 +25,7 @@ def test_cmake_finds_it(slmp_prefix, tmp_path):
 
 
 def test_pkg_config_finds_it(slmp_prefix, tmp_path):
-    program = shutil.which("pkg-config") or shutil.which("pkgconf")
-    if program is None:
-        pytest.skip("there is no pkg-config")
-    path = {**os.environ, "PKG_CONFIG_PATH": str(slmp_prefix / "lib/pkgconfig")}
-    flags = run(program, "--cflags", "--libs", "spinloom-slmp", env=path).split()
+    flags = pkg_config(slmp_prefix, "spinloom-slmp", "--cflags", "--libs")
     strict = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     place = f"-Wl,-rpath,{slmp_prefix}/lib"
     run("cc", *strict, PROJECT / "use.c", "-o", tmp_path / "use", *flags, place, "-lpthread")
@@ -64,8 +50,7 @@ def test_a_c_plus_plus_compiler_takes_the_header(slmp_prefix, tmp_path):
 def test_only_the_header_s_names_are_exported_and_each_is_used(slmp_prefix):
     header = (slmp_prefix / "include/spinloom/slmp.h").read_text(encoding="utf-8")
     declared = set(re.findall(r"^SLMP_API .*?\b(slmp_\w+)\(", header, re.MULTILINE))
-    listing = run("nm", "-D", "--defined-only", slmp_prefix / "lib/libspinloom_slmp.so")
-    assert {line.split()[-1] for line in listing.splitlines()} == declared
+    assert exported(slmp_prefix, "libspinloom_slmp.so") == declared
     used = (PROJECT / "use.c").read_text(encoding="utf-8")
     assert [name for name in sorted(declared) if f"{name}(" not in used] == []
 

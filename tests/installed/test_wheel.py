@@ -17,8 +17,10 @@ from packaging.requirements import Requirement
 from packaging.tags import sys_tags
 from packaging.utils import parse_wheel_filename
 
+from c_library import BIN, ROOT, configure, pkg_config, run, tool
 from spinloom import __version__, data
-from test_c_layout import BIN, PROJECT, ROOT, configure, run, tool
+
+PROJECTS = Path(__file__).resolve().parent  # users of each library
 
 LAYOUTS = """
 from spinloom.layout import Layout
@@ -142,24 +144,17 @@ def test_man_finds_the_pages(environment, prefix, words):
     assert ("spinloom VERB" if words[-1] == "spinloom" else f"{words[-1]}(") in text
 
 
-def pkg_config(prefix: Path, *words: str) -> list[str]:
-    program = shutil.which("pkg-config") or shutil.which("pkgconf")
-    if program is None:
-        pytest.skip("there is no pkg-config")
-    return run(program, *words, env=os.environ | {"PKG_CONFIG_PATH": f"{prefix}/lib/pkgconfig"}).split()
-
-
 @pytest.mark.parametrize(
     ("package", "source", "said"),
     [
-        ("spinloom-layout", PROJECT / "use.c", "good\n"),
-        ("spinloom-portals", PROJECT.parent / "portals/ring.c", "rank 0: 1 ranks, good\n"),
+        ("spinloom-layout", PROJECTS / "layout/use.c", "good\n"),
+        ("spinloom-portals", PROJECTS / "portals/ring.c", "rank 0: 1 ranks, good\n"),
     ],
 )
 def test_c_programs_find_the_libraries_by_pkg_config(environment, prefix, tmp_path, package, source, said):
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
-    flags = pkg_config(prefix, "--cflags", "--libs", package)
+    flags = pkg_config(prefix, package, "--cflags", "--libs")
     run("cc", "-std=c11", source, "-o", tmp_path / "use", *flags, f"-Wl,-rpath,{prefix}/lib")
     assert run(tmp_path / "use") == said
     if package == "spinloom-portals":
@@ -173,7 +168,7 @@ def test_c_programs_find_the_libraries_by_pkg_config(environment, prefix, tmp_pa
 def test_c_programs_find_the_libraries_by_cmake(prefix, tmp_path, project, programs):
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
-    configure(PROJECT.parent / project, tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
+    configure(PROJECTS / project, tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
     run(tool("cmake"), "--build", tmp_path)
     for program in programs:
         assert run(tmp_path / program).endswith("good\n")

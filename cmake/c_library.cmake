@@ -1,5 +1,6 @@
 # spinloom_c_library(NAME FLOOR HEADERS ... FLOORS ... SYMBOLS PATTERN DESCRIPTION TEXT): libspinloom_NAME, the C face of a
-# floor, as a shared and a static library, with what others need to find it: pkg-config and a CMake package.
+# floor, as a shared and a static library, with what others need to find it: pkg-config and a CMake package, which is
+# SpinloomName, or PACKAGE.
 #
 #   cmake -S . -B BUILD && cmake --build BUILD --target spinloom_NAME_library
 #   cmake --install BUILD --component NAME --prefix PREFIX
@@ -8,7 +9,7 @@ include(CMakePackageConfigHelpers)
 find_package(Threads REQUIRED)
 
 function(spinloom_c_library name floor)
-  cmake_parse_arguments(C "" "SYMBOLS;DESCRIPTION" "HEADERS;FLOORS" ${ARGN})
+  cmake_parse_arguments(C "" "SYMBOLS;DESCRIPTION;PACKAGE" "HEADERS;FLOORS" ${ARGN})
   set(library_name ${name})
   set(description "${C_DESCRIPTION}")
   set(symbols ${PROJECT_BINARY_DIR}/${name}_symbols.map)
@@ -42,6 +43,9 @@ function(spinloom_c_library name floor)
   string(SUBSTRING ${name} 0 1 first)
   string(TOUPPER ${first} first)
   string(REGEX REPLACE "^.(.*)" "Spinloom${first}\\1" package ${name})
+  if(C_PACKAGE)
+    set(package ${C_PACKAGE})
+  endif()
   install(TARGETS ${shared} ${static} EXPORT ${package}
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name} NAMELINK_COMPONENT ${name}
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name})
@@ -60,6 +64,13 @@ function(spinloom_c_library name floor)
   install(FILES ${PROJECT_BINARY_DIR}/spinloom-${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT ${name})
 endfunction()
 
+# The C face of layouts is no part of its floor: it knows the version.
+add_library(spinloom_layout_c OBJECT ${PROJECT_SOURCE_DIR}/src/layout/c_layout.cpp)
+spinloom_options(spinloom_layout_c)
+target_include_directories(spinloom_layout_c PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+target_compile_definitions(spinloom_layout_c PRIVATE SPINLOOM_VERSION="${PROJECT_VERSION}")
+spinloom_c_library(layout layout_c HEADERS layout.h FLOORS layout base SYMBOLS "spl_layout_*" PACKAGE spinloom
+  DESCRIPTION "Datatypes that move non-contiguous data: MPI's constructors without MPI")
 spinloom_c_library(slmp slmp HEADERS slmp.h FLOORS base SYMBOLS "slmp_*"
   DESCRIPTION "SLMP, the sPIN lightweight messaging protocol, over UDP sockets")
 install(FILES ${PROJECT_SOURCE_DIR}/tools/slmp.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/wireshark COMPONENT slmp)

@@ -1,7 +1,8 @@
 /* Frames of IPv4 that come back to who sent them.
  *
- * Contract: spl_ip_asked() gives the IPv4 header of a frame for this station: to one receiver, whole in the frame, not a
- * fragment, without options, of this protocol, with at least `least` bytes behind the header. Otherwise NULL.
+ * Contract: spl_ip_whole() gives the IPv4 header of a frame to one receiver, whole in the frame, not a fragment, without
+ * options, of this protocol, with at least `least` bytes behind the header; otherwise NULL. spl_ip_asked() gives only
+ * those for this station, whose address is in the constants.
  * spl_ip_answer() turns the frame around: addresses exchanged, time to live 64. Both leave checksums as right, or as
  * wrong, as they were: who gets the answer sees what was damaged on the way here.
  */
@@ -18,8 +19,7 @@ enum {
   SPL_TIME_TO_LIVE = 64
 };
 
-static inline spl_ipv4_t *spl_ip_asked(uint8_t protocol, uint32_t least) {
-  const spl_station_t *const station = spl_constants();
+static inline spl_ipv4_t *spl_ip_whole(uint8_t protocol, uint32_t least) {
   uint8_t *const frame = spl_frame();
   const uint32_t bytes = spl_frame_bytes();
   if (bytes < SPL_ETHERNET_BYTES + SPL_IPV4_BYTES + least) return NULL;
@@ -29,7 +29,13 @@ static inline spl_ipv4_t *spl_ip_asked(uint8_t protocol, uint32_t least) {
   if (ip->version_words != 0x45 || ip->protocol != protocol || (ip->fragment & spl_net16(0x3fff)) != 0) return NULL;
   const uint32_t length = spl_net16(ip->length);
   if (length < SPL_IPV4_BYTES + least || length > bytes - SPL_ETHERNET_BYTES) return NULL;
-  return station->ip == 0 || station->ip == ip->destination ? ip : NULL;
+  return ip;
+}
+
+static inline spl_ipv4_t *spl_ip_asked(uint8_t protocol, uint32_t least) {
+  const spl_station_t *const station = spl_constants();
+  spl_ipv4_t *const ip = spl_ip_whole(protocol, least);
+  return ip != NULL && (station->ip == 0 || station->ip == ip->destination) ? ip : NULL;
 }
 
 static inline void spl_ip_answer(spl_ipv4_t *ip) {

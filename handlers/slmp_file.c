@@ -3,8 +3,8 @@
  * been here, and again; each byte counts once.
  *
  * Contract: spinloom/slmp_file.h. A packet that does not fit, is damaged, or belongs to another message, is not
- * acknowledged, so that its sender knows. Source: FPsPIN, deliverable D4.7, sections 4.4.1 and 4.5; what stands there as a
- * receiver without state keeps, here, what it needs to know when a message is whole.
+ * acknowledged, so that its sender knows. Source: FPsPIN, deliverable D4.7, sections 4.4.1 and 4.5; the
+ * receiver there keeps no state, this one keeps what tells it that a message is whole.
  */
 #include "spinloom/slmp_file.h"
 
@@ -57,15 +57,19 @@ static int count_refused(uint32_t *counter) {
   return DROP;
 }
 
-/* Whether the packet belongs to the message under way; its first packet begins one. */
+#define BEGINS 4u /* `armed` while one HPU writes what the message is */
+
+/* Whether the packet belongs to the message under way; its first packet begins one. What comes while it begins is refused,
+ * and sent again. */
 static int belongs(spl_slmp_file_state *state, const slmp_frame_t *frame, uint32_t bytes) {
-  if (__atomic_load_n(&state->armed, __ATOMIC_ACQUIRE) >= 2) return state->message == frame->slmp.message;
-  if (frame->slmp.offset != 0) return 0;
-  uint32_t armed = 1;
+  uint32_t armed = __atomic_load_n(&state->armed, __ATOMIC_ACQUIRE);
+  if (armed >= 2 && armed != BEGINS) return state->message == frame->slmp.message;
+  if (armed != 1 || frame->slmp.offset != 0) return 0;
+  if (!__atomic_compare_exchange_n(&state->armed, &armed, BEGINS, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return 0;
   state->message = frame->slmp.message;
   state->segment = bytes;
-  return __atomic_compare_exchange_n(&state->armed, &armed, 2u, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
-         state->message == frame->slmp.message;
+  __atomic_store_n(&state->armed, 2u, __ATOMIC_RELEASE);
+  return 1;
 }
 
 int payload_handler(const ptl_payload_t p, void *given) {
@@ -84,8 +88,8 @@ int payload_handler(const ptl_payload_t p, void *given) {
   const uint32_t offset = spl_net32(frame->slmp.offset);
   const uint64_t capacity = constants->capacity_low | (uint64_t)constants->capacity_high << 32;
   const uint64_t end = (uint64_t)offset + bytes;
-  /* Only the last packet may be shorter, and each begins where a segment does. The segment is never 0: then the message
-   * has one packet. */
+  /* Each packet begins at a multiple of the first one's length, and only the last may be shorter. Length 0: a message of
+   * one empty packet. */
   const uint32_t segment = state->segment;
   const uint32_t number = segment == 0 ? 0 : offset / segment;
   const int has_room = end <= capacity && number < constants->segments;

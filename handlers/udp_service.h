@@ -1,7 +1,7 @@
 /* What handlers of UDP services share: the payload of a datagram, and the frame as an answer to who sent it.
  *
- * Contract: udp_payload() gives the payload of an IPv4 datagram that lies whole in the frame, is not a fragment and has at
- *   least `least` bytes; otherwise NULL. udp_answer() exchanges the ends of a frame's headers and sets their lengths for
+ * Contract: udp_payload() gives the payload of a datagram to one receiver (answer_ip.h), of at least `least` bytes;
+ *   otherwise NULL. udp_answer() exchanges the ends of a frame's headers and sets their lengths for
  *   an answer of `bytes` payload bytes; the datagram has no checksum (zero), the IPv4 header a new one.
  */
 #ifndef SPINLOOM_HANDLERS_UDP_SERVICE_H
@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "answer_ip.h"
 #include "spinloom/frame.h"
 
 typedef struct {
@@ -17,20 +18,13 @@ typedef struct {
   spl_udp_t udp;
 } __attribute__((packed, aligned(2))) udp_headers;
 
-#define UDP_TYPE_IPV4 0x0800u
-#define UDP_PROTOCOL 17u
-#define UDP_FRAGMENT_MASK 0x3fffu /* more fragments, or an offset */
-
 static inline uint8_t *udp_payload(uint32_t least, uint32_t *bytes) {
-  const udp_headers *const headers = (const udp_headers *)spl_frame();
-  if (spl_frame_bytes() < sizeof *headers + least) return NULL;
-  if (headers->ethernet.type != spl_net16(UDP_TYPE_IPV4) || headers->ip.version_words != 0x45) return NULL;
-  if (headers->ip.protocol != UDP_PROTOCOL || (spl_net16(headers->ip.fragment) & UDP_FRAGMENT_MASK) != 0) return NULL;
-  const uint32_t length = spl_net16(headers->udp.length);
-  if (length < sizeof(spl_udp_t) + least || length - sizeof(spl_udp_t) > spl_frame_bytes() - sizeof *headers)
-    return NULL;
+  spl_ipv4_t *const ip = spl_ip_whole(17, sizeof(spl_udp_t) + least);
+  if (ip == NULL) return NULL;
+  const uint32_t length = spl_net16(((const udp_headers *)spl_frame())->udp.length);
+  if (length < sizeof(spl_udp_t) + least || length > spl_net16(ip->length) - sizeof *ip) return NULL;
   *bytes = length - sizeof(spl_udp_t);
-  return spl_frame() + sizeof *headers;
+  return spl_frame() + sizeof(udp_headers);
 }
 
 static inline void udp_answer(udp_headers *headers, uint32_t bytes) {

@@ -20,7 +20,7 @@ typedef struct {
 
 typedef struct {
   struct spl_host_data host;
-  uint32_t armed;      /* 1: a message may begin; 2: `message` is under way; 3: it is whole */
+  uint32_t armed;      /* 1: a message may begin; 2: `message` is under way; 3: it is whole; 4: it begins */
   uint32_t message;    /* as it lies in the frame */
   uint32_t segment;    /* bytes of a packet's payload, all but the last */
   uint32_t ended;      /* the last packet has been here: `length` is known */

@@ -55,8 +55,8 @@ class Probe:
     polls: int = 0  # overlap: tests during the computation; slmp: the host computes
     window: int = 1  # slmp: packets without acknowledgement
     once: bool = False  # overlap: schedules are made at each start
-    # How long packets of size_bytes hold an HPU (busy.py); hpus None: how many? Window: a packet's time at
-    # its sender.
+    # busy.py: how long a packet of size_bytes holds an HPU; hpus None asks how many HPUs that needs.
+    # window.py: how long a packet takes its sender.
     service_ps: int = 0
 
 

@@ -178,7 +178,7 @@ def send(
             must(found, found.slmp_set(ctypes.byref(sock), OPTIONS[name], value))
         must(found, found.slmp_on_progress(ctypes.byref(sock), called, None))
         # An interrupt is seen by this thread, and not within a call of C. The library's call must end before
-        # its socket does; some versions of Python take a thread whose join() was interrupted for ended.
+        # its socket does; after an interrupted join(), some versions of Python say that the thread has ended.
         sending = threading.Thread(target=run)
         began = time.perf_counter()
         sending.start()

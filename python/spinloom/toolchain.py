@@ -41,8 +41,8 @@ FLOAT_FLAGS = (
 )
 # A handler's parameters are given, whether it needs them or not.
 WARNING_FLAGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter")
-# PsPIN's sources were written for a compiler that took integers for addresses, and the other way round.
-# Their assertions count: ziglang defines NDEBUG by itself.
+# PsPIN's sources convert between integers and addresses without a cast, which newer compilers refuse.
+# ziglang defines NDEBUG by itself; their assertions stay.
 PSPIN_FLAGS = ("-w", "-Wno-int-conversion", "-Wno-incompatible-pointer-types", "-UNDEBUG")
 PSPIN_INCLUDE = re.compile(
     r'^\s*#\s*include\s*[<"](?:handler|spinloom/pspin_compat)\.h[>"]', flags=re.MULTILINE

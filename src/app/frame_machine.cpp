@@ -3,31 +3,20 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ethernet/rule_text.hpp"
 #include "spinloom/frame.h"
 
 namespace spinloom::app {
 namespace {
 
-// Words of a frame, as spinloom/frame.h lays it out; the hardware reads them in little-endian order.
-frame::RuleSet rules_of(const FrameMachineOptions& options) {
-  frame::RuleSet rules;
-  rules.rules.push_back({3, 0xffff, 0x0008, 0x0008});  // IPv4
-  const uint32_t protocol = uint32_t{options.protocol} << 24;
-  rules.rules.push_back({5, 0xff000000, protocol, protocol});
-  if (!options.slmp) return rules;
-  const uint32_t port = spl_net16(SPL_SLMP_PORT);
-  rules.rules.push_back({9, 0xffff, port, port});
-  rules.last_frame = {10, 0x00800000, 0x00800000, 0x00800000};  // SPL_SLMP_EOM
-  return rules;
-}
-
-}  // namespace
-
+// A flag of spinloom/frame.h as the host reads it.
 uint64_t flag_at(const uint8_t* place) {
   uint64_t flag = 0;
   std::memcpy(&flag, place, sizeof flag);
   return flag;
 }
+
+}  // namespace
 
 Result<std::unique_ptr<FrameMachine>> FrameMachine::create(const Setup& setup, sim::FrameHost& host,
                                                            const FrameMachineOptions& options) {
@@ -61,7 +50,8 @@ Result<std::unique_ptr<FrameMachine>> FrameMachine::create(const Setup& setup, s
   frame::Nic& nic = made->node_->nic();
   SPL_TRY(nic.install(spin::ContextId{0}, context));
   std::copy(options.constants.begin(), options.constants.end(), made->node_->nic_memory().begin());
-  SPL_TRY(nic.configure({rules_of(options)}));
+  SPL_ASSIGN(auto rules, ethernet::rule_set_named(options.rules));
+  SPL_TRY(nic.configure({std::move(rules)}));
   SPL_TRY(nic.activate(spin::ContextId{0}));
   return made;
 }

@@ -1,8 +1,8 @@
 // FrameMachine - a host with a simulated Ethernet NIC and one context of handlers, for the studies of frames.
 //
-// Contract: create() makes the NIC, its context (constants, then state, in NIC memory) and the rule set that takes
-//   `protocol`; host memory is one page for each HPU (spinloom/frame.h), then `buffer_bytes`. The host's program polls
-//   the pages one after the other: asked() says what a page asks for, once; answer() answers it.
+// Contract: create() makes the NIC, its context (constants, then state, in NIC memory) and its rule set;
+//   host memory is one page for each HPU (spinloom/frame.h), then `buffer_bytes`. The host's program polls the pages one
+//   after the other: asked() says what a page asks for, once; answer() answers it.
 // Threads: one owner. Time: virtual.
 #pragma once
 
@@ -19,12 +19,10 @@ namespace spinloom::app {
 
 struct FrameMachineOptions {
   std::string image;  // empty: the NIC takes no frames for itself
-  uint8_t protocol = 17;
-  bool slmp = false;  // frames to its port, with its last-frame flag
+  std::string rules;  // by name, as in ethernet/rule_text.hpp
   std::vector<uint8_t> constants;
   uint64_t state_bytes = 0;
   uint64_t buffer_bytes = 0;
-  uint32_t message_queues = 0;  // 0: the profile's
 };
 
 class FrameMachine {
@@ -60,8 +58,5 @@ class FrameMachine {
   sim::EventQueue events_;
   std::unique_ptr<sim::FrameNode> node_;
 };
-
-// A flag of spinloom/frame.h as the host reads it.
-[[nodiscard]] uint64_t flag_at(const uint8_t* place);
 
 }  // namespace spinloom::app

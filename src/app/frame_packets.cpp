@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "packet/checksum.hpp"
+
 namespace spinloom::app {
 namespace {
 
@@ -22,7 +24,7 @@ void fill(spl_eth_t& eth, spl_ipv4_t& ip, uint8_t protocol, size_t after_ip) {
   ip.destination = nic_address;
   uint8_t bytes[sizeof ip];
   std::memcpy(bytes, &ip, sizeof ip);
-  ip.checksum = internet_checksum(bytes);
+  ip.checksum = spl_net16(packet::checksum(bytes));
 }
 
 template <class Headers>
@@ -34,13 +36,6 @@ std::vector<uint8_t> joined(const Headers& headers, std::span<const uint8_t> pay
 }
 
 }  // namespace
-
-uint16_t internet_checksum(std::span<const uint8_t> bytes) {
-  uint32_t sum = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) sum += static_cast<uint32_t>(bytes[i]) << (i % 2 * 8);
-  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
-  return static_cast<uint16_t>(~sum);
-}
 
 std::vector<uint8_t> ping_frame(uint8_t protocol, uint16_t sequence, std::span<const uint8_t> payload) {
   PingHeaders headers{};
@@ -60,7 +55,7 @@ void sum_ping(std::span<uint8_t> frame) {
   constexpr size_t at = sizeof(spl_eth_t) + sizeof(spl_ipv4_t);
   uint8_t* const field = frame.data() + at + 2;
   field[0] = field[1] = 0;
-  const uint16_t sum = internet_checksum(frame.subspan(at));
+  const uint16_t sum = spl_net16(packet::checksum(frame.subspan(at)));
   std::memcpy(field, &sum, sizeof sum);
 }
 

@@ -32,9 +32,6 @@ struct SlmpHeaders {
 inline constexpr uint8_t protocol_icmp = 1;
 inline constexpr uint8_t protocol_udp = 17;
 
-// The checksum of `bytes`, in which the field itself counts as it stands.
-[[nodiscard]] uint16_t internet_checksum(std::span<const uint8_t> bytes);
-
 // A ping from the far station: an echo request or a datagram.
 [[nodiscard]] std::vector<uint8_t> ping_frame(uint8_t protocol, uint16_t sequence, std::span<const uint8_t> payload);
 // Makes the answer to a ping of the ping itself.

@@ -19,7 +19,7 @@ class PingRun final : public sim::FrameHost, sim::EventTarget {
 
   Result<PingResult> run() {
     FrameMachineOptions options;
-    options.protocol = config_.udp ? protocol_udp : protocol_icmp;
+    options.rules = config_.udp ? "udp:7" : "icmp";
     if (config_.way == PingWay::nic) options.image = config_.image.empty() ? "frame_ping" : config_.image;
     if (config_.way == PingWay::both) {
       options.image = "frame_ping_host";

@@ -83,7 +83,7 @@ class SlmpRun final : public sim::FrameHost, sim::EventTarget {
     constants.host_bytes = static_cast<uint32_t>(stride_);
     FrameMachineOptions options;
     options.image = config_.image;
-    options.slmp = true;
+    options.rules = "slmp";
     options.constants.resize(sizeof constants + blob.size());
     std::memcpy(options.constants.data(), &constants, sizeof constants);
     std::memcpy(options.constants.data() + sizeof constants, blob.data(), blob.size());

@@ -7,8 +7,8 @@
 //   Receiver: handlers of `image`. The host computes in steps of `compute` and looks at its pages between them, `poll`
 //   each, and answers each finished message after `call`. Without computing it looks all the time.
 //   time_ps: from the ready signal's start to the end of the poll that has found the last message; `ready` is the way
-//   of that signal. Bytes are compared before a time is given: where a type writes a byte more than once, with what the
-//   packed order leaves (messages are unpacked in order by one sender's window of 1), or not at all with another window.
+//   of that signal. Bytes are compared before a time is given. Where a type writes a byte twice, the last in packed order
+//   must be there; a window above 1 may break that order, and is then an Error.
 //   A lost packet is not sent again: the result then counts it, and has no time.
 // Threads: any number of calls side by side. Time: modelled, in ps.
 #pragma once

@@ -185,7 +185,7 @@ TEST(FrameSlmp, PayloadOutsideOfTheMessageIsDropped) {
     spl_ddt_frames constants{sizeof constants, 512, 16 * SPL_HOST_PAGE_BYTES, 64};
     FrameMachineOptions options;
     options.image = image;
-    options.slmp = true;
+    options.rules = "slmp";
     options.constants.resize(sizeof constants + blob.size());
     std::memcpy(options.constants.data(), &constants, sizeof constants);
     std::memcpy(options.constants.data() + sizeof constants, blob.data(), blob.size());

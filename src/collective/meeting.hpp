@@ -3,8 +3,8 @@
 // Contract: step() goes on with what can go on, and is true when every rank has begun its Meeting of this `number`. It need
 //   be called again after a while if nothing comes: a message to a rank that has not begun is dropped, or lands in the
 //   overflow list, which its answer tells, and is sent again. A rank that waits asks the others in turn whether they are
-//   there at all. One that is gone is an Error at each rank that it has not told what it had to; one that has is gone
-//   because it is through, and so is everybody whom it waited for.
+//   still there. One that is gone is an Error only if it still owes this rank a message or cannot take this rank's;
+//   otherwise it had finished the Meeting.
 // Invariants: (1) by dissemination: in round k a rank tells the one 2^k places further on, when it has heard from those
 //   of the rounds before; (2) messages are empty, an entry takes one, and only these entries take them: what comes too
 //   early is dropped, so that a Meeting never hears of an earlier one.

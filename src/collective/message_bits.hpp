@@ -1,8 +1,8 @@
 // Message bits - the match bits of what schedules send.
 //
-// Contract: 3 bits say what it is, then come whether its schedule is cached, the team (16 bits), the schedule's number in
-//   the team (16 bits), the message's name in the schedule (28 bits). What is equal to `may_wait` under its mask may come before its entry is
-//   there, and waits in the overflow list then; the rest is dropped.
+// Contract: from the highest bit: kind (3 bits), whether its schedule is cached (1), team (16), the schedule's number in
+//   the team (16), the message's name in the schedule (28). A message that equals `may_wait` under its mask may come before
+//   its entry: it then waits in the overflow list. Other early messages are dropped.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -135,7 +135,7 @@ class Card final : private spin::HandlerCalls {
   void perform(const frame::StoreFrame& store);
   void perform(const frame::ToHost& frame);
   void perform(const frame::Transmit& transmit);
-  void left(const frame::EgressFrame& frame);
+  void gone(const frame::EgressFrame& frame, bool sent);
   void perform(const frame::DmaWrite& write);
   void perform(const frame::DebugLine& line);
 

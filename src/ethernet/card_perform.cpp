@@ -1,12 +1,10 @@
 // What the engine asks for.
-#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <type_traits>
 
-#include "base/byte_order.hpp"
 #include "base/log.hpp"
 #include "ethernet/card.hpp"
-#include "packet/ethernet.hpp"
 #include "portals/perform.hpp"
 
 namespace spinloom::ethernet {
@@ -22,17 +20,12 @@ void write_words(uint8_t* to, const uint8_t* from, uint64_t length) {
   }
 }
 
-// A port refuses frames of other lengths with an Error.
-bool fits(const port::FramePort& port, Bytes frame) {
-  const size_t plain = packet::ethernet_header_bytes + port.mtu();
-  if (frame.size() < packet::ethernet_header_bytes) return false;
-  if (frame.size() <= plain) return true;
-  return packet::is_vlan_tag(load_be<uint16_t>(frame.data() + 12)) && frame.size() <= plain + packet::vlan_tag_bytes;
-}
+template <class Action>
+constexpr bool adds_none = std::is_same_v<Action, frame::RunHandler> || std::is_same_v<Action, frame::Resume>;
 
 }  // namespace
 
-// In order. An action may add others, which moves the list: each is copied before it is performed.
+// In order. An action that may add others, which moves the list, is copied before it is performed.
 void Card::perform() {
   const auto act = portals::Overloaded{
       [this](const frame::Resume& resume) {
@@ -48,7 +41,8 @@ void Card::perform() {
   };
   for (size_t next = 0; next < actions_.list.size(); ++next) {
     std::visit(
-        [&act](const auto& action) {
+        [&act]<class Action>(const Action& action) {
+          if constexpr (adds_none<Action>) return act(action);
           const auto copy = action;
           act(copy);
         },
@@ -66,7 +60,7 @@ void Card::perform(const frame::StoreFrame& store) {
 // A frame of a handler leaves at once, because its slot is free afterwards.
 void Card::perform(const frame::ToHost& frame) {
   const Bytes bytes{frame.bytes.bytes, frame.bytes.length};
-  if (host_ == nullptr || !fits(*host_, bytes)) {
+  if (host_ == nullptr || !host_->takes(bytes)) {
     ++to_host_lost_;
     return;
   }
@@ -76,17 +70,17 @@ void Card::perform(const frame::ToHost& frame) {
 
 void Card::perform(const frame::Transmit& transmit) {
   const Bytes bytes{transmit.frame.bytes.bytes, transmit.frame.bytes.length};
-  if (!fits(*wire_, bytes)) {
+  if (!wire_->takes(bytes)) {
     ++unfit_;
-    return left(transmit.frame);
+    return gone(transmit.frame, false);
   }
   leaving_.push_back(transmit.frame);
   leaving_bytes_.push_back(bytes);
 }
 
-void Card::left(const frame::EgressFrame& frame) {
+void Card::gone(const frame::EgressFrame& frame, bool sent) {
   if (!frame.dma.exists()) --host_frames_open_;
-  nic_->on_transmitted(frame, actions_);
+  sent ? nic_->on_transmitted(frame, actions_) : nic_->on_not_sent(frame, actions_);
 }
 
 void Card::perform(const frame::DmaWrite& write) {

@@ -123,19 +123,28 @@ TEST(Allocations, AFrameTakesNoneInTheSteadyState) {
   {
     const auto port = made(port::open_pcap_port("", path));
     for (uint16_t i = 0; i < 100; ++i) {
-      const FrameBytes frame =
-          i % 4 == 3 ? udp_frame(ends, i, 9, FrameBytes(20)) : echo_frame(ends, 1, i, FrameBytes(i * 10));
+      const FrameBytes message{static_cast<uint8_t>(i % 4 == 2 ? 0x80 : 0), 0, 0, 0, 0, static_cast<uint8_t>(i / 20)};
+      const FrameBytes frame = i % 2 == 0   ? udp_frame(ends, 1, 9330, message)  // SLMP of two frames
+                               : i % 4 == 3 ? udp_frame(ends, i, 9, FrameBytes(20))
+                                            : echo_frame(ends, 1, i, FrameBytes(i * 10));
       const std::array<Bytes, 1> one{Bytes(frame)};
       ASSERT_EQ(made(port->send(one)), 1u);
     }
   }
-  for (const bool native : {true, false}) {
+  struct Row {
+    std::string handlers;
+    const char* rules;
+  };
+  for (const Row& row : {Row{image("icmp_echo", true), "icmp"},
+                         {image("icmp_echo", false), "icmp"},
+                         {test_image("phases", true), "slmp"}}) {
     auto wire = made(port::open_replay_port(path, 1000, ""));
     const auto card = made(Card::create({}, std::move(wire), made(port::open_pcap_port("", ""))));
-    ASSERT_TRUE(card->configure({made(rule_set_named("icmp"))}).ok());
+    ASSERT_TRUE(card->configure({made(rule_set_named(row.rules))}).ok());
     ContextSetup setup;
-    setup.image = image("icmp_echo", native);
+    setup.image = row.handlers;
     setup.constants = station();
+    setup.state_bytes = 64;
     setup.budget_cycles = uint64_t{1} << 40;  // a native handler that takes longer is told of in a line, once
     ASSERT_TRUE(card->install(ContextId{0}, setup).ok());
     ASSERT_TRUE(card->activate(ContextId{0}).ok());
@@ -146,8 +155,10 @@ TEST(Allocations, AFrameTakesNoneInTheSteadyState) {
       const auto done = card->turn();
       if (!done.ok() || !*done) break;
     }
-    EXPECT_EQ(allocations.load(), before) << (native ? "native" : "sandbox");
+    EXPECT_EQ(allocations.load(), before) << row.handlers;
     EXPECT_GE(card->nic().count(frame::Count::received), received + 20'000);
+    EXPECT_GT(card->nic().count(frame::Count::frames_done), 4'000u);
+    EXPECT_EQ(card->nic().count(frame::Count::messages_done) > 1'000, row.rules == std::string("slmp"));
   }
   std::filesystem::remove(path);
 }

@@ -125,6 +125,7 @@ TEST(Card, FramesThatAPortDoesNotTakeAreCounted) {
   rig.settle();
   EXPECT_EQ(rig.wire.out, fitting);
   EXPECT_EQ(rig.card->unfit(), 3u);
+  EXPECT_EQ(rig.card->nic().count(frame::Count::sent_by_host), fitting.size());
   EXPECT_EQ(rig.host.out, fitting);
   EXPECT_EQ(rig.card->to_host_lost(), 2u);
   EXPECT_EQ(rig.card->nic().count(frame::Count::runts), 1u);

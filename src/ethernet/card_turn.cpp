@@ -23,11 +23,11 @@ Result<bool> Card::turn() {
   bool moved = false;
   SPL_TRY(take_from_wire(moved));
   if (host_ != nullptr && host_frames_open_ == 0) SPL_TRY(take_from_host(moved));
-  if (host_part_) host_part_();
   while (!leaving_.empty() && flush_wire()) {
     run_handlers();
     moved = true;
   }
+  if (host_part_) host_part_();  // no frame that may leave waits for it
   if (trouble_) return *trouble_;
   return moved;
 }
@@ -79,8 +79,8 @@ bool Card::flush_wire() {
   if (!sent) trouble_ = sent.error();
   const size_t count = sent ? *sent : 0;
   for (size_t i = 0; i < count; ++i) {
-    const frame::EgressFrame gone = leaving_[i];
-    left(gone);
+    const frame::EgressFrame frame = leaving_[i];
+    gone(frame, true);
   }
   leaving_.erase(leaving_.begin(), leaving_.begin() + static_cast<ptrdiff_t>(count));
   leaving_bytes_.erase(leaving_bytes_.begin(), leaving_bytes_.begin() + static_cast<ptrdiff_t>(count));

@@ -9,10 +9,6 @@ namespace {
 
 enum What : uint32_t { ask, yield_for_ever, send_and_wait, print, send_and_test };
 
-std::string test_image(const std::string& name, bool native) {
-  return std::string(SPINLOOM_ETHERNET_HANDLERS) + "/" + name + (native ? ".so" : ".elf");
-}
-
 class Waiting : public ::testing::TestWithParam<bool> {
  protected:
   void make(What what, std::chrono::nanoseconds patience = std::chrono::hours(1)) {

@@ -164,5 +164,9 @@ T made(Result<T> result) {
 inline std::string image(const std::string& name, bool native) {
   return std::string(SPINLOOM_HANDLERS) + "/" + name + (native ? ".so" : ".elf");
 }
+// Handlers of these tests alone.
+inline std::string test_image(const std::string& name, bool native) {
+  return std::string(SPINLOOM_ETHERNET_HANDLERS) + "/" + name + (native ? ".so" : ".elf");
+}
 
 }  // namespace spinloom::ethernet::test

@@ -29,7 +29,7 @@ struct ToHost {
   PayloadRef bytes;
   bool by_handler = false;
 };
-// Puts a frame on the wire. The driver calls on_transmitted(frame) when its bytes have been read.
+// Puts a frame on the wire. The driver calls on_transmitted(frame) when its bytes have been read, or on_not_sent(frame).
 struct Transmit {
   EgressFrame frame;
 };

@@ -50,8 +50,12 @@ bool Nic::on_host_frame(const PayloadRef& bytes, uint64_t token, Actions& out) {
 }
 
 void Nic::on_transmitted(const EgressFrame& frame, Actions& out) {
-  impl_->egress.left();
   impl_->tally(frame.dma.exists() ? Count::sent_by_handlers : Count::sent_by_host);
+  on_not_sent(frame, out);
+}
+
+void Nic::on_not_sent(const EgressFrame& frame, Actions& out) {
+  impl_->egress.left();
   if (frame.dma.exists()) impl_->dma_done(frame.dma, out);
   impl_->transmit(out);
   impl_->dispatch(out);
@@ -81,8 +85,8 @@ void Nic::Impl::frame(const PayloadRef& bytes, Actions& out) {
   if (!slot_class) return tally(Count::oversize);
   tally(Count::matched);
   ++matched;
-  tally(context, Telemetry::packets);
-  tally(context, Telemetry::bytes, bytes.length);
+  installed->tally(Telemetry::packets);
+  installed->tally(Telemetry::bytes, bytes.length);
   const bool has_messages = installed->has_messages();
   std::optional<uint32_t> message;
   if (has_messages) {
@@ -113,8 +117,8 @@ void Nic::Impl::frame(const PayloadRef& bytes, Actions& out) {
 
 // The open message's slot; no_slot: it may begin; nothing: there is no queue for it.
 std::optional<uint32_t> Nic::Impl::message_of(ContextId context, uint32_t identifier) {
-  const auto found = message_index.find(message_key(context, identifier));
-  if (found != message_index.end()) return found->second;
+  const uint32_t found = message_index.find(context, identifier);
+  if (found != no_slot) return found;
   if (messages.size() < limits.message_queues || make_room()) return no_slot;
   return std::nullopt;
 }
@@ -128,7 +132,7 @@ void Nic::Impl::stored(uint32_t index, uint8_t* place, Actions& out) {
     Message& message = messages[packet.message];
     SPL_ASSERT(message.storing > 0, "packet ", index);
     --message.storing;
-    message.waiting.push(index);
+    push_waiting(message, index);
     advance(packet.message, out);
   } else if (contexts.find(packet.context)->options.frames_to_memory) {
     to_memory(index, out);

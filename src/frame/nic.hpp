@@ -99,6 +99,8 @@ class Nic {
   // The frame is in packet memory, at `place`.
   void on_stored(PacketId packet, uint8_t* place, Actions& out);
   void on_transmitted(const EgressFrame& frame, Actions& out);
+  // The wire does not take this frame: its bytes are free, and it does not count as sent.
+  void on_not_sent(const EgressFrame& frame, Actions& out);
 
   // ---- handlers ----
   // True: the handler must stop, because its call does not exist here. False: a Resume answers, now or later.

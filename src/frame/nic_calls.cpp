@@ -23,17 +23,19 @@ Requested Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Act
   DmaQueue& queue = packets[caller.owner.slot].dmas;
   const Context& context = contexts.find(caller.her.context)->options.handlers;
   const HostRange host{reinterpret_cast<uint8_t*>(context.handler_host_start), context.handler_host_length, {}};
-  HandlerCall quiet = call;  // a context of an Ethernet NIC has no event queue
-  quiet.options |= PTL_DMA_NO_EVENT;
   switch (call.call) {
     case SPL_CALL_DMA_TO_HOST_NB:
     case SPL_CALL_DMA_TO_HOST_B:
     case SPL_CALL_DMA_FROM_HOST_NB:
-    case SPL_CALL_DMA_FROM_HOST_B: return requests.dma(caller, quiet, queue, host, true, out);
+    case SPL_CALL_DMA_FROM_HOST_B: {
+      HandlerCall quiet = call;  // a context of an Ethernet NIC has no event queue
+      quiet.options |= PTL_DMA_NO_EVENT;
+      return requests.dma(caller, quiet, queue, host, true, out);
+    }
     case SPL_CALL_DMA_CAS_NB:
     case SPL_CALL_DMA_CAS_B:
     case SPL_CALL_DMA_FADD_NB:
-    case SPL_CALL_DMA_FADD_B: return requests.dma_atomic(caller, quiet, queue, host, out);
+    case SPL_CALL_DMA_FADD_B: return requests.dma_atomic(caller, call, queue, host, out);
     case SPL_CALL_DMA_TEST:
     case SPL_CALL_DMA_WAIT: return requests.dma_wait(caller, call, out);
     case SPL_CALL_HPU_CAS:

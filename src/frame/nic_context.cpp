@@ -92,11 +92,9 @@ Status Nic::invoke(ContextId id, uint32_t message, Actions& out) {
 Status Nic::end_messages(ContextId id) {
   SPL_TRY(impl_->contexts.get(id));
   std::vector<uint32_t> idle;
-  for (const auto& [key, slot] : impl_->message_index) {
-    const Message& message = impl_->messages[slot];
-    const bool under_way = message.storing > 0 || message.running > 0 || !message.waiting.empty();
-    if (message.context == id && !under_way) idle.push_back(slot);
-  }
+  impl_->messages.for_each([&](uint32_t slot, const Message& message) {
+    if (message.context == id && message.idle()) idle.push_back(slot);
+  });
   for (const uint32_t slot : idle) {
     impl_->tally(Count::messages_abandoned);
     impl_->forget_message(slot);

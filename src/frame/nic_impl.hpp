@@ -1,17 +1,16 @@
 // The parts of the Ethernet NIC's engine, for its sources. nic.hpp has the contract.
 //
-// A frame in packet memory is a Packet. Its `uses` are the handlers that will see it, or see it now, and its message's
-// wish to give it to the completion handler; at zero its slot is free.
+// A frame in packet memory is a Packet. Its `uses` counts the handlers that run or will run on it, and one more while its
+// message keeps it for the completion handler; at zero its slot is free.
 #pragma once
 
 #include <array>
-#include <unordered_map>
 
 #include "frame/nic.hpp"
 #include "spin/dma_tracker.hpp"
 #include "spin/executions.hpp"
-#include "spin/fifo.hpp"
 #include "spin/handler_requests.hpp"
+#include "spin/message_index.hpp"
 #include "spin/packet_buffer.hpp"
 #include "spin/slab.hpp"
 #include "spin/table.hpp"
@@ -20,16 +19,17 @@ namespace spinloom::frame {
 
 struct Packet {
   std::optional<PacketAllocator::Slot> slot;  // none: a handler that the host has activated has no frame
-  PayloadRef bytes;                           // in packet memory
+  PayloadRef bytes;  // in packet memory
   ContextId context;
-  uint32_t message = no_slot;     // the message's slot; none: frames of this context are handled one by one
-  uint32_t identifier = 0;        // of the message
+  uint32_t message = no_slot;  // the message's slot; none: frames of this context are handled one by one
+  uint32_t identifier = 0;  // of the message
   bool first = false;
   bool last = false;
   bool by_host = false;
   uint32_t uses = 0;
+  uint32_t next = no_slot;  // packet that waits behind it
   DmaQueue dmas;
-  RingHeader ring;                // frames that go to host memory
+  RingHeader ring;  // frames that go to host memory
 };
 
 // What the header handler has said about the frames of its message.
@@ -43,11 +43,14 @@ struct Message {
   uint32_t identifier = 0;
   Phase phase = Phase::begins;
   Verdict verdict = Verdict::process;
-  Fifo<uint32_t> waiting;   // packets
-  uint32_t storing = 0;     // packets on their way to packet memory
-  uint32_t running = 0;     // handlers that are ready or run
+  uint32_t first_waiting = no_slot;  // packets in packet memory, linked by `next`
+  uint32_t last_waiting = no_slot;
+  uint32_t storing = 0;  // packets on their way to packet memory
+  uint32_t running = 0;  // handlers that are ready or run
   uint32_t last = no_slot;  // the last frame's packet, until the completion handler has seen it
-  uint64_t touched = 0;     // number of the newest matched frame
+  uint64_t touched = 0;  // number of the newest matched frame
+
+  [[nodiscard]] bool idle() const { return storing == 0 && running == 0 && first_waiting == no_slot; }
 };
 
 struct Ring {
@@ -63,6 +66,7 @@ struct Installed {
   bool active = false;
   bool initialising = false;
 
+  void tally(Telemetry which, uint64_t by = 1) { telemetry[static_cast<uint8_t>(which)] += by; }
   [[nodiscard]] bool has_messages() const {
     return options.handlers.header_entry.has_value() || options.handlers.completion_entry.has_value();
   }
@@ -80,6 +84,8 @@ struct Nic::Impl {
   void transmit(Actions& out);
 
   // nic_message.cpp
+  void push_waiting(Message& message, uint32_t packet);
+  uint32_t pop_waiting(Message& message);
   [[nodiscard]] uint32_t begin_message(ContextId context, uint32_t identifier);
   void advance(uint32_t message, Actions& out);
   void give_packet(uint32_t message, uint32_t packet, Actions& out);
@@ -103,9 +109,7 @@ struct Nic::Impl {
   void dma_done(DmaId dma, Actions& out);
 
   void tally(Count which, uint64_t by = 1) { counts[static_cast<uint8_t>(which)] += by; }
-  void tally(ContextId context, Telemetry which, uint64_t by = 1) {
-    contexts.find(context)->telemetry[static_cast<uint8_t>(which)] += by;
-  }
+  void tally(ContextId context, Telemetry which, uint64_t by = 1) { contexts.find(context)->tally(which, by); }
 
   Limits limits;
   Matcher matcher;
@@ -115,7 +119,7 @@ struct Nic::Impl {
   Table<ContextId, Installed> contexts;
   Slab<Packet> packets;
   Slab<Message> messages;
-  std::unordered_map<uint64_t, uint32_t> message_index;  // context and identifier -> slot
+  MessageIndex<ContextId> message_index;  // by context and identifier
   PacketBuffer no_buffer{0};  // executions count no bytes: slots are counted by the allocator
   Executions executions{no_buffer};
   Scheduler scheduler;
@@ -123,9 +127,5 @@ struct Nic::Impl {
   HandlerRequests requests{dmas};
   uint64_t matched = 0;
 };
-
-[[nodiscard]] inline uint64_t message_key(ContextId context, uint32_t identifier) {
-  return uint64_t{context.value} << 32 | identifier;
-}
 
 }  // namespace spinloom::frame

@@ -1,26 +1,35 @@
 // Messages: PsPIN's message queues. The header handler runs alone, then payload handlers in parallel, then, when the
 // last frame has been here, the completion handler alone, with that frame.
+#include <utility>
+
 #include "frame/nic_impl.hpp"
 
 namespace spinloom::frame {
+
+void Nic::Impl::push_waiting(Message& message, uint32_t packet) {
+  (message.first_waiting == no_slot ? message.first_waiting : packets[message.last_waiting].next) = packet;
+  message.last_waiting = packet;
+}
+
+uint32_t Nic::Impl::pop_waiting(Message& message) {
+  return std::exchange(message.first_waiting, packets[message.first_waiting].next);
+}
 
 uint32_t Nic::Impl::begin_message(ContextId context, uint32_t identifier) {
   const auto [slot, message] = messages.make();
   message.context = context;
   message.identifier = identifier;
-  message_index.emplace(message_key(context, identifier), slot);
+  message_index.add(context, identifier, slot);
   return slot;
 }
 
 // Takes the queue of the message that has been without a frame for longest, if that is long enough.
 bool Nic::Impl::make_room() {
   uint32_t found = no_slot;
-  for (const auto& [key, slot] : message_index) {
-    const Message& message = messages[slot];
-    const bool idle = message.storing == 0 && message.running == 0 && message.waiting.empty();
-    if (!idle || message.last != no_slot || matched - message.touched < limits.idle_frames) continue;
+  messages.for_each([&](uint32_t slot, const Message& message) {
+    if (!message.idle() || message.last != no_slot || matched - message.touched < limits.idle_frames) return;
     if (found == no_slot || message.touched < messages[found].touched) found = slot;  // `touched` differs
-  }
+  });
   if (found == no_slot) return false;
   tally(Count::messages_abandoned);
   forget_message(found);
@@ -29,30 +38,29 @@ bool Nic::Impl::make_room() {
 
 void Nic::Impl::forget_message(uint32_t slot) {
   Message& message = messages[slot];
-  SPL_ASSERT(message.storing == 0 && message.running == 0 && message.waiting.empty() && message.last == no_slot,
-             "message ", message.identifier, " is under way");
-  message_index.erase(message_key(message.context, message.identifier));
+  SPL_ASSERT(message.idle() && message.last == no_slot, "message ", message.identifier, " is under way");
+  message_index.remove(message.context, message.identifier);
   messages.give_back(slot);
 }
 
 void Nic::Impl::advance(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
   const Context& handlers = contexts.find(message.context)->options.handlers;
-  if (message.phase == Phase::begins && !message.waiting.empty()) {
+  if (message.phase == Phase::begins && message.first_waiting != no_slot) {
     tally(Count::messages);
     tally(message.context, Telemetry::messages);
-    Packet& first = packets[message.waiting.front()];
+    Packet& first = packets[message.first_waiting];
     first.first = true;
     message.verdict = Verdict::process;
     message.phase = handlers.header_entry ? Phase::header : Phase::payload;
     if (handlers.header_entry) {
       ++first.uses;
       ++message.running;
-      return ready(HandlerKind::header, message.waiting.front());
+      return ready(HandlerKind::header, message.first_waiting);
     }
   }
-  while (message.phase == Phase::payload && !message.waiting.empty()) {
-    const uint32_t index = message.waiting.pop();
+  while (message.phase == Phase::payload && message.first_waiting != no_slot) {
+    const uint32_t index = pop_waiting(message);
     if (packets[index].last) {  // later frames of this identifier begin the next message
       message.phase = Phase::draining;
       message.last = index;
@@ -97,7 +105,7 @@ void Nic::Impl::end_message(uint32_t slot, Actions& out) {
   tally(Count::messages_done);
   put_back(message.last);
   message.last = no_slot;
-  if (message.storing == 0 && message.waiting.empty()) return forget_message(slot);
+  if (message.storing == 0 && message.first_waiting == no_slot) return forget_message(slot);
   message.phase = Phase::begins;
   advance(slot, out);
 }

@@ -1,12 +1,14 @@
 #include "host/desk.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <thread>
@@ -113,6 +115,19 @@ TEST_F(DeskTest, MemoryIsShared) {
   spl_eth_close(eth);
   stop();
   EXPECT_TRUE(office_.open.empty());
+}
+
+// To make a file longer than its process may is a signal, which would end a user's program.
+TEST_F(DeskTest, MemoryBeyondTheLimitOfFilesIsRefused) {
+  const auto limited = [] {
+    const rlimit limit{1 << 20, 1 << 20};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const auto fits = SharedMemory::create(1 << 20);
+    const auto longer = SharedMemory::create((1 << 20) + 1);
+    if (!longer.ok()) std::fputs(longer.error().message.c_str(), stderr);
+    _exit(fits.ok() && !longer.ok() ? 0 : 1);
+  };
+  EXPECT_EXIT(limited(), testing::ExitedWithCode(0), "1048577 B of memory to share: File too large");
 }
 
 TEST_F(DeskTest, RequestsAreAnsweredWhereTheHandlerLooks) {

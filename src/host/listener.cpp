@@ -49,8 +49,8 @@ Result<std::unique_ptr<Listener>> Listener::open(const std::string& path, size_t
   return made;
 }
 
-// A process that ends takes its lock's file away; whoever has opened it before then holds the lock of a file that nobody
-// else finds, and opens the next one.
+// A process that ends deletes its lock file. Whoever had opened it before then locks a file that nobody else can find, so
+// it opens the new one.
 Status Listener::lock() {
   const std::string file = path_ + ".lock";
   for (;;) {

@@ -47,6 +47,21 @@ TEST(Rules, WellKnownTraffic) {
   EXPECT_FALSE(match(spl_eth_rules_never(), arp));
 }
 
+// A fragment has no header of UDP where the rules look, or not its whole datagram.
+TEST(Rules, FragmentsAreLeft) {
+  for (const auto& [at, value] : {std::pair<size_t, uint8_t>{20, 0x20}, {20, 0x01}, {21, 0x01}}) {
+    auto udp = frame_of(0x0800, 0x45, 17, 9330, 0);
+    auto icmp = frame_of(0x0800, 0x45, 1, 0, 0);
+    udp[at] = icmp[at] = value;
+    EXPECT_FALSE(match(spl_eth_rules_udp(9330), udp)) << at;
+    EXPECT_FALSE(match(spl_eth_rules_slmp(9330), udp)) << at;
+    EXPECT_FALSE(match(spl_eth_rules_icmp(), icmp)) << at;
+  }
+  auto whole = frame_of(0x0800, 0x45, 17, 9330, 0);
+  whole[20] = 0x40;  // "don't fragment"
+  EXPECT_TRUE(match(spl_eth_rules_udp(9330), whole));
+}
+
 // holds(word) = start <= (word & mask) <= end with the word in the order of the wire, for every value of each byte.
 TEST(Rules, ARangeOfOneByteKeepsItsMeaning) {
   for (uint32_t byte = 0; byte < 4; ++byte) {

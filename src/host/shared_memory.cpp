@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,8 +14,12 @@ namespace spinloom::host {
 Result<SharedMemory> SharedMemory::create(uint64_t bytes) {
   const int descriptor = memfd_create("spinloom-nic", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (descriptor < 0) return fail(Code::environment, "memory to share: ", std::strerror(errno));
+  rlimit longest{};  // ftruncate beyond this limit would end the process
+  const bool fits = getrlimit(RLIMIT_FSIZE, &longest) != 0 || bytes <= longest.rlim_cur;
+  if (!fits) errno = EFBIG;
   // Nobody may shrink it under the other's feet.
-  if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0 || fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+  if (!fits || ftruncate(descriptor, static_cast<off_t>(bytes)) != 0 ||
+      fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
     const int why = errno;
     close(descriptor);
     return fail(Code::exhausted, bytes, " B of memory to share: ", std::strerror(why));

@@ -180,6 +180,12 @@ TEST_P(KeyValue, WhatIsWrongIsSaid) {
   EXPECT_GT(kept, slots * 3 / 4);
   bed.arrive(udp_frame(19));
   EXPECT_EQ(bed.to_host.size(), 1u) << "shorter than a request";
+  for (const auto& [field, value] : {std::pair{0, 0x21}, {17, 0xff}}) {  // to a group of stations; IP says it is longer
+    Bytes frame = udp_frame(60);
+    frame[field] = static_cast<uint8_t>(value);
+    bed.arrive(frame);
+  }
+  EXPECT_EQ(bed.to_host.size(), 3u);
 }
 
 TEST_P(KeyValue, PutsAreAnsweredByPuts) {

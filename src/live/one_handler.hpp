@@ -1,8 +1,8 @@
 // OneHandler - one handler of an image or object, run on memory that the test gives, by itself or in the middle of another.
 //
 // Contract: run() runs it on a packet, a state and constants; `calls` answers its calls. Answers lets every call succeed
-//   and keeps the bytes of puts and frames. Interrupted runs something else before the access number `at` to shared memory
-//   of a handler in the sandbox, which asks there whether it should go on.
+//   and keeps the bytes of puts and frames. Interrupted calls a function of the test before the sandbox's access number `at`
+//   to shared memory.
 // Threads: run() on several threads at once. Time: none.
 #pragma once
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
-#include "nic/message_index.hpp"
 #include "nic/nic_test_support.hpp"
+#include "spin/message_index.hpp"
 
 namespace spinloom::nic {
 namespace {
@@ -67,7 +67,7 @@ TEST(MessageIndex, FindsWhatIsInIt) {
   const uint64_t seed = test_seed();
   SCOPED_TRACE(replay(seed));
   Random random(seed);
-  MessageIndex index;
+  MessageIndex<Rank> index;
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> plain;
   for (int step = 0; step < 20000; ++step) {
     const auto source = static_cast<uint32_t>(random.below(8));

@@ -21,7 +21,6 @@
 #include "nic/event_queues.hpp"
 #include "nic/handler_work.hpp"
 #include "nic/initiator.hpp"
-#include "nic/message_index.hpp"
 #include "nic/nic.hpp"
 #include "nic/portal_table.hpp"
 #include "nic/triggers.hpp"
@@ -29,6 +28,7 @@
 #include "spin/dma_tracker.hpp"
 #include "spin/executions.hpp"
 #include "spin/handler_requests.hpp"
+#include "spin/message_index.hpp"
 #include "spin/packet_buffer.hpp"
 #include "spin/scheduler.hpp"
 
@@ -111,7 +111,7 @@ struct Nic::Impl {
   Initiator initiator;
 
   Slab<Message> messages;
-  MessageIndex message_slots;
+  MessageIndex<Rank> message_slots;
   Slab<Delivery> deliveries;
   uint32_t handler_messages = 0;  // messages with a context, among `messages`
   uint32_t early_packets = 0;

@@ -7,16 +7,19 @@ namespace spinloom::port {
 
 size_t FramePort::frame_bytes_max() const { return mtu() + packet::ethernet_header_bytes + packet::vlan_tag_bytes; }
 
+bool FramePort::takes(Bytes frame) const {
+  const size_t plain = mtu() + packet::ethernet_header_bytes;
+  if (frame.size() < packet::ethernet_header_bytes) return false;
+  if (frame.size() <= plain) return true;
+  return frame.size() <= plain + packet::vlan_tag_bytes && packet::is_vlan_tag(load_be<uint16_t>(frame.data() + 12));
+}
+
 Status FramePort::check_lengths(std::span<const Bytes> frames) const {
   for (const Bytes frame : frames) {
-    size_t most = mtu() + packet::ethernet_header_bytes;
-    if (frame.size() > most && packet::is_vlan_tag(load_be<uint16_t>(frame.data() + 12))) {
-      most += packet::vlan_tag_bytes;
-    }
-    if (frame.size() < packet::ethernet_header_bytes || frame.size() > most) {
-      return fail(Code::invalid, "a frame of ", frame.size(), " bytes cannot be sent over ", description(),
-                  ": frames have ", packet::ethernet_header_bytes, " to ", most, " bytes");
-    }
+    if (takes(frame)) continue;
+    return fail(Code::invalid, "a frame of ", frame.size(), " bytes cannot be sent over ", description(),
+                ": frames have ", packet::ethernet_header_bytes, " to ", mtu() + packet::ethernet_header_bytes,
+                " bytes, and ", packet::vlan_tag_bytes, " more with a VLAN tag");
   }
   return {};
 }

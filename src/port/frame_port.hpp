@@ -3,8 +3,9 @@
 // Contract: frames have no check sequence. receive() fills `batch` from its front with frames that have come, in their
 //   order, and returns how many; 0 means none now. send() takes frames in their order and returns how many it took; what
 //   it did not take stays the caller's, who tries again when descriptor() is ready to write. Both return at once, always.
-//   A frame for send() has a header of 14 bytes, and at most mtu() bytes more and 4 for a VLAN tag. An Error means that the
-//   port is of no more use, except that of a frame with another length, which sends nothing. ended() is true for a file whose last frame was received.
+//   A frame for send() has a header of 14 bytes, and at most mtu() bytes more and 4 for a VLAN tag; one of another
+//   length is an Error, and nothing is sent. After any other Error the port is of no more use. ended() is true for a file
+//   whose last frame was received.
 //   descriptor() is what to poll() on for reading and writing, or -1 where there is nothing to wait for.
 // Invariants: (1) the bytes of received frames stay until the next receive(), whatever is sent; (2) send() has copied
 //   what it took; (3) what the port itself sends never comes back from receive(); (4) checksums in received frames are
@@ -49,6 +50,8 @@ class FramePort {
   [[nodiscard]] virtual int descriptor() const = 0;
   [[nodiscard]] virtual std::string description() const = 0;  // one line
 
+  // Whether send() takes a frame of this length.
+  [[nodiscard]] bool takes(Bytes frame) const;
   // Of a frame with one VLAN tag.
   [[nodiscard]] size_t frame_bytes_max() const;
 

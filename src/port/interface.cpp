@@ -85,6 +85,16 @@ std::string address_of(const std::string& name) {
 
 }  // namespace
 
+Status InterfaceEnd::look(int socket, const std::string& name) {
+  if (looked_++ % 16 != 0) return {};
+  int error = 0;
+  socklen_t length = sizeof(error);
+  getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error == 0) return {};
+  return fail(Code::environment, name, " went down or away (", std::strerror(error),
+              "): its peer's namespace may have ended");
+}
+
 Error refused(const std::string& what, int error) {
   if (error == EPERM || error == EACCES) {
     return fail(Code::environment, "not allowed to ", what,

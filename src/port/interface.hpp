@@ -49,6 +49,16 @@ void make_plain(const Interface& interface);
 // `drops`: the port itself takes everything that comes in away from the kernel; then (3) and (4) are left out.
 [[nodiscard]] Result<Silence> own(const Interface& interface, bool drops);
 
+// Tells a port that its interface is gone. look() is for each receive() that found nothing. It asks the kernel every
+// 16th time only, because a port that is polled should cost few system calls.
+class InterfaceEnd {
+ public:
+  [[nodiscard]] Status look(int socket, const std::string& name);
+
+ private:
+  uint32_t looked_ = 0;
+};
+
 // "not allowed to ...: run it as root, ..." for EPERM and EACCES, and the kernel's words for others.
 [[nodiscard]] Error refused(const std::string& what, int error);
 

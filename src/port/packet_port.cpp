@@ -87,7 +87,7 @@ class PacketPort final : public FramePort {
       if (!frame.empty()) batch[count++] = frame;
     }
     counters_.received += count;
-    if (count == 0) SPL_TRY(alive());
+    if (count == 0) SPL_TRY(ended_.look(socket_.number(), interface_.name));
     return count;
   }
 
@@ -176,15 +176,6 @@ class PacketPort final : public FramePort {
     return {begin, length};
   }
 
-  Status alive() const {
-    int error = 0;
-    socklen_t length = sizeof(error);
-    getsockopt(socket_.number(), SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error == 0) return {};
-    return fail(Code::environment, interface_.name, " went down or away (", std::strerror(error),
-                "): its peer's namespace may have ended");
-  }
-
   Interface interface_;
   Silence silence_;
   Descriptor socket_;
@@ -195,6 +186,7 @@ class PacketPort final : public FramePort {
   size_t held_ = 0;
   std::array<mmsghdr, sent_at_once> messages_{};
   std::array<iovec, 2 * sent_at_once> parts_{};
+  InterfaceEnd ended_;
   Counters counters_;
 };
 

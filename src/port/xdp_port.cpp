@@ -94,7 +94,7 @@ class XdpPort final : public FramePort {
       batch[i] = frame;
     }
     counters_.received += held_;
-    if (held_ == 0) SPL_TRY(alive());
+    if (held_ == 0) SPL_TRY(ended_.look(socket_.number(), interface_.name));
     return size_t{held_};
   }
 
@@ -162,15 +162,6 @@ class XdpPort final : public FramePort {
     return {};
   }
 
-  Status alive() const {
-    int error = 0;
-    socklen_t length = sizeof(error);
-    getsockopt(socket_.number(), SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error == 0) return {};
-    return fail(Code::environment, interface_.name, " went down or away (", std::strerror(error),
-                "): its peer's namespace may have ended");
-  }
-
   Interface interface_;
   Silence silence_;
   uint32_t chunk_bytes_;  // a frame's place and the kernel's headroom before it
@@ -183,6 +174,7 @@ class XdpPort final : public FramePort {
   XdpProgram program_;
   std::vector<uint64_t> free_;  // chunks for frames that go
   uint32_t held_ = 0;           // frames of the last receive()
+  InterfaceEnd ended_;
   Counters counters_;
 };
 

@@ -197,8 +197,8 @@ TEST(RegisterFile, AnInitialisationHandlerIsNotEnough) {
   EXPECT_TRUE(contains(board.refused("her/valid", 1), "th_addr 0x0"));
 }
 
-// The board's library counts a context's memory from the beginning of .l2_handler_data, and lets it begin behind: with
-// data of d bytes at 0x1c0c0000, address 0x1c0c0000 + d and size 0x40000, d more than there are.
+// The board's library gives a context all of handler memory as its size, and lets it begin behind .l2_handler_data: with d
+// bytes of data, the last d bytes of what it asks for do not exist.
 TEST(RegisterFile, MemoryOfAContextEndsWithHandlerMemory) {
   Board board;
   board.context(0);

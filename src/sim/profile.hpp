@@ -105,8 +105,8 @@ struct Profile {
     int64_t entries = 0;
     Time refill;
   } iovec;
-  // Of Ethernet NICs whose copy to packet memory is no matter of the fabric alone: cycles for the smallest and the
-  // largest frame, linear between them. A profile has the whole section or none.
+  // Ethernet NICs that copy frames to packet memory: cycles for the smallest and the largest frame, linear between them.
+  // A profile has the whole section or none.
   struct {
     int64_t bytes_min = 0, bytes_max = 0;
     int64_t ingress_min = 0, ingress_max = 0;

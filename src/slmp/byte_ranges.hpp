@@ -28,15 +28,15 @@ class ByteRanges {
   }
 
   void add(uint64_t begin, uint64_t end) {
-    if (contains(begin, end)) return;
-    auto at = ends_.upper_bound(begin);
-    if (at != ends_.begin() && std::prev(at)->second >= begin) --at;
-    while (at != ends_.end() && at->first <= end) {
-      begin = std::min(begin, at->first);
-      end = std::max(end, at->second);
-      at = ends_.erase(at);
+    if (begin == end) return;
+    auto after = ends_.upper_bound(begin);
+    const bool longer = after != ends_.begin() && std::prev(after)->second >= begin;
+    const auto at = longer ? std::prev(after) : ends_.emplace_hint(after, begin, end);
+    at->second = std::max(at->second, end);
+    while (after != ends_.end() && after->first <= at->second) {
+      at->second = std::max(at->second, after->second);
+      after = ends_.erase(after);
     }
-    ends_.emplace_hint(at, begin, end);
   }
 
   [[nodiscard]] size_t count() const { return ends_.size(); }

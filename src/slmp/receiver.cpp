@@ -57,7 +57,7 @@ void Receiver::give_out(Time now, const Key& key, Partial& partial, Outcome& out
   bytes_held_ -= partial.bytes.size();
   outcome.message = Message{key.first, key.second, std::move(partial.bytes), partial.began, now};
   messages_.erase(key);
-  given_out_.emplace(key, now);
+  given_out_.insert(key);
   given_out_order_.emplace_back(now, key);
   ++counts_.messages;
 }

@@ -15,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -84,7 +85,7 @@ class Receiver {
 
   ReceiverConfig config_;
   std::map<Key, Partial> messages_;
-  std::map<Key, Time> given_out_;
+  std::set<Key> given_out_;
   std::deque<std::pair<Time, Key>> given_out_order_;
   uint64_t bytes_held_ = 0;
   ReceiverCounts counts_;

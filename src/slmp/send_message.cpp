@@ -160,7 +160,7 @@ class MessageSend {
   // Sends a share until it is done, its message has failed, or somebody has ended it.
   void carry(Share& share) {
     std::vector<Sender::Packet> packets;
-    const auto acknowledgements = std::make_unique<UdpPort::Received>();
+    const auto acknowledgements = std::make_unique_for_overwrite<UdpPort::Received>();
     const size_t most = options_.polling == Polling::original ? 1 : packets_at_once;
     bool told = false;  // that all has left
     while (!ended()) {
@@ -199,6 +199,10 @@ class MessageSend {
     while (true) {
       SPL_ASSIGN(const size_t count, port_.receive(received));
       const Time time = now();
+      Share* other = nullptr;  // whose acknowledgements we read, and who must be told so
+      const auto tell_other = [&] {
+        if (other != nullptr && other != &own) other->tell();
+      };
       for (size_t i = 0; i < count; ++i) {
         const Result<Header> header = slmp::read(received.datagram(i));
         if (!header) continue;
@@ -208,8 +212,10 @@ class MessageSend {
           const std::lock_guard lock(share->mutex);
           share->sender.on_acknowledgement(time, *header);
         }
-        if (share != &own) share->tell();
+        if (share != other) tell_other();
+        other = share;
       }
+      tell_other();
       if (count < UdpPort::batch) return {};
     }
   }

@@ -69,8 +69,8 @@ void Sender::give_up(Time now, uint32_t segment) {
                  " packets were); is a receiver of SLMP there?");
 }
 
-// Declares lost what has waited too long. A receiver that has acknowledged nothing for as long as one packet is waited for
-// is gone, however few times each of many packets has left.
+// Declares packets past their deadline lost. Gives up when one has used all its tries, or when nothing has been
+// acknowledged for as long as all tries of one packet take.
 void Sender::expire(Time now) {
   if (deadline() > now) return;
   if (!config_.retransmit) return give_up(now, deadlines_.begin()->second);

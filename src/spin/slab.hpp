@@ -76,7 +76,7 @@ class Slab {
   [[nodiscard]] bool taken(uint32_t index) const { return index < created_ && at(index).taken; }
   [[nodiscard]] uint32_t size() const { return size_; }
 
-  // Visits taken slots in index order; for reports only.
+  // Visits taken slots in index order, at the cost of looking at every slot that was ever taken.
   template <class Visit>
   void for_each(Visit visit) const {
     for (uint32_t i = 0; i < created_; ++i) {

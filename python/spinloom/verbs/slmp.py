@@ -293,22 +293,22 @@ def receive(
         if not quiet:
             output.say(f"waiting for a message at port {receiver.port}; Ctrl-C ends")
         received = receiver.receive(None if wait is None else wait / units.PS_PER_SECOND, Refusals(limit))
-        size = len(received.content)
-        row = {
-            "file": str(path),
-            "from": received.source,
-            "message": received.message_id,
-            "bytes": size,
-            "sha256": hashlib.sha256(received.content).hexdigest(),
-            "packets": received.counts["packets"],
-            "repeated": received.counts["repeated"],
-            "malformed": received.counts["malformed"],
-            "refused": received.counts["refused"],
-            "host_seconds": received.seconds,
-            "host_gbit_per_s": rate_of(size, received.seconds),
-        }
-        with ThreadPoolExecutor(1) as beside:  # a disk may take longer than the sender waits
+        with ThreadPoolExecutor(1) as beside:  # a disk or a sum may take longer than the sender waits
             answering = beside.submit(receiver.answer, linger / units.PS_PER_SECOND)
+            size = len(received.content)
+            row = {
+                "file": str(path),
+                "from": received.source,
+                "message": received.message_id,
+                "bytes": size,
+                "sha256": hashlib.sha256(received.content).hexdigest(),
+                "packets": received.counts["packets"],
+                "repeated": received.counts["repeated"],
+                "malformed": received.counts["malformed"],
+                "refused": received.counts["refused"],
+                "host_seconds": received.seconds,
+                "host_gbit_per_s": rate_of(size, received.seconds),
+            }
             files.write(path, received.content)
             show(row, form)
             sys.stdout.flush()

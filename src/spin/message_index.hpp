@@ -1,7 +1,7 @@
 // MessageIndex - which slot holds the message that a packet belongs to.
 //
 // Contract: add() gives a slot to a message that has none, find() returns the slot, remove() takes it away.
-// Invariants: (1) a message is named by its source and its number there; (2) no allocation once the table has its
+// Invariants: (1) a message is named by its source, an id such as a rank, and its number there; (2) no allocation once the table has its
 //   size; (3) the table is at most half full, and has no tombstones: remove() moves later items of the run up.
 // Threads: one owner. Time: none.
 #pragma once
@@ -11,34 +11,34 @@
 #include <vector>
 
 #include "base/assert.hpp"
-#include "nic/ids.hpp"
 #include "spin/slab.hpp"
 
-namespace spinloom::nic {
+namespace spinloom::spin {
 
+template <class Source>
 class MessageIndex {
  public:
   // Returns no_slot if the message has no slot.
-  [[nodiscard]] uint32_t find(Rank source, uint64_t message) const {
+  [[nodiscard]] uint32_t find(Source source, uint64_t message) const {
     for (size_t at = home_of(source.value, message);; at = next(at)) {
       const Item& item = items_[at];
       if (item.slot == no_slot || (item.message == message && item.source == source.value)) return item.slot;
     }
   }
 
-  void add(Rank source, uint64_t message, uint32_t slot) {
-    SPL_ASSERT(slot != no_slot, "message ", message, " of rank ", source);
+  void add(Source source, uint64_t message, uint32_t slot) {
+    SPL_ASSERT(slot != no_slot, "message ", message, " of ", source);
     if (2 * ++size_ > items_.size()) grow();
     insert({message, source.value, slot});
   }
 
-  void remove(Rank source, uint64_t message) {
+  void remove(Source source, uint64_t message) {
     size_t hole = home_of(source.value, message);
     while (items_[hole].message != message || items_[hole].source != source.value) {
-      SPL_ASSERT(items_[hole].slot != no_slot, "message ", message, " of rank ", source);
+      SPL_ASSERT(items_[hole].slot != no_slot, "message ", message, " of ", source);
       hole = next(hole);
     }
-    SPL_ASSERT(items_[hole].slot != no_slot, "message ", message, " of rank ", source);
+    SPL_ASSERT(items_[hole].slot != no_slot, "message ", message, " of ", source);
     for (size_t at = next(hole); items_[at].slot != no_slot; at = next(at)) {
       const size_t home = home_of(items_[at].source, items_[at].message);
       if (distance(home, at) < distance(hole, at)) continue;  // this item would move ahead of its home
@@ -46,7 +46,7 @@ class MessageIndex {
       hole = at;
     }
     items_[hole].slot = no_slot;
-    SPL_ASSERT(size_ > 0, "message ", message, " of rank ", source);
+    SPL_ASSERT(size_ > 0, "message ", message, " of ", source);
     --size_;
   }
 
@@ -72,7 +72,7 @@ class MessageIndex {
     size_t at = home_of(item.source, item.message);
     while (items_[at].slot != no_slot) {
       SPL_ASSERT(items_[at].message != item.message || items_[at].source != item.source, "message ", item.message,
-                 " of rank ", item.source, " has two slots: ", items_[at].slot, " and ", item.slot);
+                 " of ", item.source, " has two slots: ", items_[at].slot, " and ", item.slot);
       at = next(at);
     }
     items_[at] = item;
@@ -89,4 +89,4 @@ class MessageIndex {
   size_t size_ = 0;
 };
 
-}  // namespace spinloom::nic
+}  // namespace spinloom::spin

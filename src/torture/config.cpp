@@ -38,10 +38,12 @@ constexpr Field fields[] = {
 }  // namespace
 
 const char* name_of(Work work) {
-  constexpr const char* names[work_count] = {"put",     "get",        "atomic",  "fetch_atomic", "swap",      "queue",
-                                             "append",  "unexpected", "chain",   "release",      "shared",    "iovec",
-                                             "stream",  "process",    "scatter", "forward",      "misbehave", "flow",
-                                             "counted", "overrun",    "crowd",   "cancel",       "collective"};
+  constexpr const char* names[work_count] = {"put",        "get",         "atomic",     "fetch_atomic", "swap",
+                                             "queue",      "append",      "unexpected", "chain",        "release",
+                                             "shared",     "iovec",       "stream",     "process",      "scatter",
+                                             "forward",    "misbehave",   "flow",       "counted",      "overrun",
+                                             "crowd",      "cancel",      "collective", "frame_echo",   "frame_message",
+                                             "frame_ring", "frame_stray", "frame_host", "frame_change"};
   return names[static_cast<size_t>(work)];
 }
 
@@ -73,9 +75,19 @@ Status Config::set(std::string_view name, int64_t value) {
   return fail(Code::invalid, "scenario: there is no number ", name, "; there are: ", known);
 }
 
+bool has_frames(const Config& config) {
+  const auto first = config.weights.begin() + static_cast<ptrdiff_t>(first_frame_work);
+  return std::accumulate(first, config.weights.end(), 0u) > 0;
+}
+
 Status check(const Config& config) {
   if (std::accumulate(config.weights.begin(), config.weights.end(), 0u) == 0) {
     return fail(Code::invalid, "scenario: all weights of [work] are 0");
+  }
+  const auto portals_end = config.weights.begin() + static_cast<ptrdiff_t>(first_frame_work);
+  if (has_frames(config) && std::accumulate(config.weights.begin(), portals_end, 0u) > 0) {
+    return fail(Code::invalid,
+                "scenario: [work] has frames and Portals' operations; these need NICs of different kinds");
   }
   if (config.packet_buffer_packets < 2) {
     return fail(Code::invalid, "scenario: nic.packet_buffer_packets is ", config.packet_buffer_packets,

@@ -41,8 +41,16 @@ enum class Work : uint8_t {
   crowd,       // more unexpected puts than a portal table entry keeps headers for
   cancel,      // appends and puts that wait for a counter, and are cancelled
   collective,  // collective calls of several teams, as schedules of the NICs
+  // Of Ethernet NICs, in runs of their own:
+  frame_echo,     // frames that handlers answer, drop, pass on or fail on
+  frame_message,  // messages in reliable packets, which handlers write to host memory and acknowledge
+  frame_ring,     // frames that go to a ring in host memory
+  frame_stray,    // frames of any length, with any bytes
+  frame_host,     // frames that the host sends
+  frame_change,   // the host activates, removes and installs contexts, changes rules and runs handlers
 };
-inline constexpr size_t work_count = 23;
+inline constexpr size_t work_count = 29;
+inline constexpr Work first_frame_work = Work::frame_echo;
 [[nodiscard]] const char* name_of(Work work);
 
 struct Config {
@@ -71,6 +79,9 @@ struct Config {
   [[nodiscard]] Status set(std::string_view name, int64_t value);
   [[nodiscard]] static std::vector<std::string> names();
 };
+
+// Whether the works are those of Ethernet NICs.
+[[nodiscard]] bool has_frames(const Config& config);
 
 // An Error if the numbers do not fit together.
 [[nodiscard]] Status check(const Config& config);

@@ -152,6 +152,12 @@ std::unique_ptr<Exchange> make_exchange(World& world, uint32_t id, Work work) {
     case Work::crowd: return make_crowd(world, id);
     case Work::cancel: return make_cancelled(world, id);
     case Work::collective: return make_collective(world, id);
+    case Work::frame_echo:
+    case Work::frame_message:
+    case Work::frame_ring:
+    case Work::frame_stray:
+    case Work::frame_host:
+    case Work::frame_change: break;  // no exchanges between ranks: frame_run.cpp
   }
   SPL_ASSERT(false, "work ", static_cast<int>(work));
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "torture/exchange.hpp"
+#include "torture/frame_run.hpp"
 #include "wire/siphash.hpp"
 
 namespace spinloom::torture {
@@ -185,6 +186,13 @@ Status run_in(World& world, Outcome& outcome) {
 Outcome run(const Config& config, uint64_t seed, bool trace) {
   Outcome outcome;
   try {
+    if (has_frames(config)) {
+      FrameRun frames(config, seed, trace, outcome);
+      const Status verdict = frames.go();
+      if (!verdict) outcome.violation = verdict.error().message;
+      outcome.steps = frames.steps();
+      return outcome;
+    }
     auto world = World::make(config, seed, trace);
     if (!world) {
       outcome.violation = world.error().message;

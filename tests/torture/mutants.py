@@ -100,8 +100,12 @@ def hunt(seeds: tuple[tuple[int, int], ...] = SEEDS, file: str = "") -> Found | 
     runs = 0
     for first, last in seeds:
         for scenario in map(torture.read, sorted((PLACE / "tree" / "scenarios").glob("*.toml"))):
-            if file.startswith("src/collective/") and not scenario.numbers.get("work.collective"):
+            works = [name for name, weight in scenario.numbers.items() if name.startswith("work.") and weight]
+            if file.startswith("src/collective/") and "work.collective" not in works:
                 continue  # no engine of collective calls is there
+            frames = any(name.startswith("work.frame_") for name in works)
+            if not file.startswith("src/spin/") and frames != file.startswith("src/frame/"):
+                continue  # a NIC of the other kind
             numbers = [f"{name}={value}" for name, value in scenario.numbers.items()]
             program = PLACE / "build/src/torture/spinloom_torture_run"
             command = [program, *numbers, "--seeds", f"{first}..{last}"]

@@ -1,0 +1,232 @@
+#include "torture/frame_card.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "portals/perform.hpp"
+#include "spinloom/handler.h"
+
+namespace spinloom::torture {
+namespace {
+
+constexpr size_t overtaken_max = 64;  // how many older items an item may overtake
+constexpr uint32_t depth_max = 8;  // handlers under way, each waiting while the next runs
+
+}  // namespace
+
+// Forwards a running handler's calls to its engine.
+class FrameCard::Calls final : public spin::HandlerCalls {
+ public:
+  Calls(FrameCard& card, spin::HerId her) : card_(card), her_(her) {}
+
+  std::optional<uint32_t> call(const spin::HandlerCall& call) override {
+    frame::Actions actions;
+    if (card_.nic_->on_handler_call(her_, call, actions)) return std::nullopt;
+    answer_.reset();
+    card_.waiting_[her_.value] = this;
+    if (call.call == SPL_CALL_SEND_FRAME && accepted(actions)) {
+      card_.sent_.emplace_back(call.local, call.local + call.length);
+    }
+    card_.perform(actions);
+    while (!answer_) {
+      if (card_.random_.chance(1, 4)) card_.owner_.meanwhile();
+      const bool goes_on = card_.step();
+      SPL_ASSERT(goes_on || answer_, "call ", call.call, " of HER ", her_, " has no answer");
+    }
+    card_.waiting_.erase(her_.value);
+    return answer_;
+  }
+  void answer(uint32_t value) { answer_ = value; }
+
+ private:
+  [[nodiscard]] bool accepted(const frame::Actions& actions) const {
+    return std::none_of(actions.list.begin(), actions.list.end(), [](const frame::Action& action) {
+      const auto* const resume = std::get_if<spin::Resume>(&action);
+      return resume != nullptr && resume->value == spin::DmaId::none_value;
+    });
+  }
+
+  FrameCard& card_;
+  spin::HerId her_;
+  std::optional<uint32_t> answer_;
+};
+
+Result<std::unique_ptr<FrameCard>> FrameCard::make(const frame::Limits& limits, uint64_t seed,
+                                                   spin::HandlerRunner& handlers, Owner& owner) {
+  std::unique_ptr<FrameCard> card(new FrameCard(seed, handlers, owner));
+  SPL_ASSIGN(card->nic_, frame::Nic::create(limits));
+  card->nic_memory_.resize(limits.nic_memory_bytes);
+  card->packet_memory_.resize(card->nic_->packet_memory().bytes());
+  return card;
+}
+
+void FrameCard::arrive(FrameBytes frame) {
+  at_hand_ = std::make_shared<const FrameBytes>(std::move(frame));
+  frame::Actions actions;
+  nic_->on_frame({spin::PayloadRef::Space::local, at_hand_->data(), at_hand_->size()}, actions);
+  perform(actions);
+}
+
+bool FrameCard::send(FrameBytes frame, uint64_t token) {
+  const uint64_t waiting = of_host_.size() - leaving_of(false);
+  const FrameBytes& kept = of_host_[token] = std::move(frame);
+  frame::Actions actions;
+  const bool taken = nic_->on_host_frame({spin::PayloadRef::Space::local, kept.data(), kept.size()}, token, actions);
+  if (taken != (waiting < nic_->limits().host_frames)) {
+    owner_.on_trouble(text("a frame of the host is ", taken ? "taken" : "refused", ", and ", waiting, " wait"));
+  }
+  if (!taken) of_host_.erase(token);
+  perform(actions);
+  return taken;
+}
+
+size_t FrameCard::leaving_of(bool handlers) const {
+  return static_cast<size_t>(std::ranges::count_if(
+      leaving_, [handlers](const frame::EgressFrame& frame) { return frame.dma.exists() == handlers; }));
+}
+
+// The next frame for the wire is one whose turn it is.
+void FrameCard::begin_departure(const frame::EgressFrame& frame) {
+  const bool by_handler = frame.dma.exists();
+  const bool other_waits = by_handler ? of_host_.size() > leaving_of(false) : sent_.size() > leaving_of(true);
+  const bool in_turn = nic_->limits().arbitration == frame::Arbitration::round_robin;
+  if (other_waits && (in_turn ? by_handler == handler_was_last_ : !by_handler)) {
+    owner_.on_trouble(by_handler ? "a handler's frame leaves before the host's turn"
+                                 : "a frame of the host leaves before the handlers' turn");
+  }
+  handler_was_last_ = by_handler;
+  leaving_.push_back(frame);
+  if (leaving_.size() > nic_->limits().egress_depth) owner_.on_trouble("more frames leave at once than may");
+  items_.emplace_back(Departure{});
+}
+
+Status FrameCard::initialise(spin::ContextId context) {
+  frame::Actions actions;
+  SPL_TRY(nic_->initialise(context, actions));
+  perform(actions);
+  return {};
+}
+
+Status FrameCard::invoke(spin::ContextId context, uint32_t message) {
+  frame::Actions actions;
+  SPL_TRY(nic_->invoke(context, message, actions));
+  perform(actions);
+  return {};
+}
+
+bool FrameCard::step() {
+  const size_t window = std::min(items_.size(), overtaken_max);
+  if (window == 0) return false;
+  size_t chosen = random_.below(window);
+  if (depth_ >= depth_max) {
+    while (chosen < items_.size() && std::holds_alternative<frame::RunHandler>(items_[chosen])) ++chosen;
+    if (chosen == items_.size()) {
+      chosen = 0;
+      while (chosen < items_.size() && std::holds_alternative<frame::RunHandler>(items_[chosen])) ++chosen;
+    }
+    if (chosen == items_.size()) return false;
+  }
+  ++steps_;
+  const Item item = std::move(items_[chosen]);
+  items_.erase(items_.begin() + static_cast<ptrdiff_t>(chosen));
+  std::visit([this](const auto& one) { act(one); }, item);
+  return true;
+}
+
+void FrameCard::perform(frame::Actions& actions) {
+  const frame::Actions taken = std::move(actions);
+  for (const frame::Action& action : taken.list) perform(action);
+}
+
+void FrameCard::perform(const frame::Action& action) {
+  const auto access = [this](const auto& dma) {
+    host_accesses_.emplace_back(dma);
+    items_.emplace_back(Turn{});
+  };
+  const auto resume = [this](spin::HerId her, uint32_t value) {
+    const auto found = waiting_.find(her.value);
+    SPL_ASSERT(found != waiting_.end(), "HER ", her, " is answered, but does not wait");
+    found->second->answer(value);
+  };
+  const auto ways = portals::Overloaded{
+      [&](const frame::StoreFrame& store) { items_.emplace_back(Store{store, at_hand_}); },
+      [&](const frame::ToHost& given) { owner_.on_to_host({given.bytes.bytes, given.bytes.length}, given.by_handler); },
+      [&](const frame::Transmit& transmit) { begin_departure(transmit.frame); },
+      [&](const frame::RunHandler& run) { items_.emplace_back(run); },
+      [&](const spin::Resume& answer) { resume(answer.her, answer.value); },
+      [&](const spin::DmaWrite& write) { access(write); },
+      [&](const spin::DmaRead& read) { access(read); },
+      [&](const spin::DmaAtomic& atomic) { access(atomic); },
+      [&](const spin::LocalAtomic& atomic) { resume(atomic.her, portals::perform(atomic)); },
+      [&](const spin::StoreLocal& store) { portals::perform(store); },
+      [&](const spin::DebugLine&) {},
+      [&](const frame::Initialised& done) { owner_.on_initialised(done.context, done.good); },
+  };
+  std::visit(ways, action);
+}
+
+void FrameCard::act(const Store& store) {
+  uint8_t* const place = packet_memory_.data() + store.action.address;
+  std::memcpy(place, store.frame->data(), store.frame->size());
+  frame::Actions actions;
+  nic_->on_stored(store.action.packet, place, actions);
+  perform(actions);
+}
+
+void FrameCard::act(const Turn&) {
+  const Host access = host_accesses_.front();
+  host_accesses_.pop_front();
+  const auto* const write = std::get_if<spin::DmaWrite>(&access);
+  const spin::DmaId dma = std::visit([](const auto& one) { return portals::perform(one); }, access);
+  items_.emplace_back(Moved{dma});
+  if (write == nullptr || !write->blocking) return;
+  frame::Actions actions;
+  nic_->on_dma_read(dma, actions);
+  perform(actions);
+}
+
+void FrameCard::act(const Moved& moved) {
+  frame::Actions actions;
+  nic_->on_dma_done(moved.dma, actions);
+  perform(actions);
+}
+
+void FrameCard::act(const Departure&) {
+  const frame::EgressFrame frame = leaving_.front();
+  leaving_.pop_front();
+  const FrameView bytes{frame.bytes.bytes, frame.bytes.length};
+  const bool by_handler = frame.dma.exists();
+  if (by_handler) {
+    if (sent_.empty() || !std::equal(bytes.begin(), bytes.end(), sent_.front().begin(), sent_.front().end())) {
+      owner_.on_trouble("a frame leaves that is not the one which a handler has sent");
+    }
+    if (!sent_.empty()) sent_.pop_front();
+  }
+  owner_.on_transmitted(bytes, by_handler, frame.host_token);
+  if (!by_handler) of_host_.erase(frame.host_token);
+  frame::Actions actions;
+  nic_->on_transmitted(frame, actions);
+  perform(actions);
+}
+
+void FrameCard::act(const frame::RunHandler& run) {
+  const spin::Context* const context = nic_->context(run.her.context);
+  SPL_ASSERT(context != nullptr, "a handler of context ", run.her.context, " starts, which does not exist");
+  owner_.on_started(run.her);
+  Calls calls(*this, run.her.id);
+  ++depth_;
+  const spin::HandlerOutcome outcome =
+      handlers_.run(spin::frame_of(run.her, *context, nic_memory_, nic_->limits().hpus), calls);
+  --depth_;
+  items_.emplace_back(Done{run.her, outcome});
+}
+
+void FrameCard::act(const Done& done) {
+  owner_.on_ended(done.her);
+  frame::Actions actions;
+  nic_->on_handler_done(done.her.id, done.outcome.end, done.outcome.code, actions, done.outcome.cycles);
+  perform(actions);
+}
+
+}  // namespace spinloom::torture

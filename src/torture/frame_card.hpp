@@ -1,0 +1,112 @@
+// FrameCard - an Ethernet NIC of a run and its driver, in which everything takes a random time.
+//
+// Contract: actions become items of one list; step() performs any of the oldest. While a handler waits for the answer
+//   to a call, the rest of the world goes on, other handlers too. As on PCIe and on a cable, accesses to host memory
+//   and frames for the wire are served in the order asked for; when the NIC hears of their ends is random.
+//   The owner learns what happens; it tells the first trouble itself.
+// Invariants: (1) the same seed and the same calls give the same run; (2) a frame of a handler leaves as it was when
+//   the handler sent it, behind those sent before it, and handlers and the host take the turns that they should: anything
+//   else is trouble.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/random.hpp"
+#include "frame/nic.hpp"
+#include "spin/handler_runner.hpp"
+
+namespace spinloom::torture {
+
+using FrameBytes = std::vector<uint8_t>;
+using FrameView = std::span<const uint8_t>;
+
+class FrameCard {
+ public:
+  class Owner {
+   public:
+    virtual void on_to_host(FrameView frame, bool by_handler) = 0;
+    virtual void on_transmitted(FrameView frame, bool by_handler, uint64_t token) = 0;
+    virtual void on_started(const spin::Her& her) = 0;
+    virtual void on_ended(const spin::Her& her) = 0;  // its DMAs may be under way
+    virtual void on_initialised(spin::ContextId context, bool good) = 0;
+    virtual void on_trouble(const std::string& what) = 0;
+    // A handler waits: what is not the card's may happen.
+    virtual void meanwhile() = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // `handlers` and `owner` outlive the card.
+  static Result<std::unique_ptr<FrameCard>> make(const frame::Limits& limits, uint64_t seed,
+                                                 spin::HandlerRunner& handlers, Owner& owner);
+
+  [[nodiscard]] frame::Nic& nic() { return *nic_; }
+  [[nodiscard]] std::span<uint8_t> nic_memory() { return nic_memory_; }
+
+  void arrive(FrameBytes frame);
+  // False: the NIC has refused the frame.
+  [[nodiscard]] bool send(FrameBytes frame, uint64_t token);
+  [[nodiscard]] Status initialise(spin::ContextId context);
+  [[nodiscard]] Status invoke(spin::ContextId context, uint32_t message);
+  // Performs one item; false if there is none.
+  bool step();
+  [[nodiscard]] uint64_t steps() const { return steps_; }
+
+ private:
+  class Calls;
+  struct Done {
+    spin::Her her;
+    spin::HandlerOutcome outcome;
+  };
+  struct Moved {  // bytes of host memory that have been written or read
+    spin::DmaId dma;
+  };
+  using Host = std::variant<spin::DmaWrite, spin::DmaRead, spin::DmaAtomic>;
+  struct Store {
+    frame::StoreFrame action;
+    std::shared_ptr<const FrameBytes> frame;
+  };
+  struct Turn {};  // of the oldest access to host memory
+  struct Departure {};  // of the oldest frame for the wire
+  using Item = std::variant<Store, Turn, Moved, Departure, frame::RunHandler, Done>;
+
+  FrameCard(uint64_t seed, spin::HandlerRunner& handlers, Owner& owner)
+      : handlers_(handlers), owner_(owner), random_(seed, "card") {}
+  [[nodiscard]] size_t leaving_of(bool handlers) const;
+  void begin_departure(const frame::EgressFrame& frame);
+  void perform(frame::Actions& actions);
+  void perform(const frame::Action& action);
+  void act(const Store& store);
+  void act(const Turn&);
+  void act(const Moved& moved);
+  void act(const Departure&);
+  void act(const frame::RunHandler& run);
+  void act(const Done& done);
+
+  spin::HandlerRunner& handlers_;
+  Owner& owner_;
+  Random random_;
+  std::unique_ptr<frame::Nic> nic_;
+  std::vector<uint8_t> nic_memory_;
+  std::vector<uint8_t> packet_memory_;
+  std::deque<Item> items_;
+  std::deque<Host> host_accesses_;
+  std::deque<frame::EgressFrame> leaving_;
+  std::deque<FrameBytes> sent_;  // by handlers, as they were when they were sent
+  std::map<uint64_t, FrameBytes> of_host_;  // by token
+  std::map<uint32_t, Calls*> waiting_;  // by HER: handlers that wait for the answer to a call
+  std::shared_ptr<const FrameBytes> at_hand_;  // the frame that the engine looks at
+  bool handler_was_last_ = true;  // of the frames for the wire
+  uint32_t depth_ = 0;  // handlers under way
+  uint64_t steps_ = 0;
+};
+
+}  // namespace spinloom::torture

@@ -1,0 +1,78 @@
+// Frames of a run - what stations, hosts and handlers of a run write into the frames that they send.
+//
+// Contract: a frame is an Ethernet header (its last address bytes are station numbers, the NIC's is 0), a Head from
+//   byte 12 on, and a payload. frame_of() makes one; head_of() reads one, or finds that it is none of ours. answered()
+//   is a frame as a handler sends it back.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace spinloom::torture {
+
+// What the handlers for a frame do, from the frame itself.
+enum class Conduct : uint8_t {
+  good,      // answer it; for a message: its header handler lets its frames be processed
+  drop,      // DROP
+  proceed,   // PROCEED: the frame is for the host's stack
+  fail,      // FAIL
+  unknown,   // a code that does not exist
+  fault,     // these three do not return
+  outside,
+  budget,
+  bad_call,  // a call that does not exist
+  bad_send,  // sends what cannot be sent, and is told so; then as `good`
+};
+inline constexpr uint8_t conduct_count = 10;
+[[nodiscard]] constexpr bool is_good(Conduct conduct) {
+  return conduct == Conduct::good || conduct == Conduct::bad_send;
+}
+
+struct Head {
+  uint8_t type[2] = {0x88, 0xb5};  // of experiments (IEEE 802)
+  uint8_t context = 0;
+  uint8_t flags = 0;
+  uint32_t id = 0;
+  uint32_t offset = 0;  // of the payload in the message
+  Conduct conduct = Conduct::good;
+  uint8_t way = 0;  // in which the payload is written to host memory
+  uint8_t unused[6] = {};
+  uint32_t message = 0;
+
+  static constexpr uint8_t last = 1;
+  static constexpr uint8_t answer = 2;
+};
+inline constexpr size_t head_at = 12;
+inline constexpr size_t payload_at = head_at + sizeof(Head);
+inline constexpr size_t message_at = head_at + offsetof(Head, message);
+static_assert(payload_at == 36 && message_at == 32 && message_at % 4 == 0);
+
+inline std::vector<uint8_t> frame_of(uint32_t station, const Head& head, std::span<const uint8_t> payload) {
+  std::vector<uint8_t> frame(payload_at + payload.size());
+  frame[0] = frame[6] = 2;
+  frame[11] = static_cast<uint8_t>(station);
+  std::memcpy(frame.data() + head_at, &head, sizeof head);
+  std::copy(payload.begin(), payload.end(), frame.begin() + payload_at);
+  return frame;
+}
+
+inline std::optional<Head> head_of(std::span<const uint8_t> frame) {
+  if (frame.size() < payload_at) return std::nullopt;
+  Head head;
+  std::memcpy(&head, frame.data() + head_at, sizeof head);
+  if (head.type[0] != 0x88 || head.type[1] != 0xb5) return std::nullopt;
+  return head;
+}
+
+inline std::vector<uint8_t> answered(std::vector<uint8_t> frame) {
+  std::swap_ranges(frame.begin(), frame.begin() + 6, frame.begin() + 6);
+  frame[head_at + offsetof(Head, flags)] |= Head::answer;
+  return frame;
+}
+
+}  // namespace spinloom::torture

@@ -1,0 +1,182 @@
+// The handlers of a run with frames: they do what the frame's head says, and note what the NIC must count for it.
+#include "spinloom/frame.h"
+#include "torture/frame_run.hpp"
+
+namespace spinloom::torture {
+namespace {
+
+using spin::HandlerEnd;
+using spin::HandlerOutcome;
+using spin::NativeHandler;
+
+// A frame that was cut has none: it is dropped.
+Head head_given(const NativeHandler& handler) {
+  Head none;
+  none.conduct = Conduct::drop;
+  return head_of(handler.frame().packet).value_or(none);
+}
+
+HandlerOutcome outcome_of(Conduct conduct) {
+  switch (conduct) {
+    case Conduct::drop: return {HandlerEnd::returned, DROP, 1};
+    case Conduct::proceed: return {HandlerEnd::returned, PROCEED, 1};
+    case Conduct::fail: return {HandlerEnd::returned, FAIL, 1};
+    case Conduct::unknown: return {HandlerEnd::returned, 77, 1};
+    case Conduct::fault:
+    case Conduct::bad_call: return {HandlerEnd::fault, 0, 1};
+    case Conduct::outside: return {HandlerEnd::segv, 0, 1};
+    case Conduct::budget: return {HandlerEnd::budget, 0, 1};
+    case Conduct::good:
+    case Conduct::bad_send: break;
+  }
+  return {HandlerEnd::returned, SUCCESS, 1};
+}
+
+spin::HandlerCall call_of(uint32_t number, uint8_t* local, spin::LocalMemory memory, uint64_t length) {
+  spin::HandlerCall call;
+  call.call = number;
+  call.local = local;
+  call.local_memory = memory;
+  call.length = length;
+  return call;
+}
+
+// A frame from the stack, one without a whole header, one from nowhere.
+bool refused(NativeHandler& handler) {
+  uint8_t stack[64] = {};
+  auto* const packet = const_cast<uint8_t*>(handler.frame().packet.data());
+  return handler.call(call_of(SPL_CALL_SEND_FRAME, stack, spin::LocalMemory::stack, sizeof stack)) == UINT32_MAX &&
+         handler.call(call_of(SPL_CALL_SEND_FRAME, packet, spin::LocalMemory::packet, 13)) == UINT32_MAX &&
+         handler.call(call_of(SPL_CALL_SEND_FRAME, nullptr, spin::LocalMemory::outside, 60)) == UINT32_MAX;
+}
+
+}  // namespace
+
+void FrameRun::make_handlers() {
+  echo_ = handlers_.add([this](NativeHandler& handler) { return on_echo(handler); });
+  header_ = handlers_.add([this](NativeHandler& handler) { return on_header(handler); });
+  payload_ = handlers_.add([this](NativeHandler& handler) { return on_payload(handler); });
+  completion_ = handlers_.add([this](NativeHandler& handler) { return on_completion(handler); });
+  initialise_ = handlers_.add([](NativeHandler&) { return HandlerOutcome{HandlerEnd::returned, SUCCESS, 1}; });
+}
+
+// Notes what the end of a handler does to counts and, for a payload handler, to its frame.
+HandlerOutcome FrameRun::judged(HandlerOutcome outcome, bool payload) {
+  const bool returned = outcome.end == HandlerEnd::returned;
+  const bool good = returned && (outcome.code == SUCCESS || outcome.code == DROP || outcome.code == PROCEED);
+  if (!good) ++of(outcome_.faults, Fault::handler);
+  if (!returned) ++wanted_.faults;
+  if (returned && !good) ++wanted_.failed;
+  if (!payload) return outcome;
+  if (good && outcome.code == SUCCESS) ++wanted_.done;
+  if (good && outcome.code == PROCEED) ++wanted_.passed_on;
+  if (!good || outcome.code == DROP) ++wanted_.dropped;
+  return outcome;
+}
+
+// Adds one to the first word of the context's state.
+void FrameRun::count_run(NativeHandler& handler, Site& site) {
+  spin::HandlerCall call = call_of(SPL_CALL_HPU_FADD, handler.frame().state.data(), spin::LocalMemory::state, 8);
+  call.operand = 1;
+  handler.call(call);
+  ++site.payload_runs;
+}
+
+// Sends the frame back, from where it is.
+bool FrameRun::send_back(NativeHandler& handler) {
+  const FrameView packet = handler.frame().packet;
+  auto* const bytes = const_cast<uint8_t*>(packet.data());
+  const FrameBytes answer = answered({packet.begin(), packet.end()});
+  std::copy(answer.begin(), answer.end(), bytes);
+  const uint32_t handle = handler.call(call_of(SPL_CALL_SEND_FRAME, bytes, spin::LocalMemory::packet, packet.size()));
+  return handle != UINT32_MAX;
+}
+
+HandlerOutcome FrameRun::on_echo(NativeHandler& handler) {
+  Site& site = sites_[handler.frame().her.context.value];
+  count_run(handler, site);
+  if ((handler.frame().her.flags & SPL_FRAME_BY_HOST) != 0) return {HandlerEnd::returned, SUCCESS, 1};
+  const Head head = head_given(handler);
+  if (head.conduct == Conduct::bad_call)
+    handler.call(call_of(SPL_CALL_PUT_FROM_DEVICE, nullptr, spin::LocalMemory::none, 0));
+  if (head.conduct == Conduct::bad_send && !refused(handler)) on_trouble("a frame that cannot be sent is not refused");
+  if (is_good(head.conduct) && !send_back(handler)) on_trouble(text("the answer to frame ", head.id, " is refused"));
+  return judged(outcome_of(head.conduct), true);
+}
+
+HandlerOutcome FrameRun::on_header(NativeHandler& handler) {
+  const Head head = head_given(handler);
+  if (head.conduct == Conduct::bad_call)
+    handler.call(call_of(SPL_CALL_PUT_FROM_DEVICE, nullptr, spin::LocalMemory::none, 0));
+  return judged(outcome_of(head.conduct), false);
+}
+
+// `way`, by its bits: in pieces or whole; without waiting for any but the last, whose end says that all is there; from a
+// copy on the stack, blocking.
+bool FrameRun::write(NativeHandler& handler, uint64_t offset, FrameView bytes, uint8_t way) {
+  const size_t piece = (way & 1) != 0 ? 1 + (way >> 4) : std::max<size_t>(bytes.size(), 1);
+  for (size_t at = 0; at == 0 || at < bytes.size(); at += piece) {
+    const FrameView part = bytes.subspan(at, std::min(piece, bytes.size() - at));
+    const bool last = at + piece >= bytes.size();
+    if ((way & 2) != 0 && !last) {
+      FrameBytes own(part.begin(), part.end());
+      spin::HandlerCall call = call_of(SPL_CALL_DMA_TO_HOST_B, own.data(), spin::LocalMemory::stack, own.size());
+      call.offset = offset + at;
+      if (handler.call(call) != SUCCESS) return false;
+      continue;
+    }
+    const uint32_t handle = handler.dma_to_host(part.data(), offset + at, part.size(), 0);
+    if (handle == UINT32_MAX) return false;
+    if (!last && (way & 4) != 0) continue;
+    spin::HandlerCall wait;
+    wait.call = SPL_CALL_DMA_WAIT;
+    wait.handle = handle;
+    if (handler.call(wait) != SUCCESS) return false;
+  }
+  return true;
+}
+
+// Writes the payload to the message's place in host memory, reads it back, counts itself there, and acknowledges it.
+HandlerOutcome FrameRun::on_payload(NativeHandler& handler) {
+  Site& site = sites_[handler.frame().her.context.value];
+  count_run(handler, site);
+  if ((handler.frame().her.flags & SPL_FRAME_BY_HOST) != 0) return {HandlerEnd::returned, SUCCESS, 1};
+  const Head head = head_given(handler);
+  Message& message = *message_of(head.message);
+  const FrameBytes payload(handler.frame().packet.begin() + payload_at, handler.frame().packet.end());
+  const uint64_t place = message.place + head.offset;
+  site.memory.expect(place, payload.data(), payload.size());
+  bool good = write(handler, place, handler.frame().packet.subspan(payload_at), head.way);
+  FrameBytes back(payload.size());
+  spin::HandlerCall read = call_of(SPL_CALL_DMA_FROM_HOST_B, back.data(), spin::LocalMemory::stack, back.size());
+  read.offset = place;
+  good = good && handler.call(read) == SUCCESS && back == payload;
+  uint64_t before = 0;
+  const uint64_t counter = site.memory.size() - sizeof before;
+  spin::HandlerCall add =
+      call_of(SPL_CALL_DMA_FADD_B, reinterpret_cast<uint8_t*>(&before), spin::LocalMemory::stack, 8);
+  add.offset = counter;
+  add.operand = 1;
+  good = good && handler.call(add) == SUCCESS;
+  ++site.host_counts;
+  if (!good) on_trouble(text("message ", head.message, ": what was written is not what is read, or is refused"));
+  message.written.emplace_back(head.offset, payload.size());
+  if (!send_back(handler)) on_trouble(text("the acknowledgement of frame ", head.id, " is refused"));
+  return judged(outcome_of(Conduct::good), true);
+}
+
+// All that payload handlers have written is in host memory.
+HandlerOutcome FrameRun::on_completion(NativeHandler& handler) {
+  const Head head = head_given(handler);
+  const Message& message = *message_of(head.message);
+  const uint8_t* const memory = sites_[message.site].memory.data() + message.place;
+  for (const auto& [offset, bytes] : message.written) {
+    if (!std::equal(memory + offset, memory + offset + bytes, message.bytes.begin() + static_cast<ptrdiff_t>(offset))) {
+      on_trouble(
+          text("message ", head.message, " is complete, but its ", bytes, " B from ", offset, " on are not there"));
+    }
+  }
+  return judged(outcome_of(random_.chance(1, 8) ? Conduct::fault : Conduct::good), false);
+}
+
+}  // namespace spinloom::torture

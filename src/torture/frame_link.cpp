@@ -1,0 +1,57 @@
+#include "torture/frame_link.hpp"
+
+#include <utility>
+
+namespace spinloom::torture {
+namespace {
+
+constexpr uint64_t flight_max = 20;
+constexpr int64_t late_times_max = 12;
+
+}  // namespace
+
+FrameLink::FrameLink(const Config& config, uint64_t seed, FaultCounts& faults)
+    : config_(config), faults_(faults), random_(seed, "frame link") {
+  sure_[0] = 5 + random_.below(20);
+  sure_[1] = 30 + random_.below(20);
+}
+
+void FrameLink::send(Time now, Frame frame) {
+  const struct {
+    Fault fault;
+    uint32_t rate;
+  } faults[] = {{Fault::drop, config_.drop},
+                {Fault::duplicate, config_.duplicate},
+                {Fault::reorder, config_.reorder},
+                {Fault::corrupt, config_.corrupt}};
+  const uint64_t number = frames_++;
+  const bool sure = number == sure_[0] || number == sure_[1];
+  uint64_t sum = 0;
+  for (const auto& one : faults) sum += one.rate;
+  uint64_t at = sum == 0 ? 0 : random_.below(sure ? sum : 1000);
+  for (const auto& [fault, rate] : faults) {
+    if (at >= rate) {
+      at -= rate;
+      continue;
+    }
+    ++of(faults_, fault);
+    if (fault == Fault::drop || fault == Fault::corrupt) return;
+    if (fault == Fault::duplicate) launch(now, frame, false);
+    return launch(now, std::move(frame), true);
+  }
+  launch(now, std::move(frame), false);
+}
+
+void FrameLink::launch(Time now, Frame frame, bool late) {
+  const int64_t flight = static_cast<int64_t>(1 + random_.below(flight_max));
+  air_.emplace(now + Time{flight} * (late ? random_.between(2, late_times_max) : 1), std::move(frame));
+}
+
+std::optional<FrameLink::Frame> FrameLink::next(Time now) {
+  if (earliest() > now) return std::nullopt;
+  Frame frame = std::move(air_.begin()->second);
+  air_.erase(air_.begin());
+  return frame;
+}
+
+}  // namespace spinloom::torture

@@ -1,0 +1,46 @@
+// FrameLink - the cables between the stations of a run and its NIC, on which frames are lost, repeated, delayed and
+// damaged as the seed decides.
+//
+// Contract: send() puts a frame on its way; next() gives one that has come, with where it has come to. A damaged frame
+//   counts as lost: the receiver's checksum of Ethernet finds it. If any fault has a rate, two of the early frames are
+//   sure to have a fault.
+// Invariants: the same seed and the same calls give the same frames in the same order.
+// Threads: one owner. Time: its own; next() moves it to the earliest frame if nobody else has anything to do.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/random.hpp"
+#include "base/units.hpp"
+#include "torture/config.hpp"
+
+namespace spinloom::torture {
+
+class FrameLink {
+ public:
+  struct Frame {
+    uint32_t to = 0;  // the NIC is 0
+    std::vector<uint8_t> bytes;
+  };
+
+  FrameLink(const Config& config, uint64_t seed, FaultCounts& faults);
+  void send(Time now, Frame frame);
+  // A frame that has come by now.
+  [[nodiscard]] std::optional<Frame> next(Time now);
+  // When the next one comes.
+  [[nodiscard]] Time earliest() const { return air_.empty() ? Time::never() : air_.begin()->first; }
+
+ private:
+  void launch(Time now, Frame frame, bool late);
+
+  const Config& config_;
+  FaultCounts& faults_;
+  Random random_;
+  std::multimap<Time, Frame> air_;
+  uint64_t frames_ = 0;
+  uint64_t sure_[2] = {0, 0};  // numbers of the frames that have a fault in any case
+};
+
+}  // namespace spinloom::torture

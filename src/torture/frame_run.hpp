@@ -1,0 +1,150 @@
+// FrameRun - a run of a scenario with frames: stations, a lossy cable, an Ethernet NIC with handlers, its host, and the
+// oracle that knows what must become of each frame.
+//
+// Contract: go() is the whole run; an Error says what went wrong. Senders of messages are those of src/slmp; what they
+//   send are the frames of frame_format.hpp. The oracle decides by itself which rules hold for a frame, and compares
+//   counts, bytes and order at every step (docs/torture.md has the list).
+// Invariants: the same configuration and seed give the same run.
+// Threads: one owner. Time: its own, for cables, time-outs of senders, and the host.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "slmp/sender.hpp"
+#include "torture/frame_card.hpp"
+#include "torture/frame_format.hpp"
+#include "torture/frame_link.hpp"
+#include "torture/region.hpp"
+#include "torture/run.hpp"
+
+namespace spinloom::torture {
+
+class FrameRun final : private FrameCard::Owner {
+ public:
+  FrameRun(const Config& config, uint64_t seed, bool trace, Outcome& outcome);
+  [[nodiscard]] Status go();
+  [[nodiscard]] uint64_t steps() const { return card_ == nullptr ? 0 : card_->steps(); }
+
+ private:
+  enum class Kind : uint8_t { echo, message, ring };
+  // What the host does with a context.
+  enum class Stage : uint8_t { active, resting, leaving, gone, initialising };
+  struct Site {  // a context
+    spin::ContextId id;
+    Kind kind = Kind::echo;
+    frame::ContextOptions options;
+    Region memory;  // host memory
+    uint64_t used = 0;  // of it, by messages
+    Stage stage = Stage::gone;
+    Time until{};  // when the host goes on
+    uint64_t payload_runs = 0;  // since it was installed: what its handlers count in its state
+    uint64_t host_counts = 0;  // what they count in host memory
+    uint32_t ring_read = 0;  // entries, since it was installed
+  };
+  struct Message {  // from a station to the NIC
+    uint32_t number = 0;
+    uint32_t station = 0;
+    uint32_t site = 0;
+    FrameBytes bytes;
+    uint64_t place = 0;  // in the site's memory
+    Conduct conduct = Conduct::good;
+    std::unique_ptr<slmp::Sender> sender;
+    bool may_fail = false;  // a frame of it did not reach its handlers, for a reason that the oracle knows
+    bool over = false;
+    bool header_runs = false;
+    bool completion_runs = false;
+    uint32_t payloads_run = 0;
+    std::vector<std::pair<uint64_t, uint64_t>> written;  // offsets and lengths that are in host memory
+  };
+  struct Wanted {  // what the oracle expects the NIC to count
+    uint64_t done = 0, dropped = 0, passed_on = 0, failed = 0, faults = 0, host_runs = 0;
+    uint64_t ring = 0, to_stack = 0, sent_by_handlers = 0, sent_by_host = 0, refused = 0, received = 0;
+  };
+
+  // frame_run.cpp: the run and its end
+  [[nodiscard]] Status begin_one();
+  [[nodiscard]] bool quiet() const;
+  [[nodiscard]] Status end();
+  [[nodiscard]] Status compare_counts();
+  [[nodiscard]] std::string stall();
+  bool outside();
+  [[nodiscard]] Time next_time() const;
+
+  // frame_stations.cpp: what stations send and get
+  void send_frame(uint32_t station, Head head, std::span<const uint8_t> payload);
+  void send_message();
+  void send_stray();
+  bool send_next(Message& message);
+  void at_station(const FrameBytes& frame);
+  void acknowledged(Message& message, const Head& head, size_t bytes);
+
+  // frame_oracle.cpp: what must become of frames
+  void at_nic(FrameBytes frame);
+  [[nodiscard]] std::optional<uint32_t> matched(FrameView frame) const;
+  [[nodiscard]] bool is_known(FrameView frame, const Head& head) const;
+  void on_to_host(FrameView frame, bool by_handler) override;
+  void on_transmitted(FrameView frame, bool by_handler, uint64_t token) override;
+  void on_started(const spin::Her& her) override;
+  void on_ended(const spin::Her& her) override;
+  void on_initialised(spin::ContextId context, bool good) override;
+  void on_trouble(const std::string& what) override;
+  void meanwhile() override { outside(); }
+  void record(FrameView bytes);
+
+  // frame_host.cpp: contexts, rings, and frames of the host
+  [[nodiscard]] Status set_up();
+  void set_rules();
+  [[nodiscard]] Status install(Site& site);
+  void begin_change();
+  bool go_on(Site& site);
+  bool read_ring(Site& site);
+  bool send_from_host();
+  void host_dies();
+
+  // frame_handlers.cpp
+  void make_handlers();
+  spin::HandlerOutcome on_echo(spin::NativeHandler& handler);
+  spin::HandlerOutcome on_header(spin::NativeHandler& handler);
+  spin::HandlerOutcome on_payload(spin::NativeHandler& handler);
+  spin::HandlerOutcome on_completion(spin::NativeHandler& handler);
+  bool write(spin::NativeHandler& handler, uint64_t offset, FrameView bytes, uint8_t way);
+  bool send_back(spin::NativeHandler& handler);
+  void count_run(spin::NativeHandler& handler, Site& site);
+  spin::HandlerOutcome judged(spin::HandlerOutcome outcome, bool payload);
+
+  [[nodiscard]] Message* message_of(uint32_t number);
+  void note(const std::string& line) const;
+
+  const Config& config_;
+  bool trace_;
+  Outcome& outcome_;
+  Random random_;
+  spin::NativeHandlers handlers_;
+  uint32_t echo_ = 0, header_ = 0, payload_ = 0, completion_ = 0, initialise_ = 0;
+  FrameLink link_;
+  std::unique_ptr<FrameCard> card_;
+  uint64_t seed_;
+  Time now_{1};
+  uint32_t largest_frame_ = 0;
+  uint32_t payload_bytes_ = 0;  // of a message's frame
+  std::vector<Site> sites_;
+  std::vector<frame::RuleSet> rules_;  // as configured: rule set n is site n's
+  bool strays_in_ring_ = false;  // at some time rules have let any frame into the ring
+  std::vector<FrameBytes> frames_;  // by Head::id, as their stations have sent them
+  std::vector<std::unique_ptr<Message>> messages_;
+  std::deque<FrameBytes> host_waits_;  // frames of the host that the NIC has not taken
+  std::deque<std::pair<uint64_t, FrameBytes>> host_leaves_;  // those that it has
+  uint64_t host_tokens_ = 0;
+  Time host_dies_{Time::never()};
+  std::optional<FrameBytes> arriving_;
+  bool bypassed_ = false;  // the frame that arrives has gone to the host
+  Wanted wanted_;
+  uint64_t works_ = 0;
+  uint64_t idle_ = 0;  // rounds in which nothing has moved
+  Status trouble_;
+};
+
+}  // namespace spinloom::torture

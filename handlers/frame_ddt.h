@@ -2,8 +2,9 @@
  *
  * Contract: constants: spl_ddt_frames, then the blob of the whole message. State: spl_host_data, then what the way
  * keeps of each message. A frame that carries SYN is acknowledged when its pieces have been issued; the last frame's
- * completion handler asks the host, with the message as the length, when all pieces are in host memory. A frame whose
- * payload does not lie in the message is dropped. Source: FPsPIN's datatypes application, deliverable D4.7, section 4.5.4.
+ * completion handler asks the host, with the message as the length, or tells it, when all pieces are in host memory. A frame
+ * of another message, or whose payload does not lie in its message, is dropped; what follows UDP's length is padding.
+ * Source: FPsPIN's datatypes application, deliverable D4.7, section 4.5.4.
  */
 #ifndef SPINLOOM_HANDLERS_FRAME_DDT_H
 #define SPINLOOM_HANDLERS_FRAME_DDT_H
@@ -55,15 +56,23 @@ static __attribute__((noinline)) void frame_ddt_acknowledge(slmp_frame_t *frame)
   (void)spl_send_frame(frame, sizeof *frame, NULL);
 }
 
-/* Returns whether the payload lies in the message. */
+SPL_INLINE int frame_ddt_knows(const spl_ddt_frames *ddt) { return spl_frame_message() < ddt->messages; }
+
+/* Returns whether the message is one of the context's, and the payload lies in it. */
 SPL_INLINE int frame_ddt_find(const spl_ddt_frames *ddt, slmp_frame_t *frame, frame_ddt_place *place) {
   const uint32_t size = (uint32_t)((const spl_layout_header *)((const uint8_t *)ddt + ddt->blob_offset))->size;
+  enum {
+    BEFORE_UDP = sizeof(spl_eth_t) + sizeof(spl_ipv4_t),
+    HEADERS = sizeof(slmp_frame_t) - BEFORE_UDP
+  };
   const uint32_t length = spl_frame_bytes();
-  if (length < sizeof *frame) return 0;
+  if (length < sizeof *frame || !frame_ddt_knows(ddt)) return 0;
+  const uint32_t udp_bytes = spl_net16(frame->udp.length);
+  if (udp_bytes < HEADERS || udp_bytes > length - BEFORE_UDP) return 0;
   place->payload = (const uint8_t *)(frame + 1);
   place->host = ddt->host_offset + spl_frame_message() * ddt->host_bytes;
   place->first = spl_net32(frame->slmp.offset);
-  place->bytes = length - (uint32_t)sizeof *frame;
+  place->bytes = udp_bytes - HEADERS;
   return place->first <= size && place->bytes <= size - place->first;
 }
 
@@ -72,7 +81,11 @@ SPL_INLINE void *frame_ddt_state(const spl_ddt_frames *ddt, void *state) {
 }
 
 SPL_INLINE int frame_ddt_done(void *state) {
-  (void)spl_host_request((struct spl_host_data *)state, spl_frame_message());
+  const spl_ddt_frames *const ddt = spl_constants();
+  struct spl_host_data *const host = (struct spl_host_data *)state;
+  if (!frame_ddt_knows(ddt)) return DROP;
+  if (ddt->notices != 0) return spl_host_notify(host, 0, spl_frame_message());
+  (void)spl_host_request(host, spl_frame_message());
   return SUCCESS;
 }
 

@@ -6,6 +6,7 @@
 int header_handler(const ptl_header_t h, void *state) {
   const spl_ddt_frames *const ddt = spl_constants();
   (void)h;
+  if (!frame_ddt_knows(ddt)) return DROP;
   spl_segment_init_narrow((spl_segment_narrow *)frame_ddt_state(ddt, state), (const uint8_t *)ddt + ddt->blob_offset);
   return PROCESS_DATA;
 }

@@ -15,7 +15,7 @@ namespace spinloom::app {
 namespace {
 
 constexpr Time gives_up{2'000'000'000'000};
-constexpr int64_t guard = 64;
+constexpr int64_t guard = DdtContext::guard;
 
 template <class Integer>
 Integer up_to(Integer value, Integer step) {
@@ -72,23 +72,15 @@ class SlmpRun final : public sim::FrameHost, sim::EventTarget {
   sim::EventQueue& events() { return machine_->events(); }
 
   Status set_up() {
-    const auto blob = message_.blob.bytes();
-    const int64_t span = message_.reach.last - message_.reach.first;
-    stride_ = up_to(span + 2 * guard, guard);
-    spl_ddt_frames constants{};
-    constants.blob_offset = sizeof constants;
-    constants.message_bytes = up_to(spl_segment_bytes(blob.data()), 8u);
     const auto hpus = static_cast<uint64_t>(config_.profile.hpu.count);
-    constants.host_offset = static_cast<uint32_t>(hpus * SPL_HOST_PAGE_BYTES + guard);
-    constants.host_bytes = static_cast<uint32_t>(stride_);
+    SPL_ASSIGN(const DdtContext context, ddt_context(message_, config_.messages, hpus * SPL_HOST_PAGE_BYTES, false));
+    stride_ = static_cast<int64_t>(context.host_bytes);
     FrameMachineOptions options;
     options.image = config_.image;
     options.rules = "slmp";
-    options.constants.resize(sizeof constants + blob.size());
-    std::memcpy(options.constants.data(), &constants, sizeof constants);
-    std::memcpy(options.constants.data() + sizeof constants, blob.data(), blob.size());
-    options.state_bytes = sizeof(struct spl_host_data) + uint64_t{config_.messages} * constants.message_bytes;
-    options.buffer_bytes = static_cast<uint64_t>(stride_) * config_.messages;
+    options.constants = context.constants;
+    options.state_bytes = context.state_bytes;
+    options.buffer_bytes = context.host_bytes * config_.messages;
     SPL_ASSIGN(machine_, FrameMachine::create(config_, *this, options));
     before_ = random_bytes(config_.ordering.seed, "app.slmp.host", options.buffer_bytes);
     std::copy(before_.begin(), before_.end(), machine_->memory().data() + machine_->buffers_at());
@@ -219,6 +211,37 @@ class SlmpRun final : public sim::FrameHost, sim::EventTarget {
 
 }  // namespace
 
+Result<DdtContext> ddt_context(const offload::Message& message, uint32_t messages, uint64_t rooms, bool notices) {
+  constexpr int64_t bytes_max = 1 << 28;
+  const int64_t span = message.reach.last - message.reach.first;
+  if (message.bytes == 0 || message.bytes > bytes_max || span > bytes_max) {
+    return fail(Code::overflow, "a message of ", message.bytes, " B; it must have data, and at most ", bytes_max, " B");
+  }
+  const auto blob = message.blob.bytes();
+  if (!spl_layout_narrow(blob.data())) {
+    return fail(Code::unsupported, "the message's program is of the wide form, the handlers walk narrow ones");
+  }
+  DdtContext context;
+  context.rooms = rooms;
+  context.host_bytes = static_cast<uint64_t>(up_to(span + 2 * guard, guard));
+  if (rooms + context.host_bytes * messages > UINT32_MAX) {
+    return fail(Code::overflow, messages, " messages of ", context.host_bytes,
+                " B; handlers reach 4 GiB of host memory");
+  }
+  spl_ddt_frames constants{};
+  constants.blob_offset = sizeof constants;
+  constants.message_bytes = up_to(spl_segment_bytes(blob.data()), 8u);
+  constants.host_offset = static_cast<uint32_t>(rooms + DdtContext::guard);
+  constants.host_bytes = static_cast<uint32_t>(context.host_bytes);
+  constants.messages = messages;
+  constants.notices = notices;
+  context.constants.resize(sizeof constants + blob.size());
+  std::memcpy(context.constants.data(), &constants, sizeof constants);
+  std::memcpy(context.constants.data() + sizeof constants, blob.data(), blob.size());
+  context.state_bytes = sizeof(struct spl_host_data) + uint64_t{messages} * constants.message_bytes;
+  return context;
+}
+
 Result<SlmpResult> run_slmp(const SlmpConfig& config) {
   if (config.messages == 0 || config.messages > config.profile.scheduler.messages) {
     return fail(Code::invalid, "there are ", config.messages, " messages; the NIC has ",
@@ -231,13 +254,6 @@ Result<SlmpResult> run_slmp(const SlmpConfig& config) {
   }
   if (config.poll.ps <= 0) return fail(Code::invalid, "the host's poll of a page must take time");
   SPL_ASSIGN(offload::Message message, offload::make_message(config.type, config.count));
-  constexpr int64_t bytes_max = 1 << 28;
-  if (message.bytes == 0 || message.bytes > bytes_max || message.reach.last - message.reach.first > bytes_max) {
-    return fail(Code::overflow, "a message of ", message.bytes, " B; it must have data, and at most ", bytes_max, " B");
-  }
-  if (!spl_layout_narrow(message.blob.bytes().data())) {
-    return fail(Code::unsupported, "the message's program is of the wide form, the handlers walk narrow ones");
-  }
   SlmpRun run(config, std::move(message));
   return run.run();
 }

@@ -14,9 +14,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "app/setup.hpp"
 #include "layout/type.hpp"
+#include "offload/plan.hpp"
 
 namespace spinloom::app {
 
@@ -57,5 +59,17 @@ struct SlmpResult {
 };
 
 [[nodiscard]] Result<SlmpResult> run_slmp(const SlmpConfig& config);
+
+// What a context of handlers/frame_ddt_*.c needs for `messages` messages. Each has room of host_bytes in host memory, in
+// which its first byte lies `guard` bytes behind the beginning; the first one's room begins at `rooms`.
+struct DdtContext {
+  static constexpr uint32_t guard = 64;
+  std::vector<uint8_t> constants;
+  uint64_t state_bytes = 0;
+  uint64_t rooms = 0;
+  uint64_t host_bytes = 0;
+};
+[[nodiscard]] Result<DdtContext> ddt_context(const offload::Message& message, uint32_t messages, uint64_t rooms,
+                                             bool notices);
 
 }  // namespace spinloom::app

@@ -175,14 +175,15 @@ struct Silent final : sim::FrameHost {
   int far = 0, writes = 0;
 };
 
-// Payload before, over and behind the end of a message of 64 B is dropped, and the right one lands.
-TEST(FrameSlmp, PayloadOutsideOfTheMessageIsDropped) {
+// Payload before, over and behind the end of a message of 64 B is dropped, and that of a message which the context does
+// not have; the right one lands, with Ethernet's padding or without.
+TEST(FrameSlmp, PayloadOutsideOfTheMessagesIsDropped) {
   const auto message = offload::make_message(layout::parse("contig(64, byte)").value(), 1);
   ASSERT_TRUE(message.ok());
   const auto blob = message->blob.bytes();
   for (const char* image : {"frame_ddt_segment", "frame_ddt_seek"}) {
     const SlmpConfig setup = slmp_of(simple, 1, 1, image);
-    spl_ddt_frames constants{sizeof constants, 512, 16 * SPL_HOST_PAGE_BYTES, 64};
+    spl_ddt_frames constants{sizeof constants, 512, 16 * SPL_HOST_PAGE_BYTES, 64, 1, 0};
     FrameMachineOptions options;
     options.image = image;
     options.rules = "slmp";
@@ -195,22 +196,26 @@ TEST(FrameSlmp, PayloadOutsideOfTheMessageIsDropped) {
     const auto machine = FrameMachine::create(setup, host, options);
     ASSERT_TRUE(machine.ok()) << machine.error().message;
     const std::vector<uint8_t> payload = random_bytes(1, "test", 65);
-    const auto send = [&](uint32_t offset, size_t bytes) {
-      (*machine)->node().send_from_far(slmp_frame(0, offset, SPL_SLMP_SYN, std::span(payload).first(bytes)));
+    const auto send = [&](uint32_t offset, size_t bytes, uint32_t number = 0, size_t padding = 0) {
+      std::vector<uint8_t> frame = slmp_frame(number, offset, SPL_SLMP_SYN, std::span(payload).first(bytes));
+      frame.resize(frame.size() + padding, 0xee);
+      (*machine)->node().send_from_far(frame);
       while ((*machine)->events().step()) {
       }
     };
     for (const uint32_t offset : {1u, 64u, 0x7fffffffu, 0xffffffffu}) send(offset, 64);
     send(0, 65);
+    for (const uint32_t number : {1u, 0x01000000u, 0xffffffffu}) send(0, 64, number);
     EXPECT_EQ(host.writes + host.far, 0);
     std::vector<uint8_t> cut = slmp_frame(0, 0, SPL_SLMP_SYN, {});
     cut.resize(50);
     (*machine)->node().send_from_far(cut);
     send(0, 64);
-    EXPECT_EQ(host.writes, 1);
-    EXPECT_EQ(host.far, 1);
+    send(0, 4, 0, 4);
+    EXPECT_EQ(host.writes, 2);
+    EXPECT_EQ(host.far, 2);
     EXPECT_TRUE((*machine)->check().ok());
-    EXPECT_EQ((*machine)->node().nic().count(frame::Count::handler_dropped), 6u);
+    EXPECT_EQ((*machine)->node().nic().count(frame::Count::handler_dropped), 9u);
     const uint8_t* const buffer = (*machine)->memory().data() + (*machine)->buffers_at();
     EXPECT_TRUE(std::equal(payload.begin(), payload.begin() + 64, buffer));
   }

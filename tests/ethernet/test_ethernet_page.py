@@ -78,7 +78,7 @@ def test_a_program_answers_ping_together_with_the_nic(tmp_path):
     (tmp_path / "helper.c").write_text(block(text, "c"))
     compile_it, _, start = block(text, "sh").rstrip().rpartition("\n")
     ready = "until grep -q ready helped; do kill -0 %2; sleep 0.1; done"
-    end = "kill -INT %2; kill -INT %1; wait; cat said helped"
+    end = "kill -INT %2; wait %2 || true; kill -INT %1; wait; cat said helped"
     program = f"{compile_it}\n{start} >helped 2>&1 &\n{ready}\nping -c 3 -i 0.2 10.7.0.2\n{end}"
     said = follow(f"{CABLE}\n{NIC}\n{program}", tmp_path)
     assert "3 received" in said

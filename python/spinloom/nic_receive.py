@@ -42,12 +42,15 @@ def state_bytes(segments: int) -> int:
     return SEEN + (segments + 31) // 32 * 4
 
 
-def opened(engine: Any, nic: str, limit: int, segments: int) -> Any:
-    """A program in the first context of the NIC that is free."""
-    handlers = str(data.folder("handlers") / "slmp_file.so")
+def opened(engine: Any, nic: str, handlers: str, sizes: tuple[int, int, int]) -> Any:
+    """A program in the first context of the NIC that is free.
+
+    `handlers`: a file's name; a shipped one is found. `sizes`: bytes of host memory, state and constants.
+    """
+    path = str(data.folder("handlers") / handlers)
     for context in range(CONTEXTS):
         try:
-            return engine.NicProgram(nic, context, handlers, FILE_OFFSET + limit, state_bytes(segments), 24)
+            return engine.NicProgram(nic, context, path, *sizes)
         except Trouble as trouble:
             if "is installed" not in str(trouble):
                 raise
@@ -71,7 +74,8 @@ def receive(
     address, port = place
     engine = core.load()
     segments = limit // SEGMENT_LEAST + 1
-    program = opened(engine, nic, limit, segments)
+    sizes = (FILE_OFFSET + limit, state_bytes(segments), 24)
+    program = opened(engine, nic, "slmp_file.so", sizes)
     try:
         program.write_constants(
             0, bytes(8) + struct.pack(">I", address) + struct.pack("<QI", limit, segments)

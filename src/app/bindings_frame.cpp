@@ -5,7 +5,9 @@
 #include "app/bindings_setup.hpp"
 #include "app/frame_ping.hpp"
 #include "app/frame_slmp.hpp"
+#include "layout/oracle.hpp"
 #include "layout/text.hpp"
+#include "spinloom/frame.h"
 
 namespace spinloom::app {
 namespace {
@@ -71,11 +73,33 @@ nb::dict slmp(const nb::dict& settings) {
   return out;
 }
 
+// For a live NIC, whose programs have pages and a ring of notices before their own memory.
+nb::dict context_for_types(const std::string& type, int64_t count, uint32_t messages) {
+  constexpr uint64_t rooms = (SPL_HOST_BYTES + uint64_t{4095}) & ~uint64_t{4095};
+  const auto made = unwrap(without_lock([&]() -> Result<std::pair<DdtContext, layout::oracle::Reach>> {
+    SPL_ASSIGN(const layout::Type parsed, layout::parse(type));
+    SPL_ASSIGN(const offload::Message message, offload::make_message(parsed, count));
+    SPL_ASSIGN(DdtContext context, ddt_context(message, messages, rooms, true));
+    return std::pair{std::move(context), message.reach};
+  }));
+  const DdtContext& context = made.first;
+  nb::dict out;
+  out["constants"] = nb::bytes(context.constants.data(), context.constants.size());
+  out["state_bytes"] = context.state_bytes;
+  out["first"] = context.rooms + DdtContext::guard;
+  out["stride"] = context.host_bytes;
+  out["span"] = made.second.last - made.second.first;
+  return out;
+}
+
 }  // namespace
 
 void bind_frame(nb::module_& module) {
   module.def("run_ping", &ping, nb::arg("config"), "Modelled round trips of pings, answers compared.");
   module.def("run_slmp", &slmp, nb::arg("config"), "Modelled time of messages over SLMP, bytes compared.");
+  module.def(
+      "ddt_context", &context_for_types, nb::arg("type"), nb::arg("count"), nb::arg("messages"),
+      "What a live NIC's context needs whose handlers unpack so many messages, and where they lie in host memory.");
 }
 
 }  // namespace spinloom::app

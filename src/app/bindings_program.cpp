@@ -51,6 +51,9 @@ class PythonProgram {
   nb::bytes state(uint64_t offset, uint64_t bytes) { return read_part(program().state(), offset, bytes); }
   nb::bytes host_memory(uint64_t offset, uint64_t bytes) { return read_part(program().host_memory(), offset, bytes); }
 
+  // Of this process, as long as this program; whoever maps it has it for longer.
+  [[nodiscard]] int host_descriptor() { return program().host_descriptor(); }
+
   // UDP for this port; of SLMP, whose last frames are known.
   void activate(uint16_t port, bool slmp) {
     host::Request request;
@@ -90,6 +93,7 @@ void bind_program(nb::module_& module) {
       .def("write_state", &PythonProgram::write_state, nb::arg("offset"), nb::arg("bytes"))
       .def("state", &PythonProgram::state, nb::arg("offset"), nb::arg("bytes"))
       .def("host_memory", &PythonProgram::host_memory, nb::arg("offset"), nb::arg("bytes"))
+      .def("host_descriptor", &PythonProgram::host_descriptor)
       .def("activate", &PythonProgram::activate, nb::arg("port"), nb::arg("slmp"))
       .def("next_notice", &PythonProgram::next_notice, nb::arg("seconds"))
       .def("check", &PythonProgram::check)

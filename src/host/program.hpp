@@ -30,6 +30,7 @@ class Program {
 
   [[nodiscard]] uint32_t context() const { return context_; }
   [[nodiscard]] std::span<uint8_t> host_memory() const { return host_.bytes(); }
+  [[nodiscard]] int host_descriptor() const { return host_.descriptor(); }
   [[nodiscard]] std::span<uint8_t> state() const { return state_; }
   [[nodiscard]] std::span<uint8_t> constants() const { return constants_; }
 

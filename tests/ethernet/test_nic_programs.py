@@ -1,4 +1,4 @@
-"""Programs and tools at a live NIC: a file that its handlers receive, and its registers."""
+"""Programs and tools at a live NIC: files that handlers receive, messages that they unpack, registers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import patience
-from spinloom import namespaces
+from spinloom import layout, namespaces, nic_types
+from spinloom.errors import Trouble
+from spinloom.observe_frames import TYPES
 
 BIN = Path(sys.executable).parent
 SPINLOOM = str(BIN / "spinloom")
@@ -83,6 +87,61 @@ def test_a_file_is_received_by_handlers(cable, nic, tmp_path, size):
     assert digest in out
     assert digest in sent.stdout
     assert "context 1: " not in tool("nic-ctl", "--nic", nic, "status")  # the receiver has left
+
+
+def landed(unpacked: nic_types.Unpacked, messages: int) -> list[int]:
+    """The numbers of the messages that come, as they come."""
+    found: list[int] = []
+    end = time.monotonic() + patience.seconds(60)
+    while len(found) < messages and time.monotonic() < end:
+        number = unpacked.next(0.1)
+        found += [] if number is None else [number]
+    return found
+
+
+# A window of one packet keeps the order, so that of bytes that are written twice the last ones stay.
+@pytest.mark.parametrize("kind", [".so", ".elf"])
+@pytest.mark.parametrize(
+    ("name", "handlers"),
+    [("simple", "frame_ddt_seek"), ("complex", "frame_ddt_seek"), ("complex", "frame_ddt_segment")],
+)
+def test_messages_are_unpacked_by_handlers(cable, nic, tmp_path, name, handlers, kind):
+    count, messages = 2, 3
+    whole = layout.from_text(f"contig({count}, {TYPES[name]})")
+    where = np.concatenate([np.arange(at, at + more) for at, more in whole.blocks(limit=whole.size)])
+    with nic_types.Unpacked(nic, handlers + kind, TYPES[name], count, messages) as unpacked:
+        memory = np.frombuffer(unpacked.shared, np.uint8)[unpacked.first :]
+        memory[:] = 0xA5
+        expected = memory.copy()
+
+        def send(number: int, *more: str) -> subprocess.Popen:
+            words = ["slmp", "send", str(tmp_path / str(number)), "10.7.0.2", "--window", "1", "--align", "4"]
+            identity = ["--message-id", str(nic_types.wire_id(number))]
+            return cable.client.start([SPINLOOM, *words, *identity, *more], stdout=subprocess.DEVNULL)
+
+        packed = [
+            np.frombuffer(hashlib.shake_128(bytes([each])).digest(whole.size), np.uint8)
+            for each in range(messages)
+        ]
+        for number, content in enumerate(packed):
+            (tmp_path / str(number)).write_bytes(content.tobytes())
+        (tmp_path / str(messages)).write_bytes(b"of no message of the context")
+        assert send(messages, "--tries", "2").wait(patience.seconds(60)) != 0
+        senders = [send(number) for number in range(messages)]
+        assert sorted(landed(unpacked, messages)) == list(range(messages))
+        assert [each.wait(patience.seconds(60)) for each in senders] == [0] * messages
+        for number, content in enumerate(packed):
+            begin = number * unpacked.stride
+            expected[begin + where] = content  # of places that come twice the last one counts
+            assert bytes(unpacked.memory(number)) == expected[begin : begin + unpacked.span].tobytes()
+        assert np.array_equal(memory, expected)
+
+
+def test_what_handlers_cannot_unpack_is_refused(nic):
+    with pytest.raises(Trouble, match="0 B"):
+        nic_types.Unpacked(nic, "frame_ddt_seek.so", "contig(0, byte)", 1, 1)
+    with pytest.raises(Trouble, match="4 GiB"):
+        nic_types.Unpacked(nic, "frame_ddt_seek.so", "contig(200000000, byte)", 1, 40)
 
 
 def test_registers_of_a_live_nic(cable, nic):

@@ -66,10 +66,11 @@ def receive(
     wait_s: float | None,
     linger_s: float,
     land: Callable[[Landed], None],
+    ready: Callable[[], None] = lambda: None,
 ) -> bool:
     """One message of at most `limit` bytes; False if none has come in time.
 
-    `place`: an IPv4 address, 0 for any, and a port.
+    `place`: an IPv4 address, 0 for any, and a port. `ready` is called when the NIC takes its packets.
     """
     address, port = place
     engine = core.load()
@@ -82,6 +83,7 @@ def receive(
         )
         program.write_state(STATE, struct.pack("<I", 1))
         program.activate(port, False)
+        ready()
         waited, stalled, seen = 0.0, 0.0, b""
         while (notice := program.next_notice(PATIENCE_S)) is None:
             waited += PATIENCE_S

@@ -67,6 +67,7 @@ def test_a_file_is_received_by_handlers(cable, nic, tmp_path, size):
     words = ["slmp", "receive", str(copy), "--nic", nic, "--limit", "4MiB", "--linger", "10ms", "--json"]
     receiver = subprocess.Popen([SPINLOOM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert "waiting for a message" in receiver.stderr.readline()
+    assert "context 1: active" in tool("nic-ctl", "--nic", nic, "status")  # no packet comes too early
     words = [
         SPINLOOM,
         "slmp",

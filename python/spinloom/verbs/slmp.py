@@ -229,10 +229,13 @@ def receive_on_nic(
         )
         sys.stdout.flush()
 
-    if not quiet:
-        output.say(f"waiting for a message at port {port} of {nic}; Ctrl-C ends")
+    def ready() -> None:
+        if not quiet:
+            output.say(f"waiting for a message at port {port} of {nic}; Ctrl-C ends")
+
     seconds = None if wait is None else wait / units.PS_PER_SECOND
-    if not nic_receive.receive(nic, (address, port), limit, seconds, linger / units.PS_PER_SECOND, land):
+    linger_s = linger / units.PS_PER_SECOND
+    if not nic_receive.receive(nic, (address, port), limit, seconds, linger_s, land, ready):
         raise Trouble("stalled", f"no message has come to port {port} of {nic} in {seconds:g} s")
 
 

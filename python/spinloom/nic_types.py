@@ -55,7 +55,10 @@ class Unpacked:
         return memoryview(self.shared)[begin : begin + self.span]
 
     def next(self, seconds: float) -> int | None:
-        """The number of a message that has come; None if there was none in time. 0 looks once."""
+        """The number of a message that has come; None if there was none in time. 0 looks once.
+
+        A message is told again if its last packet comes again, as after the loss of its acknowledgement.
+        """
         notice = self.program.next_notice(seconds)
         return None if notice is None else notice[1]
 

@@ -84,6 +84,8 @@ class ByHandlers:
 
     def begin(self) -> None:
         self.come: set[int] = set()
+        while self.unpacked.next(0) is not None:
+            pass  # told again after the last transfer
 
     def look(self, seconds: float) -> bool:
         """Whether all have come."""

@@ -74,6 +74,6 @@ spinloom_c_library(layout layout_c HEADERS layout.h FLOORS layout base SYMBOLS "
 spinloom_c_library(slmp slmp HEADERS slmp.h FLOORS base SYMBOLS "slmp_*"
   DESCRIPTION "SLMP, the sPIN lightweight messaging protocol, over UDP sockets")
 install(FILES ${PROJECT_SOURCE_DIR}/tools/slmp.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/wireshark COMPONENT slmp)
-spinloom_c_library(ethernet host HEADERS ethernet.h fpspin_compat.h frame.h handler.h hpu_map.h hpu_native.h process.h slmp_file.h pspin/headers.h pspin/memory_map.h
+spinloom_c_library(ethernet host HEADERS ethernet.h fpspin_compat.h arp_unit.h frame.h handler.h hpu_map.h hpu_native.h process.h slmp_file.h udp_forward.h pspin/headers.h pspin/memory_map.h
   FLOORS frame spin hpu base
   SYMBOLS "spl_eth_*" DESCRIPTION "A program's side of an Ethernet NIC that runs handlers")

@@ -3,6 +3,7 @@
  * Contract: a source defines any of header_handler, payload_handler and completion_handler as for messages of Portals
  * (spinloom/handler.h), and
  *     int initialise_handler(void *state);
+ *     int mail_handler(const spl_mail_t mail, void *state);
  * A frame that a rule set takes is what h.user_hdr of the header handler and p.base of the payload handler point to,
  * whole, from the Ethernet header on; completion handlers have the last frame of their message. spl_frame() names it in
  * each of them, and it may be changed in place: the slot belongs to the handler until the handler returns.
@@ -116,8 +117,16 @@ static inline uint32_t spl_net32(uint32_t value) {
   return value >> 24 | (value >> 8 & 0xff00u) | (value & 0xff00u) << 8 | value << 24;
 }
 
+/* A request of another context's handler. Mail has no frame. */
+typedef struct {
+  uint64_t argument;
+  uint32_t value;
+  uint32_t context; /* of the handler that has sent it */
+} spl_mail_t;
+
 #if !defined(__cplusplus)
 int initialise_handler(void *state);
+int mail_handler(const spl_mail_t mail, void *state);
 #endif
 
 #if defined(__riscv) || !defined(__cplusplus)
@@ -144,6 +153,15 @@ static inline int spl_send_frame(const void *frame, uint32_t len, ptl_dma_h *h) 
   spl_local(1, frame);
   spl_word(4, len);
   return spl_started(spl_issue(SPL_CALL_SEND_FRAME), h);
+}
+
+/* Runs the mail handler of a context, some time later, on any of its HPUs. FAIL, and nothing is sent, if that context is not
+ * active, has no mail handler, or has too much mail already: who cannot do without it tries again at the next frame. */
+static inline int spl_mail(uint32_t context, uint32_t value, uint64_t argument) {
+  spl_word(1, context);
+  spl_word64(2, argument);
+  spl_word(4, value);
+  return (int)spl_issue(SPL_CALL_MAIL);
 }
 
 /* A count of the NIC or of the handler's context, or the number of free packet slots; its lower 32 bits. */

@@ -251,5 +251,7 @@ REGISTERS = {
         Register("counts/sent_by_host", 0x604C, 1, "told", 32, 0x0, "", "sent by the host"),
         Register("counts/host_refused", 0x6050, 1, "told", 32, 0x0, "", "refused from the host"),
         Register("counts/host_runs", 0x6054, 1, "told", 32, 0x0, "", "handlers run by the host"),
+        Register("counts/mails", 0x6058, 1, "told", 32, 0x0, "", "mails"),
+        Register("counts/mails_refused", 0x605C, 1, "told", 32, 0x0, "", "mails refused"),
     )
 }

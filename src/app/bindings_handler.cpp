@@ -44,6 +44,7 @@ const char* name_of(nic::HandlerKind kind) {
     case nic::HandlerKind::payload: return "payload";
     case nic::HandlerKind::completion: return "completion";
     case nic::HandlerKind::initialise: return "initialise";
+    case nic::HandlerKind::mail: return "mail";
   }
   return "unknown";
 }

@@ -48,7 +48,8 @@ struct Options {
   }
 };
 
-// What a context has. Handlers are the functions header_handler, payload_handler, completion_handler and
+// What a context has. Handlers are the functions header_handler, payload_handler, completion_handler,
+// mail_handler and
 // initialise_handler of the image, as far as it has them.
 struct ContextSetup {
   std::string image;  // FILE.so (native) or FILE.elf (sandbox); empty: frames go to host memory, a ring (frame/nic.hpp)

@@ -43,6 +43,7 @@ Result<frame::ContextOptions> Card::context_of(ContextId id, const ContextSetup&
     context.payload_entry = entry("payload_handler");
     context.completion_entry = entry("completion_handler");
     context.initialise_entry = entry("initialise_handler");
+    context.mail_entry = entry("mail_handler");
   }
   SPL_ASSIGN(context.constants, window(id, setup.constants.size(), setup.constants, installed));
   const uint64_t state_bytes = std::max<uint64_t>(setup.state_bytes, setup.state.size());

@@ -36,7 +36,7 @@ void Card::run_handler(const spin::Her& her) {
 // The first fault of each context is said; all are counted.
 void Card::tell_fault(const spin::Her& her, spin::HandlerEnd end) {
   if (std::exchange(installed_[her.context.value].fault_told, true)) return;
-  constexpr const char* kinds[] = {"header", "payload", "completion", "initialise"};
+  constexpr const char* kinds[] = {"header", "payload", "completion", "initialise", "mail"};
   const char* const why = out_of_patience_                  ? "waited too long for its host or for the wire"
                           : end == spin::HandlerEnd::segv   ? "touched memory that is not its own"
                           : end == spin::HandlerEnd::budget ? "ran past its budget"

@@ -2,6 +2,8 @@
 #include "base/test_seeds.hpp"
 #include "ethernet/test_support.hpp"
 #include "packet/test_support.hpp"
+#include "spinloom/arp_unit.h"
+#include "spinloom/udp_forward.h"
 
 namespace spinloom::ethernet::test {
 namespace {
@@ -116,6 +118,68 @@ TEST_P(Echo, ShortFramesGoToTheHost) {
   }
 }
 
+class Unit : public ::testing::TestWithParam<bool> {};
+
+// The first datagram finds no Ethernet address, so the unit asks the wire; when its answer has been here, others go on.
+TEST_P(Unit, AForwarderAsksTheProtocolUnitOfArp) {
+  Rig rig;
+  rig.rules({"arp", "udp:7000"});
+  ContextSetup unit;
+  unit.image = image("arp_unit", GetParam());
+  unit.constants = station();
+  unit.state_bytes = sizeof(spl_arp_state);
+  rig.install(0, unit);
+  const packet::Ipv4Address far{0x0a000063};
+  const packet::MacAddress far_mac{{2, 0, 0, 0, 0, 0x63}};
+  spl_forward forward{};
+  forward.ip = spl_net32(ends.target.value);
+  forward.to_ip = spl_net32(far.value);
+  forward.to_port = spl_net16(9000);
+  ContextSetup forwarder;
+  forwarder.image = image("udp_forward", GetParam());
+  forwarder.constants.resize(sizeof forward);
+  std::memcpy(forwarder.constants.data(), &forward, sizeof forward);
+  forwarder.state_bytes = sizeof(spl_forward_state);
+  rig.install(1, forwarder);
+
+  const auto pass = [&](const FrameBytes& frame) {
+    rig.wire.out.clear();
+    rig.wire.in = {frame};
+    rig.settle();
+    return rig.wire.out;
+  };
+  const FrameBytes datagram = udp_frame(ends, 4000, 7000, FrameBytes(100, 5));
+  const auto asks = pass(datagram);
+  ASSERT_EQ(asks.size(), 1u);
+  EXPECT_EQ(asks[0], arp_request_frame(ends.target_mac, ends.target, far));
+  EXPECT_EQ(pass(datagram).size(), 1u) << "no answer yet: it asks again";
+
+  FrameBytes answer(60);
+  answer.resize(port::EchoStation(far_mac, far).answer(asks[0], answer));
+  EXPECT_TRUE(pass(answer).empty());
+  EXPECT_TRUE(rig.host.out.empty()) << "the answer was for the unit";
+  const packet::Ends onwards{ends.target_mac, far_mac, ends.target, far};
+  FrameBytes wanted = udp_frame(onwards, 4000, 9000, FrameBytes(100, 5));
+  const auto forwarded = pass(datagram);
+  ASSERT_EQ(forwarded.size(), 1u);
+  for (const size_t field : {22, 24, 25, 40, 41}) wanted[field] = forwarded[0][field];  // time to live, checksums
+  EXPECT_EQ(forwarded[0], wanted);
+  EXPECT_TRUE(packet::read_ipv4(packet::read_ethernet(forwarded[0])->payload).ok()) << "its checksum is right";
+
+  EXPECT_EQ(pass(arp_request_frame(ends.source_mac, ends.source, ends.target)).size(), 1u) << "it answers, too";
+  EXPECT_TRUE(pass(answer).empty());
+  EXPECT_EQ(rig.host.out, std::vector<FrameBytes>{answer}) << "nobody had asked: it is the host's";
+  spl_forward_state state;
+  std::memcpy(&state, rig.card->state(ContextId{1}).data(), sizeof state);
+  EXPECT_EQ(state.forwarded, 1u);
+  EXPECT_EQ(state.dropped, 2u);
+  EXPECT_EQ(rig.card->nic().count(frame::Count::mails), 3u) << "two questions, one answer";
+  EXPECT_EQ(rig.card->nic().count(frame::Count::mails_refused), 0u);
+  rig.expect_quiet();
+}
+
+INSTANTIATE_TEST_SUITE_P(Runs, Unit, ::testing::Values(true, false),
+                         [](const auto& info) { return info.param ? "Native" : "Sandbox"; });
 INSTANTIATE_TEST_SUITE_P(Runs, Echo, ::testing::Values(true, false),
                          [](const auto& info) { return info.param ? "Native" : "Sandbox"; });
 

@@ -33,8 +33,10 @@ enum class Count : uint8_t {
   sent_by_host,
   host_refused,        // too many frames of the host wait for the wire
   host_runs,           // handlers that the host has activated
+  mails,               // requests of handlers to other contexts' handlers
+  mails_refused,       // no such context, or it has too many
 };
-inline constexpr uint8_t count_kinds = 22;
+inline constexpr uint8_t count_kinds = 24;
 
 using Counts = std::array<uint64_t, count_kinds>;
 
@@ -60,7 +62,9 @@ using Counts = std::array<uint64_t, count_kinds>;
                                               "sent by handlers",
                                               "sent by the host",
                                               "refused from the host",
-                                              "handlers run by the host"};
+                                              "handlers run by the host",
+                                              "mails",
+                                              "mails refused"};
   return names[static_cast<uint8_t>(which)];
 }
 

@@ -10,7 +10,8 @@
 // Invariants: (1) every frame is counted once under its fate; (2) a message's header handler runs alone before its
 //   payload handlers, its completion handler alone after them, with the last frame; (3) a packet slot is free when the
 //   handlers of its frame have ended and their DMAs and sends are done; (4) a handler that faults costs its frame only;
-//   (5) a configuration is replaced as a whole: no frame sees half of one; (6) each call does bounded work.
+//   (5) a configuration is replaced as a whole: no frame sees half of one; (6) each call does bounded work; (7) mail
+//   runs its handler once, in the context that it names, or is refused.
 // Threads: exactly one owner. Time: none.
 #pragma once
 
@@ -41,6 +42,7 @@ struct Limits {
   Arbitration arbitration = Arbitration::handlers_first;
   uint32_t egress_depth = 2;
   uint32_t host_frames = 64;  // frames of the host that may wait for the wire
+  uint32_t mails = 64;  // requests of handlers that a context may have at once
   Fairness fairness = Fairness::oldest;
 };
 

@@ -41,6 +41,7 @@ Requested Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Act
     case SPL_CALL_HPU_CAS:
     case SPL_CALL_HPU_FADD: return requests.local_atomic(caller, call, out);
     case SPL_CALL_SEND_FRAME: return send_call(caller, call, out);
+    case SPL_CALL_MAIL: return mail_call(caller, call, out);
     case SPL_CALL_TELEMETRY: return telemetry_call(caller, call, out);
     case SPL_CALL_DEBUG: return requests.debug(caller, call, out);
     case SPL_CALL_YIELD: out.add<Resume>(caller.her.id, uint32_t{SUCCESS}); return Requested::performed;
@@ -67,6 +68,32 @@ Requested Nic::Impl::send_call(Execution& caller, const HandlerCall& call, Actio
   egress.add_handler({dma, 0, bytes});
   out.add<Resume>(her, handle);
   transmit(out);
+  return Requested::performed;
+}
+
+Requested Nic::Impl::mail_call(const Execution& caller, const HandlerCall& call, Actions& out) {
+  if (call.options != 0) return Requested::stops;
+  const ContextId target{call.context};
+  Installed* const unit = contexts.find(target);
+  const HerId her = caller.her.id;
+  if (unit == nullptr || !unit->active || !unit->options.handlers.mail_entry || unit->mails >= limits.mails) {
+    tally(Count::mails_refused);
+    out.add<Resume>(her, uint32_t{FAIL});
+    return Requested::refused;
+  }
+  tally(Count::mails);
+  const ContextId sender = caller.her.context;
+  const auto [index, packet] = packets.make();
+  packet.context = target;
+  packet.sender = sender;
+  packet.identifier = call.handle;
+  packet.argument = call.operand;
+  packet.uses = 1;
+  ++unit->packets;
+  ++unit->mails;
+  out.add<Resume>(her, uint32_t{SUCCESS});
+  ready(HandlerKind::mail, index);  // `caller` may have moved
+  dispatch(out);
   return Requested::performed;
 }
 

@@ -17,10 +17,10 @@ void Nic::Impl::ready(HandlerKind kind, uint32_t index) {
   her.payload = packet.bytes;
   her.message_length = packet.bytes.length;
   her.match_bits = packet.identifier;
-  her.hdr_data = packet.context.value;
+  her.hdr_data = kind == HandlerKind::mail ? packet.argument : packet.context.value;
   her.writes_packet = true;
   her.message = packet.identifier;
-  her.rule_set = packet.context.value;
+  her.rule_set = kind == HandlerKind::mail ? packet.sender.value : packet.context.value;
   her.flags = (packet.first ? SPL_FRAME_FIRST : 0) | (packet.last ? SPL_FRAME_LAST : 0) |
               (packet.by_host ? SPL_FRAME_BY_HOST : 0);
   executions.ready(execution);
@@ -35,7 +35,8 @@ void Nic::Impl::dispatch(Actions& out) {
     her = execution.her;
     her.vhpu = VhpuId{start->hpu.value};
     constexpr Telemetry started[handler_kinds] = {Telemetry::header_handlers, Telemetry::payload_handlers,
-                                                  Telemetry::completion_handlers, Telemetry::header_handlers};
+                                                  Telemetry::completion_handlers, Telemetry::header_handlers,
+                                                  Telemetry::payload_handlers};
     tally(her.context, started[static_cast<size_t>(her.kind)]);
   }
 }
@@ -92,6 +93,7 @@ void Nic::Impl::release(const Execution& execution, Actions& out) {
 }
 
 void Nic::Impl::finished(uint32_t index, HandlerKind kind, Actions& out) {
+  if (kind == HandlerKind::mail) --contexts.find(packets[index].context)->mails;
   const uint32_t slot = packets[index].message;
   put_back(index);
   if (slot == no_slot) return;

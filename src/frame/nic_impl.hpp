@@ -22,10 +22,12 @@ struct Packet {
   PayloadRef bytes;  // in packet memory
   ContextId context;
   uint32_t message = no_slot;  // the message's slot; none: frames of this context are handled one by one
-  uint32_t identifier = 0;  // of the message
+  uint32_t identifier = 0;  // of the message; of mail its value
   bool first = false;
   bool last = false;
   bool by_host = false;
+  ContextId sender;  // of mail
+  uint64_t argument = 0;  // of mail
   uint32_t uses = 0;
   uint32_t next = no_slot;  // packet that waits behind it
   DmaQueue dmas;
@@ -63,6 +65,7 @@ struct Installed {
   TelemetryCounts telemetry{};
   Ring ring;
   uint32_t packets = 0;  // under way
+  uint32_t mails = 0;  // of these
   bool active = false;
   bool initialising = false;
 
@@ -105,6 +108,7 @@ struct Nic::Impl {
   // nic_calls.cpp
   [[nodiscard]] Requested answer_call(Execution& caller, const HandlerCall& call, Actions& out);
   [[nodiscard]] Requested send_call(Execution& caller, const HandlerCall& call, Actions& out);
+  [[nodiscard]] Requested mail_call(const Execution& caller, const HandlerCall& call, Actions& out);
   [[nodiscard]] Requested telemetry_call(const Execution& caller, const HandlerCall& call, Actions& out) const;
   void dma_done(DmaId dma, Actions& out);
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "frame/test_support.hpp"
+#include "spin/handler_abi.hpp"
 
 namespace spinloom::frame {
 namespace {
@@ -251,6 +252,55 @@ TEST(FrameNic, TelemetryCallsAnswerAtOnce) {
   EXPECT_EQ(ask(SPL_TELEMETRY_FREE_SLOTS + 1), 1023u);
   EXPECT_FALSE(ask(count_kinds).has_value());
   EXPECT_FALSE(ask(SPL_TELEMETRY_FREE_SLOTS + 2).has_value());
+}
+
+// A handler of context 0 writes to context 1, whose mail handler runs without a frame and may not be taken away.
+TEST(FrameNic, MailRunsAHandlerOfAnotherContext) {
+  Limits limits;
+  limits.mails = 2;
+  limits.hpus = 2;
+  Bench bench(limits);
+  bench.rules(2);
+  bench.install(0, Bench::handlers(false, true, false));
+  Context unit = Bench::handlers(false, true, false);
+  unit.mail_entry = 5;
+  bench.install(1, unit);
+  bench.arrive(Bench::frame(0, 1, false));
+  const Her sender = bench.next();
+  const auto mail = [&](uint32_t context, uint32_t value) {
+    HandlerCall call;
+    call.call = SPL_CALL_MAIL;
+    call.context = context;
+    call.operand = uint64_t{value} << 40;
+    call.handle = value;
+    EXPECT_FALSE(bench.nic->on_handler_call(sender.id, call, bench.actions));
+    bench.settle();
+    return bench.take<Resume>().at(0).value;
+  };
+  EXPECT_EQ(mail(1, 7), uint32_t{SUCCESS});
+  EXPECT_EQ(mail(1, 8), uint32_t{SUCCESS});
+  EXPECT_EQ(mail(1, 9), uint32_t{FAIL}) << "two are the most";
+  EXPECT_EQ(mail(0, 7), uint32_t{FAIL}) << "it has no mail handler";
+  EXPECT_EQ(mail(5, 7), uint32_t{FAIL}) << "there is no such context";
+  const Her first = bench.next();
+  EXPECT_EQ(first.kind, HandlerKind::mail);
+  EXPECT_EQ(first.context, ContextId{1});
+  const Mail given = mail_of(first);
+  EXPECT_EQ(given.argument, uint64_t{7} << 40);
+  EXPECT_EQ(given.value, 7u);
+  EXPECT_EQ(given.context, 0u);
+  EXPECT_EQ(first.payload.length, 0u);
+  ASSERT_TRUE(bench.nic->activate(ContextId{1}, false).ok());
+  EXPECT_EQ(mail(1, 10), uint32_t{FAIL}) << "it is not active";
+  bench.done(first);
+  EXPECT_FALSE(bench.nic->remove(ContextId{1}).ok());
+  bench.done(bench.next());
+  EXPECT_TRUE(bench.nic->remove(ContextId{1}).ok());
+  bench.done(sender);
+  EXPECT_EQ(bench.nic->count(Count::mails), 2u);
+  EXPECT_EQ(bench.nic->count(Count::mails_refused), 4u);
+  EXPECT_EQ(bench.nic->count(Count::frames_done), 1u);
+  bench.expect_quiet();
 }
 
 TEST(FrameNic, FairByCycles) {

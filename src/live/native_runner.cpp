@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "live/host_counter.hpp"
 #include "spin/handler_abi.hpp"
+#include "spinloom/frame.h"
 #include "spinloom/handler.h"
 
 namespace spinloom::live {
@@ -121,6 +122,11 @@ __attribute__((noinline)) uint32_t enter(void* function, Running& running) {
       code = reinterpret_cast<int (*)(int, bool, void*)>(function)(static_cast<int>(her.dropped_bytes),
                                                                    her.flow_control, state);
       break;
+    case spin::HandlerKind::mail: {
+      const auto [argument, value, context] = spin::mail_of(her);
+      code = reinterpret_cast<int (*)(spl_mail_t, void*)>(function)({argument, value, context}, state);
+      break;
+    }
     case spin::HandlerKind::initialise: code = reinterpret_cast<int (*)(void*)>(function)(state); break;
   }
   return static_cast<uint32_t>(code);

@@ -71,16 +71,18 @@ enum class Register : uint8_t {
   counts_sent_by_handlers,
   counts_sent_by_host,
   counts_host_refused,
-  counts_host_runs
+  counts_host_runs,
+  counts_mails,
+  counts_mails_refused
 };
 
-inline constexpr uint32_t register_kinds = 61;
+inline constexpr uint32_t register_kinds = 63;
 inline constexpr std::array<uint32_t, 4> board_counts = {4, 4, 4, 2};
 inline constexpr uint32_t registers_host_offset = 0x800000;
 inline constexpr std::array<MemoryWindow, 2> memory_windows = {
     {{"handler_memory", 0x0, 0x1c000000, 0x100000}, {"program_memory", 0x400000, 0x1d000000, 0x8000}}};
 
-inline constexpr std::array<Description, 61> descriptions = {{
+inline constexpr std::array<Description, 63> descriptions = {{
     // clang-format off
     {Register::cl_ctrl, "cl", "ctrl", 0x0, 0x0, 2, {}, Access::kept, 32, 0x0, no_register},
     {Register::cl_fifo, "cl", "fifo", 0x0, 0x8, 1, {}, Access::queue, 32, 0x0, no_register},
@@ -143,6 +145,8 @@ inline constexpr std::array<Description, 61> descriptions = {{
     {Register::counts_sent_by_host, "counts", "sent_by_host", 0x6000, 0x604c, 1, {}, Access::told, 32, 0x0, no_register},
     {Register::counts_host_refused, "counts", "host_refused", 0x6000, 0x6050, 1, {}, Access::told, 32, 0x0, no_register},
     {Register::counts_host_runs, "counts", "host_runs", 0x6000, 0x6054, 1, {}, Access::told, 32, 0x0, no_register},
+    {Register::counts_mails, "counts", "mails", 0x6000, 0x6058, 1, {}, Access::told, 32, 0x0, no_register},
+    {Register::counts_mails_refused, "counts", "mails_refused", 0x6000, 0x605c, 1, {}, Access::told, 32, 0x0, no_register},
     // clang-format on
 }};
 

@@ -20,8 +20,9 @@
 namespace spinloom::spin {
 
 // Initialise: runs once, on the host's demand, before the context is active (FPsPIN, deliverable D4.7, section 4.4.6).
-enum class HandlerKind : uint8_t { header, payload, completion, initialise };
-inline constexpr size_t handler_kinds = 4;
+// Mail: runs for another handler's request (section 4.4.5).
+enum class HandlerKind : uint8_t { header, payload, completion, initialise, mail };
+inline constexpr size_t handler_kinds = 5;
 
 // A range of NIC memory, as offsets from its start.
 struct MemoryWindow {
@@ -57,6 +58,7 @@ struct Context {
   std::optional<uint32_t> payload_entry;
   std::optional<uint32_t> completion_entry;
   std::optional<uint32_t> initialise_entry;
+  std::optional<uint32_t> mail_entry;
   MemoryWindow constants;  // read-only for handlers
   MemoryWindow state;      // writable, shared by all HPUs
   std::optional<BlockedRoundRobin> blocked_round_robin;  // none: any idle HPU
@@ -74,9 +76,10 @@ struct Context {
       case HandlerKind::header: return header_entry;
       case HandlerKind::payload: return payload_entry;
       case HandlerKind::completion: return completion_entry;
-      case HandlerKind::initialise: break;
+      case HandlerKind::initialise: return initialise_entry;
+      case HandlerKind::mail: break;
     }
-    return initialise_entry;
+    return mail_entry;
   }
 };
 

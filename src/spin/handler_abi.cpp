@@ -91,6 +91,7 @@ HandlerArguments arguments_of(const Her& her, std::span<uint8_t> stack) {
     header.user_hdr_length = static_cast<uint32_t>(her.payload.length);
     return by_reference(header, stack);
   }
+  if (her.kind == HandlerKind::mail) return by_reference(mail_of(her), stack);
   HandlerArguments arguments;
   if (her.kind == HandlerKind::initialise) {
     arguments.registers = {SPL_HPU_STATE_BASE, 0, 0, 0};
@@ -183,6 +184,11 @@ HandlerCall decode_call(const CallWords& words, const CallMemory& memory) {
       local(1, call.length);
       break;
     case SPL_CALL_TELEMETRY: call.operand = words[1]; break;
+    case SPL_CALL_MAIL:
+      call.context = words[1];
+      call.operand = wide(2);
+      call.handle = words[4];
+      break;
     case SPL_CALL_DEBUG:
       call.operand = words[2];
       call.local = const_cast<uint8_t*>(memory.byte(1, 0));

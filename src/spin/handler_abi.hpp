@@ -33,6 +33,14 @@ struct HandlerArguments {
   return {static_cast<uint32_t>(her.payload.length), her.message, her.rule_set, her.flags};
 }
 
+// What a mail handler is given: spl_mail_t of spinloom/frame.h.
+struct Mail {
+  uint64_t argument = 0;
+  uint32_t value = 0;
+  uint32_t context = 0;
+};
+[[nodiscard]] inline Mail mail_of(const Her& her) { return {her.hdr_data, her.message, her.rule_set}; }
+
 using CallWords = std::array<uint32_t, SPL_CMD_WORDS>;
 
 // Resolves the words of a call that are addresses.

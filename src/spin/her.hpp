@@ -36,8 +36,8 @@ struct Her {
   bool writes_packet = false;    // the handler may write to its packet: it fills it, or it is a frame
   // Of frames: registers of the command window.
   uint32_t message = 0;          // the message's identifier
-  uint32_t rule_set = 0;         // the rule set that matched
-  uint32_t flags = 0;            // SPL_FRAME_FIRST, SPL_FRAME_LAST, SPL_FRAME_BY_HOST
+  uint32_t rule_set = 0;  // the rule set that matched; of mail, with hdr_data and message, its sender's context
+  uint32_t flags = 0;  // SPL_FRAME_FIRST, SPL_FRAME_LAST, SPL_FRAME_BY_HOST
 };
 
 }  // namespace spinloom::spin

@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -236,6 +237,43 @@ def test_a_socket_gets_its_datagrams_back_from_the_nic(cable):
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == len(lengths)
     assert nic.end()["contexts"][0]["payload handlers"] == len(lengths)
+
+
+FORWARDED = """
+import socket, sys
+receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+receiver.bind(("10.7.0.1", 9000))
+receiver.settimeout(0.05)
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for number in range(1000):  # those that come before the address is known are dropped
+    sender.sendto(b"datagram %d" % number, ("10.7.0.2", 7000))
+    try:
+        print(number, *receiver.recvfrom(100))
+        break
+    except TimeoutError:
+        pass
+"""
+
+
+def test_a_handler_forwards_where_the_protocol_unit_finds_the_way(cable, tmp_path):
+    """Its unit asks the client's kernel for the Ethernet address of 10.7.0.1."""
+    words = struct.unpack(
+        "<3I", socket.inet_aton("10.7.0.2") + socket.inet_aton("10.7.0.1") + b"\x23\x28\0\0"
+    )
+    (tmp_path / "nic.toml").write_text(
+        'wire = "packet:nic0"\naddress = "10.7.0.2"\n'
+        '[[context]]\nhandlers = "arp_unit"\nrules = "arp"\n'
+        f'[[context]]\nhandlers = "udp_forward"\nrules = "udp:7000"\nconstants = {list(words)}\n'
+    )
+    nic = Nic(cable.nic, "--config", str(tmp_path / "nic.toml"))
+    done = cable.client.run([sys.executable, "-c", FORWARDED])
+    assert done.returncode == 0, done.stderr
+    number = int(done.stdout.split()[0])
+    assert f"{number} b'datagram {number}' ('10.7.0.2', " in done.stdout
+    report = nic.end()
+    assert number >= 1, "the first one is dropped"
+    assert report["counts"]["mails"] >= 2
+    assert report["counts"]["handler faults"] == 0
 
 
 def test_the_kernel_behind_the_nic_has_what_no_rule_takes(cable):

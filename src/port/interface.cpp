@@ -9,6 +9,7 @@
 #include <net/if_arp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -81,6 +82,20 @@ std::string address_of(const std::string& name) {
     return packet::print(packet::Ipv4Address{ntohl(address.sin_addr.s_addr)});
   }
   return "";
+}
+
+// The socket that no other process, and no other port of this one, gets for this interface.
+Result<Descriptor> claim(const Interface& interface) {
+  Descriptor out(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = text("spinloom-wire-", interface.index);  // behind a zero: abstract
+  name.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (bind(out.number(), reinterpret_cast<const sockaddr*>(&address), length) == 0) return out;
+  if (errno != EADDRINUSE) return refused("claim " + interface.name, errno);
+  return fail(Code::environment, "another NIC has the interface ", interface.name,
+              ": end that one, or name another (ss -xap src @", name, " shows its process)");
 }
 
 }  // namespace
@@ -177,13 +192,15 @@ Result<Silence> own(const Interface& interface, bool drops) {
                 ", so the kernel answers on it; a NIC takes an interface without addresses: ip address flush dev ",
                 interface.name);
   }
+  Silence out;
+  SPL_ASSIGN(out.claim, claim(interface));
   write_setting("/proc/sys/net/ipv6/conf/" + interface.name + "/disable_ipv6", "1");
   make_plain(interface);
-  Silence out;
   if (drops) {
     out.how = "all that comes is taken before the kernel";
   } else if (auto link = bpf_drop_ingress(interface.index)) {
-    out = {std::move(*link), "the kernel drops what comes"};
+    out.link = std::move(*link);
+    out.how = "the kernel drops what comes";
   } else {
     write_setting("/proc/sys/net/ipv4/conf/" + interface.name + "/forwarding", "0");
     SPL_TRY(set_flags(interface.name, IFF_NOARP));

@@ -7,7 +7,9 @@
 //   there, too, if it is in this namespace; if it is in another one, whoever owns that does it, or the port mends it.
 //   own() prepares an interface for a NIC that answers on it: see below. A setting that the kernel does not have, or
 //   does not let us change, is left as it is, except where a sentence says otherwise.
-// own(): the kernel must not answer what the NIC answers. (1) An interface with an IPv4 address is refused: it is the
+// own(): an interface is the wire of one NIC. Its Silence holds an abstract socket whose name has the interface's index;
+//   such names belong to the network namespace, and go with the process. The second NIC is refused.
+// The kernel must not answer what the NIC answers. (1) An interface with an IPv4 address is refused: it is the
 //   kernel's. (2) IPv6 is disabled on it, so the kernel does not speak of its own accord. (3) Everything that comes in is
 //   dropped behind the taps of packet sockets, by a program of two instructions at the kernel's ingress hook (tcx, Linux
 //   6.6), as long as the Silence lives, however the process ends. Where that is refused, as in user namespaces, (4) ARP
@@ -33,8 +35,9 @@ struct Interface {
   size_t mtu = 0;
 };
 
-// What keeps the kernel from answering, and how.
+// What keeps other NICs away and the kernel from answering, and how.
 struct Silence {
+  Descriptor claim;
   Descriptor link;
   const char* how = "";
 };

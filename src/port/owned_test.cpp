@@ -73,6 +73,15 @@ TEST_P(Owned, AnInterfaceWithAnAddressIsRefused) {
   EXPECT_NE(refusal_.find("ip address flush dev nic0"), std::string::npos) << refusal_;
 }
 
+TEST_P(Owned, AnInterfaceIsTheWireOfOneNic) {
+  for (const char* const kind : {"packet", "xdp"}) {
+    EXPECT_EQ(opened(text(kind, ":nic0")), nullptr);
+    EXPECT_NE(refusal_.find("another NIC has the interface nic0"), std::string::npos) << refusal_;
+  }
+  nic_.reset();
+  EXPECT_NE(opened("packet:nic0"), nullptr) << refusal_;
+}
+
 TEST_P(Owned, JumboFramesGoThroughPacketSockets) {
   nic_.reset();
   host_.reset();

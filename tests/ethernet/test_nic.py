@@ -303,3 +303,15 @@ def test_a_wire_that_goes_away_ends_the_nic_with_a_reason(cable):
     _, trouble = nic.process.communicate(timeout=patience.seconds(60))
     assert nic.process.returncode not in (0, None)
     assert "nic0" in trouble
+
+
+@pytest.mark.parametrize("kind", ["packet", "xdp"])
+def test_an_interface_has_one_nic(cable, kind):
+    """A NIC that is killed leaves the interface to the next."""
+    nic = Nic(cable.nic, "--wire", "packet:nic0", *ANSWERS)
+    second = cable.nic.run([*SPINLOOM, "--wire", f"{kind}:nic0", *ANSWERS], timeout=patience.seconds(60))
+    assert second.returncode == 3
+    assert "another NIC has the interface nic0" in second.stderr
+    nic.process.kill()
+    nic.process.communicate(timeout=patience.seconds(60))
+    Nic(cable.nic, "--wire", "packet:nic0", *ANSWERS).end()

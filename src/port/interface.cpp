@@ -9,16 +9,13 @@
 #include <net/if_arp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 
-#include "port/bpf.hpp"
-#include "port/veth_peer.hpp"
+#include "port/descriptor.hpp"
 
 namespace spinloom::port {
 
@@ -32,15 +29,6 @@ ifreq request_for(const std::string& name) {
   return request;
 }
 
-Status set_flags(const std::string& name, int set) {
-  const Descriptor socket = any_socket();
-  ifreq request = request_for(name);
-  if (ioctl(socket.number(), SIOCGIFFLAGS, &request) != 0) return refused("read the flags of " + name, errno);
-  request.ifr_flags = static_cast<int16_t>(request.ifr_flags | set);
-  if (ioctl(socket.number(), SIOCSIFFLAGS, &request) != 0) return refused("change the flags of " + name, errno);
-  return {};
-}
-
 std::string names_of_all() {
   std::string out;
   struct if_nameindex* const all = if_nameindex();
@@ -49,53 +37,6 @@ std::string names_of_all() {
   }
   if_freenameindex(all);
   return out;
-}
-
-void offloads_off(const std::string& name) {
-  const Descriptor socket = any_socket();
-  ifreq request = request_for(name);
-  const auto change = [&](uint32_t command, uint32_t value) {
-    ethtool_value setting{command, value};
-    request.ifr_data = reinterpret_cast<char*>(&setting);
-    return ioctl(socket.number(), SIOCETHTOOL, &request) == 0 ? setting.data : 0;
-  };
-  for (const uint32_t command : {ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO, ETHTOOL_STXCSUM}) change(command, 0);
-  constexpr uint32_t beside_frames = ETH_FLAG_LRO | ETH_FLAG_TXVLAN | ETH_FLAG_RXVLAN;
-  change(ETHTOOL_SFLAGS, change(ETHTOOL_GFLAGS, 0) & ~beside_frames);
-}
-
-void write_setting(const std::string& path, const char* value) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
-      std::fopen(path.c_str(), "we"), [](std::FILE* open) { return open == nullptr ? 0 : std::fclose(open); });
-  if (file != nullptr) std::fputs(value, file.get());
-}
-
-// The IPv4 address that the kernel has on the interface; empty if there is none.
-std::string address_of(const std::string& name) {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return "";
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(all, freeifaddrs);
-  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || name != one->ifa_name) continue;
-    sockaddr_in address{};
-    std::memcpy(&address, one->ifa_addr, sizeof(address));
-    return packet::print(packet::Ipv4Address{ntohl(address.sin_addr.s_addr)});
-  }
-  return "";
-}
-
-// The socket that no other process, and no other port of this one, gets for this interface.
-Result<Descriptor> claim(const Interface& interface) {
-  Descriptor out(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string name = text("spinloom-wire-", interface.index);  // behind a zero: abstract
-  name.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (bind(out.number(), reinterpret_cast<const sockaddr*>(&address), length) == 0) return out;
-  if (errno != EADDRINUSE) return refused("claim " + interface.name, errno);
-  return fail(Code::environment, "another NIC has the interface ", interface.name,
-              ": end that one, or name another (ss -xap src @", name, " shows its process)");
 }
 
 }  // namespace
@@ -143,7 +84,23 @@ Result<Interface> find(const std::string& name) {
   return out;
 }
 
-Status bring_up(const std::string& name) { return set_flags(name, IFF_UP); }
+Result<int> flags_of(const std::string& name) {
+  const Descriptor socket = any_socket();
+  ifreq request = request_for(name);
+  if (ioctl(socket.number(), SIOCGIFFLAGS, &request) != 0) return refused("read the flags of " + name, errno);
+  return int{request.ifr_flags};
+}
+
+Status set_flag(const std::string& name, int flag, bool on) {
+  SPL_ASSIGN(const int flags, flags_of(name));
+  const Descriptor socket = any_socket();
+  ifreq request = request_for(name);
+  request.ifr_flags = static_cast<int16_t>(on ? flags | flag : flags & ~flag);
+  if (ioctl(socket.number(), SIOCSIFFLAGS, &request) != 0) return refused("change the flags of " + name, errno);
+  return {};
+}
+
+Status bring_up(const std::string& name) { return set_flag(name, IFF_UP, true); }
 
 Status set_address(const std::string& name, packet::Ipv4Address address, int prefix_bits) {
   const Descriptor socket = any_socket();
@@ -179,35 +136,6 @@ uint32_t dropped_on_the_way_out(const std::string& name) {
     return static_cast<const rtnl_link_stats*>(one->ifa_data)->tx_dropped;
   }
   return 0;
-}
-
-void make_plain(const Interface& interface) {
-  offloads_off(interface.name);
-  if (const std::string peer = veth_peer(interface.index); !peer.empty()) offloads_off(peer);
-}
-
-Result<Silence> own(const Interface& interface, bool drops) {
-  if (const std::string address = address_of(interface.name); !address.empty()) {
-    return fail(Code::invalid, interface.name, " has the address ", address,
-                ", so the kernel answers on it; a NIC takes an interface without addresses: ip address flush dev ",
-                interface.name);
-  }
-  Silence out;
-  SPL_ASSIGN(out.claim, claim(interface));
-  write_setting("/proc/sys/net/ipv6/conf/" + interface.name + "/disable_ipv6", "1");
-  make_plain(interface);
-  if (drops) {
-    out.how = "all that comes is taken before the kernel";
-  } else if (auto link = bpf_drop_ingress(interface.index)) {
-    out.link = std::move(*link);
-    out.how = "the kernel drops what comes";
-  } else {
-    write_setting("/proc/sys/net/ipv4/conf/" + interface.name + "/forwarding", "0");
-    SPL_TRY(set_flags(interface.name, IFF_NOARP));
-    out.how = "no address, no ARP";
-  }
-  SPL_TRY(bring_up(interface.name));
-  return out;
 }
 
 }  // namespace spinloom::port

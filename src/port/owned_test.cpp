@@ -7,7 +7,9 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cstring>
+#include <fstream>
 
 #include "port/descriptor.hpp"
 #include "port/pair_testbed.hpp"
@@ -31,6 +33,42 @@ TEST_P(Owned, NothingIsLeftToHardwareAtEitherEnd) {
       EXPECT_EQ(setting.data, 0U) << name << " command " << command;
     }
   }
+}
+
+// What own() may change, as text: features, whether there is ARP, and what stands in /proc.
+std::string state_of(const std::string& name) {
+  const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  struct {
+    uint32_t command = ETHTOOL_GFEATURES;
+    uint32_t size = 8;
+    std::array<ethtool_get_features_block, 8> blocks{};
+  } features;
+  ifreq request{};
+  name.copy(request.ifr_name, IFNAMSIZ - 1);
+  request.ifr_data = reinterpret_cast<char*>(&features);
+  EXPECT_EQ(ioctl(socket.number(), SIOCETHTOOL, &request), 0);
+  EXPECT_EQ(ioctl(socket.number(), SIOCGIFFLAGS, &request), 0);
+  std::string out = text(name, " no ARP ", (request.ifr_flags & IFF_NOARP) != 0);
+  for (const auto& block : features.blocks) out += text(std::hex, " ", block.requested, " ", block.active);
+  for (const char* const path : {"/proc/sys/net/ipv6/conf/%/disable_ipv6", "/proc/sys/net/ipv4/conf/%/forwarding"}) {
+    std::string word;
+    std::ifstream(std::string(path).replace(std::string_view(path).find('%'), 1, name)) >> word;
+    out += " " + word;
+  }
+  return out;
+}
+
+TEST_P(Owned, WhatWasChangedIsPutBack) {
+  nic_.reset();
+  host_.reset();
+  ASSERT_TRUE(make_pair());
+  ASSERT_TRUE(put("/proc/sys/net/ipv4/conf/nic0/forwarding", "1"));
+  const std::string before = state_of("nic0") + "; " + state_of("host0");
+  nic_ = opened(text(GetParam(), ":nic0"));
+  ASSERT_NE(nic_, nullptr) << refusal_;
+  EXPECT_NE(state_of("nic0") + "; " + state_of("host0"), before);
+  nic_.reset();
+  EXPECT_EQ(state_of("nic0") + "; " + state_of("host0"), before);
 }
 
 // The kernel has no address on nic0, but it has one on another interface, and Linux answers for any of its addresses.

@@ -16,7 +16,7 @@
 #include "packet/ethernet.hpp"
 #include "port/descriptor.hpp"
 #include "port/finish_checksum.hpp"
-#include "port/interface.hpp"
+#include "port/silence.hpp"
 
 namespace spinloom::port {
 

@@ -12,7 +12,7 @@
 #include "packet/ethernet.hpp"
 #include "port/bpf.hpp"
 #include "port/finish_checksum.hpp"
-#include "port/interface.hpp"
+#include "port/silence.hpp"
 #include "port/xdp_ring.hpp"
 
 namespace spinloom::port {

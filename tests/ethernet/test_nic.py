@@ -315,3 +315,35 @@ def test_an_interface_has_one_nic(cable, kind):
     nic.process.kill()
     nic.process.communicate(timeout=patience.seconds(60))
     Nic(cable.nic, "--wire", "packet:nic0", *ANSWERS).end()
+
+
+# Of an interface: checksums, segmentation and GRO by hardware, no ARP, and whether IPv6 is disabled.
+LOOK = """
+import ctypes, fcntl, pathlib, socket, struct, sys
+name = sys.argv[1].encode()
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+    for command in (0x16, 0x1E, 0x23, 0x2B):
+        value = bytearray(struct.pack("II", command, 0))
+        place = (ctypes.c_char * 8).from_buffer(value)
+        fcntl.ioctl(end, 0x8946, struct.pack("16sQ16x", name, ctypes.addressof(place)))
+        print(struct.unpack("II", value)[1])
+    print(struct.unpack("16xH", fcntl.ioctl(end, 0x8913, name.ljust(18, b"\\0")))[0] & 0x80)
+print(pathlib.Path(f"/proc/sys/net/ipv6/conf/{sys.argv[1]}/disable_ipv6").read_text())
+"""
+
+
+def test_a_nic_that_ends_puts_back_what_it_has_changed(cable):
+    def look() -> str:
+        return cable.nic.run([sys.executable, "-c", LOOK, "nic0"], check=True).stdout
+
+    before = look()
+    nic = Nic(cable.nic, "--wire", "packet:nic0", *ANSWERS)
+    assert look() != before
+    nic.end()
+    assert look() == before
+    refused = cable.nic.run(
+        [*SPINLOOM, "--wire", "packet:nic0", "--handlers", "/proc/self/status.so", "--rules", "icmp"],
+        timeout=patience.seconds(60),
+    )
+    assert refused.returncode != 0
+    assert look() == before

@@ -1,0 +1,156 @@
+#include "port/silence.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "port/bpf.hpp"
+#include "port/veth_peer.hpp"
+
+namespace spinloom::port {
+
+namespace {
+
+// The socket that no other process, and no other port of this one, gets for this interface.
+Result<Descriptor> claim(const Interface& interface) {
+  Descriptor out(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = text("spinloom-wire-", interface.index);  // behind a zero: abstract
+  name.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (bind(out.number(), reinterpret_cast<const sockaddr*>(&address), length) == 0) return out;
+  if (errno != EADDRINUSE) return refused("claim " + interface.name, errno);
+  return fail(Code::environment, "another NIC has the interface ", interface.name,
+              ": end that one, or name another (ss -xap src @", name, " shows its process)");
+}
+
+// The IPv4 address that the kernel has on the interface; empty if there is none.
+std::string address_of(const std::string& name) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return "";
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(all, freeifaddrs);
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || name != one->ifa_name) continue;
+    sockaddr_in address{};
+    std::memcpy(&address, one->ifa_addr, sizeof(address));
+    return packet::print(packet::Ipv4Address{ntohl(address.sin_addr.s_addr)});
+  }
+  return "";
+}
+
+// Changes one interface, and notes how that is put back: not on another one that has got its name meanwhile.
+class Changes {
+ public:
+  Changes(std::string name, Undo& undo) : name_(std::move(name)), index_(if_nametoindex(name_.c_str())), undo_(undo) {}
+
+  void offloads_off() {
+    const Features before = features();
+    for (const uint32_t command : {ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO, ETHTOOL_STXCSUM}) value(command, 0);
+    constexpr uint32_t beside_frames = ETH_FLAG_LRO | ETH_FLAG_TXVLAN | ETH_FLAG_RXVLAN;
+    value(ETHTOOL_SFLAGS, value(ETHTOOL_GFLAGS, 0) & ~beside_frames);
+    const Features after = features();
+    Wishes back{ETHTOOL_SFEATURES, after.size, {}};
+    for (size_t i = 0; i < back.blocks.size(); ++i) {
+      const uint32_t changed = before.blocks[i].requested ^ after.blocks[i].requested;
+      back.blocks[i] = {changed & after.blocks[i].available, before.blocks[i].requested};
+    }
+    later([name = name_, back]() mutable { (void)ethtool(name, back); });
+  }
+
+  void setting(const std::string& path, const std::string& value) {
+    std::string before;
+    if (!(std::ifstream(path) >> before) || before == value) return;
+    std::ofstream(path) << value;
+    later([path, before] { std::ofstream(path) << before; });
+  }
+
+  Status flag(int which) {
+    SPL_ASSIGN(const int before, flags_of(name_));
+    if ((before & which) != 0) return {};
+    SPL_TRY(set_flag(name_, which, true));
+    later([name = name_, which] { (void)set_flag(name, which, false); });
+    return {};
+  }
+
+ private:
+  // ethtool_gfeatures and ethtool_sfeatures with room for more features than any kernel has.
+  template <uint32_t command, class Block>
+  struct Blocks {
+    uint32_t asked = command;
+    uint32_t size = 8;
+    std::array<Block, 8> blocks{};
+  };
+  using Features = Blocks<ETHTOOL_GFEATURES, ethtool_get_features_block>;
+  using Wishes = Blocks<ETHTOOL_SFEATURES, ethtool_set_features_block>;
+
+  template <class Question>
+  static bool ethtool(const std::string& name, Question& question) {
+    const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ifreq request{};
+    name.copy(request.ifr_name, IFNAMSIZ - 1);
+    request.ifr_data = reinterpret_cast<char*>(&question);
+    return ioctl(socket.number(), SIOCETHTOOL, &request) == 0;
+  }
+
+  [[nodiscard]] Features features() const {
+    Features out;
+    return ethtool(name_, out) ? out : Features{};
+  }
+
+  uint32_t value(uint32_t command, uint32_t value) const {
+    ethtool_value setting{command, value};
+    return ethtool(name_, setting) ? setting.data : 0;
+  }
+
+  void later(std::function<void()> step) {
+    undo_.add([name = name_, index = index_, step = std::move(step)] {
+      if (if_nametoindex(name.c_str()) == index) step();
+    });
+  }
+
+  std::string name_;
+  uint32_t index_;
+  Undo& undo_;
+};
+
+}  // namespace
+
+Result<Silence> own(const Interface& interface, bool drops) {
+  if (const std::string address = address_of(interface.name); !address.empty()) {
+    return fail(Code::invalid, interface.name, " has the address ", address,
+                ", so the kernel answers on it; a NIC takes an interface without addresses: ip address flush dev ",
+                interface.name);
+  }
+  Silence out;
+  SPL_ASSIGN(out.claim, claim(interface));
+  Changes changes(interface.name, out.changes);
+  changes.setting("/proc/sys/net/ipv6/conf/" + interface.name + "/disable_ipv6", "1");
+  changes.offloads_off();
+  if (const std::string peer = veth_peer(interface.index); !peer.empty()) Changes(peer, out.changes).offloads_off();
+  if (drops) {
+    out.how = "all that comes is taken before the kernel";
+  } else if (auto link = bpf_drop_ingress(interface.index)) {
+    out.link = std::move(*link);
+    out.how = "the kernel drops what comes";
+  } else {
+    changes.setting("/proc/sys/net/ipv4/conf/" + interface.name + "/forwarding", "0");
+    SPL_TRY(changes.flag(IFF_NOARP));
+    out.how = "no address, no ARP";
+  }
+  SPL_TRY(bring_up(interface.name));
+  return out;
+}
+
+}  // namespace spinloom::port

@@ -82,7 +82,7 @@ class Card final : private spin::HandlerCalls {
   // ---- working ----
   [[nodiscard]] Result<bool> turn();
   void wait(std::chrono::milliseconds limit);
-  // Turns until `go_on` says no, which is asked every some milliseconds, or until ended().
+  // Turns, once at least, until `go_on` says no, which is asked every some milliseconds, or until ended().
   [[nodiscard]] Status run(const std::function<bool()>& go_on);
   [[nodiscard]] bool ended() const;
 

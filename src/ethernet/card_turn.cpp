@@ -125,7 +125,7 @@ Status Card::run(const std::function<bool()>& go_on) {
   const std::chrono::nanoseconds patience = live::HpuPoolOptions::spin_by_default();
   Clock::time_point asked = Clock::now();
   std::optional<Clock::time_point> idle_since;
-  for (uint32_t turns = 0; !ended(); ++turns) {
+  for (uint32_t turns = 0; turns == 0 || !ended(); ++turns) {
     SPL_ASSIGN(const bool moved, turn());
     if (moved) {
       idle_since.reset();

@@ -82,13 +82,15 @@ Result<PcapWriter> PcapWriter::create(const std::string& path, const PcapFormat&
   }
   PcapWriter writer(std::move(file), path, format);
   const auto bytes = write_pcap_header(format);
-  if (std::fwrite(bytes.data(), 1, bytes.size(), writer.file_.get()) != bytes.size())
+  if (std::fwrite(bytes.data(), 1, bytes.size(), writer.file_.get()) != bytes.size() ||
+      std::fflush(writer.file_.get()) != 0) {
     return writer.not_written().error();
-  SPL_TRY(writer.flush());
+  }
   return writer;
 }
 
 Status PcapWriter::append(packet::Bytes frame, int64_t time_ns) {
+  keep();
   const auto length = static_cast<uint32_t>(frame.size());
   const auto bytes = write_pcap_record(format_, {time_ns, length, length});
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size() ||
@@ -98,7 +100,10 @@ Status PcapWriter::append(packet::Bytes frame, int64_t time_ns) {
   return {};
 }
 
-Status PcapWriter::flush() { return std::fflush(file_.get()) == 0 ? Status() : not_written(); }
+Status PcapWriter::flush() {
+  keep();
+  return std::fflush(file_.get()) == 0 ? Status() : not_written();
+}
 
 Status PcapWriter::not_written() const {
   return fail(Code::environment, "cannot write ", name_, ": ", std::strerror(errno));

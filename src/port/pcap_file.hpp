@@ -2,7 +2,8 @@
 //
 // Contract: PcapReader::read() gives the next frames, as many as `batch` and its buffer take; 0 at the end of the file. A
 //   frame of which the file has only the beginning is left out and counted. PcapWriter makes a file that does not exist
-//   yet, and has written what append() got when flush() returns. No file is ever written over.
+//   yet, and has written what append() got when flush() returns. Its file is removed again if neither keep() nor one of
+//   these was called: a start that fails leaves nothing. No file is ever written over.
 // Invariants: (1) frames stay until the next read(); (2) frames have no check sequence, also where the file has them.
 // Threads: one at a time. Time: none of its own: time_ns() is that of the last frame read.
 #pragma once
@@ -52,7 +53,13 @@ class PcapReader {
 class PcapWriter {
  public:
   static Result<PcapWriter> create(const std::string& path, const PcapFormat& format = {});
+  PcapWriter(PcapWriter&&) = default;
+  PcapWriter& operator=(PcapWriter&&) = delete;
+  ~PcapWriter() {
+    if (file_ != nullptr && !kept_) std::remove(name_.c_str());
+  }
 
+  void keep() { kept_ = true; }
   [[nodiscard]] Status append(packet::Bytes frame, int64_t time_ns);
   [[nodiscard]] Status flush();
 
@@ -64,6 +71,7 @@ class PcapWriter {
   File file_;
   std::string name_;
   PcapFormat format_;
+  bool kept_ = false;
 };
 
 }  // namespace spinloom::port

@@ -19,6 +19,10 @@ class FilePort : public FramePort {
  public:
   FilePort(std::string name, std::optional<PcapWriter> out) : name_(std::move(name)), out_(std::move(out)) {}
 
+  Result<size_t> receive(std::span<Bytes> batch) final {
+    if (out_) out_->keep();
+    return next(batch);
+  }
   Result<size_t> send(std::span<const Bytes> frames) override {
     SPL_TRY(check_lengths(frames));
     if (out_) {
@@ -35,6 +39,8 @@ class FilePort : public FramePort {
   std::string description() const override { return name_; }
 
  protected:
+  virtual Result<size_t> next(std::span<Bytes> batch) = 0;
+
   // Takes frames that are too long, or no frames, out of a batch.
   size_t kept(std::span<Bytes> batch) {
     const auto last = std::remove_if(batch.begin(), batch.end(), [this](Bytes frame) {
@@ -57,7 +63,7 @@ class PcapPort final : public FilePort {
   PcapPort(std::string name, std::optional<PcapReader> in, std::optional<PcapWriter> out)
       : FilePort(std::move(name), std::move(out)), in_(std::move(in)) {}
 
-  Result<size_t> receive(std::span<Bytes> batch) override {
+  Result<size_t> next(std::span<Bytes> batch) override {
     size_t count = 0;
     while (count == 0 && !batch.empty() && !ended()) {
       const uint64_t before = in_->cut_off();
@@ -98,7 +104,7 @@ class ReplayPort final : public FilePort {
     return {};
   }
 
-  Result<size_t> receive(std::span<Bytes> batch) override {
+  Result<size_t> next(std::span<Bytes> batch) override {
     size_t count = 0;
     while (count < batch.size() && left_ > 0) {
       const Place place = places_[next_];

@@ -120,6 +120,27 @@ TEST_F(Pcap, AnExistingFileIsNotWrittenOver) {
   EXPECT_EQ(bytes_of("out.pcap"), "dear to me");
 }
 
+// A NIC whose start fails opens its ports and does nothing with them.
+TEST_F(Pcap, APortThatWasNeverUsedLeavesNoFile) {
+  write(path("in.pcap"), {}, {FrameBytes(60)});
+  const std::string in = path("in.pcap"), out = path("out.pcap");
+  for (const std::string& port :
+       {"pcap:" + in + "," + out, "replay:" + in + ",2," + out, "record:" + out + ",pcap:" + in}) {
+    {
+      auto unused = open_port(port);
+      ASSERT_TRUE(unused.ok()) << unused.error().message;
+      EXPECT_TRUE(std::filesystem::exists(out)) << port;
+    }
+    EXPECT_FALSE(std::filesystem::exists(out)) << port;
+    {
+      auto used = open_port(port);
+      ASSERT_TRUE(used.ok() && (*used)->receive({}).ok());
+    }
+    EXPECT_EQ(bytes_of("out.pcap").size(), pcap_header_bytes) << port;
+    std::filesystem::remove(out);
+  }
+}
+
 TEST_F(Pcap, OtherFilesAreRefusedWithWhatToDo) {
   const auto message = [](const std::string& path) {
     const auto port = open_port("pcap:" + path);

@@ -20,13 +20,14 @@ class RecordPort final : public FramePort {
   RecordPort(PortPointer inner, PcapWriter file) : inner_(std::move(inner)), file_(std::move(file)) {}
 
   Result<size_t> receive(std::span<Bytes> batch) override {
+    file_.keep();
     SPL_ASSIGN(const size_t count, inner_->receive(batch));
-    keep(batch.first(count));
+    note(batch.first(count));
     return count;
   }
   Result<size_t> send(std::span<const Bytes> frames) override {
     SPL_ASSIGN(const size_t count, inner_->send(frames));
-    keep(frames.first(count));
+    note(frames.first(count));
     return count;
   }
   bool ended() const override { return inner_->ended(); }
@@ -38,7 +39,7 @@ class RecordPort final : public FramePort {
 
  private:
   // A file that takes no more ends the record, not the port.
-  void keep(std::span<const Bytes> frames) {
+  void note(std::span<const Bytes> frames) {
     if (frames.empty() || !recording_) return;
     if (const Status kept = append(frames); !kept) {
       recording_ = false;

@@ -164,6 +164,30 @@ def test_trouble_is_one_sentence(tmp_path, words, said):
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--wire pcap:in.pcap,out.pcap --handlers no.elf --rules icmp",
+        "--wire pcap:in.pcap,out.pcap --host pcap:,there.pcap --handlers icmp_echo --rules icmp",
+        "--wire record:out.pcap,pcap:in.pcap --handlers icmp_echo --rules icmp --address 10.0.0",
+    ],
+)
+def test_a_start_that_fails_leaves_the_files_as_they_were(tmp_path, words):
+    write_pcap(tmp_path / "in.pcap", PINGS)
+    (tmp_path / "there.pcap").write_text("dear to me")
+    assert spinloom(*words.split(), cwd=tmp_path).returncode in (2, 3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.pcap", "there.pcap"]
+    assert (tmp_path / "there.pcap").read_text() == "dear to me"
+
+
+def test_an_empty_capture_gives_an_empty_capture(tmp_path):
+    write_pcap(tmp_path / "in.pcap", [])
+    words = ["--wire", "pcap:in.pcap,out.pcap", "--host", "pcap:,host.pcap"]
+    done = spinloom(*words, "--handlers", "icmp_echo", "--rules", "icmp", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert read_pcap(tmp_path / "out.pcap") == read_pcap(tmp_path / "host.pcap") == []
+
+
 # ---- on a cable ----
 
 

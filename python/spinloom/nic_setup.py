@@ -23,6 +23,7 @@ NEVER: Rule = (0, 0, 1, 0)
 Rules = tuple[bool, list[Rule], Rule]
 WORD_MAX = 2**32 - 1
 NAMES_TRIED = 64
+LINES_SHOWN = 1000  # of handlers, where nobody finds the NIC by a name
 STATE_BYTES = 65536  # as spl_eth_open()
 
 
@@ -180,6 +181,8 @@ def station(card: Any, address: str | None) -> bytes:
 
 def is_file(wire: str) -> bool:
     """Whether the wire ends by itself. Nobody finds such a NIC by its name."""
+    while wire.startswith("record:"):
+        wire = wire.partition(",")[2]
     return wire.startswith(("pcap:", "replay:"))
 
 
@@ -210,6 +213,8 @@ def start(setup: Setup, scratch: Path, patience_s: float) -> Any:
     images = [image_of(setup, context, scratch) for context in setup.contexts]
     rules = [rules_in(engine, setup, context) for context in setup.contexts]
     card = engine.Card(setup.wire, setup.host, max(4, len(setup.contexts)), patience_s)
+    if is_file(setup.wire):
+        card.print_lines(LINES_SHOWN)
     for number, (context, image) in enumerate(zip(setup.contexts, images, strict=True)):
         constants = station(card, setup.address) if context.constants is None else context.constants
         card.install(number, image, constants, b"", context.state_bytes, context.host_bytes)

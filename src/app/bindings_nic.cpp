@@ -5,10 +5,12 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdio>
 #include <optional>
 
 #include "app/bindings_support.hpp"
 #include "ethernet/card.hpp"
+#include "ethernet/printed_line.hpp"
 #include "ethernet/rule_text.hpp"
 #include "ethernet/service.hpp"
 #include "port/open.hpp"
@@ -89,6 +91,21 @@ class PythonCard {
     rule_sets_ = std::move(sets);
   }
 
+  // The first lines that handlers print go to standard error as they come, the others are counted.
+  void print_lines(uint64_t limit) {
+    lines_left_ = limit;
+    card_->set_debug([this](const frame::DebugLine& line) {
+      if (lines_left_ == 0) {
+        ++lines_lost_;
+        return;
+      }
+      --lines_left_;
+      const ethernet::PrintedLine said(line);
+      std::fprintf(stderr, "%u.%u: %s\n", said.cluster, said.core, said.text.c_str());
+    });
+  }
+  [[nodiscard]] uint64_t lines_lost() const { return lines_lost_; }
+
   // Until the wire's file has ended, the time is up, or a signal comes, whose exception leaves here.
   void run(std::optional<double> seconds) {
     using Clock = std::chrono::steady_clock;
@@ -160,6 +177,8 @@ class PythonCard {
   std::vector<frame::RuleSet> rule_sets_;  // what configure() was given
   std::unique_ptr<Card> card_;
   std::unique_ptr<ethernet::Service> service_;
+  uint64_t lines_left_ = 0;
+  uint64_t lines_lost_ = 0;
 };
 
 }  // namespace
@@ -176,6 +195,8 @@ void bind_nic(nb::module_& module) {
       .def("activate", &PythonCard::activate, nb::arg("context"), nb::arg("active"))
       .def("configure", &PythonCard::configure, nb::arg("rule_sets"))
       .def("serve", &PythonCard::serve, nb::arg("name"))
+      .def("print_lines", &PythonCard::print_lines, nb::arg("limit"))
+      .def("lines_lost", &PythonCard::lines_lost)
       .def("run", &PythonCard::run, nb::arg("seconds").none())
       .def("report", &PythonCard::report)
       .def("mac", &PythonCard::mac)

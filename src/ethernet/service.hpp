@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ethernet/card.hpp"
+#include "ethernet/printed_line.hpp"
 #include "host/desk.hpp"
 #include "registers/control.hpp"
 

@@ -9,7 +9,6 @@ namespace {
 using registers::Register;
 
 constexpr uint64_t handler_memory = 0x1c000000;  // its address on the board
-constexpr uint32_t cores = 8;                    // of a cluster
 
 }  // namespace
 
@@ -97,11 +96,10 @@ uint32_t Service::value_of(registers::Place place) const {
 }
 
 void Service::print(const frame::DebugLine& line) {
-  const std::string said = text(line.text, ' ', line.value, '\n');
-  for (const char one : said) {
+  const PrintedLine said(line);
+  for (const char one : said.text + '\n') {
     if (printed_.size() == stdout_characters) printed_.pop_front();
-    printed_.push_back(
-        registers::stdout_word(line.hpu.value / cores, line.hpu.value % cores, static_cast<uint8_t>(one)));
+    printed_.push_back(registers::stdout_word(said.cluster, said.core, static_cast<uint8_t>(one)));
   }
 }
 

@@ -188,6 +188,40 @@ def test_an_empty_capture_gives_an_empty_capture(tmp_path):
     assert read_pcap(tmp_path / "out.pcap") == read_pcap(tmp_path / "host.pcap") == []
 
 
+SAYS = """
+#include "spinloom/frame.h"
+int payload_handler(const ptl_payload_t p, void *state) {
+  (void)spl_debug("a frame of", p.length);
+  return DROP;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("times", "lost"), [(2, ""), (501, "spinloom: 2 more lines of handlers are not shown\n")]
+)
+def test_what_handlers_print_is_seen(tmp_path, times, lost):
+    (tmp_path / "says.c").write_text(SAYS)
+    write_pcap(tmp_path / "in.pcap", [DATAGRAM, PINGS[3]])
+    done = spinloom(
+        *(
+            "--wire",
+            f"record:seen.pcap,replay:in.pcap,{times}",
+            "--handlers",
+            "says.c",
+            "--rules",
+            "all",
+            "--json",
+        ),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["contexts"][0]["payload handlers"] == 2 * times
+    assert lost == "" or done.stderr.endswith(lost)
+    said = re.findall(r"^([01])\.([0-7]): a frame of (\d+)$", done.stderr, re.MULTILINE)
+    assert [int(length) for _, _, length in said] == [len(DATAGRAM), len(PINGS[3])] * min(times, 500)
+
+
 # ---- on a cable ----
 
 

@@ -95,6 +95,8 @@ def run(
             with stoppable():  # the usual end of a NIC
                 card.run(seconds)
         finally:  # also where a port has failed
+            if lost := card.lines_lost():
+                output.say(f"{lost:,} more lines of handlers are not shown")
             show(card.report(), setup, stages, as_json)
 
 

@@ -1,0 +1,25 @@
+// PrintedLine - a line that a handler has printed (spl_debug), as people read it, and whose it is.
+//
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <string>
+
+#include "frame/action.hpp"
+
+namespace spinloom::ethernet {
+
+struct PrintedLine {
+  static constexpr uint32_t cores = 8;  // of a cluster, as the board's
+
+  explicit PrintedLine(const frame::DebugLine& line)
+      : cluster(line.hpu.value / cores),
+        core(line.hpu.value % cores),
+        text(spinloom::text(line.text, ' ', line.value)) {}
+
+  uint32_t cluster;
+  uint32_t core;
+  std::string text;
+};
+
+}  // namespace spinloom::ethernet

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "app/bindings_support.hpp"
+#include "base/log.hpp"
 #include "ethernet/card.hpp"
 #include "ethernet/printed_line.hpp"
 #include "ethernet/rule_text.hpp"
@@ -181,10 +182,20 @@ class PythonCard {
   uint64_t lines_lost_ = 0;
 };
 
+// Warnings of the engine go to standard error from now on.
+void say_warnings() {
+  log::install(
+      [](log::Level, std::string_view, std::string_view message) {
+        std::fprintf(stderr, "spinloom: %.*s\n", static_cast<int>(message.size()), message.data());
+      },
+      log::Level::warning);
+}
+
 }  // namespace
 
 void bind_nic(nb::module_& module) {
   module.def("rules_named", &rules_named, nb::arg("name"), "(any, [(word, mask, start, end)], of the last frame).");
+  module.def("say_warnings", &say_warnings, "Warnings of the engine go to standard error from now on.");
   nb::class_<PythonCard>(module, "Card", "A live Ethernet NIC between a wire and a host's network stack.")
       .def(nb::init<const std::string&, const std::optional<std::string>&, uint32_t, double>(), nb::arg("wire"),
            nb::arg("host").none(), nb::arg("rule_sets"), nb::arg("patience_s"))

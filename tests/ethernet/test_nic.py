@@ -222,6 +222,24 @@ def test_what_handlers_print_is_seen(tmp_path, times, lost):
     assert [int(length) for _, _, length in said] == [len(DATAGRAM), len(PINGS[3])] * min(times, 500)
 
 
+FAULTS = """
+#include "spinloom/frame.h"
+int initialise_handler(void *state) { return spl_debug("begins", 1); }
+int payload_handler(const ptl_payload_t p, void *state) { return *(volatile int *)16; }
+"""
+
+
+def test_the_first_fault_of_a_context_is_said(tmp_path):
+    (tmp_path / "faults.c").write_text(FAULTS)
+    write_pcap(tmp_path / "in.pcap", PINGS)
+    done = spinloom("--wire", "pcap:in.pcap", "--handlers", "faults.c", "--rules", "all", cwd=tmp_path)
+    assert done.returncode == 0
+    (told,) = [line for line in done.stderr.splitlines() if line.startswith("spinloom: context")]
+    assert "context 0: the payload handler" in told
+    assert "later faults are only counted" in told
+    assert "0.0: begins 1" in done.stderr
+
+
 # ---- on a cable ----
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from spinloom import nic_setup, output
+from spinloom import core, nic_setup, output
 from spinloom.errors import Trouble
 from spinloom.nic_setup import Setup
 from spinloom.verbs.stopping import stoppable
@@ -86,6 +86,7 @@ def run(
     setup = nic_setup.with_options(
         setup, wire=wire, host=host, address=address, contexts=nic_setup.pair(handlers, rules, native)
     )
+    core.load().say_warnings()
     with tempfile.TemporaryDirectory(prefix="spinloom-nic-") as scratch:
         card = nic_setup.start(setup, Path(scratch), patience)
         found = "" if nic_setup.is_file(setup.wire) else f"{nic_setup.serve(card, name)}: "

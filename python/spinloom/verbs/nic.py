@@ -91,9 +91,9 @@ def run(
         card = nic_setup.start(setup, Path(scratch), patience)
         found = "" if nic_setup.is_file(setup.wire) else f"{nic_setup.serve(card, name)}: "
         contexts = ", ".join(map(nic_setup.described, setup.contexts)) or "waits for programs"
-        click.echo(f"{found}{card.description()}; {contexts}", err=as_json)
         try:
-            with stoppable():  # the usual end of a NIC
+            with stoppable():  # the usual end of a NIC, from the moment that it is announced
+                click.echo(f"{found}{card.description()}; {contexts}", err=as_json)
                 card.run(seconds)
         finally:  # also where a port has failed
             if lost := card.lines_lost():

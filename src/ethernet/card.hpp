@@ -71,6 +71,7 @@ class Card final : private spin::HandlerCalls {
   [[nodiscard]] Status install(ContextId id, const ContextSetup& setup);
   // Runs the initialisation handler to its end; an Error if it has not succeeded.
   [[nodiscard]] Status initialise(ContextId id);
+  [[nodiscard]] bool is_initialised(ContextId id) const { return initialised_[id.value].value_or(false); }
   [[nodiscard]] Status activate(ContextId id, bool active = true) { return nic_->activate(id, active); }
   [[nodiscard]] Status configure(std::vector<frame::RuleSet> rule_sets) {
     return nic_->configure(std::move(rule_sets));

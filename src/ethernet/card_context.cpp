@@ -95,6 +95,7 @@ Status Card::remove(ContextId id) {
   SPL_TRY(nic_->remove(id));
   free_windows(installed_[id.value]);
   installed_[id.value] = {};
+  initialised_[id.value].reset();
   return {};
 }
 

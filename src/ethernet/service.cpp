@@ -31,7 +31,6 @@ Result<std::unique_ptr<Service>> Service::open(const std::string& nic, Card& car
   const std::string path = registers::control_socket_path(nic, runtime == nullptr ? "" : runtime);
   SPL_ASSIGN(made->tools_, host::Listener::open(path, registers::request_bytes_max));
   made->show_rules();
-  made->show_active();
   Service* const service = made.get();
   card.watch(made->desk_->descriptor());
   card.watch(made->tools_->descriptor());
@@ -43,6 +42,7 @@ Result<std::unique_ptr<Service>> Service::open(const std::string& nic, Card& car
 Service::Service(Card& card, std::vector<frame::RuleSet> rule_sets, const registers::Map& map)
     : card_(card), rule_sets_(std::move(rule_sets)), file_(map, *this) {
   rule_sets_.resize(card.nic().limits().matcher.rule_sets);
+  calls_.resize(rule_sets_.size());
 }
 
 void Service::serve() {
@@ -52,6 +52,7 @@ void Service::serve() {
 }
 
 void Service::hear(int guest, std::span<const uint8_t> record) {
+  show_contexts();
   const std::vector<uint8_t> said = registers::answer(file_, *this, record);
   (void)send(guest, said.data(), said.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -93,13 +94,11 @@ Status Service::activate(uint32_t context, const frame::RuleSet& rules) {
   SPL_TRY(configure(std::move(sets)));
   SPL_TRY(card_.activate(id, true));
   show_rules();
-  show_active();
   return {};
 }
 
 Status Service::deactivate(uint32_t context) {
   SPL_TRY(card_.activate(ContextId{context}, false));
-  show_active();
   return {};
 }
 
@@ -112,7 +111,6 @@ Status Service::remove(uint32_t context) {
   sets[context] = {};
   SPL_TRY(configure(std::move(sets)));
   show_rules();
-  show_active();
   return {};
 }
 

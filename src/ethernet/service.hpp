@@ -1,9 +1,11 @@
 // Service - a live NIC's sockets: the desk where programs come (spinloom/ethernet.h), and the control registers that
 // `spinloom nic-ctl` reads and writes.
 //
-// Contract: open() listens under the NIC's name. serve() takes what has come; a handler that runs is never disturbed. The
-//   registers of group me and those of group spinloom say and change what the card does. Contexts are installed by
-//   programs and by the process itself, whose handlers are files: what is written to group her has no effect here.
+// Contract: open() listens under the NIC's name. serve() takes what has come; a handler that runs is never disturbed.
+//   Registers say what the card does. Those of group me and spinloom/active and call change it. Contexts are installed by
+//   programs and by the process itself, whose handlers are files, and run on the card's thread: other registers that would
+//   change them refuse it, with the reason. A handler has 4096 bytes there, as the board's library says, and the address
+//   at which it begins in a sandboxed image; a native one has none.
 // Invariants: (1) rule sets change as a whole; (2) lines that handlers print wait for a reader, stdout_characters at most,
 //   and then the oldest are lost.
 // Threads: the card's owner. Time: none.
@@ -34,7 +36,7 @@ class Service final : host::Office, registers::Device, registers::NicMemory, hos
   Service(Card& card, std::vector<frame::RuleSet> rule_sets, const registers::Map& map);
   [[nodiscard]] Status configure(std::vector<frame::RuleSet> rule_sets);
   void show_rules();
-  void show_active();
+  void show_contexts();
   void print(const frame::DebugLine& line);
 
   // host::Office
@@ -51,6 +53,7 @@ class Service final : host::Office, registers::Device, registers::NicMemory, hos
   uint32_t pop_stdout() override;
   [[nodiscard]] registers::Window mapped(uint32_t context) const override;
   Status call(const registers::HostCall& call) override;
+  [[nodiscard]] Status may_change(registers::Place place, uint32_t value) const override;
   void changed(const registers::Configuration& configuration) override;
   [[nodiscard]] std::string status_text() const override;
 
@@ -68,9 +71,8 @@ class Service final : host::Office, registers::Device, registers::NicMemory, hos
   registers::RegisterFile file_;
   std::unique_ptr<host::Desk> desk_;
   std::unique_ptr<host::Listener> tools_;
-  std::vector<bool> active_;  // what the registers said last
+  std::vector<uint32_t> calls_;  // by context: how often a tool has called it
   std::deque<uint32_t> printed_;
-  bool showing_ = false;  // the registers are being made to say what is in force
 };
 
 }  // namespace spinloom::ethernet

@@ -9,22 +9,20 @@ namespace {
 using registers::Register;
 
 constexpr uint64_t handler_memory = 0x1c000000;  // its address on the board
+constexpr uint32_t handler_bytes = 4096;
+
+using Shown = std::pair<registers::Place, uint32_t>;
 
 }  // namespace
 
-// Writes to the registers what is in force: shorter rule sets are filled up with rules that change nothing.
+// Shorter rule sets are filled up with rules that change nothing.
 void Service::show_rules() {
-  showing_ = true;
+  std::vector<Shown> shown{{{Register::me_valid, 0}, 1}};
   const uint32_t rules = card_.nic().limits().matcher.rules;
-  const auto set = [this](Register id, uint32_t index, uint32_t value) {
-    const Status written = file_.write(registers::Place{id, index}, value);
-    SPL_ASSERT(written.ok(), written.error().message);
-  };
-  set(Register::me_valid, 0, 0);
   for (uint32_t number = 0; number < rule_sets_.size(); ++number) {
     const frame::RuleSet& given = rule_sets_[number];
     const bool any = given.mode == frame::RuleMode::any;
-    set(Register::me_mode, number, any ? 1 : 0);
+    shown.push_back({{Register::me_mode, number}, any ? 1u : 0u});
     for (uint32_t which = 0; which <= rules; ++which) {
       frame::Rule rule = any || given.rules.empty() ? frame::Rule::never() : frame::Rule::always();
       if (which == rules) {
@@ -33,30 +31,69 @@ void Service::show_rules() {
         rule = given.rules[which];
       }
       const uint32_t index = number * (rules + 1) + which;
-      set(Register::me_idx, index, rule.index);
-      set(Register::me_mask, index, rule.mask);
-      set(Register::me_start, index, rule.start);
-      set(Register::me_end, index, rule.end);
+      shown.push_back({{Register::me_idx, index}, rule.index});
+      shown.push_back({{Register::me_mask, index}, rule.mask});
+      shown.push_back({{Register::me_start, index}, rule.start});
+      shown.push_back({{Register::me_end, index}, rule.end});
     }
   }
-  // A rule that cannot hold, and is not the one that says so, keeps the registers from being valid; the rules stay.
-  (void)file_.write(registers::Place{Register::me_valid, 0}, 1);
-  showing_ = false;
+  file_.show(shown);
 }
 
-void Service::show_active() {
-  showing_ = true;
-  for (uint32_t context = 0; context < rule_sets_.size(); ++context) {
-    const bool installed = card_.nic().context(ContextId{context}) != nullptr;
-    const bool active = !installed || card_.nic().is_active(ContextId{context});  // 1 after reset
-    (void)file_.write(registers::Place{Register::spinloom_active, context}, active ? 1 : 0);
+void Service::show_contexts() {
+  std::vector<Shown> shown{{{Register::cl_ctrl, 0}, (1u << file_.map().shape().clusters) - 1}};
+  uint32_t installed = 0;
+  for (uint32_t number = 0; number < rule_sets_.size(); ++number) {
+    const spin::Context* const context = card_.nic().context(ContextId{number});
+    const spin::Context none;
+    const spin::Context& one = context == nullptr ? none : *context;
+    const registers::Window host = context == nullptr ? registers::Window{} : mapped(number);
+    const auto show = [&](Register id, uint64_t value) {
+      shown.push_back({{id, number}, static_cast<uint32_t>(value)});
+    };
+    const auto show_handler = [&](Register address, Register bytes, const std::optional<uint32_t>& entry) {
+      show(address, entry && !live::HandlerLibrary::is_native(one.image) ? *entry : 0);
+      show(bytes, entry ? handler_bytes : 0);
+    };
+    installed += context == nullptr ? 0 : 1;
+    show(Register::her_ctx_enabled, context == nullptr ? 0 : 1);
+    show(Register::spinloom_active,
+         context == nullptr || card_.nic().is_active(ContextId{number}) ? 1 : 0);  // 1 after reset
+    show(Register::her_meta_handler_mem_addr, context == nullptr ? 0 : handler_memory + one.state.offset);
+    show(Register::her_meta_handler_mem_size, one.state.length);
+    show(Register::her_meta_host_mem_addr_0, host.address);
+    show(Register::her_meta_host_mem_addr_1, host.address >> 32);
+    show(Register::her_meta_host_mem_size, host.bytes);
+    show_handler(Register::her_meta_hh_addr, Register::her_meta_hh_size, one.header_entry);
+    show_handler(Register::her_meta_ph_addr, Register::her_meta_ph_size, one.payload_entry);
+    show_handler(Register::her_meta_th_addr, Register::her_meta_th_size, one.completion_entry);
+    show_handler(Register::spinloom_init_addr, Register::spinloom_init_size, one.initialise_entry);
   }
-  active_ = file_.configuration().active;
-  showing_ = false;
+  shown.push_back({{Register::her_valid, 0}, installed == 0 ? 0u : 1u});
+  file_.show(shown);
+}
+
+Status Service::may_change(registers::Place place, uint32_t value) const {
+  const registers::Description& one = registers::describe(place.id);
+  if (place.id == Register::her_valid || one.guard == Register::her_valid) {
+    return fail(Code::unsupported,
+                "contexts of this NIC are installed by its command line and by programs, from files; "
+                "spinloom/active keeps frames from one");
+  }
+  if (place.id == Register::cl_ctrl || place.id == Register::spinloom_core_mask) {
+    return fail(Code::unsupported, "handlers of this NIC run on a thread of its process, which has no clusters");
+  }
+  if (place.id != Register::spinloom_active) return {};
+  const ContextId id{place.index};
+  const spin::Context* const context = card_.nic().context(id);
+  if (context == nullptr) return fail(Code::invalid, "context ", id, " is not installed");
+  if (value == 1 && context->initialise_entry && !card_.is_initialised(id)) {
+    return fail(Code::invalid, "the initialise_handler of context ", id, " has not succeeded");
+  }
+  return {};
 }
 
 void Service::changed(const registers::Configuration& configuration) {
-  if (showing_) return;
   std::vector<frame::RuleSet> sets(rule_sets_.size());
   if (configuration.matching_valid) {
     const auto rule_of = [](const registers::Rule& rule) {
@@ -71,10 +108,9 @@ void Service::changed(const registers::Configuration& configuration) {
   }
   const Status configured = configure(std::move(sets));
   SPL_ASSERT(configured.ok(), configured.error().message);  // the registers check what the matching unit checks
-  const std::vector<bool> before = std::exchange(active_, configuration.active);
-  for (uint32_t context = 0; context < active_.size(); ++context) {
-    const bool installed = card_.nic().context(ContextId{context}) != nullptr;
-    if (installed && before[context] != active_[context]) (void)card_.activate(ContextId{context}, active_[context]);
+  for (uint32_t number = 0; number < configuration.active.size(); ++number) {
+    const ContextId id{number};
+    if (card_.nic().context(id) != nullptr) (void)card_.activate(id, configuration.active[number]);
   }
 }
 
@@ -84,6 +120,8 @@ uint32_t Service::value_of(registers::Place place) const {
     return which < frame::count_kinds ? static_cast<uint32_t>(card_.nic().counts()[which]) : 0;
   }
   switch (place.id) {
+    case Register::spinloom_call: return calls_[place.index];
+    case Register::spinloom_init_state: return card_.is_initialised(ContextId{place.index}) ? 2 : 0;
     case Register::stats_cluster: return place.index == 1 ? card_.nic().state().hpus_busy : 0;
     case Register::stats_mpq: {
       const frame::Limits& limits = card_.nic().limits();
@@ -116,19 +154,15 @@ registers::Window Service::mapped(uint32_t context) const {
   return {reinterpret_cast<uint64_t>(memory->bytes().data()), memory->bytes().size()};
 }
 
-Status Service::call(const registers::HostCall& call) { return card_.invoke(ContextId{call.context}, call.message); }
+Status Service::call(const registers::HostCall& call) {
+  SPL_TRY(card_.invoke(ContextId{call.context}, call.message));
+  ++calls_[call.context];
+  return {};
+}
 
 std::string Service::status_text() const {
-  std::string lines = text("wire: ", card_.wire().description(), '\n', "under way: ", card_.nic().waiting(), '\n',
-                           "programs: ", desk_->programs(), '\n');
-  for (uint32_t context = 0; context < rule_sets_.size(); ++context) {
-    const spin::Context* const installed = card_.nic().context(ContextId{context});
-    if (installed == nullptr) continue;
-    lines += text("context ", context, ": ", card_.nic().is_active(ContextId{context}) ? "active" : "inactive",
-                  ", state of ", installed->state.length, " B at 0x", std::hex,
-                  handler_memory + installed->state.offset, std::dec, '\n');
-  }
-  return lines;
+  return text("wire: ", card_.wire().description(), '\n', "under way: ", card_.nic().waiting(), '\n',
+              "programs: ", desk_->programs(), '\n');
 }
 
 Result<uint8_t*> Service::place_of(uint64_t address, uint64_t bytes) const {

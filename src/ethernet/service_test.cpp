@@ -225,29 +225,41 @@ class Tool {
   int socket_;
 };
 
-// A tool reads counts, and sends pings to the host by a rule that it writes.
-TEST_F(ServiceTest, ToolsReadCountsAndReplaceRules) {
-  const auto address = [](const char* path) {
+// A tool that asks the NIC for registers by their paths.
+class ToolTest : public ServiceTest {
+ protected:
+  void SetUp() override {
+    ServiceTest::SetUp();
+    tool_.emplace(name_);
+    rig_.settle();  // the NIC has met it
+  }
+  static uint32_t address(const char* path) {
     const auto map = registers::Map::make({});
     return map->address(*map->named(path));
-  };
-  const Tool tool(name_);
-  const auto ask = [&](registers::Ask kind, uint64_t where, uint32_t count, std::vector<uint64_t> words = {}) {
-    tool.send(registers::encode(registers::Request{kind, where, count, std::move(words)}));
+  }
+  registers::Answer ask(registers::Ask kind, uint64_t where, uint32_t count, std::vector<uint64_t> words = {}) {
+    tool_->send(registers::encode(registers::Request{kind, where, count, std::move(words)}));
     rig_.settle();
-    const auto said = registers::decode_answer(tool.answer());
+    const auto said = registers::decode_answer(tool_->answer());
     EXPECT_TRUE(said.ok());
     return *said;
-  };
-  const auto read = [&](const char* path) {
+  }
+  uint64_t read(const char* path) {
     const registers::Answer said = ask(registers::Ask::read_registers, address(path), 1);
     EXPECT_TRUE(said.good) << said.text;
     return said.words.empty() ? 0 : said.words[0];
-  };
-  const auto write = [&](const char* path, uint64_t value) {
-    const registers::Answer said = ask(registers::Ask::write_register, address(path), 0, {value});
-    EXPECT_TRUE(said.good) << said.text;
-  };
+  }
+  void write(const char* path, uint64_t value) { EXPECT_EQ(refused(path, value), ""); }
+  std::string refused(const char* path, uint64_t value) {
+    return ask(registers::Ask::write_register, address(path), 0, {value}).text;
+  }
+  std::string status() { return ask(registers::Ask::status, 0, 0).text; }
+
+  std::optional<Tool> tool_;
+};
+
+// A tool reads counts, and sends pings to the host by a rule that it writes.
+TEST_F(ToolTest, ToolsReadCountsAndReplaceRules) {
   ContextSetup setup;
   setup.image = image("icmp_echo", true);
   setup.constants = station();
@@ -267,13 +279,78 @@ TEST_F(ServiceTest, ToolsReadCountsAndReplaceRules) {
   rig_.wire.in = {ping(3)};
   rig_.settle();
   EXPECT_EQ(read("counts/inactive"), 1u);
-  const registers::Answer status = ask(registers::Ask::status, 0, 0);
-  EXPECT_NE(status.text.find("context 1: inactive"), std::string::npos) << status.text;
+  EXPECT_NE(status().find("context 1: installed, not active"), std::string::npos) << status();
   const uint64_t memory = 0x1c000000 + rig_.card->nic().context(ContextId{1})->constants.offset;
   const registers::Answer word = ask(registers::Ask::read_memory, memory, 1);
   ASSERT_TRUE(word.good) << word.text;
   EXPECT_EQ(std::memcmp(word.words.data(), station().data(), 8), 0);
   EXPECT_FALSE(ask(registers::Ask::read_memory, 0x1d000000, 1).good);
+}
+
+// What stands in the NIC stands in its registers, however it came there.
+TEST_F(ToolTest, RegistersShowContextsThatWereNotInstalledByThem) {
+  EXPECT_EQ(read("her/valid"), 0u);
+  EXPECT_EQ(read("cl/ctrl/0"), 3u);
+  for (const bool native : {true, false}) {
+    ContextSetup setup;
+    setup.image = image("icmp_echo", native);
+    setup.constants = station();
+    setup.state_bytes = 4096;
+    setup.host_bytes = 8192;
+    rig_.install(1, setup);
+    const spin::Context& context = *rig_.card->nic().context(ContextId{1});
+    EXPECT_EQ(read("her/valid"), 1u);
+    EXPECT_EQ(read("her/ctx_enabled/0"), 0u);
+    EXPECT_EQ(read("her/ctx_enabled/1"), 1u);
+    EXPECT_EQ(read("spinloom/active/1"), 1u);
+    EXPECT_EQ(read("her_meta/handler_mem_addr/1"), 0x1c000000 + context.state.offset);
+    EXPECT_EQ(read("her_meta/handler_mem_size/1"), 4096u);
+    EXPECT_EQ(read("her_meta/host_mem_addr_0/1") | read("her_meta/host_mem_addr_1/1") << 32,
+              context.handler_host_start);
+    EXPECT_EQ(read("her_meta/host_mem_size/1"), 8192u);
+    EXPECT_EQ(read("her_meta/hh_size/1"), 0u);
+    EXPECT_EQ(read("her_meta/ph_size/1"), 4096u);
+    EXPECT_EQ(read("her_meta/ph_addr/1"), native ? 0u : *context.payload_entry);
+    EXPECT_NE(status().find("context 1: active"), std::string::npos) << status();
+    ASSERT_TRUE(rig_.card->activate(ContextId{1}, false).ok() && rig_.card->remove(ContextId{1}).ok());
+    EXPECT_EQ(read("her/valid"), 0u);
+    EXPECT_EQ(read("her_meta/ph_size/1"), 0u);
+  }
+}
+
+TEST_F(ToolTest, AWriteWithoutAnEffectIsRefusedWithTheReason) {
+  ContextSetup setup;
+  setup.image = test_image("phases", true);
+  ASSERT_TRUE(rig_.card->install(ContextId{1}, setup).ok());
+  const auto says = [this](const char* path, uint64_t value, const char* why) {
+    const std::string said = refused(path, value);
+    EXPECT_NE(said.find(path), std::string::npos) << said;
+    EXPECT_NE(said.find(why), std::string::npos) << said;
+  };
+  says("her/valid", 0, "from files");
+  says("her/ctx_enabled/0", 1, "from files");
+  says("her_meta/ph_addr/1", 0x1d000400, "from files");
+  says("spinloom/init_size/1", 0, "from files");
+  says("cl/ctrl/0", 1, "a thread of its process");
+  says("cl/ctrl/1", 1, "a thread of its process");
+  says("spinloom/core_mask/1", 1, "a thread of its process");
+  says("spinloom/active/2", 0, "context 2 is not installed");
+  write("cl/ctrl/0", 3);  // what the board's library writes, and what is so
+  EXPECT_EQ(read("cl/ctrl/1"), 0u);
+  EXPECT_EQ(read("her/valid"), 1u);
+}
+
+// The payload handler runs without a frame, where none reaches it.
+TEST_F(ToolTest, AToolCallsAContext) {
+  ContextSetup setup;
+  setup.image = image("icmp_echo", false);
+  setup.constants = station();
+  rig_.install(1, setup);
+  EXPECT_EQ(read("spinloom/call/1"), 0u);
+  write("spinloom/call/1", 1);
+  EXPECT_EQ(read("spinloom/call/1"), 1u);
+  EXPECT_EQ(rig_.card->nic().count(frame::Count::host_runs), 1u);
+  EXPECT_NE(refused("spinloom/call/2", 1).find("not installed"), std::string::npos);
 }
 
 TEST_F(ServiceTest, ASecondNicOfTheNameIsRefused) {

@@ -37,6 +37,9 @@ class Device {
   // The call has passed the checks; an Error if it cannot be taken now.
   virtual Status call(const HostCall& call) = 0;
 
+  // Whether a register of access `kept` may get another value; an Error, with the reason, where that has no effect.
+  [[nodiscard]] virtual Status may_change(Place, uint32_t) const { return {}; }
+
   virtual void changed(const Configuration& configuration) = 0;
 
   // More lines for the answer to "status".

@@ -112,24 +112,30 @@ Status RegisterFile::check(const Context& one, uint32_t index) const {
   return {};
 }
 
-Status RegisterFile::install_matching() {
+std::vector<RuleSet> RegisterFile::rule_sets() const {
   std::vector<RuleSet> sets;
-  for (uint32_t i = 0; i < map_.shape().rule_sets; ++i) {
-    sets.push_back(rule_set(i));
-    SPL_TRY(check(sets.back(), i));
-  }
+  for (uint32_t i = 0; i < map_.shape().rule_sets; ++i) sets.push_back(rule_set(i));
+  return sets;
+}
+
+std::vector<Context> RegisterFile::contexts() const {
+  std::vector<Context> made;
+  for (uint32_t i = 0; i < map_.shape().contexts; ++i) made.push_back(context(i));
+  return made;
+}
+
+Status RegisterFile::install_matching() {
+  std::vector<RuleSet> sets = rule_sets();
+  for (uint32_t i = 0; i < sets.size(); ++i) SPL_TRY(check(sets[i], i));
   configuration_.rule_sets = std::move(sets);
   ++configuration_.matching_installs;
   return {};
 }
 
 Status RegisterFile::install_contexts() {
-  std::vector<Context> contexts;
-  for (uint32_t i = 0; i < map_.shape().contexts; ++i) {
-    contexts.push_back(context(i));
-    SPL_TRY(check(contexts.back(), i));
-  }
-  configuration_.contexts = std::move(contexts);
+  std::vector<Context> made = contexts();
+  for (uint32_t i = 0; i < made.size(); ++i) SPL_TRY(check(made[i], i));
+  configuration_.contexts = std::move(made);
   ++configuration_.context_installs;
   return {};
 }

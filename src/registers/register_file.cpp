@@ -17,7 +17,7 @@ RegisterFile::RegisterFile(const Map& map, Device& device) : map_(map), device_(
   for (uint32_t i = 0; i < map.register_count(); ++i) {
     values_.push_back(describe(map.place_of_number(i).id).reset);
   }
-  for (uint32_t i = 0; i < map.shape().rule_sets; ++i) configuration_.rule_sets.push_back(rule_set(i));
+  configuration_.rule_sets = rule_sets();
   configuration_.contexts.resize(map.shape().contexts);
   take_words();
 }
@@ -61,7 +61,13 @@ Status RegisterFile::may_write(Place place, uint32_t value) const {
   if (one.access == Access::told || one.access == Access::queue) {
     return fail(Code::invalid, map_.path(place), " is read only; the NIC says its value");
   }
-  if (one.guard != no_register && kept(one.guard) != 0) {
+  const bool closed = one.guard != no_register && kept(one.guard) != 0;
+  if (one.access == Access::kept && (closed || value != kept(place.id, place.index))) {
+    if (const Status may = device_.may_change(place, value); !may) {
+      return fail(may.error().code, map_.path(place), " cannot be changed: ", may.error().message);
+    }
+  }
+  if (closed) {
     const std::string guard = map_.path({one.guard, 0});
     return fail(Code::invalid, map_.path(place), " cannot be written while ", guard, " is 1; write 0 there first");
   }
@@ -87,6 +93,13 @@ Status RegisterFile::write(Place place, uint32_t value) {
   take_words();
   if (configuration_ != old) device_.changed(configuration_);
   return {};
+}
+
+void RegisterFile::show(std::span<const std::pair<Place, uint32_t>> values) {
+  for (const auto& [place, value] : values) values_[map_.number(place)] = value;
+  take_words();
+  if (configuration_.matching_valid) configuration_.rule_sets = rule_sets();
+  if (configuration_.contexts_valid) configuration_.contexts = contexts();
 }
 
 void RegisterFile::take_words() {

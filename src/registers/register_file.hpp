@@ -1,12 +1,15 @@
 // RegisterFile - the control registers of one NIC: reads, writes, and what they configure.
 //
 // Contract: read() and write() follow docs/registers.md. A refused write gives an Error and changes nothing. What the
-//   registers configure is configuration(); the device is told of each change.
+//   registers configure is configuration(); the device is told of each change. show() is for a device that is configured
+//   by others, too: the registers say from then on what it says, which is neither checked nor told to it.
 // Invariants: (1) registers of me change only while me/valid is 0, those of her, her_meta and the initialisation
 //   handlers only while her/valid is 0; (2) a valid is 1 exactly while its part of the configuration is in force.
 // Threads: one at a time. Time: none. Work: a write looks at most at all registers of two groups.
 #pragma once
 
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -31,6 +34,9 @@ class RegisterFile {
   Status write(uint32_t address, uint32_t value);
   Status write(std::string_view path, uint32_t value);
 
+  // Each place is of access `kept`.
+  void show(std::span<const std::pair<Place, uint32_t>> values);
+
   // Without effects: what read() gives, but nothing is taken out of a queue (it gives 0).
   [[nodiscard]] uint32_t look(Place place) const;
 
@@ -43,6 +49,8 @@ class RegisterFile {
   void take_words();
   Status install_matching();
   Status install_contexts();
+  [[nodiscard]] std::vector<RuleSet> rule_sets() const;
+  [[nodiscard]] std::vector<Context> contexts() const;
   Status call(uint32_t context);
 
   [[nodiscard]] RuleSet rule_set(uint32_t set) const;

@@ -97,6 +97,20 @@ TEST(RegisterFile, ValuesThatAreTooWideAreRefused) {
   EXPECT_EQ(board.registers.configuration().fetch_mask, 3u);
 }
 
+// A device that others configure, too, says what stands in it: no check, and it is not told.
+TEST(RegisterFile, WhatTheDeviceShowsIsInForce) {
+  Board board;
+  const std::array<std::pair<Place, uint32_t>, 3> shown{
+      {{{Register::her_ctx_enabled, 2}, 1}, {{Register::her_meta_ph_size, 2}, 4096}, {{Register::her_valid, 0}, 1}}};
+  board.registers.show(shown);
+  EXPECT_EQ(board.get("her/valid"), 1u);
+  EXPECT_TRUE(board.registers.configuration().contexts[2].enabled);
+  EXPECT_TRUE(contains(board.registers.status_text(), "context 2: active"));
+  EXPECT_TRUE(board.board.configurations.empty());
+  board.registers.show(std::array<std::pair<Place, uint32_t>, 1>{{{{Register::her_valid, 0}, 0}}});
+  EXPECT_TRUE(contains(board.registers.status_text(), "contexts: off"));
+}
+
 TEST(RegisterFile, AGroupIsClosedWhileItIsValid) {
   Board board;
   board.set("me/valid", 1);

@@ -144,6 +144,11 @@ def test_what_handlers_cannot_unpack_is_refused(nic):
 
 def test_registers_of_a_live_nic(cable, nic):
     assert "context 0: active" in tool("nic-ctl", "--nic", nic, "status")
+    assert tool("nic-ctl", "--nic", nic, "read", "her/valid").split()[-1] == "0x00000001"
+    words = [SPINLOOM, "nic-ctl", "--nic", nic, "write", "her/valid", "0"]
+    refused = subprocess.run(words, capture_output=True, text=True, timeout=patience.seconds(60))
+    assert refused.returncode == 2
+    assert "her/valid/0 cannot be changed: contexts of this NIC" in refused.stderr
     before = int(tool("nic-ctl", "--nic", nic, "read", "counts/sent_by_handlers").split()[-1], 0)
     cable.client.run(
         ["ping", "-n", "-c", "1", "-W", "1", "10.7.0.2"]
@@ -151,7 +156,7 @@ def test_registers_of_a_live_nic(cable, nic):
     after = int(tool("nic-ctl", "--nic", nic, "read", "counts/sent_by_handlers").split()[-1], 0)
     assert after > before
     tool("nic-ctl", "--nic", nic, "write", "spinloom/active/0", "0")
-    assert "context 0: inactive" in tool("nic-ctl", "--nic", nic, "status")
+    assert "context 0: installed, not active" in tool("nic-ctl", "--nic", nic, "status")
 
 
 def test_a_nic_that_is_not_there_is_named():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import struct
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -201,8 +202,8 @@ def serve(card: Any, name: str | None) -> str:
     raise AssertionError("a name was served or refused")
 
 
-def start(setup: Setup, scratch: Path, patience_s: float) -> Any:
-    """The engine's Card, with contexts that are active."""
+def start(setup: Setup, scratch: Path, patience_s: float, opened: Callable[[Any], None]) -> Any:
+    """The engine's Card, with contexts that are active. `opened` gets it before a handler runs."""
     if not setup.wire:
         raise Trouble("invalid", "a NIC needs a wire (--wire)")
     if is_file(setup.wire) and not setup.contexts and not setup.host:
@@ -213,6 +214,7 @@ def start(setup: Setup, scratch: Path, patience_s: float) -> Any:
     images = [image_of(setup, context, scratch) for context in setup.contexts]
     rules = [rules_in(engine, setup, context) for context in setup.contexts]
     card = engine.Card(setup.wire, setup.host, max(4, len(setup.contexts)), patience_s)
+    opened(card)
     if is_file(setup.wire):
         card.print_lines(LINES_SHOWN)
     for number, (context, image) in enumerate(zip(setup.contexts, images, strict=True)):

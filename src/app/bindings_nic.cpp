@@ -105,6 +105,7 @@ class PythonCard {
       std::fprintf(stderr, "%u.%u: %s\n", said.cluster, said.core, said.text.c_str());
     });
   }
+  [[nodiscard]] std::string handler_now() const { return card_->handler_now(); }
   [[nodiscard]] uint64_t lines_lost() const { return lines_lost_; }
 
   // Until the wire's file has ended, the time is up, or a signal comes, whose exception leaves here.
@@ -207,6 +208,7 @@ void bind_nic(nb::module_& module) {
       .def("configure", &PythonCard::configure, nb::arg("rule_sets"))
       .def("serve", &PythonCard::serve, nb::arg("name"))
       .def("print_lines", &PythonCard::print_lines, nb::arg("limit"))
+      .def("handler_now", &PythonCard::handler_now)
       .def("lines_lost", &PythonCard::lines_lost)
       .def("run", &PythonCard::run, nb::arg("seconds").none())
       .def("report", &PythonCard::report)

@@ -10,10 +10,11 @@
 //   its budget. An Error of a port ends the NIC.
 // Invariants: (1) frames of one turn leave in the order in which they were sent; (2) a frame that a port does not take
 //   for the host is counted (to_host_lost), never waited for; (3) nothing is allocated per frame once queues have grown.
-// Threads: one owner. Host programs may read and write host_memory() and state() meanwhile, word by word: the NIC
+// Threads: one owner, except for handler_now(). Host programs may read and write host_memory() and state() meanwhile, word by word: the NIC
 //   writes words of short writes whole, the first one last. Time: host time; only patience and stages look at it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -111,6 +112,8 @@ class Card final : private spin::HandlerCalls {
   [[nodiscard]] const Stages& stages() const { return stages_; }
   [[nodiscard]] uint64_t to_host_lost() const { return to_host_lost_; }
   [[nodiscard]] uint64_t unfit() const { return unfit_; }  // not sent: of a length that the wire does not take
+  // "the payload handler of context 0", if one runs; for any thread, which may find that the owner's does not come back.
+  [[nodiscard]] std::string handler_now() const;
   [[nodiscard]] uint64_t native_cycles() const { return native_cycles_; }  // within native handlers, without calls
 
  private:
@@ -171,6 +174,7 @@ class Card final : private spin::HandlerCalls {
 
   // Of the handler that runs:
   spin::HerId running_;
+  std::atomic<uint32_t> handler_now_ = 0;  // its context and kind; 0 if none runs
   std::optional<uint32_t> answer_;
   std::optional<std::chrono::steady_clock::time_point> waits_since_;
   bool out_of_patience_ = false;

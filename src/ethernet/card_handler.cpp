@@ -1,4 +1,5 @@
 // Handlers: one at a time, each to its end, on the owner's thread.
+#include <array>
 #include <thread>
 #include <utility>
 
@@ -6,6 +7,11 @@
 #include "ethernet/card.hpp"
 
 namespace spinloom::ethernet {
+namespace {
+
+constexpr std::array<const char*, spin::handler_kinds> kinds{"header", "payload", "completion", "initialise", "mail"};
+
+}  // namespace
 
 void Card::run_handlers() {
   const Stage before = stages_.enter(Stage::handlers);
@@ -22,12 +28,15 @@ void Card::run_handler(const spin::Her& her) {
   const auto frame = spin::frame_of(her, context, {nic_memory_.bytes().data(), options_.limits.nic_memory_bytes},
                                     options_.limits.hpus);
   running_ = her.id;
+  constexpr uint32_t per_context = spin::handler_kinds;
+  handler_now_.store(1 + static_cast<uint32_t>(her.kind) + per_context * her.context.value, std::memory_order_relaxed);
   waits_since_.reset();
   out_of_patience_ = false;
   spin::HandlerOutcome outcome = library_->run(frame, *this);
   if (out_of_patience_) outcome.end = spin::HandlerEnd::budget;
   if (outcome.end != spin::HandlerEnd::returned) tell_fault(her, outcome.end);
   running_ = {};
+  handler_now_.store(0, std::memory_order_relaxed);
   if (live::HandlerLibrary::is_native(context.image)) native_cycles_ += outcome.cycles;
   nic_->on_handler_done(her.id, outcome.end, outcome.code, actions_, outcome.cycles);
   perform();
@@ -36,7 +45,6 @@ void Card::run_handler(const spin::Her& her) {
 // The first fault of each context is said; all are counted.
 void Card::tell_fault(const spin::Her& her, spin::HandlerEnd end) {
   if (std::exchange(installed_[her.context.value].fault_told, true)) return;
-  constexpr const char* kinds[] = {"header", "payload", "completion", "initialise", "mail"};
   const char* const why = out_of_patience_                  ? "waited too long for its host or for the wire"
                           : end == spin::HandlerEnd::segv   ? "touched memory that is not its own"
                           : end == spin::HandlerEnd::budget ? "ran past its budget"
@@ -44,6 +52,12 @@ void Card::tell_fault(const spin::Her& her, spin::HandlerEnd end) {
   log::emit(log::Level::warning, "ethernet",
             text("context ", her.context, ": the ", kinds[static_cast<size_t>(her.kind)], " handler ", why,
                  " (state of ", nic_->context(her.context)->state.length, " B); later faults are only counted"));
+}
+
+std::string Card::handler_now() const {
+  const uint32_t now = handler_now_.load(std::memory_order_relaxed);
+  if (now == 0) return "";
+  return text("the ", kinds[(now - 1) % kinds.size()], " handler of context ", (now - 1) / kinds.size());
 }
 
 std::optional<uint32_t> Card::call(const spin::HandlerCall& call) {

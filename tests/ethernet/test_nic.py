@@ -240,6 +240,59 @@ def test_the_first_fault_of_a_context_is_said(tmp_path):
     assert "0.0: begins 1" in done.stderr
 
 
+ENDLESS = """
+#include "spinloom/frame.h"
+int {kind}_handler({arguments}) {{
+  (void)spl_debug("never ends", 1);
+  for (;;) __asm__ volatile("");
+}}
+"""
+PAYLOAD = ENDLESS.format(kind="payload", arguments="const ptl_payload_t p, void *state")
+INITIALISE = (
+    ENDLESS.format(kind="initialise", arguments="void *state")
+    + "int payload_handler(const ptl_payload_t p, void *state) { return DROP; }"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "number", "named"),
+    [
+        (PAYLOAD, signal.SIGINT, "the payload handler of context 0"),
+        (PAYLOAD, signal.SIGTERM, "the payload handler of context 0"),
+        (INITIALISE, signal.SIGTERM, "the initialise handler of context 0"),
+    ],
+)
+def test_a_native_handler_that_never_ends_is_named_and_ended(tmp_path, source, number, named):
+    (tmp_path / "endless.c").write_text(source)
+    write_pcap(tmp_path / "in.pcap", PINGS)
+    process = subprocess.Popen(
+        [*SPINLOOM, "--wire", "pcap:in.pcap", "--handlers", "endless.c", "--rules", "all", "--native"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        preexec_fn=patience.default_signals,
+    )
+    with process:
+        try:
+            assert process.stderr.readline().endswith("never ends 1\n")
+            process.send_signal(number)
+            if number == signal.SIGINT:
+                assert (
+                    process.stderr.readline()
+                    == f"spinloom: {named} has not ended; Ctrl-C again ends the process\n"
+                )
+                process.send_signal(number)
+            _, said = process.communicate(timeout=patience.seconds(60))
+        finally:
+            process.kill()
+    assert process.returncode == 128 + number
+    assert said.startswith(
+        f"spinloom: {named} does not end: the process ends without its report; in the sandbox"
+    )
+    assert len(said.splitlines()) == 1
+
+
 # ---- on a cable ----
 
 

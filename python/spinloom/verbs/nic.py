@@ -12,12 +12,13 @@ import click
 from spinloom import core, nic_setup, output
 from spinloom.errors import Trouble
 from spinloom.nic_setup import Setup
-from spinloom.verbs.stopping import stoppable
+from spinloom.verbs.stopping import Force, stoppable
 
 COLUMNS = (
     *("packets", "bytes", "messages"),
     *("header handlers", "payload handlers", "completion handlers", "handler faults"),
 )
+REMEDY = "in the sandbox, without --native, a handler ends by its budget"
 PORTS = "pcap:IN,OUT, replay:IN,TIMES, tap:NAME[,ADDRESS/BITS], packet:INTERFACE or xdp:INTERFACE"
 
 
@@ -88,11 +89,14 @@ def run(
     )
     core.load().say_warnings()
     with tempfile.TemporaryDirectory(prefix="spinloom-nic-") as scratch:
-        card = nic_setup.start(setup, Path(scratch), patience)
+        cards: list[Any] = []
+        force = Force(lambda: (cards and cards[0].handler_now()) or "the NIC", f"its report; {REMEDY}")
+        with force:
+            card = nic_setup.start(setup, Path(scratch), patience, cards.append)
         found = "" if nic_setup.is_file(setup.wire) else f"{nic_setup.serve(card, name)}: "
         contexts = ", ".join(map(nic_setup.described, setup.contexts)) or "waits for programs"
         try:
-            with stoppable():  # the usual end of a NIC, from the moment that it is announced
+            with stoppable(), force:  # the usual end of a NIC, from the moment that it is announced
                 click.echo(f"{found}{card.description()}; {contexts}", err=as_json)
                 card.run(seconds)
         finally:  # also where a port has failed

@@ -4,20 +4,27 @@ Contract: `with stoppable() as stop:` ends its block at Ctrl-C (SIGINT) or at SI
 into errors.Terminated. Both signals are ignored from then on, so that computed results are written even if
 more signals come. Afterwards `stop.told` says whether one came, and stop.leave() ends the process at once,
 because cells that run in the engine cannot be stopped.
+
+`with Force(who, without):` is for native code in its block that may not come back: there the second Ctrl-C,
+or GRACE_S after a SIGTERM, ends the process, with a sentence. A block that can end has MOMENT_S for it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
 from spinloom import output
-from spinloom.errors import EXIT_OK, exit_of_interrupt
+from spinloom.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_TERMINATED, exit_of_interrupt
+
+GRACE_S, MOMENT_S = 2.0, 0.5
 
 
 @dataclass
@@ -45,3 +52,43 @@ def stoppable() -> Iterator[Stop]:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         stop.exit_code = exit_of_interrupt(interrupt)
+
+
+class Force:
+    """A thread that hears of signals beside the main one, where Python's own handlers wait for their turn."""
+
+    def __init__(self, who: Callable[[], str], without: str) -> None:
+        """who() names what has not ended, `without` what is lost if it is ended."""
+        self.who, self.without = who, without
+
+    def __enter__(self) -> None:
+        self.told, self.tells = os.pipe()
+        os.set_blocking(self.tells, False)
+        self.before = signal.set_wakeup_fd(self.tells, warn_on_full_buffer=False)
+        self.watcher = threading.Thread(target=self.watch, daemon=True)
+        self.watcher.start()
+
+    def __exit__(self, *_: object) -> None:
+        signal.set_wakeup_fd(self.before)
+        os.close(self.tells)  # the end of the watch
+        self.watcher.join()
+        os.close(self.told)
+
+    def heard(self, wait_s: float | None) -> bytes | None:
+        """A signal's number; nothing at the end of the block, None if there was neither in time."""
+        ready, _, _ = select.select([self.told], [], [], wait_s)
+        return os.read(self.told, 1) if ready else None
+
+    def watch(self) -> None:
+        if not (first := self.heard(None)):
+            return
+        then = self.heard(GRACE_S)
+        if then is None and first[0] == signal.SIGINT:
+            output.say(f"{self.who()} has not ended; Ctrl-C again ends the process")
+            then = self.heard(None)
+        while then:
+            then = self.heard(MOMENT_S)
+        if then is None:
+            output.say(f"{self.who()} does not end: the process ends without {self.without}")
+            sys.stdout.flush()
+            os._exit(EXIT_INTERRUPTED if first[0] == signal.SIGINT else EXIT_TERMINATED)

@@ -60,12 +60,15 @@ SPL_ETH_API spl_eth_rules spl_eth_rules_slmp(uint16_t port); /* UDP whose last f
 SPL_ETH_API spl_eth_rules spl_eth_rules_icmp(void);
 SPL_ETH_API spl_eth_rules spl_eth_rules_arp(void);
 
+/* The first context that is free; SPL_ETH_EXHAUSTED if none is. */
+#define SPL_ETH_ANY_CONTEXT 0xffffffffu
+
 typedef struct {
   const char *nic;      /* its name; NULL: spinloom0 */
   const char
       *handlers; /* FILE.so (trusted) or FILE.elf (sandboxed) of `spinloom handler build`; NULL: frames go to a ring
                            in host memory (spl_eth_next_frame) */
-  uint32_t context;     /* number of the context and of its rule set */
+  uint32_t context;     /* number of the context and of its rule set; or SPL_ETH_ANY_CONTEXT */
   size_t host_bytes;    /* 0: room for requests, notices and 64 frames */
   size_t state_bytes;   /* 0: 64 KiB */
   size_t constants_bytes;
@@ -73,6 +76,8 @@ typedef struct {
 
 /* Installs the context, inactive. Its rule set never holds until spl_eth_activate. */
 SPL_ETH_API int spl_eth_open(spl_eth **out, const spl_eth_options *options);
+/* The number of its context. */
+SPL_ETH_API uint32_t spl_eth_context(const spl_eth *eth);
 /* Writes the rules; runs the handlers' initialise_handler if there is one; lets frames in. What the handlers need in NIC
  * memory has been written before. */
 SPL_ETH_API int spl_eth_activate(spl_eth *eth, const spl_eth_rules *rules);

@@ -16,7 +16,6 @@ from typing import Any
 from spinloom import core, data
 from spinloom.errors import Trouble
 
-CONTEXTS = 4
 HOST_HPUS, PAGE, NOTICES, COUNTERS = 32, 4096, 256, 16
 FILE_OFFSET = (HOST_HPUS * PAGE + NOTICES * 16 + PAGE - 1) // PAGE * PAGE
 STATE = (
@@ -47,16 +46,7 @@ def opened(engine: Any, nic: str, handlers: str, sizes: tuple[int, int, int]) ->
 
     `handlers`: a file's name; a shipped one is found. `sizes`: bytes of host memory, state and constants.
     """
-    path = str(data.folder("handlers") / handlers)
-    for context in range(CONTEXTS):
-        try:
-            return engine.NicProgram(nic, context, path, *sizes)
-        except Trouble as trouble:
-            if "is installed" not in str(trouble):
-                raise
-    raise Trouble(
-        "exhausted", f"all {CONTEXTS} contexts of {nic} are taken: its handlers leave none for a receiver"
-    )
+    return engine.NicProgram(nic, str(data.folder("handlers") / handlers), *sizes)
 
 
 def receive(

@@ -31,11 +31,11 @@ nb::bytes read_part(std::span<uint8_t> memory, uint64_t offset, uint64_t bytes) 
 
 class PythonProgram {
  public:
-  PythonProgram(const std::string& nic, uint32_t context, const std::string& handlers, uint64_t host_bytes,
-                uint64_t state_bytes, uint64_t constants_bytes) {
+  PythonProgram(const std::string& nic, const std::string& handlers, uint64_t host_bytes, uint64_t state_bytes,
+                uint64_t constants_bytes) {
     host::Request request;
     request.ask = host::Ask::install;
-    request.context = context;
+    request.context = SPL_ETH_ANY_CONTEXT;
     request.host_bytes = host_bytes;
     request.state_bytes = state_bytes;
     request.constants_bytes = constants_bytes;
@@ -86,9 +86,8 @@ class PythonProgram {
 
 void bind_program(nb::module_& module) {
   nb::class_<PythonProgram>(module, "NicProgram", "A context on a live Ethernet NIC of another process.")
-      .def(nb::init<const std::string&, uint32_t, const std::string&, uint64_t, uint64_t, uint64_t>(), nb::arg("nic"),
-           nb::arg("context"), nb::arg("handlers"), nb::arg("host_bytes"), nb::arg("state_bytes"),
-           nb::arg("constants_bytes"))
+      .def(nb::init<const std::string&, const std::string&, uint64_t, uint64_t, uint64_t>(), nb::arg("nic"),
+           nb::arg("handlers"), nb::arg("host_bytes"), nb::arg("state_bytes"), nb::arg("constants_bytes"))
       .def("write_constants", &PythonProgram::write_constants, nb::arg("offset"), nb::arg("bytes"))
       .def("write_state", &PythonProgram::write_state, nb::arg("offset"), nb::arg("bytes"))
       .def("state", &PythonProgram::state, nb::arg("offset"), nb::arg("bytes"))

@@ -63,6 +63,16 @@ Status Service::configure(std::vector<frame::RuleSet> rule_sets) {
   return {};
 }
 
+Result<ContextId> Service::context_for(const host::Request& request) const {
+  if (request.context != SPL_ETH_ANY_CONTEXT) return ContextId{request.context};
+  for (uint32_t number = 0; number < rule_sets_.size(); ++number) {
+    if (card_.nic().context(ContextId{number}) == nullptr) return ContextId{number};
+  }
+  return fail(Code::exhausted, "all ", rule_sets_.size(),
+              " contexts of this NIC are taken: end one of its programs, or start "
+              "it with fewer handlers");
+}
+
 Result<host::Place> Service::install(const host::Request& request) {
   if (request.host_bytes > host_bytes_max) {
     return fail(Code::exhausted, "host memory of ", request.host_bytes, " B; the NIC shares at most ", host_bytes_max);
@@ -76,13 +86,17 @@ Result<host::Place> Service::install(const host::Request& request) {
                 card_.nic().limits().nic_memory_bytes, " B");
   }
   setup.constants.resize(request.constants_bytes);
-  const ContextId id{request.context};
+  SPL_ASSIGN(const ContextId id, context_for(request));
   SPL_TRY(card_.install(id, setup));
   const spin::Context& context = *card_.nic().context(id);
   const host::SharedMemory& memory = *card_.shared_host_memory(id);
-  return host::Place{card_.nic_memory().descriptor(),   memory.descriptor(),
-                     card_.nic_memory().bytes().size(), context.state.offset,
-                     context.constants.offset,          memory.bytes().size()};
+  return host::Place{id.value,
+                     card_.nic_memory().descriptor(),
+                     memory.descriptor(),
+                     card_.nic_memory().bytes().size(),
+                     context.state.offset,
+                     context.constants.offset,
+                     memory.bytes().size()};
 }
 
 Status Service::activate(uint32_t context, const frame::RuleSet& rules) {

@@ -34,6 +34,7 @@ class Service final : host::Office, registers::Device, registers::NicMemory, hos
 
  private:
   Service(Card& card, std::vector<frame::RuleSet> rule_sets, const registers::Map& map);
+  [[nodiscard]] Result<ContextId> context_for(const host::Request& request) const;
   [[nodiscard]] Status configure(std::vector<frame::RuleSet> rule_sets);
   void show_rules();
   void show_contexts();

@@ -201,6 +201,34 @@ TEST_F(ServiceTest, FramesOfAContextWithoutHandlersComeToTheProgram) {
   EXPECT_EQ(rig_.card->nic().count(frame::Count::to_memory), 500u);
 }
 
+TEST_F(ServiceTest, AProgramGetsTheFirstFreeContext) {
+  ContextSetup setup;
+  setup.image = image("icmp_echo", true);
+  setup.constants = station();
+  rig_.install(1, setup);
+  beside([&] {
+    std::vector<spl_eth*> programs;
+    for (const uint32_t expected : {0u, 2u, 3u}) {
+      programs.push_back(opened(image("frame_ping_host", true), SPL_ETH_ANY_CONTEXT));
+      ASSERT_NE(programs.back(), nullptr);
+      EXPECT_EQ(spl_eth_context(programs.back()), expected);
+      const spl_eth_rules rules = spl_eth_rules_never();
+      EXPECT_EQ(spl_eth_activate(programs.back(), &rules), SPL_ETH_OK) << spl_eth_error();
+    }
+    spl_eth_options options{};
+    options.nic = name_.c_str();
+    options.context = SPL_ETH_ANY_CONTEXT;
+    spl_eth* none = nullptr;
+    EXPECT_EQ(spl_eth_open(&none, &options), SPL_ETH_EXHAUSTED);
+    EXPECT_STREQ(spl_eth_error(),
+                 "all 4 contexts of this NIC are taken: end one of its programs, or start it with fewer handlers");
+    spl_eth_close(programs[1]);
+    programs[1] = opened(image("frame_ping_host", true), SPL_ETH_ANY_CONTEXT);
+    EXPECT_EQ(spl_eth_context(programs[1]), 2u);
+    for (spl_eth* const one : programs) spl_eth_close(one);
+  });
+}
+
 // One request of a tool over the NIC's socket.
 class Tool {
  public:

@@ -101,6 +101,8 @@ int spl_eth_open(spl_eth** out, const spl_eth_options* options) {
       static_cast<int>(SPL_ETH_INTERNAL));
 }
 
+uint32_t spl_eth_context(const spl_eth* eth) { return eth->program->context(); }
+
 int spl_eth_activate(spl_eth* eth, const spl_eth_rules* rules) {
   if (rules == nullptr) return refuse(spinloom::fail(Code::invalid, "spl_eth_activate needs rules"));
   Request request;

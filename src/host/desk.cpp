@@ -76,8 +76,9 @@ Answer Desk::answer(int program, const Request& request, Place& place) {
   if (request.ask == Ask::install) {
     const auto made = office_.install(request);
     if (!made) return refusal(made.error());
-    owners_[context] = program;
     place = *made;
+    owners_[place.context] = program;
+    said.context = place.context;
     said.nic_bytes = place.nic_bytes;
     said.state_offset = place.state_offset;
     said.constants_offset = place.constants_offset;

@@ -17,8 +17,9 @@
 
 namespace spinloom::host {
 
-// A context's memory.
+// A context and its memory.
 struct Place {
+  uint32_t context = 0;
   int nic_memory = -1;  // descriptors; they stay the NIC's
   int host_memory = -1;
   uint64_t nic_bytes = 0;
@@ -31,6 +32,7 @@ struct Place {
 class Office {
  public:
   virtual ~Office() = default;
+  // In the first free context for SPL_ETH_ANY_CONTEXT.
   [[nodiscard]] virtual Result<Place> install(const Request& request) = 0;
   // Rules, initialisation handler, activation.
   [[nodiscard]] virtual Status activate(uint32_t context, const frame::RuleSet& rules) = 0;

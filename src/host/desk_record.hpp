@@ -18,7 +18,7 @@
 
 namespace spinloom::host {
 
-inline constexpr uint32_t desk_version = 0x53504c31;
+inline constexpr uint32_t desk_version = 0x53504c32;
 
 // frames_read: so many entries of the ring of frames have been read (`message`).
 enum class Ask : uint32_t { install, activate, deactivate, remove, invoke, frames_read, counts };
@@ -26,7 +26,7 @@ enum class Ask : uint32_t { install, activate, deactivate, remove, invoke, frame
 struct Request {
   uint32_t version = desk_version;
   Ask ask = Ask::counts;
-  uint32_t context = 0;
+  uint32_t context = 0;  // of an installation also SPL_ETH_ANY_CONTEXT
   uint32_t message = 0;
   uint64_t host_bytes = 0;
   uint64_t state_bytes = 0;
@@ -38,6 +38,7 @@ struct Request {
 struct Answer {
   uint32_t version = desk_version;
   int32_t status = SPL_ETH_OK;
+  uint64_t context = 0;  // that was installed
   uint64_t nic_bytes = 0;
   uint64_t state_offset = 0;
   uint64_t constants_offset = 0;

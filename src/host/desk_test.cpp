@@ -30,7 +30,8 @@ class TestOffice final : public Office {
     if (request.context > 1) return fail(Code::exhausted, "there is no context ", request.context);
     if (open.count(request.context) != 0) return fail(Code::invalid, "context ", request.context, " is in use");
     SPL_ASSIGN(open[request.context], SharedMemory::create(request.host_bytes));
-    return Place{nic.descriptor(), open[request.context].descriptor(), 1 << 20, 4096, 1 << 19, request.host_bytes};
+    return Place{request.context, nic.descriptor(),  open[request.context].descriptor(), 1 << 20, 4096,
+                 1 << 19,         request.host_bytes};
   }
   Status activate(uint32_t context, const frame::RuleSet& rules) override {
     active[context] = rules;

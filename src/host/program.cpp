@@ -64,7 +64,7 @@ Result<std::unique_ptr<Program>> Program::connect(const std::string& nic, const 
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) return fail(Code::invalid, "the name of the NIC is too long: ", nic);
   path.copy(address.sun_path, path.size());
-  std::unique_ptr<Program> made(new Program(install.context));
+  std::unique_ptr<Program> made(new Program);
   made->socket_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (made->socket_ < 0) return fail(Code::environment, "a socket: ", std::strerror(errno));
   if (::connect(made->socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
@@ -74,6 +74,7 @@ Result<std::unique_ptr<Program>> Program::connect(const std::string& nic, const 
   SPL_TRY(send_request(made->socket_, install));
   SPL_ASSIGN(Received got, receive(made->socket_));
   if (got.answer.status != SPL_ETH_OK) return said(got.answer);
+  made->context_ = static_cast<uint32_t>(got.answer.context);
   SPL_ASSIGN(made->nic_, SharedMemory::map(got.nic, got.answer.nic_bytes));
   SPL_ASSIGN(made->host_, SharedMemory::map(got.host, got.answer.host_bytes));
   made->state_ = made->nic_.bytes().subspan(got.answer.state_offset, install.state_bytes);

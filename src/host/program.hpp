@@ -51,10 +51,10 @@ class Program {
   [[nodiscard]] Result<spl_eth_notice> counter(unsigned which, bool clear);  // argument: sum, value: count
 
  private:
-  explicit Program(uint32_t context) : context_(context) {}
+  Program() = default;
   [[nodiscard]] Status use_host_data() const;
 
-  uint32_t context_;
+  uint32_t context_ = 0;
   int socket_ = -1;
   SharedMemory nic_;
   SharedMemory host_;

@@ -9,7 +9,7 @@ static const any others[] = {
     (any)spl_eth_activate,      (any)spl_eth_deactivate,    (any)spl_eth_invoke,        (any)spl_eth_host_memory,
     (any)spl_eth_state,         (any)spl_eth_constants,     (any)spl_eth_pop_request,   (any)spl_eth_next_request,
     (any)spl_eth_push_response, (any)spl_eth_next_notice,   (any)spl_eth_next_frame,    (any)spl_eth_counter,
-    (any)spl_eth_clear_counter, (any)spl_eth_counts,
+    (any)spl_eth_clear_counter, (any)spl_eth_counts,        (any)spl_eth_context,
 };
 
 int main(void) {

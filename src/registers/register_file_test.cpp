@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "base/test_seeds.hpp"
 #include "registers/plain_board.hpp"
 

@@ -1,4 +1,5 @@
 // The handlers of a run with frames: they do what the frame's head says, and note what the NIC must count for it.
+#include "spin/handler_abi.hpp"
 #include "spinloom/frame.h"
 #include "torture/frame_run.hpp"
 
@@ -57,6 +58,7 @@ void FrameRun::make_handlers() {
   header_ = handlers_.add([this](NativeHandler& handler) { return on_header(handler); });
   payload_ = handlers_.add([this](NativeHandler& handler) { return on_payload(handler); });
   completion_ = handlers_.add([this](NativeHandler& handler) { return on_completion(handler); });
+  mail_ = handlers_.add([this](NativeHandler& handler) { return on_mail(handler); });
   initialise_ = handlers_.add([](NativeHandler&) { return HandlerOutcome{HandlerEnd::returned, SUCCESS, 1}; });
 }
 
@@ -92,6 +94,34 @@ bool FrameRun::send_back(NativeHandler& handler) {
   return handle != UINT32_MAX;
 }
 
+// To any context, as the frame's number says; it is taken if that is active, takes mail and has room for more.
+void FrameRun::send_mail(NativeHandler& handler, const Head& head) {
+  const uint32_t target = head.id % (static_cast<uint32_t>(sites_.size()) + 1);
+  Site* const site = target < sites_.size() ? &sites_[target] : nullptr;
+  const bool taken = site != nullptr && site->stage == Stage::active && site->options.handlers.mail_entry &&
+                     site->mails < card_->nic().limits().mails;
+  spin::HandlerCall call;
+  call.call = SPL_CALL_MAIL;
+  call.context = target;
+  call.operand = uint64_t{head.id} << 32 | handler.frame().her.context.value;
+  call.handle = ~head.id;
+  ++(taken ? wanted_.mails : wanted_.mails_refused);
+  if (taken) ++site->mails;
+  if ((handler.call(call) == SUCCESS) != taken)
+    on_trouble(text("mail of frame ", head.id, " is not taken as it should"));
+}
+
+HandlerOutcome FrameRun::on_mail(NativeHandler& handler) {
+  const spin::Her& her = handler.frame().her;
+  const spin::Mail mail = spin::mail_of(her);
+  const auto id = static_cast<uint32_t>(mail.argument >> 32);
+  if (mail.value != ~id || static_cast<uint32_t>(mail.argument) != mail.context || mail.context >= sites_.size() ||
+      id % (sites_.size() + 1) != her.context.value || her.payload.length != 0) {
+    on_trouble("mail comes that nobody has sent");
+  }
+  return {HandlerEnd::returned, SUCCESS, 1};
+}
+
 HandlerOutcome FrameRun::on_echo(NativeHandler& handler) {
   Site& site = sites_[handler.frame().her.context.value];
   count_run(handler, site);
@@ -100,6 +130,7 @@ HandlerOutcome FrameRun::on_echo(NativeHandler& handler) {
   if (head.conduct == Conduct::bad_call)
     handler.call(call_of(SPL_CALL_PUT_FROM_DEVICE, nullptr, spin::LocalMemory::none, 0));
   if (head.conduct == Conduct::bad_send && !refused(handler)) on_trouble("a frame that cannot be sent is not refused");
+  if ((head.way & 1) != 0) send_mail(handler, head);
   if (is_good(head.conduct) && !send_back(handler)) on_trouble(text("the answer to frame ", head.id, " is refused"));
   return judged(outcome_of(head.conduct), true);
 }

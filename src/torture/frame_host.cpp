@@ -27,6 +27,7 @@ frame::Limits limits_of(const Config& config, Random& random, uint32_t frame_byt
   limits.fairness = random.chance(1, 2) ? frame::Fairness::oldest : frame::Fairness::by_cycles;
   limits.egress_depth = some(4);
   limits.host_frames = some(8);
+  limits.mails = some(4);
   limits.matcher.rule_sets = sites;
   limits.matcher.message_word = message_at / 4;
   return limits;
@@ -67,6 +68,7 @@ Status FrameRun::set_up() {
       if (!context.header_entry || random_.chance(2, 3)) context.completion_entry = completion_;
     }
     if (site.kind != Kind::ring && random_.chance(1, 2)) context.initialise_entry = initialise_;
+    if (site.kind != Kind::ring && random_.chance(2, 3)) context.mail_entry = mail_;
     if (random_.chance(1, 4))
       context.hpus = spin::HpuMask::of(static_cast<uint32_t>(random_.below(card_->nic().limits().hpus)), 1);
     context.state = {number * state_bytes, state_bytes};

@@ -17,6 +17,11 @@ bool holds(const frame::Rule& rule, FrameView frame) {
   return (word & rule.mask) >= rule.start && (word & rule.mask) <= rule.end;
 }
 
+bool has_no_frame(const spin::Her& her) {
+  return her.kind == spin::HandlerKind::initialise || her.kind == spin::HandlerKind::mail ||
+         (her.flags & SPL_FRAME_BY_HOST) != 0;
+}
+
 }  // namespace
 
 std::optional<uint32_t> FrameRun::matched(FrameView frame) const {
@@ -124,7 +129,7 @@ void FrameRun::on_started(const spin::Her& her) {
   Site& site = sites_[her.context.value];
   note(text("step ", card_->steps(), ": HER ", her.id, " of context ", her.context, " starts, kind ",
             static_cast<int>(her.kind), ", message ", her.message));
-  if (her.kind == spin::HandlerKind::initialise || (her.flags & SPL_FRAME_BY_HOST) != 0) return;
+  if (has_no_frame(her)) return;
   const FrameView frame{her.payload.bytes, her.payload.length};
   if (frame.size() < payload_at && site.kind == Kind::echo) return;  // a stray
   const auto head = head_of(frame);
@@ -162,7 +167,8 @@ void FrameRun::on_started(const spin::Her& her) {
 }
 
 void FrameRun::on_ended(const spin::Her& her) {
-  if (her.kind == spin::HandlerKind::initialise || (her.flags & SPL_FRAME_BY_HOST) != 0) return;
+  if (her.kind == spin::HandlerKind::mail) --sites_[her.context.value].mails;
+  if (has_no_frame(her)) return;
   Message* const message = sites_[her.context.value].kind == Kind::message ? message_of(her.message) : nullptr;
   if (message == nullptr) return;
   switch (her.kind) {

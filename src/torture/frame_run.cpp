@@ -65,6 +65,7 @@ Status FrameRun::begin_one() {
       for (const Site& site : sites_) {
         if (site.kind != (static_cast<Work>(work) == Work::frame_ring ? Kind::ring : Kind::echo)) continue;
         head.context = static_cast<uint8_t>(site.id.value);
+        head.way = static_cast<uint8_t>(random_.next());
         if (random_.chance(1, 3)) head.conduct = static_cast<Conduct>(random_.below(conduct_count));
         for (uint64_t burst = 1 + random_.below(8); burst > 0; --burst) send_frame(station, head, any_payload());
       }
@@ -173,6 +174,8 @@ Status FrameRun::compare_counts() {
   SPL_TRY(must(Count::sent_by_host, wanted_.sent_by_host));
   SPL_TRY(must(Count::host_refused, wanted_.refused));
   SPL_TRY(must(Count::host_runs, wanted_.host_runs));
+  SPL_TRY(must(Count::mails, wanted_.mails));
+  SPL_TRY(must(Count::mails_refused, wanted_.mails_refused));
   SPL_TRY(must(Count::messages, nic.count(Count::messages_done) + nic.count(Count::messages_abandoned)));
   uint64_t fates = 0;
   for (const Count one : {Count::dropped_full, Count::spilled, Count::frames_done, Count::handler_dropped,

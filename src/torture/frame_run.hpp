@@ -43,6 +43,7 @@ class FrameRun final : private FrameCard::Owner {
     uint64_t payload_runs = 0;  // since it was installed: what its handlers count in its state
     uint64_t host_counts = 0;  // what they count in host memory
     uint32_t ring_read = 0;  // entries, since it was installed
+    uint32_t mails = 0;  // sent to it, whose handlers have not ended
   };
   struct Message {  // from a station to the NIC
     uint32_t number = 0;
@@ -60,7 +61,7 @@ class FrameRun final : private FrameCard::Owner {
     std::vector<std::pair<uint64_t, uint64_t>> written;  // offsets and lengths that are in host memory
   };
   struct Wanted {  // what the oracle expects the NIC to count
-    uint64_t done = 0, dropped = 0, passed_on = 0, failed = 0, faults = 0, host_runs = 0;
+    uint64_t done = 0, dropped = 0, passed_on = 0, failed = 0, faults = 0, host_runs = 0, mails = 0, mails_refused = 0;
     uint64_t ring = 0, to_stack = 0, sent_by_handlers = 0, sent_by_host = 0, refused = 0, received = 0;
   };
 
@@ -107,6 +108,8 @@ class FrameRun final : private FrameCard::Owner {
   // frame_handlers.cpp
   void make_handlers();
   spin::HandlerOutcome on_echo(spin::NativeHandler& handler);
+  spin::HandlerOutcome on_mail(spin::NativeHandler& handler);
+  void send_mail(spin::NativeHandler& handler, const Head& head);
   spin::HandlerOutcome on_header(spin::NativeHandler& handler);
   spin::HandlerOutcome on_payload(spin::NativeHandler& handler);
   spin::HandlerOutcome on_completion(spin::NativeHandler& handler);
@@ -123,7 +126,7 @@ class FrameRun final : private FrameCard::Owner {
   Outcome& outcome_;
   Random random_;
   spin::NativeHandlers handlers_;
-  uint32_t echo_ = 0, header_ = 0, payload_ = 0, completion_ = 0, initialise_ = 0;
+  uint32_t echo_ = 0, header_ = 0, payload_ = 0, completion_ = 0, initialise_ = 0, mail_ = 0;
   FrameLink link_;
   std::unique_ptr<FrameCard> card_;
   uint64_t seed_;

@@ -29,27 +29,36 @@ static int is_whole(const slmp_frame_t *frame, uint32_t length) {
   return spl_checksum(sum) == 0;
 }
 
-/* Sends the packet's header back, with ACK as its only flag. */
-static int acknowledge(slmp_frame_t *frame) {
+/* Sends the packet's header back, with ACK as its only flag; a packet that asks gets a report, too: how many slots for
+ * frames of its size are free, while its own is not. */
+static int acknowledge(slmp_frame_t *frame, int reports) {
   enum {
-    BYTES = sizeof(spl_udp_t) + sizeof(spl_slmp_t)
+    SMALL_SLOT = 128 /* of packet memory; the large ones are the first class */
   };
+  uint32_t bytes = sizeof(spl_udp_t) + sizeof(spl_slmp_t);
+  frame->slmp.flags = spl_net16(SPL_SLMP_ACK);
+  if (reports) {
+    const uint32_t slot_class = spl_frame_bytes() <= SMALL_SLOT;
+    const uint32_t room = spl_net32(spl_telemetry(SPL_TELEMETRY_FREE_SLOTS + slot_class));
+    memcpy(frame->payload, &room, sizeof room);
+    frame->slmp.flags = spl_net16(SPL_SLMP_ACK | SPL_SLMP_REPORT);
+    bytes += (uint32_t)sizeof room;
+  }
   const uint16_t before = frame->ip.length;
-  frame->ip.length = spl_net16(sizeof(spl_ipv4_t) + BYTES);
+  frame->ip.length = spl_net16((uint16_t)(sizeof(spl_ipv4_t) + bytes));
   frame->ip.checksum = spl_checksum_update(frame->ip.checksum, before, frame->ip.length);
   spl_ip_answer(&frame->ip);
   const uint16_t source = frame->udp.source;
   frame->udp.source = frame->udp.destination;
   frame->udp.destination = source;
-  frame->udp.length = spl_net16(BYTES);
-  frame->slmp.flags = spl_net16(SPL_SLMP_ACK);
+  frame->udp.length = spl_net16((uint16_t)bytes);
   frame->udp.checksum = 0;
   uint32_t sum = spl_net16(17) + frame->udp.length;
   sum = spl_checksum_add(sum, (const uint8_t *)&frame->ip + 12, 8);
-  sum = spl_checksum_add(sum, &frame->udp, BYTES);
+  sum = spl_checksum_add(sum, &frame->udp, bytes);
   const uint16_t checksum = spl_checksum(sum);
   frame->udp.checksum = checksum == 0 ? 0xffff : checksum;
-  return spl_send_frame(frame, (uint32_t)sizeof *frame, NULL);
+  return spl_send_frame(frame, SPL_ETHERNET_BYTES + SPL_IPV4_BYTES + bytes, NULL);
 }
 
 static int count_refused(uint32_t *counter) {
@@ -126,5 +135,5 @@ int payload_handler(const ptl_payload_t p, void *given) {
     __atomic_fetch_add(&state->repeated, 1u, __ATOMIC_RELAXED);
   }
   if ((flags & SPL_SLMP_SYN) == 0) return SUCCESS;
-  return acknowledge(frame) == SUCCESS ? SUCCESS : FAIL;
+  return acknowledge(frame, (flags & SPL_SLMP_REPORT) != 0) == SUCCESS ? SUCCESS : FAIL;
 }

@@ -102,6 +102,7 @@ typedef struct {
 #define SPL_SLMP_EOM 0x8000u
 #define SPL_SLMP_SYN 0x4000u
 #define SPL_SLMP_ACK 0x2000u
+#define SPL_SLMP_REPORT 0x1000u /* ours (docs/slmp.md): the acknowledgement says how many packets there is room for */
 #define SPL_SLMP_PORT 9330u
 
 /* The addresses for which a handler answers: constants of the shipped handlers that answer frames. */

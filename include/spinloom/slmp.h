@@ -67,6 +67,8 @@ typedef enum slmp_option {
   SLMP_OPT_POLLING = 3, /* how a thread waits, an slmp_polling */
   SLMP_OPT_PORT = 4, /* the receiver's UDP port, 9330 otherwise */
   SLMP_OPT_SILENCE_MS = 6, /* with tries 0: the wait for an acknowledgement (1000); twice as long at the end */
+  SLMP_OPT_REPORTS = 7, /* 1: asks the receiver how many packets it has room for, and sends no more; needs
+                          SLMP_MODE_SEGMENT and more than 2 tries; a receiver that does not know it gets plain packets */
   SLMP_OPT_AS_ORIGINAL = 5 /* 1: what FPsPIN's library does: tries 0, a fixed window, SLMP_POLL_ORIGINAL */
 } slmp_option;
 

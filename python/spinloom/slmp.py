@@ -26,7 +26,7 @@ POLLINGS = ("wait", "original", "busy")
 OPTIONS = {
     name: number
     for number, name in enumerate(
-        ("mode", "tries", "fixed_window", "polling", "port", "as_original", "silence_ms")
+        ("mode", "tries", "fixed_window", "polling", "port", "as_original", "silence_ms", "reports")
     )
 }
 TIMEOUT = -3

@@ -8,8 +8,10 @@
 #include <atomic>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <thread>
 
+#include "base/byte_order.hpp"
 #include "base/random.hpp"
 #include "ethernet/test_support.hpp"
 #include "registers/control_format.hpp"
@@ -114,13 +116,14 @@ static_assert(offsetof(spl_slmp_file_state, armed) == 648 && offsetof(spl_slmp_f
 static_assert(offsetof(spl_slmp_file_state, seen) == 696 && sizeof(spl_slmp_file_constants) == 24);
 
 // A message whose packets are lost, repeated, damaged and out of order, between packets of another: its bytes land once,
-// in their places, every packet that counts is acknowledged, and the program is told once.
+// in their places, every packet that counts is acknowledged, with a report where it asks, and the program is told once.
 TEST_F(ServiceTest, AMessageOfSlmpLandsWhole) {
   for (const bool native : {true, false}) {
     const uint64_t seed = spin::test_seed();
     Random random(seed);
     constexpr uint32_t segment = 700;
-    FrameBytes content(segment * 40 + 33);
+    FrameBytes content(segment * 40 + 2);  // the last packet is shorter than a report
+    std::set<uint32_t> reports;  // offsets of the packets that ask
     for (uint8_t& byte : content) byte = static_cast<uint8_t>(random.below(256));
     beside([&] {
       spl_eth_options options{};
@@ -143,7 +146,9 @@ TEST_F(ServiceTest, AMessageOfSlmpLandsWhole) {
       for (uint32_t offset = 0; offset < content.size(); offset += segment) {
         const size_t bytes = std::min<size_t>(segment, content.size() - offset);
         const bool last = offset + bytes == content.size();
-        packets.push_back(slmp_packet(7, offset, last ? SPL_SLMP_EOM | SPL_SLMP_SYN : SPL_SLMP_SYN,
+        const uint16_t asks = random.chance(1, 2) ? SPL_SLMP_SYN | SPL_SLMP_REPORT : SPL_SLMP_SYN;
+        if ((asks & SPL_SLMP_REPORT) != 0) reports.insert(offset);
+        packets.push_back(slmp_packet(7, offset, last ? SPL_SLMP_EOM | asks : asks,
                                       FrameBytes(content.begin() + offset, content.begin() + offset + bytes)));
       }
       rig_.wire.put(slmp_packet(9, segment, SPL_SLMP_SYN, FrameBytes(segment, 1)));  // before any first packet
@@ -153,7 +158,7 @@ TEST_F(ServiceTest, AMessageOfSlmpLandsWhole) {
       for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
       for (const size_t which : order) {
         FrameBytes damaged = packets[which];
-        damaged[60 + random.below(100) % (damaged.size() - 60)] ^= 0x10;
+        damaged[42 + random.below(12)] ^= 0x10;  // SLMP's header, or the first of the payload
         rig_.wire.put(damaged);
         rig_.wire.put(slmp_packet(8, 0, SPL_SLMP_SYN, FrameBytes(10, 2)));
         rig_.wire.put(slmp_packet(7, segment / 2, SPL_SLMP_SYN, FrameBytes(segment, 3)));
@@ -176,8 +181,15 @@ TEST_F(ServiceTest, AMessageOfSlmpLandsWhole) {
       ASSERT_TRUE(ip.ok());
       const auto udp = packet::read_udp(*ip);
       ASSERT_TRUE(udp.ok());
-      EXPECT_EQ(udp->payload.size(), 10u);
-      EXPECT_EQ(udp->payload[0], 0x20);  // ACK
+      const uint8_t* const at = udp->payload.data();
+      const uint32_t offset = load_be<uint32_t>(at + 6);
+      const bool asked = reports.contains(offset);
+      ASSERT_EQ(udp->payload.size(), asked ? 14u : 10u);
+      EXPECT_EQ(at[0], asked ? 0x30 : 0x20);  // ACK, REPORT
+      if (!asked) continue;
+      const uint32_t slots = offset + segment > content.size() ? 1024 : 256;  // the last packet's frame is small
+      EXPECT_LT(load_be<uint32_t>(at + 10), slots) << "its own is not free";
+      EXPECT_GT(load_be<uint32_t>(at + 10), 0u);
     }
     rig_.wire.out.clear();
   }

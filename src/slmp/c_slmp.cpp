@@ -108,6 +108,10 @@ Status set_option(slmp::SendOptions& options, int option, int64_t value) {
       options.sender.silence_max = milliseconds_of(static_cast<int>(value));
       options.sender.drain_max = options.sender.silence_max * 2;
       return {};
+    case SLMP_OPT_REPORTS:
+      SPL_TRY(slmp_in_range("SLMP_OPT_REPORTS", value, 0, 1));
+      options.sender.reports = value == 1;
+      return {};
     case SLMP_OPT_AS_ORIGINAL:
       SPL_TRY(slmp_in_range("SLMP_OPT_AS_ORIGINAL", value, 0, 1));
       set_tries(options.sender, value == 1 ? 0 : slmp::SenderConfig().tries_max);

@@ -11,6 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (header) {
     const auto again = slmp::write(*header);
     SPL_ASSERT(std::equal(again.begin(), again.end(), data), "other bytes");
+    const auto room = slmp::write_report(*header);
+    SPL_ASSERT(!slmp::has_report(*header) || std::equal(room.begin(), room.end(), data + again.size()), "other room");
     SPL_ASSERT(!slmp::print(*header).empty(), "nothing to print");
   } else {
     SPL_ASSERT(!header.error().message.empty(), "an Error without a sentence");
@@ -29,6 +31,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     SPL_ASSERT(receiver.bytes_held() <= config.bytes_max && receiver.messages_held() <= config.messages_max, "bounds");
     if (!outcome || !outcome->acknowledgement) continue;
     SPL_ASSERT((datagram[0] & 0x40) != 0, "an acknowledgement that nobody asked for");
+    SPL_ASSERT(((datagram[0] & 0x10) != 0) == slmp::has_report(*outcome->acknowledgement),
+               "a report that nobody asked for");
+    SPL_ASSERT(outcome->acknowledgement->room <= config.bytes_max, "room for more than there is");
     SPL_ASSERT(std::equal(datagram.begin() + 2, datagram.begin() + slmp::header_bytes,
                           slmp::write(*outcome->acknowledgement).begin() + 2),
                "another header");
@@ -43,7 +48,8 @@ std::vector<Input> seeds(Random& random) {
   for (int i = 0; i < 100; ++i) {
     Input whole;
     for (uint32_t packet = 0; packet < 4; ++packet) {
-      const uint16_t flags = static_cast<uint16_t>(slmp::syn | (packet == 3 ? slmp::eom : 0));
+      const uint16_t asked = random.chance(1, 2) ? slmp::syn : slmp::syn | slmp::report;
+      const auto flags = static_cast<uint16_t>(asked | (packet == 3 ? slmp::eom : 0));
       const auto header = slmp::write({flags, static_cast<uint32_t>(random.below(3)), packet * 20});
       Input one(header.begin(), header.end());
       one.resize(one.size() + 20, static_cast<uint8_t>(i));

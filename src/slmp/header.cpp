@@ -9,8 +9,8 @@ struct FlagName {
   uint16_t flag;
   const char* name;
 };
-constexpr FlagName flag_names[] = {{syn, "SYN"}, {ack, "ACK"}, {eom, "EOM"}};
-constexpr uint16_t flags_known = syn | ack | eom;
+constexpr FlagName flag_names[] = {{syn, "SYN"}, {ack, "ACK"}, {eom, "EOM"}, {report, "REPORT"}};
+constexpr uint16_t flags_known = syn | ack | eom | report;
 
 constexpr size_t flags_at = 0;
 constexpr size_t message_id_at = flags_at + sizeof(Header::flags);
@@ -24,8 +24,11 @@ Status check(const Header& header) {
   if (reserved != 0) {
     return fail(Code::invalid, "SLMP flags ", header.flags, ": the bits ", reserved, " are reserved and must be 0");
   }
-  if (header.has(ack) && header.flags != ack) {
-    return fail(Code::invalid, "SLMP flags ", header.flags, ": an acknowledgement has no other flag than ACK");
+  if (header.has(ack) && header.has(syn | eom)) {
+    return fail(Code::invalid, "SLMP flags ", header.flags, ": an acknowledgement has neither SYN nor EOM");
+  }
+  if (header.has(report) && !header.has(ack | syn)) {
+    return fail(Code::invalid, "SLMP flags ", header.flags, ": REPORT without SYN or ACK");
   }
   return {};
 }
@@ -36,13 +39,15 @@ Result<Header> read(std::span<const uint8_t> datagram) {
                 header_bytes, " bytes");
   }
   const uint8_t* const at = datagram.data();
-  const Header header{load_be<uint16_t>(at + flags_at), load_be<uint32_t>(at + message_id_at),
-                      load_be<uint32_t>(at + offset_at)};
+  Header header{load_be<uint16_t>(at + flags_at), load_be<uint32_t>(at + message_id_at),
+                load_be<uint32_t>(at + offset_at)};
   SPL_TRY(check(header));
-  if (header.has(ack) && datagram.size() != header_bytes) {
+  const size_t behind = has_report(header) ? report_bytes : 0;
+  if (header.has(ack) && datagram.size() != header_bytes + behind) {
     return fail(Code::invalid, "an SLMP acknowledgement with ", datagram.size() - header_bytes,
-                " bytes of payload; it must have none");
+                " bytes of payload; it must have ", behind);
   }
+  if (behind != 0) header.room = load_be<uint32_t>(at + header_bytes);
   return header;
 }
 
@@ -54,14 +59,24 @@ std::array<uint8_t, header_bytes> write(const Header& header) {
   return bytes;
 }
 
+std::array<uint8_t, report_bytes> write_report(const Header& header) {
+  std::array<uint8_t, report_bytes> bytes;
+  store_be(bytes.data(), header.room);
+  return bytes;
+}
+
 std::string print(const Header& header) {
   std::string line;
   for (const auto& [flag, name] : flag_names) {
     if (header.has(flag)) line += text(name, " ");
   }
-  return line + text("message ", header.message_id, " offset ", header.offset);
+  line += text("message ", header.message_id, " offset ", header.offset);
+  return has_report(header) ? line + text(" room ", header.room) : line;
 }
 
-Header acknowledgement(const Header& header) { return {ack, header.message_id, header.offset}; }
+Header acknowledgement(const Header& header, uint32_t room) {
+  if (!header.has(report)) return {ack, header.message_id, header.offset};
+  return {ack | report, header.message_id, header.offset, room};
+}
 
 }  // namespace spinloom::slmp

@@ -3,8 +3,11 @@
 // Contract: read() takes the first bytes of a UDP payload, write() makes the bytes of a header. Numbers are big endian
 //   (network byte order). The protocol is that of FPsPIN (deliverable D4.7, section 4.4.1): a packet with SYN is
 //   answered by its own header with ACK as the only flag and no payload; EOM marks the last packet of a message.
-// Invariants: (1) read(write(h)) is h, and write(read(b)) is b; (2) check() refuses reserved bits, and ACK together
-//   with another flag; (3) whatever the bytes are, read() does not look outside of them.
+//   REPORT is ours: with SYN it asks how many packets the receiver has room for; the acknowledgement has REPORT and that
+//   number behind its header, or neither.
+// Invariants: (1) read(write(h) + write_report(h)) is h, and the other way round; (2) check() refuses reserved bits, ACK
+//   together with SYN or EOM, and REPORT without ACK or SYN; (3) whatever the bytes are, read() does not look outside of
+//   them.
 // Threads: pure. Time: none.
 //
 //   offset 0 flags, 2 bytes | 2 message ID, 4 bytes | 6 byte offset in the message, 4 bytes | 10 payload ...
@@ -23,9 +26,11 @@ namespace spinloom::slmp {
 inline constexpr uint16_t eom = 0x8000;  // the last packet of its message
 inline constexpr uint16_t syn = 0x4000;  // the receiver must acknowledge this packet
 inline constexpr uint16_t ack = 0x2000;  // this is an acknowledgement
+inline constexpr uint16_t report = 0x1000;  // with SYN: report your room, too; with ACK: the room is behind the header
 
 inline constexpr uint16_t udp_port = 9330;
 inline constexpr size_t header_bytes = 10;
+inline constexpr size_t report_bytes = 4;
 inline constexpr uint32_t payload_bytes_max = 1462;  // 1500 of Ethernet, less IP (20), UDP (8) and this header (10)
 inline constexpr uint64_t message_bytes_max = uint64_t{1} << 32;  // an offset has four bytes
 
@@ -33,6 +38,7 @@ struct Header {
   uint16_t flags = 0;
   uint32_t message_id = 0;
   uint32_t offset = 0;  // in the message, of the first payload byte
+  uint32_t room = 0;  // packets; 0 without ACK and REPORT
 
   [[nodiscard]] bool has(uint16_t flag) const { return (flags & flag) != 0; }
   bool operator==(const Header&) const = default;
@@ -42,11 +48,15 @@ struct Header {
 
 [[nodiscard]] Result<Header> read(std::span<const uint8_t> datagram);
 [[nodiscard]] std::array<uint8_t, header_bytes> write(const Header& header);
+// What an acknowledgement with REPORT has behind its header.
+[[nodiscard]] std::array<uint8_t, report_bytes> write_report(const Header& header);
 
-// One line for people: "SYN EOM message 7 offset 1408".
+// One line for people: "SYN EOM message 7 offset 1408", "ACK REPORT message 7 offset 0 room 256".
 [[nodiscard]] std::string print(const Header& header);
 
-// What a receiver answers to a packet with SYN.
-[[nodiscard]] Header acknowledgement(const Header& header);
+[[nodiscard]] inline bool has_report(const Header& header) { return header.flags == (ack | report); }
+
+// What a receiver answers to a packet with SYN; `room` is for those that ask.
+[[nodiscard]] Header acknowledgement(const Header& header, uint32_t room = 0);
 
 }  // namespace spinloom::slmp

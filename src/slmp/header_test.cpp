@@ -21,6 +21,22 @@ TEST(SlmpHeader, AnAcknowledgementHasTheSameHeaderAndNoOtherFlag) {
   EXPECT_EQ(write(acknowledgement({eom | syn, 9, 1408})), expected);
 }
 
+// A packet asks with 0x1000; its acknowledgement has that, too, and four bytes more.
+TEST(SlmpHeader, AReportIsBehindTheHeader) {
+  const Header answer = acknowledgement({syn | report, 9, 1408}, 0x01020304);
+  EXPECT_EQ(answer, (Header{ack | report, 9, 1408, 0x01020304}));
+  std::vector<uint8_t> bytes{0x30, 0x00, 0, 0, 0, 9, 0, 0, 5, 0x80, 1, 2, 3, 4};
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + header_bytes, write(answer).begin()));
+  EXPECT_TRUE(std::equal(bytes.begin() + header_bytes, bytes.end(), write_report(answer).begin()));
+  EXPECT_EQ(read(bytes).value(), answer);
+  EXPECT_EQ(print(answer), "ACK REPORT message 9 offset 1408 room 16909060");
+  EXPECT_EQ(acknowledgement({syn, 9, 1408}, 5), (Header{ack, 9, 1408}));
+  bytes.pop_back();
+  EXPECT_FALSE(read(bytes).ok());
+  bytes.resize(header_bytes + report_bytes + 1);
+  EXPECT_FALSE(read(bytes).ok());
+}
+
 // payload_max = 1500 - 20 (IP) - 8 (UDP) - 10 (SLMP) = 1462; the frame's headers are 14 + 20 + 8 + 10 = 52 B.
 TEST(SlmpHeader, APacketFillsAnEthernetFrame) {
   EXPECT_EQ(payload_bytes_max, 1500 - 20 - 8 - header_bytes);
@@ -31,6 +47,7 @@ TEST(SlmpHeader, EveryHeaderComesBack) {
   for_seeds(200, [](Random& random) {
     Header header{0, static_cast<uint32_t>(random.next()), static_cast<uint32_t>(random.next())};
     header.flags = random.chance(1, 4) ? ack : static_cast<uint16_t>(random.below(4) << 14);
+    if (header.has(syn) && random.chance(1, 2)) header.flags |= report;
     ASSERT_EQ(read(write(header)).value(), header);
   });
 }
@@ -43,7 +60,9 @@ TEST(SlmpHeader, WhatIsNoHeaderIsRefusedWithAReason) {
   bytes[1] = 1;
   EXPECT_TRUE(has(sentence(bytes), "reserved"));
   bytes = write({ack | syn, 1, 2});
-  EXPECT_TRUE(has(sentence(bytes), "no other flag"));
+  EXPECT_TRUE(has(sentence(bytes), "neither SYN nor EOM"));
+  bytes = write({report | eom, 1, 2});
+  EXPECT_TRUE(has(sentence(bytes), "REPORT without SYN"));
   std::array<uint8_t, header_bytes + 1> longer{};
   longer[0] = 0x20;
   EXPECT_TRUE(has(sentence(longer), "1 bytes of payload"));

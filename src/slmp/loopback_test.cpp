@@ -59,14 +59,16 @@ TEST(SlmpLoopback, EveryNumberOfThreadsAndWayToWait) {
   const auto message = test::random_message(random, 300'000);
   for (const Polling polling : {Polling::wait, Polling::original, Polling::busy}) {
     for (const uint32_t threads : {1, 2, 5}) {
-      for (const bool retransmit : {true, false}) {
-        SCOPED_TRACE(text("polling ", static_cast<int>(polling), ", ", threads, " threads, retransmit ", retransmit));
+      for (const auto& [retransmit, reports] : {std::pair{true, false}, {true, true}, {false, false}}) {
+        SCOPED_TRACE(text("polling ", static_cast<int>(polling), ", ", threads, " threads, retransmit ", retransmit,
+                          ", reports ", reports));
         Listening receiver;
         SendOptions options;
         options.threads = threads;
         options.polling = polling;
         options.sender.window = 20;
         options.sender.retransmit = retransmit;
+        options.sender.reports = reports;
         options.sender.silence_max = patient(patience);
         options.sender.drain_max = patient(patience);
         options.sender.tries_max = 1000;

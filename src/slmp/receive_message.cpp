@@ -21,6 +21,7 @@ Time ReceiveMessage::now() const {
 Result<size_t> ReceiveMessage::take() {
   SPL_ASSIGN(const size_t count, port_.receive(*received_));
   std::array<std::array<uint8_t, header_bytes>, UdpPort::batch> headers;
+  std::array<std::array<uint8_t, report_bytes>, UdpPort::batch> reports;
   std::array<Datagram, UdpPort::batch> answers;
   size_t answer_count = 0;
   const Time time = now();
@@ -30,7 +31,10 @@ Result<size_t> ReceiveMessage::take() {
     if (outcome->message) whole_.push_back(std::move(*outcome->message));
     if (!outcome->acknowledgement) continue;
     headers[answer_count] = write(*outcome->acknowledgement);
-    answers[answer_count] = {headers[answer_count], {}, &received_->from[i]};
+    reports[answer_count] = write_report(*outcome->acknowledgement);
+    const size_t behind = has_report(*outcome->acknowledgement) ? report_bytes : 0;
+    answers[answer_count] = {headers[answer_count], std::span(reports[answer_count]).first(behind),
+                             &received_->from[i]};
     ++answer_count;
   }
   for (size_t left = 0; left < answer_count;) {

@@ -63,19 +63,27 @@ void Receiver::give_out(Time now, const Key& key, Partial& partial, Outcome& out
 }
 
 Result<Receiver::Outcome> Receiver::on_datagram(Time now, uint64_t peer, std::span<const uint8_t> datagram) {
-  const auto malformed = [this](Error error) {
+  Result<Header> header = read(datagram);
+  if (header && header->has(ack))
+    header = fail(Code::invalid, print(*header), ": a receiver takes no acknowledgements");
+  if (!header) {
     ++counts_.malformed;
-    return error;
-  };
-  const Result<Header> header = read(datagram);
-  if (!header) return malformed(header.error());
-  if (header->has(ack)) return malformed(fail(Code::invalid, print(*header), ": a receiver takes no acknowledgements"));
+    return header.error();
+  }
   const auto payload = datagram.subspan(header_bytes);
-  const uint64_t begin = header->offset;
+  auto outcome = take(now, {peer, header->message_id}, *header, payload);
+  if (outcome && header->has(syn)) {
+    const uint64_t room = (config_.bytes_max - bytes_held_) / std::max<uint64_t>(payload.size(), 1);
+    outcome->acknowledgement = acknowledgement(*header, static_cast<uint32_t>(std::min<uint64_t>(room, UINT32_MAX)));
+  }
+  return outcome;
+}
+
+Result<Receiver::Outcome> Receiver::take(Time now, const Key& key, const Header& header,
+                                         std::span<const uint8_t> payload) {
+  const uint64_t begin = header.offset;
   const uint64_t end = begin + payload.size();
-  const Key key{peer, header->message_id};
   Outcome outcome;
-  if (header->has(syn)) outcome.acknowledgement = acknowledgement(*header);
   if (was_given_out(now, key)) {
     ++counts_.repeated;
     return outcome;
@@ -83,9 +91,12 @@ Result<Receiver::Outcome> Receiver::on_datagram(Time now, uint64_t peer, std::sp
 
   const auto found = messages_.find(key);
   Partial* partial = found == messages_.end() ? nullptr : &found->second;
-  if (const Status status = check_ends(partial, *header, end); !status) return malformed(status.error());
+  if (const Status status = check_ends(partial, header, end); !status) {
+    ++counts_.malformed;
+    return status.error();
+  }
   const bool known = partial != nullptr && partial->ranges.contains(begin, end);
-  if (known && (partial->end.has_value() || !header->has(eom))) {
+  if (known && (partial->end.has_value() || !header.has(eom))) {
     ++counts_.repeated;
     return outcome;
   }
@@ -103,7 +114,7 @@ Result<Receiver::Outcome> Receiver::on_datagram(Time now, uint64_t peer, std::sp
   }
   if (!payload.empty()) std::memcpy(partial->bytes.data() + begin, payload.data(), payload.size());
   if (begin < end) partial->ranges.add(begin, end);
-  if (header->has(eom)) partial->end = end;
+  if (header.has(eom)) partial->end = end;
   partial->grew = now;
   ++counts_.packets;
   if (partial->end && partial->ranges.contains(0, *partial->end)) give_out(now, key, *partial, outcome);

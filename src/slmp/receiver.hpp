@@ -4,7 +4,8 @@
 //   acknowledgement that comes back to that peer. A message is whole when its packet with EOM is there and all bytes
 //   before its end are; it is given out once. A packet whose bytes are there already changes nothing, but is
 //   acknowledged: its acknowledgement may have been lost. Packets of a message that was given out are such repeats for
-//   the time `linger`; after that its ID may be used again.
+//   the time `linger`; after that its ID may be used again. A packet that asks for a report is told how many packets of its
+//   own size fit into what is left of bytes_max.
 // Invariants: (1) what is malformed, and what finds no room, changes nothing but a count, and is not acknowledged; (2)
 //   no more than bytes_max bytes, messages_max messages and ranges_max pieces of each are held; (3) a packet without SYN
 //   is never acknowledged.
@@ -78,6 +79,7 @@ class Receiver {
     Time grew;
   };
 
+  [[nodiscard]] Result<Outcome> take(Time now, const Key& key, const Header& header, std::span<const uint8_t> payload);
   [[nodiscard]] Status check_ends(const Partial* partial, const Header& header, uint64_t end) const;
   [[nodiscard]] Status make_room(Time now, const Key& key, const Partial* partial, uint64_t begin, uint64_t end);
   [[nodiscard]] bool was_given_out(Time now, const Key& key);

@@ -41,6 +41,21 @@ TEST(SlmpReceiver, AnEmptyMessageIsOnePacket) {
   EXPECT_TRUE(got->message->bytes.empty());
 }
 
+// Of 100 B, a hole of 10 B counts as taken: 100 - 20, then 100 - 30 B are left, for packets of 10 B.
+TEST(SlmpReceiver, ReportsItsRoomToWhoAsks) {
+  Receiver receiver({.bytes_max = 100});
+  const std::string ten(10, 'a');
+  const auto room = [&](const Header& header, const std::string& payload) {
+    return receiver.on_datagram(start, peer, packet(header, payload))->acknowledgement;
+  };
+  EXPECT_EQ(room({syn | report, 7, 10}, ten), (Header{ack | report, 7, 10, 8}));
+  EXPECT_EQ(room({syn | report, 7, 20}, ten), (Header{ack | report, 7, 20, 7}));
+  EXPECT_EQ(room({syn | report, 7, 20}, ten), (Header{ack | report, 7, 20, 7})) << "a repeat";
+  EXPECT_EQ(room({syn, 7, 30}, ten), (Header{ack, 7, 30})) << "nobody asked";
+  EXPECT_EQ(room({syn | report, 7, 90}, ten), (Header{ack | report, 7, 90, 0}));
+  EXPECT_EQ(room({syn | report | eom, 8, 0}, ""), (Header{ack | report, 8, 0, 0})) << "an empty message";
+}
+
 TEST(SlmpReceiver, RepeatsAreAcknowledgedAndChangeNothing) {
   Receiver receiver({});
   for (int i = 0; i < 2; ++i) {

@@ -51,12 +51,15 @@ class MessageSend {
 
   Status run(const sockaddr_in& server) {
     SPL_TRY(port_.connect(server));
-    make_shares();
-    for (const auto& share : shares_) {
-      if (share->wake < 0) return fail(Code::environment, "a message by several threads needs more open files");
-    }
+    const uint32_t count = segments_.count();
+    const uint32_t middle = count < 3 ? 0 : count - 2;
+    const uint32_t threads = std::min(options_.threads, middle);
+    SPL_TRY(add_share(options_.sender, 0, threads <= 1 ? count : 1));
     carry(*shares_.front());
-    if (shares_.size() > 1 && !ended()) carry_middle();
+    if (threads > 1 && !ended()) {
+      SPL_TRY(share_out(middle, threads));
+      carry_middle();
+    }
     if (port_.refused() && !status_) {
       status_ = fail(status_.error().code, status_.error().message,
                      " The host says that nobody listens at its UDP port ", ntohs(server.sin_port), ".");
@@ -85,24 +88,24 @@ class MessageSend {
     return {std::chrono::duration_cast<std::chrono::nanoseconds>(since).count() * 1000};
   }
 
-  // One share, or the first packet, the runs of the threads, and the last packet.
-  void make_shares() {
-    const uint32_t count = segments_.count();
-    const uint32_t middle = count < 3 ? 0 : count - 2;
-    const uint32_t threads = std::min(options_.threads, middle);
+  Status add_share(const SenderConfig& config, uint32_t first, uint32_t count) {
+    shares_.push_back(std::make_unique<Share>(config, segments_, first, count));
+    if (shares_.back()->wake >= 0) return {};
+    return fail(Code::environment, "a message by several threads needs more open files");
+  }
+
+  // Behind the first packet, which has been acknowledged: the runs of the threads, and the last packet.
+  Status share_out(uint32_t middle, uint32_t threads) {
     SenderConfig config = options_.sender;
-    if (threads <= 1) {
-      shares_.push_back(std::make_unique<Share>(config, segments_, 0, count));
-      return;
-    }
     config.window = (config.window + options_.threads - 1) / options_.threads;
-    shares_.push_back(std::make_unique<Share>(config, segments_, 0, 1));
+    config.reports = shares_.front()->sender.reported();
+    config.senders = threads;
     for (uint64_t i = 0; i < threads; ++i) {
       const auto first = static_cast<uint32_t>(1 + i * middle / threads);
       const auto end = static_cast<uint32_t>(1 + (i + 1) * middle / threads);
-      shares_.push_back(std::make_unique<Share>(config, segments_, first, end - first));
+      SPL_TRY(add_share(config, first, end - first));
     }
-    shares_.push_back(std::make_unique<Share>(config, segments_, count - 1, 1));
+    return add_share(config, 1 + middle, 1);
   }
 
   // With retransmission, the last packet leaves when all others have been acknowledged; else when all others have left.
@@ -259,7 +262,7 @@ class MessageSend {
   std::thread::id caller_ = std::this_thread::get_id();
   Time reported_{0};
   UdpPort port_;
-  std::vector<std::unique_ptr<Share>> shares_;  // made before any thread begins
+  std::vector<std::unique_ptr<Share>> shares_;  // all made before any thread begins
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   size_t shares_sent_ = 0;  // that of the first packet, too
@@ -275,6 +278,10 @@ Status send_message(const SendOptions& options, const sockaddr_in& server, uint3
   const Segments segments{message_id, message.size(), options.payload_bytes, options.mode};
   SPL_TRY(check(segments));
   SPL_TRY(check(options.sender));
+  if (options.sender.reports && options.mode != Mode::segment) {
+    return fail(Code::invalid,
+                "reports of the receiver's room come with acknowledgements: every packet must ask for one");
+  }
   if (options.threads < 1 || options.threads > SendOptions::threads_max) {
     return fail(Code::invalid, options.threads, " threads: from 1 to ", SendOptions::threads_max,
                 " can send a message");

@@ -17,6 +17,11 @@ Status check(const SenderConfig& config) {
   if (config.gap.ps < 0)
     return fail(Code::invalid, "the gap between packets is ", config.gap, "; it must not be negative");
   if (config.tries_max < 1) return fail(Code::invalid, "0 tries: a packet leaves at least once");
+  if (config.reports && (!config.retransmit || config.tries_max <= SenderConfig::asks_max)) {
+    return fail(Code::invalid, "reports of the receiver's room need more than ", SenderConfig::asks_max,
+                " tries: a receiver may refuse the first packets, which ask for them");
+  }
+  if (config.senders < 1) return fail(Code::invalid, "0 senders share the receiver's room");
   if (config.timeout_min.ps < 1 || config.timeout_max < config.timeout_min || config.timeout_first.ps < 1) {
     return fail(Code::invalid, "timeouts from ", config.timeout_min, " to ", config.timeout_max,
                 ": they must be positive, and the least must not exceed the most");
@@ -31,7 +36,9 @@ Sender::Sender(const SenderConfig& config, const Segments& segments, uint32_t fi
       end_(first + count),
       next_(first),
       round_trip_(config.timeout_first, config.timeout_min, config.timeout_max),
-      window_(config.window, config.fixed_window || !config.retransmit) {
+      window_(config.window, config.fixed_window || !config.retransmit),
+      room_(config.senders),
+      reported_(config.reports && first > 0) {
   SPL_ASSERT(count > 0 && end_ <= segments.count(), "segments ", first, " to ", end_, " of ", segments.count());
 }
 
@@ -45,12 +52,16 @@ bool Sender::may_send_next() const {
   const bool opening = first_ == 0 && next_ > 0 && segments_.acknowledged(0) && flights_.contains(0);
   if (opening) return false;
   if (config_.retransmit && next_ + 1 == segments_.count() && !flights_.empty()) return false;
-  return !segments_.acknowledged(next_) || deadlines_.size() < window_.packets();
+  return !segments_.acknowledged(next_) || has_room();
+}
+
+bool Sender::has_room() const {
+  return deadlines_.size() < window_.packets() && (!reported_ || room_.allows(transmissions_));
 }
 
 bool Sender::may_send() const {
   if (!status_) return false;
-  return lost_.empty() ? may_send_next() : deadlines_.size() < window_.packets();
+  return lost_.empty() ? may_send_next() : has_room();
 }
 
 Time Sender::deadline() const {
@@ -82,6 +93,7 @@ void Sender::expire(Time now) {
     deadlines_.erase(deadlines_.begin());
     flight.lost = true;
     lost_.push_back(segment);
+    room_.on_settled(flight.transmission);
     window_.on_loss(flight.transmission, transmissions_);
   }
 }
@@ -90,7 +102,7 @@ Sender::Packet Sender::depart(Time now, uint32_t segment) {
   if (began_.ps < 0) began_ = heard_ = now;
   moved_ = now;
   departure_ = now + config_.gap;
-  const Packet packet{segments_.header(segment), segments_.offset(segment), segments_.length(segment)};
+  Packet packet{segments_.header(segment), segments_.offset(segment), segments_.length(segment)};
   ++transmissions_;
   if (!packet.header.has(syn)) {
     counts_.settled_bytes += packet.length;
@@ -102,6 +114,10 @@ Sender::Packet Sender::depart(Time now, uint32_t segment) {
   flight.deadline = now + round_trip_.timeout(flight.tries);
   flight.transmission = transmissions_ - 1;
   flight.lost = false;
+  if (config_.reports) {
+    room_.on_departure(flight.transmission);
+    if (reported_ || (segment == 0 && flight.tries <= SenderConfig::asks_max)) packet.header.flags |= report;
+  }
   deadlines_.insert({flight.deadline, segment});
   return packet;
 }
@@ -122,11 +138,13 @@ std::optional<Sender::Packet> Sender::next(Time now) {
 
 void Sender::on_acknowledgement(Time now, const Header& header) {
   const auto segment = static_cast<uint32_t>(header.offset / segments_.payload_bytes);
-  if (header.flags != ack || header.message_id != segments_.message_id || !contains(header.offset) ||
-      segments_.offset(segment) != header.offset || segment >= next_ || !segments_.acknowledged(segment)) {
+  if ((header.flags != ack && !(config_.reports && has_report(header))) || header.message_id != segments_.message_id ||
+      !contains(header.offset) || segments_.offset(segment) != header.offset || segment >= next_ ||
+      !segments_.acknowledged(segment)) {
     ++counts_.foreign;
     return;
   }
+  reported_ = reported_ || has_report(header);
   const auto found = flights_.find(segment);
   if (found == flights_.end()) {
     ++counts_.duplicates;
@@ -134,7 +152,11 @@ void Sender::on_acknowledgement(Time now, const Header& header) {
   }
   const Flight& flight = found->second;
   heard_ = now;
-  if (flight.tries == 1) round_trip_.sample(now - flight.sent);
+  room_.on_settled(flight.transmission);
+  if (flight.tries == 1) {
+    round_trip_.sample(now - flight.sent);
+    if (has_report(header)) room_.on_report(flight.transmission, header.room);
+  }
   if (flight.lost) {
     std::erase(lost_, segment);
   } else {

@@ -8,8 +8,12 @@
 //   acknowledgement is late leaves again, as it was; the segment with EOM leaves when all others of the run have been
 //   acknowledged, because a receiver may end the message there; and the window adapts to losses (window.hpp). Without
 //   it, a wait that the deadlines of the config end is an error.
-// Invariants: (1) next() returns only packets of plain SLMP; (2) no more segments with SYN are under way than the
-//   window holds; (3) two packets leave at least `gap` apart; (4) the same calls at the same times give the same packets.
+//   With reports, the first packet of a message asks for one when it leaves for the first and for the second time, and
+//   is plain from then on: a receiver that refuses it costs two timeouts. If a report comes, every later packet asks,
+//   and no more leave than the receiver has room for (room.hpp). If not, all of them are plain.
+// Invariants: (1) next() returns only packets of plain SLMP, but for REPORT, where the config wants it; (2) no more
+//   segments with SYN are under way than the window holds, and than reports allow; (3) two packets leave at least `gap`
+//   apart; (4) the same calls at the same times give the same packets.
 // Threads: one owner. Time: an argument, never read.
 #pragma once
 
@@ -22,6 +26,7 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
+#include "slmp/room.hpp"
 #include "slmp/round_trip.hpp"
 #include "slmp/segments.hpp"
 #include "slmp/window.hpp"
@@ -33,6 +38,8 @@ struct SenderConfig {
   Time gap{0};  // from one packet to the next
   bool retransmit = true;
   bool fixed_window = false;
+  bool reports = false;  // ask for them; a run behind the first segment takes it that the receiver reports
+  uint32_t senders = 1;  // who share the room that is reported
   uint32_t tries_max = 12;  // with retransmission: a segment leaves so often before its message has failed
   Time timeout_first{200'000'000'000};  // until a round trip has been measured
   Time timeout_min{10'000'000'000};
@@ -41,6 +48,7 @@ struct SenderConfig {
   Time drain_max{2'000'000'000'000};  // without retransmission: from the last packet until all is acknowledged
 
   static constexpr uint32_t window_max = 1 << 16;
+  static constexpr uint32_t asks_max = 2;  // of a first packet that is not answered
 };
 
 [[nodiscard]] Status check(const SenderConfig& config);
@@ -78,6 +86,7 @@ class Sender {
   [[nodiscard]] const Status& status() const { return status_; }
   [[nodiscard]] const SenderCounts& counts() const { return counts_; }
   [[nodiscard]] uint32_t window() const { return window_.packets(); }
+  [[nodiscard]] bool reported() const { return reported_; }  // whether the receiver reports its room
 
  private:
   struct Flight {  // a segment that waits for its acknowledgement
@@ -92,6 +101,7 @@ class Sender {
   void give_up(Time now, uint32_t segment);
   [[nodiscard]] bool may_send() const;
   [[nodiscard]] bool may_send_next() const;
+  [[nodiscard]] bool has_room() const;
   [[nodiscard]] Packet depart(Time now, uint32_t segment);
   [[nodiscard]] Time deadline() const;
 
@@ -102,6 +112,8 @@ class Sender {
   uint32_t next_;  // the first segment that has not left yet
   RoundTrip round_trip_;
   Window window_;
+  Room room_;
+  bool reported_;
   std::unordered_map<uint32_t, Flight> flights_;
   std::set<std::pair<Time, uint32_t>> deadlines_;  // of the flights that are not lost
   std::deque<uint32_t> lost_;  // segments that leave again before new ones

@@ -181,12 +181,45 @@ TEST(SlmpSender, OnlyItsOwnAcknowledgementsCount) {
   EXPECT_EQ(sender.counts().duplicates, 1);
 }
 
+// Who answers with a report is asked by every packet; its room is the window.
+TEST(SlmpSender, AReportIsTheWindow) {
+  Sender sender({.window = 64, .reports = true}, {7, 10000, 100, Mode::segment});
+  EXPECT_EQ(sender.next(ms(0))->header, (Header{syn | report, 7, 0}));
+  sender.on_acknowledgement(ms(1), {ack | report, 7, 0, 2});
+  EXPECT_TRUE(sender.reported());
+  EXPECT_EQ(sender.next(ms(1))->header, (Header{syn | report, 7, 100}));
+  EXPECT_EQ(offsets_at(sender, ms(1)), Offsets({200}));
+  sender.on_acknowledgement(ms(2), {ack | report, 7, 100, 0});
+  EXPECT_EQ(offsets_at(sender, ms(2)), Offsets({})) << "200 is under way";
+  sender.on_acknowledgement(ms(3), {ack | report, 7, 200, 0});
+  EXPECT_EQ(offsets_at(sender, ms(3)), Offsets({300})) << "nothing is under way: one packet leaves";
+}
+
+TEST(SlmpSender, WhoDoesNotReportIsAskedNoMore) {
+  Sender ignored({.reports = true}, five());
+  EXPECT_EQ(ignored.next(ms(0))->header, (Header{syn | report, 7, 0}));
+  acknowledge(ignored, ms(1), {0});
+  EXPECT_EQ(ignored.next(ms(1))->header, (Header{syn, 7, 100}));
+  EXPECT_EQ(offsets_at(ignored, ms(1)), Offsets({200, 300}));
+  Sender refused({.reports = true}, five());
+  EXPECT_EQ(refused.next(ms(0))->header, (Header{syn | report, 7, 0}));
+  EXPECT_EQ(refused.next(ms(200))->header, (Header{syn | report, 7, 0}));
+  EXPECT_EQ(refused.next(ms(600))->header, (Header{syn, 7, 0}));
+  Sender plain({}, five());
+  EXPECT_EQ(offsets_at(plain, ms(0)), Offsets({0}));
+  plain.on_acknowledgement(ms(1), {ack | report, 7, 0, 9});
+  EXPECT_EQ(plain.counts().foreign, 1) << "it did not ask";
+}
+
 TEST(SlmpSender, RefusesWhatCannotWork) {
   EXPECT_TRUE(check(SenderConfig{}).ok());
   EXPECT_FALSE(check(SenderConfig{.window = 0}).ok());
   EXPECT_FALSE(check(SenderConfig{.window = SenderConfig::window_max + 1}).ok());
   EXPECT_FALSE(check(SenderConfig{.gap = {-1}}).ok());
   EXPECT_FALSE(check(SenderConfig{.tries_max = 0}).ok());
+  EXPECT_FALSE(check(SenderConfig{.reports = true, .tries_max = 2}).ok());
+  EXPECT_FALSE(check(SenderConfig{.retransmit = false, .reports = true}).ok());
+  EXPECT_FALSE(check(SenderConfig{.senders = 0}).ok());
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ from spinloom import data, slmp
 from spinloom.errors import Trouble
 
 ROOT = Path(__file__).resolve().parents[2]
-EOM, SYN, ACK = 0x8000, 0x4000, 0x2000
+EOM, SYN, ACK, REPORT = 0x8000, 0x4000, 0x2000, 0x1000
 HEADER = struct.Struct("!HII")
 CONTENT = bytes(range(256)) * 700 + b"the end"  # 127 packets and a part of one
 SPINLOOM = [sys.executable, "-m", "spinloom.cli", "slmp"]
@@ -124,6 +124,44 @@ def test_what_is_lost_is_sent_again(threads):
     assert receiver.packets[-1][0] == SYN | EOM, "EOM came when all else was there"
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("refuses", [False, True])
+def test_who_knows_no_reports_is_asked_by_the_first_packet_alone(threads, refuses):
+    asked = []
+
+    def lose(flags: int, offset: int, times: int) -> bool:
+        if flags & REPORT:
+            asked.append((offset, times))
+        return refuses and bool(flags & REPORT)
+
+    with PlainReceiver(len(CONTENT), lose) as receiver:
+        send(receiver.place, threads=threads, reports=1)
+    assert bytes(receiver.memory) == CONTENT
+    assert (0, 1) in asked
+    assert set(asked) <= {(0, 1), (0, 2)}
+    if refuses:
+        assert not any(flags & REPORT for flags, *_ in receiver.packets)
+
+
+def test_reports_are_answered():
+    with slmp.Receiver(("127.0.0.1", 0), 1000) as receiver:
+        peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        peer.settimeout(seconds(60))
+        peer.connect(("127.0.0.1", receiver.port))
+        peer.send(HEADER.pack(SYN | REPORT, 9, 0) + bytes(100))
+        with pytest.raises(Trouble, match="no message has come whole"):
+            receiver.receive(0)
+        assert peer.recv(64) == HEADER.pack(ACK | REPORT, 9, 0) + struct.pack("!I", 9)
+        peer.close()
+
+
+def test_reports_need_acknowledgements_and_tries():
+    with pytest.raises(Trouble, match="every packet must ask for one"):
+        send(("127.0.0.1", 9), mode=slmp.MODES.index("message"), reports=1)
+    with pytest.raises(Trouble, match="need more than 2 tries"):
+        send(("127.0.0.1", 9), as_original=1, reports=1)
+
+
 def test_without_retransmission_a_loss_is_an_error():
     with (
         PlainReceiver(len(CONTENT), lambda flags, offset, times: offset == 1408) as receiver,
@@ -208,6 +246,7 @@ def receive_command(*arguments: object) -> tuple[subprocess.Popen, int]:
         (),
         ("--threads", "4", "--window", "100"),
         ("--as-original", "--silence", "240s"),
+        ("--reports", "--threads", "2"),
         ("--align", "4", "--gap", "1us", "--window", "1", "--tries", "99"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from patience import seconds
 
 ROOT = Path(__file__).resolve().parents[2]
-EOM, SYN, ACK = 0x8000, 0x4000, 0x2000
+EOM, SYN, ACK, REPORT = 0x8000, 0x4000, 0x2000, 0x1000
 SENDER, RECEIVER = ("10.0.0.1", 40000), ("10.0.0.2", 9330)
 
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="there is no tshark")
@@ -100,12 +100,29 @@ def test_it_pairs_packets_with_acknowledgements_and_repeats(shown):
     assert rows[2][3] == "SYN message 7 offset 0 again length 4"
 
 
+def test_it_shows_reports(shown):
+    rows = shown(
+        [
+            to_receiver(packet(SYN | REPORT, 7, 0, b"abcd")),
+            to_sender(packet(ACK | REPORT, 7, 0, b"\x00\x00\x01\x00")),
+            to_sender(packet(ACK, 7, 0)),
+        ],
+        *("slmp.flags.report", "slmp.room", "slmp.acknowledges", "_ws.expert.message", "_ws.col.Info"),
+    )
+    assert [row[0] in ("1", "True") for row in rows] == [True, True, False]
+    assert [row[1:] for row in rows] == [
+        ["", "", "", "SYN REPORT message 7 offset 0 length 4"],
+        ["256", "1", "", "ACK REPORT message 7 offset 0 room 256"],
+        ["", "1", "", "ACK message 7 offset 0"],
+    ]
+
+
 def test_it_names_what_is_wrong(shown):
     expected = {
         "Shorter than a header": packet(SYN, 7, 0)[:9],
         "A reserved flag is set": packet(SYN | 1, 7, 0),
-        "ACK with another flag": packet(ACK | SYN, 7, 4),
-        "ACK with a payload": packet(ACK, 7, 8, b"x"),
+        "ACK with SYN or EOM, or REPORT without ACK or SYN": packet(ACK | SYN, 7, 4),
+        "ACK with a payload that is no report": packet(ACK | REPORT, 7, 8, b"xyz"),
         "Several packets, which are cut after this capture": packet(SYN, 7, 12, bytes(3000)),
     }
     rows = shown([to_receiver(payload) for payload in expected.values()], "_ws.expert.message")

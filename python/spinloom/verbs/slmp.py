@@ -133,6 +133,11 @@ def slmp() -> None:
 )
 @click.option("--fixed-window", is_flag=True, help="The window neither begins small nor adapts to losses.")
 @click.option(
+    "--reports",
+    is_flag=True,
+    help="Ask the receiver how many packets it has room for, and send no more.",
+)
+@click.option(
     "--polling",
     type=click.Choice(protocol.POLLINGS),
     help="How threads wait: asleep; looking every 100 us as FPsPIN's library; looking all the time.",
@@ -152,6 +157,7 @@ def send(
     tries: int | None,
     silence: int | None,
     fixed_window: bool,
+    reports: bool,
     polling: str | None,
     as_original: bool,
     quiet: bool,
@@ -162,6 +168,8 @@ def send(
     options = {"as_original": int(as_original)}
     if fixed_window:
         options["fixed_window"] = 1
+    if reports:
+        options["reports"] = 1
     if mode is not None:
         options["mode"] = protocol.MODES.index(mode)
     if polling is not None:

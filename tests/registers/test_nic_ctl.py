@@ -137,7 +137,7 @@ def test_registers_are_read_by_path_and_address(ctl):
         (("read", "me/idx"), "from me/idx/0 to me/idx/15"),
         (("read", "me/idx/16"), "no register 'me/idx/16'"),
         (("read", "0x2021"), "no register at address 0x2021"),
-        (("read", "counts/mails_refused", "2"), "2 registers from counts/host_runs/0 on"),
+        (("read", "counts/mails_refused", "2"), "2 registers from counts/mails_refused/0 on"),
         (("write", "me/valid", "yes"), "value 'yes'"),
         (("write", "me/valid", "2"), "too wide for me/valid/0"),
         (("write", "stats/mpq", "1"), "stats/mpq/0 is read only"),

@@ -25,7 +25,7 @@ help:
 	@echo 'make validate  what the papers measured, tested; compares with tests/golden/validate.json'
 	@echo 'make setup   set up .venv/ and build only; the command is .venv/bin/spinloom'
 	@echo 'make wheel   out/dist/: a wheel with everything that runs, for this Python, and the sources it is built from'
-	@echo 'make picture make docs/img/speedup.svg again from the demo'
+	@echo 'make picture make the pictures of docs/img/ again, from the demo and from studies'
 	@echo 'make test    C++ tests, Python tests, lint'
 	@echo 'make test-slow  what takes minutes: 10^7 cuts of datatypes, types against MPIs, hashes at optimisation levels'
 	@echo 'make bench   speed on this machine: handler core, NIC engine, live handlers, SLMP, host unpack, layout copies, schedules (host time)'
@@ -48,8 +48,13 @@ figures: setup
 validate: setup
 	$(BIN)/spinloom validate --out out/validate
 
+# The studies whose pictures docs/fpspin.md shows.
+STUDIES_SHOWN := ping slmp-types
+
 picture: demo
 	mkdir -p docs/img && cp out/demo/speedup.svg docs/img/speedup.svg
+	for name in $(STUDIES_SHOWN); do \
+	    $(BIN)/spinloom study $$name --out out/studies --quiet && cp out/studies/$$name.svg docs/img/ || exit 1; done
 
 test: check-cpp check-python lint
 	@echo 'make test: C++ tests, Python tests and lint passed'

@@ -54,11 +54,16 @@ def draw(figure: Figure, rows: Rows, line: float | None, path: Path) -> None:
         if good:
             DRAWINGS[figure.plot](canvas, figure, good, line)
         notes = missing(rows)
-        canvas.suptitle(f"{figure.title}", fontsize=9.5, x=0.01, ha="left")
         source = f"{figure.source}; NIC {' and '.join(figure.nics)}"
-        canvas.supxlabel("\n".join([source, *notes]), fontsize=6.5, x=0.01, ha="left", color="0.25")
-        out = io.StringIO()
-        canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": "spinloom"})
+        finish(canvas, figure.title, "\n".join([source, *notes]), path)
+
+
+def finish(canvas: Any, title: str, source: str, path: Path) -> None:
+    """The title above, the source below, and the file; within rc_context(STYLE)."""
+    canvas.suptitle(title, fontsize=9.5, x=0.01, ha="left")
+    canvas.supxlabel(source, fontsize=6.5, x=0.01, ha="left", color="0.25")
+    out = io.StringIO()
+    canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": "spinloom"})
     write_file(path, out.getvalue())
 
 

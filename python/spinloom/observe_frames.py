@@ -1,6 +1,7 @@
 """Observations on an Ethernet NIC: pings, datatypes over SLMP, overlap, windows.
 
-Contract: that of observe.py, whose table has them. frame_tables.py shows them beside FPsPIN's numbers.
+Contract: that of observe.py, whose table has them. station_rows.py has them beside FPsPIN's numbers,
+frame_tables.py for people.
 """
 
 from __future__ import annotations
@@ -118,16 +119,13 @@ CASES = [
 ]
 
 
+def slmp_cell(trial: Trial, case: Case, elements: int) -> Probe:
+    probe = trial.probe(TYPES[case.type_name], case.image, count=elements)
+    return replace(probe, study=SLMP, ranks=case.messages, window=case.window)
+
+
 def slmp_cells(trial: Trial, **_: Any) -> list[Probe]:
-    return [
-        replace(
-            trial.probe(TYPES[case.type_name], case.image, count=ELEMENTS[case.type_name]),
-            study=SLMP,
-            ranks=case.messages,
-            window=case.window,
-        )
-        for case in CASES
-    ]
+    return [slmp_cell(trial, case, ELEMENTS[case.type_name]) for case in CASES]
 
 
 def mbit_s(reading: Reading) -> float:

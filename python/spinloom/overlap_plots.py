@@ -3,13 +3,11 @@ over ranks. Legible in black and white; the same rows, the same bytes."""
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 from spinloom import units
-from spinloom.figure_plots import STYLE, plain
-from spinloom.files import write as write_file
+from spinloom.figure_plots import STYLE, finish, plain
 from spinloom.overlap import CPU, LINEAR, NIC
 from spinloom.studies import Study
 
@@ -38,15 +36,8 @@ def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
             axes.set_xlabel("ranks")
         lines, labels = grid[0][-1].get_legend_handles_labels()
         grid[0][1].legend(lines, labels, loc="upper left", frameon=False, fontsize=8, handlelength=3)
-        canvas.suptitle(
-            f"{units.format_bytes(study.sizes_bytes[0])}: {study.title}", fontsize=9.5, x=0.01, ha="left"
-        )
-        canvas.supxlabel(
-            f"{study.source}; {', '.join(study.nics)}", fontsize=6.5, x=0.01, ha="left", color="0.25"
-        )
-        out = io.StringIO()
-        canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": "spinloom"})
-    write_file(path, out.getvalue())
+        title = f"{units.format_bytes(study.sizes_bytes[0])}: {study.title}"
+        finish(canvas, title, f"{study.source}; {', '.join(study.nics)}", path)
 
 
 def panel(axes: Any, study: Study, rows: list[dict[str, Any]], column: str) -> None:

@@ -3,12 +3,10 @@ over ranks. Legible in black and white; the same rows, the same bytes."""
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
-from spinloom.figure_plots import STYLE, plain
-from spinloom.files import write as write_file
+from spinloom.figure_plots import STYLE, finish, plain
 from spinloom.studies import Study
 
 MARKS = (("x", "0.35", (0, (5, 2))), ("+", "0.35", (0, (1, 1.5))), ("o", "0.0", "-"))
@@ -25,11 +23,7 @@ def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
         if study.recorded:
             painter = turns
         painter(panels, study, rows)
-        canvas.suptitle(study.title, fontsize=9.5, x=0.01, ha="left")
-        canvas.supxlabel(study.source, fontsize=6.5, x=0.01, ha="left", color="0.25")
-        out = io.StringIO()
-        canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": "spinloom"})
-    write_file(path, out.getvalue())
+        finish(canvas, study.title, study.source, path)
 
 
 def gains(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spinloom import applications, overlap, storage
+from spinloom import applications, overlap, station_studies, storage
 from spinloom.errors import Trouble, nearest
 from spinloom.lab import APPLICATION, OVERLAP, RECORDED, Lab, Probe
 
@@ -34,9 +34,17 @@ class Study:
     operations: tuple[str, ...] = ()  # collective operations of overlap.py
     networks: tuple[str, ...] = ()  # with switches, on which groups of ranks work together
     recorded: tuple[str, ...] = ()  # programs with non-blocking collective operations, on more ranks
+    station: str = ""  # a kind of station_studies.py, with an Ethernet NIC; the next five are for these
+    protocols: tuple[str, ...] = ()
+    elements: tuple[int, ...] = ()  # of a datatype in a message
+    messages: tuple[int, ...] = ()  # side by side
+    windows: tuple[int, ...] = ()  # packets
+    send_ns: tuple[int, ...] = ()  # a packet takes its sender
 
     @property
     def columns(self) -> list[str]:
+        if self.station:
+            return station_studies.columns(self)
         if self.mixes:
             return storage.COLUMNS
         if self.networks:
@@ -117,6 +125,8 @@ def overlap_probe(operation: str, nic: str, way: str, size_bytes: int, ranks: in
 
 
 def probes(study: Study) -> list[Probe]:
+    if study.station:
+        return station_studies.probes(study)
     if study.mixes:
         return storage.probes(study)
     if study.applications:
@@ -163,6 +173,8 @@ def probes(study: Study) -> list[Probe]:
 
 def rows(study: Study, lab: Lab) -> list[dict[str, Any]]:
     """Modelled times; the bytes of every point were compared. Raises Trouble for a point without a time."""
+    if study.station:
+        return station_studies.rows(study, lab)
     if study.mixes:
         return storage.rows(study, lab)
     if study.applications:

@@ -3,13 +3,11 @@ same rows, the same bytes."""
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
-from spinloom import overlap_plots, program_plots
-from spinloom.figure_plots import STYLE, plain
-from spinloom.files import write as write_file
+from spinloom import overlap_plots, program_plots, station_plots
+from spinloom.figure_plots import STYLE, finish, plain
 from spinloom.studies import Study
 from spinloom.units import format_bytes
 
@@ -27,6 +25,9 @@ def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
     if study.applications or study.mixes or study.recorded:
         program_plots.draw(study, rows, path)
         return
+    if study.station:
+        station_plots.draw(study, rows, path)
+        return
     if study.operations:
         overlap_plots.draw(study, rows, path)
         return
@@ -43,11 +44,7 @@ def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
             axes.set_xlabel(label)
         drawn[0].set_ylabel("modelled time (µs)")
         drawn[0].legend(frameon=False, loc="upper left", fontsize=8, handlelength=3)
-        canvas.suptitle(study.title, fontsize=9.5, x=0.01, ha="left")
-        canvas.supxlabel(study.source, fontsize=6.5, x=0.01, ha="left", color="0.25")
-        out = io.StringIO()
-        canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": "spinloom"})
-    write_file(path, out.getvalue())
+        finish(canvas, study.title, study.source, path)
 
 
 def panels_of(study: Study) -> list[tuple[str, dict[str, Any]]]:

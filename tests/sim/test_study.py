@@ -20,7 +20,14 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "studies.csv"
 MESSAGES = [
     study
     for study in studies.studies().values()
-    if not (study.applications or study.mixes or study.networks or study.recorded or study.operations)
+    if not (
+        study.applications
+        or study.mixes
+        or study.networks
+        or study.recorded
+        or study.operations
+        or study.station
+    )
 ]
 
 

@@ -1,4 +1,4 @@
-"""`spinloom study`: the SC'17 sPIN paper's small experiments, from simulations that run now."""
+"""`spinloom study`: small experiments of the papers, from simulations that run now."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ from typing import Any
 
 import click
 
-from spinloom import files, output, overlap, plot, results, spc, storage, studies, study_plots, units
+from spinloom import (
+    files,
+    output,
+    overlap,
+    plot,
+    results,
+    spc,
+    station_studies,
+    storage,
+    studies,
+    study_plots,
+    units,
+)
 from spinloom.errors import Trouble
 from spinloom.lab import Lab
 from spinloom.verbs import options
@@ -22,7 +34,7 @@ RANKS_MOST = 4096
 
 
 @click.command(
-    epilog="Examples: spinloom study pingpong; spinloom study multicast; "
+    epilog="Examples: spinloom study pingpong; spinloom study ping --out out/studies; "
     "spinloom study all --out out/studies; spinloom study spc Financial1.spc.bz2"
 )
 @click.argument("name", metavar="NAME|all")
@@ -46,14 +58,15 @@ def study(
 ) -> None:
     """Run a small experiment: pingpong, accumulate, broadcast, raid; groups over switches that run handlers:
     multicast, reduce, allreduce; collective operations while the host computes: overlap; storage traces: spc;
-    or whole programs: applications, fft2d, offloaded.
+    whole programs: applications, fft2d, offloaded; or FPsPIN's Ethernet NIC beside what its authors measured:
+    ping, slmp-types, slmp-overlap, slmp-window.
 
-    One message at a time: by RDMA and the host's processor, by Portals 4's triggered operations,
-    and by handlers on the NIC (store, stream). Times are modelled; every byte that is moved or computed was
-    compared. Whole programs are skeletons, generated and not recorded; those of offloaded were recorded, on
-    fewer ranks. Generated are also the requests of spc, unless TRACE names files in the SPC trace format,
-    which may be compressed (.gz, .bz2, .xz). With --out, writes NAME.csv and NAME.svg, for spc also the
-    generated traces, MIX.generated.spc; existing files of these names are replaced.
+    The first four send one message at a time: by RDMA and the host's processor, by Portals 4's triggered
+    operations, and by handlers on the NIC (store, stream). Times are modelled; every byte that is moved or
+    computed was compared. Whole programs are skeletons, generated and not recorded; those of offloaded were
+    recorded, on fewer ranks. Generated are also the requests of spc, unless TRACE names files in the SPC
+    trace format, which may be compressed (.gz, .bz2, .xz). With --out, writes NAME.csv and NAME.svg, for spc
+    also the generated traces, MIX.generated.spc; existing files of these names are replaced.
     """
     wanted = of_other_numbers(with_traces(studies.named(name), traces), ranks_text, size_text)
     laboratory = Lab(threads or os.cpu_count() or 1)
@@ -114,6 +127,8 @@ def of_other_numbers(
 
 
 def table_of(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
+    if study.station:
+        return table_of_station(study, nic, [row for row in rows if row["nic"] == nic])
     if study.mixes:
         return table_of_traces(study, nic, [row for row in rows if row["nic"] == nic])
     if study.applications:
@@ -161,6 +176,17 @@ def table_of_operations(study: studies.Study, nic: str, rows: list[dict[str, Any
             for row in rows
         ],
         numeric={*columns} - {"operation", "way"},
+        title=f"{study.title}; {nic}",
+    )
+
+
+def table_of_station(study: studies.Study, nic: str, rows: list[dict[str, Any]]) -> Any:
+    texts = station_studies.texts(study, rows)
+    columns = list(texts[0])
+    return output.table(
+        columns,
+        [list(text.values()) for text in texts],
+        numeric={*columns} - {"protocol", "way", "type", "by"},
         title=f"{study.title}; {nic}",
     )
 

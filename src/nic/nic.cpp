@@ -137,6 +137,11 @@ const Context* Nic::context(ContextId id) const { return impl_->contexts.find(id
 
 const NicLimits& Nic::limits() const { return impl_->config; }
 
+std::optional<CounterValue> Nic::counter(CounterId id) const {
+  if (!impl_->triggers.exists(id)) return std::nullopt;
+  return impl_->triggers.value(id);
+}
+
 NicState Nic::state() const {
   NicState state;
   state.packet_buffer_used = impl_->buffer.used();

@@ -109,6 +109,7 @@ class Nic {
   void on_peer_unreachable(Rank peer, Actions& out);
 
   [[nodiscard]] const Context* context(ContextId id) const;
+  [[nodiscard]] std::optional<CounterValue> counter(CounterId id) const;  // none: there is no such counter
   [[nodiscard]] NicState state() const;
   // One line for people: what is waiting (messages, HERs, DMAs, triggered commands).
   [[nodiscard]] std::string waiting() const;

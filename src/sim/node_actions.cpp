@@ -173,10 +173,11 @@ void Node::perform(const nic::PostEvent& event) {
   deliver(std::move(delivery), readable);
 }
 
+// A header's actions wait until it is parsed, and others may count meanwhile: what is posted last is the newest value.
 void Node::perform(const nic::PostCounter& counter) {
   HostDelivery delivery;
   delivery.kind = HostDelivery::Kind::counter;
-  delivery.counter = counter;
+  delivery.counter = {counter.counter, nic_.counter(counter.counter).value_or(counter.value)};
   constexpr int64_t counter_bytes = 16;
   deliver(std::move(delivery), pcie_.write(events_.now(), counter_bytes).end + pcie_.latency());
 }

@@ -141,3 +141,9 @@ def test_numbers_that_cannot_be(spinloom, words, told):
     ran = spinloom("study", *words)
     assert ran.code != 0
     assert told in ran.err
+
+
+def test_counts_made_while_a_header_is_parsed_reach_the_host():
+    """47 messages and a copy to itself at once: the newest value of the counter is posted last."""
+    found = overlap.measured(profiles.load("sc17-discrete"), "allgather", overlap.LINEAR, SIZE_BYTES, 48)
+    assert found["time_ps"] > 0

@@ -56,6 +56,7 @@ CALLS = {
     25: "process-put",
     26: "send of a frame",
     27: "telemetry",
+    28: "mail to a context",
 }
 
 

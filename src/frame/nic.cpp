@@ -51,14 +51,16 @@ bool Nic::on_host_frame(const PayloadRef& bytes, uint64_t token, Actions& out) {
 
 void Nic::on_transmitted(const EgressFrame& frame, Actions& out) {
   impl_->tally(frame.dma.exists() ? Count::sent_by_handlers : Count::sent_by_host);
-  on_not_sent(frame, out);
+  impl_->left(frame, out);
 }
 
-void Nic::on_not_sent(const EgressFrame& frame, Actions& out) {
-  impl_->egress.left();
-  if (frame.dma.exists()) impl_->dma_done(frame.dma, out);
-  impl_->transmit(out);
-  impl_->dispatch(out);
+void Nic::on_not_sent(const EgressFrame& frame, Actions& out) { impl_->left(frame, out); }
+
+void Nic::Impl::left(const EgressFrame& frame, Actions& out) {
+  egress.left();
+  if (frame.dma.exists()) dma_done(frame.dma, out);
+  transmit(out);
+  dispatch(out);
 }
 
 void Nic::Impl::transmit(Actions& out) {

@@ -85,6 +85,7 @@ struct Nic::Impl {
   [[nodiscard]] std::optional<uint32_t> message_of(ContextId context, uint32_t identifier);
   void to_memory(uint32_t packet, Actions& out);
   void transmit(Actions& out);
+  void left(const EgressFrame& frame, Actions& out);
 
   // nic_message.cpp
   void push_waiting(Message& message, uint32_t packet);

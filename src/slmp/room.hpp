@@ -1,10 +1,10 @@
 // Room - how many packets may leave without finding the receiver full, by the room that it reports.
 //
 // Contract: transmissions have numbers, 0, 1, 2, ... in the order in which they leave. A report says for how many more
-//   packets there was room when one of them was answered. Those that are settled (acknowledged, or lost) and left no
-//   later than the answered one had come by then, or never come; all others may come later. So what may leave in all is
-//   the number of the former and the room. That holds for good: the largest such sum counts, and the order in which
-//   reports come does not matter. Where several senders share the room, each has an equal part of what is reported.
+//   packets there was room when one of them was answered. A packet that is settled (acknowledged, or lost) and left no
+//   later than the answered one took its room before the report, or never will. Every other packet may still need some
+//   of the reported room. So as many packets may leave in all as there are of the former, and the room. This stays true
+//   later: the largest such sum counts, in whatever order reports come. Where several senders share the room, each has an equal part of what is reported.
 // Invariants: (1) while a packet is under way, no more leave than a report allows, and before the first report none; (2)
 //   when none is under way, one may leave, so that nothing waits for ever; (3) a receiver that tells the truth to its
 //   one sender has room for every packet but that of (2), unless one comes that was held for lost or was doubled on its

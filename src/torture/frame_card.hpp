@@ -3,7 +3,7 @@
 // Contract: actions become items of one list; step() performs any of the oldest. While a handler waits for the answer
 //   to a call, the rest of the world goes on, other handlers too. As on PCIe and on a cable, accesses to host memory
 //   and frames for the wire are served in the order asked for; when the NIC hears of their ends is random.
-//   The owner learns what happens; it tells the first trouble itself.
+//   The owner is told of all that happens, and of what must not happen.
 // Invariants: (1) the same seed and the same calls give the same run; (2) a frame of a handler leaves as it was when
 //   the handler sent it, behind those sent before it, and handlers and the host take the turns that they should: anything
 //   else is trouble.

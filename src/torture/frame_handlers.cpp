@@ -142,8 +142,8 @@ HandlerOutcome FrameRun::on_header(NativeHandler& handler) {
   return judged(outcome_of(head.conduct), false);
 }
 
-// `way`, by its bits: in pieces or whole; without waiting for any but the last, whose end says that all is there; from a
-// copy on the stack, blocking.
+// Bits of `way`: 1, in pieces; 2, all pieces but the last from a copy on the stack, by blocking calls; 4, only the last
+// piece is waited for: writes keep their order, so all are there then.
 bool FrameRun::write(NativeHandler& handler, uint64_t offset, FrameView bytes, uint8_t way) {
   const size_t piece = (way & 1) != 0 ? 1 + (way >> 4) : std::max<size_t>(bytes.size(), 1);
   for (size_t at = 0; at == 0 || at < bytes.size(); at += piece) {

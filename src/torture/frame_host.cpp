@@ -81,7 +81,8 @@ Status FrameRun::set_up() {
   return {};
 }
 
-// Each site takes the frames of its number, in one of several ways to say it. The last one may take the others', too.
+// Rule set n takes the frames with number n; which of three equivalent forms it has is random. A ring that is the last
+// site may take all other frames, too.
 void FrameRun::set_rules() {
   std::vector<frame::RuleSet> sets;
   for (const Site& site : sites_) {

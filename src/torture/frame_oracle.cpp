@@ -39,7 +39,8 @@ bool FrameRun::is_known(FrameView frame, const Head& head) const {
          std::equal(frame.begin(), frame.end(), frames_[head.id].begin(), frames_[head.id].end());
 }
 
-// Exactly one count says what has become of the frame for now, and only frames for the host's stack go there.
+// Each frame that comes adds one to exactly one of five counts. The host's stack gets it if that count, or a spill, says
+// so, and never otherwise.
 void FrameRun::at_nic(FrameBytes frame) {
   ++wanted_.received;
   const frame::Nic& nic = card_->nic();

@@ -29,7 +29,7 @@ Status FrameRun::go() {
     now_ += Time{1};
     if (moved) idle_ = 0;
     if (moved || works_ < config_.messages || quiet()) continue;
-    // Who waits for somebody else tries again; if nobody moves for long, nobody will.
+    // What failed may work at the next try. After so many rounds without progress the run has stalled.
     if (next_time() == Time::never() || ++idle_ > 20'000) return fail(Code::stalled, stall());
     now_ = std::max(now_, next_time());
   }

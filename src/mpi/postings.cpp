@@ -36,14 +36,16 @@ std::optional<Told> Postings::find(Key key, uint64_t& seen) const {
   for (uint32_t i = 0; i < most; ++i) {
     const Entry& entry = table_->entries[(key.low + i) % most];
     if (entry.low.load(std::memory_order_acquire) != key.low) continue;
-    const uint64_t high = entry.high.load(std::memory_order_relaxed);
+    if (entry.high.load(std::memory_order_relaxed) != key.high) continue;
     const Told told{entry.base.load(std::memory_order_relaxed),
                     static_cast<int64_t>(entry.bytes.load(std::memory_order_relaxed)),
                     static_cast<int64_t>(entry.unit.load(std::memory_order_relaxed)),
                     static_cast<Told::Lies>(entry.where.load(std::memory_order_relaxed)),
                     entry.posts.load(std::memory_order_relaxed)};
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (high == key.high && entry.low.load(std::memory_order_relaxed) == key.low) return told;
+    // Another key with the same `low` may have come meanwhile: its `high` was written before its `low`.
+    if (entry.low.load(std::memory_order_acquire) != key.low) continue;
+    if (entry.high.load(std::memory_order_relaxed) == key.high) return told;
   }
   return std::nullopt;
 }

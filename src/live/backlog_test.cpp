@@ -166,8 +166,12 @@ TEST_P(Backlogs, FloodsBothWaysWhoseHandlersPutBackEnd) {
   flood.expect_bounded();
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, Backlogs, testing::Values(Over::shared_memory, Over::udp),
-                         [](const auto& over) { return over.param == Over::udp ? "Udp" : "SharedMemory"; });
+INSTANTIATE_TEST_SUITE_P(Over, Backlogs, testing::Values(Over::shared_memory, Over::udp, Over::fabric),
+                         [](const auto& over) {
+                           return over.param == Over::udp      ? "Udp"
+                                  : over.param == Over::fabric ? "Fabric"
+                                                               : "SharedMemory";
+                         });
 
 // A message that has begun, and others behind it, wait for handlers while their sender leaves.
 TEST(Backlog, WhatAPeerSentBeforeItsEndIsDeliveredFirst) {

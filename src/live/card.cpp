@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
@@ -12,58 +13,60 @@
 #include <functional>
 #include <string_view>
 
+#include "live/hex_text.hpp"
+
 namespace spinloom::live {
 namespace {
 
-constexpr char format[] = "spl1-%" PRIx64 "-%" PRIx64 "-%x-%" PRIx64 "-%" PRIx64 "-%x-%x-%x-%" PRIx64;
+constexpr char format[] = "spl2-%" PRIx64 "-%" PRIx64 "-%x-%" PRIx64 "-%" PRIx64 "-%x-%x-%x-%" PRIx64 "-%x";
 
 constexpr std::string_view trouble_mark = "spl1-trouble-";
 constexpr size_t trouble_letters = 240;
-constexpr char digits[] = "0123456789abcdef";
 
 }  // namespace
 
 std::string write(const Card& card) {
   char text[256];
-  const int length =
-      std::snprintf(text, sizeof text, format, card.machine, static_cast<uint64_t>(card.pid),
-                    static_cast<unsigned>(card.file), card.nonce[0], card.nonce[1], static_cast<unsigned>(card.user),
-                    static_cast<unsigned>(card.address), static_cast<unsigned>(card.port), card.traits);
+  const int length = std::snprintf(text, sizeof text, format, card.machine, static_cast<uint64_t>(card.pid),
+                                   static_cast<unsigned>(card.file), card.nonce[0], card.nonce[1],
+                                   static_cast<unsigned>(card.user), static_cast<unsigned>(card.address),
+                                   static_cast<unsigned>(card.port), card.traits, static_cast<unsigned>(card.fabric));
   SPL_ASSERT(length > 0 && static_cast<size_t>(length) < sizeof text, length);
   return text;
 }
 
-// Two hexadecimal digits a letter, because launchers accept no blanks.
 std::string write(const Error& trouble) {
-  std::string text(trouble_mark);
-  for (const char letter : trouble.message.substr(0, trouble_letters)) {
-    text += digits[static_cast<uint8_t>(letter) >> 4];
-    text += digits[static_cast<uint8_t>(letter) & 15];
-  }
-  return text;
+  return std::string(trouble_mark) + to_hex(std::string_view(trouble.message).substr(0, trouble_letters));
 }
 
 Result<Card> read_card(const std::string& text) {
   if (text.compare(0, trouble_mark.size(), trouble_mark) == 0) {
-    std::string message;
-    for (size_t at = trouble_mark.size(); at + 1 < text.size(); at += 2) {
-      message += static_cast<char>(std::strtoul(text.substr(at, 2).c_str(), nullptr, 16));
-    }
-    return fail(Code::environment, message);
+    return fail(Code::environment, from_hex(std::string_view(text).substr(trouble_mark.size())).value_or(text));
   }
   Card card;
   uint64_t pid = 0;
-  unsigned file = 0, user = 0, address = 0, port = 0;
-  const int fields =
-      std::sscanf(text.c_str(), "spl1-%" SCNx64 "-%" SCNx64 "-%x-%" SCNx64 "-%" SCNx64 "-%x-%x-%x-%" SCNx64,
-                  &card.machine, &pid, &file, &card.nonce[0], &card.nonce[1], &user, &address, &port, &card.traits);
+  unsigned file = 0, user = 0, address = 0, port = 0, fabric = 0;
+  const int fields = std::sscanf(
+      text.c_str(), "spl2-%" SCNx64 "-%" SCNx64 "-%x-%" SCNx64 "-%" SCNx64 "-%x-%x-%x-%" SCNx64 "-%x", &card.machine,
+      &pid, &file, &card.nonce[0], &card.nonce[1], &user, &address, &port, &card.traits, &fabric);
   card.pid = static_cast<int64_t>(pid);
   card.file = static_cast<int>(file);
   card.user = user;
   card.address = address;
   card.port = static_cast<uint16_t>(port);
-  if (fields == 9 && write(card) == text) return card;
+  card.fabric = static_cast<FabricNeed>(std::min(fabric, static_cast<unsigned>(FabricNeed::asked)));
+  if (fields == 10 && write(card) == text) return card;
   return fail(Code::environment, "a rank published '", text, "', which is not of this version of the library");
+}
+
+bool need_fabrics(const std::vector<Card>& cards) {
+  bool machines = false, wanted = false;
+  for (const Card& card : cards) {
+    if (card.fabric == FabricNeed::asked) return true;
+    machines = machines || card.machine != cards.front().machine;
+    wanted = wanted || card.fabric == FabricNeed::between_machines;
+  }
+  return machines && wanted;
 }
 
 Result<uint64_t> machine_id() {

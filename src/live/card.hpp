@@ -10,11 +10,15 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "live/segment.hpp"
 
 namespace spinloom::live {
+
+// Whether a process wants a fabric: never, where there are other machines, or in any case.
+enum class FabricNeed : uint8_t { never, between_machines, asked };
 
 struct Card {
   uint64_t machine = 0;
@@ -25,6 +29,7 @@ struct Card {
   uint32_t address = 0;  // IPv4, host order; 0: no UDP
   uint16_t port = 0;
   uint64_t traits = 0;  // decides which processes may reach each other: reach.hpp
+  FabricNeed fabric = FabricNeed::never;
 
   bool operator==(const Card&) const = default;
 };
@@ -32,6 +37,9 @@ struct Card {
 [[nodiscard]] std::string write(const Card& card);
 [[nodiscard]] std::string write(const Error& trouble);
 [[nodiscard]] Result<Card> read_card(const std::string& text);
+
+// Whether the ranks tell each other about their fabrics; the same for the same cards.
+[[nodiscard]] bool need_fabrics(const std::vector<Card>& cards);
 
 // machine_id() is the number of this machine for Card::machine. Code::unsupported means that there is no /proc, and
 // so no way to the memory of peers; another Error says what kept /proc from being read, for example a limit.

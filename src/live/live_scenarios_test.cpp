@@ -80,18 +80,22 @@ TEST_P(LiveScenarios, GiveTheTraceOfTheLoopbackDriver) {
 
 constexpr Time asleep{}, polling{20'000'000};
 
-INSTANTIATE_TEST_SUITE_P(Threads, LiveScenarios,
-                         testing::Combine(testing::ValuesIn(testbed::scenarios().begin(), testbed::scenarios().end()),
-                                          testing::Values(Way{"Lent", CopyMode::single, 64, 1 << 30, 100, polling},
-                                                          Way{"LentAsleep", CopyMode::single, 1, 1 << 30, 0, asleep},
-                                                          Way{"Helped", CopyMode::single, 1, 1 << 30, 0, polling, 6},
-                                                          Way{"Twice", CopyMode::twice, 64, 1 << 30, 0, asleep},
-                                                          Way{"InPackets", CopyMode::automatic, 64, 128, 16, polling},
-                                                          Way{"Udp", CopyMode::automatic, 64, 1 << 30, 100, polling, 0,
-                                                              LiveTestbed::Over::udp})),
-                         [](const auto& all) {
-                           return std::string(std::get<0>(all.param).name) + "_" + std::get<1>(all.param).name;
-                         });
+Way over(const char* name, LiveTestbed::Over over) {
+  return {name, CopyMode::automatic, 64, 1 << 30, 100, polling, 0, over};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Threads, LiveScenarios,
+    testing::Combine(testing::ValuesIn(testbed::scenarios().begin(), testbed::scenarios().end()),
+                     testing::Values(Way{"Lent", CopyMode::single, 64, 1 << 30, 100, polling},
+                                     Way{"LentAsleep", CopyMode::single, 1, 1 << 30, 0, asleep},
+                                     Way{"Helped", CopyMode::single, 1, 1 << 30, 0, polling, 6},
+                                     Way{"Twice", CopyMode::twice, 64, 1 << 30, 0, asleep},
+                                     Way{"InPackets", CopyMode::automatic, 64, 128, 16, polling},
+                                     over("Udp", LiveTestbed::Over::udp), over("Fabric", LiveTestbed::Over::fabric),
+                                     over("FabricInPieces", LiveTestbed::Over::fabric_in_pieces),
+                                     over("FabricDisturbed", LiveTestbed::Over::fabric_disturbed))),
+    [](const auto& all) { return std::string(std::get<0>(all.param).name) + "_" + std::get<1>(all.param).name; });
 
 }  // namespace
 }  // namespace spinloom::live

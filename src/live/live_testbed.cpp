@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "live/fabric_faults.hpp"
+
 namespace spinloom::live {
 namespace {
 
@@ -70,6 +72,7 @@ struct LiveTestbed::Member {
   Node node;
   ShmTransport shm;
   std::unique_ptr<UdpTransport> udp;
+  std::unique_ptr<FabricTransport> fabric;
   std::unique_ptr<HpuPool> pool;
   std::unique_ptr<Progress> progress;
   std::atomic<Progress*> helper{nullptr};  // for its own thread, which may run before `progress` is set, and after
@@ -106,18 +109,12 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
     bed->job_.cards[rank].address = ports.back()->address().address;
     bed->job_.cards[rank].port = ports.back()->address().port;
   }
+  bed->fabric_ = std::make_unique<LocalFabric>(ranks, over != Over::fabric_in_pieces);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     auto& member = *bed->members_.emplace_back(std::make_unique<Member>(*bed, rank, limits, options));
     member.node.set_patience(spin);
-    Transport* way = &member.shm;
-    if (over == Over::udp) {
-      Member* const it = &member;
-      SPL_ASSIGN(member.udp, UdpTransport::create(member.node, std::move(ports[rank]), rank, bed->job_.cards,
-                                                  std::vector<bool>(ranks, true), [it, ranks](int descriptor) {
-                                                    if (Progress* helper = it->helper) helper->watch(descriptor, ranks);
-                                                  }));
-      way = member.udp.get();
-    }
+    SPL_ASSIGN(Transport* const way,
+               bed->make_way(member, rank, over, over == Over::udp ? std::move(ports[rank]) : nullptr));
     member.node.add(*way);
     for (uint32_t peer = 0; peer < ranks; ++peer) {
       if (peer != rank) member.node.route(nic::Rank{peer}, *way);
@@ -132,7 +129,8 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
     Member* const it = member.get();
     SPL_ASSIGN(it->progress, Progress::start(it->node, [it, ranks](uint64_t peer) {
                  if (peer == ranks) {
-                   it->udp->disarmed();
+                   if (it->udp) it->udp->disarmed();
+                   if (it->fabric) it->fabric->disarmed();
                    return it->node.doorbell().ring(true);
                  }
                  const std::lock_guard lock(it->node.lock());
@@ -144,9 +142,37 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
       it->udp->disarmed();
       it->udp->arm();
     }
+    if (it->fabric) {
+      it->fabric->disarmed();
+      it->fabric->arm();
+    }
     it->interface = std::make_unique<portals::Interface>(it->port);
   }
   return bed;
+}
+
+Result<Transport*> LiveTestbed::make_way(Member& member, uint32_t rank, Over over, std::unique_ptr<DatagramPort> port) {
+  if (over == Over::shared_memory) return &member.shm;
+  const uint32_t ranks = static_cast<uint32_t>(job_.cards.size());
+  const auto arm = [&member, ranks](int descriptor) {
+    if (Progress* const helper = member.helper) helper->watch(descriptor, ranks);
+  };
+  const std::vector<bool> all(ranks, true);
+  if (over == Over::udp) {
+    SPL_ASSIGN(member.udp, UdpTransport::create(member.node, std::move(port), rank, job_.cards, all, arm));
+    return member.udp.get();
+  }
+  std::unique_ptr<FabricPort> fabric = fabric_->port(rank);
+  if (over == Over::fabric_disturbed) {
+    FabricFaults faults;
+    faults.refuse = 0.1;
+    faults.delay = 0.1;
+    faults.seed = rank + 1;
+    fabric = disturb(std::move(fabric), faults);
+  }
+  member.fabric =
+      std::make_unique<FabricTransport>(member.node, std::move(fabric), rank, job_.cards[0].nonce, all, arm);
+  return member.fabric.get();
 }
 
 LiveTestbed::~LiveTestbed() {

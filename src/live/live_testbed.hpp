@@ -1,5 +1,5 @@
-// LiveTestbed - several ranks of the live driver in one process, which talk over shared memory or UDP, as processes
-// do.
+// LiveTestbed - several ranks of the live driver in one process, which talk over shared memory, UDP or
+// a fabric, as processes do.
 //
 // Contract: the testbed of scenarios (testbed/testbed.hpp). Each rank has its own segment, node, transport, helper
 //   and watcher threads, and a pool of HPU threads if there are handlers.
@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/test_patience.hpp"
+#include "live/fabric_transport.hpp"
+#include "live/local_fabric.hpp"
 #include "live/node.hpp"
 #include "live/progress.hpp"
 #include "live/shm_transport.hpp"
@@ -33,7 +35,13 @@ class LiveTestbed final : public testbed::Testbed {
  public:
   static Time patience() { return patient(Time{120'000'000'000'000}); }  // 120 s: the machine may be busy
 
-  enum class Over : uint8_t { shared_memory, udp };
+  enum class Over : uint8_t {
+    shared_memory,
+    udp,
+    fabric,            // of this process: local_fabric.hpp
+    fabric_in_pieces,  // one that cannot read the sender's memory
+    fabric_disturbed   // one that refuses and delays messages
+  };
 
   // `handlers` may be null: then scenarios with handlers do not run.
   static Result<std::unique_ptr<LiveTestbed>> create(uint32_t ranks, const nic::NicLimits& limits,
@@ -58,7 +66,12 @@ class LiveTestbed final : public testbed::Testbed {
   struct Member;
   LiveTestbed() = default;
 
+  // Makes the transport by which this rank reaches the others.
+  [[nodiscard]] Result<Transport*> make_way(Member& member, uint32_t rank, Over over,
+                                            std::unique_ptr<DatagramPort> port);
+
   LocalJob job_;
+  std::unique_ptr<LocalFabric> fabric_;
   std::shared_ptr<testbed::ScenarioHandlers> handlers_;
   std::vector<std::unique_ptr<Member>> members_;
 };

@@ -59,7 +59,7 @@ TEST(Card, WhatIsNoCardIsAnError) {
   }
   EXPECT_FALSE(read_card(good + "-0").ok());
   EXPECT_FALSE(read_card(good + " ").ok());
-  EXPECT_FALSE(read_card("spl2" + good.substr(4)).ok());
+  EXPECT_FALSE(read_card("spl1" + good.substr(4)).ok());
   Random random(2, "bytes");
   for (int i = 0; i < 2000; ++i) {
     std::string spoiled = good;

@@ -76,7 +76,7 @@ void TraceLog::peer(const char* what, nic::Rank peer) {
 // Writes the lines. If that fails, the log ends: a gap in the middle would look like messages that were never sent.
 void TraceLog::flush() {
   for (size_t done = 0; file_ >= 0 && done < kept_.size();) {
-    const ssize_t written = write(file_, kept_.data() + done, kept_.size() - done);
+    const ssize_t written = ::write(file_, kept_.data() + done, kept_.size() - done);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       close(file_);

@@ -1,11 +1,9 @@
 // A port that disturbs the outgoing datagrams of another port, for tests.
-#include <charconv>
-#include <deque>
-#include <sstream>
 #include <utility>
 
 #include "base/random.hpp"
 #include "live/datagram_port.hpp"
+#include "live/fault_rates.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -52,30 +50,12 @@ class DisturbedPort final : public DatagramPort {
 
 Result<Faults> read_faults(const std::string& given) {
   Faults faults;
-  std::istringstream words(given);
-  for (std::string word; std::getline(words, word, ',');) {
-    const size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
-    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    const char* const end = value.data() + value.size();
-    double rate = -1;
-    const bool number = std::from_chars(value.data(), end, rate).ptr == end && !value.empty();
-    const std::pair<const char*, double*> rates[] = {{"drop", &faults.drop},
-                                                     {"duplicate", &faults.duplicate},
-                                                     {"reorder", &faults.reorder},
-                                                     {"corrupt", &faults.corrupt}};
-    bool known = name == "seed" && number && rate >= 0;
-    if (known) faults.seed = static_cast<uint64_t>(rate);
-    for (const auto& [which, place] : rates) {
-      if (name != which || !number || rate < 0 || rate > 1) continue;
-      *place = rate;
-      known = true;
-    }
-    if (!known) {
-      return fail(Code::invalid, "'", word,
-                  "' is no fault: drop, duplicate, reorder, corrupt = 0 to 1, seed = a number");
-    }
-  }
+  SPL_TRY(read_rates(given,
+                     {{"drop", &faults.drop},
+                      {"duplicate", &faults.duplicate},
+                      {"reorder", &faults.reorder},
+                      {"corrupt", &faults.corrupt}},
+                     faults.seed));
   return faults;
 }
 

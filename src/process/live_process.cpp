@@ -20,6 +20,8 @@ constexpr uint32_t payload_bytes = 4096;                  // of an atomic, and o
 constexpr uint32_t at_once_bytes = 256;                   // a put of this length is read before the call returns
 constexpr uint32_t idle_looks = 16;                       // empty looks in a row, before others get the processor
 constexpr Time look_again{1'000'000'000};                 // 1 ms: how often to look at what peers have taken
+// Tags of watched descriptors: a peer's process has its rank, these come behind the last rank.
+constexpr uint64_t udp_tag = 0, fabric_tag = 1;
 
 // The folder of this library.
 std::string own_folder() {
@@ -28,14 +30,6 @@ std::string own_folder() {
   const std::string path = info.dli_fname;
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash);
-}
-
-// The transport that the node uses: `transport` itself, or its recorder.
-live::Transport& add(live::Node& node, live::Transport& transport, live::TracingTransport* trace) {
-  if (trace != nullptr) trace->over(transport);
-  live::Transport& top = trace != nullptr ? static_cast<live::Transport&>(*trace) : transport;
-  node.add(top);
-  return top;
 }
 
 }  // namespace
@@ -63,13 +57,14 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
     made->cards_.push_back(*read);
   }
   SPL_TRY(made->agree_on_ways());
+  SPL_TRY(made->agree_on_fabrics(card.address));
   nic::NicLimits limits;
   limits.hpus = settings.hpus;
   limits.payload_bytes = payload_bytes;
   limits.transfer_bytes = whole_message;
   limits.atomic_bytes = payload_bytes;
   for (uint32_t peer = 0; peer < launcher->size(); ++peer) {  // UDP carries the whole exchange in one datagram
-    if (!port || !made->goes_by_udp(peer)) continue;
+    if (!port || made->route_to(peer) != Route::udp) continue;
     limits.atomic_bytes = std::min(limits.atomic_bytes, wire::atomic_bytes_max(port->datagram_bytes()));
   }
   limits.fetch_atomic_bytes = limits.atomic_bytes;
@@ -111,9 +106,73 @@ Status LiveProcess::agree_on_ways() {
   return {};
 }
 
-bool LiveProcess::goes_by_udp(uint32_t peer) const {
-  if (peer == rank_ || settings_.transport == Way::shm) return false;
-  return settings_.transport == Way::udp || cards_[peer].machine != cards_[rank_].machine || !unreached_[peer].empty();
+// The ranks ask each other about fabrics only if some are on other machines, so that others start as fast as ever.
+Status LiveProcess::agree_on_fabrics(uint32_t ip_address) {
+  if (!live::need_fabrics(cards_)) return {};
+  const live::FabricOffer mine = open_fabric(ip_address);
+  SPL_ASSIGN(const auto texts, launcher_->exchange(live::write(mine), {.limit_s = settings_.start_s}));
+  no_fabric_.resize(size());
+  std::vector<std::string> addresses(size());
+  for (uint32_t peer = 0; peer < size(); ++peer) {
+    SPL_ASSIGN(const live::FabricOffer offer, live::read_offer(texts[peer]));
+    no_fabric_[peer] = live::apart(mine, offer);
+    if (settings_.transport == Way::fabric && !no_fabric_[peer].empty()) {
+      return fail(Code::environment, "SPINLOOM_TRANSPORT=fabric: rank ", peer, ": ", no_fabric_[peer]);
+    }
+    if (peer != rank_ && no_fabric_[peer].empty()) addresses[peer] = offer.address;
+  }
+  if (!fabric_port_) return {};
+  return fabric_port_->meet(addresses);
+}
+
+live::FabricOffer LiveProcess::open_fabric(uint32_t ip_address) {
+  live::FabricOffer offer;
+  if (cards_[rank_].fabric == live::FabricNeed::never) {
+    offer.trouble =
+        settings_.fabric.kind == live::FabricWish::Kind::none ? "SPINLOOM_FABRIC=none" : "SPINLOOM_TRANSPORT";
+    return offer;
+  }
+  live::FabricWish wish = settings_.fabric;
+  if (settings_.transport == Way::fabric && wish.kind == live::FabricWish::Kind::automatic) {
+    wish.kind = live::FabricWish::Kind::named;  // by any provider
+  }
+  auto opened = live::open_fabric(wish, {ip_address, settings_.libfabric});
+  if (!opened) {
+    offer.trouble = opened.error().message;
+    if (settings_.fabric.kind == live::FabricWish::Kind::named) {
+      log::emit(log::Level::warning, "live", text("SPINLOOM_FABRIC=", settings_.fabric.provider, ": ", offer.trouble));
+    }
+    return offer;
+  }
+  fabric_port_ = std::move(opened.value());
+  if (settings_.fabric_faults.any()) {
+    live::FabricFaults faults = settings_.fabric_faults;
+    faults.seed += rank_;
+    fabric_port_ = live::disturb(std::move(fabric_port_), faults);
+  }
+  offer.provider = fabric_port_->provider();
+  offer.address = fabric_port_->address();
+  return offer;
+}
+
+LiveProcess::Route LiveProcess::route_to(uint32_t peer) const {
+  if (peer == rank_ || settings_.transport == Way::shm) return Route::memory;
+  if (settings_.transport == Way::udp) return Route::udp;
+  const bool by_fabric = !no_fabric_.empty() && no_fabric_[peer].empty();
+  if (settings_.transport == Way::automatic && why_not_memory(peer).empty()) return Route::memory;
+  return by_fabric ? Route::fabric : Route::udp;
+}
+
+// The other ranks that are reached in this way.
+std::vector<bool> LiveProcess::reached_by(Route route) const {
+  std::vector<bool> reached(size());
+  for (uint32_t peer = 0; peer < size(); ++peer) reached[peer] = peer != rank_ && route_to(peer) == route;
+  return reached;
+}
+
+std::string LiveProcess::why_not_memory(uint32_t peer) const {
+  if (cards_[peer].machine != cards_[rank_].machine) return "another machine or process namespace";
+  return unreached_[peer];
 }
 
 // Opens the socket whose address the card tells to others.
@@ -121,6 +180,7 @@ Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::Card& card) 
   const auto machine = live::machine_id();
   if (!machine && machine.error().code != Code::unsupported) return machine.error();
   card.machine = machine ? *machine : live::random_secret()[0];
+  card.fabric = fabric_need();
   if (!machine) {
     log::emit(log::Level::warning, "live",
               text(machine.error().message, ": this rank and its peers reach each other by UDP"));
@@ -147,6 +207,12 @@ Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port() const {
   return port;
 }
 
+live::FabricNeed LiveProcess::fabric_need() const {
+  if (settings_.transport == Way::fabric) return live::FabricNeed::asked;
+  const bool never = settings_.transport != Way::automatic || settings_.fabric.kind == live::FabricWish::Kind::none;
+  return never ? live::FabricNeed::never : live::FabricNeed::between_machines;
+}
+
 // The client of a transport: the node, or the recorder in front of it.
 live::TransportClient& LiveProcess::client(std::unique_ptr<live::TracingTransport>& trace) {
   if (!trace_) return *node_;
@@ -154,7 +220,7 @@ live::TransportClient& LiveProcess::client(std::unique_ptr<live::TracingTranspor
   return *trace;
 }
 
-// Reaches peers on the same machine by shared memory if both ends can, all others by UDP.
+// Makes the transports that the routes to the peers need.
 Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_ptr<live::DatagramPort> port) {
   live::Node& node = *node_;
   SPL_ASSIGN(progress_, live::Progress::start(node, [this](uint64_t tag) { readable(tag); }));
@@ -166,29 +232,43 @@ Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_
   shm_ = std::make_unique<live::ShmTransport>(
       client(shm_trace_), segment_, rank_, cards_, memory,
       [this](int descriptor, nic::Rank peer) { progress_->watch(descriptor, peer.value); });
-  live::Transport& by_memory = add(node, *shm_, shm_trace_.get());
-  std::vector<bool> elsewhere(size());
-  for (uint32_t peer = 0; peer < size(); ++peer) {
-    elsewhere[peer] = goes_by_udp(peer);
-    if (peer != rank_ && !elsewhere[peer]) node.route(nic::Rank{peer}, by_memory);
+  take_route(Route::memory, *shm_, shm_trace_.get());
+  const auto is_used = [](const std::vector<bool>& peers) {
+    return std::find(peers.begin(), peers.end(), true) != peers.end();
+  };
+  const auto arm = [this](uint64_t tag) { return [this, tag](int descriptor) { progress_->watch(descriptor, tag); }; };
+  if (const auto peers = reached_by(Route::udp); is_used(peers)) {
+    SPL_ASSIGN(udp_, live::UdpTransport::create(client(udp_trace_), std::move(port), rank_, cards_, peers,
+                                                arm(size() + udp_tag)));
+    take_route(Route::udp, *udp_, udp_trace_.get());
+    udp_->arm();
   }
-  if (std::find(elsewhere.begin(), elsewhere.end(), true) == elsewhere.end()) return {};
-  const uint64_t udp_tag = size();
-  SPL_ASSIGN(udp_,
-             live::UdpTransport::create(client(udp_trace_), std::move(port), rank_, cards_, elsewhere,
-                                        [this, udp_tag](int descriptor) { progress_->watch(descriptor, udp_tag); }));
-  live::Transport& by_udp = add(node, *udp_, udp_trace_.get());
-  for (uint32_t peer = 0; peer < size(); ++peer) {
-    if (elsewhere[peer]) node.route(nic::Rank{peer}, by_udp);
+  if (const auto peers = reached_by(Route::fabric); is_used(peers)) {
+    fabric_ = std::make_unique<live::FabricTransport>(client(fabric_trace_), std::move(fabric_port_), rank_,
+                                                      cards_[0].nonce, peers, arm(size() + fabric_tag));
+    take_route(Route::fabric, *fabric_, fabric_trace_.get());
+    fabric_->arm();
   }
-  udp_->arm();
+  fabric_port_.reset();
   return {};
 }
 
-// The watcher's thread calls this: a peer's process has ended, or datagrams have come.
+// Packets to all peers of this route go by the transport, or by its recorder in front of it.
+void LiveProcess::take_route(Route route, live::Transport& transport, live::TracingTransport* trace) {
+  if (trace != nullptr) trace->over(transport);
+  live::Transport& top = trace != nullptr ? static_cast<live::Transport&>(*trace) : transport;
+  node_->add(top);
+  const std::vector<bool> peers = reached_by(route);
+  for (uint32_t peer = 0; peer < size(); ++peer) {
+    if (peers[peer]) node_->route(nic::Rank{peer}, top);
+  }
+}
+
+// The watcher's thread calls this: a peer's process has ended, or something has come over a network.
 void LiveProcess::readable(uint64_t tag) {
-  if (tag == size()) {
-    udp_->disarmed();
+  if (tag >= size()) {
+    if (tag == size() + udp_tag) udp_->disarmed();
+    if (tag == size() + fabric_tag) fabric_->disarmed();
     node_->doorbell().ring(true);
     return;
   }
@@ -220,13 +300,15 @@ void LiveProcess::poll() {
 std::string LiveProcess::describe(uint32_t peer) {
   const std::lock_guard inside(node_->lock());
   if (peer == rank_) return "itself";
-  if (!goes_by_udp(peer)) return text("shared memory, ", shm_->describe(nic::Rank{peer}));
-  std::string why = "another machine or process namespace";
-  if (settings_.transport == Way::udp)
-    why = "SPINLOOM_TRANSPORT=udp";
-  else if (!unreached_[peer].empty())
-    why = unreached_[peer];
-  return text(udp_->describe(nic::Rank{peer}), " (", why, ")");
+  const nic::Rank rank{peer};
+  const Route route = route_to(peer);
+  if (route == Route::memory) return text("shared memory, ", shm_->describe(rank));
+  std::string why = why_not_memory(peer);
+  if (settings_.transport == Way::udp) why = "SPINLOOM_TRANSPORT=udp";
+  if (settings_.transport == Way::fabric) why = "SPINLOOM_TRANSPORT=fabric";
+  if (route == Route::fabric) return text(fabric_->describe(rank), " (", why, ")");
+  if (!no_fabric_.empty()) why += text("; no fabric: ", no_fabric_[peer]);
+  return text(udp_->describe(rank), " (", why, ")");
 }
 
 bool LiveProcess::drain() {
@@ -259,6 +341,7 @@ bool LiveProcess::close() {
     if (!lost.empty()) log::emit(log::Level::warning, "live", text("PtlFini: ", lost));
     shm_->say_goodbye();
     if (udp_) udp_->say_goodbye();
+    if (fabric_) fabric_->say_goodbye();
     if (trace_) trace_->flush();
     node_->forget_pool();
   }

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "live/fabric_offer.hpp"
+#include "live/fabric_transport.hpp"
 #include "live/farewell.hpp"
 #include "live/launcher.hpp"
 #include "live/progress.hpp"
@@ -54,9 +56,16 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open(live::Card& card);
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port() const;
   [[nodiscard]] Status agree_on_ways();
-  [[nodiscard]] bool goes_by_udp(uint32_t peer) const;
+  [[nodiscard]] Status agree_on_fabrics(uint32_t ip_address);
+  [[nodiscard]] live::FabricOffer open_fabric(uint32_t ip_address);
+  [[nodiscard]] live::FabricNeed fabric_need() const;
+  enum class Route : uint8_t { memory, udp, fabric };
+  [[nodiscard]] Route route_to(uint32_t peer) const;
+  [[nodiscard]] std::vector<bool> reached_by(Route route) const;
+  [[nodiscard]] std::string why_not_memory(uint32_t peer) const;
   [[nodiscard]] Status make_transports(const live::ShmOptions& memory, std::unique_ptr<live::DatagramPort> port);
   [[nodiscard]] live::TransportClient& client(std::unique_ptr<live::TracingTransport>& trace);
+  void take_route(Route route, live::Transport& transport, live::TracingTransport* trace);
   void readable(uint64_t tag);
   [[nodiscard]] Status make_pool();
 
@@ -67,13 +76,18 @@ class LiveProcess final : public ptl::Host {
   uint32_t idle_looks_ = 0;  // looks in a row that have found nothing
   std::vector<live::Card> cards_;
   live::Unreached unreached_;  // by peer: why one of us cannot reach the other by shared memory
+  std::unique_ptr<live::FabricPort> fabric_port_;  // until the transport has it
+  std::string fabric_name_;
+  std::vector<std::string> no_fabric_;  // by peer: why not; empty if the ranks have not asked each other
   live::Segment segment_;
   std::unique_ptr<live::Node> node_;
   std::unique_ptr<live::TraceLog> trace_;  // null: packets are not recorded
   std::unique_ptr<live::TracingTransport> shm_trace_;
   std::unique_ptr<live::TracingTransport> udp_trace_;
+  std::unique_ptr<live::TracingTransport> fabric_trace_;
   std::unique_ptr<live::ShmTransport> shm_;
-  std::unique_ptr<live::UdpTransport> udp_;  // null if all peers are reached by shared memory
+  std::unique_ptr<live::UdpTransport> udp_;  // null if no peer is reached by it
+  std::unique_ptr<live::FabricTransport> fabric_;  // null if no peer is reached by it
   std::shared_ptr<Images> images_;
   std::unique_ptr<live::HpuPool> pool_;  // made when the first image is asked for
   std::unique_ptr<live::Progress> progress_;

@@ -13,20 +13,25 @@
 namespace spinloom::process {
 namespace {
 
-constexpr std::array<Variable, 13> known{{
+constexpr std::array<Variable, 16> known{{
     {"SPINLOOM_COPY", "auto, heap, single-copy, two-copy",
      "how long messages between processes of a machine are copied; two-copy touches no other process's memory"},
     {"SPINLOOM_END_S", "0 to 1000000",
      "seconds that PtlNIFini and PtlFini wait for peers to end messages; 0 is for ever"},
+    {"SPINLOOM_FABRIC", "auto, none, or a libfabric provider, as tcp or verbs:mlx5_0",
+     "what carries packets between machines; auto takes a network that moves the bytes itself, else UDP"},
+    {"SPINLOOM_FABRIC_FAULTS", "refuse=, delay=, drop=, corrupt=, fail=RATE, seed=N",
+     "disturbs messages on their way to the fabric, for tests"},
     {"SPINLOOM_HANDLERS", "folders, separated by ':'", "where handler images are looked for, before the library's own"},
     {"SPINLOOM_HANDLER_KIND", "sandbox, native", "which of NAME.elf and NAME.so is taken for the image NAME"},
     {"SPINLOOM_HPUS", "1 to 64", "threads that run handlers"},
+    {"SPINLOOM_LIBFABRIC", "a file", "the libfabric library, where it is not found"},
     {"SPINLOOM_PCAP", "a file", "records UDP datagrams; the rank is appended to the name"},
     {"SPINLOOM_PMIX", "a file", "the PMIx library, where it is not found"},
     {"SPINLOOM_SPIN_US", "0 to 1000000", "microseconds that a call which waits polls before it sleeps"},
     {"SPINLOOM_START_S", "0 to 1000000", "seconds that PtlInit waits for the job's other ranks; 0 is for ever"},
     {"SPINLOOM_TRACE", "a file", "records packets for spinloom trace; the rank is appended to the name"},
-    {"SPINLOOM_TRANSPORT", "auto, shm, udp", "how ranks reach each other"},
+    {"SPINLOOM_TRANSPORT", "auto, shm, udp, fabric", "how ranks reach each other"},
     {"SPINLOOM_UDP_ADDRESS", "an IPv4 address of this machine", "where UDP is bound; else the first interface's"},
     {"SPINLOOM_UDP_FAULTS", "drop=, duplicate=, reorder=, corrupt=RATE, seed=N",
      "disturbs outgoing datagrams, for tests"},
@@ -88,7 +93,8 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
     return true;
   }
   if (name == "SPINLOOM_TRANSPORT") {
-    return choose<Way>(value, {{"auto", Way::automatic}, {"shm", Way::shm}, {"udp", Way::udp}}, settings.transport);
+    return choose<Way>(value, {{"auto", Way::automatic}, {"shm", Way::shm}, {"udp", Way::udp}, {"fabric", Way::fabric}},
+                       settings.transport);
   }
   if (name == "SPINLOOM_UDP_ADDRESS") {
     in_addr address{};
@@ -101,6 +107,17 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
     if (faults) settings.faults = *faults;
     return faults.ok();
   }
+  if (name == "SPINLOOM_FABRIC") {
+    const auto wish = live::read_wish(value);
+    if (wish) settings.fabric = *wish;
+    return wish.has_value();
+  }
+  if (name == "SPINLOOM_FABRIC_FAULTS") {
+    auto faults = live::read_fabric_faults(std::string(value));
+    if (faults) settings.fabric_faults = *faults;
+    return faults.ok();
+  }
+  if (name == "SPINLOOM_LIBFABRIC") settings.libfabric = value;
   if (name == "SPINLOOM_PCAP") settings.record = value;
   if (name == "SPINLOOM_TRACE") settings.trace = value;
   if (name == "SPINLOOM_HPUS") return number(value, 1, 64, settings.hpus);

@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "live/datagram_port.hpp"
+#include "live/fabric_choice.hpp"
+#include "live/fabric_faults.hpp"
 #include "live/shm_transport.hpp"
 #include "process/images.hpp"
 
 namespace spinloom::process {
 
-enum class Way : uint8_t { automatic, shm, udp };
+enum class Way : uint8_t { automatic, shm, udp, fabric };
 
 struct Settings {
   live::CopyMode copy = live::CopyMode::automatic;
@@ -29,6 +31,9 @@ struct Settings {
   uint32_t end_s = 300;  // 0: for ever
   uint32_t udp_address = 0;  // 0: any
   live::Faults faults;
+  live::FabricWish fabric;
+  live::FabricFaults fabric_faults;
+  std::string libfabric;  // the library's file; empty: where the system finds it
   std::string record;
   std::string trace;
   std::vector<std::string> warnings;

@@ -1,0 +1,50 @@
+// FabricChoice - which of libfabric's providers a process uses, and why.
+//
+// Contract: read_wish() reads SPINLOOM_FABRIC: auto, none, or PROVIDER or PROVIDER:DOMAIN. cost_of() is the order in
+//   which providers are tried: the lowest first; `automatic_max` is the highest cost that `auto` accepts, because
+//   our datagrams (udp_transport.hpp) are as fast as a provider above it. open_fabric() loads libfabric, opens the
+//   cheapest provider that the wish allows, and says in its Error what was tried.
+// Threads: one owner. Time: open_fabric() looks at every network device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "live/fabric_port.hpp"
+
+namespace spinloom::live {
+
+struct FabricWish {
+  enum class Kind : uint8_t { none, automatic, named };
+  Kind kind = Kind::automatic;
+  std::string provider;  // of a named one
+  std::string domain;    // empty: any
+};
+
+[[nodiscard]] std::optional<FabricWish> read_wish(std::string_view text);
+
+// 0 and 1: the network moves the bytes; 2: a provider that is unknown here; from 3 on: software over sockets.
+[[nodiscard]] unsigned cost_of(std::string_view provider);
+inline constexpr unsigned unknown_cost = 2;
+inline constexpr unsigned automatic_max = 3;  // tcp: measured against our datagrams (docs/live.md, Speed)
+
+struct FabricPlaceWanted {
+  uint32_t address = 0;  // IPv4, host order: the interface that providers over IP use; 0: any
+  std::string library;   // the path of libfabric; empty: where the system finds it
+};
+
+[[nodiscard]] Result<std::unique_ptr<FabricPort>> open_fabric(const FabricWish& wish, const FabricPlaceWanted& place);
+
+// The version of libfabric that would be loaded, or why none is; then one line for each provider that it offers, as
+// "PROVIDER DOMAIN": for people.
+struct FabricOffered {
+  std::string library;
+  std::vector<std::string> providers;
+};
+[[nodiscard]] Result<FabricOffered> offered_fabrics(const std::string& library);
+
+}  // namespace spinloom::live

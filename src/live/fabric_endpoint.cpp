@@ -1,0 +1,458 @@
+// The port over a reliable endpoint (FI_EP_RDM) of libfabric, and the choice among its providers.
+#include <netinet/in.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <unordered_map>
+#include <utility>
+
+#include "live/card.hpp"
+#include "live/fabric_choice.hpp"  // ours come before libfabric's headers, which define short names
+#include "live/fabric_library.hpp"
+
+namespace spinloom::live {
+namespace {
+
+constexpr uint32_t api_version = FI_VERSION(1, 14);
+constexpr size_t message_bytes_most = 16 << 10;  // what most providers send without a handshake
+constexpr size_t receives = 128;                 // messages that wait here for poll()
+constexpr size_t sends = 64;
+constexpr size_t reads = 64;
+constexpr size_t completions_per_poll = 32;
+constexpr size_t address_bytes_max = 128;
+
+struct Closing {
+  template <class Object>
+  void operator()(Object* object) const {
+    fi_close(&object->fid);
+  }
+};
+template <class Object>
+using Open = std::unique_ptr<Object, Closing>;
+
+struct Freeing {
+  const FabricLibrary* library;
+  void operator()(fi_info* info) const { library->freeinfo(info); }
+};
+using Info = std::unique_ptr<fi_info, Freeing>;
+
+// What the fabric gives back when an operation ends. The context comes first: providers write to it.
+struct Operation {
+  enum class Kind : uint8_t { receive, send, read };
+  fi_context2 context{};
+  Kind kind;
+  explicit Operation(Kind which) : kind(which) {}
+};
+
+struct Receive : Operation {
+  Receive() : Operation(Kind::receive) {}
+  std::vector<uint8_t> bytes;
+  Open<fid_mr> memory;
+};
+
+struct Sending : Operation, FabricPort::Slot {
+  Sending() : Operation(Kind::send) {}
+  nic::Rank peer;
+  Open<fid_mr> memory;
+};
+
+struct RemoteRead : Operation {
+  RemoteRead() : Operation(Kind::read) {}
+  uint64_t token = 0;
+};
+
+struct Landing {
+  std::vector<uint8_t> bytes;
+  Open<fid_mr> memory;
+};
+
+class Endpoint final : public FabricPort {
+ public:
+  static Result<std::unique_ptr<FabricPort>> open(const FabricLibrary& library, Info info) {
+    std::unique_ptr<Endpoint> made(new Endpoint(library, std::move(info)));
+    SPL_TRY(made->open());
+    SPL_TRY(made->prepare());
+    return std::unique_ptr<FabricPort>(std::move(made));
+  }
+
+  [[nodiscard]] Slot* slot() override {
+    if (free_sends_.empty()) return nullptr;
+    Sending* const free = free_sends_.back();
+    free_sends_.pop_back();
+    free->bytes.clear();
+    return free;
+  }
+  void give_back(Slot& slot) override { free_sends_.push_back(static_cast<Sending*>(&slot)); }
+
+  [[nodiscard]] bool send(nic::Rank peer, Slot& slot) override {
+    Sending& sending = static_cast<Sending&>(slot);
+    sending.peer = peer;
+    const ssize_t code = fi_send(endpoint_.get(), slot.bytes.data(), slot.bytes.size(), description(sending.memory),
+                                 addresses_[peer.value], &sending.context);
+    if (code == 0) return true;
+    if (code == -FI_EAGAIN) return false;
+    failed_.push_back(peer);
+    give_back(slot);
+    return true;
+  }
+
+  void poll(std::vector<FabricEvent>& happened) override {
+    post_receives();
+    for (const nic::Rank peer : std::exchange(failed_, {})) happened.push_back(failure(peer));
+    for (const uint64_t token : std::exchange(refused_, {})) happened.push_back(end_of_read(token, false));
+    while (true) {
+      std::array<fi_cq_msg_entry, completions_per_poll> ended;
+      const ssize_t count = fi_cq_read(completions_.get(), ended.data(), ended.size());
+      if (count == -FI_EAVAIL && take_error(happened)) continue;
+      for (ssize_t i = 0; i < count; ++i) {
+        const fi_cq_msg_entry& one = ended[static_cast<size_t>(i)];
+        end(*static_cast<Operation*>(one.op_context), one.len, happened);
+      }
+      if (count < static_cast<ssize_t>(ended.size())) return;
+    }
+  }
+
+  void done(std::span<const uint8_t> came) override {
+    const auto found = came_.find(came.data());
+    to_post_.push_back(found->second);
+    came_.erase(found);
+    if (to_post_.size() >= receives / 4) post_receives();
+  }
+
+  [[nodiscard]] Result<FabricPlace> lend(const uint8_t* bytes, uint64_t length) override {
+    SPL_ASSIGN(Open<fid_mr> memory, know(bytes, length, FI_REMOTE_READ));
+    FabricPlace place;
+    place.key = fi_mr_key(memory.get());
+    place.address = has(FI_MR_VIRT_ADDR) ? reinterpret_cast<uint64_t>(bytes) : 0;
+    lent_[place.key] = std::move(memory);
+    return place;
+  }
+  void take_back(const FabricPlace& place) override { lent_.erase(place.key); }
+
+  [[nodiscard]] Result<uint8_t*> landing(uint64_t length) override {
+    Landing& made = landings_.emplace_back();
+    made.bytes.resize(length);
+    if (has(FI_MR_LOCAL)) {
+      SPL_ASSIGN(made.memory, know(made.bytes.data(), length, FI_READ));
+    }
+    return made.bytes.data();
+  }
+
+  [[nodiscard]] bool read(nic::Rank peer, const FabricPlace& from, uint8_t* to, uint64_t length,
+                          uint64_t token) override {
+    if (free_reads_.empty()) return false;
+    const auto landing = std::find_if(landings_.begin(), landings_.end(), [&](const Landing& one) {
+      return to >= one.bytes.data() && to < one.bytes.data() + one.bytes.size();
+    });
+    void* const known = landing == landings_.end() ? nullptr : description(landing->memory);
+    RemoteRead& reading = *free_reads_.back();
+    reading.token = token;
+    const ssize_t code =
+        fi_read(endpoint_.get(), to, length, known, addresses_[peer.value], from.address, from.key, &reading.context);
+    if (code == -FI_EAGAIN) return false;
+    if (code == 0) {
+      free_reads_.pop_back();
+    } else {
+      refused_.push_back(token);
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool arm() override {
+    if (!failed_.empty() || !refused_.empty()) return false;
+    if (descriptor_ < 0) return true;
+    fid* object = &completions_->fid;
+    return fabric_->ops->trywait(fabric_.get(), &object, 1) == 0;
+  }
+  [[nodiscard]] int descriptor() const override { return descriptor_; }
+  [[nodiscard]] bool idle() const override { return free_sends_.size() == sends_.size(); }
+  [[nodiscard]] size_t message_bytes() const override { return message_bytes_; }
+  [[nodiscard]] bool has_reads() const override { return (info_->caps & FI_RMA) != 0; }
+  [[nodiscard]] std::string address() const override { return address_; }
+  [[nodiscard]] std::string provider() const override { return info_->fabric_attr->prov_name; }
+  [[nodiscard]] std::string describe() const override {
+    return text(library_.name(), " ", provider(), " on ", info_->domain_attr->name);
+  }
+
+  [[nodiscard]] Status meet(const std::vector<std::string>& addresses) override {
+    addresses_.assign(addresses.size(), FI_ADDR_NOTAVAIL);
+    for (size_t rank = 0; rank < addresses.size(); ++rank) {
+      if (addresses[rank].empty()) continue;
+      const int count = fi_av_insert(peers_.get(), addresses[rank].data(), 1, &addresses_[rank], 0, nullptr);
+      if (count != 1) {
+        return fail(Code::environment, provider(), ": the address of rank ", rank, " is not understood");
+      }
+    }
+    return {};
+  }
+
+ private:
+  Endpoint(const FabricLibrary& library, Info info) : library_(library), info_(std::move(info)) {}
+
+  [[nodiscard]] bool has(int mode) const { return (info_->domain_attr->mr_mode & mode) != 0; }
+  static void* description(const Open<fid_mr>& memory) { return memory ? fi_mr_desc(memory.get()) : nullptr; }
+  static FabricEvent failure(nic::Rank peer) {
+    FabricEvent event;
+    event.kind = FabricEvent::Kind::failed;
+    event.peer = peer;
+    return event;
+  }
+  static FabricEvent end_of_read(uint64_t token, bool well) {
+    FabricEvent event;
+    event.kind = FabricEvent::Kind::read;
+    event.token = token;
+    event.well = well;
+    return event;
+  }
+
+  // Makes an object by a call of libfabric that returns a code.
+  template <class Object, class Call>
+  [[nodiscard]] Status make(const char* what, Open<Object>& to, Call call) {
+    Object* made = nullptr;
+    const int code = call(&made);
+    if (code != 0) return library_.trouble(what, code);
+    to.reset(made);
+    return {};
+  }
+
+  [[nodiscard]] Status open() {
+    SPL_TRY(make("fi_fabric", fabric_,
+                 [&](fid_fabric** made) { return library_.fabric(info_->fabric_attr, made, nullptr); }));
+    SPL_TRY(make("fi_domain", domain_,
+                 [&](fid_domain** made) { return fi_domain(fabric_.get(), info_.get(), made, nullptr); }));
+    fi_av_attr addresses{};
+    addresses.type = info_->domain_attr->av_type;
+    SPL_TRY(make("fi_av_open", peers_,
+                 [&](fid_av** made) { return fi_av_open(domain_.get(), &addresses, made, nullptr); }));
+    fi_cq_attr completions{};
+    completions.size = receives + sends + reads;
+    completions.format = FI_CQ_FORMAT_MSG;
+    const auto open_completions = [&](fid_cq** made) { return fi_cq_open(domain_.get(), &completions, made, nullptr); };
+    completions.wait_obj = FI_WAIT_FD;
+    if (!make("fi_cq_open", completions_, open_completions)) {
+      completions.wait_obj = FI_WAIT_NONE;
+      SPL_TRY(make("fi_cq_open", completions_, open_completions));
+    } else if (fi_control(&completions_->fid, FI_GETWAIT, &descriptor_) != 0) {
+      descriptor_ = -1;
+    }
+    SPL_TRY(make("fi_endpoint", endpoint_,
+                 [&](fid_ep** made) { return fi_endpoint(domain_.get(), info_.get(), made, nullptr); }));
+    if (const int code = fi_ep_bind(endpoint_.get(), &peers_->fid, 0)) return library_.trouble("fi_ep_bind", code);
+    if (const int code = fi_ep_bind(endpoint_.get(), &completions_->fid, FI_TRANSMIT | FI_RECV)) {
+      return library_.trouble("fi_ep_bind", code);
+    }
+    if (const int code = fi_enable(endpoint_.get())) return library_.trouble("fi_enable", code);
+    std::array<char, address_bytes_max> name{};
+    size_t length = name.size();
+    if (const int code = fi_getname(&endpoint_->fid, name.data(), &length)) {
+      return library_.trouble("fi_getname", code);
+    }
+    address_.assign(name.data(), length);
+    return {};
+  }
+
+  // Makes the room for messages and posts the receives.
+  [[nodiscard]] Status prepare() {
+    message_bytes_ = std::min(message_bytes_most, info_->ep_attr->max_msg_size);
+    for (size_t i = 0; i < std::min(receives, info_->rx_attr->size); ++i) {
+      Receive& one = receives_.emplace_back();
+      one.bytes.resize(message_bytes_);
+      if (has(FI_MR_LOCAL)) {
+        SPL_ASSIGN(one.memory, know(one.bytes.data(), message_bytes_, FI_RECV));
+      }
+      to_post_.push_back(&one);
+    }
+    for (size_t i = 0; i < std::min(sends, info_->tx_attr->size); ++i) {
+      Sending& one = sends_.emplace_back();
+      one.bytes.reserve(message_bytes_);
+      if (has(FI_MR_LOCAL)) {
+        SPL_ASSIGN(one.memory, know(one.bytes.data(), message_bytes_, FI_SEND));
+      }
+      free_sends_.push_back(&one);
+    }
+    for (size_t i = 0; i < reads; ++i) free_reads_.push_back(&reads_.emplace_back());
+    post_receives();
+    return {};
+  }
+
+  // Keys that a process chooses itself are random, so that only who was told one can use it.
+  [[nodiscard]] Result<Open<fid_mr>> know(const uint8_t* bytes, uint64_t length, uint64_t access) {
+    const size_t key_bytes = info_->domain_attr->mr_key_size;
+    uint64_t key = 0;
+    if (!has(FI_MR_PROV_KEY)) key = key_bytes >= sizeof key ? random_secret()[0] : ++small_key_;
+    Open<fid_mr> memory;
+    SPL_TRY(make("fi_mr_reg", memory, [&](fid_mr** made) {
+      return fi_mr_reg(domain_.get(), bytes, length, access, 0, key, 0, made, nullptr);
+    }));
+    if (has(FI_MR_ENDPOINT)) {
+      if (const int code = fi_mr_bind(memory.get(), &endpoint_->fid, 0)) return library_.trouble("fi_mr_bind", code);
+      if (const int code = fi_mr_enable(memory.get())) return library_.trouble("fi_mr_enable", code);
+    }
+    return memory;
+  }
+
+  void post_receives() {
+    while (!to_post_.empty()) {
+      Receive& one = *to_post_.back();
+      if (fi_recv(endpoint_.get(), one.bytes.data(), one.bytes.size(), description(one.memory), FI_ADDR_UNSPEC,
+                  &one.context) != 0) {
+        return;  // tried again by the next poll()
+      }
+      to_post_.pop_back();
+    }
+  }
+
+  void end(Operation& operation, size_t length, std::vector<FabricEvent>& happened) {
+    switch (operation.kind) {
+      case Operation::Kind::send: free_sends_.push_back(static_cast<Sending*>(&operation)); break;
+      case Operation::Kind::receive: {
+        Receive& receive = static_cast<Receive&>(operation);
+        FabricEvent event;
+        event.bytes = {receive.bytes.data(), std::min(length, receive.bytes.size())};
+        came_[receive.bytes.data()] = &receive;
+        happened.push_back(event);
+        break;
+      }
+      case Operation::Kind::read: {
+        RemoteRead& reading = static_cast<RemoteRead&>(operation);
+        happened.push_back(end_of_read(reading.token, true));
+        free_reads_.push_back(&reading);
+        break;
+      }
+    }
+  }
+
+  // Returns whether there was an error, of which there may be more.
+  [[nodiscard]] bool take_error(std::vector<FabricEvent>& happened) {
+    fi_cq_err_entry error{};
+    if (fi_cq_readerr(completions_.get(), &error, 0) < 1) return false;
+    if (error.op_context == nullptr) return true;
+    Operation& operation = *static_cast<Operation*>(error.op_context);
+    switch (operation.kind) {
+      case Operation::Kind::send: {
+        Sending& sending = static_cast<Sending&>(operation);
+        happened.push_back(failure(sending.peer));
+        free_sends_.push_back(&sending);
+        break;
+      }
+      case Operation::Kind::receive: to_post_.push_back(static_cast<Receive*>(&operation)); break;
+      case Operation::Kind::read: {
+        RemoteRead& reading = static_cast<RemoteRead&>(operation);
+        happened.push_back(end_of_read(reading.token, false));
+        free_reads_.push_back(&reading);
+        break;
+      }
+    }
+    return true;
+  }
+
+  const FabricLibrary& library_;
+  Info info_;
+  // In the order in which they are made; they are closed in the opposite order.
+  Open<fid_fabric> fabric_;
+  Open<fid_domain> domain_;
+  Open<fid_av> peers_;
+  Open<fid_cq> completions_;
+  std::deque<Receive> receives_;
+  std::deque<Sending> sends_;
+  std::deque<RemoteRead> reads_;
+  std::deque<Landing> landings_;
+  std::unordered_map<uint64_t, Open<fid_mr>> lent_;  // by key
+  Open<fid_ep> endpoint_;
+  int descriptor_ = -1;
+  size_t message_bytes_ = 0;
+  uint64_t small_key_ = 0;
+  std::string address_;
+  std::vector<fi_addr_t> addresses_;  // by rank
+  std::vector<Sending*> free_sends_;
+  std::vector<RemoteRead*> free_reads_;
+  std::vector<Receive*> to_post_;
+  std::unordered_map<const uint8_t*, Receive*> came_;  // messages that poll() has told of, by their bytes
+  std::vector<nic::Rank> failed_;
+  std::vector<uint64_t> refused_;  // tokens of reads that could not begin
+};
+
+Info hints_for(const FabricLibrary& library, const FabricWish& wish, bool with_reads) {
+  Info hints(library.dupinfo(nullptr), Freeing{&library});
+  hints->caps = FI_MSG | (with_reads ? FI_RMA | FI_READ | FI_REMOTE_READ : 0);
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;  // all calls are made under the owner lock
+  hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+  hints->tx_attr->msg_order = FI_ORDER_SAS;
+  hints->rx_attr->msg_order = FI_ORDER_SAS;
+  if (!wish.provider.empty()) hints->fabric_attr->prov_name = strdup(wish.provider.c_str());  // freed with the hints
+  if (!wish.domain.empty()) hints->domain_attr->name = strdup(wish.domain.c_str());
+  return hints;
+}
+
+// Whether the provider is at the wanted interface, if interfaces have IP addresses there.
+bool is_at(const fi_info& info, uint32_t address) {
+  if (info.addr_format == FI_SOCKADDR_IN6) return false;
+  if (info.addr_format != FI_SOCKADDR_IN || info.src_addr == nullptr || address == 0) return true;
+  return ntohl(static_cast<const sockaddr_in*>(info.src_addr)->sin_addr.s_addr) == address;
+}
+
+std::string name_of(const fi_info& info) { return text(info.fabric_attr->prov_name, " ", info.domain_attr->name); }
+
+// What libfabric offers, cheapest first, without repetitions.
+Result<std::vector<Info>> offers(const FabricLibrary& library, const FabricWish& wish, uint32_t address) {
+  std::vector<Info> found;
+  for (const bool with_reads : {true, false}) {
+    const Info hints = hints_for(library, wish, with_reads);
+    fi_info* list = nullptr;
+    const int code = library.getinfo(api_version, nullptr, nullptr, 0, hints.get(), &list);
+    if (code != 0 && code != -FI_ENODATA) return library.trouble("fi_getinfo", code);
+    const Info all(list, Freeing{&library});
+    for (const fi_info* one = list; one != nullptr; one = one->next) {
+      const bool known =
+          std::any_of(found.begin(), found.end(), [&](const Info& other) { return name_of(*other) == name_of(*one); });
+      if (!known && is_at(*one, address)) found.emplace_back(library.dupinfo(one), Freeing{&library});
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Info& a, const Info& b) {
+    return cost_of(a->fabric_attr->prov_name) < cost_of(b->fabric_attr->prov_name);
+  });
+  return found;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FabricPort>> open_fabric(const FabricWish& wish, const FabricPlaceWanted& place) {
+  SPL_ASSIGN(const FabricLibrary* const library, load_fabric(place.library));
+  SPL_ASSIGN(auto found, offers(*library, wish, place.address));
+  std::string tried;
+  for (Info& info : found) {
+    const std::string name = name_of(*info);
+    if (wish.kind == FabricWish::Kind::automatic && cost_of(info->fabric_attr->prov_name) > automatic_max) {
+      tried += text(tried.empty() ? "" : ", ", name, " is over sockets");
+      continue;
+    }
+    auto opened = Endpoint::open(*library, std::move(info));
+    if (opened) return opened;
+    tried += text(tried.empty() ? "" : ", ", name, ": ", opened.error().message);
+  }
+  if (tried.empty()) tried = wish.provider.empty() ? "it offers none" : text("it has no ", wish.provider, " here");
+  return fail(Code::unsupported, library->name(), ": ", tried);
+}
+
+Result<FabricOffered> offered_fabrics(const std::string& path) {
+  SPL_ASSIGN(const FabricLibrary* const library, load_fabric(path));
+  FabricOffered offered;
+  offered.library = library->name();
+  SPL_ASSIGN(const auto found, offers(*library, {}, 0));
+  for (const Info& info : found) offered.providers.push_back(name_of(*info));
+  return offered;
+}
+
+}  // namespace spinloom::live

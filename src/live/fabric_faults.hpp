@@ -1,0 +1,28 @@
+// FabricFaults - a port that disturbs the messages of another port, for tests.
+//
+// Contract: the rates at which messages that leave are refused for now, are delayed together with all later ones, get
+//   lost, are damaged, or end as undeliverable. The same seed gives the same faults. A fabric loses and damages nothing;
+//   with drop, corrupt or fail, peers that are hit must count as lost.
+// Threads: the owner of the NIC. Time: none; a delay counts calls of poll().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.hpp"
+#include "live/fabric_port.hpp"
+
+namespace spinloom::live {
+
+struct FabricFaults {
+  double refuse = 0, delay = 0, drop = 0, corrupt = 0, fail = 0;
+  uint64_t seed = 1;
+  [[nodiscard]] bool any() const { return refuse + delay + drop + corrupt + fail > 0; }
+};
+
+// Reads a text such as "refuse=0.1,delay=0.05,seed=7".
+[[nodiscard]] Result<FabricFaults> read_fabric_faults(const std::string& text);
+[[nodiscard]] std::unique_ptr<FabricPort> disturb(std::unique_ptr<FabricPort> port, const FabricFaults& faults);
+
+}  // namespace spinloom::live

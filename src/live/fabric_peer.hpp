@@ -1,0 +1,64 @@
+// FabricTransport::Peer - one peer of the transport: what waits for it, what it has not acknowledged, what is lent.
+//
+// Invariants: (1) `unacknowledged` holds packets in the order sent; (2) a loan is open from its message until the peer
+//   returns it or is lost.
+// Threads: the owner of the NIC. Time: none.
+#pragma once
+
+#include "live/fabric_transport.hpp"
+
+namespace spinloom::live {
+
+struct FabricTransport::Waiting {
+  nic::Send outbound;
+  std::vector<uint8_t> copy;  // of the payload, if it had to be copied
+  uint64_t done = 0;          // bytes that have left
+  bool copied = false;
+  bool as_pieces = false;     // it cannot be lent
+};
+
+struct FabricTransport::Peer {
+  nic::Rank rank;
+  bool lost = false;
+  bool talked = false;
+  bool told_to_stop = false;  // this peer wants nothing but answers
+  bool stopped = false;       // we want nothing but answers from it
+  Untaken left;               // when it was lost
+
+  std::deque<Waiting> answers;
+  std::deque<Waiting> waiting;
+  uint64_t next_sequence = 0;
+  struct Sent {
+    uint64_t sequence = 0;
+    uint64_t bytes = 0;
+    bool note = false;
+  };
+  std::deque<Sent> unacknowledged;
+  struct Lent {
+    FabricPlace place;
+    Reading reading;
+    uint64_t bytes = 0;
+  };
+  std::map<uint64_t, Lent> lent;  // by name
+  uint64_t next_loan = 1;
+
+  uint64_t expected = 0;  // the sequence of its next message
+  uint64_t told = 0;      // what it has been told of that
+  uint32_t moved = 0;
+  uint32_t moved_there = 0;
+  struct Borrowed {
+    wire::Loan loan;
+    uint32_t reads = 0;
+    bool returned = false;  // the client needs it no more
+  };
+  std::map<uint64_t, Borrowed> borrowed;  // by the address that the client knows
+  std::deque<uint64_t> returns;           // names of loans whose return has not left yet
+
+  Time heard{};
+  Time asked{};                      // when it was last asked for a sign of life
+  Time note_at = Time::never();      // when it must hear what has come
+
+  [[nodiscard]] bool waits() const { return !answers.empty() || !waiting.empty() || !returns.empty(); }
+};
+
+}  // namespace spinloom::live

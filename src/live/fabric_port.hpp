@@ -1,0 +1,79 @@
+// FabricPort - sends and receives whole messages over a fabric that loses none, and reads memory that peers lend.
+// Ports stack: one port may disturb another.
+//
+// Contract: slot() gives room for one message; the caller fills its `bytes`, at most message_bytes(), and calls send()
+//   or give_back(). send() returns false if the message cannot go now; the slot stays the caller's. poll() moves
+//   everything on and appends what has happened. The bytes of a message that came stay valid until done() is called
+//   with them. read() copies bytes of memory that a peer has lent by lend(); its end comes as an Event with its token.
+// Invariants: (1) no call waits for a peer; (2) messages from one peer come in the order sent; (3) each read() that
+//   returned true ends by one Event, even if its peer is gone; only then may its memory be used otherwise.
+// Threads: the owner of the NIC. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "nic/ids.hpp"
+
+namespace spinloom::live {
+
+// Memory of a process that its peers may read.
+struct FabricPlace {
+  uint64_t key = 0;
+  uint64_t address = 0;
+};
+
+struct FabricEvent {
+  enum class Kind : uint8_t {
+    came,   // `bytes` have come
+    read,   // the read() of this token has ended; `well` says how
+    failed  // what was sent to `peer` cannot be delivered
+  };
+  Kind kind = Kind::came;
+  bool well = false;
+  nic::Rank peer;
+  uint64_t token = 0;
+  std::span<const uint8_t> bytes;
+};
+
+class FabricPort {
+ public:
+  struct Slot {
+    std::vector<uint8_t> bytes;
+  };
+
+  virtual ~FabricPort() = default;
+  // Null: all slots are on their way.
+  [[nodiscard]] virtual Slot* slot() = 0;
+  [[nodiscard]] virtual bool send(nic::Rank peer, Slot& slot) = 0;
+  virtual void give_back(Slot& slot) = 0;
+  virtual void poll(std::vector<FabricEvent>& happened) = 0;
+  virtual void done(std::span<const uint8_t> came) = 0;
+  [[nodiscard]] virtual Result<FabricPlace> lend(const uint8_t* bytes, uint64_t length) = 0;
+  virtual void take_back(const FabricPlace& place) = 0;
+  // Memory for read(), which the fabric may have to know.
+  [[nodiscard]] virtual Result<uint8_t*> landing(uint64_t length) = 0;
+  [[nodiscard]] virtual bool read(nic::Rank peer, const FabricPlace& from, uint8_t* to, uint64_t length,
+                                  uint64_t token) = 0;
+  // Prepares for a sleep: the descriptor becomes readable when poll() finds something. False: it finds something now.
+  [[nodiscard]] virtual bool arm() = 0;
+  // -1: nothing wakes a sleeper, who has to look by itself.
+  [[nodiscard]] virtual int descriptor() const = 0;
+  // Whether everything that was sent has left this process.
+  [[nodiscard]] virtual bool idle() const = 0;
+  [[nodiscard]] virtual size_t message_bytes() const = 0;
+  [[nodiscard]] virtual bool has_reads() const = 0;
+  // Where peers reach this port, as the fabric writes it; any bytes.
+  [[nodiscard]] virtual std::string address() const = 0;
+  // Tells the addresses of all ranks; an empty one is not served.
+  [[nodiscard]] virtual Status meet(const std::vector<std::string>& addresses) = 0;
+  // The provider's name; processes with the same one can talk. describe() is for people.
+  [[nodiscard]] virtual std::string provider() const = 0;
+  [[nodiscard]] virtual std::string describe() const = 0;
+};
+
+}  // namespace spinloom::live

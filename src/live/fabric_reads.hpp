@@ -1,0 +1,77 @@
+// FabricReads - the bytes that this process is reading out of its peers' memory.
+//
+// Contract: begin() queues one read; advance() hands pieces of it to the port while there is room. ended() takes the
+//   end of a piece and returns the reads that have ended by it, with their tokens. abandon() ends all reads from a
+//   peer, and returns them.
+// Invariants: (1) bytes land in memory of this class and are copied from there, so that an abandoned read writes to
+//   nobody's memory; (2) at most `pieces_max` pieces are on their way that are not abandoned; (3) reads end in any
+//   order, each once.
+// Threads: the owner of the NIC. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "live/fabric_port.hpp"
+
+namespace spinloom::live {
+
+struct FabricRead {
+  nic::Rank peer;
+  uint64_t loan = 0;    // for the caller
+  FabricPlace from;
+  uint8_t* to = nullptr;
+  uint64_t length = 0;
+  uint64_t token = 0;   // for the caller
+  bool alone = false;   // for the caller
+};
+
+class FabricReads {
+ public:
+  static constexpr uint64_t piece_bytes = 256 << 10;
+  static constexpr size_t pieces_max = 4;
+
+  struct Ended {
+    FabricRead read;
+    bool well = false;
+  };
+
+  explicit FabricReads(FabricPort& port) : port_(port) {}
+  void begin(const FabricRead& read);
+  void advance();
+  // `piece` is the token of the port's event.
+  [[nodiscard]] std::optional<Ended> ended(uint64_t piece, bool well);
+  [[nodiscard]] std::vector<FabricRead> abandon(nic::Rank peer);
+  [[nodiscard]] bool empty() const { return open_.empty(); }
+  // Reads that could not begin, because there is no memory to land in.
+  [[nodiscard]] std::vector<FabricRead> refused();
+
+ private:
+  struct Open {
+    FabricRead read;
+    uint64_t asked = 0;   // bytes that have been asked for
+    uint64_t landed = 0;  // bytes of pieces that have ended, well or not
+    bool well = true;
+  };
+  struct Piece {
+    uint8_t* memory = nullptr;
+    std::shared_ptr<Open> of;  // null: abandoned
+    uint64_t offset = 0;
+    uint64_t length = 0;
+  };
+
+  [[nodiscard]] std::optional<size_t> free_piece();
+
+  FabricPort& port_;
+  std::deque<std::shared_ptr<Open>> open_;  // not all bytes landed
+  std::vector<Piece> pieces_;     // by token
+  std::vector<size_t> free_;
+  size_t on_their_way_ = 0;       // pieces that are not abandoned
+  std::vector<FabricRead> refused_;
+};
+
+}  // namespace spinloom::live

@@ -1,0 +1,220 @@
+// What comes: messages, acknowledgements, loans, and the bytes that are read from peers.
+#include <algorithm>
+#include <utility>
+
+#include "live/fabric_peer.hpp"
+#include "live/fabric_transport.hpp"
+#include "live/futex.hpp"
+#include "wire/packet_format.hpp"
+
+namespace spinloom::live {
+namespace {
+
+constexpr int messages_per_poll = 64;
+constexpr uint64_t note_after_messages = 64;   // so many messages are acknowledged at once
+constexpr Time note_after{1'000'000'000};      // 1 ms: fewer are acknowledged then
+constexpr Time fetch_max{10'000'000'000'000};  // 10 s: a peer that lets us wait for longer is lost
+constexpr uint64_t loan_bytes_max = uint64_t{1} << 40;
+constexpr uint64_t first_address = 1 << 20;
+constexpr uint64_t between_loans = 1 << 16;
+
+}  // namespace
+
+bool FabricTransport::poll() {
+  now_ = monotonic_now();
+  news_ = false;
+  collect();
+  bool happened = !failed_.empty();
+  for (int taken = 0; taken < messages_per_poll && !inbox_.empty(); ++taken) {
+    const FabricEvent one = inbox_.front();
+    inbox_.pop_front();
+    came(one.bytes);
+    port_->done(one.bytes);
+    happened = true;
+  }
+  if (inbox_.empty()) {  // a peer's loss comes behind its messages
+    for (const nic::Rank rank : std::exchange(failed_, {})) {
+      Peer* const peer = find(rank);
+      if (peer != nullptr && !peer->lost) lose(*peer);
+    }
+  }
+  flush_all();
+  if (now_ >= look_at_) look_at_clock(now_);
+  return happened;
+}
+
+// Takes what the port has. Messages wait in the inbox, because this may be called while one is being taken.
+void FabricTransport::collect() {
+  happened_.clear();
+  port_->poll(happened_);
+  for (const FabricEvent& one : std::exchange(happened_, {})) {
+    if (one.kind == FabricEvent::Kind::came) inbox_.push_back(one);
+    if (one.kind == FabricEvent::Kind::failed) failed_.push_back(one.peer);
+    if (one.kind != FabricEvent::Kind::read) continue;
+    if (const auto ended = reads_.ended(one.token, one.well)) end_read(ended->read, ended->well);
+  }
+  reads_.advance();
+  for (const FabricRead& read : reads_.refused()) end_read(read, false);
+}
+
+void FabricTransport::came(std::span<const uint8_t> bytes) {
+  const auto opened = wire::open_envelope(secret_, bytes);
+  Peer* const peer = opened && opened->header.target == rank_ ? find(opened->header.source) : nullptr;
+  if (peer == nullptr) {
+    ++counts_.foreign;
+    return;
+  }
+  if (peer->lost) return;
+  if (opened->header.sequence < peer->expected) {
+    ++counts_.repeated;
+    return;
+  }
+  if (opened->header.sequence > peer->expected) return lose(*peer);  // the fabric has lost a message
+  ++peer->expected;
+  peer->heard = now_;
+  if (!std::exchange(peer->talked, true)) look_at_ = now_;
+  take(*peer, *opened);
+}
+
+void FabricTransport::take(Peer& peer, const wire::Envelope& envelope) {
+  const wire::EnvelopeHeader& header = envelope.header;
+  take_received(peer, header);
+  const bool stop = (header.flags & wire::EnvelopeHeader::stop) != 0;
+  const bool goes_on = std::exchange(peer.told_to_stop, stop) && !stop;
+  switch (header.kind) {
+    case wire::EnvelopeKind::packet: take_packet(peer, envelope.body); break;
+    case wire::EnvelopeKind::loan: take_loan(peer, envelope.body); break;
+    case wire::EnvelopeKind::taken: take_return(peer, envelope.body); break;
+    case wire::EnvelopeKind::note: break;
+  }
+  if (peer.lost) return;
+  if ((header.flags & wire::EnvelopeHeader::bye) != 0) return lose(peer);
+  if (goes_on) flush(peer);
+  const bool asked = (header.flags & wire::EnvelopeHeader::ask) != 0;
+  if (asked || peer.expected - peer.told >= note_after_messages) {
+    std::ignore = note(peer, 0);
+  } else if (header.kind != wire::EnvelopeKind::note && peer.told < peer.expected && peer.note_at == Time::never()) {
+    peer.note_at = now_ + note_after;
+    look_at_ = std::min(look_at_, peer.note_at);
+  }
+}
+
+void FabricTransport::take_received(Peer& peer, const wire::EnvelopeHeader& header) {
+  if (header.received > peer.next_sequence) return;  // messages that were never sent
+  peer.moved_there = header.moved;
+  bool room = false;
+  while (!peer.unacknowledged.empty() && peer.unacknowledged.front().sequence < header.received) {
+    peer.unacknowledged.pop_front();
+    room = true;
+  }
+  if (room) flush(peer);
+}
+
+void FabricTransport::take_packet(Peer& peer, std::span<const uint8_t> body) {
+  const auto packet = wire::decode(body);
+  if (!packet || packet->source != peer.rank || packet->target != rank_) {
+    ++counts_.malformed;
+    return;
+  }
+  std::ignore = client_.arrived(*this, *packet, 0);
+}
+
+void FabricTransport::take_loan(Peer& peer, std::span<const uint8_t> body) {
+  const auto loan = wire::take_loan(body);
+  auto packet = wire::decode(body);
+  if (loan && packet) {
+    const uint64_t address = std::max(next_fake_address_, first_address);
+    packet->payload = {nic::PayloadRef::Space::peer, reinterpret_cast<const uint8_t*>(address), loan->length};
+    next_fake_address_ = address + std::min(loan->length, loan_bytes_max) + between_loans;
+  }
+  if (!loan || !packet || packet->source != peer.rank || packet->target != rank_ || loan->length == 0 ||
+      loan->length > loan_bytes_max || !wire::check(*packet)) {
+    ++counts_.malformed;
+    return;
+  }
+  const auto name = reinterpret_cast<uint64_t>(packet->payload.bytes);
+  peer.borrowed[name].loan = *loan;
+  if (client_.arrived(*this, *packet, name)) taken(peer.rank, name);
+}
+
+// The peer does not need what we lent.
+void FabricTransport::take_return(Peer& peer, std::span<const uint8_t> body) {
+  const auto name = wire::take_name(body);
+  const auto found = name ? peer.lent.find(*name) : peer.lent.end();
+  if (found == peer.lent.end()) {
+    ++counts_.malformed;
+    return;
+  }
+  const Peer::Lent lent = found->second;
+  peer.lent.erase(found);
+  port_->take_back(lent.place);
+  client_.sent(lent.reading);
+}
+
+void FabricTransport::taken(nic::Rank rank, uint64_t name) {
+  Peer* const peer = find(rank);
+  if (peer == nullptr || peer->lost) return;
+  const auto found = peer->borrowed.find(name);
+  if (found == peer->borrowed.end()) return;
+  found->second.returned = true;
+  if (found->second.reads > 0) return;
+  if (!peer->waits()) ++waiting_;
+  peer->returns.push_back(found->second.loan.name);
+  peer->borrowed.erase(found);
+  flush(*peer);
+}
+
+bool FabricTransport::begin_read(nic::Rank rank, uint64_t address, uint8_t* to, uint64_t length, uint64_t token,
+                                 bool alone) {
+  Peer* const peer = find(rank);
+  if (peer == nullptr || peer->lost) return false;
+  auto found = peer->borrowed.upper_bound(address);
+  if (found == peer->borrowed.begin()) return false;
+  --found;
+  auto& [base, borrowed] = *found;
+  const uint64_t offset = address - base;
+  if (offset > borrowed.loan.length || length > borrowed.loan.length - offset) return false;
+  ++borrowed.reads;
+  FabricRead read{rank, base, {borrowed.loan.key, borrowed.loan.address + offset}, to, length, token, alone};
+  reads_.begin(read);
+  return true;
+}
+
+void FabricTransport::end_read(const FabricRead& read, bool well) {
+  if (read.alone) {
+    alone_ = well;
+  } else {
+    client_.fetched(read.token, well);
+  }
+  Peer* const peer = find(read.peer);
+  const auto found = peer->borrowed.find(read.loan);
+  if (found == peer->borrowed.end()) return;
+  --found->second.reads;
+  if (found->second.returned) taken(read.peer, read.loan);
+}
+
+bool FabricTransport::fetch_with_help(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length, uint64_t token) {
+  return length > 0 && begin_read(peer, address, to, length, token, false);
+}
+
+Status FabricTransport::fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) {
+  alone_.reset();
+  if (length == 0) return {};
+  if (!begin_read(peer, address, to, length, 0, true)) {
+    return fail(Code::invalid, "rank ", peer, " does not lend this memory");
+  }
+  const Time give_up = monotonic_now() + fetch_max;
+  while (!alone_) {
+    collect();
+    if (alone_) break;
+    if (monotonic_now() >= give_up) {
+      for (const FabricRead& read : reads_.abandon(peer)) end_read(read, false);
+      failed_.push_back(peer);
+    }
+    relax();
+  }
+  if (*alone_) return {};
+  return fail(Code::environment, "the memory of rank ", peer, " could not be read");
+}
+
+}  // namespace spinloom::live

@@ -1,0 +1,329 @@
+// What leaves: messages, loans, notes, and peers that are lost.
+#include "live/fabric_transport.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "live/fabric_peer.hpp"
+#include "live/futex.hpp"
+#include "portals/data_order.hpp"
+#include "wire/packet_format.hpp"
+
+namespace spinloom::live {
+namespace {
+
+constexpr size_t window = 256;                    // packets to a peer that are not acknowledged
+constexpr size_t waiting_max = 64;                // more packets that wait for a peer count as congestion
+constexpr uint64_t lend_from_bytes = 32 << 10;    // shorter payloads are copied into messages
+constexpr Time keepalive{2'000'000'000'000};      // a peer that is silent for 2 s is asked for a sign of life
+constexpr Time silence_max{12'000'000'000'000};   // 12 s
+constexpr Time look_again{1'000'000'000};         // 1 ms: for what nothing wakes us for
+constexpr Time goodbye_max{200'000'000'000};      // 200 ms
+
+}  // namespace
+
+FabricTransport::FabricTransport(TransportClient& client, std::unique_ptr<FabricPort> port, uint32_t rank,
+                                 const Secret& secret, const std::vector<bool>& reached, Arm arm)
+    : client_(client),
+      port_(std::move(port)),
+      rank_{rank},
+      secret_{secret[0], secret[1]},
+      arm_(std::move(arm)),
+      peers_(reached.size()),
+      reads_(*port_) {
+  for (uint32_t peer = 0; peer < peers_.size(); ++peer) {
+    if (!reached[peer] || peer == rank) continue;
+    peers_[peer] = std::make_unique<Peer>();
+    peers_[peer]->rank = nic::Rank{peer};
+  }
+}
+
+FabricTransport::~FabricTransport() = default;
+
+FabricTransport::Peer* FabricTransport::find(nic::Rank rank) const {
+  return rank.value < peers_.size() ? peers_[rank.value].get() : nullptr;
+}
+
+bool FabricTransport::send(nic::Send& outbound) {
+  Peer* const peer = find(outbound.packet.target);
+  if (peer == nullptr) client_.lost(outbound.packet.target);
+  if (peer == nullptr || peer->lost) return true;
+  Waiting one{std::move(outbound), {}, 0, false, false};
+  nic::Packet& packet = one.outbound.packet;
+  const bool must_copy = one.outbound.at_once || portals::is_short_reply(packet) ||
+                         (one.outbound.from_device && !one.outbound.slot.exists());  // a handler does not wait
+  one.as_pieces = must_copy || !one.outbound.pieces.empty();
+  if (!one.outbound.pieces.empty()) {
+    one.copy.resize(packet.payload.length);
+    nic::gather(one.outbound.pieces, one.copy.data());
+    packet.payload.bytes = one.copy.data();
+    one.copied = true;
+  }
+  std::deque<Waiting>& queue = packet.is_answer() ? peer->answers : peer->waiting;
+  const bool may_leave = queue.empty() && (packet.is_answer() || !peer->told_to_stop);
+  if (may_leave && transmit(*peer, one)) return one.as_pieces;
+  if (must_copy && !one.copied) {
+    one.copy.assign(packet.payload.bytes, packet.payload.bytes + packet.payload.length);
+    packet.payload.bytes = one.copy.data();
+    one.copied = true;
+  }
+  if (!peer->waits()) ++waiting_;
+  const bool copied = one.copied;
+  queue.push_back(std::move(one));
+  return copied;
+}
+
+// Returns whether the whole packet has left. Then `as_pieces` says whether its bytes have been read; if not, they are
+// lent.
+bool FabricTransport::transmit(Peer& peer, Waiting& one) {
+  if (!one.as_pieces) {
+    one.as_pieces = one.outbound.packet.payload.length < lend_from_bytes || !port_->has_reads();
+  }
+  if (!one.as_pieces) {
+    bool failed = false;
+    if (transmit_loan(peer, one, failed)) return true;
+    if (!failed) return false;
+    one.as_pieces = true;  // its memory cannot be lent
+  }
+  return transmit_pieces(peer, one);
+}
+
+bool FabricTransport::transmit_loan(Peer& peer, Waiting& one, bool& failed) {
+  if (peer.unacknowledged.size() >= window) return false;
+  FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::loan, 0);
+  if (slot == nullptr) return false;
+  nic::Packet packet = one.outbound.packet;
+  const auto place = port_->lend(packet.payload.bytes, packet.payload.length);
+  failed = !place.ok();
+  if (failed) {
+    port_->give_back(*slot);
+    return false;
+  }
+  const wire::Loan loan{peer.next_loan, packet.payload.length, place->key, place->address};
+  packet.payload.length = 0;
+  wire::append(loan, slot->bytes);
+  wire::encode(packet, slot->bytes);
+  const uint64_t sequence = peer.next_sequence;
+  if (!close_slot(peer, *slot)) {
+    port_->take_back(*place);
+    return false;
+  }
+  ++counts_.lent;
+  peer.unacknowledged.push_back({sequence, 0, false});
+  peer.lent[peer.next_loan++] = {*place, reading_of(one.outbound), loan.length};
+  return true;
+}
+
+bool FabricTransport::transmit_pieces(Peer& peer, Waiting& one) {
+  const nic::Packet& packet = one.outbound.packet;
+  do {
+    if (peer.unacknowledged.size() >= window) return false;
+    FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::packet, 0);
+    if (slot == nullptr) return false;
+    nic::Packet piece = packet;
+    piece.offset += one.done;
+    piece.payload.bytes += one.done;
+    const size_t room = port_->message_bytes() - wire::envelope_header_bytes - wire::envelope_tag_bytes -
+                        wire::packet_header_bytes(piece);
+    piece.payload.length = std::min<uint64_t>(room, packet.payload.length - one.done);
+    wire::encode(piece, slot->bytes);
+    const uint64_t sequence = peer.next_sequence;
+    if (!close_slot(peer, *slot)) return false;
+    peer.unacknowledged.push_back({sequence, piece.payload.length, packet.operation == nic::Operation::ack});
+    one.done += piece.payload.length;
+  } while (one.done < packet.payload.length);
+  return true;
+}
+
+// A message to this peer with its header. Null: it cannot go now.
+FabricPort::Slot* FabricTransport::open_slot(Peer& peer, wire::EnvelopeKind kind, uint16_t flags) {
+  FabricPort::Slot* const slot = port_->slot();
+  if (slot == nullptr) return nullptr;
+  wire::EnvelopeHeader header;
+  header.kind = kind;
+  header.flags = static_cast<uint16_t>(flags | (peer.stopped ? wire::EnvelopeHeader::stop : 0));
+  header.source = rank_;
+  header.target = peer.rank;
+  header.sequence = peer.next_sequence;
+  header.received = peer.expected;
+  header.moved = peer.moved;
+  std::ignore = wire::begin_envelope(header, slot->bytes);
+  return slot;
+}
+
+// Seals and sends the message. False: it cannot go now, and has not gone.
+bool FabricTransport::close_slot(Peer& peer, FabricPort::Slot& slot) {
+  wire::seal_envelope(secret_, 0, slot.bytes);
+  if (!port_->send(peer.rank, slot)) {
+    port_->give_back(slot);
+    return false;
+  }
+  ++counts_.messages;
+  ++peer.next_sequence;
+  peer.told = peer.expected;
+  peer.note_at = Time::never();
+  if (!std::exchange(peer.talked, true)) {
+    peer.heard = monotonic_now();
+    look_at_ = std::min(look_at_, peer.heard + keepalive);
+  }
+  return true;
+}
+
+// Tells the peer what has come from it, and what we want of it.
+bool FabricTransport::note(Peer& peer, uint16_t flags) {
+  FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::note, flags);
+  if (slot == nullptr || !close_slot(peer, *slot)) {
+    peer.note_at = std::min(peer.note_at, now_ + look_again);
+    look_at_ = std::min(look_at_, peer.note_at);
+    return false;
+  }
+  ++counts_.notes;
+  return true;
+}
+
+// Returns loans that the peer has made.
+void FabricTransport::say_taken(Peer& peer) {
+  while (!peer.returns.empty()) {
+    FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::taken, 0);
+    if (slot == nullptr) return;
+    wire::append(peer.returns.front(), slot->bytes);
+    if (!close_slot(peer, *slot)) return;
+    peer.returns.pop_front();
+  }
+}
+
+void FabricTransport::flush(Peer& peer) {
+  if (peer.lost || !peer.waits()) return;
+  say_taken(peer);
+  for (auto* const queue : {&peer.answers, &peer.waiting}) {
+    while (!queue->empty() && (queue == &peer.answers || !peer.told_to_stop) && transmit(peer, queue->front())) {
+      const Waiting gone = std::move(queue->front());
+      queue->pop_front();
+      if (gone.as_pieces && !gone.copied) client_.sent(reading_of(gone.outbound));
+    }
+  }
+  if (!peer.waits()) --waiting_;
+}
+
+void FabricTransport::flush_all() {
+  if (waiting_ == 0) return;
+  for (const auto& peer : peers_) {
+    if (peer) flush(*peer);
+  }
+}
+
+void FabricTransport::look_at_clock(Time now) {
+  look_at_ = Time::never();
+  for (const auto& one : peers_) {
+    if (!one || one->lost || !one->talked) continue;
+    Peer& peer = *one;
+    if (peer.note_at <= now) std::ignore = note(peer, 0);
+    if (now - peer.heard >= silence_max) {
+      lose(peer);
+      continue;
+    }
+    const Time quiet_since = std::max(peer.heard, peer.asked);
+    if (now - quiet_since >= keepalive && note(peer, wire::EnvelopeHeader::ask)) peer.asked = now;
+    look_at_ = std::min({look_at_, peer.note_at, std::max(peer.heard, peer.asked) + keepalive});
+  }
+}
+
+void FabricTransport::stop(nic::Rank rank, bool stopped) {
+  Peer* const peer = find(rank);
+  if (peer == nullptr || peer->lost || peer->stopped == stopped) return;
+  peer->stopped = stopped;
+  std::ignore = note(*peer, 0);
+}
+
+void FabricTransport::moved(nic::Rank rank) {
+  if (Peer* const peer = find(rank)) ++peer->moved;
+}
+
+bool FabricTransport::congested(nic::Rank rank) const {
+  const Peer* const peer = find(rank);
+  return peer != nullptr && !peer->lost && peer->waiting.size() > waiting_max;
+}
+
+bool FabricTransport::drained() const {
+  if (!inbox_.empty() || !reads_.empty() || waiting_ > 0) return false;
+  return std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) {
+    return !peer || peer->lost || (peer->unacknowledged.empty() && peer->lent.empty());
+  });
+}
+
+Untaken FabricTransport::untaken(nic::Rank rank) const {
+  const Peer* const peer = find(rank);
+  if (peer == nullptr) return {};
+  if (peer->lost) return peer->left;
+  Untaken left;
+  left.moved = peer->moved_there;
+  for (const auto& sent : peer->unacknowledged) {
+    ++left.packets;
+    left.notes += sent.note ? 1 : 0;
+    left.bytes += sent.note ? 0 : sent.bytes;
+  }
+  for (const auto* const queue : {&peer->answers, &peer->waiting}) {
+    for (const Waiting& one : *queue) {
+      const bool ack = one.outbound.packet.operation == nic::Operation::ack;
+      ++left.packets;
+      left.notes += ack ? 1 : 0;
+      left.bytes += ack ? 0 : one.outbound.packet.payload.length - one.done;
+    }
+  }
+  for (const auto& [name, lent] : peer->lent) {
+    ++left.packets;
+    left.bytes += lent.bytes;
+  }
+  return left;
+}
+
+void FabricTransport::lose(Peer& peer) {
+  peer.left = untaken(peer.rank);
+  peer.left.gone = true;
+  if (peer.waits()) --waiting_;
+  peer.lost = true;
+  client_.lost(peer.rank);
+  for (const FabricRead& read : reads_.abandon(peer.rank)) end_read(read, false);
+  for (auto* const queue : {&peer.answers, &peer.waiting}) {
+    for (const Waiting& one : std::exchange(*queue, {})) {
+      if (!one.copied) client_.sent(reading_of(one.outbound));
+    }
+  }
+  for (const auto& [name, lent] : std::exchange(peer.lent, {})) {
+    port_->take_back(lent.place);
+    client_.sent(lent.reading);
+  }
+  peer.unacknowledged.clear();
+  peer.borrowed.clear();
+  peer.returns.clear();
+}
+
+std::string FabricTransport::describe(nic::Rank) {
+  return text(port_->describe(), ", messages of up to ", port_->message_bytes(), " B, longer ones ",
+              port_->has_reads() ? "read from the sender's memory, which is registered for each" : "in pieces");
+}
+
+Time FabricTransport::timer() const {
+  const bool looks = waiting_ > 0 || !port_->idle() || port_->descriptor() < 0;
+  return looks ? std::min(look_at_, now_ + look_again) : look_at_;
+}
+
+void FabricTransport::arm() {
+  news_ = !port_->arm();
+  if (!news_ && port_->descriptor() >= 0 && !armed_.exchange(true)) arm_(port_->descriptor());
+}
+
+// Stays until the last messages have left.
+void FabricTransport::say_goodbye() {
+  for (const auto& peer : peers_) {
+    if (peer && peer->talked && !peer->lost) std::ignore = note(*peer, wire::EnvelopeHeader::bye);
+  }
+  for (const Time until = monotonic_now() + goodbye_max; !port_->idle() && monotonic_now() < until;) {
+    collect();
+    for (const FabricEvent& one : std::exchange(inbox_, {})) port_->done(one.bytes);
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace spinloom::live

@@ -1,0 +1,117 @@
+// FabricTransport - carries packets over a fabric that loses nothing (fabric_port.hpp).
+//
+// Contract: see Transport. A packet of up to a few KiB is copied into one message, a longer one that need not be copied
+//   is lent: its message names memory that the receiver reads, and the receiver says when it needs it no more. Where
+//   the fabric cannot read memory, a long packet leaves as several messages.
+// Invariants: (1) every message is an envelope (wire/envelope.hpp): what is not of this job, or has come before, changes
+//   nothing but a count; (2) a message that is missing means that its sender is lost; (3) at most `window` packets to a
+//   peer are not acknowledged; acknowledgements ride on messages, or follow after `note_after`; (4) a peer that is
+//   silent for `silence_max` is lost.
+// Threads: the owner of the NIC. Time: the monotonic clock.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "live/fabric_port.hpp"
+#include "live/fabric_reads.hpp"
+#include "live/segment.hpp"
+#include "live/transport.hpp"
+#include "wire/envelope.hpp"
+
+namespace spinloom::live {
+
+struct FabricCounts {
+  uint64_t messages = 0;  // sent
+  uint64_t notes = 0;  // of these, without a packet
+  uint64_t lent = 0;  // of these, whose payload was lent
+  uint64_t foreign = 0;  // not of this job, or damaged
+  uint64_t repeated = 0;  // had come before
+  uint64_t malformed = 0;  // of our job, but no packet
+};
+
+class FabricTransport final : public Transport {
+ public:
+  using Arm = std::function<void(int descriptor)>;
+
+  // `secret` is the job's. The transport serves the peers that `reached` marks.
+  FabricTransport(TransportClient& client, std::unique_ptr<FabricPort> port, uint32_t rank, const Secret& secret,
+                  const std::vector<bool>& reached, Arm arm);
+  ~FabricTransport() override;
+
+  [[nodiscard]] const char* name() const override { return "fabric"; }
+  [[nodiscard]] bool send(nic::Send& outbound) override;
+  bool poll() override;
+  [[nodiscard]] bool has_news() const override { return news_ || !inbox_.empty(); }
+  void arm() override;
+  void disarmed() { armed_ = false; }
+  void taken(nic::Rank peer, uint64_t loan) override;
+  void stop(nic::Rank peer, bool stopped) override;
+  [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
+  [[nodiscard]] bool fetch_with_help(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length,
+                                     uint64_t token) override;
+  [[nodiscard]] bool congested(nic::Rank peer) const override;
+  [[nodiscard]] bool drained() const override;
+  [[nodiscard]] Untaken untaken(nic::Rank peer) const override;
+  void moved(nic::Rank peer) override;
+  [[nodiscard]] std::string describe(nic::Rank peer) override;
+  [[nodiscard]] Time timer() const override;
+  void say_goodbye() override;
+  [[nodiscard]] const FabricCounts& counts() const { return counts_; }
+
+ private:
+  struct Peer;
+  struct Waiting;
+
+  [[nodiscard]] Peer* find(nic::Rank rank) const;
+  // fabric_transport.cpp: what leaves
+  [[nodiscard]] bool transmit(Peer& peer, Waiting& one);
+  [[nodiscard]] bool transmit_loan(Peer& peer, Waiting& one, bool& failed);
+  [[nodiscard]] bool transmit_pieces(Peer& peer, Waiting& one);
+  [[nodiscard]] FabricPort::Slot* open_slot(Peer& peer, wire::EnvelopeKind kind, uint16_t flags);
+  [[nodiscard]] bool close_slot(Peer& peer, FabricPort::Slot& slot);
+  [[nodiscard]] bool note(Peer& peer, uint16_t flags);
+  void say_taken(Peer& peer);
+  void flush(Peer& peer);
+  void flush_all();
+  void look_at_clock(Time now);
+  void lose(Peer& peer);
+
+  // fabric_receive.cpp: what comes
+  void collect();
+  void came(std::span<const uint8_t> bytes);
+  void take(Peer& peer, const wire::Envelope& envelope);
+  void take_packet(Peer& peer, std::span<const uint8_t> body);
+  void take_loan(Peer& peer, std::span<const uint8_t> body);
+  void take_return(Peer& peer, std::span<const uint8_t> body);
+  void take_received(Peer& peer, const wire::EnvelopeHeader& header);
+  void end_read(const FabricRead& read, bool well);
+  [[nodiscard]] bool begin_read(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length, uint64_t token,
+                                bool alone);
+
+  TransportClient& client_;
+  std::unique_ptr<FabricPort> port_;
+  nic::Rank rank_;
+  wire::SipKey secret_;
+  Arm arm_;
+  std::atomic<bool> armed_{false};
+  bool news_ = false;  // the port would not let us sleep
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: not served
+  FabricReads reads_;
+  std::vector<FabricEvent> happened_;
+  std::deque<FabricEvent> inbox_;  // messages that have come and have not been taken
+  std::vector<nic::Rank> failed_;  // peers to which something could not be delivered
+  Time now_{};
+  Time look_at_ = Time::never();  // when the clock asks for something
+  uint64_t next_fake_address_ = 0;
+  std::optional<bool> alone_;  // how the read of fetch() has ended
+  size_t waiting_ = 0;  // peers that have something waiting
+  FabricCounts counts_;
+};
+
+}  // namespace spinloom::live

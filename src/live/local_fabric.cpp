@@ -1,0 +1,164 @@
+#include "live/local_fabric.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+
+namespace spinloom::live {
+namespace {
+
+constexpr size_t slots_of_port = 16;
+constexpr size_t messages_of_port = 4096;
+constexpr uint64_t address_of_loans = 1 << 12;  // a fabric's addresses need not be those of the process
+
+}  // namespace
+
+class LocalFabric::Port final : public FabricPort {
+ public:
+  Port(LocalFabric& fabric, uint32_t rank) : fabric_(fabric), rank_(rank), slots_(slots_of_port) {
+    for (Slot& slot : slots_) free_.push_back(&slot);
+  }
+
+  [[nodiscard]] Slot* slot() override {
+    if (free_.empty()) return nullptr;
+    Slot* const slot = free_.back();
+    free_.pop_back();
+    slot->bytes.clear();
+    return slot;
+  }
+  void give_back(Slot& slot) override { free_.push_back(&slot); }
+  [[nodiscard]] bool send(nic::Rank peer, Slot& slot) override {
+    SPL_ASSERT(slot.bytes.size() <= message_bytes(), "a message of ", slot.bytes.size(), " B");
+    const std::lock_guard inside(fabric_.lock_);
+    Box& box = fabric_.boxes_[peer.value];
+    if (box.struck || fabric_.boxes_[rank_].struck) {
+      FabricEvent failed;
+      failed.kind = FabricEvent::Kind::failed;
+      failed.peer = peer;
+      ended_.push_back(failed);
+    } else {
+      box.messages.push_back(slot.bytes);
+      eventfd_write(box.wakes, 1);
+    }
+    sent_.push_back(&slot);  // free from the next poll() on
+    return true;
+  }
+
+  void poll(std::vector<FabricEvent>& happened) override {
+    const std::lock_guard inside(fabric_.lock_);
+    Box& box = fabric_.boxes_[rank_];
+    for (Slot* const slot : std::exchange(sent_, {})) free_.push_back(slot);
+    for (const FabricEvent& one : std::exchange(ended_, {})) happened.push_back(one);
+    for (const Read& read : std::exchange(reads_, {})) happened.push_back(end(read));
+    eventfd_t wakes = 0;
+    std::ignore = eventfd_read(box.wakes, &wakes);
+    while (!box.messages.empty()) {
+      came_.push_back(std::move(box.messages.front()));
+      box.messages.pop_front();
+      FabricEvent event;
+      event.bytes = came_.back();
+      happened.push_back(event);
+    }
+  }
+  void done(std::span<const uint8_t> came) override {
+    const auto found =
+        std::find_if(came_.begin(), came_.end(), [&](const auto& one) { return one.data() == came.data(); });
+    SPL_ASSERT(found != came_.end(), "a message that did not come");
+    std::fill(found->begin(), found->end(), uint8_t{0xdd});  // who still reads it notices
+    if (found == came_.begin()) came_.pop_front();
+  }
+
+  [[nodiscard]] Result<FabricPlace> lend(const uint8_t* bytes, uint64_t length) override {
+    const std::lock_guard inside(fabric_.lock_);
+    const FabricPlace place{fabric_.next_key_++, address_of_loans};
+    fabric_.lent_[place.key] = {bytes, length};
+    return place;
+  }
+  void take_back(const FabricPlace& place) override {
+    const std::lock_guard inside(fabric_.lock_);
+    fabric_.lent_.erase(place.key);
+  }
+  [[nodiscard]] Result<uint8_t*> landing(uint64_t length) override {
+    return landings_.emplace_back(std::make_unique<uint8_t[]>(length)).get();
+  }
+  [[nodiscard]] bool read(nic::Rank peer, const FabricPlace& from, uint8_t* to, uint64_t length,
+                          uint64_t token) override {
+    reads_.push_back({peer, from, to, length, token});
+    return true;
+  }
+
+  [[nodiscard]] bool arm() override {
+    const std::lock_guard inside(fabric_.lock_);
+    return fabric_.boxes_[rank_].messages.empty() && reads_.empty() && ended_.empty() && sent_.empty();
+  }
+  [[nodiscard]] int descriptor() const override { return fabric_.boxes_[rank_].wakes; }
+  [[nodiscard]] bool idle() const override { return sent_.empty(); }
+  [[nodiscard]] size_t message_bytes() const override { return messages_of_port; }
+  [[nodiscard]] bool has_reads() const override { return fabric_.has_reads_; }
+  [[nodiscard]] std::string address() const override { return std::to_string(rank_); }
+  [[nodiscard]] Status meet(const std::vector<std::string>&) override { return {}; }
+  [[nodiscard]] std::string provider() const override { return "local"; }
+  [[nodiscard]] std::string describe() const override { return "a fabric of this process"; }
+
+ private:
+  struct Read {
+    nic::Rank peer;
+    FabricPlace from;
+    uint8_t* to = nullptr;
+    uint64_t length = 0;
+    uint64_t token = 0;
+  };
+
+  [[nodiscard]] FabricEvent end(const Read& read) {
+    FabricEvent event;
+    event.kind = FabricEvent::Kind::read;
+    event.token = read.token;
+    const auto found = fabric_.lent_.find(read.from.key);
+    const uint64_t offset = read.from.address - address_of_loans;
+    event.well = found != fabric_.lent_.end() && offset <= found->second.second &&
+                 read.length <= found->second.second - offset && !fabric_.boxes_[read.peer.value].struck;
+    if (event.well) std::memcpy(read.to, found->second.first + offset, read.length);
+    return event;
+  }
+
+  LocalFabric& fabric_;
+  uint32_t rank_;
+  std::vector<Slot> slots_;
+  std::vector<Slot*> free_;
+  std::vector<Slot*> sent_;
+  std::vector<FabricEvent> ended_;
+  std::vector<Read> reads_;
+  std::deque<std::vector<uint8_t>> came_;
+  std::vector<std::unique_ptr<uint8_t[]>> landings_;
+};
+
+LocalFabric::LocalFabric(uint32_t ranks, bool has_reads) : has_reads_(has_reads), boxes_(ranks) {
+  for (Box& box : boxes_) box.wakes = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+LocalFabric::~LocalFabric() {
+  for (const Box& box : boxes_) close(box.wakes);
+}
+
+std::unique_ptr<FabricPort> LocalFabric::port(uint32_t rank) { return std::make_unique<Port>(*this, rank); }
+
+void LocalFabric::strike(uint32_t rank) {
+  const std::lock_guard inside(lock_);
+  boxes_[rank].struck = true;
+}
+
+size_t LocalFabric::lent() {
+  const std::lock_guard inside(lock_);
+  return lent_.size();
+}
+
+void LocalFabric::inject(uint32_t rank, std::vector<uint8_t> bytes) {
+  const std::lock_guard inside(lock_);
+  boxes_[rank].messages.push_back(std::move(bytes));
+  eventfd_write(boxes_[rank].wakes, 1);
+}
+
+}  // namespace spinloom::live

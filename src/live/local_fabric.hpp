@@ -1,0 +1,46 @@
+// LocalFabric - a fabric between ranks of one process, for tests.
+//
+// Contract: port() makes the port of a rank. Messages go through queues that never overflow. strike() has every later
+//   message to a rank end as undeliverable and every read of its memory fail, as if its machine were gone.
+// Threads: each port has its owner; the fabric may be shared between them. Time: none.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "live/fabric_port.hpp"
+
+namespace spinloom::live {
+
+class LocalFabric {
+ public:
+  explicit LocalFabric(uint32_t ranks, bool has_reads = true);
+  ~LocalFabric();
+  [[nodiscard]] std::unique_ptr<FabricPort> port(uint32_t rank);
+  void strike(uint32_t rank);
+  // How many pieces of memory ranks lend at this time.
+  [[nodiscard]] size_t lent();
+  // Puts a message into a rank's queue that nobody of the job has sent.
+  void inject(uint32_t rank, std::vector<uint8_t> bytes);
+
+ private:
+  class Port;
+  struct Box {
+    std::deque<std::vector<uint8_t>> messages;
+    int wakes = -1;  // an eventfd
+    bool struck = false;
+  };
+
+  std::mutex lock_;
+  bool has_reads_;
+  std::vector<Box> boxes_;  // by rank
+  std::map<uint64_t, std::pair<const uint8_t*, uint64_t>> lent_;  // by key
+  uint64_t next_key_ = 1;
+};
+
+}  // namespace spinloom::live

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
 #include "live/fabric_port.hpp"
@@ -39,11 +40,14 @@ struct FabricPlaceWanted {
 
 [[nodiscard]] Result<std::unique_ptr<FabricPort>> open_fabric(const FabricWish& wish, const FabricPlaceWanted& place);
 
-// The version of libfabric that would be loaded, or why none is; then one line for each provider that it offers, as
-// "PROVIDER DOMAIN": for people.
+// For people: the library that is loaded, and what it offers, cheapest first.
 struct FabricOffered {
+  struct One {
+    std::string provider;
+    std::string domain;
+  };
   std::string library;
-  std::vector<std::string> providers;
+  std::vector<One> all;
 };
 [[nodiscard]] Result<FabricOffered> offered_fabrics(const std::string& library);
 

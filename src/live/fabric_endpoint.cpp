@@ -1,12 +1,5 @@
 // The port over a reliable endpoint (FI_EP_RDM) of libfabric, and the choice among its providers.
 #include <netinet/in.h>
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_eq.h>
-#include <rdma/fi_errno.h>
-#include <rdma/fi_rma.h>
 
 #include <algorithm>
 #include <array>
@@ -16,7 +9,8 @@
 #include <utility>
 
 #include "live/card.hpp"
-#include "live/fabric_choice.hpp"  // ours come before libfabric's headers, which define short names
+#include "live/fabric_choice.hpp"
+#include "live/fabric_headers.hpp"
 #include "live/fabric_library.hpp"
 
 namespace spinloom::live {
@@ -451,7 +445,7 @@ Result<FabricOffered> offered_fabrics(const std::string& path) {
   FabricOffered offered;
   offered.library = library->name();
   SPL_ASSIGN(const auto found, offers(*library, {}, 0));
-  for (const Info& info : found) offered.providers.push_back(name_of(*info));
+  for (const Info& info : found) offered.all.push_back({info->fabric_attr->prov_name, info->domain_attr->name});
   return offered;
 }
 

@@ -1,7 +1,6 @@
 #include "live/fabric_library.hpp"
 
 #include <dlfcn.h>
-#include <rdma/fi_errno.h>
 
 #include <mutex>
 

@@ -6,11 +6,10 @@
 // Threads: any. Time: loading takes milliseconds.
 #pragma once
 
-#include <rdma/fabric.h>
-
 #include <string>
 
 #include "base/result.hpp"
+#include "live/fabric_headers.hpp"
 
 namespace spinloom::live {
 

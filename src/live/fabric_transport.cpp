@@ -17,7 +17,7 @@ constexpr size_t window = 256;                    // packets to a peer that are 
 constexpr size_t waiting_max = 64;                // more packets that wait for a peer count as congestion
 constexpr uint64_t lend_from_bytes = 32 << 10;    // shorter payloads are copied into messages
 constexpr Time keepalive{2'000'000'000'000};      // a peer that is silent for 2 s is asked for a sign of life
-constexpr Time silence_max{12'000'000'000'000};   // 12 s
+constexpr Time silence_max{8'000'000'000'000};    // 8 s
 constexpr Time look_again{1'000'000'000};         // 1 ms: for what nothing wakes us for
 constexpr Time goodbye_max{200'000'000'000};      // 200 ms
 

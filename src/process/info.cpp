@@ -53,6 +53,32 @@ std::string udp_used(uint32_t address) {
   return text("bound to ", bound, ", datagrams of up to ", (*port)->datagram_bytes(), " B");
 }
 
+// What libfabric offers, as "PROVIDER (DOMAIN, DOMAIN), ...".
+std::string fabrics_offered(const Settings& settings) {
+  const auto offered = live::offered_fabrics(settings.libfabric);
+  if (!offered) return offered.error().message;
+  std::string list, last;
+  for (const live::FabricOffered::One& one : offered->all) {
+    if (one.provider != last) list += text(list.empty() ? "" : "), ", one.provider, " (", one.domain);
+    if (one.provider == last) list += text(", ", one.domain);
+    last = one.provider;
+  }
+  return text(offered->library, ": ", list.empty() ? "nothing that we can use" : list + ")");
+}
+
+// How packets go between machines, and why.
+std::string between_machines(const Settings& settings) {
+  if (settings.transport == Way::shm) return "not at all: SPINLOOM_TRANSPORT=shm";
+  if (settings.transport == Way::udp) return "by UDP: SPINLOOM_TRANSPORT=udp";
+  if (settings.fabric.kind == live::FabricWish::Kind::none) return "by UDP: SPINLOOM_FABRIC=none";
+  const auto port = live::open_udp(settings.udp_address);
+  const auto fabric = live::open_fabric(settings.fabric, {port ? (*port)->address().address : 0, settings.libfabric});
+  if (!fabric) return text("by UDP: ", fabric.error().message);
+  const bool named = settings.fabric.kind == live::FabricWish::Kind::named;
+  return text("by ", (*fabric)->describe(), ": ", named ? "SPINLOOM_FABRIC" : "the cheapest that opens here",
+              "; by UDP to ranks that cannot do the same");
+}
+
 std::string handlers_of(const Settings& settings) {
   std::string folders;
   for (const std::string& folder : settings.handler_folders) folders += folder + ":";
@@ -89,6 +115,8 @@ std::vector<Row> machine_rows(const Settings& settings) {
   for (Row& row : address_rows()) rows.push_back(std::move(row));
   rows.push_back(
       {"UDP", settings.transport == Way::shm ? "not used: SPINLOOM_TRANSPORT=shm" : udp_used(settings.udp_address)});
+  rows.push_back({"fabrics", fabrics_offered(settings)});
+  rows.push_back({"between machines", between_machines(settings)});
   rows.push_back({"handlers", handlers_of(settings)});
   return rows;
 }

@@ -37,5 +37,18 @@ TEST(Info, the_machine_s_rows_follow_the_settings) {
   EXPECT_NE(shown.find("not used: SPINLOOM_TRANSPORT=shm"), std::string::npos) << shown;
 }
 
+TEST(Info, how_packets_go_between_machines_follows_the_settings) {
+  Settings settings;
+  settings.transport = Way::udp;
+  EXPECT_NE(table(machine_rows(settings)).find("by UDP: SPINLOOM_TRANSPORT=udp"), std::string::npos);
+  settings.transport = Way::automatic;
+  settings.fabric.kind = live::FabricWish::Kind::none;
+  EXPECT_NE(table(machine_rows(settings)).find("by UDP: SPINLOOM_FABRIC=none"), std::string::npos);
+  settings.fabric = {live::FabricWish::Kind::named, "nosuch", ""};
+  const std::string shown = table(machine_rows(settings));
+  EXPECT_NE(shown.find("between machines"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("by UDP: lib"), std::string::npos) << shown;
+}
+
 }  // namespace
 }  // namespace spinloom::process

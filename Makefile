@@ -141,7 +141,7 @@ FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/stamp build/stamps/need-test
 	$(BIN)/cmake --preset fuzz
 	$(BIN)/cmake --build --preset fuzz
-	for target in layout/text layout/blob wire/packet wire/reliable port/frame port/pcap live/peer goal/schedule registers/control slmp/slmp; do name=$${target##*/}; \
+	for target in layout/text layout/blob wire/packet wire/reliable port/frame port/pcap live/peer live/fabric goal/schedule registers/control slmp/slmp; do name=$${target##*/}; \
 	  build/fuzz/src/$${target%/*}/spinloom_fuzz_$$name --seconds $(FUZZ_SECONDS) --current build/fuzz/$$name.current; done
 
 asan: $(VENV)/stamp build/stamps/need-test

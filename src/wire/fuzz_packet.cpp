@@ -1,9 +1,11 @@
-// Fuzz target: packets and datagrams from outside. Any bytes are refused with an Error, or are a consistent packet
+// Fuzz target: packets, datagrams and envelopes from outside. Any bytes are refused with an Error, or are a consistent packet
 // that encodes to the same bytes.
 #include <algorithm>
+#include <tuple>
 
 #include "layout/fuzz.hpp"
 #include "wire/datagram.hpp"
+#include "wire/envelope.hpp"
 #include "wire/packet_format.hpp"
 #include "wire/test_support.hpp"
 
@@ -11,6 +13,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spinloom;
   const auto opened = wire::open({}, {data, size});
   if (opened) SPL_ASSERT(opened->body.data() >= data && opened->body.size() <= size, "a body outside of its datagram");
+  const auto envelope = wire::open_envelope({}, {data, size});
+  if (envelope) {
+    SPL_ASSERT(envelope->body.data() >= data && envelope->body.size() <= size, "a body outside of its envelope");
+  }
   const auto packet = wire::decode({data, size});
   if (!packet) {
     SPL_ASSERT(!packet.error().message.empty(), "an Error without a sentence");
@@ -38,6 +44,11 @@ std::vector<Input> seeds(Random& random) {
     datagram.insert(datagram.end(), bytes.begin(), bytes.end());
     wire::seal({}, at, datagram);
     out.push_back(datagram);
+    Input envelope;
+    std::ignore = wire::begin_envelope({}, envelope);
+    envelope.insert(envelope.end(), bytes.begin(), bytes.end());
+    wire::seal_envelope({}, 0, envelope);
+    out.push_back(envelope);
   }
   return out;
 }

@@ -1,4 +1,7 @@
-"""A Slurm cluster of this machine alone, made for a test and ended with it: munged, slurmctld and slurmd."""
+"""A Slurm cluster, made for a test and ended with it: munged, slurmctld and slurmd.
+
+Its nodes are this machine alone, or imitated machines.
+"""
 
 from __future__ import annotations
 
@@ -8,32 +11,34 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from machines import Machines
 from patience import until
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 PLACES = f"{os.environ['PATH']}{os.pathsep}/usr/sbin{os.pathsep}/sbin"
 CONFIGURATION = """
 ClusterName=here
-SlurmctldHost={host}(127.0.0.1)
+SlurmctldHost={host}({address})
 SlurmctldPort={controller_port}
 SlurmdPort={node_port}
 SlurmUser={user}
 SlurmdUser={user}
 AuthInfo=socket={folder}/munge.socket
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool-%n
+TmpFS={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 MpiDefault=none
 ReturnToService=2
 SlurmdParameters=config_overrides
-NodeName={host} NodeAddr=127.0.0.1 CPUs=8
+{nodes}
 PartitionName=here Nodes=ALL Default=YES State=UP OverSubscribe=FORCE
 """
 
@@ -53,31 +58,63 @@ def free_ports(count: int) -> list[int]:
 @contextlib.contextmanager
 def cluster(folder: Path) -> Iterator[dict[str, str]]:
     """The environment in which srun and sbatch find the cluster, once its node is idle."""
-    for name in ("state", "spool"):
+    controller_port, node_port = free_ports(2)
+    name = socket.gethostname().partition(".")[0]
+    values = {"host": name, "address": "127.0.0.1"}
+    values |= {"controller_port": controller_port, "node_port": node_port}
+    nodes = {name: f"NodeName={name} NodeAddr=127.0.0.1 CPUs=8"}
+    with running(folder, values, nodes, lambda node, words: words) as environment:
+        yield environment
+
+
+@contextlib.contextmanager
+def cluster_of(machines: Machines, folder: Path) -> Iterator[dict[str, str]]:
+    """The same on the first of these machines; each is a node."""
+    first = machines[0]
+    values = {"host": first.name, "address": first.address, "controller_port": 6817, "node_port": 6818}
+    nodes = {each.name: f"NodeName={each.name} NodeAddr={each.address} CPUs=8" for each in machines.members}
+    by_name = {each.name: each for each in machines.members}
+    with running(folder, values, nodes, lambda node, words: by_name[node].words(*words)) as environment:
+        yield environment
+
+
+@contextlib.contextmanager
+def running(
+    folder: Path,
+    values: dict[str, str | int | Path],
+    nodes: dict[str, str],
+    on: Callable[[str, list[str]], list[str]],
+) -> Iterator[dict[str, str]]:
+    """`nodes` are lines of the configuration by name, and the first one has the controller as well.
+
+    on(node, words) is what runs the words there.
+    """
+    for name in ("state", *(f"spool-{node}" for node in nodes)):
         (folder / name).mkdir()
     key = folder / "key"
     key.write_bytes(os.urandom(128))
     key.chmod(0o400)
-    controller_port, node_port = free_ports(2)
     configuration = folder / "slurm.conf"
-    values = {"host": socket.gethostname().partition(".")[0], "user": getpass.getuser(), "folder": folder}
-    configuration.write_text(
-        CONFIGURATION.format(**values, controller_port=controller_port, node_port=node_port), encoding="utf-8"
-    )
+    values |= {"user": getpass.getuser(), "folder": folder, "nodes": "\n".join(nodes.values())}
+    configuration.write_text(CONFIGURATION.format(**values), encoding="utf-8")
     environment = {**os.environ, "SLURM_CONF": str(configuration)}
     munged = ["--foreground", "--force", f"--key-file={key}", f"--socket={folder}/munge.socket"]
     munged += [f"--pid-file={folder}/munged.pid", f"--seed-file={folder}/seed"]
-    options = {"munged": munged, "slurmctld": ["-D"], "slurmd": ["-D"]}
+    controller = next(iter(nodes))
+    daemons = [("munged", controller, munged), ("slurmctld", controller, ["-D"])]
+    daemons += [("slurmd", node, ["-D"]) for node in nodes]
+    logs = {(name, node): folder / f"{name}-{node}.log" for name, node, _ in daemons}
 
-    def state() -> str:
-        asked = ["sinfo", "--noheader", "--format=%T"]
-        return subprocess.run(asked, env=environment, capture_output=True, text=True, check=False).stdout
+    def states() -> list[str]:
+        asked = on(controller, ["sinfo", "--noheader", "--Node", "--format=%T"])
+        said = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False).stdout
+        return said.split()
 
     with contextlib.ExitStack() as stack:
-        for name in DAEMONS:
-            log = stack.enter_context((folder / f"{name}.log").open("w"))
+        for name, node, options in daemons:
+            log = stack.enter_context(logs[name, node].open("w"))
             daemon = subprocess.Popen(
-                [shutil.which(name, path=PLACES) or name, *options[name]],
+                on(node, [shutil.which(name, path=PLACES) or name, *options]),
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -87,7 +124,7 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
             stack.callback(daemon.terminate)
             if name == "munged":
                 until((folder / "munge.socket").exists)
-        if not until(lambda: state().strip() == "idle"):
-            logs = "\n".join((folder / f"{name}.log").read_text()[-1000:] for name in DAEMONS)
-            raise RuntimeError(f"Slurm's node is not idle but '{state().strip()}':\n{logs}")
+        if not until(lambda: states() == ["idle"] * len(nodes)):
+            said = "\n".join(f"{log.name}: {log.read_text()[-1000:]}" for log in logs.values())
+            raise RuntimeError(f"Slurm's nodes are not idle but {states()}:\n{said}")
         yield environment

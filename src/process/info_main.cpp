@@ -5,18 +5,21 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/log.hpp"
+#include "live/futex.hpp"
 #include "process/info.hpp"
 
 namespace spinloom::process {
 namespace {
 
 constexpr size_t report_bytes = 16 << 10;  // the longest text of one rank
-constexpr ptl_time_t patience_ms = 20'000;
+constexpr ptl_time_t patience_ms = 20'000;  // of rank 0; the others wait twice as long for what it says then
 constexpr ptl_time_t one_try_ms = 2'000;
-constexpr useconds_t between_tries_us = 200;
+constexpr useconds_t between_tries_us = 1'000;
+constexpr Time patience{int64_t{patience_ms} * 1'000'000'000};
 constexpr ptl_match_bits_t report_bits = 0x696e666f;
 constexpr int exit_environment = 3;
 
@@ -55,7 +58,7 @@ struct Reports {
     return good(PtlMEAppend(interface, portal, &where, PTL_PRIORITY_LIST, nullptr, &entry), "PtlMEAppend");
   }
 
-  // The other rank may not have appended its entry yet; the acknowledgement then says so.
+  // The other rank may not have appended its entry yet; the acknowledgement then says so, and there are more tries.
   [[nodiscard]] bool send(uint32_t to, uint32_t slot, const std::string& report) const {
     ptl_handle_ct_t acked = PTL_CT_NONE;
     ptl_handle_md_t md = PTL_INVALID_HANDLE;
@@ -70,7 +73,7 @@ struct Reports {
     ptl_process_t target{};
     target.rank = to;
     const ptl_size_t one = 1;
-    for (useconds_t waited = 0; waited < patience_ms * 1000; waited += between_tries_us) {
+    for (const Time until = live::monotonic_now() + patience; live::monotonic_now() < until;) {
       ptl_ct_event_t count{};
       unsigned which = 0;
       if (!good(PtlPut(md, 0, report.size(), PTL_CT_ACK_REQ, target, portal, report_bits, slot * report_bytes, nullptr,
@@ -82,30 +85,52 @@ struct Reports {
       if (!good(PtlCTSet(acked, ptl_ct_event_t{0, 0}), "PtlCTSet")) return false;
       usleep(between_tries_us);
     }
-    std::fprintf(stderr, "spinloom-info: rank %u does not answer\n", to);
     return false;
   }
 
   // Waits until `expected` messages have come.
-  [[nodiscard]] bool take(uint32_t expected) const {
+  [[nodiscard]] bool take(uint32_t expected, ptl_time_t limit_ms) const {
     ptl_ct_event_t count{};
     unsigned which = 0;
     const ptl_size_t test = expected;
-    if (expected == 0) return true;
-    if (PtlCTPoll(&arrived, &test, 1, patience_ms, &count, &which) == PTL_OK && count.success >= test) return true;
-    PtlCTGet(arrived, &count);
-    std::fprintf(stderr, "spinloom-info: %u of %u messages came\n", static_cast<unsigned>(count.success), expected);
-    return false;
+    return expected == 0 ||
+           (PtlCTPoll(&arrived, &test, 1, limit_ms, &count, &which) == PTL_OK && count.success >= test);
   }
 
-  // Every rank stays until rank 0 has all texts, because others may still be finding out how they reach it.
-  [[nodiscard]] bool gather(uint32_t rank, uint32_t ranks, const std::string& report) const {
-    if (rank != 0) return send(0, rank, report) && take(1);
-    bool all = take(ranks - 1);
-    for (uint32_t peer = 1; peer < ranks; ++peer) all = send(peer, 0, {}) && all;
-    return all;
+  [[nodiscard]] bool has_come(uint32_t peer) const { return texts[peer * report_bytes] != 0; }
+
+  // Every rank stays until rank 0 has all texts, because others may still be finding out how they reach it. Returns
+  // the ranks from which nothing has come. Rank 0 does not answer those, because it may be long until that fails.
+  [[nodiscard]] std::vector<uint32_t> gather(uint32_t rank, uint32_t ranks, const std::string& report) const {
+    std::vector<uint32_t> silent;
+    if (rank != 0) {
+      if (!send(0, rank, report) || !take(1, 2 * patience_ms)) silent.push_back(0);
+      return silent;
+    }
+    std::ignore = take(ranks - 1, patience_ms);
+    for (uint32_t peer = 1; peer < ranks; ++peer) {
+      if (!has_come(peer) || !send(peer, 0, {})) silent.push_back(peer);
+    }
+    return silent;
   }
 };
+
+// Says who does not answer, and what may be done about it.
+void complain(LiveProcess& process, const std::vector<uint32_t>& silent) {
+  bool by_udp = false;
+  for (const uint32_t peer : silent) {
+    const std::string way = process.describe(peer);
+    by_udp = by_udp || way.rfind("UDP", 0) == 0;
+    std::fprintf(stderr, "spinloom-info: rank %u does not answer rank %u, which reaches it by %s\n", peer,
+                 process.rank(), way.c_str());
+  }
+  if (by_udp && process.rank() == 0) {
+    std::fputs(
+        "spinloom-info: where such an address is on a network that does not join the machines, set "
+        "SPINLOOM_UDP_ADDRESS; firewalls between them must let UDP through\n",
+        stderr);
+  }
+}
 
 std::string report_of(LiveProcess& process, const std::string& machine) {
   std::string report = text("rank ", process.rank(), ": process ", getpid(), " on ", machine, "\n");
@@ -129,7 +154,7 @@ int show_job(const Settings& settings, const std::vector<Row>& machine) {
   Reports reports;
   if (!good(PtlInit(), "PtlInit") || !reports.open(process.size())) return 1;
   const std::string own = report_of(process, machine.front().value);
-  const bool there = reports.gather(process.rank(), process.size(), own);
+  const std::vector<uint32_t> silent = reports.gather(process.rank(), process.size(), own);
   if (process.rank() == 0) {
     std::vector<Row> rows{{"launcher", text(process.launcher(), ", ranks: ", process.size())}};
     rows.insert(rows.end(), machine.begin(), machine.end());
@@ -137,15 +162,16 @@ int show_job(const Settings& settings, const std::vector<Row>& machine) {
                       "\nenvironment\n" + table(variable_rows()) + "\n" + own;
     for (uint32_t peer = 1; peer < process.size(); ++peer) {
       const char* const said = reports.texts.data() + peer * report_bytes;
-      out += *said == 0 ? text("rank ", peer, ": nothing came\n") : std::string(said);
+      out += reports.has_come(peer) ? std::string(said) : text("rank ", peer, ": nothing came\n");
     }
     std::fputs(out.c_str(), stdout);
     std::fflush(stdout);
   }
+  complain(process, silent);
   PtlNIFini(reports.interface);
   PtlFini();
   made->release();  // not freed: its threads may be inside a call
-  return there ? 0 : 1;
+  return silent.empty() ? 0 : 1;
 }
 
 int run(int argc, char** argv) {

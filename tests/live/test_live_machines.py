@@ -182,8 +182,9 @@ def test_ranks_reach_each_other_by_memory_inside_a_machine_and_by_the_network_be
     check_ways(ran, transport, network=0)
 
 
-OF_NETWORK_1 = """
-SPINLOOM_UDP_ADDRESS=$(ip -4 -oneline address show net1 | sed 's,.*inet ,,; s,/.*,,') exec "$0"
+# A script that runs spinloom-info with the address of an interface.
+BY_INTERFACE = """
+SPINLOOM_UDP_ADDRESS=$(ip -4 -oneline address show "$1" | sed 's,.*inet ,,; s,/.*,,') exec "$0"
 """
 
 
@@ -191,7 +192,7 @@ SPINLOOM_UDP_ADDRESS=$(ip -4 -oneline address show net1 | sed 's,.*inet ,,; s,/.
 def test_each_machine_has_an_address_on_the_network_that_is_wanted(own_place, name):
     for index in range(COUNT):
         own_place.machines.cable(index, network=1)
-    ran = own_place.run(LAUNCHERS[name], "sh", "-c", OF_NETWORK_1, INFO)
+    ran = own_place.run(LAUNCHERS[name], "sh", "-c", BY_INTERFACE, INFO, "net1")
     check_ways(ran, TRANSPORTS["auto"], network=1)
 
 
@@ -200,6 +201,20 @@ def test_an_address_of_one_machine_only_is_told_by_all(place, name):
     ran = place.run(LAUNCHERS[name], INFO, SPINLOOM_UDP_ADDRESS="10.77.0.1")
     assert ran.returncode != 0
     assert "no interface that is up has the address 10.77.0.1" in ran.stderr
+
+
+def test_a_first_interface_that_leads_nowhere_is_told(tmp_path):
+    """As the bridge of a container engine, which has this address on every machine."""
+    with contextlib.ExitStack() as stack:
+        place = place_in(tmp_path, stack, first_interface="172.17.0.1")
+        launcher = LAUNCHERS["MPICH 5"]
+        check_ways(place.run(launcher, "sh", "-c", BY_INTERFACE, INFO, "net0"), TRANSPORTS["auto"], network=0)
+        ran = place.run(launcher, INFO)
+    assert ran.returncode != 0
+    assert f"rank {EACH}: nothing came" in ran.stdout
+    told = rf"rank {EACH} does not answer rank 0, which reaches it by UDP 172\.17\.0\.1:.*\n"
+    assert re.search(told, ran.stderr), ran.stderr
+    assert "set SPINLOOM_UDP_ADDRESS" in ran.stderr
 
 
 @every_launcher

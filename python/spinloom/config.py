@@ -55,7 +55,7 @@ VARIABLES = {
         ),
         Variable("SPINLOOM_TRACE", "", "live: records packets in this file; the rank is appended"),
         Variable("SPINLOOM_TRANSPORT", "auto", "live: how ranks reach each other: auto, shm, udp"),
-        Variable("SPINLOOM_UDP_ADDRESS", "", "live: the IPv4 address where UDP is bound"),
+        Variable("SPINLOOM_UDP_ADDRESS", "", "live: the IPv4 address where UDP is bound, or its network"),
         Variable("SPINLOOM_UDP_FAULTS", "", "live: disturbs outgoing datagrams, for tests"),
         # The MPI layer's variables, as in src/mpi/settings.cpp; a test compares the two lists.
         Variable("SPINLOOM_MPI", "on", "MPI: off leaves every call to the MPI"),

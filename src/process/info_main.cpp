@@ -127,7 +127,7 @@ void complain(LiveProcess& process, const std::vector<uint32_t>& silent) {
   if (by_udp && process.rank() == 0) {
     std::fputs(
         "spinloom-info: where such an address is on a network that does not join the machines, set "
-        "SPINLOOM_UDP_ADDRESS; firewalls between them must let UDP through\n",
+        "SPINLOOM_UDP_ADDRESS to the one that does, as 10.1.0.0/16; firewalls must let UDP through\n",
         stderr);
   }
 }

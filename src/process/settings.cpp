@@ -1,7 +1,5 @@
 #include "process/settings.hpp"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -9,6 +7,7 @@
 #include <string_view>
 
 #include "base/nearest.hpp"
+#include "process/own_address.hpp"
 
 namespace spinloom::process {
 namespace {
@@ -32,7 +31,8 @@ constexpr std::array<Variable, 16> known{{
     {"SPINLOOM_START_S", "0 to 1000000", "seconds that PtlInit waits for the job's other ranks; 0 is for ever"},
     {"SPINLOOM_TRACE", "a file", "records packets for spinloom trace; the rank is appended to the name"},
     {"SPINLOOM_TRANSPORT", "auto, shm, udp, fabric", "how ranks reach each other"},
-    {"SPINLOOM_UDP_ADDRESS", "an IPv4 address of this machine", "where UDP is bound; else the first interface's"},
+    {"SPINLOOM_UDP_ADDRESS", "an IPv4 address of this machine, or its network as 10.1.0.0/16",
+     "where UDP is bound; else the first interface's"},
     {"SPINLOOM_UDP_FAULTS", "drop=, duplicate=, reorder=, corrupt=RATE, seed=N",
      "disturbs outgoing datagrams, for tests"},
 }};
@@ -97,10 +97,9 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
                        settings.transport);
   }
   if (name == "SPINLOOM_UDP_ADDRESS") {
-    in_addr address{};
-    if (inet_pton(AF_INET, std::string(value).c_str(), &address) != 1) return false;
-    settings.udp_address = ntohl(address.s_addr);
-    return true;
+    const auto address = own_address(value);
+    if (address) settings.udp_address = *address;
+    return address.has_value();
   }
   if (name == "SPINLOOM_UDP_FAULTS") {
     auto faults = live::read_faults(std::string(value));

@@ -188,6 +188,14 @@ SPINLOOM_UDP_ADDRESS=$(ip -4 -oneline address show "$1" | sed 's,.*inet ,,; s,/.
 """
 
 
+@pytest.mark.parametrize("name", ["MPICH 5", "Debian's Open MPI", "srun, PMIx"])
+def test_a_network_is_each_machine_s_address_there(own_place, name):
+    for index in range(COUNT):
+        own_place.machines.cable(index, network=1)
+    ran = own_place.run(LAUNCHERS[name], INFO, SPINLOOM_UDP_ADDRESS="10.77.1.0/24")
+    check_ways(ran, TRANSPORTS["auto"], network=1)
+
+
 @pytest.mark.parametrize("name", ["MPICH 5", "Debian's Open MPI", "srun, PMI-1"])
 def test_each_machine_has_an_address_on_the_network_that_is_wanted(own_place, name):
     for index in range(COUNT):

@@ -1,0 +1,18 @@
+// OwnAddress - an IPv4 address that this machine has on a network, so that one setting does for all machines of a job.
+//
+// Contract: own_address("10.1.2.3") is that address, whether it is one of this machine or not. own_address("10.1.0.0/16")
+//   is the address of this machine's first interface that is up and has one on that network. Where there is none, it is
+//   the network's own address, which no interface has: who opens a socket there is told so. A text of another form is
+//   nothing. Addresses have their first byte on top.
+// Threads: any. Time: one look at the interfaces, for a network only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace spinloom::process {
+
+[[nodiscard]] std::optional<uint32_t> own_address(std::string_view text);
+
+}  // namespace spinloom::process

@@ -1,0 +1,31 @@
+#include "process/own_address.hpp"
+
+#include <gtest/gtest.h>
+
+namespace spinloom::process {
+namespace {
+
+TEST(OwnAddressTest, AnAddressIsTakenAsItIs) {
+  EXPECT_EQ(own_address("10.1.2.3"), 0x0a010203u);
+  EXPECT_EQ(own_address("127.0.0.1"), 0x7f000001u);
+}
+
+TEST(OwnAddressTest, ANetworkIsThisMachinesAddressThere) {
+  for (const char* const loopback : {"127.0.0.0/8", "127.9.9.9/8", "127.0.0.1/32"}) {
+    EXPECT_EQ(own_address(loopback), 0x7f000001u) << loopback;
+  }
+}
+
+TEST(OwnAddressTest, ANetworkWithoutThisMachineIsItsOwnAddress) {
+  EXPECT_EQ(own_address("203.0.113.77/24"), 0xcb007100u);  // a network for documents
+}
+
+TEST(OwnAddressTest, OtherTextsAreNothing) {
+  for (const char* const text : {"", "localhost", "10.1.2", "10.1.2.3/", "10.1.2.3/0", "10.1.2.3/33", "10.1.2.3/-8",
+                                 "10.1.2.3/8x", "/8", "10.1.2.3/8/8", "::1"}) {
+    EXPECT_FALSE(own_address(text)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace spinloom::process

@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,41 +50,66 @@ TRANSPORTS = {
 every_transport = pytest.mark.parametrize("transport", TRANSPORTS.values(), ids=TRANSPORTS)
 
 
+Words = Callable[[str, Machines, list[str]], list[str]]
+
+
 @dataclass(frozen=True)
 class Launcher:
     """What starts EACH ranks on each machine.
 
-    `agent` are options; the last of them takes what is called in place of ssh.
+    words(program, machines, names) come before the ranks' program; `names` are variables that all ranks get.
     """
 
     program: str
-    agent: tuple[str, ...] = ()
-    interface: str = ""  # srun's --mpi
+    words: Words
+    slurm: str = ""  # needs Slurm: "salloc", or what srun --mpi takes
 
-    def words(self, there: Machines, names: list[str]) -> list[str]:
-        """What comes before the program; `names` are variables that all ranks get."""
-        count = str(EACH * len(there.members))
-        agent = [*self.agent, str(there.remote_shell)]
-        if self.interface:
-            nodes = [f"--nodes={len(there.members)}", f"--ntasks-per-node={EACH}"]
-            return [self.program, f"--mpi={self.interface}", "--kill-on-bad-exit", *nodes]
-        if self.agent == HYDRA:
-            return [self.program, *agent, "-hosts", there.names, "-ppn", str(EACH), "-n", count]
-        hosts = ",".join(f"{machine.name}:{EACH}" for machine in there.members)
+
+def on_all(there: Machines) -> list[str]:
+    return [f"--nodes={len(there.members)}", f"--ntasks-per-node={EACH}"]
+
+
+def hydra(program: str, there: Machines, names: list[str]) -> list[str]:
+    agent = ["-launcher", "ssh", "-launcher-exec", str(there.remote_shell)]
+    return [program, *agent, "-hosts", there.names, "-ppn", str(EACH), "-n", str(len(RANKS))]
+
+
+def openmpi(*options: str) -> Words:
+    """Bound ranks of two imitated machines would share a processor, and each would think it has it alone."""
+
+    def words(program: str, there: Machines, names: list[str]) -> list[str]:
         handed_on = [word for name in names for word in ("-x", name)]
-        # Bound ranks of two imitated machines would share a processor, and each would think it has it alone.
-        options = ["--allow-run-as-root", "--bind-to", "none", *agent, "--host", hosts]
-        return [self.program, *options, *handed_on, "-n", count]
+        agent = [*options, str(there.remote_shell)] if options else []
+        hosts = ["--host", ",".join(f"{machine.name}:{EACH}" for machine in there.members)] if options else []
+        return [program, "--allow-run-as-root", "--bind-to", "none", *agent, *hosts, *handed_on]
+
+    return words
 
 
-HYDRA = ("-launcher", "ssh", "-launcher-exec")
+def allocated(words: Words) -> Words:
+    """The same in an allocation of Slurm, which says where."""
+    return lambda program, there, names: ["salloc", "--quiet", *on_all(there), *words(program, there, names)]
+
+
+def srun(interface: str) -> Words:
+    return lambda program, there, _: [program, f"--mpi={interface}", "--kill-on-bad-exit", *on_all(there)]
+
+
+def alone(program: str, there: Machines, names: list[str]) -> list[str]:
+    return [program]
+
+
 LAUNCHERS = {
-    "MPICH 5": Launcher(str(BIN / "mpiexec.hydra"), HYDRA),
-    "Debian's MPICH": Launcher("mpiexec.mpich", HYDRA),
-    "Debian's Open MPI": Launcher("mpirun.openmpi", ("--mca", "plm_rsh_agent")),
-    "Open MPI 5": Launcher(str(BIN / "prterun"), ("--prefix", str(BIN.parent), "--prtemca", "plm_ssh_agent")),
-    "srun, PMI-1": Launcher("srun", interface="pmi2"),
-    "srun, PMIx": Launcher("srun", interface="pmix"),
+    "MPICH 5": Launcher(str(BIN / "mpiexec.hydra"), hydra),
+    "Debian's MPICH": Launcher("mpiexec.mpich", hydra),
+    "Debian's Open MPI": Launcher("mpirun.openmpi", openmpi("--mca", "plm_rsh_agent")),
+    "Open MPI 5": Launcher(
+        str(BIN / "prterun"), openmpi("--prefix", str(BIN.parent), "--prtemca", "plm_ssh_agent")
+    ),
+    "srun, PMI-1": Launcher("srun", srun("pmi2"), "pmi2"),
+    "srun, PMIx": Launcher("srun", srun("pmix"), "pmix"),
+    "salloc, MPICH 5": Launcher(str(BIN / "mpiexec.hydra"), allocated(alone), "salloc"),
+    "salloc, Open MPI": Launcher("mpirun.openmpi", allocated(openmpi()), "salloc"),
 }
 every_launcher = pytest.mark.parametrize("launcher", LAUNCHERS.values(), ids=LAUNCHERS)
 
@@ -106,16 +131,17 @@ class Place:
     def run(self, launcher: Launcher, *command: object, **settings: str) -> subprocess.CompletedProcess[str]:
         """The end of a job; skips where its launcher is missing."""
         environment: dict[str, str] = {}
-        if launcher.interface:
+        if shutil.which(launcher.program) is None:
+            pytest.skip(f"{launcher.program} is not here")
+        if launcher.slurm:
             if missing := slurm_cluster.missing():
                 pytest.skip(f"Slurm is not here: {', '.join(missing)}")
             environment = {"SLURM_CONF": self.slurm["SLURM_CONF"]}
+        if launcher.slurm not in ("", "salloc"):
             listed = self.machines.run("srun", "--mpi=list", limit_s=LIMIT_S, **environment)
-            if launcher.interface not in (listed.stdout + listed.stderr).split():
-                pytest.skip(f"this Slurm has no --mpi={launcher.interface}")
-        elif shutil.which(launcher.program) is None:
-            pytest.skip(f"{launcher.program} is not here")
-        words = launcher.words(self.machines, list(settings))
+            if launcher.slurm not in (listed.stdout + listed.stderr).split():
+                pytest.skip(f"this Slurm has no --mpi={launcher.slurm}")
+        words = launcher.words(launcher.program, self.machines, list(settings))
         return self.machines.run(*words, *map(str, command), limit_s=LIMIT_S, **environment, **settings)
 
 

@@ -56,9 +56,9 @@ exec cat > /dev/null
 REMOTE_SHELL = """#!/bin/sh
 while true; do case $1 in -*) shift ;; *) break ;; esac; done
 host=$1; shift
-read -r id < {folder}/"$host" || exit 255
+read -r id name < {folder}/"$host" || exit 255
 exec nsenter --target "$id" {namespaces} --wd=/ -- \\
-  env -i HOME="$HOME" PATH="$PATH" TMPDIR={folder}/files-"$host" sh -c "$*"
+  env -i HOME="$HOME" PATH="$PATH" TMPDIR={folder}/files-"$name" sh -c "$*"
 """
 
 
@@ -222,7 +222,8 @@ def machines(folder: Path, count: int, first_interface: str = "") -> Iterator[Ma
             seen = ids.split()
             (folder / f"files-{name}").mkdir()
             made.members.append(Machine(name, f"10.77.0.{index + 1}", holder, int(seen[0])))
-            (folder / name).write_text(f"{seen[1] if index else 1}\n", encoding="utf-8")
+            for known_as in (name, made[index].address):
+                (folder / known_as).write_text(f"{seen[1] if index else 1} {name}\n", encoding="utf-8")
             made[index].ip("link", "set", "lo", "up")
             if first_interface:
                 made[index].ip("link", "add", "docker0", "type", "bridge")

@@ -31,7 +31,7 @@ struct FabricWish {
 // 0 and 1: the network moves the bytes; 2: a provider that is unknown here; from 3 on: software over sockets.
 [[nodiscard]] unsigned cost_of(std::string_view provider);
 inline constexpr unsigned unknown_cost = 2;
-inline constexpr unsigned automatic_max = 3;  // tcp: measured against our datagrams (docs/live.md, Speed)
+inline constexpr unsigned automatic_max = unknown_cost;  // docs/live.md, Speed, has tcp beside our datagrams
 
 struct FabricPlaceWanted {
   uint32_t address = 0;  // IPv4, host order: the interface that providers over IP use; 0: any

@@ -16,7 +16,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr uint32_t api_version = FI_VERSION(1, 14);
+constexpr uint32_t api_version_max = FI_VERSION(1, 14);
 constexpr size_t message_bytes_most = 16 << 10;  // what most providers send without a handshake
 constexpr size_t receives = 128;                 // messages that wait here for poll()
 constexpr size_t sends = 64;
@@ -109,7 +109,7 @@ class Endpoint final : public FabricPort {
       if (count == -FI_EAVAIL && take_error(happened)) continue;
       for (ssize_t i = 0; i < count; ++i) {
         const fi_cq_msg_entry& one = ended[static_cast<size_t>(i)];
-        end(*static_cast<Operation*>(one.op_context), one.len, happened);
+        if (one.op_context != nullptr) end(*static_cast<Operation*>(one.op_context), one.len, happened);
       }
       if (count < static_cast<ssize_t>(ended.size())) return;
     }
@@ -127,23 +127,26 @@ class Endpoint final : public FabricPort {
     FabricPlace place;
     place.key = fi_mr_key(memory.get());
     place.address = has(FI_MR_VIRT_ADDR) ? reinterpret_cast<uint64_t>(bytes) : 0;
-    lent_[place.key] = std::move(memory);
+    lent_.emplace(place.key, std::move(memory));
     return place;
   }
-  void take_back(const FabricPlace& place) override { lent_.erase(place.key); }
+  void take_back(const FabricPlace& place) override {
+    if (const auto found = lent_.find(place.key); found != lent_.end()) lent_.erase(found);
+  }
 
   [[nodiscard]] Result<uint8_t*> landing(uint64_t length) override {
-    Landing& made = landings_.emplace_back();
+    Landing made;
     made.bytes.resize(length);
     if (has(FI_MR_LOCAL)) {
       SPL_ASSIGN(made.memory, know(made.bytes.data(), length, FI_READ));
     }
-    return made.bytes.data();
+    landings_.push_back(std::move(made));
+    return landings_.back().bytes.data();
   }
 
   [[nodiscard]] bool read(nic::Rank peer, const FabricPlace& from, uint8_t* to, uint64_t length,
                           uint64_t token) override {
-    if (free_reads_.empty()) return false;
+    if (free_reads_.empty()) free_reads_.push_back(&reads_.emplace_back());  // some may never end
     const auto landing = std::find_if(landings_.begin(), landings_.end(), [&](const Landing& one) {
       return to >= one.bytes.data() && to < one.bytes.data() + one.bytes.size();
     });
@@ -165,7 +168,9 @@ class Endpoint final : public FabricPort {
     if (!failed_.empty() || !refused_.empty()) return false;
     if (descriptor_ < 0) return true;
     fid* object = &completions_->fid;
-    return fabric_->ops->trywait(fabric_.get(), &object, 1) == 0;
+    const int code = fabric_->ops->trywait(fabric_.get(), &object, 1);
+    if (code != 0 && code != -FI_EAGAIN) descriptor_ = -1;  // nobody may sleep on it
+    return code != -FI_EAGAIN;
   }
   [[nodiscard]] int descriptor() const override { return descriptor_; }
   [[nodiscard]] bool idle() const override { return free_sends_.size() == sends_.size(); }
@@ -177,7 +182,19 @@ class Endpoint final : public FabricPort {
     return text(library_.name(), " ", provider(), " on ", info_->domain_attr->name);
   }
 
+  [[nodiscard]] std::string describe(nic::Rank peer) const override {
+    if (peer.value >= told_.size()) return "no such rank";
+    std::array<char, 2 * address_bytes_max> shown{};
+    size_t length = shown.size();
+    fi_av_straddr(peers_.get(), told_[peer.value].data(), shown.data(), &length);
+    shown.back() = 0;
+    const std::string whole = shown.data();
+    const size_t scheme = whole.find("://");
+    return scheme == std::string::npos ? whole : whole.substr(scheme + 3);
+  }
+
   [[nodiscard]] Status meet(const std::vector<std::string>& addresses) override {
+    told_ = addresses;
     addresses_.assign(addresses.size(), FI_ADDR_NOTAVAIL);
     for (size_t rank = 0; rank < addresses.size(); ++rank) {
       if (addresses[rank].empty()) continue;
@@ -228,7 +245,7 @@ class Endpoint final : public FabricPort {
     SPL_TRY(make("fi_av_open", peers_,
                  [&](fid_av** made) { return fi_av_open(domain_.get(), &addresses, made, nullptr); }));
     fi_cq_attr completions{};
-    completions.size = receives + sends + reads;
+    completions.size = receives + sends + 4 * reads;
     completions.format = FI_CQ_FORMAT_MSG;
     const auto open_completions = [&](fid_cq** made) { return fi_cq_open(domain_.get(), &completions, made, nullptr); };
     completions.wait_obj = FI_WAIT_FD;
@@ -360,13 +377,14 @@ class Endpoint final : public FabricPort {
   std::deque<Sending> sends_;
   std::deque<RemoteRead> reads_;
   std::deque<Landing> landings_;
-  std::unordered_map<uint64_t, Open<fid_mr>> lent_;  // by key
+  std::unordered_multimap<uint64_t, Open<fid_mr>> lent_;  // by key; a provider's cache may give one key twice
   Open<fid_ep> endpoint_;
   int descriptor_ = -1;
   size_t message_bytes_ = 0;
   uint64_t small_key_ = 0;
   std::string address_;
-  std::vector<fi_addr_t> addresses_;  // by rank
+  std::vector<std::string> told_;     // addresses by rank, as the ranks have told them
+  std::vector<fi_addr_t> addresses_;  // and as the fabric knows them
   std::vector<Sending*> free_sends_;
   std::vector<RemoteRead*> free_reads_;
   std::vector<Receive*> to_post_;
@@ -390,10 +408,12 @@ Info hints_for(const FabricLibrary& library, const FabricWish& wish, bool with_r
   return hints;
 }
 
-// Whether the provider is at the wanted interface, if interfaces have IP addresses there.
-bool is_at(const fi_info& info, uint32_t address) {
+// Whether the provider is at the wanted interface. Only providers over sockets follow it: others have IP addresses, too,
+// but of interfaces of their own.
+bool is_at(const fi_info& info, const FabricWish& wish, uint32_t address) {
   if (info.addr_format == FI_SOCKADDR_IN6) return false;
-  if (info.addr_format != FI_SOCKADDR_IN || info.src_addr == nullptr || address == 0) return true;
+  const bool follows = wish.domain.empty() && cost_of(info.fabric_attr->prov_name) > unknown_cost;
+  if (!follows || info.addr_format != FI_SOCKADDR_IN || info.src_addr == nullptr || address == 0) return true;
   return ntohl(static_cast<const sockaddr_in*>(info.src_addr)->sin_addr.s_addr) == address;
 }
 
@@ -405,13 +425,14 @@ Result<std::vector<Info>> offers(const FabricLibrary& library, const FabricWish&
   for (const bool with_reads : {true, false}) {
     const Info hints = hints_for(library, wish, with_reads);
     fi_info* list = nullptr;
+    const uint32_t api_version = std::min(library.version(), api_version_max);
     const int code = library.getinfo(api_version, nullptr, nullptr, 0, hints.get(), &list);
     if (code != 0 && code != -FI_ENODATA) return library.trouble("fi_getinfo", code);
     const Info all(list, Freeing{&library});
     for (const fi_info* one = list; one != nullptr; one = one->next) {
       const bool known =
           std::any_of(found.begin(), found.end(), [&](const Info& other) { return name_of(*other) == name_of(*one); });
-      if (!known && is_at(*one, address)) found.emplace_back(library.dupinfo(one), Freeing{&library});
+      if (!known && is_at(*one, wish, address)) found.emplace_back(library.dupinfo(one), Freeing{&library});
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const Info& a, const Info& b) {

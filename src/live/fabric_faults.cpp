@@ -69,6 +69,7 @@ class DisturbedFabric final : public FabricPort {
   [[nodiscard]] Status meet(const std::vector<std::string>& addresses) override { return port_->meet(addresses); }
   [[nodiscard]] std::string provider() const override { return port_->provider(); }
   [[nodiscard]] std::string describe() const override { return port_->describe() + ", disturbed"; }
+  [[nodiscard]] std::string describe(nic::Rank peer) const override { return port_->describe(peer); }
 
  private:
   [[nodiscard]] bool hits(double rate) { return static_cast<double>(random_.below(1'000'000)) < rate * 1e6; }

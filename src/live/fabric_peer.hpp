@@ -5,6 +5,8 @@
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
+#include <optional>
+
 #include "live/fabric_transport.hpp"
 
 namespace spinloom::live {
@@ -15,6 +17,7 @@ struct FabricTransport::Waiting {
   uint64_t done = 0;          // bytes that have left
   bool copied = false;
   bool as_pieces = false;     // it cannot be lent
+  std::optional<FabricPlace> place;  // where it is lent, before the message about that has left
 };
 
 struct FabricTransport::Peer {
@@ -34,6 +37,7 @@ struct FabricTransport::Peer {
     bool note = false;
   };
   std::deque<Sent> unacknowledged;
+  uint64_t unacknowledged_bytes = 0;
   struct Lent {
     FabricPlace place;
     Reading reading;
@@ -44,6 +48,8 @@ struct FabricTransport::Peer {
 
   uint64_t expected = 0;  // the sequence of its next message
   uint64_t told = 0;      // what it has been told of that
+  std::map<uint64_t, std::vector<uint8_t>> early;  // messages that have overtaken one that is expected, by number
+  Time gap_since{};
   uint32_t moved = 0;
   uint32_t moved_there = 0;
   struct Borrowed {

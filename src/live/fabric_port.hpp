@@ -74,6 +74,8 @@ class FabricPort {
   // The provider's name; processes with the same one can talk. describe() is for people.
   [[nodiscard]] virtual std::string provider() const = 0;
   [[nodiscard]] virtual std::string describe() const = 0;
+  // A peer's address, for people.
+  [[nodiscard]] virtual std::string describe(nic::Rank peer) const = 0;
 };
 
 }  // namespace spinloom::live

@@ -11,36 +11,40 @@ void FabricReads::begin(const FabricRead& read) {
   advance();
 }
 
-std::optional<size_t> FabricReads::free_piece() {
-  if (on_their_way_ == pieces_max) return std::nullopt;
-  if (free_.empty()) {
-    auto memory = port_.landing(piece_bytes);
-    if (!memory) return std::nullopt;
-    pieces_.push_back({*memory, nullptr, 0, 0});
-    free_.push_back(pieces_.size() - 1);
-  }
-  return free_.back();
+// Sees to a piece for this read, which is then the last in `free_`.
+FabricReads::Room FabricReads::make_room(const Open& read) {
+  size_t of_peer = 0;
+  for (const Piece& piece : pieces_) of_peer += piece.of && piece.of->read.peer == read.read.peer ? 1 : 0;
+  const bool first = read.asked == read.landed;
+  const bool full = of_peer >= pieces_of_peer || on_their_way_ >= pieces_max;
+  if (full && !(read.read.alone && first)) return Room::later;
+  if (!free_.empty()) return Room::there;
+  auto memory = port_.landing(piece_bytes);
+  if (!memory) return on_their_way_ > 0 ? Room::later : Room::never;
+  pieces_.push_back({*memory, nullptr, 0, 0});
+  free_.push_back(pieces_.size() - 1);
+  return Room::there;
 }
 
 void FabricReads::advance() {
   for (auto one = open_.begin(); one != open_.end();) {
     const std::shared_ptr<Open> read = *one;
+    Room room = Room::there;
     while (read->asked < read->read.length && read->well) {
-      const auto index = free_piece();
-      if (!index && on_their_way_ == 0) break;  // there is no memory at all
-      if (!index) return;
-      Piece& piece = pieces_[*index];
+      room = make_room(*read);
+      if (room != Room::there) break;
+      const size_t index = free_.back();
+      Piece& piece = pieces_[index];
       piece.length = std::min(piece_bytes, read->read.length - read->asked);
       piece.offset = read->asked;
       const FabricPlace from{read->read.from.key, read->read.from.address + piece.offset};
-      if (!port_.read(read->read.peer, from, piece.memory, piece.length, *index)) return;
+      if (!port_.read(read->read.peer, from, piece.memory, piece.length, index)) break;
       piece.of = read;
       free_.pop_back();
       ++on_their_way_;
       read->asked += piece.length;
     }
-    const bool stuck = read->asked < read->read.length && read->well;
-    if (stuck) {
+    if (room == Room::never) {
       refused_.push_back(read->read);
       one = open_.erase(one);
     } else {

@@ -4,7 +4,8 @@
 //   end of a piece and returns the reads that have ended by it, with their tokens. abandon() ends all reads from a
 //   peer, and returns them.
 // Invariants: (1) bytes land in memory of this class and are copied from there, so that an abandoned read writes to
-//   nobody's memory; (2) at most `pieces_max` pieces are on their way that are not abandoned; (3) reads end in any
+//   nobody's memory; (2) at most `pieces_of_peer` pieces of a peer are on their way, and `pieces_max` of
+//   all, but a read that is waited for has one in any case; (3) reads end in any
 //   order, each once.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
@@ -27,13 +28,14 @@ struct FabricRead {
   uint8_t* to = nullptr;
   uint64_t length = 0;
   uint64_t token = 0;   // for the caller
-  bool alone = false;   // for the caller
+  bool alone = false;   // the caller waits for it
 };
 
 class FabricReads {
  public:
   static constexpr uint64_t piece_bytes = 256 << 10;
-  static constexpr size_t pieces_max = 4;
+  static constexpr size_t pieces_of_peer = 4;
+  static constexpr size_t pieces_max = 32;
 
   struct Ended {
     FabricRead read;
@@ -64,7 +66,8 @@ class FabricReads {
     uint64_t length = 0;
   };
 
-  [[nodiscard]] std::optional<size_t> free_piece();
+  enum class Room : uint8_t { there, later, never };
+  [[nodiscard]] Room make_room(const Open& read);
 
   FabricPort& port_;
   std::deque<std::shared_ptr<Open>> open_;  // not all bytes landed

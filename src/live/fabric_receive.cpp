@@ -13,7 +13,8 @@ namespace {
 constexpr int messages_per_poll = 64;
 constexpr uint64_t note_after_messages = 64;   // so many messages are acknowledged at once
 constexpr Time note_after{1'000'000'000};      // 1 ms: fewer are acknowledged then
-constexpr Time fetch_max{10'000'000'000'000};  // 10 s: a peer that lets us wait for longer is lost
+constexpr size_t early_max = 512;              // messages of a peer that wait for one that is missing
+constexpr Time slept_after{1'000'000'000'000};  // 1 s beyond a keepalive without a poll(): this process has slept
 constexpr uint64_t loan_bytes_max = uint64_t{1} << 40;
 constexpr uint64_t first_address = 1 << 20;
 constexpr uint64_t between_loans = 1 << 16;
@@ -21,15 +22,15 @@ constexpr uint64_t between_loans = 1 << 16;
 }  // namespace
 
 bool FabricTransport::poll() {
-  now_ = monotonic_now();
-  news_ = false;
-  collect();
-  bool happened = !failed_.empty();
+  const Time before = std::exchange(now_, monotonic_now());
+  if (before > Time{} && now_ - before > patience_.keepalive + slept_after) forgive(now_ - before);
+  bool happened = std::exchange(news_, false) || !failed_.empty();  // it may be the port itself that has gone on
+  happened = collect(false) || happened;
   for (int taken = 0; taken < messages_per_poll && !inbox_.empty(); ++taken) {
-    const FabricEvent one = inbox_.front();
+    const Message one = std::move(inbox_.front());
     inbox_.pop_front();
-    came(one.bytes);
-    port_->done(one.bytes);
+    came(one.own.empty() ? one.bytes : one.own);
+    if (one.own.empty()) port_->done(one.bytes);
     happened = true;
   }
   if (inbox_.empty()) {  // a peer's loss comes behind its messages
@@ -44,17 +45,43 @@ bool FabricTransport::poll() {
 }
 
 // Takes what the port has. Messages wait in the inbox, because this may be called while one is being taken.
-void FabricTransport::collect() {
+bool FabricTransport::collect(bool copying) {
+  bool read = false;
   happened_.clear();
   port_->poll(happened_);
   for (const FabricEvent& one : std::exchange(happened_, {})) {
-    if (one.kind == FabricEvent::Kind::came) inbox_.push_back(one);
-    if (one.kind == FabricEvent::Kind::failed) failed_.push_back(one.peer);
-    if (one.kind != FabricEvent::Kind::read) continue;
-    if (const auto ended = reads_.ended(one.token, one.well)) end_read(ended->read, ended->well);
+    switch (one.kind) {
+      case FabricEvent::Kind::came:
+        inbox_.push_back({one.bytes, {}});
+        if (!copying) break;
+        inbox_.back().own.assign(one.bytes.begin(), one.bytes.end());
+        port_->done(one.bytes);
+        if (inbox_.back().own.empty()) inbox_.pop_back();
+        break;
+      case FabricEvent::Kind::failed: failed_.push_back(one.peer); break;
+      case FabricEvent::Kind::read:
+        read = true;
+        if (const auto ended = reads_.ended(one.token, one.well)) end_read(ended->read, ended->well);
+        break;
+    }
   }
   reads_.advance();
-  for (const FabricRead& read : reads_.refused()) end_read(read, false);
+  for (const FabricRead& one : reads_.refused()) end_read(one, false);
+  return read;
+}
+
+// This process has not looked for a while: peers are not silent for that.
+void FabricTransport::forgive(Time slept) {
+  for (const auto& peer : peers_) {
+    if (!peer || !peer->talked) continue;
+    peer->heard += slept;
+    peer->asked += slept;
+    peer->gap_since += slept;
+  }
+}
+
+bool FabricTransport::has_failed(nic::Rank peer) const {
+  return std::find(failed_.begin(), failed_.end(), peer) != failed_.end();
 }
 
 void FabricTransport::came(std::span<const uint8_t> bytes) {
@@ -65,22 +92,43 @@ void FabricTransport::came(std::span<const uint8_t> bytes) {
     return;
   }
   if (peer->lost) return;
-  if (opened->header.sequence < peer->expected) {
+  const uint64_t sequence = opened->header.sequence;
+  if (sequence < peer->expected || peer->early.contains(sequence)) {
     ++counts_.repeated;
     return;
   }
-  if (opened->header.sequence > peer->expected) return lose(*peer);  // the fabric has lost a message
-  ++peer->expected;
-  peer->heard = now_;
   if (!std::exchange(peer->talked, true)) look_at_ = now_;
+  peer->heard = now_;
+  if (sequence > peer->expected) {
+    if (peer->early.size() == early_max) return lose(*peer);
+    if (peer->early.empty()) peer->gap_since = now_;
+    peer->early[sequence].assign(bytes.begin(), bytes.end());
+    look_at_ = std::min(look_at_, peer->gap_since + patience_.gap);
+    return;
+  }
+  ++peer->expected;
   take(*peer, *opened);
+  if (!peer->early.empty()) take_early(*peer);
+}
+
+// Some fabrics match messages in order, but end them in another.
+void FabricTransport::take_early(Peer& peer) {
+  while (!peer.lost && !peer.early.empty() && peer.early.begin()->first == peer.expected) {
+    const std::vector<uint8_t> bytes = std::move(peer.early.begin()->second);
+    peer.early.erase(peer.early.begin());
+    peer.gap_since = now_;
+    const auto opened = wire::open_envelope(secret_, bytes);
+    SPL_ASSERT(opened.ok(), "an early envelope was one when it came");
+    ++peer.expected;
+    take(peer, *opened);
+  }
 }
 
 void FabricTransport::take(Peer& peer, const wire::Envelope& envelope) {
   const wire::EnvelopeHeader& header = envelope.header;
-  take_received(peer, header);
   const bool stop = (header.flags & wire::EnvelopeHeader::stop) != 0;
   const bool goes_on = std::exchange(peer.told_to_stop, stop) && !stop;
+  take_received(peer, header);
   switch (header.kind) {
     case wire::EnvelopeKind::packet: take_packet(peer, envelope.body); break;
     case wire::EnvelopeKind::loan: take_loan(peer, envelope.body); break;
@@ -104,6 +152,7 @@ void FabricTransport::take_received(Peer& peer, const wire::EnvelopeHeader& head
   peer.moved_there = header.moved;
   bool room = false;
   while (!peer.unacknowledged.empty() && peer.unacknowledged.front().sequence < header.received) {
+    peer.unacknowledged_bytes -= peer.unacknowledged.front().bytes;
     peer.unacknowledged.pop_front();
     room = true;
   }
@@ -167,7 +216,7 @@ void FabricTransport::taken(nic::Rank rank, uint64_t name) {
 bool FabricTransport::begin_read(nic::Rank rank, uint64_t address, uint8_t* to, uint64_t length, uint64_t token,
                                  bool alone) {
   Peer* const peer = find(rank);
-  if (peer == nullptr || peer->lost) return false;
+  if (peer == nullptr || peer->lost || has_failed(rank)) return false;
   auto found = peer->borrowed.upper_bound(address);
   if (found == peer->borrowed.begin()) return false;
   --found;
@@ -203,15 +252,11 @@ Status FabricTransport::fetch(nic::Rank peer, uint64_t address, uint8_t* to, uin
   if (!begin_read(peer, address, to, length, 0, true)) {
     return fail(Code::invalid, "rank ", peer, " does not lend this memory");
   }
-  const Time give_up = monotonic_now() + fetch_max;
-  while (!alone_) {
-    collect();
-    if (alone_) break;
-    if (monotonic_now() >= give_up) {
-      for (const FabricRead& read : reads_.abandon(peer)) end_read(read, false);
-      failed_.push_back(peer);
-    }
-    relax();
+  for (const Time give_up = monotonic_now() + patience_.fetch; !alone_; relax()) {
+    std::ignore = collect(true);  // a message must not hold a buffer that the read needs
+    if (alone_ || (!has_failed(peer) && monotonic_now() < give_up)) continue;
+    for (const FabricRead& read : reads_.abandon(peer)) end_read(read, false);
+    if (!has_failed(peer)) failed_.push_back(peer);
   }
   if (*alone_) return {};
   return fail(Code::environment, "the memory of rank ", peer, " could not be read");

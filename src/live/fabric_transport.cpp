@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.hpp"
 #include "live/fabric_peer.hpp"
 #include "live/futex.hpp"
 #include "portals/data_order.hpp"
@@ -14,24 +15,30 @@ namespace spinloom::live {
 namespace {
 
 constexpr size_t window = 256;                    // packets to a peer that are not acknowledged
+constexpr uint64_t window_bytes = 2 << 20;        // and their bytes
 constexpr size_t waiting_max = 64;                // more packets that wait for a peer count as congestion
 constexpr uint64_t lend_from_bytes = 32 << 10;    // shorter payloads are copied into messages
-constexpr Time keepalive{2'000'000'000'000};      // a peer that is silent for 2 s is asked for a sign of life
-constexpr Time silence_max{8'000'000'000'000};    // 8 s
 constexpr Time look_again{1'000'000'000};         // 1 ms: for what nothing wakes us for
 constexpr Time goodbye_max{200'000'000'000};      // 200 ms
 
 }  // namespace
 
+bool FabricTransport::has_window(const Peer& peer) {
+  return peer.unacknowledged.size() < window && peer.unacknowledged_bytes < window_bytes;
+}
+
 FabricTransport::FabricTransport(TransportClient& client, std::unique_ptr<FabricPort> port, uint32_t rank,
-                                 const Secret& secret, const std::vector<bool>& reached, Arm arm)
+                                 const Secret& secret, const std::vector<bool>& reached, Arm arm,
+                                 const FabricPatience& patience)
     : client_(client),
       port_(std::move(port)),
       rank_{rank},
       secret_{secret[0], secret[1]},
       arm_(std::move(arm)),
+      patience_(patience),
       peers_(reached.size()),
       reads_(*port_) {
+  SPL_ASSERT(patience.holds_together(), "a rank that fetches would be lost by others");
   for (uint32_t peer = 0; peer < peers_.size(); ++peer) {
     if (!reached[peer] || peer == rank) continue;
     peers_[peer] = std::make_unique<Peer>();
@@ -49,7 +56,9 @@ bool FabricTransport::send(nic::Send& outbound) {
   Peer* const peer = find(outbound.packet.target);
   if (peer == nullptr) client_.lost(outbound.packet.target);
   if (peer == nullptr || peer->lost) return true;
-  Waiting one{std::move(outbound), {}, 0, false, false};
+  begin_talk(*peer);
+  Waiting one;
+  one.outbound = std::move(outbound);
   nic::Packet& packet = one.outbound.packet;
   const bool must_copy = one.outbound.at_once || portals::is_short_reply(packet) ||
                          (one.outbound.from_device && !one.outbound.slot.exists());  // a handler does not wait
@@ -90,35 +99,32 @@ bool FabricTransport::transmit(Peer& peer, Waiting& one) {
 }
 
 bool FabricTransport::transmit_loan(Peer& peer, Waiting& one, bool& failed) {
-  if (peer.unacknowledged.size() >= window) return false;
+  if (!has_window(peer)) return false;
+  nic::Packet packet = one.outbound.packet;
+  if (!one.place) {
+    const auto place = port_->lend(packet.payload.bytes, packet.payload.length);
+    failed = !place.ok();
+    if (failed) return false;
+    one.place = *place;
+  }
   FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::loan, 0);
   if (slot == nullptr) return false;
-  nic::Packet packet = one.outbound.packet;
-  const auto place = port_->lend(packet.payload.bytes, packet.payload.length);
-  failed = !place.ok();
-  if (failed) {
-    port_->give_back(*slot);
-    return false;
-  }
-  const wire::Loan loan{peer.next_loan, packet.payload.length, place->key, place->address};
+  const wire::Loan loan{peer.next_loan, packet.payload.length, one.place->key, one.place->address};
   packet.payload.length = 0;
   wire::append(loan, slot->bytes);
   wire::encode(packet, slot->bytes);
   const uint64_t sequence = peer.next_sequence;
-  if (!close_slot(peer, *slot)) {
-    port_->take_back(*place);
-    return false;
-  }
+  if (!close_slot(peer, *slot)) return false;
   ++counts_.lent;
   peer.unacknowledged.push_back({sequence, 0, false});
-  peer.lent[peer.next_loan++] = {*place, reading_of(one.outbound), loan.length};
+  peer.lent[peer.next_loan++] = {*one.place, reading_of(one.outbound), loan.length};
   return true;
 }
 
 bool FabricTransport::transmit_pieces(Peer& peer, Waiting& one) {
   const nic::Packet& packet = one.outbound.packet;
   do {
-    if (peer.unacknowledged.size() >= window) return false;
+    if (!has_window(peer)) return false;
     FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::packet, 0);
     if (slot == nullptr) return false;
     nic::Packet piece = packet;
@@ -131,6 +137,7 @@ bool FabricTransport::transmit_pieces(Peer& peer, Waiting& one) {
     const uint64_t sequence = peer.next_sequence;
     if (!close_slot(peer, *slot)) return false;
     peer.unacknowledged.push_back({sequence, piece.payload.length, packet.operation == nic::Operation::ack});
+    peer.unacknowledged_bytes += piece.payload.length;
     one.done += piece.payload.length;
   } while (one.done < packet.payload.length);
   return true;
@@ -163,11 +170,15 @@ bool FabricTransport::close_slot(Peer& peer, FabricPort::Slot& slot) {
   ++peer.next_sequence;
   peer.told = peer.expected;
   peer.note_at = Time::never();
-  if (!std::exchange(peer.talked, true)) {
-    peer.heard = monotonic_now();
-    look_at_ = std::min(look_at_, peer.heard + keepalive);
-  }
+  begin_talk(peer);
   return true;
+}
+
+// From now on the peer owes us signs of life.
+void FabricTransport::begin_talk(Peer& peer) {
+  if (std::exchange(peer.talked, true)) return;
+  peer.heard = monotonic_now();
+  look_at_ = std::min(look_at_, peer.heard + patience_.keepalive);
 }
 
 // Tells the peer what has come from it, and what we want of it.
@@ -219,13 +230,21 @@ void FabricTransport::look_at_clock(Time now) {
     if (!one || one->lost || !one->talked) continue;
     Peer& peer = *one;
     if (peer.note_at <= now) std::ignore = note(peer, 0);
-    if (now - peer.heard >= silence_max) {
+    const bool silent = peer.asked > peer.heard && now - peer.heard >= patience_.silence;
+    const bool gap = !peer.early.empty() && now - peer.gap_since >= patience_.gap;
+    if (silent || gap) {
+      log::emit(log::Level::warning, "live",
+                text("rank ", peer.rank, " is given up: ", silent ? "it was silent for " : "a message is missing for ",
+                     silent ? patience_.silence : patience_.gap, " over ", port_->describe()));
       lose(peer);
       continue;
     }
-    const Time quiet_since = std::max(peer.heard, peer.asked);
-    if (now - quiet_since >= keepalive && note(peer, wire::EnvelopeHeader::ask)) peer.asked = now;
-    look_at_ = std::min({look_at_, peer.note_at, std::max(peer.heard, peer.asked) + keepalive});
+    if (now - std::max(peer.heard, peer.asked) >= patience_.keepalive) {
+      peer.asked = now;  // even if it cannot be asked now: a peer that takes nothing is silent, too
+      std::ignore = note(peer, wire::EnvelopeHeader::ask);
+    }
+    look_at_ = std::min({look_at_, peer.note_at, std::max(peer.heard, peer.asked) + patience_.keepalive});
+    if (!peer.early.empty()) look_at_ = std::min(look_at_, peer.gap_since + patience_.gap);
   }
 }
 
@@ -233,6 +252,7 @@ void FabricTransport::stop(nic::Rank rank, bool stopped) {
   Peer* const peer = find(rank);
   if (peer == nullptr || peer->lost || peer->stopped == stopped) return;
   peer->stopped = stopped;
+  begin_talk(*peer);
   std::ignore = note(*peer, 0);
 }
 
@@ -275,6 +295,9 @@ Untaken FabricTransport::untaken(nic::Rank rank) const {
     ++left.packets;
     left.bytes += lent.bytes;
   }
+  left.packets += peer->returns.size();
+  left.notes += peer->returns.size();
+  for (const auto& [address, borrowed] : peer->borrowed) left.writes = left.writes || borrowed.reads > 0;
   return left;
 }
 
@@ -287,6 +310,7 @@ void FabricTransport::lose(Peer& peer) {
   for (const FabricRead& read : reads_.abandon(peer.rank)) end_read(read, false);
   for (auto* const queue : {&peer.answers, &peer.waiting}) {
     for (const Waiting& one : std::exchange(*queue, {})) {
+      if (one.place) port_->take_back(*one.place);
       if (!one.copied) client_.sent(reading_of(one.outbound));
     }
   }
@@ -295,17 +319,20 @@ void FabricTransport::lose(Peer& peer) {
     client_.sent(lent.reading);
   }
   peer.unacknowledged.clear();
+  peer.early.clear();
   peer.borrowed.clear();
   peer.returns.clear();
 }
 
-std::string FabricTransport::describe(nic::Rank) {
-  return text(port_->describe(), ", messages of up to ", port_->message_bytes(), " B, longer ones ",
+std::string FabricTransport::describe(nic::Rank rank) {
+  return text(port_->describe(), ", ", port_->describe(rank), ", messages of up to ", port_->message_bytes(),
+              " B, longer ones ",
               port_->has_reads() ? "read from the sender's memory, which is registered for each" : "in pieces");
 }
 
 Time FabricTransport::timer() const {
-  const bool looks = waiting_ > 0 || !port_->idle() || port_->descriptor() < 0;
+  if (!inbox_.empty() || !failed_.empty()) return Time{};
+  const bool looks = waiting_ > 0 || !port_->idle() || !reads_.empty() || port_->descriptor() < 0;
   return looks ? std::min(look_at_, now_ + look_again) : look_at_;
 }
 
@@ -314,15 +341,24 @@ void FabricTransport::arm() {
   if (!news_ && port_->descriptor() >= 0 && !armed_.exchange(true)) arm_(port_->descriptor());
 }
 
-// Stays until the last messages have left.
+// Stays until the last messages have left and every peer has been told. What was lent is lent no longer.
 void FabricTransport::say_goodbye() {
+  std::vector<Peer*> untold;
   for (const auto& peer : peers_) {
-    if (peer && peer->talked && !peer->lost) std::ignore = note(*peer, wire::EnvelopeHeader::bye);
+    if (peer && peer->talked && !peer->lost) untold.push_back(peer.get());
   }
-  for (const Time until = monotonic_now() + goodbye_max; !port_->idle() && monotonic_now() < until;) {
-    collect();
-    for (const FabricEvent& one : std::exchange(inbox_, {})) port_->done(one.bytes);
-    std::this_thread::yield();
+  for (const Time until = monotonic_now() + goodbye_max; monotonic_now() < until; std::this_thread::yield()) {
+    std::erase_if(untold, [&](Peer* peer) {
+      say_taken(*peer);
+      return peer->returns.empty() && note(*peer, wire::EnvelopeHeader::bye);
+    });
+    if (untold.empty() && port_->idle()) break;
+    std::ignore = collect(true);
+    inbox_.clear();
+  }
+  for (const auto& peer : peers_) {
+    if (!peer) continue;
+    for (const auto& [name, lent] : peer->lent) port_->take_back(lent.place);
   }
 }
 

@@ -4,9 +4,10 @@
 //   is lent: its message names memory that the receiver reads, and the receiver says when it needs it no more. Where
 //   the fabric cannot read memory, a long packet leaves as several messages.
 // Invariants: (1) every message is an envelope (wire/envelope.hpp): what is not of this job, or has come before, changes
-//   nothing but a count; (2) a message that is missing means that its sender is lost; (3) at most `window` packets to a
-//   peer are not acknowledged; acknowledgements ride on messages, or follow after `note_after`; (4) a peer that is
-//   silent for `silence_max` is lost.
+//   nothing but a count; (2) messages are taken in the order of their numbers; one that stays missing means that its
+//   sender is lost; (3) at most 256 packets and 2 MiB to a peer are not acknowledged; acknowledgements ride on
+//   messages, or follow soon; (4) a peer that is silent is lost, however it became so, and what this process itself
+//   slept through is no silence.
 // Threads: the owner of the NIC. Time: the monotonic clock.
 #pragma once
 
@@ -26,6 +27,16 @@
 
 namespace spinloom::live {
 
+struct FabricPatience {
+  Time keepalive{2'000'000'000'000};  // 2 s: a peer that is silent for so long is asked for a sign of life
+  Time silence{8'000'000'000'000};  // 8 s: one that stays silent is lost
+  Time gap{2'000'000'000'000};  // 2 s: a message is missing that so much later ones have overtaken
+  Time fetch{4'000'000'000'000};  // 4 s: a fetch() has not ended
+
+  // A rank that waits in fetch() answers nobody, and must not be lost by others for that.
+  [[nodiscard]] bool holds_together() const { return fetch + keepalive < silence; }
+};
+
 struct FabricCounts {
   uint64_t messages = 0;  // sent
   uint64_t notes = 0;  // of these, without a packet
@@ -41,13 +52,13 @@ class FabricTransport final : public Transport {
 
   // `secret` is the job's. The transport serves the peers that `reached` marks.
   FabricTransport(TransportClient& client, std::unique_ptr<FabricPort> port, uint32_t rank, const Secret& secret,
-                  const std::vector<bool>& reached, Arm arm);
+                  const std::vector<bool>& reached, Arm arm, const FabricPatience& patience = {});
   ~FabricTransport() override;
 
   [[nodiscard]] const char* name() const override { return "fabric"; }
   [[nodiscard]] bool send(nic::Send& outbound) override;
   bool poll() override;
-  [[nodiscard]] bool has_news() const override { return news_ || !inbox_.empty(); }
+  [[nodiscard]] bool has_news() const override { return news_ || !inbox_.empty() || !failed_.empty(); }
   void arm() override;
   void disarmed() { armed_ = false; }
   void taken(nic::Rank peer, uint64_t loan) override;
@@ -67,9 +78,14 @@ class FabricTransport final : public Transport {
  private:
   struct Peer;
   struct Waiting;
+  struct Message {  // that has come and has not been taken
+    std::span<const uint8_t> bytes;
+    std::vector<uint8_t> own;  // if not empty, a copy: the port has its buffer back
+  };
 
   [[nodiscard]] Peer* find(nic::Rank rank) const;
   // fabric_transport.cpp: what leaves
+  [[nodiscard]] static bool has_window(const Peer& peer);
   [[nodiscard]] bool transmit(Peer& peer, Waiting& one);
   [[nodiscard]] bool transmit_loan(Peer& peer, Waiting& one, bool& failed);
   [[nodiscard]] bool transmit_pieces(Peer& peer, Waiting& one);
@@ -80,11 +96,16 @@ class FabricTransport final : public Transport {
   void flush(Peer& peer);
   void flush_all();
   void look_at_clock(Time now);
+  void begin_talk(Peer& peer);
   void lose(Peer& peer);
 
   // fabric_receive.cpp: what comes
-  void collect();
+  // Returns whether a read has ended. `copying`: messages give their buffers back at once.
+  bool collect(bool copying);
   void came(std::span<const uint8_t> bytes);
+  void take_early(Peer& peer);
+  void forgive(Time slept);
+  [[nodiscard]] bool has_failed(nic::Rank peer) const;
   void take(Peer& peer, const wire::Envelope& envelope);
   void take_packet(Peer& peer, std::span<const uint8_t> body);
   void take_loan(Peer& peer, std::span<const uint8_t> body);
@@ -99,12 +120,13 @@ class FabricTransport final : public Transport {
   nic::Rank rank_;
   wire::SipKey secret_;
   Arm arm_;
+  FabricPatience patience_;
   std::atomic<bool> armed_{false};
   bool news_ = false;  // the port would not let us sleep
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: not served
   FabricReads reads_;
   std::vector<FabricEvent> happened_;
-  std::deque<FabricEvent> inbox_;  // messages that have come and have not been taken
+  std::deque<Message> inbox_;
   std::vector<nic::Rank> failed_;  // peers to which something could not be delivered
   Time now_{};
   Time look_at_ = Time::never();  // when the clock asks for something

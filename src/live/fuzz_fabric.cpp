@@ -27,9 +27,9 @@ struct FabricStep {
   uint8_t kind = 0;
   uint8_t envelope = 0;
   uint8_t flags = 0;
-  int8_t ahead = 0;      // of the number that is expected
+  int8_t ahead = 0;  // of the number that is expected
   uint8_t received = 0;
-  uint16_t body = 0;     // so many bytes follow
+  uint16_t body = 0;  // so many bytes follow
 };
 
 class FabricVictim {

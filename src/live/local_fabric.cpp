@@ -34,14 +34,14 @@ class LocalFabric::Port final : public FabricPort {
     SPL_ASSERT(slot.bytes.size() <= message_bytes(), "a message of ", slot.bytes.size(), " B");
     const std::lock_guard inside(fabric_.lock_);
     Box& box = fabric_.boxes_[peer.value];
+    if (box.swallows) return false;
     if (box.struck || fabric_.boxes_[rank_].struck) {
       FabricEvent failed;
       failed.kind = FabricEvent::Kind::failed;
       failed.peer = peer;
       ended_.push_back(failed);
     } else {
-      box.messages.push_back(slot.bytes);
-      eventfd_write(box.wakes, 1);
+      fabric_.put_into(box, slot.bytes);
     }
     sent_.push_back(&slot);  // free from the next poll() on
     return true;
@@ -52,7 +52,13 @@ class LocalFabric::Port final : public FabricPort {
     Box& box = fabric_.boxes_[rank_];
     for (Slot* const slot : std::exchange(sent_, {})) free_.push_back(slot);
     for (const FabricEvent& one : std::exchange(ended_, {})) happened.push_back(one);
-    for (const Read& read : std::exchange(reads_, {})) happened.push_back(end(read));
+    for (const Read& read : std::exchange(reads_, {})) {
+      if (fabric_.boxes_[read.peer.value].swallows) {
+        reads_.push_back(read);
+      } else {
+        happened.push_back(end(read));
+      }
+    }
     eventfd_t wakes = 0;
     std::ignore = eventfd_read(box.wakes, &wakes);
     while (!box.messages.empty()) {
@@ -102,6 +108,7 @@ class LocalFabric::Port final : public FabricPort {
   [[nodiscard]] Status meet(const std::vector<std::string>&) override { return {}; }
   [[nodiscard]] std::string provider() const override { return "local"; }
   [[nodiscard]] std::string describe() const override { return "a fabric of this process"; }
+  [[nodiscard]] std::string describe(nic::Rank peer) const override { return text("rank ", peer); }
 
  private:
   struct Read {
@@ -150,6 +157,27 @@ void LocalFabric::strike(uint32_t rank) {
   boxes_[rank].struck = true;
 }
 
+void LocalFabric::swallow(uint32_t rank) {
+  const std::lock_guard inside(lock_);
+  boxes_[rank].swallows = true;
+}
+
+void LocalFabric::reverse(uint32_t rank, size_t count) {
+  const std::lock_guard inside(lock_);
+  boxes_[rank].reversed = count;
+}
+
+void LocalFabric::put_into(Box& box, std::vector<uint8_t> bytes) {
+  if (box.reversed == 0) {
+    box.messages.push_back(std::move(bytes));
+  } else {
+    box.kept.push_back(std::move(bytes));
+    if (box.kept.size() < box.reversed) return;
+    for (; !box.kept.empty(); box.kept.pop_back()) box.messages.push_back(std::move(box.kept.back()));
+  }
+  eventfd_write(box.wakes, 1);
+}
+
 size_t LocalFabric::lent() {
   const std::lock_guard inside(lock_);
   return lent_.size();
@@ -157,8 +185,7 @@ size_t LocalFabric::lent() {
 
 void LocalFabric::inject(uint32_t rank, std::vector<uint8_t> bytes) {
   const std::lock_guard inside(lock_);
-  boxes_[rank].messages.push_back(std::move(bytes));
-  eventfd_write(boxes_[rank].wakes, 1);
+  put_into(boxes_[rank], std::move(bytes));
 }
 
 }  // namespace spinloom::live

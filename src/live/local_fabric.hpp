@@ -1,7 +1,8 @@
 // LocalFabric - a fabric between ranks of one process, for tests.
 //
 // Contract: port() makes the port of a rank. Messages go through queues that never overflow. strike() has every later
-//   message to a rank end as undeliverable and every read of its memory fail, as if its machine were gone.
+//   message to a rank end as undeliverable and every read of its memory fail, as if its machine were gone. swallow() has
+//   messages to a rank wait for ever, and reads of its memory as well, as some fabrics do.
 // Threads: each port has its owner; the fabric may be shared between them. Time: none.
 #pragma once
 
@@ -23,6 +24,9 @@ class LocalFabric {
   ~LocalFabric();
   [[nodiscard]] std::unique_ptr<FabricPort> port(uint32_t rank);
   void strike(uint32_t rank);
+  void swallow(uint32_t rank);
+  // Later messages to this rank come in the opposite order, once there are `count`.
+  void reverse(uint32_t rank, size_t count);
   // How many pieces of memory ranks lend at this time.
   [[nodiscard]] size_t lent();
   // Puts a message into a rank's queue that nobody of the job has sent.
@@ -34,7 +38,12 @@ class LocalFabric {
     std::deque<std::vector<uint8_t>> messages;
     int wakes = -1;  // an eventfd
     bool struck = false;
+    bool swallows = false;
+    size_t reversed = 0;
+    std::vector<std::vector<uint8_t>> kept;
   };
+
+  static void put_into(Box& box, std::vector<uint8_t> bytes);
 
   std::mutex lock_;
   bool has_reads_;

@@ -483,7 +483,12 @@ static int av_insert(struct fid_av* av, const void* address, size_t count, fi_ad
   *out = all.peers_count++;
   return 1;
 }
-static struct fi_ops_av av_ops = {.size = sizeof av_ops, .insert = av_insert};
+static const char* av_straddr(struct fid_av* av, const void* address, char* to, size_t* length) {
+  (void)av;
+  snprintf(to, *length, "strict://%s", (const char*)address);
+  return to;
+}
+static struct fi_ops_av av_ops = {.size = sizeof av_ops, .insert = av_insert, .straddr = av_straddr};
 
 /* ---- objects ---- */
 

@@ -24,6 +24,7 @@ from machines import Machines, machines, why_not
 from patience import seconds
 from pmi_job import Job
 from test_live import LIBRARY, answers_of, build, pytestmark
+from test_live_fabric import over
 
 __all__ = ["build", "pytestmark"]  # pytest finds them here
 
@@ -46,8 +47,15 @@ class Transport:
 TRANSPORTS = {
     "auto": Transport({}, "shared memory", "UDP"),
     "udp": Transport({"SPINLOOM_TRANSPORT": "udp"}, "UDP", "UDP"),
+    "fabric": Transport({"SPINLOOM_FABRIC": "tcp"}, "shared memory", "libfabric"),
 }
 every_transport = pytest.mark.parametrize("transport", TRANSPORTS.values(), ids=TRANSPORTS)
+
+
+@pytest.fixture(autouse=True)
+def there_is_the_fabric(request):
+    if getattr(request.node, "callspec", None) and "fabric" in request.node.callspec.id.split("-"):
+        over("tcp")
 
 
 Words = Callable[[str, Machines, list[str]], list[str]]

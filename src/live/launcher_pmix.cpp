@@ -33,7 +33,12 @@ struct PmixValue {
     uint64_t room[4];
   } data;
 };
-constexpr uint16_t pmix_string = 3, pmix_uint32 = 14;
+struct PmixInfo {
+  char key[512];
+  uint32_t flags;
+  PmixValue value;
+};
+constexpr uint16_t pmix_bool = 1, pmix_string = 3, pmix_uint32 = 14;
 constexpr uint8_t pmix_global = 3;
 constexpr int pmix_done_at_once = -157;          // PMIX_OPERATION_SUCCEEDED: no callback follows
 constexpr uint32_t pmix_wildcard = UINT32_MAX - 1;  // all ranks: PMIX_RANK_WILDCARD
@@ -150,7 +155,9 @@ class Pmix final : public Launcher {
     all.rank = pmix_wildcard;
     const auto meeting = std::make_shared<Meeting>();
     auto kept = std::make_unique<std::shared_ptr<Meeting>>(meeting);
-    const int begun = calls_.fence(&all, 1, nullptr, 0, Meeting::over, kept.get());
+    // With the data: a server that fetched another node's data once does not look for what was published later.
+    static const PmixInfo with_data{"pmix.collect", 0, {pmix_bool, {.room = {1}}}};
+    const int begun = calls_.fence(&all, 1, &with_data, 1, Meeting::over, kept.get());
     if (begun == pmix_done_at_once) return {};
     SPL_TRY(good("PMIx_Fence_nb", begun));
     std::ignore = kept.release();  // the callback owns it from now on

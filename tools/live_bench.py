@@ -4,8 +4,10 @@
 
 Every number is a median of runs that take turns with the peers: what else the machine does meets all alike.
 lat is half a round trip, rate counts puts, bw streams messages, idle is what a rank takes of its processors
-while it waits. The ratios are ours over the best of the peers' for that row: of times, below 1 is faster; of
-rates, above 1 is. The heap's are of buffers that the peer maps. The file has the numbers of all peers.
+while it waits. Transports: shm, udp, and libfabric's providers tcp and shm below us and below fi_pingpong. That
+program waits for an answer to each message, so compare its lat; in bw only UCX streams, too. The ratios are ours
+over the best of the peers' for that row: of times, below 1 is faster; of rates, above 1 is. The heap's are of
+buffers that the peer maps. The file has the numbers of all peers.
 """
 
 from __future__ import annotations
@@ -30,6 +32,12 @@ from rich.table import Table
 
 SECONDS_MAX = 60
 LOOPBACK = {"SPINLOOM_UDP_ADDRESS": "127.0.0.1"}  # where the peers are measured, too
+SETTINGS = {
+    "shm": {"SPINLOOM_TRANSPORT": "shm"},
+    "udp": {"SPINLOOM_TRANSPORT": "udp"},
+    "fabric tcp": {"SPINLOOM_TRANSPORT": "fabric", "SPINLOOM_FABRIC": "tcp"},
+    "fabric shm": {"SPINLOOM_TRANSPORT": "fabric", "SPINLOOM_FABRIC": "shm"},
+}
 
 
 @dataclass(frozen=True)
@@ -66,8 +74,17 @@ ROWS = [
     Row("shm", "bw", 64 << 20, 20),
     Row("shm", "idle", 8, 1_000),
     Row("udp", "lat", 8, 5_000),
+    Row("udp", "lat", 64 << 10, 500),
+    Row("udp", "lat", 1 << 20, 50),
     Row("udp", "bw", 64 << 10, 500),
     Row("udp", "bw", 1 << 20, 50),
+    Row("fabric tcp", "lat", 8, 5_000),
+    Row("fabric tcp", "lat", 64 << 10, 500),
+    Row("fabric tcp", "lat", 1 << 20, 50),
+    Row("fabric tcp", "bw", 64 << 10, 1_000),
+    Row("fabric tcp", "bw", 1 << 20, 200),
+    Row("fabric shm", "lat", 8, 20_000),
+    Row("fabric shm", "lat", 1 << 20, 200),
 ]
 
 
@@ -119,7 +136,7 @@ def ours(program: Path, mpiexec: str, *arguments: str, **environment: str) -> Ca
             str(row.rounds),
             *arguments,
         ]
-        said = run(command, SPINLOOM_TRANSPORT=row.transport, **LOOPBACK, **environment).strip()
+        said = run(command, **SETTINGS[row.transport], **LOOPBACK, **environment).strip()
         if not said:
             return None
         return float(said) / {"lat": 1, "rate": 1e6, "bw": 1e9, "idle": 1}[row.kind]
@@ -150,9 +167,11 @@ def ucx(transports: str) -> Callable[[Row], float | None]:
     return measure
 
 
-def libfabric(provider: str, endpoint: str, transport: str) -> Callable[[Row], float | None]:
+def libfabric(provider: str, endpoint: str, *transports: str) -> Callable[[Row], float | None]:
     def measure(row: Row) -> float | None:
-        if row.transport != transport or row.kind in ("rate", "idle"):
+        if row.transport not in transports or row.kind in ("rate", "idle"):
+            return None
+        if row.transport.startswith("fabric") and row.kind == "bw":
             return None
         port = str(free_port())
         options = [
@@ -197,9 +216,9 @@ def contenders(program: Path, mpiexec: str) -> dict[str, Callable[[Row], float |
         found["ucx posix"] = ucx("posix,self")
         found["ucx posix+cma"] = ucx("posix,cma,self")
     if shutil.which("fi_pingpong"):
-        found["libfabric shm"] = libfabric("shm", "rdm", "shm")
+        found["libfabric shm"] = libfabric("shm", "rdm", "shm", "fabric shm")
         found["libfabric udp"] = libfabric("udp", "dgram", "udp")
-        found["libfabric tcp"] = libfabric("tcp", "rdm", "udp")
+        found["libfabric tcp"] = libfabric("tcp", "rdm", "udp", "fabric tcp")
     return found
 
 
@@ -246,7 +265,7 @@ def main() -> int:
     parser.add_argument("--program", type=Path, required=True)
     parser.add_argument("--mpiexec", default=shutil.which("mpiexec.hydra") or shutil.which("mpiexec"))
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--only", help="shm or udp")
+    parser.add_argument("--only", choices=SETTINGS, help="one transport")
     parser.add_argument("--csv", type=Path)
     given = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 100)

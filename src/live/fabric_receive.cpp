@@ -41,6 +41,7 @@ bool FabricTransport::poll() {
   }
   flush_all();
   if (now_ >= look_at_) look_at_clock(now_);
+  if (happened) active_ = now_;
   return happened;
 }
 

@@ -19,6 +19,8 @@ constexpr uint64_t window_bytes = 2 << 20;        // and their bytes
 constexpr size_t waiting_max = 64;                // more packets that wait for a peer count as congestion
 constexpr uint64_t lend_from_bytes = 32 << 10;    // shorter payloads are copied into messages
 constexpr Time look_again{1'000'000'000};         // 1 ms: for what nothing wakes us for
+constexpr Time look_soon{20'000'000};             // 20 us: the same, where the port wakes nobody at all
+constexpr Time lively{10'000'000'000};            // and something has happened within 10 ms
 constexpr Time goodbye_max{200'000'000'000};      // 200 ms
 
 }  // namespace
@@ -333,7 +335,9 @@ std::string FabricTransport::describe(nic::Rank rank) {
 Time FabricTransport::timer() const {
   if (!inbox_.empty() || !failed_.empty()) return Time{};
   const bool looks = waiting_ > 0 || !port_->idle() || !reads_.empty() || port_->descriptor() < 0;
-  return looks ? std::min(look_at_, now_ + look_again) : look_at_;
+  if (!looks) return look_at_;
+  const bool soon = port_->descriptor() < 0 && now_ - active_ < lively;
+  return std::min(look_at_, now_ + (soon ? look_soon : look_again));
 }
 
 void FabricTransport::arm() {

@@ -129,6 +129,7 @@ class FabricTransport final : public Transport {
   std::deque<Message> inbox_;
   std::vector<nic::Rank> failed_;  // peers to which something could not be delivered
   Time now_{};
+  Time active_{};  // when something last happened
   Time look_at_ = Time::never();  // when the clock asks for something
   uint64_t next_fake_address_ = 0;
   std::optional<bool> alone_;  // how the read of fetch() has ended

@@ -1,12 +1,13 @@
 #include "wire/datagram.hpp"
 
 #include "base/byte_order.hpp"
+#include "wire/tag.hpp"
 
 namespace spinloom::wire {
 namespace {
 
 constexpr uint32_t magic = 0x574c5053;  // "SPLW"
-constexpr uint8_t version = 2;
+constexpr uint8_t version = 3;
 
 }  // namespace
 
@@ -27,12 +28,15 @@ size_t begin(const DatagramHeader& header, std::vector<uint8_t>& out) {
   store_le(to + 32, header.sequence);
   store_le(to + 36, header.received);
   store_le(to + 40, header.window);
+  store_le(to + 44, header.ordinal);
+  store_le(to + 48, header.echo);
+  store_le(to + 52, header.delay_ns);
   return start;
 }
 
-void seal(const SipKey& secret, size_t begin, std::vector<uint8_t>& out) {
+void seal(const SipKey& secret, size_t begin, std::vector<uint8_t>& out, std::span<const uint8_t> elsewhere) {
   const size_t end = out.size();
-  const uint64_t tag = siphash(secret, {out.data() + begin, end - begin});
+  const uint64_t tag = tag_of(secret, {out.data() + begin, end - begin}, elsewhere);
   out.resize(end + datagram_tag_bytes);
   store_le(out.data() + end, tag);
 }
@@ -48,7 +52,7 @@ Result<Datagram> open(const SipKey& secret, std::span<const uint8_t> bytes) {
     return fail(Code::invalid, "datagram: version ", int{from[4]}, ", this is version ", int{version});
   }
   const size_t tagged = bytes.size() - datagram_tag_bytes;
-  if (load_le<uint64_t>(from + tagged) != siphash(secret, bytes.first(tagged))) {
+  if (load_le<uint64_t>(from + tagged) != tag_of(secret, bytes.first(tagged), {})) {
     return fail(Code::invalid, "datagram: its tag is wrong: damaged, or of another job");
   }
   Datagram datagram;
@@ -63,6 +67,9 @@ Result<Datagram> open(const SipKey& secret, std::span<const uint8_t> bytes) {
   header.sequence = load_le<uint32_t>(from + 32);
   header.received = load_le<uint32_t>(from + 36);
   header.window = load_le<uint32_t>(from + 40);
+  header.ordinal = load_le<uint32_t>(from + 44);
+  header.echo = load_le<uint32_t>(from + 48);
+  header.delay_ns = load_le<uint32_t>(from + 52);
   datagram.body = bytes.subspan(datagram_header_bytes, tagged - datagram_header_bytes);
   return datagram;
 }

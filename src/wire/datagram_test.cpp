@@ -36,6 +36,9 @@ DatagramHeader some_header() {
   header.sequence = 0xfffffffe;
   header.received = 12;
   header.window = 64;
+  header.ordinal = 0x80000001;
+  header.echo = 17;
+  header.delay_ns = 20'000;
   return header;
 }
 
@@ -63,6 +66,9 @@ TEST(Datagram, ComesBackAsItWas) {
   EXPECT_EQ(back->header.sequence, wanted.sequence);
   EXPECT_EQ(back->header.received, wanted.received);
   EXPECT_EQ(back->header.window, wanted.window);
+  EXPECT_EQ(back->header.ordinal, wanted.ordinal);
+  EXPECT_EQ(back->header.echo, wanted.echo);
+  EXPECT_EQ(back->header.delay_ns, wanted.delay_ns);
   ASSERT_EQ(back->body.size(), 21u);
   EXPECT_EQ(back->body[20], 20);
 }
@@ -80,6 +86,20 @@ TEST(Datagram, EveryCutIsSeen) {
   const std::vector<uint8_t> bytes = some_datagram(reference_key);
   for (size_t length = 0; length < bytes.size(); ++length) {
     EXPECT_FALSE(open(reference_key, {bytes.data(), length}).ok()) << length;
+  }
+}
+
+TEST(Datagram, TheEndOfTheBodyMayLieElsewhere) {
+  for (const size_t length : {21u, 5000u}) {
+    const std::vector<uint8_t> body(length, 9);
+    std::vector<uint8_t> whole;
+    const size_t at = begin(some_header(), whole);
+    std::vector<uint8_t> parted = whole;
+    whole.insert(whole.end(), body.begin(), body.end());
+    seal(reference_key, at, whole);
+    seal(reference_key, 0, parted, body);
+    parted.insert(parted.end() - datagram_tag_bytes, body.begin(), body.end());
+    EXPECT_EQ(parted, whole) << length << " B";
   }
 }
 

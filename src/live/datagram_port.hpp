@@ -6,6 +6,7 @@
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,7 +27,9 @@ struct UdpAddress {
 
 struct DatagramOut {
   UdpAddress to;
-  std::span<const uint8_t> bytes;
+  std::array<std::span<const uint8_t>, 3> pieces;  // one after the other
+  [[nodiscard]] size_t size() const { return pieces[0].size() + pieces[1].size() + pieces[2].size(); }
+  [[nodiscard]] std::vector<uint8_t> whole() const;
 };
 struct DatagramIn {
   UdpAddress from;
@@ -38,17 +41,22 @@ class DatagramPort {
   virtual ~DatagramPort() = default;
   virtual void send(std::span<const DatagramOut> datagrams) = 0;
   [[nodiscard]] virtual std::span<const DatagramIn> take() = 0;
+  // Whether the latest take() had no room for more, so that more may have come before it.
+  [[nodiscard]] virtual bool was_full() const = 0;
   // Whether take() would return something.
   [[nodiscard]] virtual bool has_some() const = 0;
   [[nodiscard]] virtual UdpAddress address() const = 0;
   [[nodiscard]] virtual int descriptor() const = 0;
   // The size of the largest datagram that the link carries in one piece.
   [[nodiscard]] virtual size_t datagram_bytes() const = 0;
+  // How many datagrams of that size wait here to be taken before further ones are lost, at least.
+  [[nodiscard]] virtual size_t waiting_most() const = 0;
 };
 
 // Opens a UDP socket at this address. With address 0 it takes the first interface that is up and not the loopback; if
-// there is none, the loopback.
-[[nodiscard]] Result<std::unique_ptr<DatagramPort>> open_udp(uint32_t address);
+// there is none, the loopback. `trains`: datagrams of one size to one address pass the kernel together, as far as it can
+// (UDP_SEGMENT, UDP_GRO). Datagrams that are longer than a part of their path allows are taken apart there.
+[[nodiscard]] Result<std::unique_ptr<DatagramPort>> open_udp(uint32_t address, bool trains = true);
 
 // Faults of outgoing datagrams: the rates at which they are lost, doubled, delayed behind the next one, or damaged. The
 // same seed gives the same faults.

@@ -1,4 +1,5 @@
 // A port that disturbs the outgoing datagrams of another port, for tests.
+#include <optional>
 #include <utility>
 
 #include "base/random.hpp"
@@ -14,36 +15,42 @@ class DisturbedPort final : public DatagramPort {
       : port_(std::move(port)), faults_(faults), random_(faults.seed, "faults") {}
 
   void send(std::span<const DatagramOut> datagrams) override {
+    sent_.clear();
     for (const DatagramOut& one : datagrams) {
       if (hits(faults_.drop)) continue;
       const int times = hits(faults_.duplicate) ? 2 : 1;
-      std::vector<uint8_t> copy(one.bytes.begin(), one.bytes.end());
-      if (hits(faults_.corrupt)) copy[random_.below(copy.size())] ^= static_cast<uint8_t>(1u << random_.below(8));
+      const bool damaged = hits(faults_.corrupt);
       const bool later = hits(faults_.reorder);
-      for (int i = 0; i < times; ++i) {
-        if (!later) transmit(one.to, copy);
+      DatagramOut passed = one;
+      if (damaged || later) {
+        std::vector<uint8_t>& copy = copies_.emplace_back(one.whole());
+        if (damaged) copy[random_.below(copy.size())] ^= static_cast<uint8_t>(1u << random_.below(8));
+        passed.pieces = {copy};
       }
-      for (const auto& [to, bytes] : std::exchange(delayed_, {})) transmit(to, bytes);
-      if (later) delayed_.emplace_back(one.to, std::move(copy));
+      for (int i = 0; i < times && !later; ++i) sent_.push_back(passed);
+      if (delayed_) sent_.push_back(*std::exchange(delayed_, {}));
+      if (later) delayed_ = passed;
     }
+    if (!sent_.empty()) port_->send(sent_);
+    while (copies_.size() > 1 || (!copies_.empty() && !delayed_)) copies_.pop_front();  // the last is the delayed one
   }
   std::span<const DatagramIn> take() override { return port_->take(); }
+  bool was_full() const override { return port_->was_full(); }
   bool has_some() const override { return port_->has_some(); }
   UdpAddress address() const override { return port_->address(); }
   int descriptor() const override { return port_->descriptor(); }
   size_t datagram_bytes() const override { return port_->datagram_bytes(); }
+  size_t waiting_most() const override { return port_->waiting_most(); }
 
  private:
   [[nodiscard]] bool hits(double rate) { return static_cast<double>(random_.below(1'000'000)) < rate * 1e6; }
-  void transmit(const UdpAddress& to, const std::vector<uint8_t>& bytes) {
-    const DatagramOut one{to, bytes};
-    port_->send({&one, 1});
-  }
 
   std::unique_ptr<DatagramPort> port_;
   Faults faults_;
   Random random_;
-  std::vector<std::pair<UdpAddress, std::vector<uint8_t>>> delayed_;
+  std::vector<DatagramOut> sent_;
+  std::deque<std::vector<uint8_t>> copies_;
+  std::optional<DatagramOut> delayed_;
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ class RecordingPort final : public DatagramPort {
   ~RecordingPort() override { std::fclose(file_); }
 
   void send(std::span<const DatagramOut> datagrams) override {
-    for (const DatagramOut& one : datagrams) write(port_->address(), one.to, one.bytes);
+    for (const DatagramOut& one : datagrams) write(port_->address(), one.to, one.whole());
     port_->send(datagrams);
   }
   std::span<const DatagramIn> take() override {
@@ -42,10 +42,12 @@ class RecordingPort final : public DatagramPort {
     if (!taken.empty()) std::fflush(file_);
     return taken;
   }
+  bool was_full() const override { return port_->was_full(); }
   bool has_some() const override { return port_->has_some(); }
   UdpAddress address() const override { return port_->address(); }
   int descriptor() const override { return port_->descriptor(); }
   size_t datagram_bytes() const override { return port_->datagram_bytes(); }
+  size_t waiting_most() const override { return port_->waiting_most(); }
 
  private:
   void write(const UdpAddress& from, const UdpAddress& to, std::span<const uint8_t> bytes) {

@@ -3,12 +3,14 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -18,11 +20,20 @@
 namespace spinloom::live {
 namespace {
 
-constexpr size_t batch = 32;
-constexpr size_t longest = 65507;        // the longest UDP datagram
+constexpr size_t batch = 16;
+constexpr size_t longest = 65507;  // the longest UDP datagram, and the longest train of datagrams
+constexpr size_t train_datagrams = 64;  // the most that a kernel takes (UDP_MAX_SEGMENTS before Linux 6.8)
 constexpr size_t ip_and_udp_bytes = 28;
-constexpr size_t enough = 16 << 10;      // longer datagrams gain nothing on a loopback
+// Longer datagrams gain nothing on a loopback; with its bookkeeping, the kernel has this one in a block of 16 KiB, and
+// four of them make a train.
+constexpr size_t enough = 15 << 10;
 constexpr int socket_buffer_bytes = 4 << 20;
+#ifndef UDP_SEGMENT
+constexpr int UDP_SEGMENT = 103;
+#endif
+#ifndef UDP_GRO
+constexpr int UDP_GRO = 104;
+#endif
 
 sockaddr_in to_socket(const UdpAddress& address) {
   sockaddr_in out{};
@@ -58,53 +69,65 @@ Interface find_interface(uint32_t address) {
 
 class UdpSocket final : public DatagramPort {
  public:
-  UdpSocket(int file, const UdpAddress& address, size_t datagram_bytes)
-      : file_(file), address_(address), datagram_bytes_(datagram_bytes), room_(batch * longest) {}
+  UdpSocket(int file, const UdpAddress& address, size_t datagram_bytes, bool trains)
+      : file_(file),
+        address_(address),
+        datagram_bytes_(datagram_bytes),
+        trains_(trains),
+        room_(std::make_unique_for_overwrite<uint8_t[]>(batch * longest)) {
+    for (size_t i = 0; i < batch; ++i) {
+      in_.bytes[i] = {room_.get() + i * longest, longest};
+      in_.messages[i].msg_hdr.msg_iov = &in_.bytes[i];
+      in_.messages[i].msg_hdr.msg_iovlen = 1;
+      in_.messages[i].msg_hdr.msg_name = &in_.addresses[i];
+      in_.messages[i].msg_hdr.msg_control = in_.controls[i].bytes;
+      ready(i);
+    }
+    int bytes = 0;
+    socklen_t length = sizeof bytes;
+    if (getsockopt(file_, SOL_SOCKET, SO_RCVBUF, &bytes, &length) != 0) return;
+    constexpr size_t bookkeeping = 1024;  // of the kernel for each datagram; it also rounds up to powers of two
+    waiting_most_ = static_cast<size_t>(bytes) / (std::bit_ceil(datagram_bytes_) + bookkeeping);
+  }
   ~UdpSocket() override { close(file_); }
 
   // Datagrams that the kernel does not accept are lost, as on any link.
   void send(std::span<const DatagramOut> datagrams) override {
-    std::array<mmsghdr, batch> messages;
-    std::array<sockaddr_in, batch> addresses;
-    std::array<iovec, batch> bytes;
-    for (size_t begin = 0; begin < datagrams.size();) {
-      const size_t count = std::min(batch, datagrams.size() - begin);
-      for (size_t i = 0; i < count; ++i) {
-        const DatagramOut& one = datagrams[begin + i];
-        addresses[i] = to_socket(one.to);
-        bytes[i] = {const_cast<uint8_t*>(one.bytes.data()), one.bytes.size()};
-        messages[i] = {};
-        messages[i].msg_hdr.msg_name = &addresses[i];
-        messages[i].msg_hdr.msg_namelen = sizeof addresses[i];
-        messages[i].msg_hdr.msg_iov = &bytes[i];
-        messages[i].msg_hdr.msg_iovlen = 1;
+    while (!datagrams.empty()) {
+      const size_t count = pack(datagrams);
+      const int sent = out_.count == 1 ? static_cast<int>(sendmsg(file_, &out_.messages[0].msg_hdr, MSG_DONTWAIT) >= 0)
+                                       : sendmmsg(file_, out_.messages.data(), out_.count, MSG_DONTWAIT);
+      if (sent == static_cast<int>(out_.count)) {
+        datagrams = datagrams.subspan(count);
+        continue;
       }
-      const int sent = sendmmsg(file_, messages.data(), static_cast<unsigned>(count), MSG_DONTWAIT);
-      begin += sent > 0 ? static_cast<size_t>(sent) : 1;  // the first one was refused
+      for (int i = 0; i < sent; ++i) datagrams = datagrams.subspan(out_.lengths[static_cast<size_t>(i)]);
+      if (sent > 0) continue;
+      // A train that the route's MTU forbids, or that the device cannot take apart, leaves as single datagrams.
+      const bool unfit = out_.lengths[0] > 1 && (errno == EINVAL || errno == EMSGSIZE || errno == EIO);
+      if (unfit) trains_ = false;
+      if (!unfit) datagrams = datagrams.subspan(out_.lengths[0]);
     }
   }
 
   std::span<const DatagramIn> take() override {
-    std::array<mmsghdr, batch> messages;
-    std::array<sockaddr_in, batch> addresses;
-    std::array<iovec, batch> bytes;
-    for (size_t i = 0; i < batch; ++i) {
-      bytes[i] = {room_.data() + i * longest, longest};
-      messages[i] = {};
-      messages[i].msg_hdr.msg_name = &addresses[i];
-      messages[i].msg_hdr.msg_namelen = sizeof addresses[i];
-      messages[i].msg_hdr.msg_iov = &bytes[i];
-      messages[i].msg_hdr.msg_iovlen = 1;
-    }
-    const int got = recvmmsg(file_, messages.data(), batch, MSG_DONTWAIT, nullptr);
+    const int got = recvmmsg(file_, in_.messages.data(), batch, MSG_DONTWAIT, nullptr);
     taken_.clear();
-    for (int i = 0; i < got; ++i) {
-      const auto index = static_cast<size_t>(i);
-      taken_.push_back({from_socket(addresses[index]), {room_.data() + index * longest, messages[index].msg_len}});
+    was_full_ = got == static_cast<int>(batch);
+    for (size_t i = 0; static_cast<int>(i) < got; ++i) {
+      const UdpAddress from = from_socket(in_.addresses[i]);
+      std::span<const uint8_t> bytes(room_.get() + i * longest, in_.messages[i].msg_len);
+      const size_t each = datagram_length(in_.messages[i].msg_hdr, bytes.size());
+      while (bytes.size() > each) {
+        taken_.push_back({from, bytes.first(each)});
+        bytes = bytes.subspan(each);
+      }
+      taken_.push_back({from, bytes});
+      ready(i);
     }
     return taken_;
   }
-
+  bool was_full() const override { return was_full_; }
   bool has_some() const override {
     int waiting = 0;
     return ioctl(file_, FIONREAD, &waiting) == 0 && waiting > 0;
@@ -113,11 +136,107 @@ class UdpSocket final : public DatagramPort {
   int descriptor() const override { return file_; }
   size_t datagram_bytes() const override { return datagram_bytes_; }
 
+  size_t waiting_most() const override { return waiting_most_; }
+
  private:
+  struct alignas(cmsghdr) Control {
+    uint8_t bytes[CMSG_SPACE(sizeof(int))];
+  };
+
+  void ready(size_t index) {
+    in_.messages[index].msg_hdr.msg_namelen = sizeof in_.addresses[index];
+    in_.messages[index].msg_hdr.msg_controllen = sizeof in_.controls[index].bytes;
+  }
+
+  // The length of each datagram but the last in what one message has brought.
+  static size_t datagram_length(const msghdr& header, size_t all) {
+    for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(const_cast<msghdr*>(&header), one)) {
+      if (one->cmsg_level != SOL_UDP || one->cmsg_type != UDP_GRO) continue;
+      int length = 0;
+      std::memcpy(&length, CMSG_DATA(one), sizeof length);
+      if (length > 0) return static_cast<size_t>(length);
+    }
+    return std::max<size_t>(all, 1);
+  }
+
+  // How many of the first datagrams make a train: they go to one address and have one length, but the last may be
+  // shorter.
+  [[nodiscard]] size_t train_length(std::span<const DatagramOut> datagrams) const {
+    const size_t each = datagrams[0].size();
+    size_t bytes = each;
+    size_t count = 1;
+    if (!trains_) return count;
+    while (count < std::min(datagrams.size(), train_datagrams) && datagrams[count].to == datagrams[0].to) {
+      const size_t next = datagrams[count].size();
+      if (next > each || bytes + next > longest) break;
+      bytes += next;
+      ++count;
+      if (next < each) break;
+    }
+    return count;
+  }
+
+  // Prepares out_ for the first datagrams and returns how many these are.
+  size_t pack(std::span<const DatagramOut> datagrams) {
+    out_.count = 0;
+    out_.bytes.clear();
+    out_.bytes.reserve(batch * train_datagrams * 3);  // so that the pointers stay valid
+    size_t packed = 0;
+    for (; out_.count < batch && packed < datagrams.size(); ++out_.count) {
+      const size_t index = out_.count;
+      const size_t count = train_length(datagrams.subspan(packed));
+      const size_t first = out_.bytes.size();
+      for (const DatagramOut& one : datagrams.subspan(packed, count)) {
+        for (const auto& piece : one.pieces) {
+          if (!piece.empty()) out_.bytes.push_back({const_cast<uint8_t*>(piece.data()), piece.size()});
+        }
+      }
+      out_.lengths[index] = count;
+      out_.addresses[index] = to_socket(datagrams[packed].to);
+      msghdr& header = out_.messages[index].msg_hdr;
+      header = {};
+      header.msg_name = &out_.addresses[index];
+      header.msg_namelen = sizeof out_.addresses[index];
+      header.msg_iov = &out_.bytes[first];
+      header.msg_iovlen = out_.bytes.size() - first;
+      if (count > 1) {
+        header.msg_control = out_.controls[index].bytes;
+        header.msg_controllen = CMSG_SPACE(sizeof(uint16_t));
+        cmsghdr* const control = CMSG_FIRSTHDR(&header);
+        control->cmsg_level = SOL_UDP;
+        control->cmsg_type = UDP_SEGMENT;
+        control->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+        const auto each = static_cast<uint16_t>(datagrams[packed].size());
+        std::memcpy(CMSG_DATA(control), &each, sizeof each);
+      }
+      packed += count;
+    }
+    return packed;
+  }
+
+  struct Messages {
+    std::array<mmsghdr, batch> messages{};
+    std::array<sockaddr_in, batch> addresses{};
+    std::array<Control, batch> controls{};
+  };
+  struct Incoming : Messages {
+    std::array<iovec, batch> bytes{};
+  };
+  struct Outgoing : Messages {
+    std::vector<iovec> bytes;
+    std::array<size_t, batch> lengths{};  // how many datagrams each message has
+    unsigned count = 0;
+  };
+
   int file_;
   UdpAddress address_;
   size_t datagram_bytes_;
-  std::vector<uint8_t> room_;
+  bool trains_;  // the kernel takes several datagrams at once
+  size_t waiting_most_ = 0;
+  bool was_full_ = false;
+  std::unique_ptr<uint8_t[]> room_;
+  Incoming in_;
+  Outgoing out_;
   std::vector<DatagramIn> taken_;
 };
 
@@ -128,7 +247,13 @@ std::string print(const UdpAddress& address) {
   return text(byte(24), ".", byte(16), ".", byte(8), ".", byte(0), ":", address.port);
 }
 
-Result<std::unique_ptr<DatagramPort>> open_udp(uint32_t address) {
+std::vector<uint8_t> DatagramOut::whole() const {
+  std::vector<uint8_t> made;
+  for (const auto& piece : pieces) made.insert(made.end(), piece.begin(), piece.end());
+  return made;
+}
+
+Result<std::unique_ptr<DatagramPort>> open_udp(uint32_t address, bool trains) {
   const Interface interface = find_interface(address);
   if (address != 0 && interface.address != address) {
     return fail(Code::environment, "no interface that is up has the address ", print({address, 0}));
@@ -146,11 +271,18 @@ Result<std::unique_ptr<DatagramPort>> open_udp(uint32_t address) {
   for (const int which : {SO_RCVBUF, SO_SNDBUF}) {
     setsockopt(file, SOL_SOCKET, which, &socket_buffer_bytes, sizeof socket_buffer_bytes);
   }
+  // Routers take apart what is too long for a part of the path. The path's MTU could be learned instead, but only where
+  // no firewall drops the routers' notices; where one does, all long datagrams would be lost for ever.
+  constexpr int apart = IP_PMTUDISC_DONT, off = 0, on = 1;
+  setsockopt(file, IPPROTO_IP, IP_MTU_DISCOVER, &apart, sizeof apart);
+  // A kernel that does not know UDP_SEGMENT would ignore it and send a train as one datagram.
+  const bool can_send = trains && setsockopt(file, SOL_UDP, UDP_SEGMENT, &off, sizeof off) == 0;
+  if (trains) setsockopt(file, SOL_UDP, UDP_GRO, &on, sizeof on);
   ifreq request{};
   std::strncpy(request.ifr_name, interface.name.c_str(), sizeof request.ifr_name - 1);
   const size_t mtu = ioctl(file, SIOCGIFMTU, &request) == 0 ? static_cast<size_t>(request.ifr_mtu) : 1500;
   return std::unique_ptr<DatagramPort>(
-      std::make_unique<UdpSocket>(file, from_socket(here), std::min(enough, mtu - ip_and_udp_bytes)));
+      std::make_unique<UdpSocket>(file, from_socket(here), std::min(enough, mtu - ip_and_udp_bytes), can_send));
 }
 
 }  // namespace spinloom::live

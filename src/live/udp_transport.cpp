@@ -1,9 +1,13 @@
 #include "live/udp_transport.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <chrono>
 #include <thread>
 #include <tuple>
+#include <utility>
 
+#include "live/backlog.hpp"
 #include "live/futex.hpp"
 #include "portals/data_order.hpp"
 
@@ -11,7 +15,15 @@ namespace spinloom::live {
 namespace {
 
 constexpr int batches_per_poll = 4;
-constexpr uint32_t room_segments = 128;  // a peer's window: so many may still come after a stop
+constexpr Time turn{5'000'000'000};  // 5 ms: who has not sent for so long has no share of the room
+constexpr uint32_t room_least = 4;
+
+// The most segments under way from a peer: so many may still come after a stop, and the backlog takes them.
+uint32_t window_of(size_t datagram_bytes) {
+  constexpr size_t bytes = 3 << 20, segments = 512;
+  static_assert(bytes <= Backlog::stop_at.bytes && segments <= Backlog::stop_at.packets);
+  return static_cast<uint32_t>(std::min(segments, bytes / datagram_bytes));
+}
 
 }  // namespace
 
@@ -21,12 +33,15 @@ Result<std::unique_ptr<UdpTransport>> UdpTransport::create(TransportClient& clie
   wire::ReliableConfig config;
   config.secret = {cards[0].nonce[0], cards[0].nonce[1]};
   config.datagram_bytes = port->datagram_bytes();
+  config.window = window_of(config.datagram_bytes);
+  config.copy_bytes = 4096;  // a copy is cheaper than an acknowledgement of its own
   config.keepalive = Time{2'000'000'000'000};  // 2 s
   SPL_TRY(wire::check(config));
   std::unique_ptr<UdpTransport> made(new UdpTransport(client, std::move(port), rank, cards, config, std::move(arm)));
   for (uint32_t peer = 0; peer < cards.size(); ++peer) {
     if (!reached[peer] || peer == rank) continue;
     SPL_TRY(made->reliable_.add_peer(nic::Rank{peer}, config.epoch));
+    made->senders_[peer].served = true;
     made->stop(nic::Rank{peer}, false);
   }
   return made;
@@ -38,7 +53,8 @@ UdpTransport::UdpTransport(TransportClient& client, std::unique_ptr<DatagramPort
       port_(std::move(port)),
       cards_(cards),
       arm_(std::move(arm)),
-      reliable_(nic::Rank{rank}, config) {}
+      reliable_(nic::Rank{rank}, config),
+      senders_(cards.size()) {}
 
 bool UdpTransport::send(nic::Send& outbound) {
   nic::Packet packet = outbound.packet;
@@ -75,10 +91,12 @@ bool UdpTransport::poll() {
     if (taken.empty()) break;
     happened = true;
     const Time now = monotonic_now();
-    for (const DatagramIn& one : taken) {
-      std::ignore = reliable_.on_datagram(now, one.bytes, coming_);
-      act(coming_);
-    }
+    for (const DatagramIn& one : taken) std::ignore = reliable_.on_datagram(now, one.bytes, coming_);
+    for (const nic::Packet& packet : coming_.deliver) note_sender(packet.source);
+    if (now >= turn_end_ || sending_now_ > sharing_) share_room(now);
+    if (now >= reliable_.timer()) reliable_.on_timer(now, coming_);
+    act(coming_);
+    if (!port_->was_full()) break;
   }
   if (reliable_.timer() != Time::never()) {
     const Time now = monotonic_now();
@@ -96,9 +114,10 @@ void UdpTransport::act(wire::Out& out) {
   outgoing_.clear();
   for (const auto& one : out.transmit) {
     const Card& card = cards_[one.to.value];
-    outgoing_.push_back({{card.address, card.port}, out.datagram(one)});
+    outgoing_.push_back({{card.address, card.port}, out.pieces(one)});
   }
   if (!outgoing_.empty()) port_->send(outgoing_);
+  if (!out.lost.empty()) deliver(out);  // it came before
   for (const auto& lost : out.lost) {
     client_.lost(lost.peer);
     std::erase_if(incoming_, [&](const auto& one) { return one.first.first == lost.peer.value; });
@@ -107,18 +126,54 @@ void UdpTransport::act(wire::Out& out) {
     free_tickets_.push_back(ticket);
     client_.sent(readings_[ticket - 1]);
   }
-  for (const nic::Packet& packet : out.deliver) deliver(packet);
+  deliver(out);
   out.clear();
 }
 
+void UdpTransport::deliver(wire::Out& out) {
+  for (const nic::Packet& packet : out.deliver) deliver(packet);
+  out.deliver.clear();
+}
+
+// Nobody looks at the timers soon, so acknowledgements that wait for a packet leave now.
 void UdpTransport::arm() {
+  reliable_.acknowledge(monotonic_now(), late_);
+  act(late_);
   if (!armed_.exchange(true)) arm_(port_->descriptor());
 }
 
 // Has an Out of its own, because it may be called while packets are delivered or sent.
 void UdpTransport::stop(nic::Rank peer, bool stopped) {
-  reliable_.set_room(peer, stopped ? 0 : room_segments, room_);
+  senders_[peer.value].stopped = stopped;
+  set_room(monotonic_now(), peer);
+}
+
+void UdpTransport::set_room(Time now, nic::Rank peer) {
+  const auto share = static_cast<uint32_t>(port_->waiting_most() / sharing_);
+  const uint32_t most = window_of(port_->datagram_bytes());
+  const bool stopped = senders_[peer.value].stopped;
+  reliable_.set_room(now, peer, stopped ? 0 : std::clamp(share, room_least, most), room_);
   act(room_);
+}
+
+void UdpTransport::note_sender(nic::Rank peer) {
+  if (std::exchange(senders_[peer.value].turn, turn_) != turn_) ++sending_now_;
+}
+
+// Shares the room anew if the number of senders has doubled, or is half at the end of a turn.
+void UdpTransport::share_room(Time now) {
+  const uint32_t sharing = std::bit_ceil(std::max(sending_now_, 1u));
+  if (now >= turn_end_) {
+    turn_end_ = now + turn;
+    ++turn_;
+    sending_now_ = 0;
+  } else if (sharing <= sharing_) {
+    return;
+  }
+  if (std::exchange(sharing_, sharing) == sharing) return;
+  for (uint32_t peer = 0; peer < senders_.size(); ++peer) {
+    if (senders_[peer].served) set_room(now, nic::Rank{peer});
+  }
 }
 
 // Stays for a while to acknowledge datagrams that peers repeat because our acknowledgement was lost.

@@ -4,6 +4,8 @@
 // Contract: see Transport. A payload is free when its last datagram has been acknowledged; short payloads are copied.
 // Invariants: (1) datagrams that are not of this job change nothing but a count; (2) the client gets the first packet
 //   of a message before the others: packets that come early wait here.
+// Room: what the socket holds for datagrams that nobody has taken yet is shared by the peers that send now. Each is told
+//   its share as its window, so that many that send to one lose nothing there.
 // Threads: the owner of the NIC. Time: the monotonic clock.
 #pragma once
 
@@ -62,7 +64,11 @@ class UdpTransport final : public Transport {
   UdpTransport(TransportClient& client, std::unique_ptr<DatagramPort> port, uint32_t rank,
                const std::vector<Card>& cards, const wire::ReliableConfig& config, Arm arm);
   void act(wire::Out& out);
+  void deliver(wire::Out& out);
   void deliver(const nic::Packet& packet);
+  void note_sender(nic::Rank peer);
+  void share_room(Time now);
+  void set_room(Time now, nic::Rank peer);
 
   TransportClient& client_;
   std::unique_ptr<DatagramPort> port_;
@@ -73,6 +79,17 @@ class UdpTransport final : public Transport {
   wire::Out sending_;
   wire::Out coming_;
   wire::Out room_;
+  wire::Out late_;  // acknowledgements before this process sleeps
+  struct Sender {
+    bool served = false;
+    bool stopped = false;
+    uint32_t turn = 0;  // the latest turn in which it has sent
+  };
+  std::vector<Sender> senders_;
+  uint32_t turn_ = 1;
+  Time turn_end_;
+  uint32_t sending_now_ = 0;  // peers that have sent in this turn
+  uint32_t sharing_ = 1;  // so many share the room
   std::vector<DatagramOut> outgoing_;
   std::vector<Reading> readings_;  // the reading with ticket t is at index t - 1
   std::vector<uint64_t> free_tickets_;

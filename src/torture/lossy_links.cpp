@@ -21,6 +21,8 @@ wire::ReliableConfig stage_config(const Config& config) {
   made.datagram_bytes = config.datagram_bytes;
   made.window = config.window;
   made.copy_bytes = config.copy_bytes;
+  made.ack_delay = Time{flight_ps_max};
+  made.acks_after = 8;
   made.timeout_first = Time{6 * flight_ps_max};
   made.timeout_min = Time{3 * flight_ps_max};
   made.timeout_max = Time{50 * flight_ps_max};

@@ -15,8 +15,8 @@ namespace {
 using namespace spinloom;
 using namespace spinloom::wire;
 
-constexpr size_t prefix_bytes =
-    1 + 2 + 4 + 4 + 4 + 4 + 4;  // length; flags, message ID, offset, sequence, received, window
+// length; flags, message ID, offset, sequence, received, window, ordinal, echo, delay
+constexpr size_t prefix_bytes = 1 + 2 + 4 + 4 + 4 + 4 + 4 + 4 + 4 + 4;
 
 DatagramHeader header_of(const uint8_t* from) {
   DatagramHeader header;
@@ -26,6 +26,9 @@ DatagramHeader header_of(const uint8_t* from) {
   header.sequence = load_le<uint32_t>(from + 10);
   header.received = load_le<uint32_t>(from + 14);
   header.window = load_le<uint32_t>(from + 18);
+  header.ordinal = load_le<uint32_t>(from + 22);
+  header.echo = load_le<uint32_t>(from + 26);
+  header.delay_ns = load_le<uint32_t>(from + 30);
   header.source.value = 1;
   header.target.value = 0;
   header.source_epoch = 1;
@@ -65,6 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     SPL_ASSERT(status.ok() || !status.error().message.empty(), "an Error without a sentence");
     taken += status.ok() ? 1 : 0;
     for (const nic::Packet& one : out.deliver) SPL_ASSERT(check(one).ok() && one.source.value == 1, "no packet");
+    for (const Out::Transmit& one : out.transmit) SPL_ASSERT(open({}, out.datagram(one)).ok(), "an unsealed datagram");
     now = std::max(now, std::min(stage.timer(), now + Time{1'000'000'000}));
     stage.on_timer(now, out);
     if (!out.lost.empty()) break;
@@ -94,9 +98,12 @@ std::vector<Input> seeds(Random& random) {
       store_le(&input[at + 1], static_cast<uint16_t>(random.chance(1, 3) ? 3 : random.below(8)));
       store_le(&input[at + 3], sequence);
       store_le(&input[at + 7], static_cast<uint32_t>(packet.offset));
-      store_le(&input[at + 11], sequence++);
+      store_le(&input[at + 11], sequence);
+      store_le(&input[at + 23], sequence++);
       store_le(&input[at + 15], static_cast<uint32_t>(random.below(4)));
       store_le(&input[at + 19], static_cast<uint32_t>(random.below(70)));
+      store_le(&input[at + 27], static_cast<uint32_t>(random.below(12)));
+      store_le(&input[at + 31], static_cast<uint32_t>(random.below(3) << 16));
       input.insert(input.end(), body.begin(), body.end());
     }
     out.push_back(input);

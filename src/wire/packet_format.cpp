@@ -153,6 +153,12 @@ void encode(const nic::Packet& packet, std::vector<uint8_t>& out) {
   if (length > 0) std::memcpy(writer.at, packet.payload.bytes, length);
 }
 
+void encode_header(const nic::Packet& packet, std::vector<uint8_t>& out) {
+  const size_t begin = out.size();
+  out.resize(begin + packet_header_bytes(packet));
+  all_fields(packet, Writer{out.data() + begin});
+}
+
 Result<nic::Packet> decode(std::span<const uint8_t> bytes) {
   nic::Packet packet;
   Reader reader{bytes};

@@ -27,6 +27,7 @@ namespace spinloom::wire {
 [[nodiscard]] Status check(const nic::Packet& packet);
 
 void encode(const nic::Packet& packet, std::vector<uint8_t>& out);
+void encode_header(const nic::Packet& packet, std::vector<uint8_t>& out);  // all but the payload, which comes last
 [[nodiscard]] Result<nic::Packet> decode(std::span<const uint8_t> bytes);
 
 // One line for people to read: every field with its name.

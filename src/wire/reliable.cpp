@@ -17,6 +17,12 @@ Status check(const ReliableConfig& config) {
     return fail(Code::invalid, "reliable link: window is ", config.window, " segments, it must be 1 to ",
                 ReliableConfig::window_max);
   }
+  if (config.window_first == 0 || config.acks_after == 0 || config.ack_delay < Time{0} ||
+      config.ack_delay >= config.timeout_min) {
+    return fail(Code::invalid, "reliable link: window_first is ", config.window_first, ", acks_after ",
+                config.acks_after, ", ack_delay ", config.ack_delay,
+                "; the first two must be above 0, the last less than timeout_min");
+  }
   if (config.timeout_min <= Time{0} || config.timeout_first < config.timeout_min ||
       config.timeout_max < config.timeout_first || config.timeouts_max == 0 || config.keepalive <= Time{0}) {
     return fail(Code::invalid, "reliable link: time-outs of ", config.timeout_min, " at least, ", config.timeout_first,
@@ -34,6 +40,18 @@ void Out::clear() {
   released.clear();
   lost.clear();
   kept.clear();
+}
+
+Out::Pieces Out::pieces(const Transmit& one) const {
+  const std::span<const uint8_t> head(bytes.data() + one.at, one.head_bytes + datagram_tag_bytes);
+  if (one.payload.empty()) return {head, {}, {}};
+  return {head.first(one.head_bytes), one.payload, head.subspan(one.head_bytes)};
+}
+
+std::vector<uint8_t> Out::datagram(const Transmit& one) const {
+  std::vector<uint8_t> whole;
+  for (const auto& piece : pieces(one)) whole.insert(whole.end(), piece.begin(), piece.end());
+  return whole;
 }
 
 namespace {
@@ -58,8 +76,7 @@ Reliable::Reliable(nic::Rank self, const ReliableConfig& config) : impl_(std::ma
 Reliable::~Reliable() = default;
 
 Peer* Reliable::Impl::find(nic::Rank rank) const {
-  const auto found = peers.find(rank.value);
-  return found == peers.end() ? nullptr : found->second.get();
+  return rank.value < peers.size() ? peers[rank.value].get() : nullptr;
 }
 
 Status Reliable::add_peer(nic::Rank rank, uint32_t epoch) {
@@ -72,11 +89,14 @@ Status Reliable::add_peer(nic::Rank rank, uint32_t epoch) {
   peer->rank = rank;
   peer->epoch = epoch;
   peer->room_end = impl_->config.window;  // a receiver that has said nothing takes what the sender's own window allows
+  peer->congestion = std::min(impl_->config.window_first, impl_->config.window);
   if (known == nullptr) {
     impl_->order.push_back(peer.get());
   } else {
     *std::find(impl_->order.begin(), impl_->order.end(), known) = peer.get();
+    std::erase(impl_->owing, known);
   }
+  if (impl_->peers.size() <= rank.value) impl_->peers.resize(size_t{rank.value} + 1);
   impl_->peers[rank.value] = std::move(peer);
   return {};
 }
@@ -96,6 +116,7 @@ Status Reliable::on_datagram(Time now, std::span<const uint8_t> bytes, Out& out)
 }
 
 void Reliable::on_timer(Time now, Out& out) {
+  if (now >= impl_->earliest_ack) impl_->pay(now, now, out);
   if (now < impl_->earliest) return;
   impl_->earliest = Time::never();
   for (Peer* peer : impl_->order) {
@@ -104,22 +125,26 @@ void Reliable::on_timer(Time now, Out& out) {
   }
 }
 
-Time Reliable::timer() const { return impl_->earliest; }
+Time Reliable::timer() const { return std::min(impl_->earliest, impl_->earliest_ack); }
 
-void Reliable::set_room(nic::Rank rank, uint32_t segments, Out& out) {
+void Reliable::acknowledge(Time now, Out& out) { impl_->pay(Time::never(), now, out); }
+
+void Reliable::set_room(Time now, nic::Rank rank, uint32_t segments, Out& out) {
   Peer* peer = impl_->find(rank);
   SPL_ASSERT(peer != nullptr, "rank ", rank, " is not known");
   const bool opens = peer->room == 0 && segments > 0;
   peer->room = std::min(segments, ReliableConfig::window_max);
-  if (!opens || peer->lost) return;
-  DatagramHeader header;  // names the last segment that came, which is acknowledged again
-  header.sequence = peer->expected - 1;
-  impl_->acknowledge(*peer, header, out);
+  if (opens && !peer->lost) impl_->acknowledge(now, *peer, out);
 }
 
 uint64_t Reliable::waiting_segments(nic::Rank rank) const {
   const Peer* const peer = impl_->find(rank);
   return peer == nullptr || peer->lost ? 0 : peer->waiting.size() + peer->answers.size();
+}
+
+uint32_t Reliable::congestion_window(nic::Rank rank) const {
+  const Peer* const peer = impl_->find(rank);
+  return peer == nullptr ? 0 : peer->congestion;
 }
 
 void Reliable::note_moved(nic::Rank rank) {

@@ -4,10 +4,23 @@
 // Contract: the driver gives it the engine's packets (on_send), the link's datagrams (on_datagram), and calls
 //   on_timer when the time of timer() has come. The driver then does what Out says: transmits datagrams, hands
 //   packets to the engine, tells the engine that a buffer is free or that a peer is lost. The protocol is SLMP
-//   (FPsPIN, deliverable D4.7, sections 4.4.1 and 4.4.2: a datagram with SYN is answered by one with ACK, there are
-//   three levels of reliability and a window of unacknowledged packets). What SLMP leaves open is decided here:
-//   retransmission (after time-outs that double, and after three later acknowledgements), duplicates, order, a second
-//   window that the receiver sets, lives of a process (epochs), and when a peer counts as lost.
+//   (FPsPIN, deliverable D4.7, sections 4.4.1 and 4.4.2: a datagram with SYN must be acknowledged, there are three
+//   levels of reliability and a window of unacknowledged packets). What SLMP leaves open is decided here:
+//   acknowledgements that cover many segments and travel with packets of the other direction, retransmission,
+//   duplicates, order, a second window that the receiver sets, lives of a process (epochs), and when a peer counts as
+//   lost.
+// Acknowledgements: every datagram acknowledges. One that does nothing else leaves when on_timer is called: at once
+//   where the sender waits (it has sent a part of its window, or the end of a message whose buffer it needs back),
+//   where a segment is missing or came twice, and after `acks_after` segments; otherwise after `ack_delay`. So what is
+//   due at once leaves once for all the datagrams that the driver takes in one go. Where segments are missing it lists
+//   those that have come.
+// Retransmission: each transmission has an ordinal, and acknowledgements name the latest that has come. A segment is
+//   lost if one that was sent three transmissions later has come; after a time-out, when its oldest segment has been
+//   sent again and that has come, everything sent before is lost. A late acknowledgement repeats nothing.
+// Congestion: so many segments may be under way as the peer has room for and as the network has shown to carry: one
+//   more for each acknowledged until segments are lost, then one more for each window; three quarters after a window
+//   with losses, half after each time-out in a row but the first, which may come from a peer that was not running. What
+//   is lost is sent again within that number, too.
 // Invariants: (1) with Reliability::segment every packet is delivered exactly once, or the peer is lost; (2) the
 //   headers from one rank to another are delivered in the order sent; packets that follow a header, and answers, are
 //   delivered in any order, even before headers that were sent earlier; (3) a packet that is larger than a datagram
@@ -18,6 +31,7 @@
 // Threads: one owner. Time: an argument, never read.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -41,14 +55,18 @@ struct ReliableConfig {
   uint32_t epoch = 1;  // which life of this process: grows each time the process starts again
   size_t datagram_bytes = 1472;  // the link's MTU
   uint32_t window = 64;  // so many segments to a peer may wait for an acknowledgement; at most window_max
+  uint32_t window_first = 16;  // so many at first; losses never make it less than window_least
   uint64_t copy_bytes = 256;  // payloads up to here are copied, so that their buffers are free at once
+  Time ack_delay{20'000'000};  // how long an acknowledgement may wait for a packet that takes it along
+  uint32_t acks_after = 32;  // so many segments are not kept waiting for it
   Time timeout_first{1'000'000'000};  // until the round trip has been measured
-  Time timeout_min{200'000'000};
+  Time timeout_min{200'000'000};  // more than ack_delay
   Time timeout_max{1'000'000'000'000};
   uint32_t timeouts_max = 12;  // after so many time-outs in a row without a datagram from it, a peer is lost
   Time keepalive = Time::never();  // how long a peer may be silent before it is asked for a sign of life
 
   static constexpr uint32_t window_max = 4096;
+  static constexpr uint32_t window_least = 4;
 };
 
 [[nodiscard]] Status check(const ReliableConfig& config);
@@ -62,26 +80,29 @@ struct SendOptions {
 enum class LostWhy : uint8_t { silent, restarted };
 
 struct Out {
+  // A datagram: `head_bytes` of `bytes` from `at` on, then `payload`, then the tag, which follows the head in `bytes`.
   struct Transmit {
     nic::Rank to;
-    size_t at = 0;  // where the datagram begins in `bytes`
-    size_t length = 0;
+    size_t at = 0;
+    size_t head_bytes = 0;
+    std::span<const uint8_t> payload;  // in the sender's memory, in `kept`, or in the stage
   };
   struct Lost {
     nic::Rank peer;
     LostWhy why = LostWhy::silent;
   };
   std::vector<uint8_t> bytes;
-  std::vector<Transmit> transmit;
+  std::vector<Transmit> transmit;  // before anything else: a payload may be named in `released`, or change in the stage
   std::vector<nic::Packet> deliver;  // payloads point into the datagram given or into `kept`
   std::vector<uint64_t> message_sent;  // messages for Nic::on_packet_sent
   std::vector<uint64_t> released;  // tickets of SendOptions
   std::vector<Lost> lost;
   std::vector<std::vector<uint8_t>> kept;
 
-  [[nodiscard]] std::span<const uint8_t> datagram(const Transmit& one) const {
-    return {bytes.data() + one.at, one.length};
-  }
+  // The pieces of a datagram, one after the other; the second or the third is empty where two do.
+  using Pieces = std::array<std::span<const uint8_t>, 3>;
+  [[nodiscard]] Pieces pieces(const Transmit& one) const;
+  [[nodiscard]] std::vector<uint8_t> datagram(const Transmit& one) const;
   void clear();  // keeps the storage
 };
 
@@ -89,7 +110,7 @@ struct ReliableCounts {
   uint64_t segments_sent = 0;  // first transmissions
   uint64_t retransmitted = 0;
   uint64_t timeouts = 0;
-  uint64_t acknowledgements = 0;  // acknowledgements that this side sent
+  uint64_t acknowledgements = 0;  // datagrams of this side that did nothing but acknowledge
   uint64_t delivered = 0;
   uint64_t duplicates = 0;
   uint64_t held = 0;  // headers that waited for an earlier one
@@ -125,17 +146,20 @@ class Reliable {
   // datagram. A payload that is not copied must stay where it is until message_sent or released names it; that also
   // happens for packets to a lost peer.
   [[nodiscard]] Status on_send(Time now, const nic::Packet& packet, const SendOptions& options, Out& out);
-  // Takes a datagram that has come. An Error says why it was refused; the counts record the reason, too.
+  // Takes a datagram that has come. An Error says why it was refused; the counts record the reason, too. Several
+  // datagrams may be taken into one Out.
   [[nodiscard]] Status on_datagram(Time now, std::span<const uint8_t> bytes, Out& out);
   void on_timer(Time now, Out& out);
   // When on_timer must be called next, or never. The time may be too early; on_timer then does nothing. Ask again after
   // each call.
   [[nodiscard]] Time timer() const;
+  // Sends all acknowledgements that are being delayed: the driver will not look again soon.
+  void acknowledge(Time now, Out& out);
 
   // Sets how many more packets of a peer the driver can take; the peer hears this number as a window. Without this
   // call the window stays as large as it can be. Packets that an earlier window allowed may still come, and answers
   // always come.
-  void set_room(nic::Rank peer, uint32_t segments, Out& out);
+  void set_room(Time now, nic::Rank peer, uint32_t segments, Out& out);
 
   // Says that the driver has gone on with packets of this peer that it had kept back. The peer hears of this when it
   // asks for a sign of life.
@@ -144,6 +168,8 @@ class Reliable {
   [[nodiscard]] const ReliableCounts& counts() const;
   // How many segments wait for the window of their receiver.
   [[nodiscard]] uint64_t waiting_segments(nic::Rank peer) const;
+  // How many segments to this peer may be under way now, by what the network has shown to carry.
+  [[nodiscard]] uint32_t congestion_window(nic::Rank peer) const;
   // The work grows with the segments that wait and those in the window.
   [[nodiscard]] Unacknowledged unacknowledged(nic::Rank peer) const;
   // Whether nothing waits to be sent or acknowledged and no header waits for an earlier one.

@@ -3,12 +3,15 @@
 // Contract: reliable.cpp holds the public calls, reliable_send.cpp what leaves, reliable_receive.cpp what comes.
 // Invariants: (1) `flight` holds the segments with SYN from `first` on, in order of their sequence, its front one not
 //   acknowledged; (2) a message is in `messages` from its header on until its last packet has been given and its
-//   payloads are free; (3) bit i of `ahead` says that segment expected + i has come; bit 0 is never set between calls.
+//   payloads are free, unless it is one packet whose payload is copied; (3) bit i of `ahead` says that segment
+//   expected + i has come; bit 0 is never set between calls; (4) `outstanding` counts the segments of `flight` that are
+//   neither acknowledged nor lost, `losses` those that are lost.
 // Threads: one owner. Time: an argument.
 #pragma once
 
 #include <array>
 #include <deque>
+#include <memory>
 #include <unordered_map>
 
 #include "wire/datagram.hpp"
@@ -41,18 +44,19 @@ struct Segment {
   uint32_t message_id = 0;
   uint32_t sequence = 0;
   uint64_t ticket = 0;
-  bool probe = false;     // a segment without a packet, which only asks the peer for a sign of life
-  bool refers = false;    // the payload lies in the sender's memory and is not copied
+  bool probe = false;  // a segment without a packet, which only asks the peer for a sign of life
+  bool refers = false;  // the payload lies in the sender's memory and is not copied
   bool acked = false;
+  bool lost = false;  // to be sent again
   uint32_t sends = 0;
-  uint32_t passed = 0;    // how many later segments were acknowledged since this one was sent
+  uint32_t ordinal = 0;  // of the latest transmission
   Time sent;
 };
 
 struct OpenMessage {
   uint32_t id = 0;
   uint32_t unreleased = 0;  // segments of the message that still refer to the sender's memory
-  bool given = false;       // on_send has been given the last packet of the message
+  bool given = false;  // on_send has been given the last packet of the message
   bool ticketed = false;
 };
 
@@ -61,24 +65,34 @@ struct Peer {
   uint32_t epoch = 0;
   bool lost = false;
   Unacknowledged left;  // unacknowledged packets at the time when the peer was lost
-  uint32_t moved = 0;        // how often our driver has called note_moved for this peer
+  uint32_t moved = 0;  // how often our driver has called note_moved for this peer
   uint32_t moved_there = 0;  // how often the peer's driver has called note_moved for us
 
   // Sending.
   std::deque<Segment> waiting;
   std::deque<Segment> answers;  // answers wait for the sender's own window only, not for the receiver's
   std::deque<Segment> flight;
-  uint32_t next_sequence = 0;        // of segments with SYN
+  uint32_t next_sequence = 0;  // of segments with SYN
   uint32_t next_plain_sequence = 0;  // for segments without SYN
   uint32_t next_message = 0;
   uint32_t next_answer = 0;
   uint32_t next_plain_message = 0;
-  uint32_t room_end = 0;             // the receiver takes segments before this one
+  uint32_t room_end = 0;  // the receiver takes segments before this one
+  uint32_t next_ordinal = 0;
+  uint32_t outstanding = 0;
+  uint32_t losses = 0;
+  uint32_t since_asked = 0;  // segments sent since one that asked for an acknowledgement at once
+  uint32_t congestion = 0;  // so many may be outstanding
+  uint32_t congestion_calm = ReliableConfig::window_max;  // from here on it grows slowly
+  uint32_t congestion_credit = 0;  // segments acknowledged since it last grew
+  uint32_t recovery_end = 0;  // losses of segments before this one have been answered for
+  bool probing = false;  // after a time-out: when `probe_ordinal` has come, all earlier ones are lost
+  uint32_t probe_ordinal = 0;
   std::unordered_map<uint64_t, OpenMessage> messages;
   std::unordered_map<uint64_t, uint32_t> tickets;  // by ticket: how many segments still refer to its payload
-  Time round_trip;            // smoothed; 0: not measured yet
+  Time round_trip;  // smoothed; 0: not measured yet
   Time round_trip_variation;
-  uint32_t backoff = 0;       // time-outs in a row since the peer was last heard
+  uint32_t backoff = 0;  // time-outs in a row since the peer was last heard
   Time deadline = Time::never();
   Time heard;
   bool talked = false;
@@ -86,6 +100,14 @@ struct Peer {
   // Receiving.
   uint32_t expected = 0;
   Ahead ahead;
+  uint32_t ahead_end = 0;  // one after the latest segment that has come, if any has come ahead
+  uint32_t ahead_count = 0;
+  bool has_newest = false;
+  uint32_t newest_ordinal = 0;
+  Time newest_at;
+  uint32_t owed = 0;  // segments that have come since the last acknowledgement left
+  Time ack_at = Time::never();  // when an acknowledgement must leave
+  bool listed = false;  // in `owing`
   uint32_t expected_message = 0;
   std::unordered_map<uint32_t, std::vector<uint8_t>> held;  // bodies of headers, by message ID
   uint32_t plain_end = 0;  // one after the latest segment without SYN
@@ -99,10 +121,12 @@ struct Reliable::Impl {
 
   nic::Rank self;
   ReliableConfig config;
-  std::unordered_map<uint32_t, std::unique_ptr<Peer>> peers;
+  std::vector<std::unique_ptr<Peer>> peers;  // by rank
   std::vector<Peer*> order;  // in the order added, so that a walk has the same results on every machine
   ReliableCounts counts;
   Time earliest = Time::never();  // no deadline of any peer is before it
+  std::vector<Peer*> owing;  // those that wait for an acknowledgement, and some that have got one
+  Time earliest_ack = Time::never();  // no `ack_at` is before it
 
   [[nodiscard]] Peer* find(nic::Rank rank) const;
   [[nodiscard]] static Unacknowledged unacknowledged(const Peer& peer);
@@ -112,7 +136,11 @@ struct Reliable::Impl {
   void enqueue(Peer& peer, const nic::Packet& fragment, const SendOptions& options, uint32_t message_id, bool refers);
   void pump(Time now, Peer& peer, std::deque<Segment>& queue, Out& out);
   void pump(Time now, Peer& peer, Out& out);
-  void transmit(Time now, Peer& peer, Segment& segment, Out& out);
+  void repeat(Time now, Peer& peer, Out& out);
+  [[nodiscard]] bool asks(Peer& peer, const Segment& segment, bool more) const;
+  [[nodiscard]] bool may_send(const Peer& peer) const;
+  static void retire(Segment& segment, Out& out);
+  void transmit(Time now, Peer& peer, Segment& segment, bool at_once, Out& out);
   void probe(Time now, Peer& peer, Out& out);
   void release(Peer& peer, const Segment& segment, Out& out);
   void close_message(Peer& peer, uint64_t message, Out& out);
@@ -124,16 +152,21 @@ struct Reliable::Impl {
 
   // reliable_receive.cpp
   [[nodiscard]] Status receive(Time now, std::span<const uint8_t> bytes, Out& out);
-  [[nodiscard]] Status take_segment(Peer& peer, const Datagram& datagram, Out& out);
+  [[nodiscard]] Status take_segment(Time now, Peer& peer, const Datagram& datagram, Out& out);
   [[nodiscard]] Status take_plain(Peer& peer, const Datagram& datagram, Out& out);
   [[nodiscard]] Result<nic::Packet> packet_of(const Peer& peer, const Datagram& datagram);
-  static void take_answer(Peer& peer, const DatagramHeader& header);
-  void take_ack(Time now, Peer& peer, const DatagramHeader& header, Out& out);
-  void take_received(Time now, Peer& peer, const DatagramHeader& header, Out& out);
-  void acknowledged(Time now, Peer& peer, Segment& segment);
+  void take_received(Time now, Peer& peer, const Datagram& datagram, Out& out);
+  void acknowledged(Peer& peer, Segment& segment);
+  void sample(Time now, Peer& peer, const DatagramHeader& header);
+  void find_losses(Peer& peer, uint32_t echo);
+  void shrink(Peer& peer, uint32_t congestion);
+  void grow(Peer& peer, uint32_t segments, bool was_full);
   void deliver_held(Peer& peer, Out& out);
-  void acknowledge(const Peer& peer, const DatagramHeader& header, Out& out);
-  [[nodiscard]] DatagramHeader header_to(const Peer& peer) const;
+  void owe(Peer& peer, Time at);
+  static void paid(Peer& peer);
+  void pay(Time due, Time now, Out& out);
+  void acknowledge(Time now, Peer& peer, Out& out);
+  [[nodiscard]] DatagramHeader header_to(Time now, const Peer& peer) const;
 };
 
 }  // namespace spinloom::wire

@@ -6,8 +6,8 @@
 
 namespace spinloom::wire {
 
-// A segment counts as lost after so many acknowledgements of later segments.
-constexpr uint32_t passed_max = 3;
+// A segment counts as lost when one that was sent so many transmissions later has come.
+constexpr int32_t passed_max = 3;
 
 // Headers are delivered in the order sent. Answers are not: they overtake headers that wait for room.
 static bool is_ordered(const nic::Packet& packet) { return packet.is_header() && !packet.is_answer(); }
@@ -41,13 +41,9 @@ Status Reliable::Impl::receive(Time now, std::span<const uint8_t> bytes, Out& ou
   peer->heard = now;
   peer->talked = true;
   peer->backoff = 0;
-  if ((header.flags & slmp::ack) != 0) take_answer(*peer, header);
-  take_received(now, *peer, header, out);
-  if ((header.flags & slmp::ack) != 0) {
-    take_ack(now, *peer, header, out);
-    return {};
-  }
-  return (header.flags & slmp::syn) != 0 ? take_segment(*peer, *opened, out) : take_plain(*peer, *opened, out);
+  take_received(now, *peer, *opened, out);
+  if ((header.flags & slmp::ack) != 0) return {};
+  return (header.flags & slmp::syn) != 0 ? take_segment(now, *peer, *opened, out) : take_plain(*peer, *opened, out);
 }
 
 // The packet in a datagram of this peer, checked against the datagram's source, target and offset.
@@ -62,12 +58,17 @@ Result<nic::Packet> Reliable::Impl::packet_of(const Peer& peer, const Datagram& 
   return packet;
 }
 
-Status Reliable::Impl::take_segment(Peer& peer, const Datagram& datagram, Out& out) {
+Status Reliable::Impl::take_segment(Time now, Peer& peer, const Datagram& datagram, Out& out) {
   const DatagramHeader& header = datagram.header;
+  if (!peer.has_newest || distance(peer.newest_ordinal, header.ordinal) > 0) {
+    peer.has_newest = true;
+    peer.newest_ordinal = header.ordinal;
+    peer.newest_at = now;
+  }
   const int32_t ahead = distance(peer.expected, header.sequence);
   if (ahead < 0 || (ahead < static_cast<int32_t>(ReliableConfig::window_max) && peer.ahead.holds(header.sequence))) {
     ++counts.duplicates;
-    acknowledge(peer, header, out);  // the first acknowledgement may be lost
+    owe(peer, now);  // the first acknowledgement may be lost
     return {};
   }
   if (ahead >= static_cast<int32_t>(ReliableConfig::window_max)) {
@@ -76,8 +77,6 @@ Status Reliable::Impl::take_segment(Peer& peer, const Datagram& datagram, Out& o
                 " is beyond the window: ", peer.expected, " is the next, the window ", ReliableConfig::window_max);
   }
   const bool is_probe = datagram.body.empty();
-  DatagramHeader answered = header;
-  if (is_probe) answered.offset = peer.moved;  // a probe has no bytes, so the offset is free for this count
   nic::Packet packet;
   if (!is_probe) {
     SPL_ASSIGN(packet, packet_of(peer, datagram));
@@ -89,8 +88,16 @@ Status Reliable::Impl::take_segment(Peer& peer, const Datagram& datagram, Out& o
     }
   }
   peer.ahead.add(header.sequence);
-  while (peer.ahead.holds(peer.expected)) peer.ahead.remove(peer.expected++);
-  acknowledge(peer, answered, out);
+  const bool had_hole = peer.ahead_count++ > 0;
+  if (!had_hole || distance(peer.ahead_end, header.sequence) >= 0) peer.ahead_end = header.sequence + 1;
+  while (peer.ahead.holds(peer.expected)) {
+    peer.ahead.remove(peer.expected++);
+    --peer.ahead_count;
+  }
+  ++peer.owed;
+  const bool at_once =
+      is_probe || had_hole || peer.ahead_count > 0 || peer.owed >= config.acks_after || (header.flags & slmp::now) != 0;
+  owe(peer, at_once ? now : now + config.ack_delay);
   if (is_probe) return {};
   if (is_ordered(packet) && header.message_id != peer.expected_message) {
     ++counts.held;
@@ -147,7 +154,7 @@ Status Reliable::Impl::take_plain(Peer& peer, const Datagram& datagram, Out& out
   return {};
 }
 
-DatagramHeader Reliable::Impl::header_to(const Peer& peer) const {
+DatagramHeader Reliable::Impl::header_to(Time now, const Peer& peer) const {
   DatagramHeader header;
   header.source = self;
   header.target = peer.rank;
@@ -155,71 +162,165 @@ DatagramHeader Reliable::Impl::header_to(const Peer& peer) const {
   header.target_epoch = peer.epoch;
   header.received = peer.expected;
   header.window = peer.room;
+  if (peer.has_newest) {
+    constexpr int64_t delay_most = UINT32_MAX;
+    header.echo = peer.newest_ordinal;
+    header.delay_ns = static_cast<uint32_t>(std::clamp<int64_t>((now - peer.newest_at).ps / 1000, 0, delay_most));
+  } else {
+    header.echo = UINT32_MAX;  // the one before the first
+  }
   return header;
 }
 
-void Reliable::Impl::acknowledge(const Peer& peer, const DatagramHeader& segment, Out& out) {
-  DatagramHeader header = header_to(peer);
-  header.flags = static_cast<uint16_t>(segment.flags | slmp::syn | slmp::ack);
-  header.message_id = segment.message_id;
-  header.offset = segment.offset;
-  header.sequence = segment.sequence;
-  const size_t at = begin(header, out.bytes);
-  seal(config.secret, at, out.bytes);
-  out.transmit.push_back({peer.rank, at, out.bytes.size() - at});
-  ++counts.acknowledgements;
+// ---- acknowledgements that leave ----
+
+void Reliable::Impl::owe(Peer& peer, Time at) {
+  if (!std::exchange(peer.listed, true)) owing.push_back(&peer);
+  peer.ack_at = std::min(peer.ack_at, at);
+  earliest_ack = std::min(earliest_ack, at);
 }
 
-// Takes what the header says: everything before `received` has come there, and the peer takes `window` segments more.
-void Reliable::Impl::take_received(Time now, Peer& peer, const DatagramHeader& header, Out& out) {
+void Reliable::Impl::paid(Peer& peer) {
+  peer.ack_at = Time::never();
+  peer.owed = 0;
+}
+
+// Sends the acknowledgements that must leave by the time `due`.
+void Reliable::Impl::pay(Time due, Time now, Out& out) {
+  earliest_ack = Time::never();
+  std::erase_if(owing, [&](Peer* peer) {
+    if (peer->ack_at != Time::never() && peer->ack_at <= due) acknowledge(now, *peer, out);
+    earliest_ack = std::min(earliest_ack, peer->ack_at);
+    peer->listed = peer->ack_at != Time::never();
+    return !peer->listed;
+  });
+}
+
+void Reliable::Impl::acknowledge(Time now, Peer& peer, Out& out) {
+  DatagramHeader header = header_to(now, peer);
+  header.flags = slmp::ack;
+  header.offset = peer.moved;
+  const size_t at = begin(header, out.bytes);
+  if (peer.ahead_count > 0) {
+    const uint32_t bits = peer.ahead_end - peer.expected - 1;
+    const size_t body = out.bytes.size();
+    out.bytes.resize(body + (bits + 7) / 8);
+    for (uint32_t i = 0; i < bits; ++i) {
+      if (peer.ahead.holds(peer.expected + 1 + i)) out.bytes[body + i / 8] |= static_cast<uint8_t>(1u << (i % 8));
+    }
+  }
+  const size_t head_bytes = out.bytes.size() - at;
+  seal(config.secret, at, out.bytes);
+  out.transmit.push_back({peer.rank, at, head_bytes, {}});
+  ++counts.acknowledgements;
+  paid(peer);
+}
+
+// ---- acknowledgements that come ----
+
+// Takes what a datagram acknowledges: everything before `received` has come there, and what a list in the body of an
+// acknowledgement names; the peer takes `window` segments more.
+void Reliable::Impl::take_received(Time now, Peer& peer, const Datagram& datagram, Out& out) {
+  const DatagramHeader& header = datagram.header;
+  const bool is_ack = (header.flags & slmp::ack) != 0;
+  if (is_ack && distance(peer.moved_there, header.offset) > 0) peer.moved_there = header.offset;
   if (distance(header.received, peer.next_sequence) < 0) return;  // segments that were never sent
   const uint32_t room_end = header.received + std::min(header.window, ReliableConfig::window_max);
   if (distance(peer.room_end, room_end) > 0) peer.room_end = room_end;
-  bool progress = false;
-  while (!peer.flight.empty() &&
-         (peer.flight.front().acked || distance(peer.flight.front().sequence, header.received) > 0)) {
-    acknowledged(now, peer, peer.flight.front());
-    const Segment done = std::move(peer.flight.front());
-    peer.flight.pop_front();
-    if (done.refers) release(peer, done, out);
-    progress = true;
-  }
-  pump(now, peer, out);
-  if (progress) await(now, peer);
-}
-
-// Reads the acknowledgement of a probe (a segment without a packet), which says how far the peer has gone on.
-void Reliable::Impl::take_answer(Peer& peer, const DatagramHeader& header) {
-  if (peer.flight.empty()) return;
-  const int32_t index = distance(peer.flight.front().sequence, header.sequence);
-  if (index < 0 || index >= static_cast<int32_t>(peer.flight.size())) return;
-  if (peer.flight[static_cast<size_t>(index)].probe) peer.moved_there = header.offset;
-}
-
-void Reliable::Impl::take_ack(Time now, Peer& peer, const DatagramHeader& header, Out& out) {
-  if (peer.flight.empty()) return;
-  const int32_t index = distance(peer.flight.front().sequence, header.sequence);
-  if (index < 0 || index >= static_cast<int32_t>(peer.flight.size())) return;
-  acknowledged(now, peer, peer.flight[static_cast<size_t>(index)]);
-  for (int32_t i = 0; i < index; ++i) {
-    Segment& earlier = peer.flight[static_cast<size_t>(i)];
-    if (!earlier.acked && ++earlier.passed == passed_max) transmit(now, peer, earlier, out);
-  }
-  DatagramHeader again = header;
-  again.received = peer.flight.front().sequence;
-  again.window = 0;
-  take_received(now, peer, again, out);
-}
-
-void Reliable::Impl::acknowledged(Time now, Peer& peer, Segment& segment) {
-  if (std::exchange(segment.acked, true) || segment.sends > 1) return;  // the ack may answer either copy
-  const Time sample = now - segment.sent;
-  if (peer.round_trip == Time{0}) {
-    peer.round_trip = std::max(sample, Time{1});
-    peer.round_trip_variation = Time{sample.ps / 2};
+  if (!peer.flight.empty()) {
+    const bool was_full = !may_send(peer);
+    const uint32_t before = peer.outstanding;
+    sample(now, peer, header);
+    bool progress = false;
+    while (!peer.flight.empty() &&
+           (peer.flight.front().acked || distance(peer.flight.front().sequence, header.received) > 0)) {
+      acknowledged(peer, peer.flight.front());
+      Segment done = std::move(peer.flight.front());
+      peer.flight.pop_front();
+      retire(done, out);
+      if (done.refers) release(peer, done, out);
+      progress = true;
+    }
+    const bool lists = is_ack && !datagram.body.empty();
+    if (lists && !peer.flight.empty()) {
+      const int32_t first = distance(peer.flight.front().sequence, header.received);
+      const size_t bits = std::min<size_t>(datagram.body.size() * 8, ReliableConfig::window_max);
+      for (size_t i = 0; i < bits; ++i) {
+        if ((datagram.body[i / 8] >> (i % 8) & 1) == 0) continue;
+        const int64_t index = int64_t{first} + 1 + static_cast<int64_t>(i);
+        if (index >= 0 && index < static_cast<int64_t>(peer.flight.size())) {
+          acknowledged(peer, peer.flight[static_cast<size_t>(index)]);
+        }
+      }
+    }
+    grow(peer, before - peer.outstanding, was_full);
+    const bool sent = distance(header.echo, peer.next_ordinal) > 0;
+    const bool probed = peer.probing && sent && distance(peer.probe_ordinal, header.echo) >= 0;
+    if (sent && (lists || probed)) find_losses(peer, header.echo);
+    if (probed) peer.probing = false;
+    if (peer.flight.empty()) peer.since_asked = 0;
+    pump(now, peer, out);
+    if (progress) await(now, peer);
     return;
   }
-  const int64_t off = sample.ps - peer.round_trip.ps;
+  pump(now, peer, out);
+}
+
+void Reliable::Impl::acknowledged(Peer& peer, Segment& segment) {
+  if (std::exchange(segment.acked, true)) return;
+  --(std::exchange(segment.lost, false) ? peer.losses : peer.outstanding);
+}
+
+// Marks as lost what was sent long before a transmission that has come.
+void Reliable::Impl::find_losses(Peer& peer, uint32_t echo) {
+  const bool probed = peer.probing && distance(peer.probe_ordinal, echo) >= 0;
+  bool anew = false;
+  for (Segment& segment : peer.flight) {
+    if (segment.acked || segment.lost) continue;
+    const bool passed = distance(segment.ordinal, echo) >= passed_max;
+    const bool before_probe = probed && distance(segment.ordinal, peer.probe_ordinal) > 0;
+    if (!passed && !before_probe) continue;
+    segment.lost = true;
+    ++peer.losses;
+    --peer.outstanding;
+    anew = anew || distance(peer.recovery_end, segment.sequence) >= 0;
+  }
+  if (anew) shrink(peer, peer.congestion - peer.congestion / 4);
+}
+
+void Reliable::Impl::shrink(Peer& peer, uint32_t congestion) {
+  peer.congestion = std::max(congestion, std::min(ReliableConfig::window_least, config.window));
+  peer.congestion_calm = peer.congestion;
+  peer.congestion_credit = 0;
+  peer.recovery_end = peer.next_sequence;
+}
+
+// Lets more segments be under way, if the congestion window was what held them back.
+void Reliable::Impl::grow(Peer& peer, uint32_t segments, bool was_full) {
+  if (!was_full || segments == 0 || peer.congestion >= config.window) return;
+  if (peer.congestion < peer.congestion_calm) {
+    peer.congestion = std::min(peer.congestion + segments, config.window);
+    return;
+  }
+  peer.congestion_credit += segments;
+  if (peer.congestion_credit < peer.congestion) return;
+  peer.congestion_credit -= peer.congestion;
+  ++peer.congestion;
+}
+
+// Measures the round trip by the transmission that this datagram echoes, less the time that the peer kept it.
+void Reliable::Impl::sample(Time now, Peer& peer, const DatagramHeader& header) {
+  const int32_t index = distance(peer.flight.front().ordinal, header.echo);  // unless segments were sent again
+  if (index < 0 || index >= static_cast<int32_t>(peer.flight.size())) return;
+  const Segment& echoed = peer.flight[static_cast<size_t>(index)];
+  if (echoed.ordinal != header.echo || echoed.acked) return;
+  const Time taken = std::max(now - echoed.sent - Time{int64_t{header.delay_ns} * 1000}, Time{1});
+  if (peer.round_trip == Time{0}) {
+    peer.round_trip = taken;
+    peer.round_trip_variation = Time{taken.ps / 2};
+    return;
+  }
+  const int64_t off = taken.ps - peer.round_trip.ps;
   peer.round_trip_variation += Time{((off < 0 ? -off : off) - peer.round_trip_variation.ps) / 4};
   peer.round_trip = std::max(peer.round_trip + Time{off / 8}, Time{1});
 }

@@ -9,6 +9,8 @@ namespace spinloom::wire {
 // The offset in SLMP's header has four bytes.
 constexpr uint64_t message_bytes_max = uint64_t{1} << 32;
 
+constexpr size_t together_most = 512;  // shorter payloads are copied behind their header, others not
+
 uint32_t atomic_bytes_max(size_t datagram_bytes) {
   const size_t headers = datagram_header_bytes + datagram_tag_bytes + packet_header_bytes_max();
   constexpr size_t longest_element = 32;
@@ -31,19 +33,20 @@ Status Reliable::Impl::send(Time now, Peer& peer, const nic::Packet& packet, con
   }
   const bool alone = packet.operation == nic::Operation::ack;  // an ack names a message of the peer, not ours
   const bool plain = options.reliability == Reliability::none;
+  const bool refers = !options.copy && packet.payload.length > config.copy_bytes;
+  const bool ends = packet.is_last() || packet.missing > 0;
   uint32_t message_id = 0;
   OpenMessage* message = nullptr;
   if (packet.is_header()) {
     message_id = plain ? peer.next_plain_message++ : packet.is_answer() ? peer.next_answer++ : peer.next_message++;
   }
-  if (!alone) {
+  if (!alone && (refers || !ends || !packet.is_header())) {
     const auto [found, is_new] = peer.messages.try_emplace(packet.message);
     message = &found->second;
     SPL_ASSERT(is_new == packet.is_header(), "message ", packet.message, " at offset ", packet.offset);
     if (is_new) *message = OpenMessage{message_id, 0, false, options.ticket != 0};
     message_id = message->id;
   }
-  const bool refers = !options.copy && packet.payload.length > config.copy_bytes;
   nic::Packet fragment = packet;
   uint64_t left = packet.payload.length;
   do {
@@ -59,9 +62,11 @@ Status Reliable::Impl::send(Time now, Peer& peer, const nic::Packet& packet, con
     fragment.payload.bytes += fragment.payload.length;
   } while (left > 0);
   if (!refers && options.ticket != 0) out.released.push_back(options.ticket);
-  if (message != nullptr && (packet.is_last() || packet.missing > 0)) {
+  if (message != nullptr && ends) {
     message->given = true;
     close_message(peer, packet.message, out);
+  } else if (message == nullptr && !alone && options.ticket == 0) {
+    out.message_sent.push_back(packet.message);
   }
   pump(now, peer, out);
   return {};
@@ -80,13 +85,18 @@ void Reliable::Impl::enqueue(Peer& peer, const nic::Packet& fragment, const Send
   segment.copy.assign(fragment.payload.bytes, fragment.payload.bytes + fragment.payload.length);
 }
 
-// Transmits as many waiting segments as both windows allow.
+// Transmits as many segments as the windows allow: first what is lost, then answers, then the others.
 void Reliable::Impl::pump(Time now, Peer& peer, Out& out) {
   const bool was_idle = peer.flight.empty();
+  if (peer.losses > 0) repeat(now, peer, out);
   pump(now, peer, peer.answers, out);
   pump(now, peer, peer.waiting, out);
   const bool begins = was_idle && !peer.flight.empty();  // the old deadline was for a sign of life
   if (begins || peer.deadline == Time::never()) await(now, peer);
+}
+
+bool Reliable::Impl::may_send(const Peer& peer) const {
+  return peer.outstanding < std::min(peer.congestion, config.window) && peer.flight.size() < ReliableConfig::window_max;
 }
 
 void Reliable::Impl::pump(Time now, Peer& peer, std::deque<Segment>& queue, Out& out) {
@@ -94,39 +104,80 @@ void Reliable::Impl::pump(Time now, Peer& peer, std::deque<Segment>& queue, Out&
     Segment& next = queue.front();
     if ((next.flags & slmp::syn) == 0) {
       next.sequence = peer.next_plain_sequence++;
-      transmit(now, peer, next, out);
-      const Segment gone = std::move(next);
+      transmit(now, peer, next, false, out);
+      Segment gone = std::move(next);
       queue.pop_front();
+      retire(gone, out);
       if (gone.refers) release(peer, gone, out);
       continue;
     }
     const bool taken = next.packet.is_answer() || distance(peer.next_sequence, peer.room_end) > 0;
-    if (!taken || peer.flight.size() >= config.window) break;
+    if (!taken || !may_send(peer)) break;
     next.sequence = peer.next_sequence++;
     peer.flight.push_back(std::move(next));
     queue.pop_front();
-    transmit(now, peer, peer.flight.back(), out);
+    ++peer.outstanding;
+    transmit(now, peer, peer.flight.back(), asks(peer, peer.flight.back(), !queue.empty()), out);
   }
 }
 
-void Reliable::Impl::transmit(Time now, Peer& peer, Segment& segment, Out& out) {
-  DatagramHeader header = header_to(peer);
-  header.flags = segment.flags;
+// Sends lost segments again, the oldest first.
+void Reliable::Impl::repeat(Time now, Peer& peer, Out& out) {
+  for (Segment& segment : peer.flight) {
+    if (peer.losses == 0 || !may_send(peer)) break;
+    if (!segment.lost) continue;
+    segment.lost = false;
+    --peer.losses;
+    ++peer.outstanding;
+    transmit(now, peer, segment, true, out);
+    if (&segment == &peer.flight.front()) await(now, peer);
+  }
+}
+
+// Whether the peer should acknowledge this segment at once: so often that the window never runs dry, and where a
+// buffer waits for it.
+bool Reliable::Impl::asks(Peer& peer, const Segment& segment, bool more) const {
+  const uint32_t window = std::min(peer.congestion, config.window);
+  const bool part = ++peer.since_asked >= std::max(window / 4, 1u);
+  const bool stops = more && (!may_send(peer) || peer.next_sequence == peer.room_end);
+  const bool ends = segment.refers && (segment.flags & slmp::eom) != 0;
+  if (!part && !stops && !ends) return false;
+  peer.since_asked = 0;
+  return true;
+}
+
+void Reliable::Impl::transmit(Time now, Peer& peer, Segment& segment, bool at_once, Out& out) {
+  DatagramHeader header = header_to(now, peer);
+  header.flags = static_cast<uint16_t>(segment.flags | (at_once ? slmp::now : 0));
   header.message_id = segment.message_id;
   header.offset = static_cast<uint32_t>(segment.packet.offset);
   header.sequence = segment.sequence;
+  if ((segment.flags & slmp::syn) != 0) header.ordinal = segment.ordinal = peer.next_ordinal++;
   const size_t at = begin(header, out.bytes);
+  std::span<const uint8_t> payload;
   if (!segment.probe) {
-    if (!segment.refers) segment.packet.payload.bytes = segment.copy.data();
-    encode(segment.packet, out.bytes);
+    nic::Packet& packet = segment.packet;
+    if (!segment.refers) packet.payload.bytes = segment.copy.data();
+    if (packet.payload.length <= together_most) {
+      encode(packet, out.bytes);
+    } else {
+      encode_header(packet, out.bytes);
+      payload = {packet.payload.bytes, packet.payload.length};
+    }
   }
-  seal(config.secret, at, out.bytes);
-  out.transmit.push_back({peer.rank, at, out.bytes.size() - at});
+  const size_t head_bytes = out.bytes.size() - at;
+  seal(config.secret, at, out.bytes, payload);
+  out.transmit.push_back({peer.rank, at, head_bytes, payload});
   ++(segment.sends++ == 0 ? counts.segments_sent : counts.retransmitted);
   segment.sent = now;
-  segment.passed = 0;
+  if (peer.ahead_count == 0) paid(peer);
   if (!peer.talked) peer.heard = now;
   peer.talked = true;
+}
+
+// Keeps the bytes of a segment that goes: a datagram of this Out may refer to them.
+void Reliable::Impl::retire(Segment& segment, Out& out) {
+  if (segment.copy.size() > together_most) out.kept.push_back(std::move(segment.copy));
 }
 
 // Sends a segment without a packet (a probe), which the peer acknowledges whatever its window is.
@@ -135,7 +186,8 @@ void Reliable::Impl::probe(Time now, Peer& peer, Out& out) {
   segment.probe = true;
   segment.flags = slmp::syn;
   segment.sequence = peer.next_sequence++;
-  transmit(now, peer, segment, out);
+  ++peer.outstanding;
+  transmit(now, peer, segment, true, out);
 }
 
 // Notes that a segment will not read its payload any more.
@@ -160,11 +212,13 @@ void Reliable::Impl::close_message(Peer& peer, uint64_t name, Out& out) {
   peer.messages.erase(found);
 }
 
-// The smoothed round trip plus four times its variation (RFC 6298), doubled for each time-out in a row.
+// The smoothed round trip plus four times its variation (RFC 6298) plus what the peer may wait before it acknowledges,
+// doubled for each time-out in a row.
 Time Reliable::Impl::timeout_of(const Peer& peer) const {
   Time base = config.timeout_first;
   if (peer.round_trip > Time{0}) {
-    base = std::clamp(peer.round_trip + peer.round_trip_variation * 4, config.timeout_min, config.timeout_max);
+    base = std::clamp(peer.round_trip + peer.round_trip_variation * 4 + config.ack_delay, config.timeout_min,
+                      config.timeout_max);
   }
   for (uint32_t i = 0; i < peer.backoff && base < config.timeout_max; ++i) base = base * 2;
   return std::min(base, config.timeout_max);
@@ -195,14 +249,18 @@ void Reliable::Impl::timeout(Time now, Peer& peer, Out& out) {
   }
   ++counts.timeouts;
   if (++peer.backoff > config.timeouts_max) return lose(peer, LostWhy::silent, out);
-  // Each segment is acknowledged separately: without an acknowledgement by now, the segment or its acknowledgement
-  // was lost.
-  const Time age = peer.backoff == 1 ? timeout_of(peer) : Time{0};
-  const Time before = now - Time{age.ps / 2};
-  for (Segment& segment : peer.flight) {
-    if (!segment.acked && segment.sent <= before) transmit(now, peer, segment, out);
-    if (peer.backoff > 1) break;  // a peer that stays silent gets only one segment again
+  // Only the oldest is sent again: the acknowledgement of it tells what else is lost. The first time-out may come from
+  // a peer that was not running, so it changes nothing else.
+  Segment& oldest = peer.flight.front();
+  if (oldest.lost) {
+    oldest.lost = false;
+    --peer.losses;
+    ++peer.outstanding;
   }
+  transmit(now, peer, oldest, true, out);
+  peer.probing = true;
+  peer.probe_ordinal = oldest.ordinal;
+  if (peer.backoff > 1) shrink(peer, peer.congestion / 2);
   await(now, peer);
 }
 
@@ -211,11 +269,14 @@ void Reliable::Impl::lose(Peer& peer, LostWhy why, Out& out) {
   peer.left.lost = true;
   peer.lost = true;
   for (auto* queue : {&peer.flight, &peer.answers, &peer.waiting}) {
-    for (const Segment& segment : *queue) {
+    for (Segment& segment : *queue) {
+      retire(segment, out);
       if (segment.refers) release(peer, segment, out);
     }
     queue->clear();
   }
+  peer.outstanding = peer.losses = 0;
+  paid(peer);
   peer.messages.clear();  // on_send answers further packets of messages that are still open
   peer.held.clear();
   peer.deadline = Time::never();

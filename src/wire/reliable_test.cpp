@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <map>
 #include <numeric>
 #include <set>
@@ -46,12 +47,17 @@ using Datagrams = std::vector<std::vector<uint8_t>>;
 Datagrams take(Out& out) {
   Datagrams all;
   for (const Out::Transmit& one : out.transmit) {
-    const auto bytes = out.datagram(one);
-    all.emplace_back(bytes.begin(), bytes.end());
+    all.push_back(out.datagram(one));
   }
   out.transmit.clear();
   out.bytes.clear();
   return all;
+}
+
+// What a stage sends when its driver looks after it at once, acknowledgements that it would delay included.
+Datagrams acks_of(Reliable& stage, Time now, Out& out) {
+  stage.acknowledge(now, out);
+  return take(out);
 }
 
 DatagramHeader header_of(const std::vector<uint8_t>& datagram) { return open({}, datagram)->header; }
@@ -164,6 +170,7 @@ struct LossyRun {
 
 ReliableConfig quick_config() {
   ReliableConfig config;
+  config.ack_delay = 500_ns;
   config.timeout_first = 5_us;
   config.timeout_min = 2_us;
   config.timeout_max = 100_us;
@@ -193,7 +200,8 @@ TEST(Reliable, AnOrderlyLinkNeedsNoSecondTransmission) {
   run.run(100);
   EXPECT_EQ(run.ends[0]->counts().retransmitted, 0u);
   EXPECT_EQ(run.ends[1]->counts().duplicates, 0u);
-  EXPECT_EQ(run.datagrams, 2 * run.ends[0]->counts().segments_sent) << "each segment and its acknowledgement";
+  EXPECT_EQ(run.datagrams, run.ends[0]->counts().segments_sent + run.ends[1]->counts().acknowledgements);
+  EXPECT_LT(run.ends[1]->counts().acknowledgements, run.ends[0]->counts().segments_sent / 2);
 }
 
 TEST(Reliable, HalfOfAllLost) {
@@ -227,16 +235,18 @@ TEST(Reliable, SlmpFlagsOfTheThreeLevels) {
     for (const auto& datagram : take(out)) {
       EXPECT_EQ(header_of(datagram).offset, flags.size() * 1000);
       EXPECT_EQ(header_of(datagram).message_id, 0u);
-      flags.push_back(header_of(datagram).flags);
+      flags.push_back(header_of(datagram).flags & ~slmp::now);
       EXPECT_TRUE(receiver->on_datagram(Time{1}, datagram, back).ok());
     }
     EXPECT_EQ(flags, level.flags);
     EXPECT_EQ(back.deliver.size(), 3u);
+    receiver->on_timer(Time{1}, back);
     const Datagrams acks = take(back);
-    EXPECT_EQ(acks.size(), level.in_flight);
+    EXPECT_EQ(acks.size(), level.in_flight == 0 ? 0u : 1u) << "one for all, at once: the sender's buffer waits for it";
     for (const auto& ack : acks) {
-      EXPECT_EQ(open({}, ack)->body.size(), 0u) << "the same header, no payload";
-      EXPECT_NE(header_of(ack).flags & slmp::ack, 0);
+      EXPECT_EQ(open({}, ack)->body.size(), 0u) << "no segment is missing";
+      EXPECT_EQ(header_of(ack).flags, slmp::ack);
+      EXPECT_EQ(header_of(ack).received, level.in_flight);
       EXPECT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
     }
     EXPECT_EQ(out.message_sent, std::vector<uint64_t>{9});
@@ -286,9 +296,9 @@ TEST(Reliable, BothWindowsHold) {
   Datagrams sent = take(out);
   EXPECT_EQ(sent.size(), 8u) << "its own window";
   Out back;
-  receiver->set_room(a, 0, back);  // the engine behind the receiver takes nothing
+  receiver->set_room(Time{1}, a, 0, back);  // the engine behind the receiver takes nothing
   for (const auto& datagram : sent) ASSERT_TRUE(receiver->on_datagram(Time{1}, datagram, back).ok());
-  for (const auto& ack : take(back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
+  for (const auto& ack : acks_of(*receiver, Time{2}, back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
   EXPECT_EQ(take(out).size(), 0u) << "the receiver's window";
   ASSERT_NE(sender->timer(), Time::never());
   sender->on_timer(sender->timer(), out);
@@ -296,10 +306,10 @@ TEST(Reliable, BothWindowsHold) {
   ASSERT_EQ(probes.size(), 1u) << "is there room now?";
   EXPECT_EQ(open({}, probes[0])->body.size(), 0u);
   ASSERT_TRUE(receiver->on_datagram(Time{3}, probes[0], back).ok());
-  for (const auto& ack : take(back)) ASSERT_TRUE(sender->on_datagram(Time{4}, ack, out).ok());
+  for (const auto& ack : acks_of(*receiver, Time{4}, back)) ASSERT_TRUE(sender->on_datagram(Time{4}, ack, out).ok());
   EXPECT_EQ(take(out).size(), 0u) << "no";
-  receiver->set_room(a, 3, back);
-  for (const auto& ack : take(back)) ASSERT_TRUE(sender->on_datagram(Time{5}, ack, out).ok());
+  receiver->set_room(Time{1}, a, 3, back);
+  for (const auto& ack : acks_of(*receiver, Time{5}, back)) ASSERT_TRUE(sender->on_datagram(Time{5}, ack, out).ok());
   EXPECT_EQ(take(out).size(), 3u);
 }
 
@@ -310,12 +320,12 @@ TEST(Reliable, AnswersPassWhatWaitsForRoom) {
   const std::vector<uint8_t> bytes = content(1, 100);
   Out out;
   Out back;
-  receiver->set_room(a, 0, back);
+  receiver->set_room(Time{1}, a, 0, back);
   uint64_t given = 0;
   while (sender->waiting_segments(b) < 10) {
     ASSERT_TRUE(sender->on_send(Time{0}, put_packet(given++, bytes, 0, 100), {}, out).ok());
     for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(Time{1}, datagram, back).ok());
-    for (const auto& ack : take(back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
+    for (const auto& ack : acks_of(*receiver, Time{2}, back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
   }
   const uint64_t delivered = back.deliver.size();
   EXPECT_EQ(delivered, given - 10);
@@ -328,16 +338,251 @@ TEST(Reliable, AnswersPassWhatWaitsForRoom) {
   ASSERT_EQ(back.deliver.size(), delivered + 2);
   EXPECT_EQ(back.deliver[delivered].operation, nic::Operation::ack);
   EXPECT_EQ(back.deliver[delivered + 1].operation, nic::Operation::reply);
-  for (const auto& one : take(back)) ASSERT_TRUE(sender->on_datagram(Time{5}, one, out).ok());
+  for (const auto& one : acks_of(*receiver, Time{5}, back)) ASSERT_TRUE(sender->on_datagram(Time{5}, one, out).ok());
   EXPECT_EQ(sender->waiting_segments(b), 10u) << "these find no room";
-  receiver->set_room(a, 100, back);
+  receiver->set_room(Time{1}, a, 100, back);
   for (const auto& one : take(back)) ASSERT_TRUE(sender->on_datagram(Time{6}, one, out).ok());
   for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(Time{7}, datagram, back).ok());
   EXPECT_EQ(back.deliver.size(), given + 2) << "each put once, in its order";
   for (uint64_t i = 0; i < 10; ++i) EXPECT_EQ(back.deliver[delivered + 2 + i].message, given - 10 + i);
 }
 
-TEST(Reliable, ThreeLaterAcknowledgementsAreEnough) {
+// ---- acknowledgements ----
+
+// Two stages, datagrams that arrive when the test says so, and the time.
+struct Pair {
+  explicit Pair(const ReliableConfig& config_ = {}) : config(config_), ends{stage(a, b, config), stage(b, a, config)} {}
+
+  // Rank `from` sends a message of its own, which may stay under way.
+  void put(uint32_t from, size_t length = 100) {
+    buffers.push_back(content(buffers.size(), length));
+    nic::Packet packet = put_packet(buffers.size(), buffers.back(), 0, length);
+    if (from == 1) std::swap(packet.source, packet.target);
+    ASSERT_TRUE(ends[from]->on_send(now, packet, {}, out[from]).ok());
+  }
+  // Rank `to` takes these; what it sends then waits in `out`.
+  void give(uint32_t to, const Datagrams& datagrams) {
+    for (const auto& one : datagrams) ASSERT_TRUE(ends[to]->on_datagram(now, one, out[to]).ok());
+    if (now >= ends[to]->timer()) ends[to]->on_timer(now, out[to]);
+  }
+  void carry(uint32_t from) { give(1 - from, take(out[from])); }
+  // Lets the time-out of rank 0 come.
+  void time_out() {
+    now = std::max(now, ends[0]->timer());
+    ends[0]->on_timer(now, out[0]);
+  }
+  [[nodiscard]] uint64_t in_flight() const { return ends[0]->unacknowledged(b).segments; }
+
+  ReliableConfig config;
+  std::unique_ptr<Reliable> ends[2];
+  Out out[2];
+  Time now{1'000'000};
+  std::deque<std::vector<uint8_t>> buffers;
+};
+
+TEST(Reliable, AnAcknowledgementWaitsForAPacketThatTakesItAlong) {
+  Pair pair;
+  for (int round = 0; round < 100; ++round) {
+    for (uint32_t from = 0; from < 2; ++from) {
+      pair.put(from);
+      const Datagrams sent = take(pair.out[from]);
+      ASSERT_EQ(sent.size(), 1u);
+      pair.give(1 - from, sent);
+      EXPECT_TRUE(pair.out[1 - from].transmit.empty());
+      pair.now += 1_us;
+    }
+  }
+  EXPECT_EQ(pair.ends[0]->counts().acknowledgements + pair.ends[1]->counts().acknowledgements, 0u);
+  EXPECT_EQ(pair.in_flight(), 0u) << "the packet that came last acknowledges the one before";
+}
+
+TEST(Reliable, AnAcknowledgementIsNotDelayedLongerThanItMay) {
+  Pair pair;
+  pair.put(0);
+  pair.carry(0);
+  EXPECT_TRUE(take(pair.out[1]).empty());
+  EXPECT_EQ(pair.ends[1]->timer(), pair.now + pair.config.ack_delay);
+  pair.now += pair.config.ack_delay;
+  pair.ends[1]->on_timer(pair.now, pair.out[1]);
+  pair.carry(1);
+  EXPECT_EQ(pair.in_flight(), 0u);
+  EXPECT_TRUE(pair.ends[0]->idle());
+  EXPECT_EQ(pair.ends[1]->counts().acknowledgements, 1u);
+  EXPECT_EQ(pair.ends[1]->timer(), Time::never());
+}
+
+TEST(Reliable, ASenderThatWaitsIsAcknowledgedAtOnce) {
+  Pair pair;
+  pair.put(0, pair.config.copy_bytes + 1);  // its buffer waits
+  pair.carry(0);
+  EXPECT_EQ(pair.out[1].transmit.size(), 1u);
+  pair.carry(1);
+  EXPECT_EQ(pair.out[0].message_sent.size(), 1u);
+  EXPECT_EQ(pair.in_flight(), 0u);
+
+  uint64_t datagrams = 0;  // a stream of short messages never stops for an acknowledgement
+  for (int i = 0; i < 1000; ++i) {
+    pair.put(0);
+    ASSERT_EQ(pair.ends[0]->waiting_segments(b), 0u);
+    pair.carry(0);
+    datagrams += pair.out[1].transmit.size();
+    pair.carry(1);
+  }
+  EXPECT_LE(datagrams, 1000u / (pair.config.window_first / 4));
+}
+
+TEST(Reliable, OneAcknowledgementForAllThatCameTogether) {
+  Pair pair;
+  for (int i = 0; i < 16; ++i) pair.put(0);
+  pair.carry(0);
+  EXPECT_EQ(pair.out[1].transmit.size(), 1u);
+  pair.carry(1);
+  EXPECT_EQ(pair.in_flight(), 0u);
+}
+
+TEST(Reliable, AWaitingAcknowledgementDoesNotLengthenTheRoundTrip) {
+  ReliableConfig config;
+  config.timeout_min = config.ack_delay + 1_ps;
+  config.timeout_first = 50_us;
+  Pair pair(config);
+  for (int i = 0; i < 50; ++i) {
+    pair.put(0);
+    pair.now += 1_us;
+    pair.carry(0);
+    pair.now = pair.ends[1]->timer();
+    pair.ends[1]->on_timer(pair.now, pair.out[1]);
+    pair.now += 1_us;
+    pair.carry(1);
+  }
+  pair.put(0);
+  EXPECT_EQ(pair.ends[0]->counts().timeouts, 0u);
+  EXPECT_LT(pair.ends[0]->timer(), pair.now + 3_us + config.ack_delay) << "2 us there and back";
+}
+
+TEST(Reliable, AcknowledgementsListWhatHasCome) {
+  Pair pair;
+  for (int i = 0; i < 12; ++i) pair.put(0);
+  Datagrams sent = take(pair.out[0]);
+  ASSERT_EQ(sent.size(), 12u);
+  sent.erase(sent.begin() + 7);
+  sent.erase(sent.begin() + 2);
+  pair.give(1, sent);
+  const Datagrams acks = take(pair.out[1]);
+  ASSERT_EQ(acks.size(), 1u) << "at once, because segments are missing";
+  const auto opened = open({}, acks[0]);
+  EXPECT_EQ(opened->header.received, 2u);
+  ASSERT_EQ(opened->body.size(), 2u);
+  EXPECT_EQ(opened->body[0] | opened->body[1] << 8, 0b111101111) << "from segment 3 on";
+  pair.give(0, acks);
+  EXPECT_EQ(pair.in_flight(), 2u);
+  const Datagrams again = take(pair.out[0]);
+  ASSERT_EQ(again.size(), 2u) << "no time-out is needed";
+  EXPECT_EQ(header_of(again[0]).sequence, 2u);
+  EXPECT_EQ(header_of(again[1]).sequence, 7u);
+  pair.give(1, again);
+  pair.carry(1);
+  EXPECT_EQ(pair.in_flight(), 0u);
+  EXPECT_EQ(pair.ends[0]->counts().retransmitted, 2u);
+  EXPECT_EQ(pair.ends[0]->counts().timeouts, 0u);
+  EXPECT_EQ(pair.ends[1]->counts().duplicates, 0u);
+}
+
+TEST(Reliable, WhatIsLostTwiceIsSentTwiceAgainWithoutATimeOut) {
+  Pair pair;
+  for (int i = 0; i < 5; ++i) pair.put(0);
+  Datagrams sent = take(pair.out[0]);
+  sent.erase(sent.begin());
+  pair.give(1, sent);
+  pair.carry(1);
+  EXPECT_EQ(take(pair.out[0]).size(), 1u) << "lost again";
+  for (int i = 0; i < 3; ++i) pair.put(0);
+  pair.carry(0);
+  pair.carry(1);
+  const Datagrams again = take(pair.out[0]);
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(header_of(again[0]).sequence, 0u);
+  EXPECT_EQ(pair.ends[0]->counts().timeouts, 0u);
+}
+
+TEST(Reliable, ATimeOutRepeatsTheOldestAndWhatFollowsFromIt) {
+  Pair pair;
+  for (int i = 0; i < 6; ++i) pair.put(0);
+  take(pair.out[0]);  // all are lost
+  pair.time_out();
+  Datagrams again = take(pair.out[0]);
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(header_of(again[0]).sequence, 0u);
+  for (int turn = 0; turn < 3; ++turn) {
+    pair.give(1, again);
+    pair.carry(1);
+    again = take(pair.out[0]);
+  }
+  EXPECT_EQ(pair.in_flight(), 0u) << "all the others were sent before it";
+  EXPECT_EQ(pair.ends[0]->counts().timeouts, 1u);
+  EXPECT_EQ(pair.ends[0]->counts().retransmitted, 6u);
+}
+
+TEST(Reliable, ALateAcknowledgementRepeatsNothing) {
+  Pair pair;
+  for (int i = 0; i < 6; ++i) pair.put(0);
+  const Datagrams slow = take(pair.out[0]);
+  pair.time_out();
+  const Datagrams again = take(pair.out[0]);
+  ASSERT_EQ(again.size(), 1u);
+  pair.give(1, slow);
+  pair.carry(1);
+  EXPECT_TRUE(take(pair.out[0]).empty());
+  EXPECT_EQ(pair.in_flight(), 0u);
+  pair.give(1, again);
+  EXPECT_EQ(pair.ends[1]->counts().duplicates, 1u);
+}
+
+// ---- congestion ----
+
+TEST(Reliable, TheWindowGrowsWhileNothingIsLostAndShrinksOnLoss) {
+  ReliableConfig config;
+  config.window = 200;
+  Pair pair(config);
+  EXPECT_EQ(pair.ends[0]->congestion_window(b), config.window_first);
+  for (int i = 0; i < 2000; ++i) pair.put(0);
+  while (pair.in_flight() > 1500) {
+    pair.carry(0);
+    pair.carry(1);
+  }
+  EXPECT_EQ(pair.ends[0]->congestion_window(b), 200u);
+  Datagrams sent = take(pair.out[0]);
+  ASSERT_GT(sent.size(), 100u);
+  for (const size_t lost : {60, 30, 3}) sent.erase(sent.begin() + lost);
+  pair.give(1, sent);
+  pair.carry(1);
+  EXPECT_EQ(pair.ends[0]->congestion_window(b), 150u) << "once for all losses of a window";
+  pair.carry(0);
+  pair.carry(1);
+  const uint32_t calm = pair.ends[0]->congestion_window(b);
+  EXPECT_LE(calm, 152u) << "then it grows by one for each window";
+  take(pair.out[0]);
+  pair.time_out();
+  EXPECT_EQ(pair.ends[0]->congestion_window(b), calm) << "the peer may have been busy";
+  pair.time_out();
+  EXPECT_EQ(pair.ends[0]->congestion_window(b), calm / 2);
+  for (int i = 0; i < 10; ++i) pair.time_out();
+  EXPECT_EQ(pair.ends[0]->congestion_window(b), ReliableConfig::window_least);
+}
+
+TEST(Reliable, LossesAreRepeatedWithinTheWindow) {
+  ReliableConfig config;
+  config.window = 100;
+  config.window_first = 100;
+  Pair pair(config);
+  for (int i = 0; i < 100; ++i) pair.put(0);
+  Datagrams sent = take(pair.out[0]);
+  sent.erase(sent.begin(), sent.begin() + 90);
+  pair.give(1, sent);
+  pair.carry(1);
+  EXPECT_EQ(take(pair.out[0]).size(), 75u) << "of 90 that are lost";
+}
+
+TEST(Reliable, ThreeLaterTransmissionsAreEnough) {
   const auto sender = stage(a, b);
   const auto receiver = stage(b, a);
   const std::vector<uint8_t> bytes = content(1, 1000);
@@ -350,7 +595,7 @@ TEST(Reliable, ThreeLaterAcknowledgementsAreEnough) {
   for (size_t i = 1; i < 4; ++i) ASSERT_TRUE(receiver->on_datagram(Time{1}, sent[i], back).ok());
   EXPECT_TRUE(back.deliver.empty()) << "the first header is missing";
   EXPECT_EQ(receiver->counts().held, 3u);
-  for (const auto& ack : take(back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
+  for (const auto& ack : acks_of(*receiver, Time{2}, back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
   const Datagrams again = take(out);
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(header_of(again[0]).message_id, 0u);
@@ -381,7 +626,7 @@ TEST(Reliable, BuffersAreFreeWhenNobodyReadsThemAgain) {
   const auto receiver = stage(b, a, config);
   Out back;
   for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(Time{1}, datagram, back).ok());
-  for (const auto& ack : take(back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
+  for (const auto& ack : acks_of(*receiver, Time{2}, back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
   EXPECT_EQ(out.message_sent, (std::vector<uint64_t>{1, 2})) << "not those with tickets";
   EXPECT_EQ(out.released, (std::vector<uint64_t>{56, 55}));
 }
@@ -434,14 +679,14 @@ TEST(Reliable, KeepaliveFindsAPeerThatOwesAnAnswer) {
   Out back;
   ASSERT_TRUE(sender->on_send(Time{0}, put_packet(1, content(1, 10), 0, 10), {}, out).ok());
   for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(1_us, datagram, back).ok());
-  for (const auto& ack : take(back)) ASSERT_TRUE(sender->on_datagram(2_us, ack, out).ok());
+  for (const auto& ack : acks_of(*receiver, 2_us, back)) ASSERT_TRUE(sender->on_datagram(2_us, ack, out).ok());
   while (sender->timer() < 52_us) sender->on_timer(sender->timer(), out);
   EXPECT_EQ(sender->timer(), 52_us);
   EXPECT_TRUE(take(out).empty());
   sender->on_timer(52_us, out);
   for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(53_us, datagram, back).ok());
   EXPECT_EQ(back.deliver.size(), 1u) << "a probe is no packet";
-  for (const auto& ack : take(back)) ASSERT_TRUE(sender->on_datagram(54_us, ack, out).ok());
+  for (const auto& ack : acks_of(*receiver, 54_us, back)) ASSERT_TRUE(sender->on_datagram(54_us, ack, out).ok());
   EXPECT_TRUE(out.lost.empty());
   for (int i = 0; i < 10 && out.lost.empty(); ++i) sender->on_timer(sender->timer(), out);
   ASSERT_EQ(out.lost.size(), 1u) << "now it is dead";
@@ -457,9 +702,9 @@ TEST(Reliable, WhoWaitsForRoomHearsThatThePeerGoesOn) {
   const auto exchange = [&] {
     now = now + 1_us;
     for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(now, datagram, back).ok());
-    receiver->set_room(a, 0, back);
+    receiver->set_room(Time{1}, a, 0, back);
     now = now + 1_us;
-    for (const auto& ack : take(back)) ASSERT_TRUE(sender->on_datagram(now, ack, out).ok());
+    for (const auto& ack : acks_of(*receiver, now, back)) ASSERT_TRUE(sender->on_datagram(now, ack, out).ok());
   };
   exchange();
   ASSERT_TRUE(sender->on_send(now, put_packet(1, bytes, 0, 10), {}, out).ok());
@@ -544,6 +789,9 @@ TEST(Reliable, ConfigurationsThatCannotWork) {
   config = {};
   config.window = 5000;
   EXPECT_NE(check(config).error().message.find("window"), std::string::npos);
+  config = {};
+  config.ack_delay = config.timeout_min;
+  EXPECT_NE(check(config).error().message.find("ack_delay"), std::string::npos);
   config = {};
   config.timeout_min = config.timeout_first + 1_ps;
   EXPECT_FALSE(check(config).ok());

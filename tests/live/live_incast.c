@@ -1,0 +1,36 @@
+/* All ranks but rank 0 put to rank 0 at once, as fast as they can. argv[1]: messages of each rank; argv[2]: bytes of a
+ * message. All bytes of the last messages are compared. Rank 0 says how many bytes a second came. */
+#include "live_common.h"
+
+enum { PT_IN, WINDOW = 16 };
+
+int main(int argc, char** argv) {
+  const unsigned messages = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 0) : 200;
+  const uint64_t bytes = argc > 2 ? strtoull(argv[2], NULL, 0) : 65536;
+  begin();
+  const ptl_handle_ct_t landed = counter(), sent = counter();
+  open_portal(PTL_EQ_NONE, PT_IN);
+  unsigned char* const in = some_memory(bytes * ranks);
+  unsigned char* const out = some_memory(bytes);
+  fill(out, my_rank, bytes);
+  for (unsigned from = 1; my_rank == 0 && from < ranks; ++from) {
+    append_to(PT_IN, in + bytes * from, bytes, PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM, landed, from, PTL_PRIORITY_LIST);
+  }
+  const ptl_handle_md_t md = bind(out, bytes, PTL_MD_EVENT_CT_SEND, PTL_EQ_NONE, sent);
+  barrier();
+  struct timespec begun, ended_at;
+  clock_gettime(CLOCK_MONOTONIC, &begun);
+  if (my_rank == 0) {
+    WAIT_FOR(landed, (uint64_t)messages * (ranks - 1));
+    clock_gettime(CLOCK_MONOTONIC, &ended_at);
+    for (unsigned from = 1; from < ranks; ++from) CHECK_BYTES(in + bytes * from, from, bytes);
+    const double s = (double)(ended_at.tv_sec - begun.tv_sec) + 1e-9 * (double)(ended_at.tv_nsec - begun.tv_nsec);
+    printf("%.3g GB/s from %u ranks\n", (double)messages * (ranks - 1) * (double)bytes / s * 1e-9, ranks - 1);
+  }
+  for (unsigned i = 1; my_rank > 0 && i <= messages; ++i) {
+    MUST(PtlPut(md, 0, bytes, PTL_NO_ACK_REQ, rank_of(0), PT_IN, my_rank, 0, NULL, 0));
+    if (i > WINDOW) WAIT_FOR(sent, i - WINDOW);
+  }
+  barrier();
+  return end();
+}

@@ -27,6 +27,14 @@ def test_all_pairs_exchange_bytes_over_udp(build, launcher, ranks, faults):
     assert set(answers_of(output)) == set(range(ranks))
 
 
+@pytest.mark.parametrize("faults", ["", "drop=0.01,seed=5"])
+def test_many_ranks_put_to_one(build, faults):
+    """The receiver's socket is shared by those that send; each rank's bytes come."""
+    settings = {"SPINLOOM_TRANSPORT": "udp"} | ({"SPINLOOM_UDP_FAULTS": faults} if faults else {})
+    output = run("mpich", 8, build("live_incast.c"), 60, 100_000, **settings)
+    assert set(answers_of(output)) == set(range(8))
+
+
 def test_waiting_over_udp_costs_no_processor_time(build):
     run("mpich", 2, build("live_idle.c"), 2000, SPINLOOM_TRANSPORT="udp")
 
@@ -59,6 +67,34 @@ def joined_namespaces(count: int):
         subprocess.run(["ip", "link", "del", bridge], capture_output=True)
 
 
+@contextmanager
+def namespaces_with_a_router(near_mtu: int, far_mtu: int):
+    """Names of two network namespaces; a third one is between them, and its links have different MTUs."""
+    made = f"{os.getpid() % 100000}x{next(namespaces_made)}"
+    names = [f"spinloom{made}-{i}" for i in range(2)]
+    router = f"spinloom{made}-r"
+
+    def ip(*words: str) -> None:
+        subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+    try:
+        for name in (*names, router):
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        for i, (name, mtu) in enumerate(zip(names, (near_mtu, far_mtu), strict=True)):
+            far_end = ("peer", "name", f"to{i}", "netns", router)
+            ip("link", "add", "veth0", "netns", name, "type", "veth", *far_end)
+            for place, device, address in ((name, "veth0", 2), (router, f"to{i}", 1)):
+                ip("-n", place, "addr", "add", f"10.78.{i}.{address}/24", "dev", device)
+                ip("-n", place, "link", "set", device, "mtu", str(mtu), "up")
+            ip("-n", name, "route", "add", "default", "via", f"10.78.{i}.1")
+        ip("netns", "exec", router, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+        yield names
+    finally:
+        for name in (*names, router):
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+
 def may_make_namespaces() -> str:
     """Why not; empty: it works."""
     if os.geteuid() != 0:
@@ -79,19 +115,32 @@ def test_namespaces_are_as_good_as_machines(build, ranks, faults, longest):
         pytest.skip(why)
     if "mpich" not in launchers():
         pytest.skip("there is no launcher of mpich")
-    program = build("live_traffic.c")
     settings = {"SPINLOOM_TRANSPORT": "udp"} | ({"SPINLOOM_UDP_FAULTS": faults} if faults else {})
     with joined_namespaces(ranks) as names:
-        prefix = names[0].rsplit("-", 1)[0]
-        inside = f'exec ip netns exec {prefix}-$PMI_RANK "{program}" {longest}'
-        done = subprocess.run(
-            [*launchers()["mpich"].command, "-n", str(ranks), "sh", "-c", inside],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **settings},
-            timeout=LIMIT_S,
-        )
+        exchange_between(names, build("live_traffic.c"), longest, settings)
+
+
+def test_a_path_may_carry_less_than_the_interface(build):
+    """Nothing tells the sender that the router takes its datagrams apart."""
+    if why := may_make_namespaces():
+        pytest.skip(why)
+    if "mpich" not in launchers():
+        pytest.skip("there is no launcher of mpich")
+    with namespaces_with_a_router(9000, 1500) as names:
+        exchange_between(names, build("live_traffic.c"), 300_000, {"SPINLOOM_TRANSPORT": "udp"})
+
+
+def exchange_between(names, program, longest, settings):
+    prefix = names[0].rsplit("-", 1)[0]
+    inside = f'exec ip netns exec {prefix}-$PMI_RANK "{program}" {longest}'
+    done = subprocess.run(
+        [*launchers()["mpich"].command, "-n", str(len(names)), "sh", "-c", inside],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **settings},
+        timeout=LIMIT_S,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert set(answers_of(done.stdout)) == set(range(ranks))
+    assert set(answers_of(done.stdout)) == set(range(len(names)))
     assert nothing_runs(program)

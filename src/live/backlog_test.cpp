@@ -136,7 +136,9 @@ TEST_P(Backlogs, AFloodCostsNoMoreThanItsBound) {
   for (uint64_t i = 0; i < small; ++i) flood.put(0, 100);
   for (uint64_t i = 0; i < large; ++i) flood.put(0, packet_bytes);
   flood.wait(1, handled_bits, small + large);
-  EXPECT_GE(flood.bed->backlog_peak(1).packets, Backlog::stop_at.packets / 2) << "it was a flood";
+  if (GetParam() != Over::lossy_udp) {  // where so much is lost, the handlers may be as fast
+    EXPECT_GE(flood.bed->backlog_peak(1).packets, Backlog::stop_at.packets / 2) << "it was a flood";
+  }
   flood.expect_bounded();
 }
 
@@ -166,10 +168,11 @@ TEST_P(Backlogs, FloodsBothWaysWhoseHandlersPutBackEnd) {
   flood.expect_bounded();
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, Backlogs, testing::Values(Over::shared_memory, Over::udp, Over::fabric),
+INSTANTIATE_TEST_SUITE_P(Over, Backlogs, testing::Values(Over::shared_memory, Over::udp, Over::lossy_udp, Over::fabric),
                          [](const auto& over) {
                            return over.param == Over::udp      ? "Udp"
                                   : over.param == Over::fabric ? "Fabric"
+                                  : over.param == Over::lossy_udp ? "LossyUdp"
                                                                : "SharedMemory";
                          });
 

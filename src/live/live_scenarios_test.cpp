@@ -92,7 +92,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      Way{"Helped", CopyMode::single, 1, 1 << 30, 0, polling, 6},
                                      Way{"Twice", CopyMode::twice, 64, 1 << 30, 0, asleep},
                                      Way{"InPackets", CopyMode::automatic, 64, 128, 16, polling},
-                                     over("Udp", LiveTestbed::Over::udp), over("Fabric", LiveTestbed::Over::fabric),
+                                     over("Udp", LiveTestbed::Over::udp), over("LossyUdp", LiveTestbed::Over::lossy_udp),
+                                     over("Fabric", LiveTestbed::Over::fabric),
                                      over("FabricInPieces", LiveTestbed::Over::fabric_in_pieces),
                                      over("FabricDisturbed", LiveTestbed::Over::fabric_disturbed))),
     [](const auto& all) { return std::string(std::get<0>(all.param).name) + "_" + std::get<1>(all.param).name; });

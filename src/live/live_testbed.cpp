@@ -104,8 +104,13 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
   bed->handlers_ = std::move(handlers);
   constexpr uint32_t loopback = 0x7f000001;
   std::vector<std::unique_ptr<DatagramPort>> ports;
-  for (uint32_t rank = 0; over == Over::udp && rank < ranks; ++rank) {
+  const bool by_udp = over == Over::udp || over == Over::lossy_udp;
+  for (uint32_t rank = 0; by_udp && rank < ranks; ++rank) {
     SPL_ASSIGN(ports.emplace_back(), open_udp(loopback));
+    if (over == Over::lossy_udp) {
+      const Faults faults{.drop = 0.05, .duplicate = 0.05, .reorder = 0.05, .corrupt = 0.02, .seed = rank + 1};
+      ports.back() = disturb(std::move(ports.back()), faults);
+    }
     bed->job_.cards[rank].address = ports.back()->address().address;
     bed->job_.cards[rank].port = ports.back()->address().port;
   }
@@ -114,7 +119,7 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
     auto& member = *bed->members_.emplace_back(std::make_unique<Member>(*bed, rank, limits, options));
     member.node.set_patience(spin);
     SPL_ASSIGN(Transport* const way,
-               bed->make_way(member, rank, over, over == Over::udp ? std::move(ports[rank]) : nullptr));
+               bed->make_way(member, rank, over, ports.empty() ? nullptr : std::move(ports[rank])));
     member.node.add(*way);
     for (uint32_t peer = 0; peer < ranks; ++peer) {
       if (peer != rank) member.node.route(nic::Rank{peer}, *way);
@@ -158,7 +163,7 @@ Result<Transport*> LiveTestbed::make_way(Member& member, uint32_t rank, Over ove
     if (Progress* const helper = member.helper) helper->watch(descriptor, ranks);
   };
   const std::vector<bool> all(ranks, true);
-  if (over == Over::udp) {
+  if (port) {
     SPL_ASSIGN(member.udp, UdpTransport::create(member.node, std::move(port), rank, job_.cards, all, arm));
     return member.udp.get();
   }

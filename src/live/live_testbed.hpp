@@ -38,6 +38,7 @@ class LiveTestbed final : public testbed::Testbed {
   enum class Over : uint8_t {
     shared_memory,
     udp,
+    lossy_udp,
     fabric,            // of this process: local_fabric.hpp
     fabric_in_pieces,  // one that cannot read the sender's memory
     fabric_disturbed   // one that refuses and delays messages

@@ -18,11 +18,13 @@ constexpr int batches_per_poll = 4;
 constexpr Time turn{5'000'000'000};  // 5 ms: who has not sent for so long has no share of the room
 constexpr uint32_t room_least = 4;
 
-// The most segments under way from a peer: so many may still come after a stop, and the backlog takes them.
-uint32_t window_of(size_t datagram_bytes) {
+// The most segments under way to or from a peer: so many may still come after a stop, and the backlog takes them. Nor
+// does the window exceed what a socket holds, in either direction.
+uint32_t window_of(const DatagramPort& port) {
   constexpr size_t bytes = 3 << 20, segments = 512;
   static_assert(bytes <= Backlog::stop_at.bytes && segments <= Backlog::stop_at.packets);
-  return static_cast<uint32_t>(std::min(segments, bytes / datagram_bytes));
+  const size_t most = std::min(segments, bytes / port.datagram_bytes());
+  return static_cast<uint32_t>(std::min(most, std::max<size_t>(port.waiting_most(), room_least)));
 }
 
 }  // namespace
@@ -33,7 +35,7 @@ Result<std::unique_ptr<UdpTransport>> UdpTransport::create(TransportClient& clie
   wire::ReliableConfig config;
   config.secret = {cards[0].nonce[0], cards[0].nonce[1]};
   config.datagram_bytes = port->datagram_bytes();
-  config.window = window_of(config.datagram_bytes);
+  config.window = window_of(*port);
   config.copy_bytes = 4096;  // a copy is cheaper than an acknowledgement of its own
   config.keepalive = Time{2'000'000'000'000};  // 2 s
   SPL_TRY(wire::check(config));
@@ -150,7 +152,7 @@ void UdpTransport::stop(nic::Rank peer, bool stopped) {
 
 void UdpTransport::set_room(Time now, nic::Rank peer) {
   const auto share = static_cast<uint32_t>(port_->waiting_most() / sharing_);
-  const uint32_t most = window_of(port_->datagram_bytes());
+  const uint32_t most = window_of(*port_);
   const bool stopped = senders_[peer.value].stopped;
   reliable_.set_room(now, peer, stopped ? 0 : std::clamp(share, room_least, most), room_);
   act(room_);

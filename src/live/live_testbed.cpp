@@ -144,6 +144,7 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
     it->helper = it->progress.get();
     it->port.set_progress(*it->progress);
     if (it->udp) {  // armed perhaps before the node could hear it
+      const std::lock_guard inside(it->node.lock());
       it->udp->disarmed();
       it->udp->arm();
     }

@@ -5,8 +5,8 @@
 Every number is a median of runs that take turns with the peers: what else the machine does meets all alike.
 lat is half a round trip, rate counts puts, bw streams messages, idle is what a rank takes of its processors
 while it waits. Transports: shm, udp, and libfabric's providers tcp and shm, below us and below fi_pingpong.
-That program waits for an answer to each message, so compare its lat; in bw only UCX streams, too. The ratios
-are ours over the best of the peers' for that row: of times, below 1 is faster; of rates, above 1 is. The heap's
+That program waits for an answer to each message, so compare its lat; in bw only UCX streams, too. Ratios are
+ours over the best of the peers' for that row: of times, below 1 is faster; of rates, above 1 is. The heap's
 are of buffers that the peer maps. The file has the numbers of all peers.
 """
 

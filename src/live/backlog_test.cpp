@@ -170,10 +170,10 @@ TEST_P(Backlogs, FloodsBothWaysWhoseHandlersPutBackEnd) {
 
 INSTANTIATE_TEST_SUITE_P(Over, Backlogs, testing::Values(Over::shared_memory, Over::udp, Over::lossy_udp, Over::fabric),
                          [](const auto& over) {
-                           return over.param == Over::udp      ? "Udp"
-                                  : over.param == Over::fabric ? "Fabric"
+                           return over.param == Over::udp         ? "Udp"
+                                  : over.param == Over::fabric    ? "Fabric"
                                   : over.param == Over::lossy_udp ? "LossyUdp"
-                                                               : "SharedMemory";
+                                                                  : "SharedMemory";
                          });
 
 // A message that has begun, and others behind it, wait for handlers while their sender leaves.

@@ -18,7 +18,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr char format[] = "spl2-%" PRIx64 "-%" PRIx64 "-%x-%" PRIx64 "-%" PRIx64 "-%x-%x-%x-%" PRIx64 "-%x";
+constexpr char format[] = "spl2-%" PRIx64 "-%" PRIx64 "-%x-%" PRIx64 "-%" PRIx64 "-%x-%x-%x-%x-%" PRIx64 "-%x";
 
 constexpr std::string_view trouble_mark = "spl1-trouble-";
 constexpr size_t trouble_letters = 240;
@@ -27,10 +27,10 @@ constexpr size_t trouble_letters = 240;
 
 std::string write(const Card& card) {
   char text[256];
-  const int length = std::snprintf(text, sizeof text, format, card.machine, static_cast<uint64_t>(card.pid),
-                                   static_cast<unsigned>(card.file), card.nonce[0], card.nonce[1],
-                                   static_cast<unsigned>(card.user), static_cast<unsigned>(card.address),
-                                   static_cast<unsigned>(card.port), card.traits, static_cast<unsigned>(card.fabric));
+  const int length = std::snprintf(
+      text, sizeof text, format, card.machine, static_cast<uint64_t>(card.pid), static_cast<unsigned>(card.file),
+      card.nonce[0], card.nonce[1], static_cast<unsigned>(card.user), static_cast<unsigned>(card.address),
+      static_cast<unsigned>(card.port), card.datagram_bytes, card.traits, static_cast<unsigned>(card.fabric));
   SPL_ASSERT(length > 0 && static_cast<size_t>(length) < sizeof text, length);
   return text;
 }
@@ -45,17 +45,18 @@ Result<Card> read_card(const std::string& text) {
   }
   Card card;
   uint64_t pid = 0;
-  unsigned file = 0, user = 0, address = 0, port = 0, fabric = 0;
+  unsigned file = 0, user = 0, address = 0, port = 0, datagram_bytes = 0, fabric = 0;
   const int fields = std::sscanf(
-      text.c_str(), "spl2-%" SCNx64 "-%" SCNx64 "-%x-%" SCNx64 "-%" SCNx64 "-%x-%x-%x-%" SCNx64 "-%x", &card.machine,
-      &pid, &file, &card.nonce[0], &card.nonce[1], &user, &address, &port, &card.traits, &fabric);
+      text.c_str(), "spl2-%" SCNx64 "-%" SCNx64 "-%x-%" SCNx64 "-%" SCNx64 "-%x-%x-%x-%x-%" SCNx64 "-%x", &card.machine,
+      &pid, &file, &card.nonce[0], &card.nonce[1], &user, &address, &port, &datagram_bytes, &card.traits, &fabric);
   card.pid = static_cast<int64_t>(pid);
   card.file = static_cast<int>(file);
   card.user = user;
   card.address = address;
   card.port = static_cast<uint16_t>(port);
+  card.datagram_bytes = datagram_bytes;
   card.fabric = static_cast<FabricNeed>(std::min(fabric, static_cast<unsigned>(FabricNeed::asked)));
-  if (fields == 10 && write(card) == text) return card;
+  if (fields == 11 && write(card) == text) return card;
   return fail(Code::environment, "a rank published '", text, "', which is not of this version of the library");
 }
 

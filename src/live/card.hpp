@@ -28,6 +28,7 @@ struct Card {
   uint32_t user = 0;
   uint32_t address = 0;  // IPv4, host order; 0: no UDP
   uint16_t port = 0;
+  uint32_t datagram_bytes = 0;  // the longest that its interface carries; 0: not known
   uint64_t traits = 0;  // decides which processes may reach each other: reach.hpp
   FabricNeed fabric = FabricNeed::never;
 

@@ -50,7 +50,8 @@ struct Interface {
   std::string name = "lo";
 };
 
-// The interface with this address, or any interface if `address` is 0.
+// The interface with this address. If `address` is 0, the first one; one that is connected comes before one that is not,
+// as the bridge of a container engine without containers.
 Interface find_interface(uint32_t address) {
   Interface found;
   ifaddrs* list = nullptr;
@@ -60,8 +61,10 @@ Interface find_interface(uint32_t address) {
     const UdpAddress here = from_socket(*reinterpret_cast<const sockaddr_in*>(one->ifa_addr));
     const bool wanted = address == 0 ? (one->ifa_flags & IFF_LOOPBACK) == 0 : here.address == address;
     if (!wanted) continue;
+    const bool connected = (one->ifa_flags & IFF_RUNNING) != 0;
+    if (found.address != INADDR_LOOPBACK && !connected) continue;
     found = {here.address, one->ifa_name};
-    break;
+    if (connected) break;
   }
   freeifaddrs(list);
   return found;
@@ -256,7 +259,9 @@ std::vector<uint8_t> DatagramOut::whole() const {
 Result<std::unique_ptr<DatagramPort>> open_udp(uint32_t address, bool trains) {
   const Interface interface = find_interface(address);
   if (address != 0 && interface.address != address) {
-    return fail(Code::environment, "no interface that is up has the address ", print({address, 0}));
+    std::string wanted = print({address, 0});
+    wanted.resize(wanted.rfind(':'));
+    return fail(Code::environment, "no interface that is up has the address ", wanted, " (SPINLOOM_UDP_ADDRESS)");
   }
   const int file = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (file < 0) return fail(Code::environment, "UDP socket: ", trouble_of(errno));

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/log.hpp"
 #include "live/backlog.hpp"
 #include "live/futex.hpp"
 #include "portals/data_order.hpp"
@@ -20,22 +21,31 @@ constexpr uint32_t room_least = 4;
 
 // The most segments under way to or from a peer: so many may still come after a stop, and the backlog takes them. Nor
 // does the window exceed what a socket holds, in either direction.
-uint32_t window_of(const DatagramPort& port) {
+uint32_t window_of(const DatagramPort& port, size_t datagram_bytes) {
   constexpr size_t bytes = 3 << 20, segments = 512;
   static_assert(bytes <= Backlog::stop_at.bytes && segments <= Backlog::stop_at.packets);
-  const size_t most = std::min(segments, bytes / port.datagram_bytes());
+  const size_t most = std::min(segments, bytes / datagram_bytes);
   return static_cast<uint32_t>(std::min(most, std::max<size_t>(port.waiting_most(), room_least)));
 }
 
 }  // namespace
+
+size_t UdpTransport::datagram_bytes(const DatagramPort& port, const std::vector<Card>& cards,
+                                    const std::vector<bool>& reached) {
+  size_t bytes = port.datagram_bytes();
+  for (size_t peer = 0; peer < cards.size(); ++peer) {
+    if (reached[peer] && cards[peer].datagram_bytes != 0) bytes = std::min<size_t>(bytes, cards[peer].datagram_bytes);
+  }
+  return bytes;
+}
 
 Result<std::unique_ptr<UdpTransport>> UdpTransport::create(TransportClient& client, std::unique_ptr<DatagramPort> port,
                                                            uint32_t rank, const std::vector<Card>& cards,
                                                            const std::vector<bool>& reached, Arm arm) {
   wire::ReliableConfig config;
   config.secret = {cards[0].nonce[0], cards[0].nonce[1]};
-  config.datagram_bytes = port->datagram_bytes();
-  config.window = window_of(*port);
+  config.datagram_bytes = datagram_bytes(*port, cards, reached);
+  config.window = window_of(*port, config.datagram_bytes);
   config.copy_bytes = 4096;  // a copy is cheaper than an acknowledgement of its own
   config.keepalive = Time{2'000'000'000'000};  // 2 s
   SPL_TRY(wire::check(config));
@@ -55,6 +65,7 @@ UdpTransport::UdpTransport(TransportClient& client, std::unique_ptr<DatagramPort
       port_(std::move(port)),
       cards_(cards),
       arm_(std::move(arm)),
+      datagram_bytes_(config.datagram_bytes),
       reliable_(nic::Rank{rank}, config),
       senders_(cards.size()) {}
 
@@ -121,6 +132,13 @@ void UdpTransport::act(wire::Out& out) {
   if (!outgoing_.empty()) port_->send(outgoing_);
   if (!out.lost.empty()) deliver(out);  // it came before
   for (const auto& lost : out.lost) {
+    if (lost.why == wire::LostWhy::silent) {
+      const Card& card = cards_[lost.peer.value];
+      log::emit(log::Level::warning, "live",
+                text("rank ", lost.peer, " is given up: it does not answer at UDP ",
+                     print(UdpAddress{card.address, card.port}),
+                     "; if it lives, SPINLOOM_UDP_ADDRESS should name the network that joins the machines"));
+    }
     client_.lost(lost.peer);
     std::erase_if(incoming_, [&](const auto& one) { return one.first.first == lost.peer.value; });
   }
@@ -152,7 +170,7 @@ void UdpTransport::stop(nic::Rank peer, bool stopped) {
 
 void UdpTransport::set_room(Time now, nic::Rank peer) {
   const auto share = static_cast<uint32_t>(port_->waiting_most() / sharing_);
-  const uint32_t most = window_of(*port_);
+  const uint32_t most = window_of(*port_, datagram_bytes_);
   const bool stopped = senders_[peer.value].stopped;
   reliable_.set_room(now, peer, stopped ? 0 : std::clamp(share, room_least, most), room_);
   act(room_);
@@ -228,8 +246,7 @@ Untaken UdpTransport::untaken(nic::Rank peer) const {
 
 std::string UdpTransport::describe(nic::Rank peer) {
   const Card& card = cards_[peer.value];
-  return text("UDP ", print(UdpAddress{card.address, card.port}), ", datagrams of up to ", port_->datagram_bytes(),
-              " B");
+  return text("UDP ", print(UdpAddress{card.address, card.port}), ", datagrams of up to ", datagram_bytes_, " B");
 }
 
 }  // namespace spinloom::live

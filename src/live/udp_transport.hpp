@@ -28,6 +28,10 @@ class UdpTransport final : public Transport {
   // Asks to be woken once when this descriptor is readable; any thread may then call disarmed().
   using Arm = std::function<void(int descriptor)>;
 
+  // The longest datagram that the interfaces at both ends carry, for all peers that `reached` marks.
+  [[nodiscard]] static size_t datagram_bytes(const DatagramPort& port, const std::vector<Card>& cards,
+                                             const std::vector<bool>& reached);
+
   // `cards` have the peers' addresses. The transport serves the peers that `reached` marks.
   static Result<std::unique_ptr<UdpTransport>> create(TransportClient& client, std::unique_ptr<DatagramPort> port,
                                                       uint32_t rank, const std::vector<Card>& cards,
@@ -75,6 +79,7 @@ class UdpTransport final : public Transport {
   const std::vector<Card>& cards_;
   Arm arm_;
   std::atomic<bool> armed_{false};
+  size_t datagram_bytes_;
   wire::Reliable reliable_;
   wire::Out sending_;
   wire::Out coming_;

@@ -32,6 +32,10 @@ std::string own_folder() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
+bool contains(const std::vector<bool>& list, bool value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings) {
@@ -63,9 +67,9 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings)
   limits.payload_bytes = payload_bytes;
   limits.transfer_bytes = whole_message;
   limits.atomic_bytes = payload_bytes;
-  for (uint32_t peer = 0; peer < launcher->size(); ++peer) {  // UDP carries the whole exchange in one datagram
-    if (!port || made->route_to(peer) != Route::udp) continue;
-    limits.atomic_bytes = std::min(limits.atomic_bytes, wire::atomic_bytes_max(port->datagram_bytes()));
+  if (const auto peers = made->reached_by(Route::udp); port && contains(peers, true)) {
+    const size_t datagram_bytes = live::UdpTransport::datagram_bytes(*port, made->cards_, peers);
+    limits.atomic_bytes = std::min(limits.atomic_bytes, wire::atomic_bytes_max(datagram_bytes));  // it is not cut
   }
   limits.fetch_atomic_bytes = limits.atomic_bytes;
   limits.at_once_bytes = at_once_bytes;
@@ -191,6 +195,7 @@ Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::Card& card) 
   if (port) {
     card.address = port->address().address;
     card.port = port->address().port;
+    card.datagram_bytes = static_cast<uint32_t>(port->datagram_bytes());
   }
   return port;
 }
@@ -233,17 +238,14 @@ Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_
       client(shm_trace_), segment_, rank_, cards_, memory,
       [this](int descriptor, nic::Rank peer) { progress_->watch(descriptor, peer.value); });
   take_route(Route::memory, *shm_, shm_trace_.get());
-  const auto is_used = [](const std::vector<bool>& peers) {
-    return std::find(peers.begin(), peers.end(), true) != peers.end();
-  };
   const auto arm = [this](uint64_t tag) { return [this, tag](int descriptor) { progress_->watch(descriptor, tag); }; };
-  if (const auto peers = reached_by(Route::udp); is_used(peers)) {
+  if (const auto peers = reached_by(Route::udp); contains(peers, true)) {
     SPL_ASSIGN(udp_, live::UdpTransport::create(client(udp_trace_), std::move(port), rank_, cards_, peers,
                                                 arm(size() + udp_tag)));
     take_route(Route::udp, *udp_, udp_trace_.get());
     udp_->arm();
   }
-  if (const auto peers = reached_by(Route::fabric); is_used(peers)) {
+  if (const auto peers = reached_by(Route::fabric); contains(peers, true)) {
     fabric_ = std::make_unique<live::FabricTransport>(client(fabric_trace_), std::move(fabric_port_), rank_,
                                                       cards_[0].nonce, peers, arm(size() + fabric_tag));
     take_route(Route::fabric, *fabric_, fabric_trace_.get());

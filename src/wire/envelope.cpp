@@ -1,6 +1,7 @@
 #include "wire/envelope.hpp"
 
 #include "base/byte_order.hpp"
+#include "wire/tag.hpp"
 
 namespace spinloom::wire {
 namespace {
@@ -37,7 +38,7 @@ void append(const Loan& loan, std::vector<uint8_t>& out) {
 }
 
 void seal_envelope(const SipKey& secret, size_t begin, std::vector<uint8_t>& out) {
-  append(siphash(secret, {out.data() + begin, out.size() - begin}), out);
+  append(tag_of(secret, {out.data() + begin, out.size() - begin}, {}), out);
 }
 
 Result<Envelope> open_envelope(const SipKey& secret, std::span<const uint8_t> bytes) {
@@ -50,7 +51,7 @@ Result<Envelope> open_envelope(const SipKey& secret, std::span<const uint8_t> by
     return fail(Code::invalid, "envelope: version ", int{from[4]}, ", this is version ", int{envelope_version});
   }
   const size_t tagged = bytes.size() - envelope_tag_bytes;
-  if (load_le<uint64_t>(from + tagged) != siphash(secret, bytes.first(tagged))) {
+  if (load_le<uint64_t>(from + tagged) != tag_of(secret, bytes.first(tagged), {})) {
     return fail(Code::invalid, "envelope: its tag is wrong: damaged, or of another job");
   }
   if (from[5] > static_cast<uint8_t>(EnvelopeKind::note)) {

@@ -245,6 +245,18 @@ def test_an_address_of_one_machine_only_is_told_by_all(place, name):
     assert "no interface that is up has the address 10.77.0.1" in ran.stderr
 
 
+def test_machines_may_have_different_mtus(build, own_place):
+    """Datagrams are as long as both ends carry: nobody tells a sender that its own were dropped on the way."""
+    own_place.machines[0].ip("link", "set", "net0", "mtu", "9000")
+    program = build("live_traffic.c")
+    ran = own_place.run(LAUNCHERS["MPICH 5"], program, 100_000, SPINLOOM_TRANSPORT="udp")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert set(answers_of(ran.stdout)) == set(RANKS), ran.stdout
+    said = own_place.run(LAUNCHERS["MPICH 5"], INFO).stdout
+    assert "bound to 10.77.0.1, datagrams of up to 8972 B" in said
+    assert set(re.findall(r"reaches .* by UDP .*, datagrams of up to (\d+) B", said)) == {"1472"}, said
+
+
 def test_a_first_interface_that_leads_nowhere_is_told(tmp_path):
     """As the bridge of a container engine, which has this address on every machine."""
     with contextlib.ExitStack() as stack:
@@ -272,6 +284,7 @@ def hears_of_a_death(place: Place, program: Path, what: str, transport: Transpor
     words = [str(place.machines.rank_shell(EACH)), str(program), what]
     with Job(words, 4, env=transport.settings) as job:
         assert job.wait(LIMIT_S) == [0, 0, 0, -signal.SIGKILL], job.said()
+        assert "spinloom: rank 3 is given up: it" in job.said(), job.said()
         assert set(answers_of(job.said())) == {0, 1, 2}, job.said()
     assert place.machines.nothing_runs(program)
 

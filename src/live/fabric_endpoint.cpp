@@ -435,9 +435,8 @@ Result<std::vector<Info>> offers(const FabricLibrary& library, const FabricWish&
       if (!known && is_at(*one, wish, address)) found.emplace_back(library.dupinfo(one), Freeing{&library});
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const Info& a, const Info& b) {
-    return cost_of(a->fabric_attr->prov_name) < cost_of(b->fabric_attr->prov_name);
-  });
+  const auto rank_of = [](const Info& one) { return std::pair{cost_of(one->fabric_attr->prov_name), name_of(*one)}; };
+  std::sort(found.begin(), found.end(), [&](const Info& a, const Info& b) { return rank_of(a) < rank_of(b); });
   return found;
 }
 

@@ -1,4 +1,5 @@
 // A port that disturbs the outgoing datagrams of another port, for tests.
+#include <deque>
 #include <optional>
 #include <utility>
 

@@ -246,7 +246,7 @@ def test_an_address_of_one_machine_only_is_told_by_all(place, name):
 
 
 def test_machines_may_have_different_mtus(build, own_place):
-    """Datagrams are as long as both ends carry: nobody tells a sender that its own were dropped on the way."""
+    """Datagrams are as long as both ends carry: nobody tells a sender that its own were dropped."""
     own_place.machines[0].ip("link", "set", "net0", "mtu", "9000")
     program = build("live_traffic.c")
     ran = own_place.run(LAUNCHERS["MPICH 5"], program, 100_000, SPINLOOM_TRANSPORT="udp")

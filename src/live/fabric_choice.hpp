@@ -1,8 +1,8 @@
 // FabricChoice - which of libfabric's providers a process uses, and why.
 //
 // Contract: read_wish() reads SPINLOOM_FABRIC: auto, none, or PROVIDER or PROVIDER:DOMAIN. cost_of() is the order in
-//   which providers are tried: the lowest first; `automatic_max` is the highest cost that `auto` accepts, because
-//   our datagrams (udp_transport.hpp) are as fast as a provider above it. open_fabric() loads libfabric, opens the
+//   which providers are tried: the lowest first; `automatic_max` is the highest cost that `auto` accepts: above it
+//   are providers that we do not know, and those that are as fast as our datagrams (udp_transport.hpp). open_fabric() loads libfabric, opens the
 //   cheapest provider that the wish allows, and says in its Error what was tried.
 // Threads: one owner. Time: open_fabric() looks at every network device.
 #pragma once
@@ -31,7 +31,7 @@ struct FabricWish {
 // 0 and 1: the network moves the bytes; 2: a provider that is unknown here; from 3 on: software over sockets.
 [[nodiscard]] unsigned cost_of(std::string_view provider);
 inline constexpr unsigned unknown_cost = 2;
-inline constexpr unsigned automatic_max = unknown_cost;  // docs/live.md, Speed, has tcp beside our datagrams
+inline constexpr unsigned automatic_max = 1;  // docs/live.md, Speed, has tcp beside our datagrams
 
 struct FabricPlaceWanted {
   uint32_t address = 0;  // IPv4, host order: the interface that providers over IP use; 0: any

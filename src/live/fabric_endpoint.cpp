@@ -449,7 +449,7 @@ Result<std::unique_ptr<FabricPort>> open_fabric(const FabricWish& wish, const Fa
   for (Info& info : found) {
     const std::string name = name_of(*info);
     if (wish.kind == FabricWish::Kind::automatic && cost_of(info->fabric_attr->prov_name) > automatic_max) {
-      tried += text(tried.empty() ? "" : ", ", name, " is over sockets");
+      tried += text(tried.empty() ? "" : ", ", name, " only if SPINLOOM_FABRIC names it");
       continue;
     }
     auto opened = Endpoint::open(*library, std::move(info));

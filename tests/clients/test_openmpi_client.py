@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+from ctypes.util import find_library
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).resolve().parent
 CLIENTS = ROOT / "build/clients"
 LIMIT_S = 900  # of one run; the machine may be busy with other things
-TRANSPORTS = ("shm", "udp")
+TRANSPORTS = ("shm", "udp", "fabric")
 RANKS = (2, 4)
 
 # What no test of ours needs, so that a build takes few minutes.
@@ -189,12 +190,14 @@ def answers(
     mca: dict[str, object],
 ) -> None:
     """All ranks print answers, none of them wrong, and mpirun has nothing to say about how they end."""
+    if transport == "fabric" and find_library("fabric") is None:
+        pytest.skip("there is no libfabric")
     words: list[object] = [openmpi.command("mpirun"), "--oversubscribe", "--allow-run-as-root", "-n", ranks]
     for name, value in mca.items():
         words += ["--mca", name, value]
     done = subprocess.run(
-        [*map(str, words), "-x", "SPINLOOM_TRANSPORT", *map(str, command)],
-        env={**os.environ, "SPINLOOM_TRANSPORT": transport},
+        [*map(str, words), "-x", "SPINLOOM_TRANSPORT", "-x", "SPINLOOM_FABRIC", *map(str, command)],
+        env={**os.environ, "SPINLOOM_TRANSPORT": transport, "SPINLOOM_FABRIC": "tcp"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -12,6 +12,7 @@ from spinloom import live_trace, perfetto_file
 from spinloom.cli import cli
 from spinloom.live_trace import Message
 from test_live import build, launchers, run
+from test_live_fabric import over
 
 __all__ = ["build"]
 HEAD = ",".join(live_trace.COLUMNS) + "\n"
@@ -171,14 +172,15 @@ def test_the_timeline_joins_what_was_sent_with_what_arrived(job):
 
 
 @pytest.mark.skipif(test_live.LIBRARY is None, reason="there is no build/*/live/libportals.so.4")
-@pytest.mark.parametrize("transport", ["shm", "udp"])
+@pytest.mark.parametrize("transport", ["shm", "udp", "fabric"])
 @pytest.mark.usefixtures("build")
 def test_every_message_of_a_real_job_is_recorded(build, transport, tmp_path):
+    settings = over("tcp") if transport == "fabric" else {"SPINLOOM_TRANSPORT": transport}
     launcher = next(iter(launchers()), None)
     if launcher is None:
         pytest.skip("there is no mpiexec")
     name = tmp_path / "run"
-    run(launcher, 2, build("live_traffic.c"), 100_000, SPINLOOM_TRANSPORT=transport, SPINLOOM_TRACE=str(name))
+    run(launcher, 2, build("live_traffic.c"), 100_000, SPINLOOM_TRACE=str(name), **settings)
     messages = live_trace.read(str(name))
     assert {(one.source, one.target) for one in messages} == {(0, 1), (1, 0)}
     assert {"put", "get", "reply"} <= {one.operation for one in messages}

@@ -23,7 +23,7 @@ struct FabricWish {
   enum class Kind : uint8_t { none, automatic, named };
   Kind kind = Kind::automatic;
   std::string provider;  // of a named one
-  std::string domain;    // empty: any
+  std::string domain;  // empty: any
 };
 
 [[nodiscard]] std::optional<FabricWish> read_wish(std::string_view text);
@@ -35,7 +35,7 @@ inline constexpr unsigned automatic_max = 1;  // docs/live.md, Speed, has tcp be
 
 struct FabricPlaceWanted {
   uint32_t address = 0;  // IPv4, host order: the interface that providers over IP use; 0: any
-  std::string library;   // the path of libfabric; empty: where the system finds it
+  std::string library;  // the path of libfabric; empty: where the system finds it
 };
 
 [[nodiscard]] Result<std::unique_ptr<FabricPort>> open_fabric(const FabricWish& wish, const FabricPlaceWanted& place);

@@ -94,14 +94,14 @@ class Endpoint final : public FabricPort {
                                  addresses_[peer.value], &sending.context);
     if (code == 0) return true;
     if (code == -FI_EAGAIN) return false;
-    failed_.push_back(peer);
+    failed_.push_back(failure(peer, code));
     give_back(slot);
     return true;
   }
 
   void poll(std::vector<FabricEvent>& happened) override {
     post_receives();
-    for (const nic::Rank peer : std::exchange(failed_, {})) happened.push_back(failure(peer));
+    for (FabricEvent& one : std::exchange(failed_, {})) happened.push_back(std::move(one));
     for (const uint64_t token : std::exchange(refused_, {})) happened.push_back(end_of_read(token, false));
     while (true) {
       std::array<fi_cq_msg_entry, completions_per_poll> ended;
@@ -211,10 +211,11 @@ class Endpoint final : public FabricPort {
 
   [[nodiscard]] bool has(int mode) const { return (info_->domain_attr->mr_mode & mode) != 0; }
   static void* description(const Open<fid_mr>& memory) { return memory ? fi_mr_desc(memory.get()) : nullptr; }
-  static FabricEvent failure(nic::Rank peer) {
+  [[nodiscard]] FabricEvent failure(nic::Rank peer, int64_t code) const {
     FabricEvent event;
     event.kind = FabricEvent::Kind::failed;
     event.peer = peer;
+    event.why = library_.error_text(static_cast<int>(code < 0 ? -code : code));
     return event;
   }
   static FabricEvent end_of_read(uint64_t token, bool well) {
@@ -351,7 +352,7 @@ class Endpoint final : public FabricPort {
     switch (operation.kind) {
       case Operation::Kind::send: {
         Sending& sending = static_cast<Sending&>(operation);
-        happened.push_back(failure(sending.peer));
+        happened.push_back(failure(sending.peer, error.err));
         free_sends_.push_back(&sending);
         break;
       }
@@ -389,7 +390,7 @@ class Endpoint final : public FabricPort {
   std::vector<RemoteRead*> free_reads_;
   std::vector<Receive*> to_post_;
   std::unordered_map<const uint8_t*, Receive*> came_;  // messages that poll() has told of, by their bytes
-  std::vector<nic::Rank> failed_;
+  std::vector<FabricEvent> failed_;
   std::vector<uint64_t> refused_;  // tokens of reads that could not begin
 };
 
@@ -430,6 +431,7 @@ Result<std::vector<Info>> offers(const FabricLibrary& library, const FabricWish&
     if (code != 0 && code != -FI_ENODATA) return library.trouble("fi_getinfo", code);
     const Info all(list, Freeing{&library});
     for (const fi_info* one = list; one != nullptr; one = one->next) {
+      if (!wish.domain.empty() && wish.domain != one->domain_attr->name) continue;  // not every provider looks
       const bool known =
           std::any_of(found.begin(), found.end(), [&](const Info& other) { return name_of(*other) == name_of(*one); });
       if (!known && is_at(*one, wish, address)) found.emplace_back(library.dupinfo(one), Freeing{&library});
@@ -456,7 +458,10 @@ Result<std::unique_ptr<FabricPort>> open_fabric(const FabricWish& wish, const Fa
     if (opened) return opened;
     tried += text(tried.empty() ? "" : ", ", name, ": ", opened.error().message);
   }
-  if (tried.empty()) tried = wish.provider.empty() ? "it offers none" : text("it has no ", wish.provider, " here");
+  if (tried.empty())
+    tried = wish.provider.empty()
+                ? "it offers none"
+                : text("it has no ", wish.provider, wish.domain.empty() ? "" : " on ", wish.domain, " here");
   return fail(Code::unsupported, library->name(), ": ", tried);
 }
 

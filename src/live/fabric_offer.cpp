@@ -13,7 +13,7 @@ constexpr std::string_view offer_mark = "spl1-fabric";
 // The text of an offer must fit into the launcher's exchange.
 constexpr size_t provider_letters_max = 40;
 constexpr size_t address_letters_max = 128;
-constexpr size_t trouble_letters_max = 64;
+constexpr size_t trouble_letters_max = 190;  // where there is trouble, there is no address
 
 }  // namespace
 
@@ -21,7 +21,7 @@ std::string write(const FabricOffer& offer) {
   std::string text(offer_mark);
   text += '-' + to_hex(offer.provider.substr(0, provider_letters_max));
   text += '-' + to_hex(offer.address.substr(0, address_letters_max));
-  text += '-' + to_hex(offer.trouble.substr(0, trouble_letters_max));
+  text += '-' + (offer.address.empty() ? to_hex(offer.trouble.substr(0, trouble_letters_max)) : std::string());
   return text;
 }
 
@@ -45,7 +45,7 @@ Result<FabricOffer> read_offer(const std::string& text) {
 
 std::string apart(const FabricOffer& mine, const FabricOffer& other) {
   if (mine.provider.empty()) return mine.trouble;
-  if (other.provider.empty()) return "it has no fabric: " + other.trouble;
+  if (other.provider.empty()) return "it has none: " + other.trouble;
   if (mine.provider != other.provider) return text("its fabric is ", other.provider, ", ours ", mine.provider);
   return {};
 }

@@ -13,16 +13,19 @@ namespace spinloom::live {
 namespace {
 
 TEST(FabricOffer, ComesBackAsItWas) {
-  const FabricOffer offer{"tcp;ofi_rxm", std::string("\0\x02 -\xff", 5), "no - trouble"};
-  const auto back = read_offer(write(offer));
-  ASSERT_TRUE(back.ok()) << back.error().message;
-  EXPECT_EQ(*back, offer);
+  for (const FabricOffer& offer :
+       {FabricOffer{"tcp;ofi_rxm", std::string("\0\x02 -\xff", 5), ""}, FabricOffer{"", "", "some - trouble"}}) {
+    const auto back = read_offer(write(offer));
+    ASSERT_TRUE(back.ok()) << back.error().message;
+    EXPECT_EQ(*back, offer);
+  }
   EXPECT_EQ(*read_offer(write(FabricOffer{})), FabricOffer{});
 }
 
 TEST(FabricOffer, TheLongestFitsIntoTheExchange) {
   const std::string longest(1000, 'x');
   EXPECT_LE(write(FabricOffer{longest, longest, longest}).size(), exchange_bytes_max);
+  EXPECT_LE(write(FabricOffer{longest, "", longest}).size(), exchange_bytes_max);
 }
 
 TEST(FabricOffer, WhatIsNoOfferIsAnError) {

@@ -38,6 +38,7 @@ struct FabricEvent {
   nic::Rank peer;
   uint64_t token = 0;
   std::span<const uint8_t> bytes;
+  std::string why;  // of a failure, in the fabric's words
 };
 
 class FabricPort {

@@ -59,7 +59,10 @@ bool FabricTransport::collect(bool copying) {
         port_->done(one.bytes);
         if (inbox_.back().own.empty()) inbox_.pop_back();
         break;
-      case FabricEvent::Kind::failed: failed_.push_back(one.peer); break;
+      case FabricEvent::Kind::failed:
+        if (!has_failed(one.peer)) tell_of(one.peer, "a message is not delivered: " + one.why);
+        failed_.push_back(one.peer);
+        break;
       case FabricEvent::Kind::read:
         read = true;
         if (const auto ended = reads_.ended(one.token, one.well)) end_read(ended->read, ended->well);

@@ -235,9 +235,7 @@ void FabricTransport::look_at_clock(Time now) {
     const bool silent = peer.asked > peer.heard && now - peer.heard >= patience_.silence;
     const bool gap = !peer.early.empty() && now - peer.gap_since >= patience_.gap;
     if (silent || gap) {
-      log::emit(log::Level::warning, "live",
-                text("rank ", peer.rank, " is given up: ", silent ? "it was silent for " : "a message is missing for ",
-                     silent ? patience_.silence : patience_.gap, " over ", port_->describe()));
+      tell_of(peer.rank, silent ? "it does not answer" : "a message is missing");
       lose(peer);
       continue;
     }
@@ -248,6 +246,14 @@ void FabricTransport::look_at_clock(Time now) {
     look_at_ = std::min({look_at_, peer.note_at, std::max(peer.heard, peer.asked) + patience_.keepalive});
     if (!peer.early.empty()) look_at_ = std::min(look_at_, peer.gap_since + patience_.gap);
   }
+}
+
+// A peer that is lost when nothing was left to say may have ended well; nobody has to hear of that.
+void FabricTransport::tell_of(nic::Rank rank, const std::string& why) const {
+  const Peer* const peer = find(rank);
+  if (peer == nullptr || peer->lost || untaken(rank).packets == 0) return;
+  log::emit(log::Level::warning, "live",
+            text("rank ", rank, " is given up: ", why, " (", port_->describe(), ", ", port_->describe(rank), ")"));
 }
 
 void FabricTransport::stop(nic::Rank rank, bool stopped) {

@@ -97,6 +97,7 @@ class FabricTransport final : public Transport {
   void flush_all();
   void look_at_clock(Time now);
   void begin_talk(Peer& peer);
+  void tell_of(nic::Rank peer, const std::string& why) const;
   void lose(Peer& peer);
 
   // fabric_receive.cpp: what comes

@@ -48,6 +48,7 @@ Result<std::unique_ptr<UdpTransport>> UdpTransport::create(TransportClient& clie
   config.window = window_of(*port, config.datagram_bytes);
   config.copy_bytes = 4096;  // a copy is cheaper than an acknowledgement of its own
   config.keepalive = Time{2'000'000'000'000};  // 2 s
+  config.silence = Time{8'000'000'000'000};    // 8 s: a process that was stopped for less goes on
   SPL_TRY(wire::check(config));
   std::unique_ptr<UdpTransport> made(new UdpTransport(client, std::move(port), rank, cards, config, std::move(arm)));
   for (uint32_t peer = 0; peer < cards.size(); ++peer) {
@@ -132,13 +133,7 @@ void UdpTransport::act(wire::Out& out) {
   if (!outgoing_.empty()) port_->send(outgoing_);
   if (!out.lost.empty()) deliver(out);  // it came before
   for (const auto& lost : out.lost) {
-    if (lost.why == wire::LostWhy::silent) {
-      const Card& card = cards_[lost.peer.value];
-      log::emit(log::Level::warning, "live",
-                text("rank ", lost.peer, " is given up: it does not answer at UDP ",
-                     print(UdpAddress{card.address, card.port}),
-                     "; if it lives, SPINLOOM_UDP_ADDRESS should name the network that joins the machines"));
-    }
+    tell_of(lost);
     client_.lost(lost.peer);
     std::erase_if(incoming_, [&](const auto& one) { return one.first.first == lost.peer.value; });
   }
@@ -156,6 +151,18 @@ void UdpTransport::deliver(wire::Out& out) {
 }
 
 // Nobody looks at the timers soon, so acknowledgements that wait for a packet leave now.
+// A peer that fell silent when nothing was left to say may have ended well; nobody has to hear of that.
+void UdpTransport::tell_of(const wire::Out::Lost& lost) const {
+  if (lost.why != wire::LostWhy::silent || reliable_.unacknowledged(lost.peer).segments == 0) return;
+  const Card& card = cards_[lost.peer.value];
+  const char* const advice =
+      lost.answered ? ""
+                    : "; nothing has ever come from there: SPINLOOM_UDP_ADDRESS may name the network that joins us";
+  log::emit(log::Level::warning, "live",
+            text("rank ", lost.peer, " is given up: it does not answer at UDP ",
+                 print(UdpAddress{card.address, card.port}), advice));
+}
+
 void UdpTransport::arm() {
   reliable_.acknowledge(monotonic_now(), late_);
   act(late_);

@@ -67,6 +67,7 @@ class UdpTransport final : public Transport {
 
   UdpTransport(TransportClient& client, std::unique_ptr<DatagramPort> port, uint32_t rank,
                const std::vector<Card>& cards, const wire::ReliableConfig& config, Arm arm);
+  void tell_of(const wire::Out::Lost& lost) const;
   void act(wire::Out& out);
   void deliver(wire::Out& out);
   void deliver(const nic::Packet& packet);

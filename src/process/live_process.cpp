@@ -132,8 +132,9 @@ Status LiveProcess::agree_on_fabrics(uint32_t ip_address) {
 live::FabricOffer LiveProcess::open_fabric(uint32_t ip_address) {
   live::FabricOffer offer;
   if (cards_[rank_].fabric == live::FabricNeed::never) {
-    offer.trouble =
-        settings_.fabric.kind == live::FabricWish::Kind::none ? "SPINLOOM_FABRIC=none" : "SPINLOOM_TRANSPORT";
+    offer.trouble = settings_.transport == Way::automatic ? "SPINLOOM_FABRIC=none"
+                    : settings_.transport == Way::udp     ? "SPINLOOM_TRANSPORT=udp"
+                                                          : "SPINLOOM_TRANSPORT=shm";
     return offer;
   }
   live::FabricWish wish = settings_.fabric;

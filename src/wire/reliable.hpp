@@ -62,7 +62,9 @@ struct ReliableConfig {
   Time timeout_first{1'000'000'000};  // until the round trip has been measured
   Time timeout_min{200'000'000};  // more than ack_delay
   Time timeout_max{1'000'000'000'000};
-  uint32_t timeouts_max = 12;  // after so many time-outs in a row without a datagram from it, a peer is lost
+  // After so many time-outs in a row without a datagram from it, and so much time, a peer is lost.
+  uint32_t timeouts_max = 12;
+  Time silence{};
   Time keepalive = Time::never();  // how long a peer may be silent before it is asked for a sign of life
 
   static constexpr uint32_t window_max = 4096;
@@ -90,6 +92,7 @@ struct Out {
   struct Lost {
     nic::Rank peer;
     LostWhy why = LostWhy::silent;
+    bool answered = false;  // a datagram of it has come at some time
   };
   std::vector<uint8_t> bytes;
   std::vector<Transmit> transmit;  // before anything else: a payload may be named in `released`, or change in the stage

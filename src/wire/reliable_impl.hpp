@@ -95,6 +95,7 @@ struct Peer {
   uint32_t backoff = 0;  // time-outs in a row since the peer was last heard
   Time deadline = Time::never();
   Time heard;
+  bool answered = false;  // a datagram of it has come
   bool talked = false;
 
   // Receiving.

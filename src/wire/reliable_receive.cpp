@@ -39,6 +39,7 @@ Status Reliable::Impl::receive(Time now, std::span<const uint8_t> bytes, Out& ou
                 header.target_epoch, "; they are ", peer->epoch, " and ", config.epoch);
   }
   peer->heard = now;
+  peer->answered = true;
   peer->talked = true;
   peer->backoff = 0;
   take_received(now, *peer, *opened, out);

@@ -248,7 +248,9 @@ void Reliable::Impl::timeout(Time now, Peer& peer, Out& out) {
     return await(now, peer);
   }
   ++counts.timeouts;
-  if (++peer.backoff > config.timeouts_max) return lose(peer, LostWhy::silent, out);
+  if (++peer.backoff > config.timeouts_max && now - peer.heard >= config.silence) {
+    return lose(peer, LostWhy::silent, out);
+  }
   // Only the oldest is sent again: the acknowledgement of it tells what else is lost. The first time-out may come from
   // a peer that was not running, so it changes nothing else.
   Segment& oldest = peer.flight.front();
@@ -280,7 +282,7 @@ void Reliable::Impl::lose(Peer& peer, LostWhy why, Out& out) {
   peer.messages.clear();  // on_send answers further packets of messages that are still open
   peer.held.clear();
   peer.deadline = Time::never();
-  out.lost.push_back({peer.rank, why});
+  out.lost.push_back({peer.rank, why, peer.answered});
 }
 
 }  // namespace spinloom::wire

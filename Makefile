@@ -91,7 +91,7 @@ build/stamps/need-test: tools/need.sh
 	@tools/need.sh test
 	@mkdir -p $(@D) && touch $@
 
-check-cpp: setup build/stamps/need-test
+check-cpp: build/stamps/need-test setup
 	@$(BIN)/cmake -S . -B $(BUILD) -DSPINLOOM_TESTS=ON >build/configure.log || { cat build/configure.log; exit 1; }
 	$(BIN)/cmake --build $(BUILD)
 	SPINLOOM_PYTHON_EXECUTABLE=$(BIN)/python $(BIN)/ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 --progress

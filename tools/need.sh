@@ -37,5 +37,15 @@ if ! have_googletest && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1
   echo "spinloom: installing GoogleTest (apt-get install libgtest-dev)" >&2
   apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq libgtest-dev >&2
 fi
+# Not needed, but without them nothing over libfabric is tested.
+have_fabric() {
+  echo '#include <rdma/fabric.h>' | "$cxx" -fsyntax-only -x c++ - 2>/dev/null
+}
+if ! have_fabric && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+  echo "spinloom: installing libfabric's headers (apt-get install libfabric-dev)" >&2
+  apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq libfabric-dev >&2 || true
+fi
+have_fabric ||
+  echo "spinloom: without libfabric's headers (Debian: libfabric-dev) tests over fabrics are skipped." >&2
 have_googletest ||
   missing "the C++ tests need GoogleTest, which is not installed (Debian, as root: apt install libgtest-dev)."

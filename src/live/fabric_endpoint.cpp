@@ -447,21 +447,24 @@ Result<std::vector<Info>> offers(const FabricLibrary& library, const FabricWish&
 Result<std::unique_ptr<FabricPort>> open_fabric(const FabricWish& wish, const FabricPlaceWanted& place) {
   SPL_ASSIGN(const FabricLibrary* const library, load_fabric(place.library));
   SPL_ASSIGN(auto found, offers(*library, wish, place.address));
-  std::string tried;
+  std::string tried, left_out;
   for (Info& info : found) {
     const std::string name = name_of(*info);
-    if (wish.kind == FabricWish::Kind::automatic && cost_of(info->fabric_attr->prov_name) > automatic_max) {
-      tried += text(tried.empty() ? "" : ", ", name, " only if SPINLOOM_FABRIC names it");
+    const std::string_view provider = info->fabric_attr->prov_name;
+    if (wish.kind == FabricWish::Kind::automatic && cost_of(provider) > automatic_max) {
+      const std::string own(provider.substr(0, provider.find(';')));
+      if (!left_out.ends_with(own)) left_out += text(left_out.empty() ? "" : ", ", own);
       continue;
     }
     auto opened = Endpoint::open(*library, std::move(info));
     if (opened) return opened;
     tried += text(tried.empty() ? "" : ", ", name, ": ", opened.error().message);
   }
-  if (tried.empty())
-    tried = wish.provider.empty()
-                ? "it offers none"
-                : text("it has no ", wish.provider, wish.domain.empty() ? "" : " on ", wish.domain, " here");
+  if (!left_out.empty()) tried += text(tried.empty() ? "" : "; ", "only with SPINLOOM_FABRIC: ", left_out);
+  if (tried.empty() && wish.provider.empty()) tried = "it offers none";
+  if (tried.empty()) {
+    tried = text("it has no ", wish.provider, wish.domain.empty() ? "" : " on ", wish.domain, " here");
+  }
   return fail(Code::unsupported, library->name(), ": ", tried);
 }
 

@@ -19,7 +19,8 @@ namespace {
 constexpr uint32_t api_version_max = FI_VERSION(1, 14);
 constexpr size_t message_bytes_most = 16 << 10;  // what most providers send without a handshake
 constexpr size_t receives = 128;                 // messages that wait here for poll()
-constexpr size_t sends = 64;
+constexpr size_t sends_of_peer = 32;             // fewer where the provider's own queue is short
+constexpr size_t sends_most = 4096;
 constexpr size_t reads = 64;
 constexpr size_t completions_per_poll = 32;
 constexpr size_t address_bytes_max = 128;
@@ -55,7 +56,6 @@ struct Receive : Operation {
 
 struct Sending : Operation, FabricPort::Slot {
   Sending() : Operation(Kind::send) {}
-  nic::Rank peer;
   Open<fid_mr> memory;
 };
 
@@ -78,18 +78,26 @@ class Endpoint final : public FabricPort {
     return std::unique_ptr<FabricPort>(std::move(made));
   }
 
-  [[nodiscard]] Slot* slot() override {
-    if (free_sends_.empty()) return nullptr;
+  // Slots are made as they are needed: a peer that takes nothing keeps its own for ever.
+  [[nodiscard]] Slot* slot(nic::Rank peer) override {
+    uint32_t& out = out_[peer.value];
+    if (out >= sends_of_peer_) return nullptr;
+    if (free_sends_.empty() && !make_sending()) return nullptr;
+    ++out;
     Sending* const free = free_sends_.back();
     free_sends_.pop_back();
+    free->peer = peer;
     free->bytes.clear();
     return free;
   }
-  void give_back(Slot& slot) override { free_sends_.push_back(static_cast<Sending*>(&slot)); }
+  void give_back(Slot& slot) override {
+    --out_[slot.peer.value];
+    free_sends_.push_back(static_cast<Sending*>(&slot));
+  }
 
-  [[nodiscard]] bool send(nic::Rank peer, Slot& slot) override {
+  [[nodiscard]] bool send(Slot& slot) override {
+    const nic::Rank peer = slot.peer;
     Sending& sending = static_cast<Sending&>(slot);
-    sending.peer = peer;
     const ssize_t code = fi_send(endpoint_.get(), slot.bytes.data(), slot.bytes.size(), description(sending.memory),
                                  addresses_[peer.value], &sending.context);
     if (code == 0) return true;
@@ -195,6 +203,7 @@ class Endpoint final : public FabricPort {
 
   [[nodiscard]] Status meet(const std::vector<std::string>& addresses) override {
     told_ = addresses;
+    out_.resize(addresses.size());
     addresses_.assign(addresses.size(), FI_ADDR_NOTAVAIL);
     for (size_t rank = 0; rank < addresses.size(); ++rank) {
       if (addresses[rank].empty()) continue;
@@ -246,7 +255,7 @@ class Endpoint final : public FabricPort {
     SPL_TRY(make("fi_av_open", peers_,
                  [&](fid_av** made) { return fi_av_open(domain_.get(), &addresses, made, nullptr); }));
     fi_cq_attr completions{};
-    completions.size = receives + sends + 4 * reads;
+    completions.size = receives + sends_most + 4 * reads;
     completions.format = FI_CQ_FORMAT_MSG;
     const auto open_completions = [&](fid_cq** made) { return fi_cq_open(domain_.get(), &completions, made, nullptr); };
     completions.wait_obj = FI_WAIT_FD;
@@ -283,17 +292,26 @@ class Endpoint final : public FabricPort {
       }
       to_post_.push_back(&one);
     }
-    for (size_t i = 0; i < std::min(sends, info_->tx_attr->size); ++i) {
-      Sending& one = sends_.emplace_back();
-      one.bytes.reserve(message_bytes_);
-      if (has(FI_MR_LOCAL)) {
-        SPL_ASSIGN(one.memory, know(one.bytes.data(), message_bytes_, FI_SEND));
-      }
-      free_sends_.push_back(&one);
-    }
+    sends_of_peer_ = std::clamp<size_t>(info_->tx_attr->size / 4, 1, sends_of_peer);
     for (size_t i = 0; i < reads; ++i) free_reads_.push_back(&reads_.emplace_back());
     post_receives();
     return {};
+  }
+
+  [[nodiscard]] bool make_sending() {
+    if (sends_.size() >= sends_most) return false;
+    Sending& one = sends_.emplace_back();
+    one.bytes.reserve(message_bytes_);
+    if (has(FI_MR_LOCAL)) {
+      auto memory = know(one.bytes.data(), message_bytes_, FI_SEND);
+      if (!memory) {
+        sends_.pop_back();
+        return false;
+      }
+      one.memory = std::move(*memory);
+    }
+    free_sends_.push_back(&one);
+    return true;
   }
 
   // Keys that a process chooses itself are random, so that only who was told one can use it.
@@ -325,7 +343,7 @@ class Endpoint final : public FabricPort {
 
   void end(Operation& operation, size_t length, std::vector<FabricEvent>& happened) {
     switch (operation.kind) {
-      case Operation::Kind::send: free_sends_.push_back(static_cast<Sending*>(&operation)); break;
+      case Operation::Kind::send: give_back(static_cast<Sending&>(operation)); break;
       case Operation::Kind::receive: {
         Receive& receive = static_cast<Receive&>(operation);
         FabricEvent event;
@@ -353,7 +371,7 @@ class Endpoint final : public FabricPort {
       case Operation::Kind::send: {
         Sending& sending = static_cast<Sending&>(operation);
         happened.push_back(failure(sending.peer, error.err));
-        free_sends_.push_back(&sending);
+        give_back(sending);
         break;
       }
       case Operation::Kind::receive: to_post_.push_back(static_cast<Receive*>(&operation)); break;
@@ -387,6 +405,8 @@ class Endpoint final : public FabricPort {
   std::vector<std::string> told_;     // addresses by rank, as the ranks have told them
   std::vector<fi_addr_t> addresses_;  // and as the fabric knows them
   std::vector<Sending*> free_sends_;
+  size_t sends_of_peer_ = 0;
+  std::vector<uint32_t> out_;  // by rank: slots that the caller has or that are on their way
   std::vector<RemoteRead*> free_reads_;
   std::vector<Receive*> to_post_;
   std::unordered_map<const uint8_t*, Receive*> came_;  // messages that poll() has told of, by their bytes

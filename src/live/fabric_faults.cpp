@@ -16,12 +16,12 @@ class DisturbedFabric final : public FabricPort {
   DisturbedFabric(std::unique_ptr<FabricPort> port, const FabricFaults& faults)
       : port_(std::move(port)), faults_(faults), random_(faults.seed, "fabric faults") {}
 
-  [[nodiscard]] Slot* slot() override { return port_->slot(); }
+  [[nodiscard]] Slot* slot(nic::Rank peer) override { return port_->slot(peer); }
   void give_back(Slot& slot) override { port_->give_back(slot); }
-  [[nodiscard]] bool send(nic::Rank peer, Slot& slot) override {
+  [[nodiscard]] bool send(Slot& slot) override {
     if (hits(faults_.refuse)) return false;
     if (hits(faults_.fail)) {
-      failed_.push_back(peer);
+      failed_.push_back(slot.peer);
       port_->give_back(slot);
       return true;
     }
@@ -32,14 +32,14 @@ class DisturbedFabric final : public FabricPort {
     if (hits(faults_.corrupt)) {
       slot.bytes[random_.below(slot.bytes.size())] ^= static_cast<uint8_t>(1u << random_.below(8));
     }
-    if (held_.empty() && !hits(faults_.delay)) return port_->send(peer, slot);
+    if (held_.empty() && !hits(faults_.delay)) return port_->send(slot);
     if (held_.empty()) until_ = polls_ + 1 + random_.below(polls_of_delay);
-    held_.emplace_back(peer, &slot);
+    held_.push_back(&slot);
     return true;
   }
   void poll(std::vector<FabricEvent>& happened) override {
     ++polls_;
-    while (!held_.empty() && polls_ >= until_ && port_->send(held_.front().first, *held_.front().second)) {
+    while (!held_.empty() && polls_ >= until_ && port_->send(*held_.front())) {
       held_.pop_front();
     }
     for (const nic::Rank peer : std::exchange(failed_, {})) {
@@ -79,7 +79,7 @@ class DisturbedFabric final : public FabricPort {
   Random random_;
   uint64_t polls_ = 0;
   uint64_t until_ = 0;  // the poll by which held messages leave
-  std::deque<std::pair<nic::Rank, Slot*>> held_;
+  std::deque<Slot*> held_;
   std::vector<nic::Rank> failed_;
 };
 

@@ -1,12 +1,13 @@
 // FabricPort - sends and receives whole messages over a fabric that loses none, and reads memory that peers lend.
 // Ports stack: one port may disturb another.
 //
-// Contract: slot() gives room for one message; the caller fills its `bytes`, at most message_bytes(), and calls send()
-//   or give_back(). send() returns false if the message cannot go now; the slot stays the caller's. poll() moves
+// Contract: slot() gives room for one message to a peer; the caller fills its `bytes`, at most message_bytes(), and calls
+//   send() to that peer or give_back(). send() returns false if the message cannot go now; the slot stays the caller's. poll() moves
 //   everything on and appends what has happened. The bytes of a message that came stay valid until done() is called
 //   with them. read() copies bytes of memory that a peer has lent by lend(); its end comes as an Event with its token.
 // Invariants: (1) no call waits for a peer; (2) messages from one peer come in the order sent; (3) each read() that
-//   returned true ends by one Event, even if its peer is gone; only then may its memory be used otherwise.
+//   returned true ends by one Event, even if its peer is gone; only then may its memory be used otherwise; (4) a peer
+//   that takes nothing keeps no message to another one back: so many slots for it are on their way at most.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -29,8 +30,8 @@ struct FabricPlace {
 
 struct FabricEvent {
   enum class Kind : uint8_t {
-    came,   // `bytes` have come
-    read,   // the read() of this token has ended; `well` says how
+    came,  // `bytes` have come
+    read,  // the read() of this token has ended; `well` says how
     failed  // what was sent to `peer` cannot be delivered
   };
   Kind kind = Kind::came;
@@ -44,13 +45,14 @@ struct FabricEvent {
 class FabricPort {
  public:
   struct Slot {
+    nic::Rank peer;
     std::vector<uint8_t> bytes;
   };
 
   virtual ~FabricPort() = default;
-  // Null: all slots are on their way.
-  [[nodiscard]] virtual Slot* slot() = 0;
-  [[nodiscard]] virtual bool send(nic::Rank peer, Slot& slot) = 0;
+  // Null: as many messages to this peer are on their way as may be.
+  [[nodiscard]] virtual Slot* slot(nic::Rank peer) = 0;
+  [[nodiscard]] virtual bool send(Slot& slot) = 0;
   virtual void give_back(Slot& slot) = 0;
   virtual void poll(std::vector<FabricEvent>& happened) = 0;
   virtual void done(std::span<const uint8_t> came) = 0;

@@ -147,7 +147,7 @@ bool FabricTransport::transmit_pieces(Peer& peer, Waiting& one) {
 
 // A message to this peer with its header. Null: it cannot go now.
 FabricPort::Slot* FabricTransport::open_slot(Peer& peer, wire::EnvelopeKind kind, uint16_t flags) {
-  FabricPort::Slot* const slot = port_->slot();
+  FabricPort::Slot* const slot = port_->slot(peer.rank);
   if (slot == nullptr) return nullptr;
   wire::EnvelopeHeader header;
   header.kind = kind;
@@ -164,7 +164,7 @@ FabricPort::Slot* FabricTransport::open_slot(Peer& peer, wire::EnvelopeKind kind
 // Seals and sends the message. False: it cannot go now, and has not gone.
 bool FabricTransport::close_slot(Peer& peer, FabricPort::Slot& slot) {
   wire::seal_envelope(secret_, 0, slot.bytes);
-  if (!port_->send(peer.rank, slot)) {
+  if (!port_->send(slot)) {
     port_->give_back(slot);
     return false;
   }

@@ -343,14 +343,14 @@ TEST(FabricTransport, AFabricThatLosesOrDamagesLosesPeersAndNoBytes) {
 
 TEST(FabricTransport, MessagesMayComeInAnyOrder) {
   FabricRig rig;
-  rig.fabric.reverse(1, 7);
+  rig.fabric.reverse(1, 4);
   std::vector<std::vector<uint8_t>> sent;
-  for (uint64_t i = 1; i <= 7; ++i) sent.push_back(some(i == 3 ? lent_bytes : i * 100, i));
-  for (uint64_t i = 1; i <= 7; ++i) std::ignore = rig.put(0, i, sent[i - 1]);
+  for (uint64_t i = 1; i <= 4; ++i) sent.push_back(some(i == 3 ? lent_bytes : i * 100, i));
+  for (uint64_t i = 1; i <= 4; ++i) std::ignore = rig.put(0, i, sent[i - 1]);
   rig.fabric.reverse(1, 0);
   ASSERT_TRUE(rig.drain());
-  ASSERT_EQ(rig.heard[1].packets.size(), 7u);
-  for (uint64_t i = 1; i <= 7; ++i) {
+  ASSERT_EQ(rig.heard[1].packets.size(), 4u);
+  for (uint64_t i = 1; i <= 4; ++i) {
     EXPECT_EQ(rig.heard[1].packets[i - 1].message, i);
     EXPECT_EQ(rig.message(1, i), sent[i - 1]);
   }
@@ -361,10 +361,11 @@ TEST(FabricTransport, APeerThatWasNeverReachedIsLost) {
   FabricRig rig(true, {}, impatient);
   rig.fabric.swallow(1);
   const auto bytes = some(1000, 1);
-  EXPECT_FALSE(rig.put(0, 1, bytes));
+  for (uint64_t i = 1; i <= 4; ++i) EXPECT_TRUE(rig.put(0, i, bytes)) << "in a slot that does not come back";
+  EXPECT_FALSE(rig.put(0, 5, bytes)) << "it waits";
   EXPECT_NE(rig.ends[0]->timer(), Time::never());
   ASSERT_TRUE(rig.loses(0));
-  EXPECT_EQ(rig.heard[0].read, std::vector<uint64_t>{1});
+  EXPECT_EQ(rig.heard[0].read, std::vector<uint64_t>{5});
 }
 
 TEST(FabricTransport, WhatThisProcessSleptThroughIsNoSilence) {
@@ -377,6 +378,37 @@ TEST(FabricTransport, WhatThisProcessSleptThroughIsNoSilence) {
   rig.ends[0]->poll();
   EXPECT_TRUE(rig.heard[0].gone.empty());
   ASSERT_TRUE(rig.loses(0)) << "rank 1 does not answer";
+}
+
+TEST(FabricTransport, APeerThatTakesNothingKeepsNobodyElseBack) {
+  LocalFabric fabric(3);
+  std::array<Listener, 3> heard;
+  std::array<std::unique_ptr<FabricTransport>, 3> ends;
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    ends[rank] = std::make_unique<FabricTransport>(
+        heard[rank], fabric.port(rank), rank, secret, std::vector<bool>(3, true), [](int) {}, impatient);
+  }
+  fabric.swallow(1);
+  const auto bytes = some(3000, 1);
+  const auto put = [&](uint32_t target) {
+    nic::Send outbound;
+    outbound.packet.source = nic::Rank{0};
+    outbound.packet.target = nic::Rank{target};
+    outbound.packet.message_length = bytes.size();
+    outbound.packet.payload = {nic::PayloadRef::Space::local, bytes.data(), bytes.size()};
+    std::ignore = ends[0]->send(outbound);
+  };
+  for (int i = 0; i < 100; ++i) put(1);
+  for (const Time until = monotonic_now() + impatient.silence * 5; monotonic_now() < until;) {
+    for (const uint32_t rank : {0u, 2u}) ends[rank]->poll();
+  }
+  for (int i = 0; i < 10; ++i) put(2);
+  for (int i = 0; i < 20; ++i) {
+    for (const uint32_t rank : {0u, 2u}) ends[rank]->poll();
+  }
+  EXPECT_EQ(heard[0].gone, std::vector<uint32_t>{1});
+  EXPECT_EQ(heard[2].packets.size(), 10u);
+  EXPECT_TRUE(heard[2].gone.empty());
 }
 
 // A rank that waits for bytes of a dead one reads a healthy one's, waits once only, and is not taken for dead.
@@ -400,12 +432,12 @@ TEST(FabricTransport, AFetchFromADeadPeerHarmsNobodyElse) {
     std::ignore = ends[from]->send(outbound);
   };
   fabric.swallow(1);  // what it sends still leaves; nobody gets anything out of it
-  for (int i = 0; i < 10; ++i) put(1);
+  for (int i = 0; i < 4; ++i) put(1);
   put(2);
   for (int i = 0; i < 5; ++i) {
     for (const uint32_t rank : {0u, 2u}) ends[rank]->poll();
   }
-  ASSERT_EQ(heard[0].packets.size(), 11u);
+  ASSERT_EQ(heard[0].packets.size(), 5u);
   const auto address = reinterpret_cast<uint64_t>(heard[0].packets.back().payload.bytes);
   std::vector<uint8_t> room(bytes.size());
   EXPECT_TRUE(ends[0]->fetch(nic::Rank{2}, address, room.data(), room.size()).ok());

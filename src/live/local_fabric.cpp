@@ -10,7 +10,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr size_t slots_of_port = 16;
+constexpr uint32_t slots_of_peer = 4;
 constexpr size_t messages_of_port = 4096;
 constexpr uint64_t address_of_loans = 1 << 12;  // a fabric's addresses need not be those of the process
 
@@ -18,23 +18,31 @@ constexpr uint64_t address_of_loans = 1 << 12;  // a fabric's addresses need not
 
 class LocalFabric::Port final : public FabricPort {
  public:
-  Port(LocalFabric& fabric, uint32_t rank) : fabric_(fabric), rank_(rank), slots_(slots_of_port) {
-    for (Slot& slot : slots_) free_.push_back(&slot);
-  }
+  Port(LocalFabric& fabric, uint32_t rank) : fabric_(fabric), rank_(rank), out_(fabric.boxes_.size()) {}
 
-  [[nodiscard]] Slot* slot() override {
-    if (free_.empty()) return nullptr;
+  [[nodiscard]] Slot* slot(nic::Rank peer) override {
+    if (out_[peer.value] == slots_of_peer) return nullptr;
+    ++out_[peer.value];
+    if (free_.empty()) free_.push_back(&slots_.emplace_back());
     Slot* const slot = free_.back();
     free_.pop_back();
+    slot->peer = peer;
     slot->bytes.clear();
     return slot;
   }
-  void give_back(Slot& slot) override { free_.push_back(&slot); }
-  [[nodiscard]] bool send(nic::Rank peer, Slot& slot) override {
+  void give_back(Slot& slot) override {
+    --out_[slot.peer.value];
+    free_.push_back(&slot);
+  }
+  [[nodiscard]] bool send(Slot& slot) override {
+    const nic::Rank peer = slot.peer;
     SPL_ASSERT(slot.bytes.size() <= message_bytes(), "a message of ", slot.bytes.size(), " B");
     const std::lock_guard inside(fabric_.lock_);
     Box& box = fabric_.boxes_[peer.value];
-    if (box.swallows) return false;
+    if (box.swallows) {
+      swallowed_ = true;
+      return true;  // and its slot never comes back
+    }
     if (box.struck || fabric_.boxes_[rank_].struck) {
       FabricEvent failed;
       failed.kind = FabricEvent::Kind::failed;
@@ -50,7 +58,7 @@ class LocalFabric::Port final : public FabricPort {
   void poll(std::vector<FabricEvent>& happened) override {
     const std::lock_guard inside(fabric_.lock_);
     Box& box = fabric_.boxes_[rank_];
-    for (Slot* const slot : std::exchange(sent_, {})) free_.push_back(slot);
+    for (Slot* const slot : std::exchange(sent_, {})) give_back(*slot);
     for (const FabricEvent& one : std::exchange(ended_, {})) happened.push_back(one);
     for (const Read& read : std::exchange(reads_, {})) {
       if (fabric_.boxes_[read.peer.value].swallows) {
@@ -101,7 +109,7 @@ class LocalFabric::Port final : public FabricPort {
     return fabric_.boxes_[rank_].messages.empty() && reads_.empty() && ended_.empty() && sent_.empty();
   }
   [[nodiscard]] int descriptor() const override { return fabric_.boxes_[rank_].wakes; }
-  [[nodiscard]] bool idle() const override { return sent_.empty(); }
+  [[nodiscard]] bool idle() const override { return sent_.empty() && !swallowed_; }
   [[nodiscard]] size_t message_bytes() const override { return messages_of_port; }
   [[nodiscard]] bool has_reads() const override { return fabric_.has_reads_; }
   [[nodiscard]] std::string address() const override { return std::to_string(rank_); }
@@ -133,8 +141,10 @@ class LocalFabric::Port final : public FabricPort {
 
   LocalFabric& fabric_;
   uint32_t rank_;
-  std::vector<Slot> slots_;
+  std::deque<Slot> slots_;
   std::vector<Slot*> free_;
+  std::vector<uint32_t> out_;  // slots by peer that the caller has or that are on their way
+  bool swallowed_ = false;
   std::vector<Slot*> sent_;
   std::vector<FabricEvent> ended_;
   std::vector<Read> reads_;

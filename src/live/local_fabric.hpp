@@ -2,7 +2,7 @@
 //
 // Contract: port() makes the port of a rank. Messages go through queues that never overflow. strike() has every later
 //   message to a rank end as undeliverable and every read of its memory fail, as if its machine were gone. swallow() has
-//   messages to a rank wait for ever, and reads of its memory as well, as some fabrics do.
+//   messages to a rank wait for ever, with their slots, and reads of its memory as well, as some fabrics do.
 // Threads: each port has its owner; the fabric may be shared between them. Time: none.
 #pragma once
 

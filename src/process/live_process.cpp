@@ -310,7 +310,8 @@ std::string LiveProcess::describe(uint32_t peer) {
   if (settings_.transport == Way::udp) why = "SPINLOOM_TRANSPORT=udp";
   if (settings_.transport == Way::fabric) why = "SPINLOOM_TRANSPORT=fabric";
   if (route == Route::fabric) return text(fabric_->describe(rank), " (", why, ")");
-  if (!no_fabric_.empty()) why += text("; no fabric: ", no_fabric_[peer]);
+  const bool asked = settings_.fabric.kind == live::FabricWish::Kind::named;
+  if (asked && !no_fabric_.empty()) why += text("; no fabric: ", no_fabric_[peer]);
   return text(udp_->describe(rank), " (", why, ")");
 }
 

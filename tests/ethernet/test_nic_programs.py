@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-import signal
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path

@@ -314,7 +314,7 @@ class Endpoint final : public FabricPort {
     return true;
   }
 
-  // Keys that a process chooses itself are random, so that only who was told one can use it.
+  // Registers memory. Where we choose the key it is random, so that nobody can use it who was not told.
   [[nodiscard]] Result<Open<fid_mr>> know(const uint8_t* bytes, uint64_t length, uint64_t access) {
     const size_t key_bytes = info_->domain_attr->mr_key_size;
     uint64_t key = 0;

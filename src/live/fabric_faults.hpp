@@ -1,8 +1,9 @@
 // FabricFaults - a port that disturbs the messages of another port, for tests.
 //
-// Contract: the rates at which messages that leave are refused for now, are delayed together with all later ones, get
-//   lost, are damaged, or end as undeliverable. The same seed gives the same faults. A fabric loses and damages nothing;
-//   with drop, corrupt or fail, peers that are hit must count as lost.
+// Contract: each rate is the share of messages to which this happens: `refuse`, send() returns false; `delay`, the
+//   message and all later ones wait; `drop`, it is lost; `corrupt`, one bit changes; `fail`, it ends as undeliverable.
+//   The same seed gives the same faults. A fabric itself neither loses nor damages messages, so after drop, corrupt or
+//   fail the transport must count the peer as lost.
 // Threads: the owner of the NIC. Time: none; a delay counts calls of poll().
 #pragma once
 

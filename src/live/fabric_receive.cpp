@@ -24,7 +24,8 @@ constexpr uint64_t between_loans = 1 << 16;
 bool FabricTransport::poll() {
   const Time before = std::exchange(now_, monotonic_now());
   if (before > Time{} && now_ - before > patience_.keepalive + slept_after) forgive(now_ - before);
-  bool happened = std::exchange(news_, false) || !failed_.empty();  // it may be the port itself that has gone on
+  // Progress of the port alone counts, too: otherwise our driver would sleep without arming the port again.
+  bool happened = std::exchange(news_, false) || !failed_.empty();
   happened = collect(false) || happened;
   for (int taken = 0; taken < messages_per_poll && !inbox_.empty(); ++taken) {
     const Message one = std::move(inbox_.front());
@@ -74,7 +75,7 @@ bool FabricTransport::collect(bool copying) {
   return read;
 }
 
-// This process has not looked for a while: peers are not silent for that.
+// While this process slept it could hear nobody. That time does not count as silence of its peers.
 void FabricTransport::forgive(Time slept) {
   for (const auto& peer : peers_) {
     if (!peer || !peer->talked) continue;
@@ -115,7 +116,7 @@ void FabricTransport::came(std::span<const uint8_t> bytes) {
   if (!peer->early.empty()) take_early(*peer);
 }
 
-// Some fabrics match messages in order, but end them in another.
+// Takes messages that came before one that was sent earlier: some fabrics complete messages in another order than sent.
 void FabricTransport::take_early(Peer& peer) {
   while (!peer.lost && !peer.early.empty() && peer.early.begin()->first == peer.expected) {
     const std::vector<uint8_t> bytes = std::move(peer.early.begin()->second);
@@ -190,7 +191,7 @@ void FabricTransport::take_loan(Peer& peer, std::span<const uint8_t> body) {
   if (client_.arrived(*this, *packet, name)) taken(peer.rank, name);
 }
 
-// The peer does not need what we lent.
+// The peer has read a loan, or does not want it: our memory is free again.
 void FabricTransport::take_return(Peer& peer, std::span<const uint8_t> body) {
   const auto name = wire::take_name(body);
   const auto found = name ? peer.lent.find(*name) : peer.lent.end();

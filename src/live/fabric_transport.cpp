@@ -18,10 +18,10 @@ constexpr size_t window = 256;                    // packets to a peer that are 
 constexpr uint64_t window_bytes = 2 << 20;        // and their bytes
 constexpr size_t waiting_max = 64;                // more packets that wait for a peer count as congestion
 constexpr uint64_t lend_from_bytes = 32 << 10;    // shorter payloads are copied into messages
-constexpr Time look_again{1'000'000'000};         // 1 ms: for what nothing wakes us for
-constexpr Time look_soon{20'000'000};             // 20 us: the same, where the port wakes nobody at all
-constexpr Time lively{10'000'000'000};            // and something has happened within 10 ms
-constexpr Time goodbye_max{200'000'000'000};      // 200 ms
+constexpr Time look_again{1'000'000'000};         // 1 ms: when to poll for something that wakes nobody
+constexpr Time look_soon{20'000'000};  // 20 us: the same over a port without a descriptor, after recent news
+constexpr Time lively{10'000'000'000};  // 10 ms: so long news are recent
+constexpr Time goodbye_max{200'000'000'000};  // 200 ms
 
 }  // namespace
 
@@ -195,7 +195,7 @@ bool FabricTransport::note(Peer& peer, uint16_t flags) {
   return true;
 }
 
-// Returns loans that the peer has made.
+// Tells the peer which of its loans this process does not need any more.
 void FabricTransport::say_taken(Peer& peer) {
   while (!peer.returns.empty()) {
     FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::taken, 0);
@@ -248,7 +248,7 @@ void FabricTransport::look_at_clock(Time now) {
   }
 }
 
-// A peer that is lost when nothing was left to say may have ended well; nobody has to hear of that.
+// Prints why a peer is given up. Nothing is printed if nothing was on its way to the peer: it may have ended as planned.
 void FabricTransport::tell_of(nic::Rank rank, const std::string& why) const {
   const Peer* const peer = find(rank);
   if (peer == nullptr || peer->lost || untaken(rank).packets == 0) return;

@@ -6,19 +6,14 @@
 
 #include "layout/fuzz.hpp"
 #include "live/fabric_transport.hpp"
-#include "live/live_testbed.hpp"
+#include "live/fuzz_host.hpp"
 #include "live/local_fabric.hpp"
-#include "live/node.hpp"
-#include "portals/interface.hpp"
 #include "wire/packet_format.hpp"
 #include "wire/test_support.hpp"
 
 namespace spinloom::live {
 namespace {
 
-constexpr uint64_t entry_bytes = 4096;
-constexpr uint64_t guard_bytes = 256;
-constexpr uint8_t guard = 0x5a;
 constexpr wire::SipKey job_key{5, 6};
 
 // One step of the input: what it is, and how long its body is.
@@ -34,69 +29,39 @@ struct FabricStep {
 
 class FabricVictim {
  public:
-  FabricVictim() : memory_(entry_bytes + 2 * guard_bytes, guard), source_(60'000, 3), back_(entry_bytes), fabric_(3) {
-    auto job = LocalJob::create(3);
-    SPL_ASSERT(job.ok(), job.error().message);
-    job_ = std::move(*job);
-    nic::NicLimits limits;
-    limits.payload_bytes = 256;
-    limits.transfer_bytes = 1 << 20;
-    limits.packet_buffer_bytes = 1 << 14;
-    limits.nic_memory_bytes = 1 << 12;
-    limits.early_packets = 4;
-    limits.at_once_bytes = 100;
-    limits.unexpected_headers = 16;
-    node_ = std::make_unique<Node>(nic::Rank{0}, 3, limits, job_.segments[0]);
-    transport_ = std::make_unique<FabricTransport>(*node_, fabric_.port(0), 0, Secret{job_key.low, job_key.high},
+  FabricVictim() : fabric_(3) {
+    transport_ = std::make_unique<FabricTransport>(rank_.node(), fabric_.port(0), 0, Secret{job_key.low, job_key.high},
                                                    std::vector<bool>(3, true), [](int) {});
-    node_->add(*transport_);
-    for (const uint32_t peer : {1u, 2u}) node_->route(nic::Rank{peer}, *transport_);
-    host_ = std::make_unique<portals::Interface>(*node_);
-    queue_ = host_->eq_alloc(64).value();
-    const nic::PortalIndex portal = host_->pt_alloc(queue_).value();
-    nic::Entry entry;
-    entry.start = memory_.data() + guard_bytes;
-    entry.length = entry_bytes;
-    entry.ignore_bits = 1;
-    SPL_ASSERT(host_->me_append(portal, entry).ok(), "append");
-    entry.match_bits = 2;
-    SPL_ASSERT(host_->me_append(portal, entry, nic::ListKind::overflow).ok(), "append");
-    lent_ = fabric_.port(1)->lend(source_.data(), source_.size()).value();
+    rank_.open(*transport_);
+    lent_ = fabric_.port(1)->lend(rank_.source().data(), rank_.source().size()).value();
   }
 
   void step(const FabricStep& step, std::span<const uint8_t> body) {
     switch (static_cast<FabricStep::Kind>(step.kind % static_cast<uint8_t>(FabricStep::Kind::count))) {
       case FabricStep::Kind::seal: seal(step, body); break;
       case FabricStep::Kind::raw: fabric_.inject(0, {body.begin(), body.end()}); break;
-      case FabricStep::Kind::poll: node_->poll(); break;
-      case FabricStep::Kind::put: put(1 + step.body % source_.size()); break;
-      case FabricStep::Kind::get: get(step.body % entry_bytes); break;
+      case FabricStep::Kind::poll: rank_.node().poll(); break;
+      case FabricStep::Kind::put: rank_.put(1 + step.body % rank_.source().size()); break;
+      case FabricStep::Kind::get: rank_.get(step.body % FuzzHost::entry_bytes); break;
       default: fabric_.strike(1);
     }
-    node_->poll();
-    while (host_->eq_get(queue_)) {
-    }
+    rank_.node().poll();
+    rank_.drain();
   }
 
   void check() {
-    for (int i = 0; i < 20; ++i) node_->drive();
-    for (uint64_t i = 0; i < guard_bytes; ++i) {
-      SPL_ASSERT(memory_[i] == guard && memory_[memory_.size() - 1 - i] == guard, "a byte outside of the entry");
-    }
-    // Rank 2 must still be served.
-    const uint64_t before = node_->engine().state().dropped_messages;
-    nic::Packet packet;
-    packet.source = nic::Rank{2};
-    packet.fields.portal_index = 999;
-    packet.message = 77;
-    std::vector<uint8_t> body;
-    wire::encode(packet, body);
-    wire::EnvelopeHeader header;
-    header.kind = wire::EnvelopeKind::packet;
-    header.source = nic::Rank{2};
-    fabric_.inject(0, envelope(header, body));
-    for (int i = 0; i < 100 && node_->engine().state().dropped_messages == before; ++i) node_->drive();
-    SPL_ASSERT(node_->engine().state().dropped_messages > before, "the other peer is not heard any more");
+    rank_.check([this] {
+      nic::Packet packet;
+      packet.source = nic::Rank{2};
+      packet.fields.portal_index = FuzzHost::no_portal;
+      packet.message = 77;
+      std::vector<uint8_t> body;
+      wire::encode(packet, body);
+      wire::EnvelopeHeader header;
+      header.kind = wire::EnvelopeKind::packet;
+      header.source = nic::Rank{2};
+      fabric_.inject(0, envelope(header, body));
+    });
   }
 
  private:
@@ -121,30 +86,10 @@ class FabricVictim {
     if (header.sequence == next_) ++next_;
     fabric_.inject(0, envelope(header, whole));
   }
-  void put(uint64_t length) {
-    nic::Put arguments;
-    arguments.local = source_.data();
-    arguments.length = length;
-    arguments.target = nic::Rank{1};
-    arguments.queue = queue_;
-    (void)host_->put(arguments);
-  }
-  void get(uint64_t length) {
-    portals::GetArguments arguments;
-    arguments.reply.local = back_.data();
-    arguments.reply.queue = queue_;
-    arguments.length = length;
-    arguments.target = nic::Rank{1};
-    (void)host_->get(arguments);
-  }
 
-  std::vector<uint8_t> memory_, source_, back_;
+  FuzzHost rank_;
   LocalFabric fabric_;
-  LocalJob job_;
-  std::unique_ptr<Node> node_;
   std::unique_ptr<FabricTransport> transport_;
-  std::unique_ptr<portals::Interface> host_;
-  nic::QueueId queue_;
   FabricPlace lent_;
   uint64_t next_ = 0;
 };

@@ -6,17 +6,11 @@
 #include <mutex>
 
 #include "layout/fuzz.hpp"
-#include "live/live_testbed.hpp"
-#include "live/node.hpp"
+#include "live/fuzz_host.hpp"
 #include "live/shm_transport.hpp"
-#include "portals/interface.hpp"
 
 namespace spinloom::live {
 namespace {
-
-constexpr uint64_t entry_bytes = 4096;
-constexpr uint64_t guard_bytes = 256;
-constexpr uint8_t guard = 0x5a;
 
 enum class Step : uint8_t {
   cell,
@@ -54,8 +48,8 @@ struct Script {
 
 // An address for the peer to publish: readable, because the peer lives in this process, or outside all memory.
 uint64_t harmless(uint64_t address, const uint8_t* memory) {
-  if (address % 4 == 2) return process_heap().place().base + address % guard_bytes;
-  return address % 2 == 0 ? reinterpret_cast<uint64_t>(memory) + address % guard_bytes : 16;
+  if (address % 4 == 2) return process_heap().place().base + address % FuzzHost::guard_bytes;
+  return address % 2 == 0 ? reinterpret_cast<uint64_t>(memory) + address % FuzzHost::guard_bytes : 16;
 }
 
 // Publishes the place of this process's heap, with errors where `script` says so.
@@ -78,40 +72,17 @@ void spoil(peer::SharedCopyMemory& shared, Script& script) {
 
 class Victim {
  public:
-  Victim() : memory_(entry_bytes + 2 * guard_bytes, guard), source_(60'000, 3), back_(entry_bytes) {
-    auto job = LocalJob::create(3);
-    SPL_ASSERT(job.ok(), job.error().message);
+  Victim() {
     SPL_ASSERT(process_heap().open() == 0, process_heap().open());
-    job_ = std::move(*job);
-    nic::NicLimits limits;
-    limits.payload_bytes = 256;
-    limits.transfer_bytes = 1 << 20;
-    limits.packet_buffer_bytes = 1 << 14;
-    limits.nic_memory_bytes = 1 << 12;
-    limits.early_packets = 4;
-    limits.at_once_bytes = 100;
-    limits.unexpected_headers = 16;
-    node_ = std::make_unique<Node>(nic::Rank{0}, 3, limits, job_.segments[0]);
-    shm_ = std::make_unique<ShmTransport>(*node_, job_.segments[0], 0, job_.cards,
+    shm_ = std::make_unique<ShmTransport>(rank_.node(), segment(0), 0, rank_.job().cards,
                                           ShmOptions{CopyMode::automatic, 2000, 8 << 10, 300}, [](int, nic::Rank) {});
-    node_->add(*shm_);
-    for (const uint32_t peer : {1u, 2u}) node_->route(nic::Rank{peer}, *shm_);
-    host_ = std::make_unique<portals::Interface>(*node_);
-    queue_ = host_->eq_alloc(64).value();
-    const nic::PortalIndex portal = host_->pt_alloc(queue_).value();
-    nic::Entry entry;
-    entry.start = memory_.data() + guard_bytes;
-    entry.length = entry_bytes;
-    entry.ignore_bits = 1;
-    SPL_ASSERT(host_->me_append(portal, entry).ok(), "append");
-    entry.match_bits = 2;
-    SPL_ASSERT(host_->me_append(portal, entry, nic::ListKind::overflow).ok(), "append");
-    writer_ = ChannelWriter(job_.segments[0].channel_of(1));
+    rank_.open(*shm_);
+    writer_ = ChannelWriter(segment(0).channel_of(1));
   }
 
   void step(Script& script) {
-    SegmentHeader& header = job_.segments[0].header();
-    ChannelMemory* const theirs = job_.segments[1].channel_of(0);
+    SegmentHeader& header = segment(0).header();
+    ChannelMemory* const theirs = segment(1).channel_of(0);
     switch (static_cast<Step>(script.take<uint8_t>() % static_cast<uint8_t>(Step::count))) {
       case Step::cell: publish(script.take<Cell>(), {}); break;
       case Step::record: {
@@ -125,80 +96,57 @@ class Victim {
         std::memset(static_cast<void*>(&header.doorbell), script.take<uint8_t>(), sizeof(Doorbell));
         break;
       case Step::reads: theirs->reads_peer.store(static_cast<peer::Reach>(script.take<uint8_t>())); break;
-      case Step::helps: spoil(job_.segments[0].channel_of(1)->shared_copy, script); break;
+      case Step::helps: spoil(segment(0).channel_of(1)->shared_copy, script); break;
       case Step::share: {
         peer::SharedCopyMemory& theirs_shared = theirs->shared_copy;
-        theirs_shared.from = harmless(script.take<uint64_t>(), back_.data());
-        theirs_shared.to = harmless(script.take<uint8_t>() % 2, back_.data());
-        theirs_shared.length = script.take<uint16_t>() % (entry_bytes - guard_bytes);
+        theirs_shared.from = harmless(script.take<uint64_t>(), rank_.back().data());
+        theirs_shared.to = harmless(script.take<uint8_t>() % 2, rank_.back().data());
+        theirs_shared.length = script.take<uint16_t>() % (FuzzHost::entry_bytes - FuzzHost::guard_bytes);
         theirs_shared.part_bytes = script.take<uint16_t>();
         spoil(theirs_shared, script);
         break;
       }
-      case Step::poll: node_->poll(); break;
-      case Step::put: put(script.take<uint8_t>(), script.take<uint8_t>()); break;
-      case Step::get: get(script.take<uint16_t>() % entry_bytes); break;
-      case Step::heap: place_heap(job_.segments[1].header(), script); break;
-      case Step::long_put: put(script.take<uint16_t>() % source_.size(), 1); break;
+      case Step::poll: rank_.node().poll(); break;
+      case Step::put: {
+        const auto length = script.take<uint8_t>();
+        rank_.put(length, script.take<uint8_t>() % 2 == 0 ? nic::AckRequest::none : nic::AckRequest::ack);
+        break;
+      }
+      case Step::get: rank_.get(script.take<uint16_t>() % FuzzHost::entry_bytes); break;
+      case Step::heap: place_heap(segment(1).header(), script); break;
+      case Step::long_put: rank_.put(script.take<uint16_t>() % rank_.source().size(), nic::AckRequest::ack); break;
       default: shm_->died(nic::Rank{1});
     }
-    while (host_->eq_get(queue_)) {
-    }
+    rank_.drain();
   }
 
   void check() {
-    for (int i = 0; i < 20; ++i) node_->drive();
-    for (uint64_t i = 0; i < guard_bytes; ++i) {
-      SPL_ASSERT(memory_[i] == guard && memory_[memory_.size() - 1 - i] == guard, "a byte outside of the entry");
-    }
-    // Rank 2 must still be served.
-    ChannelWriter honest(job_.segments[0].channel_of(2));
-    const uint64_t before = node_->engine().state().dropped_messages;
-    Cell cell;
-    cell.kind = CellKind::small;
-    cell.message = 77;
-    cell.portal = 999;
-    const ChannelWriter::Room room = honest.reserve(0);
-    honest.publish(room, cell);
-    job_.segments[0].header().begun[0] |= 4;
-    for (int i = 0; i < 100 && node_->engine().state().dropped_messages == before; ++i) node_->drive();
-    SPL_ASSERT(node_->engine().state().dropped_messages > before, "the other peer is not heard any more");
+    rank_.check([this] {
+      ChannelWriter honest(segment(0).channel_of(2));
+      Cell cell;
+      cell.kind = CellKind::small;
+      cell.message = 77;
+      cell.portal = FuzzHost::no_portal;
+      const ChannelWriter::Room room = honest.reserve(0);
+      honest.publish(room, cell);
+      segment(0).header().begun[0] |= 4;
+    });
   }
 
  private:
+  [[nodiscard]] Segment& segment(uint32_t rank) { return rank_.job().segments[rank]; }
   void publish(Cell cell, const nic::Packet& record) {
-    const ChannelWriter::Room room = writer_.reserve(sizeof(nic::Packet) + guard_bytes);
+    const ChannelWriter::Room room = writer_.reserve(sizeof(nic::Packet) + FuzzHost::guard_bytes);
     if (room.cell == nullptr) return;
     std::memcpy(room.bulk, &record, sizeof record);
     if (cell.length % 4 != 0) cell.match_bits = room.bulk_offset;  // most records are where their cells say
-    if (cell.kind == CellKind::lent) cell.remote_offset = harmless(cell.remote_offset, back_.data());
+    if (cell.kind == CellKind::lent) cell.remote_offset = harmless(cell.remote_offset, rank_.back().data());
     writer_.publish(room, cell);
-    job_.segments[0].header().begun[0] |= 2;
-  }
-  void put(uint64_t length, uint8_t ack) {
-    nic::Put arguments;
-    arguments.local = source_.data();
-    arguments.length = length;
-    arguments.target = nic::Rank{1};
-    arguments.queue = queue_;
-    arguments.ack_request = ack % 2 == 0 ? nic::AckRequest::none : nic::AckRequest::ack;
-    (void)host_->put(arguments);
-  }
-  void get(uint64_t length) {
-    portals::GetArguments arguments;
-    arguments.reply.local = back_.data();
-    arguments.reply.queue = queue_;
-    arguments.length = length;
-    arguments.target = nic::Rank{1};
-    (void)host_->get(arguments);
+    segment(0).header().begun[0] |= 2;
   }
 
-  std::vector<uint8_t> memory_, source_, back_;
-  LocalJob job_;
-  std::unique_ptr<Node> node_;
+  FuzzHost rank_;
   std::unique_ptr<ShmTransport> shm_;
-  std::unique_ptr<portals::Interface> host_;
-  nic::QueueId queue_;
   ChannelWriter writer_;
 };
 

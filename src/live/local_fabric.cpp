@@ -100,6 +100,8 @@ class LocalFabric::Port final : public FabricPort {
   }
   [[nodiscard]] bool read(nic::Rank peer, const FabricPlace& from, uint8_t* to, uint64_t length,
                           uint64_t token) override {
+    const std::lock_guard inside(fabric_.lock_);
+    ++fabric_.reads_;
     reads_.push_back({peer, from, to, length, token});
     return true;
   }
@@ -186,6 +188,11 @@ void LocalFabric::put_into(Box& box, std::vector<uint8_t> bytes) {
     for (; !box.kept.empty(); box.kept.pop_back()) box.messages.push_back(std::move(box.kept.back()));
   }
   eventfd_write(box.wakes, 1);
+}
+
+uint64_t LocalFabric::reads() {
+  const std::lock_guard inside(lock_);
+  return reads_;
 }
 
 size_t LocalFabric::lent() {

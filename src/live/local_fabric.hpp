@@ -27,6 +27,8 @@ class LocalFabric {
   void swallow(uint32_t rank);
   // Later messages to this rank come in the opposite order, once there are `count`.
   void reverse(uint32_t rank, size_t count);
+  // How many reads of peers' memory have begun.
+  [[nodiscard]] uint64_t reads();
   // How many pieces of memory ranks lend at this time.
   [[nodiscard]] size_t lent();
   // Puts a message into a rank's queue that nobody of the job has sent.
@@ -50,6 +52,7 @@ class LocalFabric {
   std::vector<Box> boxes_;  // by rank
   std::map<uint64_t, std::pair<const uint8_t*, uint64_t>> lent_;  // by key
   uint64_t next_key_ = 1;
+  uint64_t reads_ = 0;
 };
 
 }  // namespace spinloom::live

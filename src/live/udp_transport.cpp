@@ -151,7 +151,7 @@ void UdpTransport::deliver(wire::Out& out) {
 }
 
 // Nobody looks at the timers soon, so acknowledgements that wait for a packet leave now.
-// A peer that fell silent when nothing was left to say may have ended well; nobody has to hear of that.
+// Prints that a peer is given up, unless nothing was on its way to the peer: it may have ended as planned.
 void UdpTransport::tell_of(const wire::Out::Lost& lost) const {
   if (lost.why != wire::LostWhy::silent || reliable_.unacknowledged(lost.peer).segments == 0) return;
   const Card& card = cards_[lost.peer.value];

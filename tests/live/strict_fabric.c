@@ -597,7 +597,7 @@ static int domain_open(struct fid_fabric* fabric, struct fi_info* info, struct f
   *out = &all.domain;
   return 0;
 }
-/* Asleep the process may not be while anything is ready or could move. */
+/* The caller must not sleep while a completion is ready or an operation could go on. */
 static int trywait(struct fid_fabric* fabric, struct fid** fids, int count) {
   (void)fabric;
   RULE(count == 1 && fids[0] == &all.cq.fid && !all.nofd, "there is one queue to wait for");

@@ -51,7 +51,7 @@ bool FabricTransport::collect(bool copying) {
   bool read = false;
   happened_.clear();
   port_->poll(happened_);
-  for (const FabricEvent& one : std::exchange(happened_, {})) {
+  for (const FabricEvent& one : happened_) {  // nothing in this loop collects again
     switch (one.kind) {
       case FabricEvent::Kind::came:
         inbox_.push_back({one.bytes, {}});

@@ -150,7 +150,6 @@ void UdpTransport::deliver(wire::Out& out) {
   out.deliver.clear();
 }
 
-// Nobody looks at the timers soon, so acknowledgements that wait for a packet leave now.
 // Prints that a peer is given up, unless nothing was on its way to the peer: it may have ended as planned.
 void UdpTransport::tell_of(const wire::Out::Lost& lost) const {
   if (lost.why != wire::LostWhy::silent || reliable_.unacknowledged(lost.peer).segments == 0) return;
@@ -163,6 +162,7 @@ void UdpTransport::tell_of(const wire::Out::Lost& lost) const {
                  print(UdpAddress{card.address, card.port}), advice));
 }
 
+// Called before the owner sleeps: acknowledgements that wait for a packet to travel with leave now.
 void UdpTransport::arm() {
   reliable_.acknowledge(monotonic_now(), late_);
   act(late_);

@@ -18,7 +18,7 @@ FLOORS = [
     ["wire", "slmp", "peer", "host"],
     ["portals", "port"],
     ["testbed"],
-    ["collective"],
+    ["collective", "rails"],
     ["ptl", "sim", "live", "torture"],
     ["offload", "job", "process", "goal", "ethernet"],
     ["mpi", "predict"],

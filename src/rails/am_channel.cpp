@@ -35,7 +35,7 @@ Status AmChannel::send(uint32_t rank, const Header& header, std::span<const uint
                 " B go at once");
   }
   Peer& peer = peers_[rank];
-  Sent sent{rank, 0, std::vector<uint8_t>(sizeof(Frame) + bytes.size()), {}};
+  Sent sent{rank, 0, std::vector<uint8_t>(sizeof(Frame) + bytes.size())};
   const Frame frame{peer.sent++, header};
   std::memcpy(sent.bytes.data(), &frame, sizeof frame);
   if (!bytes.empty()) std::memcpy(sent.bytes.data() + sizeof frame, bytes.data(), bytes.size());
@@ -55,7 +55,6 @@ Status AmChannel::put(uint64_t number, Sent& sent) {
   }
   sent.rail = chosen.front().rail;
   Rail& rail = *rails_[sent.rail];
-  sent.issued = rail.interface().port().now();
   rail.begin(sent.bytes.size());
   nic::Put put;
   put.local = sent.bytes.data();
@@ -88,7 +87,7 @@ Status AmChannel::acknowledged(uint32_t at, const nic::Event& event) {
   Sent& sent = found->second;
   Rail& rail = *rails_[at];
   if (event.fail == nic::Fail::ok) {
-    rail.ended(sent.bytes.size(), sent.issued);
+    rail.ended(sent.bytes.size());
     sent_.erase(found);
     return {};
   }

@@ -59,7 +59,6 @@ class AmChannel {
     uint32_t rank = 0;
     uint32_t rail = 0;
     std::vector<uint8_t> bytes;  // a Frame and the message's bytes
-    Time issued{};
   };
   struct Peer {
     uint64_t sent = 0;

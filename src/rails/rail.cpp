@@ -34,21 +34,29 @@ Status Rail::close() {
   return interface_.eq_free(queue_);
 }
 
-// While a rail is busy, its transfers follow each other: a transfer has taken the time since the one before it ended, or
-// since it was issued if the rail was idle then. A new measurement counts for a quarter.
-void Rail::ended(uint64_t bytes, Time issued) {
+void Rail::begin(uint64_t bytes) {
+  if (under_way_bytes_ == 0) busy_since_ = interface_.port().now();
+  under_way_bytes_ += bytes;
+}
+
+// Many transfers may be seen to end at once, so single ones say little. A new measurement counts for a quarter.
+void Rail::ended(uint64_t bytes) {
   under_way_bytes_ -= bytes;
   carried_bytes_ += bytes;
+  moved_bytes_ += bytes;
   const Time now = interface_.port().now();
-  const Time taken = now - std::max(issued, idle_since_);
-  idle_since_ = now;
-  if (bytes < learn_from_bytes || taken.ps <= 0) return;
+  const Time taken = busy_ + (now - busy_since_);
+  if (under_way_bytes_ == 0) busy_ = taken;
+  if (moved_bytes_ < learn_from_bytes || taken.ps <= 0) return;
   constexpr int64_t unit_bytes = 1 << 20;
   const auto measured =
-      static_cast<int64_t>(static_cast<__int128>(taken.ps) * unit_bytes / static_cast<int64_t>(bytes));
+      static_cast<int64_t>(static_cast<__int128>(taken.ps) * unit_bytes / static_cast<int64_t>(moved_bytes_));
   const int64_t before = byte_time_.time_of(Bytes{unit_bytes}).ps;
   byte_time_ = Rate(std::max<int64_t>(learnt_ ? (3 * before + measured) / 4 : measured, 1), unit_bytes);
   learnt_ = true;
+  busy_since_ = now;
+  busy_ = {};
+  moved_bytes_ = 0;
 }
 
 Result<RailCounter> Rail::take_counter() {

@@ -5,7 +5,8 @@
 //   What ends is told by events, whose user pointers are the caller's. begin() and ended() keep account of long transfers,
 //   from which the rail learns its speed.
 // Invariants: (1) a rail that has lost a peer is not used towards it again; (2) a counter that take_counter() gives has
-//   counted `base` so far, and nothing waits for it; (3) speed is learnt from transfers of `learn_from_bytes` and more.
+//   counted `base` so far, and nothing waits for it; (3) speed is learnt while the rail is busy, from
+//   `learn_from_bytes` at a time.
 // Source: the rail interface of MPC (deliverable D4.7, section 2.2.3.2, listings 1 and 2).
 // Threads: the owner of the Interface. Time: that of its port.
 #pragma once
@@ -66,8 +67,8 @@ class Rail {
   void lose(uint32_t rank) { reaches_[rank] = false; }
 
   // Long transfers on this rail, for its account of speed and load.
-  void begin(uint64_t bytes) { under_way_bytes_ += bytes; }
-  void ended(uint64_t bytes, Time issued);
+  void begin(uint64_t bytes);
+  void ended(uint64_t bytes);
   void failed(uint64_t bytes) { under_way_bytes_ -= bytes; }
   [[nodiscard]] RailLoad load(uint32_t rank) const {
     return {byte_time_, byte_time_.time_of(Bytes{static_cast<int64_t>(under_way_bytes_)}), reaches_[rank]};
@@ -84,7 +85,7 @@ class Rail {
   Rail(portals::Interface& interface, Options options)
       : interface_(interface), options_(std::move(options)), byte_time_(options_.facts.byte_time) {}
 
-  static constexpr uint64_t learn_from_bytes = 32 << 10;
+  static constexpr uint64_t learn_from_bytes = 4 << 20;
 
   portals::Interface& interface_;
   Options options_;
@@ -93,7 +94,9 @@ class Rail {
   std::vector<RailCounter> idle_counters_;
   Rate byte_time_;
   bool learnt_ = false;
-  Time idle_since_{};  // the end of the latest transfer
+  Time busy_since_{};
+  Time busy_{};  // since it has learnt last, without the time since busy_since_
+  uint64_t moved_bytes_ = 0;  // since it has learnt last
   uint64_t under_way_bytes_ = 0;
   uint64_t carried_bytes_ = 0;
 };

@@ -218,7 +218,13 @@ Status Rails::lose_peer(uint32_t peer) {
     const bool waits = request.does == Does::send || request.does == Does::word;
     if (waits && request.peer == peer && !request.done) ended.push_back(number);
   }
-  for (const uint64_t number : ended) fail_request(number, error);
+  for (const uint64_t number : ended) {
+    if (requests_.at(number).does == Does::word) {
+      requests_.erase(number);
+    } else {
+      fail_request(number, error);
+    }
+  }
   return {};
 }
 

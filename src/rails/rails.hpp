@@ -97,7 +97,8 @@ class Rails {
   [[nodiscard]] Result<RequestId> get(uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset);
 
   void handle(uint32_t id, Word handler) { handlers_.at(id) = std::move(handler); }
-  [[nodiscard]] Result<RequestId> send_word(uint32_t rank, uint32_t id, std::span<const uint8_t> bytes);
+  // The bytes are copied; nothing tells of the word's end.
+  [[nodiscard]] Status send_word(uint32_t rank, uint32_t id, std::span<const uint8_t> bytes);
 
   // A request may be completed once. Its Error is the result's.
   [[nodiscard]] Result<std::optional<Completion>> test(RequestId request);

@@ -24,7 +24,7 @@ Result<RequestId> Rails::send(const uint8_t* data, uint64_t bytes, uint32_t rank
   return start_or_hold(std::move(request));
 }
 
-Result<RequestId> Rails::send_word(uint32_t rank, uint32_t id, std::span<const uint8_t> bytes) {
+Status Rails::send_word(uint32_t rank, uint32_t id, std::span<const uint8_t> bytes) {
   SPL_TRY(check("send_word", rank));
   if (!channel_) return fail(Code::invalid, "send_word: open the rails with active messages (RailsOptions::words)");
   if (id >= words_max) return fail(Code::invalid, "send_word: handler ", id, "; the last one is ", words_max - 1);
@@ -37,7 +37,8 @@ Result<RequestId> Rails::send_word(uint32_t rank, uint32_t id, std::span<const u
   request.peer = rank;
   request.id = id;
   request.word.assign(bytes.begin(), bytes.end());
-  return start_or_hold(std::move(request));
+  const auto held = start_or_hold(std::move(request));
+  return held ? Status{} : Status{held.error()};
 }
 
 Result<RequestId> Rails::start_or_hold(Request request) {
@@ -68,7 +69,7 @@ Status Rails::start(uint64_t number) {
   header.id = first_of_user + request.id;
   const std::vector<uint8_t> bytes = std::move(request.word);
   const uint32_t rank = request.peer;
-  finish(number);  // the channel has a copy
+  requests_.erase(number);  // the channel has a copy
   return channel_->send(rank, header, bytes);
 }
 

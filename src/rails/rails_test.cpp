@@ -392,18 +392,16 @@ TEST(Rails, WordsArriveOnceInOrderOverAllRails) {
       heard.push_back(number);
     });
     const bool loses = random.below(2) == 0;
-    std::vector<RequestId> sent;
     for (uint64_t number = 0; number < 60; ++number) {
       uint8_t bytes[sizeof number];
       std::memcpy(bytes, &number, sizeof number);
-      sent.push_back(bed.rank(0).send_word(1, 3, bytes).value());
+      ASSERT_TRUE(bed.rank(0).send_word(1, 3, bytes));
       if (number == 30 && loses) bed.kill_rail(static_cast<uint32_t>(random.below(4)));
       uint64_t rounds = random.below(3);
       bed.run_until([&] { return rounds-- == 0; });
     }
     ASSERT_TRUE(bed.run_until([&] { return heard.size() == 60; })) << heard.size() << " " << bed.trouble();
     for (uint64_t number = 0; number < 60; ++number) ASSERT_EQ(heard[number], number);
-    for (const RequestId one : sent) ASSERT_TRUE(complete(bed, 0, one));
     for (uint32_t rail = 0; rail < 4; ++rail) carried[rail] += bed.rank(0).rail(rail).carried_bytes();
   });
   for (uint32_t rail = 0; rail < 4; ++rail) EXPECT_GT(carried[rail], 0u) << rail;

@@ -59,7 +59,7 @@ Status Stripes::start(uint64_t number, const Transfer& transfer) {
   for (const Fragment& fragment : fragments) {
     uint32_t part = 0;
     while (running.parts[part].rail != fragment.rail) ++part;
-    SPL_TRY(issue({number, part, fragment, {}}, transfer));
+    SPL_TRY(issue({number, part, fragment}, transfer));
   }
   return {};
 }
@@ -115,8 +115,7 @@ Status Stripes::issue(const Piece& piece, const Transfer& transfer) {
   const Fragment& fragment = piece.fragment;
   Rail& rail = *rails_[fragment.rail];
   const uint64_t name = next_piece_++;
-  Piece& kept = pieces_[name] = piece;
-  kept.issued = rail.interface().port().now();
+  pieces_[name] = piece;
   rail.begin(fragment.length);
   rail.spend();
   if (transfer.from != nullptr) {
@@ -171,7 +170,7 @@ Status Stripes::on_fragment(uint32_t at, const nic::Event& event) {
   Running& running = running_.at(piece.number);
   Rail& rail = *rails_[at];
   if (event.fail == nic::Fail::ok && event.manipulated_bytes == piece.fragment.length) {
-    rail.ended(piece.fragment.length, piece.issued);
+    rail.ended(piece.fragment.length);
     return end_fragment(piece.number, running, piece.part);
   }
   rail.failed(piece.fragment.length);

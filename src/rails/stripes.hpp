@@ -67,7 +67,6 @@ class Stripes {
     uint64_t number = 0;  // of the transfer
     uint32_t part = 0;
     Fragment fragment;
-    Time issued{};
   };
 
   [[nodiscard]] std::vector<RailLoad> loads_of(uint32_t rank) const;

@@ -12,12 +12,13 @@
 
 #include "base/log.hpp"
 #include "process/live_process.hpp"
+#include "process/railed_process.hpp"
 
 namespace spinloom::process {
 namespace {
 
 std::mutex joining;
-LiveProcess* joined = nullptr;  // never freed: threads may be inside a call when the process ends
+ptl::Host* joined = nullptr;  // never freed: threads may be inside a call when the process ends
 ptl::Process* rank_of_all_threads = nullptr;
 bool forked = false;
 
@@ -43,6 +44,20 @@ void leave_at_end() {
   PtlFini();
 }
 
+Result<ptl::Host*> join(const Settings& settings) {
+  SPL_ASSIGN(std::shared_ptr<live::Launcher> launcher, live::find_launcher());
+  ptl::Host* host = nullptr;
+  if (settings.rails.empty()) {
+    SPL_ASSIGN(auto made, LiveProcess::join(settings, launcher));
+    host = made.release();
+  } else {
+    SPL_ASSIGN(auto made, RailedProcess::join(settings, launcher));
+    host = made.release();
+  }
+  live::attend_to_end(*launcher, leave_at_end);
+  return host;
+}
+
 ptl::Process* join_job() {
   const std::lock_guard one_at_a_time(joining);
   if (forked) return nullptr;
@@ -52,15 +67,13 @@ ptl::Process* join_job() {
                log::Level::warning);
   const Settings settings = read_settings(environ);
   for (const std::string& warning : settings.warnings) say(warning);
-  auto launcher = live::find_launcher();
-  auto made = launcher ? LiveProcess::join(settings, std::move(*launcher)) : launcher.error();
+  const auto made = join(settings);
   if (!made) {
     say(text("PtlInit: ", made.error().message));
     return nullptr;
   }
-  joined = made->release();
+  joined = *made;
   rank_of_all_threads = new ptl::Process(*joined);
-  joined->attend_to_end(leave_at_end);
   // A forked child has neither our threads nor our place in the job.
   pthread_atfork(nullptr, nullptr, [] {
     forked = true;

@@ -101,8 +101,10 @@ int spl_rails_get(spl_rails *rails, void *data, uint64_t bytes, uint32_t rank, u
  * are dropped. `id` is below 64. */
 typedef void (*spl_rails_handler)(void *argument, uint32_t source, const void *data, uint64_t bytes);
 int spl_rails_handle(spl_rails *rails, uint32_t id, spl_rails_handler handler, void *argument);
-/* At most eager_bytes, which are copied. */
+/* At most eager_bytes, which are copied. A word may wait for the window until a later call of this rank. */
 int spl_rails_word(spl_rails *rails, uint32_t rank, uint32_t id, const void *data, uint64_t bytes);
+/* Waits until all words of this rank, and messages that wait for the window, have come to their targets. */
+int spl_rails_flush(spl_rails *rails);
 
 /* -- The rails -------------------------------------------------------------------------------------------------------- */
 

@@ -56,6 +56,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   // polls now. May be called without the lock.
   [[nodiscard]] bool take_active() { return polled_.exchange(false) || waiting_ > asleep_; }
   [[nodiscard]] bool polled() const { return polled_; }
+  // Grows whenever something has changed for callers, or somebody interrupts them.
+  [[nodiscard]] uint64_t changes() const { return mail_.changes() + interrupts_; }
   // Waits until something has changed for this host, until the deadline, or until interrupt().
   void wait_until(Time deadline);
   // Wakes all waiting callers, from any thread.

@@ -70,10 +70,18 @@ void RailedProcess::poll() {
   lock_all();
 }
 
+uint64_t RailedProcess::changes() const {
+  uint64_t sum = 0;
+  for (uint32_t rail = 0; rail < rails(); ++rail) sum += node(rail).changes();
+  return sum;
+}
+
+// A helper may find the news while this caller lets others in.
 void RailedProcess::wait(Time deadline) {
+  const uint64_t before = changes();
   const Time patient_until = std::min(deadline, live::monotonic_now() + patience_);
   do {
-    if (poll_all()) return;
+    if (poll_all() || changes() != before) return;
     bool wanted = false;
     for (uint32_t rail = 0; rail < rails(); ++rail) wanted = wanted || node(rail).lock().wanted();
     if (wanted) {
@@ -82,7 +90,7 @@ void RailedProcess::wait(Time deadline) {
       lock_all();
     }
   } while (live::monotonic_now() < patient_until);
-  if (live::monotonic_now() < deadline) sleep_until(deadline);
+  if (changes() == before && live::monotonic_now() < deadline) sleep_until(deadline);
 }
 
 // News that come from now on are found by the helpers: they interrupt rail 0, whose lock they get only when this caller

@@ -67,10 +67,11 @@ class RailedProcess final : public ptl::Host {
   };
 
   RailedProcess() = default;
-  [[nodiscard]] live::Node& node(uint32_t rail) { return rails_[rail]->node(); }
+  [[nodiscard]] live::Node& node(uint32_t rail) const { return rails_[rail]->node(); }
   void lock_all();
   void unlock_all();
   [[nodiscard]] bool poll_all();
+  [[nodiscard]] uint64_t changes() const;
   void sleep_until(Time deadline);
 
   std::vector<std::unique_ptr<LiveProcess>> rails_;

@@ -94,11 +94,10 @@ Result<rails::RailsOptions> rails_options_of(const spl_rails_options& given, Pro
   for (uint32_t rail = 0; rail < count; ++rail) made.facts.push_back(host.rail_facts(rail));
   made.call = [&process] { process.host().call(); };
   made.pause = [&process]() -> Status {
-    constexpr Time longest{1'000'000'000};
-    const Waiter waiter(process);
+    const Waiter waiter(process);  // PtlAbort wakes it
     const Blocked blocked{.call = "spl_rails_wait", .counter = {}, .test = 0, .count = 0};
     process.block(&blocked);
-    process.host().wait(process.host().port().now() + longest);
+    process.host().wait(Time::never());
     process.block(nullptr);
     if (process.aborted()) return fail(Code::fault, "PtlAbort was called");
     return {};
@@ -274,6 +273,10 @@ int spl_rails_word(spl_rails* rails, uint32_t rank, uint32_t id, const void* dat
   return within_rails("spl_rails_word", rails, [&](Rails& over) -> Status {
     return over.send_word(rank, id, {static_cast<const uint8_t*>(data), bytes});
   });
+}
+
+int spl_rails_flush(spl_rails* rails) {
+  return within_rails("spl_rails_flush", rails, [&](Rails& over) -> Status { return over.flush(); });
 }
 
 int spl_rails_count(const spl_rails* rails, uint32_t* count) {

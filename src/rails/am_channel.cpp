@@ -44,9 +44,7 @@ Status AmChannel::send(uint32_t rank, const Header& header, std::span<const uint
 }
 
 Status AmChannel::put(uint64_t number, Sent& sent) {
-  std::vector<RailLoad> loads;
-  for (const auto& rail : rails_) loads.push_back(rail->load(sent.rank));
-  const std::vector<Fragment> chosen = plan(sent.bytes.size(), sent.bytes.size(), loads);
+  const std::vector<Fragment> chosen = plan(sent.bytes.size(), sent.bytes.size(), loads_of(rails_, sent.rank));
   if (chosen.empty()) {
     const uint32_t rank = sent.rank;
     sent_.erase(number);
@@ -55,7 +53,7 @@ Status AmChannel::put(uint64_t number, Sent& sent) {
   }
   sent.rail = chosen.front().rail;
   Rail& rail = *rails_[sent.rail];
-  rail.begin(sent.bytes.size());
+  rail.begin(sent.rank, sent.bytes.size());
   nic::Put put;
   put.local = sent.bytes.data();
   put.length = sent.bytes.size();
@@ -74,24 +72,24 @@ bool AmChannel::is_own(const nic::Event& event) const {
   return kind == user::Kind::word || kind == user::Kind::word_block;
 }
 
-Status AmChannel::on_event(uint32_t rail, const nic::Event& event) {
-  if (user::kind_of(event.user_ptr) == user::Kind::word) return acknowledged(rail, event);
+Status AmChannel::on_event(uint32_t rail, const nic::Event& event, bool seen_at_once) {
+  if (user::kind_of(event.user_ptr) == user::Kind::word) return acknowledged(rail, event, seen_at_once);
   if (event.kind == nic::EventKind::put) return take(event);
   return blocks_[rail].on_event(event, user::number_of(event.user_ptr));
 }
 
-Status AmChannel::acknowledged(uint32_t at, const nic::Event& event) {
+Status AmChannel::acknowledged(uint32_t at, const nic::Event& event, bool seen_at_once) {
   const uint64_t number = user::number_of(event.user_ptr);
   const auto found = sent_.find(number);
   if (found == sent_.end()) return {};
   Sent& sent = found->second;
   Rail& rail = *rails_[at];
   if (event.fail == nic::Fail::ok) {
-    rail.ended(sent.bytes.size());
+    rail.ended(sent.rank, sent.bytes.size(), seen_at_once);
     sent_.erase(found);
     return {};
   }
-  rail.failed(sent.bytes.size());
+  rail.failed(sent.rank, sent.bytes.size());
   rail.lose(sent.rank);
   return put(number, sent);
 }

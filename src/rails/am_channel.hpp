@@ -46,7 +46,7 @@ class AmChannel {
   [[nodiscard]] Status close();
   [[nodiscard]] Status send(uint32_t rank, const Header& header, std::span<const uint8_t> bytes);
   [[nodiscard]] bool is_own(const nic::Event& event) const;
-  [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event);
+  [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event, bool seen_at_once);
   // Whether all that was sent has been acknowledged.
   [[nodiscard]] bool is_idle() const { return sent_.empty(); }
 
@@ -70,7 +70,7 @@ class AmChannel {
   [[nodiscard]] Status put(uint64_t number, Sent& sent);
   [[nodiscard]] Status take(const nic::Event& event);
   [[nodiscard]] Status deliver(uint32_t source, std::span<const uint8_t> bytes);
-  [[nodiscard]] Status acknowledged(uint32_t rail, const nic::Event& event);
+  [[nodiscard]] Status acknowledged(uint32_t rail, const nic::Event& event, bool seen_at_once);
 
   const std::vector<std::unique_ptr<Rail>>& rails_;
   Options options_;

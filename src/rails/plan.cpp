@@ -30,6 +30,24 @@ uint64_t fragment_bytes_for(uint64_t bytes, uint64_t usable_rails, uint64_t most
   return std::clamp(pages, std::min(fragment_bytes_least, most), most);
 }
 
+void level(std::span<RailLoad> rails) {
+  constexpr Bytes unit{1 << 20};
+  std::vector<RailLoad*> order;
+  for (RailLoad& rail : rails) order.push_back(&rail);
+  const auto time_of = [&](const RailLoad* rail) { return rail->byte_time.time_of(unit).ps; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const RailLoad* a, const RailLoad* b) { return time_of(a) < time_of(b); });
+  for (size_t first = 0; first < order.size();) {
+    size_t end = first;
+    int64_t sum_ps = 0;
+    const int64_t fastest_ps = time_of(order[first]);
+    for (; end < order.size() && 4 * time_of(order[end]) < 5 * fastest_ps; ++end) sum_ps += time_of(order[end]);
+    if (end == first) sum_ps = time_of(order[end++]);  // takes no time at all
+    const auto count = static_cast<int64_t>(end - first);
+    for (; first < end; ++first) order[first]->byte_time = Rate(sum_ps, count * unit.count);
+  }
+}
+
 std::vector<Fragment> plan(uint64_t bytes, uint64_t fragment_bytes, std::span<const RailLoad> rails) {
   std::vector<Time> free_after;
   for (const RailLoad& rail : rails) free_after.push_back(rail.free_after);

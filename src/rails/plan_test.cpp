@@ -56,6 +56,21 @@ TEST(Plan, LostRailsCarryNothing) {
   EXPECT_TRUE(plan(4 << 20, 512 << 10, rails).empty());
 }
 
+// 10 and 11 GB/s are one group, 5 GB/s is another.
+TEST(Plan, RailsThatDifferLittleCountAsEqual) {
+  std::vector<RailLoad> rails{RailLoad{Rate(100, 1), {}, true}, RailLoad{Rate(200, 1), {}, true},
+                              RailLoad{Rate(110, 1), {}, true}};
+  level(rails);
+  const auto ps = [&](size_t rail) { return rails[rail].byte_time.time_of(Bytes{1000}).ps; };
+  EXPECT_EQ(ps(0), 105'000);
+  EXPECT_EQ(ps(1), 200'000);
+  EXPECT_EQ(ps(2), 105'000);
+  std::vector<RailLoad> instant{RailLoad{Rate(0, 1), {}, true}, RailLoad{Rate(1, 1), {}, true}};
+  level(instant);
+  EXPECT_EQ(instant[0].byte_time.time_of(Bytes{1000}).ps, 0);
+  EXPECT_EQ(instant[1].byte_time.time_of(Bytes{1000}).ps, 1000);
+}
+
 TEST(Plan, FragmentsAreChosenByLength) {
   constexpr uint64_t usual = fragment_bytes_usual;
   EXPECT_EQ(fragment_bytes_for(16 << 20, 4, usual), usual);

@@ -4,7 +4,8 @@
 //   are the operations of a rail interface: puts and gets by key, messages that the NIC matches by tag, memory for keys.
 //   What ends is told by events, whose user pointers are the caller's. begin() and ended() keep account of long transfers,
 //   from which the rail learns its speed.
-// Invariants: (1) a rail that has lost a peer is not used towards it again; (2) a counter that take_counter() gives has
+// Invariants: (1) a rail that has lost a peer is not used towards it again, one that stalls is used again when
+//   it goes on; (2) a counter that take_counter() gives has
 //   counted `base` so far, and nothing waits for it; (3) speed is learnt while the rail is busy, from
 //   `learn_from_bytes` at a time.
 // Source: the rail interface of MPC (deliverable D4.7, section 2.2.3.2, listings 1 and 2).
@@ -66,13 +67,14 @@ class Rail {
   [[nodiscard]] bool reaches(uint32_t rank) const { return reaches_[rank]; }
   void lose(uint32_t rank) { reaches_[rank] = false; }
 
-  // Long transfers on this rail, for its account of speed and load.
-  void begin(uint64_t bytes);
-  void ended(uint64_t bytes);
-  void failed(uint64_t bytes) { under_way_bytes_ -= bytes; }
-  [[nodiscard]] RailLoad load(uint32_t rank) const {
-    return {byte_time_, byte_time_.time_of(Bytes{static_cast<int64_t>(under_way_bytes_)}), reaches_[rank]};
-  }
+  // Transfers on this rail, for its account of speed and load.
+  void begin(uint32_t rank, uint64_t bytes);
+  // `seen_at_once`: somebody was waiting for it, so the time of its end is known.
+  void ended(uint32_t rank, uint64_t bytes, bool seen_at_once);
+  void failed(uint32_t rank, uint64_t bytes);
+  // Whether transfers with this rank have been under way for long, and none has ended meanwhile.
+  [[nodiscard]] bool stalls(uint32_t rank) const;
+  [[nodiscard]] uint64_t under_way_bytes() const { return under_way_bytes_; }
   [[nodiscard]] Rate byte_time() const { return byte_time_; }
   [[nodiscard]] uint64_t carried_bytes() const { return carried_bytes_; }
 
@@ -94,11 +96,22 @@ class Rail {
   std::vector<RailCounter> idle_counters_;
   Rate byte_time_;
   bool learnt_ = false;
-  Time busy_since_{};
-  Time busy_{};  // since it has learnt last, without the time since busy_since_
-  uint64_t moved_bytes_ = 0;  // since it has learnt last
+  std::optional<Time> measures_since_;  // the end of a transfer; it has been busy since
+  uint64_t measured_bytes_ = 0;  // that have ended since then
+  Time measured_{};  // earlier busy times, and what was moved in them, since it has learnt last
+  uint64_t earlier_bytes_ = 0;
+  struct Pending {
+    uint64_t transfers = 0;
+    uint64_t bytes = 0;
+    Time since{};  // the end of the latest one, or the begin of the first
+  };
+  std::vector<Pending> pending_;  // by rank
   uint64_t under_way_bytes_ = 0;
   uint64_t carried_bytes_ = 0;
 };
+
+// What the rails can do for a transfer to this rank now. One that stalls is left alone while others do not, so a cable that
+// was unplugged for a moment holds up what was on it only, and the rail is used again when that has ended.
+[[nodiscard]] std::vector<RailLoad> loads_of(const std::vector<std::unique_ptr<Rail>>& rails, uint32_t rank);
 
 }  // namespace spinloom::rails

@@ -100,10 +100,7 @@ Status Rails::forget(uint32_t peer) {
 Status Rails::close() {
   const auto open = std::count_if(requests_.begin(), requests_.end(), [](const auto& one) { return !one.second.done; });
   if (open > 0) return fail(Code::invalid, open, " requests are under way; wait for them first");
-  while (channel_ && !channel_->is_idle()) {
-    SPL_ASSIGN(const bool moved, progress());
-    if (!moved) SPL_TRY(options_.pause());
-  }
+  SPL_TRY(flush());
   SPL_TRY(slots_->close());
   for (auto& [number, exposed] : keys_) {
     for (size_t rail = 0; rail < rails_.size(); ++rail) {
@@ -117,6 +114,15 @@ Status Rails::close() {
   if (early_blocks_) SPL_TRY(early_blocks_->withdraw());
   if (channel_) SPL_TRY(channel_->close());
   for (const auto& rail : rails_) SPL_TRY(rail->close());
+  return {};
+}
+
+Status Rails::flush() {
+  const auto holds = [](const Peer& peer) { return !peer.held.empty(); };
+  while ((channel_ && !channel_->is_idle()) || std::any_of(peers_.begin(), peers_.end(), holds)) {
+    SPL_ASSIGN(const bool moved, progress());
+    if (!moved) SPL_TRY(pause());
+  }
   return {};
 }
 
@@ -156,7 +162,7 @@ Result<Completion> Rails::wait(RequestId id) {
     SPL_ASSIGN(const std::optional<Completion> completion, test(id));
     if (completion) return *completion;
     SPL_ASSIGN(const bool moved, progress());
-    if (!moved) SPL_TRY(options_.pause());
+    if (!moved) SPL_TRY(pause());
   }
 }
 
@@ -168,14 +174,29 @@ Result<bool> Rails::progress() {
       SPL_TRY(on_event(rail, *event));
     }
   }
-  if (!moved) SPL_TRY(look_for_losses());
+  if (!moved) {
+    SPL_TRY(look_for_losses());
+    looked_in_vain_ = home().interface().port().now();
+  }
   return moved;
+}
+
+Status Rails::pause() {
+  SPL_TRY(options_.pause());
+  looked_in_vain_ = home().interface().port().now();
+  return {};
+}
+
+// Who has looked in vain a moment ago knows that an event has only just come.
+bool Rails::sees_at_once() {
+  constexpr Time moment{5'000'000};  // 5 us
+  return home().interface().port().now() - looked_in_vain_ <= moment;
 }
 
 Status Rails::on_event(uint32_t rail, const nic::Event& event) {
   if (event.after_gap) return fail(Code::exhausted, "rail ", rail, ": events have been lost");
-  if (channel_ && channel_->is_own(event)) return channel_->on_event(rail, event);
-  if (Stripes::is_own(event)) return stripes_->on_event(rail, event);
+  if (channel_ && channel_->is_own(event)) return channel_->on_event(rail, event, sees_at_once());
+  if (Stripes::is_own(event)) return stripes_->on_event(rail, event, sees_at_once());
   switch (user::kind_of(event.user_ptr)) {
     case user::Kind::receive: return on_receive(event);
     case user::Kind::send: return on_sent(rail, event);

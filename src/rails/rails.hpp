@@ -97,8 +97,9 @@ class Rails {
   [[nodiscard]] Result<RequestId> get(uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset);
 
   void handle(uint32_t id, Word handler) { handlers_.at(id) = std::move(handler); }
-  // The bytes are copied; nothing tells of the word's end.
+  // The bytes are copied; the word may wait for the window until a later call. flush() waits until all words have come.
   [[nodiscard]] Status send_word(uint32_t rank, uint32_t id, std::span<const uint8_t> bytes);
+  [[nodiscard]] Status flush();
 
   // A request may be completed once. Its Error is the result's.
   [[nodiscard]] Result<std::optional<Completion>> test(RequestId request);
@@ -185,6 +186,8 @@ class Rails {
   [[nodiscard]] Status tell_taken(uint32_t peer);
   [[nodiscard]] Status transferred(uint64_t number, const Status& ended);
 
+  [[nodiscard]] bool sees_at_once();
+  [[nodiscard]] Status pause();
   [[nodiscard]] Status look_for_losses();
   [[nodiscard]] Status lose_peer(uint32_t peer);
 
@@ -202,6 +205,7 @@ class Rails {
   std::list<Early> early_;
   std::unordered_map<uint64_t, Exposed> keys_;
   uint64_t next_key_ = 1;
+  Time looked_in_vain_{};
 };
 
 }  // namespace spinloom::rails

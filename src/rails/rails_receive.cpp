@@ -137,9 +137,7 @@ Status Rails::taken_from(uint32_t rank) {
 }
 
 Status Rails::tell_taken(uint32_t rank) {
-  std::vector<RailLoad> loads;
-  for (const auto& rail : rails_) loads.push_back(rail->load(rank));
-  const std::vector<Fragment> chosen = plan(1, 1, loads);
+  const std::vector<Fragment> chosen = plan(1, 1, loads_of(rails_, rank));
   if (chosen.empty()) return {};
   Rail& rail = *rails_[chosen.front().rail];
   peers_[rank].told = peers_[rank].taken;

@@ -33,14 +33,8 @@ Error no_rail_to(uint32_t rank) { return fail(Code::fault, "no rail reaches rank
 
 }  // namespace
 
-std::vector<RailLoad> Stripes::loads_of(uint32_t rank) const {
-  std::vector<RailLoad> loads;
-  for (const auto& rail : rails_) loads.push_back(rail->load(rank));
-  return loads;
-}
-
 Status Stripes::start(uint64_t number, const Transfer& transfer) {
-  const std::vector<RailLoad> loads = loads_of(transfer.rank);
+  const std::vector<RailLoad> loads = loads_of(rails_, transfer.rank);
   const auto usable = static_cast<uint64_t>(
       std::count_if(loads.begin(), loads.end(), [](const RailLoad& load) { return load.usable; }));
   if (usable == 0) return done_(number, no_rail_to(transfer.rank));
@@ -104,7 +98,7 @@ nic::Put Stripes::word(Rail& rail, uint32_t rank, uint64_t slot, bits::Part part
 }
 
 Status Stripes::say(uint32_t rank, uint64_t slot, bits::Part part) {
-  const std::vector<Fragment> chosen = plan(1, 1, loads_of(rank));
+  const std::vector<Fragment> chosen = plan(1, 1, loads_of(rails_, rank));
   if (chosen.empty()) return {};  // the peer finds out as we did
   Rail& rail = *rails_[chosen.front().rail];
   rail.spend();
@@ -116,7 +110,7 @@ Status Stripes::issue(const Piece& piece, const Transfer& transfer) {
   Rail& rail = *rails_[fragment.rail];
   const uint64_t name = next_piece_++;
   pieces_[name] = piece;
-  rail.begin(fragment.length);
+  rail.begin(transfer.rank, fragment.length);
   rail.spend();
   if (transfer.from != nullptr) {
     nic::Put put;
@@ -154,15 +148,15 @@ bool Stripes::is_own(const nic::Event& event) {
   return kind == user::Kind::fragment || kind == user::Kind::finish;
 }
 
-Status Stripes::on_event(uint32_t rail, const nic::Event& event) {
-  if (user::kind_of(event.user_ptr) == user::Kind::fragment) return on_fragment(rail, event);
+Status Stripes::on_event(uint32_t rail, const nic::Event& event, bool seen_at_once) {
+  if (user::kind_of(event.user_ptr) == user::Kind::fragment) return on_fragment(rail, event, seen_at_once);
   if (event.fail == nic::Fail::ok) return {};
   const WordName lost = word_of(user::number_of(event.user_ptr));
   rails_[rail]->lose(lost.rank);
   return say(lost.rank, lost.slot, lost.part);
 }
 
-Status Stripes::on_fragment(uint32_t at, const nic::Event& event) {
+Status Stripes::on_fragment(uint32_t at, const nic::Event& event, bool seen_at_once) {
   const auto found = pieces_.find(user::number_of(event.user_ptr));
   if (found == pieces_.end()) return {};
   const Piece piece = found->second;
@@ -170,10 +164,10 @@ Status Stripes::on_fragment(uint32_t at, const nic::Event& event) {
   Running& running = running_.at(piece.number);
   Rail& rail = *rails_[at];
   if (event.fail == nic::Fail::ok && event.manipulated_bytes == piece.fragment.length) {
-    rail.ended(piece.fragment.length);
+    rail.ended(running.transfer.rank, piece.fragment.length, seen_at_once);
     return end_fragment(piece.number, running, piece.part);
   }
-  rail.failed(piece.fragment.length);
+  rail.failed(running.transfer.rank, piece.fragment.length);
   if (event.fail == nic::Fail::undeliverable) {
     rail.lose(running.transfer.rank);
     return repeat(running, piece);
@@ -201,7 +195,7 @@ Status Stripes::repeat(Running& running, Piece piece) {
   Part& part = running.parts[piece.part];
   if (std::exchange(part.ends_by_nic, false)) SPL_TRY(release(part, false));
   const std::vector<Fragment> chosen =
-      plan(piece.fragment.length, piece.fragment.length, loads_of(running.transfer.rank));
+      plan(piece.fragment.length, piece.fragment.length, loads_of(rails_, running.transfer.rank));
   if (chosen.empty()) {
     running.ended = no_rail_to(running.transfer.rank);
     return end_fragment(piece.number, running, piece.part);

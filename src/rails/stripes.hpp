@@ -46,7 +46,7 @@ class Stripes {
 
   [[nodiscard]] Status start(uint64_t number, const Transfer& transfer);
   [[nodiscard]] static bool is_own(const nic::Event& event);
-  [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event);
+  [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event, bool seen_at_once);
   [[nodiscard]] uint64_t repeated() const { return repeated_; }
 
  private:
@@ -69,10 +69,9 @@ class Stripes {
     Fragment fragment;
   };
 
-  [[nodiscard]] std::vector<RailLoad> loads_of(uint32_t rank) const;
   [[nodiscard]] Status issue(const Piece& piece, const Transfer& transfer);
   [[nodiscard]] Status begin_parts(Running& running, const std::vector<Fragment>& fragments);
-  [[nodiscard]] Status on_fragment(uint32_t rail, const nic::Event& event);
+  [[nodiscard]] Status on_fragment(uint32_t rail, const nic::Event& event, bool seen_at_once);
   [[nodiscard]] Status release(const Part& part, bool complete);
   [[nodiscard]] Status repeat(Running& running, Piece piece);
   [[nodiscard]] Status end_fragment(uint64_t number, Running& running, uint32_t part);

@@ -24,6 +24,7 @@ from pmi_job import Job
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+OTHERS = {"portals": PORTALS, "rails": ROOT / "tests/rails"}
 LIMIT_S = seconds(240)  # of one run; the machine may be busy with other things
 
 
@@ -75,7 +76,7 @@ def launchers() -> dict[str, Launcher]:
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory):
-    """build("live_idle.c") is the program's path; names that begin with portals_ are of tests/portals."""
+    """build("live_idle.c") is the program's path; portals_* is in tests/portals, rails_* in tests/rails."""
     folder = tmp_path_factory.mktemp("live")
 
     @functools.cache
@@ -84,7 +85,7 @@ def build(tmp_path_factory):
         flags = os.environ.get("SPINLOOM_TEST_CFLAGS", "").split()
         linked = [f"-L{LIBRARY}", "-lportals", "-lpthread", f"-Wl,-rpath,{LIBRARY}"]
         compiler = "c++" if name.endswith(".cpp") else "cc"
-        source = (PORTALS if name.startswith("portals_") else HERE) / name
+        source = OTHERS.get(name.split("_")[0], HERE) / name
         words = [compiler, "-O1", "-g", *flags, f"-I{ROOT}/include", source, "-o", out, *linked]
         subprocess.run(words, check=True)
         return out

@@ -1,0 +1,66 @@
+/* Long messages from rank 0 to rank 1 while a rail is away for a while.
+ *
+ * Rank 1, which reads the bytes, says "going" after some messages. The message that takes more than half a second was held up
+ * by the rail 1 that was away; "back": rail 1 has carried four messages' bytes since. Every byte is compared. */
+#include <spinloom/rails.h>
+
+#include "../live/live_common.h"
+
+static spl_rails* rails;
+
+static void ok(int line, int code) {
+  if (code == PTL_OK) return;
+  printf("rank %u, line %d: code %d: %s\n", my_rank, line, code, spl_rails_error(rails));
+  exit(2);
+}
+#define OK(call) ok(__LINE__, call)
+
+static uint64_t carried_by_the_second(void) {
+  spl_rails_fact fact;
+  OK(spl_rails_describe(rails, 1, &fact));
+  return fact.carried_bytes;
+}
+
+static long long now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int main(void) {
+  const uint64_t bytes = 4 << 20;
+  begin();
+  OK(spl_rails_open(ni, NULL, &rails));
+  unsigned char* const memory = some_memory(bytes);
+  uint64_t before = 0;
+  int was_away = 0;
+  for (uint64_t number = 0, more = 1; more != 0; ++number) {
+    spl_rails_request request;
+    unsigned char word = 1;
+    if (my_rank == 0) {
+      fill(memory, number, bytes);
+      OK(spl_rails_send(rails, memory, bytes, 1, 1, &request));
+      OK(spl_rails_wait(rails, request, NULL));
+      OK(spl_rails_receive(rails, &word, 1, 1, 2, 0, &request));
+    } else {
+      memset(memory, 0, bytes);
+      const long long start = now_ms();
+      OK(spl_rails_receive(rails, memory, bytes, 0, 1, 0, &request));
+      OK(spl_rails_wait(rails, request, NULL));
+      CHECK_BYTES(memory, number, bytes);
+      const uint64_t carried = carried_by_the_second();
+      if (number == 20) printf("going\n"), fflush(stdout);
+      if (number > 20 && now_ms() - start > 500 && !was_away) was_away = 1, before = carried;
+      if (was_away && carried > before + 4 * bytes) word = 0;
+      OK(spl_rails_send(rails, &word, 1, 0, 2, &request));
+    }
+    OK(spl_rails_wait(rails, request, NULL));
+    more = word;
+  }
+  uint64_t repeated = 0;
+  OK(spl_rails_repeated(rails, &repeated));
+  EXPECT(0, repeated);
+  if (my_rank == 1) printf("back\n");
+  OK(spl_rails_close(rails));
+  return end();
+}

@@ -58,6 +58,7 @@ VARIABLES = {
         Variable("SPINLOOM_FABRIC", "auto", "live: what carries packets between machines"),
         Variable("SPINLOOM_FABRIC_FAULTS", "", "live: disturbs messages on their way to a fabric, for tests"),
         Variable("SPINLOOM_LIBFABRIC", "", "live: the libfabric library, where it is not found"),
+        Variable("SPINLOOM_RAILS", "", "live: how each of several NICs reaches its peers, as shm,udp"),
         Variable("SPINLOOM_UDP_ADDRESS", "", "live: the IPv4 address where UDP is bound, or its network"),
         Variable("SPINLOOM_UDP_FAULTS", "", "live: disturbs outgoing datagrams, for tests"),
         # The MPI layer's variables, as in src/mpi/settings.cpp; a test compares the two lists.

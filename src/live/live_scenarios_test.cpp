@@ -25,6 +25,7 @@ struct Way {
   Time spin;
   uint64_t help_from_bytes = ShmOptions{}.help_from_bytes;
   LiveTestbed::Over over = LiveTestbed::Over::shared_memory;
+  Bridging bridging = {};
 };
 
 nic::NicLimits limits_of(const Way& way) {
@@ -65,7 +66,7 @@ TEST_P(LiveScenarios, GiveTheTraceOfTheLoopbackDriver) {
   options.copy = way.copy;
   options.lend_from_bytes = way.lend_from_bytes;
   options.help_from_bytes = way.help_from_bytes;
-  auto bed = LiveTestbed::create(scenario.ranks, limits, options, way.spin, handlers(), way.over);
+  auto bed = LiveTestbed::create(scenario.ranks, limits, options, way.spin, handlers(), way.over, way.bridging);
   ASSERT_TRUE(bed.ok()) << bed.error().message;
   const auto trace = scenario.run(**bed, 1);
   if (!trace.ok() && trace.error().code == Code::unsupported) {
@@ -84,6 +85,17 @@ Way over(const char* name, LiveTestbed::Over over) {
   return {name, CopyMode::automatic, 64, 1 << 30, 100, polling, 0, over};
 }
 
+// Through gateways: with small windows and pieces, so that credit runs out again and again.
+Way bridged(const char* name, LiveTestbed::Over below, uint32_t gateways, bool stores) {
+  Way way = over(name, below);
+  way.bridging.gateways = gateways;
+  way.bridging.options.stores = stores;
+  way.bridging.options.piece_bytes = 64;
+  way.bridging.options.window_frames = 8;
+  way.bridging.options.window_bytes = 400;
+  return way;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Threads, LiveScenarios,
     testing::Combine(testing::ValuesIn(testbed::scenarios().begin(), testbed::scenarios().end()),
@@ -96,7 +108,13 @@ INSTANTIATE_TEST_SUITE_P(
                                      over("LossyUdp", LiveTestbed::Over::lossy_udp),
                                      over("Fabric", LiveTestbed::Over::fabric),
                                      over("FabricInPieces", LiveTestbed::Over::fabric_in_pieces),
-                                     over("FabricDisturbed", LiveTestbed::Over::fabric_disturbed))),
+                                     over("FabricDisturbed", LiveTestbed::Over::fabric_disturbed),
+                                     bridged("Bridge", LiveTestbed::Over::shared_memory, 1, false),
+                                     bridged("BridgeStores", LiveTestbed::Over::udp, 1, true),
+                                     bridged("LossyBridge", LiveTestbed::Over::lossy_udp, 1, false),
+                                     bridged("BridgeOfFabrics", LiveTestbed::Over::fabric_in_pieces, 1, false),
+                                     bridged("ChainOfBridges", LiveTestbed::Over::shared_memory, 3, true),
+                                     bridged("LossyChainOfBridges", LiveTestbed::Over::lossy_udp, 2, false))),
     [](const auto& all) { return std::string(std::get<0>(all.param).name) + "_" + std::get<1>(all.param).name; });
 
 }  // namespace

@@ -65,14 +65,17 @@ class LockedPort final : public portals::Port {
 struct LiveTestbed::Member {
   Member(LiveTestbed& bed, uint32_t rank, const nic::NicLimits& limits, const ShmOptions& options)
       : node(nic::Rank{rank}, static_cast<uint32_t>(bed.job_.cards.size()), limits, bed.job_.segments[rank]),
-        shm(node, bed.job_.segments[rank], rank, bed.job_.cards, options,
+        tap(node),
+        shm(tap, bed.job_.segments[rank], rank, bed.job_.cards, options,
             [this](int descriptor, nic::Rank peer) { helper.load()->watch(descriptor, peer.value); }),
         port(node, monotonic_now() + patience()) {}
 
   Node node;
+  BridgeTap tap;
   ShmTransport shm;
   std::unique_ptr<UdpTransport> udp;
   std::unique_ptr<FabricTransport> fabric;
+  std::unique_ptr<BridgeTransport> bridge;
   std::unique_ptr<HpuPool> pool;
   std::unique_ptr<Progress> progress;
   std::atomic<Progress*> helper{nullptr};  // for its own thread, which may run before `progress` is set, and after
@@ -97,9 +100,11 @@ Result<LocalJob> LocalJob::create(uint32_t ranks) {
 
 Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const nic::NicLimits& limits,
                                                          const ShmOptions& options, Time spin,
-                                                         std::shared_ptr<testbed::ScenarioHandlers> handlers,
-                                                         Over over) {
+                                                         std::shared_ptr<testbed::ScenarioHandlers> handlers, Over over,
+                                                         const Bridging& bridging) {
   std::unique_ptr<LiveTestbed> bed(new LiveTestbed);
+  bed->ranks_ = ranks;
+  ranks += bridging.gateways;
   SPL_ASSIGN(bed->job_, LocalJob::create(ranks));
   bed->handlers_ = std::move(handlers);
   constexpr uint32_t loopback = 0x7f000001;
@@ -124,6 +129,7 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
     for (uint32_t peer = 0; peer < ranks; ++peer) {
       if (peer != rank) member.node.route(nic::Rank{peer}, *way);
     }
+    if (bridging.gateways > 0) bed->make_bridge(member, rank, *way, bridging);
     if (bed->handlers_) {
       const std::shared_ptr<spin::HandlerRunner> runner(bed->handlers_, &bed->handlers_->runner());
       SPL_ASSIGN(member.pool, HpuPool::create({limits.hpus}, runner, member.node));
@@ -165,7 +171,7 @@ Result<Transport*> LiveTestbed::make_way(Member& member, uint32_t rank, Over ove
   };
   const std::vector<bool> all(ranks, true);
   if (port) {
-    SPL_ASSIGN(member.udp, UdpTransport::create(member.node, std::move(port), rank, job_.cards, all, arm));
+    SPL_ASSIGN(member.udp, UdpTransport::create(member.tap, std::move(port), rank, job_.cards, all, arm));
     return member.udp.get();
   }
   std::unique_ptr<FabricPort> fabric = fabric_->port(rank);
@@ -176,10 +182,33 @@ Result<Transport*> LiveTestbed::make_way(Member& member, uint32_t rank, Over ove
     faults.seed = rank + 1;
     fabric = disturb(std::move(fabric), faults);
   }
-  member.fabric =
-      std::make_unique<FabricTransport>(member.node, std::move(fabric), rank, job_.cards[0].nonce, all, arm);
+  member.fabric = std::make_unique<FabricTransport>(member.tap, std::move(fabric), rank, job_.cards[0].nonce, all, arm);
   return member.fabric.get();
 }
+
+void LiveTestbed::make_bridge(Member& member, uint32_t rank, Transport& way, const Bridging& bridging) {
+  const auto all = static_cast<uint32_t>(job_.cards.size());
+  std::vector<bool> gateways(all);
+  std::vector<std::vector<bool>> marks(all, std::vector<bool>(all));
+  for (uint32_t i = 0; i < bridging.gateways; ++i) gateways[ranks_ + i] = true;
+  for (uint32_t one = 0; one < all; ++one) {
+    const uint32_t gateway = one < ranks_ ? ranks_ + one % bridging.gateways : std::min(one + 1, all - 1);
+    marks[one][gateway] = marks[gateway][one] = true;
+  }
+  member.bridge =
+      std::make_unique<BridgeTransport>(member.node, rank, ranks_, BridgeRoutes(marks, gateways), bridging.options);
+  member.node.add(*member.bridge);
+  for (uint32_t peer = 0; peer < all; ++peer) {
+    if (marks[rank][peer]) {
+      member.bridge->link(nic::Rank{peer}, way);
+    } else if (peer != rank) {
+      member.node.route(nic::Rank{peer}, *member.bridge);
+    }
+  }
+  member.tap.attach(*member.bridge);
+}
+
+const BridgeTransport& LiveTestbed::bridge(uint32_t rank) const { return *members_.at(rank)->bridge; }
 
 LiveTestbed::~LiveTestbed() {
   for (const auto& member : members_) member->progress.reset();
@@ -226,13 +255,30 @@ Backlog::Amount LiveTestbed::backlog_peak(uint32_t rank) {
 void LiveTestbed::leave(uint32_t rank) {
   Member& member = *members_.at(rank);
   const std::lock_guard lock(member.node.lock());
+  if (member.bridge) member.bridge->say_goodbye();
   member.shm.say_goodbye();
+}
+
+void LiveTestbed::kill_gateway(uint32_t gateway) {
+  const nic::Rank gone{ranks_ + gateway};
+  for (const auto& member : members_) {
+    const std::lock_guard lock(member->node.lock());
+    if (member->node.rank() == gone) {
+      for (uint32_t peer = 0; peer < members_.size(); ++peer) member->bridge->lose_link(nic::Rank{peer});
+    } else {
+      member->bridge->lose_link(gone);
+    }
+    member->node.drive();
+    member->node.tell_sleepers();
+  }
 }
 
 uint64_t LiveTestbed::refused() {
   uint64_t sum = 0;
   for (const auto& member : members_) {
     const std::lock_guard lock(member->node.lock());
+    if (member->bridge) sum += member->bridge->counts().malformed + member->bridge->counts().repeated;
+    if (member->bridge && member->bridge->forwarder()) sum += member->bridge->forwarder()->counts().refused;
     sum += member->shm.refused() + member->node.engine().state().refused_packets;
   }
   return sum;

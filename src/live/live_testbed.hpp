@@ -1,5 +1,5 @@
 // LiveTestbed - several ranks of the live driver in one process, which talk over shared memory, UDP or
-// a fabric, as processes do.
+// a fabric, as processes do, directly or through gateways.
 //
 // Contract: the testbed of scenarios (testbed/testbed.hpp). Each rank has its own segment, node, transport, helper
 //   and watcher threads, and a pool of HPU threads if there are handlers.
@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/test_patience.hpp"
+#include "live/bridge_tap.hpp"
+#include "live/bridge_transport.hpp"
 #include "live/fabric_transport.hpp"
 #include "live/local_fabric.hpp"
 #include "live/node.hpp"
@@ -29,6 +31,13 @@ struct LocalJob {
   static Result<LocalJob> create(uint32_t ranks);
   std::vector<Card> cards;
   std::vector<Segment> segments;
+};
+
+// Ranks that reach each other through gateways only. With several, these are a chain, and the ranks are dealt to them
+// in turns.
+struct Bridging {
+  uint32_t gateways = 0;  // 0: all ranks reach each other
+  BridgeOptions options;
 };
 
 class LiveTestbed final : public testbed::Testbed {
@@ -48,10 +57,10 @@ class LiveTestbed final : public testbed::Testbed {
   static Result<std::unique_ptr<LiveTestbed>> create(uint32_t ranks, const nic::NicLimits& limits,
                                                      const ShmOptions& options, Time spin,
                                                      std::shared_ptr<testbed::ScenarioHandlers> handlers,
-                                                     Over over = Over::shared_memory);
+                                                     Over over = Over::shared_memory, const Bridging& bridging = {});
   ~LiveTestbed() override;
 
-  [[nodiscard]] uint32_t ranks() const override { return static_cast<uint32_t>(members_.size()); }
+  [[nodiscard]] uint32_t ranks() const override { return ranks_; }
   [[nodiscard]] portals::Interface& rank(uint32_t rank) override;
   [[nodiscard]] const nic::Nic& nic(uint32_t rank) const override;
   [[nodiscard]] Result<testbed::TestHandlers> handlers(std::string_view name) override;
@@ -62,6 +71,10 @@ class LiveTestbed final : public testbed::Testbed {
   [[nodiscard]] Backlog::Amount backlog_peak(uint32_t rank);
   // This rank says goodbye to the others.
   void leave(uint32_t rank);
+  // The bridge of a rank; gateways come behind the ranks. The caller holds no lock, and reads counts only.
+  [[nodiscard]] const BridgeTransport& bridge(uint32_t rank) const;
+  // What a gateway has of others at most; and it dies, as far as its neighbours know.
+  void kill_gateway(uint32_t gateway);
 
  private:
   struct Member;
@@ -71,6 +84,10 @@ class LiveTestbed final : public testbed::Testbed {
   [[nodiscard]] Result<Transport*> make_way(Member& member, uint32_t rank, Over over,
                                             std::unique_ptr<DatagramPort> port);
 
+  // Links a member to its neighbours by `way`.
+  void make_bridge(Member& member, uint32_t rank, Transport& way, const Bridging& bridging);
+
+  uint32_t ranks_ = 0;  // without gateways
   LocalJob job_;
   std::unique_ptr<LocalFabric> fabric_;
   std::shared_ptr<testbed::ScenarioHandlers> handlers_;

@@ -1,0 +1,134 @@
+#include "live/bridge_forwarder.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace spinloom::live {
+namespace {
+
+constexpr uint64_t whole_bytes_max = 16 << 10;  // an atomic is not cut
+constexpr uint64_t frame_overhead_max = 512;  // headers of a bridge frame and of its packet
+
+}  // namespace
+
+BridgeForwarder::BridgeForwarder(uint32_t rank, uint32_t members, const BridgeRoutes& routes,
+                                 const BridgeOptions& options, BridgeLinks& links)
+    : rank_(rank), members_(members), routes_(routes), options_(options), links_(links), left_(routes.ranks()) {}
+
+void BridgeForwarder::forward(Time now, nic::Rank hop, const wire::BridgeHeader& header,
+                              std::span<const uint8_t> bytes) {
+  const uint32_t source = header.source.value, target = header.target.value;
+  const bool known = source < left_.size() && target < left_.size();
+  if (!known || routes_.before(rank_, source, target) != hop.value || !routes_.behind(rank_, source, target)) {
+    ++counts_.refused;
+    return;
+  }
+  if (header.kind != wire::BridgeKind::gone) note_credit(header);
+  if (left_[target]) {
+    ++counts_.late;
+    return;
+  }
+  if (header.kind != wire::BridgeKind::packet) return pass(source, target, bytes);
+  if (!admit(header, bytes.size())) {
+    ++counts_.refused;
+    return;
+  }
+  if (!options_.stores) return pass(source, target, bytes);
+  const Name name{source, target, static_cast<uint8_t>(header.of)};
+  Flow& flow = flows_[name];
+  if (flow.held.empty() && header.ends) return pass(source, target, bytes);
+  if (flow.held.empty()) flow.held_since = now;
+  release_at_ = std::min(release_at_, flow.held_since + options_.hold_most);
+  flow.held.emplace_back(bytes.begin(), bytes.end());
+  flow.held_bytes += bytes.size();
+  ++held_frames_;
+  ++counts_.held;
+  const bool half = flow.held_bytes * 2 >= options_.window_bytes || flow.held.size() * 2 >= options_.window_frames;
+  if (header.ends || half) release(name, flow);
+}
+
+void BridgeForwarder::note_left(nic::Rank rank) {
+  left_[rank.value] = true;
+  std::erase_if(flows_, [&](const auto& one) {
+    const auto& [name, flow] = one;
+    if (std::get<1>(name) != rank.value) return false;
+    for (const auto& [number, bytes] : flow.way) way_bytes_ -= bytes;
+    held_frames_ -= flow.held.size();
+    return true;
+  });
+}
+
+uint64_t BridgeForwarder::whole_until(uint32_t source, uint32_t target, uint8_t of) const {
+  const auto found = flows_.find({source, target, of});
+  if (found == flows_.end()) return 0;
+  uint64_t number = found->second.credited;
+  while (found->second.way.contains(number)) ++number;
+  return number;
+}
+
+// Whether the frame lies in its flow's window; then it counts as under way until credit for it comes by.
+bool BridgeForwarder::admit(const wire::BridgeHeader& header, uint64_t bytes) {
+  Flow& flow = flows_[{header.source.value, header.target.value, static_cast<uint8_t>(header.of)}];
+  if (bytes > std::max(options_.piece_bytes, whole_bytes_max) + frame_overhead_max) return false;
+  if (header.sequence < flow.credited || header.sequence - flow.credited >= options_.window_frames) return false;
+  if (!flow.way.emplace(header.sequence, bytes).second) return false;
+  way_bytes_ += bytes;
+  counts_.way_bytes_peak = std::max(counts_.way_bytes_peak, way_bytes_);
+  return true;
+}
+
+// The source of a frame gives credit to its target, for what the target has sent by this gateway.
+void BridgeForwarder::note_credit(const wire::BridgeHeader& header) {
+  for (uint8_t of = 0; of < header.received.size(); ++of) {
+    const auto found = flows_.find({header.target.value, header.source.value, of});
+    if (found == flows_.end()) continue;
+    Flow& flow = found->second;
+    while (!flow.way.empty() && flow.way.begin()->first < header.received[of]) {
+      way_bytes_ -= flow.way.begin()->second;
+      flow.credited = flow.way.begin()->first + 1;
+      flow.way.erase(flow.way.begin());
+    }
+  }
+}
+
+void BridgeForwarder::release(const Name& name, Flow& flow) {
+  const std::vector<std::vector<uint8_t>> held = std::exchange(flow.held, {});
+  held_frames_ -= held.size();
+  flow.held_bytes = 0;
+  for (const std::vector<uint8_t>& bytes : held) pass(std::get<0>(name), std::get<1>(name), bytes);
+}
+
+bool BridgeForwarder::on_timer(Time now) {
+  if (now < release_at_) return false;
+  release_at_ = Time::never();
+  bool happened = false;
+  for (auto& [name, flow] : flows_) {
+    if (flow.held.empty()) continue;
+    if (now >= flow.held_since + options_.hold_most) {
+      release(name, flow);
+      happened = true;
+    } else {
+      release_at_ = std::min(release_at_, flow.held_since + options_.hold_most);
+    }
+  }
+  return happened;
+}
+
+void BridgeForwarder::pass(uint32_t source, uint32_t target, std::span<const uint8_t> bytes) {
+  const auto next = routes_.behind(rank_, source, target);
+  if (!next || !links_.pass(nic::Rank{*next}, bytes)) {
+    ++counts_.late;
+    return;
+  }
+  ++counts_.frames;
+  counts_.bytes += bytes.size();
+}
+
+bool BridgeForwarder::all_left() const {
+  for (uint32_t rank = 0; rank < members_; ++rank) {
+    if (rank != rank_ && !left_[rank]) return false;
+  }
+  return true;
+}
+
+}  // namespace spinloom::live

@@ -1,0 +1,49 @@
+#include "live/bridge_links.hpp"
+
+#include <cstring>
+#include <tuple>
+
+namespace spinloom::live {
+
+bool BridgeLinks::pass(nic::Rank peer, std::span<const uint8_t> frame) {
+  Transport* const link = to(peer);
+  if (link == nullptr) return false;
+  nic::Send send;
+  nic::Packet& packet = send.packet;
+  packet.operation = nic::Operation::reply;
+  packet.source = rank_;
+  packet.target = peer;
+  packet.message = uint64_t{1} << 63 | passed_++;  // the engine's own names have no such bit
+  packet.answers = mark;
+  packet.message_length = frame.size();
+  packet.payload = {nic::PayloadRef::Space::local, frame.data(), frame.size()};
+  send.last = true;
+  send.at_once = true;
+  std::ignore = link->send(send);  // nobody waits for the reading
+  return true;
+}
+
+std::optional<std::span<const uint8_t>> BridgeLinks::collect(const nic::Packet& carrier) {
+  const nic::PayloadRef& payload = carrier.payload;
+  const uint64_t length = carrier.message_length;
+  const bool inside = carrier.offset <= length && payload.length <= length - carrier.offset;
+  if (!inside || length > frame_bytes_max || payload.space == nic::PayloadRef::Space::peer) return std::nullopt;
+  if (payload.length == length) return std::span<const uint8_t>(payload.bytes, payload.length);
+  const std::pair<uint32_t, uint64_t> name{carrier.source.value, carrier.message};
+  auto found = open_.find(name);
+  if (found == open_.end()) {
+    if (open_.size() >= open_max) return std::nullopt;
+    found = open_.try_emplace(name).first;
+    found->second.bytes.resize(length);
+  }
+  Parts& parts = found->second;
+  if (parts.bytes.size() != length || payload.length == 0) return std::nullopt;
+  std::memcpy(parts.bytes.data() + carrier.offset, payload.bytes, payload.length);
+  parts.come += payload.length;
+  if (parts.come < length) return std::nullopt;
+  whole_ = std::move(parts.bytes);
+  open_.erase(found);
+  return std::span<const uint8_t>(whole_);
+}
+
+}  // namespace spinloom::live

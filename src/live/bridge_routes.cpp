@@ -1,0 +1,95 @@
+#include "live/bridge_routes.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace spinloom::live {
+namespace {
+
+// Spreads pairs over gateways: neighbours in rank get other gateways.
+uint64_t spread(uint32_t low, uint32_t high) {
+  uint64_t mixed = (uint64_t{low} << 32 | high) * 0x9e3779b97f4a7c15u;
+  mixed = (mixed ^ mixed >> 32) * 0xbf58476d1ce4e5b9u;
+  return mixed ^ mixed >> 29;
+}
+
+}  // namespace
+
+BridgeRoutes::BridgeRoutes(std::vector<std::vector<bool>> marks, const std::vector<bool>& gateways)
+    : marks_(std::move(marks)) {
+  for (uint32_t rank = 0; rank < gateways.size(); ++rank) {
+    if (gateways[rank]) gateways_.push_back(rank);
+  }
+}
+
+bool BridgeRoutes::is_gateway(uint32_t rank) const {
+  return std::binary_search(gateways_.begin(), gateways_.end(), rank);
+}
+
+const BridgeRoutes::Path& BridgeRoutes::path(uint32_t a, uint32_t b) const {
+  const auto [found, is_new] = known_.try_emplace(uint64_t{a} << 32 | b);
+  Path& path = found->second;
+  if (!is_new || a == b) return path;
+  path = search(std::min(a, b), std::max(a, b));
+  if (a > b) std::reverse(path.begin(), path.end());
+  return path;
+}
+
+// Finds each gateway's distance from `high`, then goes from `low` to ever nearer gateways.
+BridgeRoutes::Path BridgeRoutes::search(uint32_t low, uint32_t high) const {
+  if (direct(low, high)) return {low, high};
+  constexpr uint32_t unknown = UINT32_MAX;
+  std::vector<uint32_t> distance(gateways_.size(), unknown);
+  std::vector<uint32_t> front{high};
+  uint32_t steps = 0;
+  bool reached = false;
+  while (!front.empty() && !reached) {
+    ++steps;
+    std::vector<uint32_t> next;
+    for (size_t i = 0; i < gateways_.size(); ++i) {
+      const uint32_t gateway = gateways_[i];
+      const bool near = distance[i] == unknown && gateway != high && gateway != low &&
+                        std::any_of(front.begin(), front.end(), [&](uint32_t one) { return direct(one, gateway); });
+      if (!near) continue;
+      distance[i] = steps;
+      next.push_back(gateway);
+    }
+    reached = std::any_of(next.begin(), next.end(), [&](uint32_t one) { return direct(one, low); });
+    front = std::move(next);
+  }
+  if (!reached) return {};
+  Path path{low};
+  for (; steps > 0; --steps) {
+    std::vector<uint32_t> candidates;
+    for (size_t i = 0; i < gateways_.size(); ++i) {
+      if (distance[i] == steps && direct(path.back(), gateways_[i])) candidates.push_back(gateways_[i]);
+    }
+    path.push_back(candidates[spread(low, high) % candidates.size()]);
+  }
+  path.push_back(high);
+  return path;
+}
+
+std::optional<uint32_t> BridgeRoutes::behind(uint32_t rank, uint32_t source, uint32_t target) const {
+  const Path& way = path(source, target);
+  const auto found = std::find(way.begin(), way.end(), rank);
+  if (found == way.end() || found + 1 == way.end()) return std::nullopt;
+  return *(found + 1);
+}
+
+std::optional<uint32_t> BridgeRoutes::before(uint32_t rank, uint32_t source, uint32_t target) const {
+  return behind(rank, target, source);
+}
+
+Status BridgeRoutes::check(uint32_t members) const {
+  for (uint32_t a = 0; a < members; ++a) {
+    for (uint32_t b = a + 1; b < members; ++b) {
+      if (direct(a, b) || !search(a, b).empty()) continue;  // not remembered: these are all pairs
+      return fail(Code::environment, "rank ", a, " and rank ", b,
+                  " do not reach each other: they share no network, and no gateway joins theirs");
+    }
+  }
+  return {};
+}
+
+}  // namespace spinloom::live

@@ -1,0 +1,33 @@
+// BridgeTap - stands between a transport and its client, and takes out what belongs to the bridge.
+//
+// Contract: a TransportClient to the transport. Without attach() it passes everything on.
+// Threads: the owner of the NIC. Time: none.
+#pragma once
+
+#include "live/bridge_transport.hpp"
+#include "live/transport.hpp"
+
+namespace spinloom::live {
+
+class BridgeTap final : public TransportClient {
+ public:
+  explicit BridgeTap(TransportClient& client) : client_(client) {}
+  void attach(BridgeTransport& bridge) { bridge_ = &bridge; }
+
+  [[nodiscard]] bool arrived(Transport& from, const nic::Packet& packet, uint64_t loan) override {
+    if (bridge_ != nullptr && bridge_->take(packet)) return true;
+    return client_.arrived(from, packet, loan);
+  }
+  void sent(const Reading& reading) override { client_.sent(reading); }
+  void fetched(uint64_t token, bool well) override { client_.fetched(token, well); }
+  void lost(nic::Rank peer) override {
+    client_.lost(peer);
+    if (bridge_ != nullptr) bridge_->lose_link(peer);
+  }
+
+ private:
+  TransportClient& client_;
+  BridgeTransport* bridge_ = nullptr;
+};
+
+}  // namespace spinloom::live

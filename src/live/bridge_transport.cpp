@@ -1,0 +1,329 @@
+// What leaves: packets in pieces, credit, farewells, and far ranks that are lost.
+#include "live/bridge_transport.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "live/backlog.hpp"
+#include "live/bridge_peer.hpp"
+#include "live/futex.hpp"
+#include "portals/data_order.hpp"
+#include "wire/packet_format.hpp"
+
+namespace spinloom::live {
+namespace {
+
+constexpr size_t waiting_packets_max = 64;  // more packets that wait for credit count as congestion
+
+wire::BridgeClass class_of(const nic::Packet& packet) {
+  return packet.is_answer() ? wire::BridgeClass::answers : wire::BridgeClass::requests;
+}
+
+}  // namespace
+
+BridgeTransport::BridgeTransport(TransportClient& client, uint32_t rank, uint32_t members, BridgeRoutes routes,
+                                 const BridgeOptions& options)
+    : client_(client),
+      rank_{rank},
+      members_(members),
+      routes_(std::move(routes)),
+      options_(options),
+      links_(rank, routes_.ranks()),
+      peers_(routes_.ranks()) {
+  SPL_ASSERT(options_.window_frames <= Backlog::stop_at.packets && options_.window_bytes <= Backlog::stop_at.bytes,
+             "what comes after a stop would be refused");
+  if (routes_.is_gateway(rank)) {
+    forwarder_ = std::make_unique<BridgeForwarder>(rank, members, routes_, options_, links_);
+  }
+  for (uint32_t peer = 0; peer < peers_.size(); ++peer) {
+    if (peer == rank || routes_.direct(rank, peer) || routes_.path(rank, peer).empty()) continue;
+    peers_[peer] = std::make_unique<Peer>();
+    peers_[peer]->rank = nic::Rank{peer};
+  }
+}
+
+BridgeTransport::~BridgeTransport() = default;
+
+BridgeTransport::Peer* BridgeTransport::find(nic::Rank rank) const {
+  return rank.value < peers_.size() ? peers_[rank.value].get() : nullptr;
+}
+
+void BridgeTransport::greet() {
+  for (uint32_t peer = 0; peer < peers_.size(); ++peer) {
+    const bool watched = routes_.direct(rank_.value, peer) && (forwarder_ || routes_.is_gateway(peer));
+    if (watched) say_directly(wire::BridgeKind::hello, rank_, nic::Rank{peer});
+  }
+}
+
+bool BridgeTransport::has_window(const Flow& flow) const {
+  return flow.way.size() < options_.window_frames && flow.way_bytes < options_.window_bytes;
+}
+
+bool BridgeTransport::send(nic::Send& outbound) {
+  Peer* const peer = find(outbound.packet.target);
+  if (peer == nullptr) client_.lost(outbound.packet.target);
+  if (peer == nullptr || peer->lost) return true;
+  Waiting one;
+  one.outbound = std::move(outbound);
+  nic::Packet& packet = one.outbound.packet;
+  const bool must_copy = one.outbound.at_once || portals::is_short_reply(packet) ||
+                         (one.outbound.from_device && !one.outbound.slot.exists());  // a handler does not wait
+  if (!one.outbound.pieces.empty()) {
+    one.copy.resize(packet.payload.length);
+    nic::gather(one.outbound.pieces, one.copy.data());
+    packet.payload.bytes = one.copy.data();
+    one.copied = true;
+  }
+  std::deque<Waiting>& queue = peer->flow(class_of(packet)).waiting;
+  if (queue.empty() && transmit(*peer, one)) return true;
+  if (must_copy && !one.copied) {
+    one.copy.assign(packet.payload.bytes, packet.payload.bytes + packet.payload.length);
+    packet.payload.bytes = one.copy.data();
+    one.copied = true;
+  }
+  if (!peer->waits()) ++waiting_;
+  const bool copied = one.copied;
+  queue.push_back(std::move(one));
+  return copied;
+}
+
+// Sends as many pieces as there is credit for; returns whether these are all.
+bool BridgeTransport::transmit(Peer& peer, Waiting& one) {
+  const nic::Packet& packet = one.outbound.packet;
+  Flow& flow = peer.flow(class_of(packet));
+  const bool atomic = packet.operation == nic::Operation::atomic || packet.operation == nic::Operation::fetch_atomic;
+  const uint64_t most = atomic ? packet.payload.length : options_.piece_bytes;  // an atomic is not cut
+  do {
+    if (!has_window(flow)) return false;
+    nic::Packet piece = packet;
+    piece.offset += one.done;
+    piece.payload.bytes += one.done;
+    piece.payload.length = std::min(most, packet.payload.length - one.done);
+    one.done += piece.payload.length;
+    wire::BridgeHeader header = header_to(peer, wire::BridgeKind::packet);
+    header.of = class_of(packet);
+    header.ends = piece.is_last() || (piece.missing > 0 && one.done == packet.payload.length);
+    header.sequence = flow.next++;
+    flow.way.push_back({header.sequence, piece.payload.length, packet.operation == nic::Operation::ack});
+    flow.way_bytes += piece.payload.length;
+    frame_.clear();
+    wire::append_frame(header, frame_);
+    wire::encode(piece, frame_);
+    pass(peer);
+  } while (one.done < packet.payload.length);
+  return true;
+}
+
+wire::BridgeHeader BridgeTransport::header_to(Peer& peer, wire::BridgeKind kind) {
+  wire::BridgeHeader header;
+  header.kind = kind;
+  header.source = rank_;
+  header.target = peer.rank;
+  header.moved = peer.moved;
+  for (size_t of = 0; of < peer.flows.size(); ++of) {
+    Flow& flow = peer.flows[of];
+    header.received[of] = flow.told = flow.granted;
+    flow.untold_bytes = 0;
+  }
+  peer.credit_at = Time::never();
+  return header;
+}
+
+// Hands what is in frame_ to the first link of the way to the peer.
+void BridgeTransport::pass(Peer& peer) {
+  ++counts_.frames;
+  std::ignore = links_.pass(nic::Rank{routes_.path(rank_.value, peer.rank.value)[1]}, frame_);
+}
+
+void BridgeTransport::give_credit(Peer& peer) {
+  ++counts_.credits;
+  frame_.clear();
+  wire::append_frame(header_to(peer, wire::BridgeKind::credit), frame_);
+  pass(peer);
+}
+
+// Sends a note without credit, in the name of `source`.
+void BridgeTransport::say_directly(wire::BridgeKind kind, nic::Rank source, nic::Rank target,
+                                   const std::array<uint64_t, 2>& numbers) {
+  const auto next = routes_.behind(rank_.value, source.value, target.value);
+  if (!next) return;
+  wire::BridgeHeader header;
+  header.kind = kind;
+  header.source = source;
+  header.target = target;
+  header.received = numbers;
+  frame_.clear();
+  wire::append_frame(header, frame_);
+  ++counts_.frames;
+  std::ignore = links_.pass(nic::Rank{*next}, frame_);
+}
+
+void BridgeTransport::flush(Peer& peer) {
+  if (peer.lost || !peer.waits()) return;
+  for (const auto of : {wire::BridgeClass::answers, wire::BridgeClass::requests}) {
+    std::deque<Waiting>& queue = peer.flow(of).waiting;
+    while (!queue.empty() && transmit(peer, queue.front())) {
+      const Waiting gone = std::move(queue.front());
+      queue.pop_front();
+      if (!gone.copied) client_.sent(reading_of(gone.outbound));
+    }
+  }
+  if (!peer.waits()) --waiting_;
+}
+
+bool BridgeTransport::poll() {
+  const bool happened = !cut_.empty();
+  for (const nic::Rank hop : std::exchange(cut_, {})) cut(hop);
+  if (timer() == Time::never()) return happened;
+  const Time now = monotonic_now();
+  const bool released = forwarder_ && forwarder_->on_timer(now);
+  if (now < look_at_) return happened || released;
+  look_at_ = Time::never();
+  for (const auto& peer : peers_) {
+    if (!peer || peer->lost) continue;
+    if (peer->credit_at <= now) give_credit(*peer);
+    look_at_ = std::min(look_at_, peer->credit_at);
+  }
+  return happened || released;
+}
+
+Time BridgeTransport::timer() const {
+  if (!cut_.empty()) return Time{};
+  return forwarder_ ? std::min(look_at_, forwarder_->timer()) : look_at_;
+}
+
+// May be called while a link sends or takes something, so what follows waits for poll().
+void BridgeTransport::lose_link(nic::Rank peer) {
+  if (links_.to(peer) == nullptr) return;
+  links_.unlink(peer);
+  cut_.push_back(peer);
+}
+
+// Tells everybody of the ranks that were reached by this link.
+void BridgeTransport::cut(nic::Rank hop) {
+  const uint32_t here = rank_.value;
+  std::erase(confirming_, hop);
+  for (const auto& peer : peers_) {
+    if (peer && !peer->lost && routes_.path(here, peer->rank.value)[1] == hop.value) lose(*peer);
+  }
+  if (!forwarder_) return;
+  forwarder_->note_left(hop);
+  for (uint32_t target = 0; target < peers_.size(); ++target) {
+    if (target != hop.value && !routes_.is_gateway(hop.value)) continue;  // nobody is behind it
+    for (uint32_t told = 0; told < peers_.size(); ++told) {
+      if (told == here || told == target || routes_.direct(told, target)) continue;
+      if (routes_.behind(here, told, target) != hop.value) continue;
+      say_directly(wire::BridgeKind::gone, nic::Rank{target}, nic::Rank{told},
+                   {forwarder_->whole_until(target, told, 0), forwarder_->whole_until(target, told, 1)});
+    }
+  }
+}
+
+void BridgeTransport::lose(Peer& peer) {
+  peer.left = untaken(peer.rank);
+  peer.left.gone = true;
+  if (peer.waits()) --waiting_;
+  peer.lost = true;
+  peer.credit_at = Time::never();
+  std::erase(confirming_, peer.rank);
+  if (forwarder_) forwarder_->note_left(peer.rank);
+  client_.lost(peer.rank);
+  for (Flow& flow : peer.flows) {
+    for (const Waiting& one : std::exchange(flow.waiting, {})) {
+      if (!one.copied) client_.sent(reading_of(one.outbound));
+    }
+    flow.way.clear();
+    flow.way_bytes = 0;
+    flow.early.clear();
+  }
+}
+
+void BridgeTransport::stop(nic::Rank rank, bool stopped) {
+  Peer* const peer = find(rank);
+  if (peer == nullptr || peer->lost || peer->stopped == stopped) return;
+  peer->stopped = stopped;
+  Flow& requests = peer->flow(wire::BridgeClass::requests);
+  if (stopped || requests.granted == requests.expected) return;
+  requests.granted = requests.expected;
+  give_credit(*peer);
+}
+
+// A peer that waits for credit hears that its packets go on.
+void BridgeTransport::moved(nic::Rank rank) {
+  Peer* const peer = find(rank);
+  if (peer == nullptr || peer->lost) return;
+  ++peer->moved;
+  if (!peer->stopped || peer->credit_at != Time::never()) return;
+  peer->credit_at = monotonic_now() + options_.credit_after;
+  look_at_ = std::min(look_at_, peer->credit_at);
+}
+
+Status BridgeTransport::fetch(nic::Rank peer, uint64_t, uint8_t*, uint64_t) {
+  return fail(Code::unsupported, "rank ", peer, "'s memory is behind a gateway");
+}
+
+bool BridgeTransport::congested(nic::Rank rank) const {
+  const Peer* const peer = find(rank);
+  return peer != nullptr && !peer->lost && peer->flows[0].waiting.size() > waiting_packets_max;
+}
+
+bool BridgeTransport::drained() const {
+  if (waiting_ > 0 || !cut_.empty() || (forwarder_ && forwarder_->holds())) return false;
+  return std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) {
+    return !peer || peer->lost || (peer->flows[0].way.empty() && peer->flows[1].way.empty());
+  });
+}
+
+Untaken BridgeTransport::untaken(nic::Rank rank) const {
+  const Peer* const peer = find(rank);
+  if (peer == nullptr) return {};
+  if (peer->lost) return peer->left;
+  Untaken left;
+  left.moved = peer->moved_there;
+  for (const Flow& flow : peer->flows) {
+    for (const Flow::Sent& sent : flow.way) {
+      ++left.packets;
+      left.notes += sent.note ? 1 : 0;
+      left.bytes += sent.bytes;
+    }
+    for (const Waiting& one : flow.waiting) {
+      ++left.packets;
+      left.notes += one.outbound.packet.operation == nic::Operation::ack ? 1 : 0;
+      left.bytes += one.outbound.packet.payload.length - one.done;
+    }
+  }
+  return left;
+}
+
+std::string BridgeTransport::describe(nic::Rank rank) {
+  const BridgeRoutes::Path& path = routes_.path(rank_.value, rank.value);
+  std::string way;
+  for (size_t i = 1; i + 1 < path.size(); ++i) {
+    const bool member = path[i] < members_;
+    way += text(i == 1 ? "" : ", then ", member ? "rank " : "gateway ", member ? path[i] : path[i] - members_);
+  }
+  Transport* const first = links_.to(nic::Rank{path.at(1)});
+  const std::string link = first == nullptr ? "which is lost" : first->describe(nic::Rank{path[1]});
+  return text("a bridge through ", way, path[1] < members_ ? " (gateway)" : "", ", ", link);
+}
+
+void BridgeTransport::say_goodbye() {
+  for (const auto& peer : peers_) {
+    if (!peer || peer->lost) continue;
+    wire::BridgeHeader header = header_to(*peer, wire::BridgeKind::bye);
+    header.sequence = peer->flow(wire::BridgeClass::requests).next++;
+    frame_.clear();
+    wire::append_frame(header, frame_);
+    pass(*peer);
+  }
+  for (const uint32_t gateway : routes_.gateways()) {
+    const Peer* const far = peers_[gateway].get();
+    const bool there = far != nullptr ? !far->lost : links_.to(nic::Rank{gateway}) != nullptr;
+    if (gateway == rank_.value || !there) continue;
+    confirming_.emplace_back(nic::Rank{gateway});
+    say_directly(wire::BridgeKind::leave, rank_, nic::Rank{gateway});
+  }
+}
+
+}  // namespace spinloom::live

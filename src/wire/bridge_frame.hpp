@@ -1,0 +1,59 @@
+// Bridge frame - what travels between two ranks that do not reach each other, through gateways: a header and a packet.
+//
+// Contract: append_frame() writes the header, the caller appends the body. read_frame() returns the header and the body of such
+//   bytes; for other bytes it returns an Error that says why. Frames have no tag of their own: each link on the way seals
+//   what it carries. `received` acknowledges, by class of packets: the source of this frame has taken every frame of the
+//   target before this number.
+// Invariants: (1) whatever the bytes are, read_frame() does not read outside of them.
+// Threads: pure. Time: none.
+//
+//   offset 0 version | 1 kind | 2 class | 3 flags | 4 source | 8 target | 12 moved | 16 sequence | 24 received, two numbers
+//   40 body ...
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "nic/ids.hpp"
+
+namespace spinloom::wire {
+
+enum class BridgeKind : uint8_t {
+  packet,  // the body is a packet (packet_format.hpp)
+  bye,  // behind its packets: the source leaves the job
+  credit,  // nothing but `received` and `moved`
+  gone,  // of a gateway, in the name of a source that cannot be reached any more
+  hello,  // to a gateway or of one: from now on signs of life are wanted
+  leave,  // to a gateway: the source takes nothing more
+  left  // of a gateway: it sends nothing more to the target
+};
+
+// What has a number counts in its class; the numbers of the classes are independent. Answers are a class of their own,
+// so that they never wait for requests.
+enum class BridgeClass : uint8_t { requests, answers };
+
+struct BridgeHeader {
+  BridgeKind kind = BridgeKind::packet;
+  BridgeClass of = BridgeClass::requests;
+  bool ends = false;  // the packet is the last one of its message
+  nic::Rank source;
+  nic::Rank target;
+  uint32_t moved = 0;  // how often the source has gone on with packets of the target that it had kept back
+  uint64_t sequence = 0;
+  std::array<uint64_t, 2> received{};
+};
+
+struct BridgeFrame {
+  BridgeHeader header;
+  std::span<const uint8_t> body;
+};
+
+inline constexpr size_t bridge_header_bytes = 40;
+
+void append_frame(const BridgeHeader& header, std::vector<uint8_t>& out);
+[[nodiscard]] Result<BridgeFrame> read_frame(std::span<const uint8_t> bytes);
+
+}  // namespace spinloom::wire

@@ -24,7 +24,7 @@ void BridgeForwarder::forward(Time now, nic::Rank hop, const wire::BridgeHeader&
     return;
   }
   if (header.kind != wire::BridgeKind::gone) note_credit(header);
-  if (left_[target]) {
+  if (left_[target] && header.kind != wire::BridgeKind::left) {  // it waits for that
     ++counts_.late;
     return;
   }

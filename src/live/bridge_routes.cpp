@@ -1,7 +1,6 @@
 #include "live/bridge_routes.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace spinloom::live {
 namespace {
@@ -15,11 +14,28 @@ uint64_t spread(uint32_t low, uint32_t high) {
 
 }  // namespace
 
-BridgeRoutes::BridgeRoutes(std::vector<std::vector<bool>> marks, const std::vector<bool>& gateways)
-    : marks_(std::move(marks)) {
-  for (uint32_t rank = 0; rank < gateways.size(); ++rank) {
-    if (gateways[rank]) gateways_.push_back(rank);
+BridgeRoutes::BridgeRoutes(const std::vector<std::vector<bool>>& marks, const std::vector<bool>& gateways)
+    : direct_(marks.size(), std::vector<uint64_t>((marks.size() + 63) / 64)) {
+  for (uint32_t a = 0; a < marks.size(); ++a) {
+    for (uint32_t b = 0; b < marks.size(); ++b) {
+      if (a != b && marks[a][b] && marks[b][a]) direct_[a][b / 64] |= uint64_t{1} << b % 64;
+    }
   }
+  for (uint32_t rank = 0; rank < gateways.size(); ++rank) {
+    if (gateways[rank] && joins_others(rank)) gateways_.push_back(rank);
+  }
+}
+
+// Whether two of its neighbours do not reach each other.
+bool BridgeRoutes::joins_others(uint32_t rank) const {
+  for (uint32_t near = 0; near < ranks(); ++near) {
+    if (!direct(rank, near)) continue;
+    for (size_t word = 0; word < direct_[rank].size(); ++word) {
+      const uint64_t itself = near / 64 == word ? uint64_t{1} << near % 64 : 0;
+      if ((direct_[rank][word] & ~direct_[near][word] & ~itself) != 0) return true;
+    }
+  }
+  return false;
 }
 
 bool BridgeRoutes::is_gateway(uint32_t rank) const {

@@ -2,7 +2,8 @@
 //
 // Contract: direct() says whether two ranks reach each other: each has marked the other. path() is the way between two ranks,
 //   both included; it goes through gateways only, is one of the shortest, and the same rule chooses it on every rank. Where
-//   several gateways would do, pairs of ranks are spread over them. An empty path: there is no way.
+//   several gateways would do, pairs of ranks are spread over them. An empty path: there is no way. Of the ranks that would
+//   forward, those count as gateways whose neighbours do not all reach each other.
 // Invariants: (1) path(a, b) is path(b, a) backwards, so that both directions meet the same gateways; (2) the same marks
 //   give the same paths on all ranks.
 // Threads: one owner; paths are remembered. Time: the first path() of a pair looks at all pairs of gateways.
@@ -22,11 +23,11 @@ class BridgeRoutes {
  public:
   using Path = std::vector<uint32_t>;
 
-  // marks[a][b]: rank a can send to rank b. gateways[a]: rank a forwards.
-  BridgeRoutes(std::vector<std::vector<bool>> marks, const std::vector<bool>& gateways);
+  // marks[a][b]: rank a can send to rank b. gateways[a]: rank a would forward.
+  BridgeRoutes(const std::vector<std::vector<bool>>& marks, const std::vector<bool>& gateways);
 
-  [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(marks_.size()); }
-  [[nodiscard]] bool direct(uint32_t a, uint32_t b) const { return a != b && marks_[a][b] && marks_[b][a]; }
+  [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(direct_.size()); }
+  [[nodiscard]] bool direct(uint32_t a, uint32_t b) const { return (direct_[a][b / 64] >> b % 64 & 1) != 0; }
   [[nodiscard]] const std::vector<uint32_t>& gateways() const { return gateways_; }
   [[nodiscard]] bool is_gateway(uint32_t rank) const;
   [[nodiscard]] const Path& path(uint32_t a, uint32_t b) const;
@@ -39,8 +40,9 @@ class BridgeRoutes {
 
  private:
   [[nodiscard]] Path search(uint32_t low, uint32_t high) const;
+  [[nodiscard]] bool joins_others(uint32_t rank) const;
 
-  std::vector<std::vector<bool>> marks_;
+  std::vector<std::vector<uint64_t>> direct_;  // a bit for each pair
   std::vector<uint32_t> gateways_;
   mutable std::unordered_map<uint64_t, Path> known_;  // by both ranks; each way round
 };

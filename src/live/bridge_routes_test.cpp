@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -23,7 +24,7 @@ BridgeRoutes routes_of(const std::vector<std::string>& networks, const std::vect
   }
   std::vector<bool> forwards(networks.size());
   for (const uint32_t gateway : gateways) forwards[gateway] = true;
-  return {std::move(marks), forwards};
+  return {marks, forwards};
 }
 
 TEST(BridgeRoutes, GoThroughTheGatewayOnlyWhereTheyMust) {
@@ -48,6 +49,12 @@ TEST(BridgeRoutes, ARankWithBothNetworksForwardsOnlyIfItIsAGateway) {
   EXPECT_NE(checked.error().message.find("rank 0 and rank 2 do not reach each other"), std::string::npos)
       << checked.error().message;
   EXPECT_TRUE(routes.check(2).ok());
+}
+
+TEST(BridgeRoutes, AGatewayThatJoinsNobodyIsNone) {
+  const BridgeRoutes routes = routes_of({"x", "x", "xy", "y", "y", "xy"}, {0, 1, 2, 3, 4});
+  EXPECT_EQ(routes.gateways(), (std::vector<uint32_t>{2}));
+  EXPECT_EQ(routes.path(0, 3), (Path{0, 2, 3}));
 }
 
 TEST(BridgeRoutes, OneDirectionAloneIsNoWay) {
@@ -96,7 +103,7 @@ TEST(BridgeRoutes, RandomJobsHaveShortestWays) {
       for (uint32_t turn = 0; turn < ranks; ++turn) {
         for (uint32_t a = 0; a < ranks; ++a) {
           for (uint32_t b = 0; b < ranks; ++b) {
-            const bool through = b == target || routes.is_gateway(b);
+            const bool through = b == target || std::find(gateways.begin(), gateways.end(), b) != gateways.end();
             if (routes.direct(a, b) && through) steps[a] = std::min(steps[a], steps[b] + 1);
           }
         }

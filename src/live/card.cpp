@@ -18,7 +18,9 @@
 namespace spinloom::live {
 namespace {
 
-constexpr char format[] = "spl2-%" PRIx64 "-%" PRIx64 "-%x-%" PRIx64 "-%" PRIx64 "-%x-%x-%x-%x-%" PRIx64 "-%x";
+constexpr char format[] = "spl3-%" PRIx64 "-%" PRIx64 "-%x-%" PRIx64 "-%" PRIx64 "-%x-%x-%x-%x-%" PRIx64 "-%x-%x";
+
+constexpr char network_format[] = "-%x.%x.%x";  // the card's last fields, one for each network
 
 constexpr std::string_view trouble_mark = "spl1-trouble-";
 constexpr size_t trouble_letters = 240;
@@ -27,12 +29,18 @@ constexpr size_t trouble_letters = 240;
 
 std::string write(const Card& card) {
   char text[256];
-  const int length = std::snprintf(
-      text, sizeof text, format, card.machine, static_cast<uint64_t>(card.pid), static_cast<unsigned>(card.file),
-      card.nonce[0], card.nonce[1], static_cast<unsigned>(card.user), static_cast<unsigned>(card.address),
-      static_cast<unsigned>(card.port), card.datagram_bytes, card.traits, static_cast<unsigned>(card.fabric));
+  const int length =
+      std::snprintf(text, sizeof text, format, card.machine, static_cast<uint64_t>(card.pid),
+                    static_cast<unsigned>(card.file), card.nonce[0], card.nonce[1], static_cast<unsigned>(card.user),
+                    static_cast<unsigned>(card.address), static_cast<unsigned>(card.port), card.datagram_bytes,
+                    card.traits, static_cast<unsigned>(card.fabric), static_cast<unsigned>(card.gateway));
   SPL_ASSERT(length > 0 && static_cast<size_t>(length) < sizeof text, length);
-  return text;
+  std::string all = text;
+  for (const CardNetwork& one : card.networks) {
+    std::snprintf(text, sizeof text, network_format, one.network.address, one.network.bits, unsigned{one.port});
+    all += text;
+  }
+  return all;
 }
 
 std::string write(const Error& trouble) {
@@ -45,10 +53,12 @@ Result<Card> read_card(const std::string& text) {
   }
   Card card;
   uint64_t pid = 0;
-  unsigned file = 0, user = 0, address = 0, port = 0, datagram_bytes = 0, fabric = 0;
+  unsigned file = 0, user = 0, address = 0, port = 0, datagram_bytes = 0, fabric = 0, gateway = 0;
+  int length = 0;
   const int fields = std::sscanf(
-      text.c_str(), "spl2-%" SCNx64 "-%" SCNx64 "-%x-%" SCNx64 "-%" SCNx64 "-%x-%x-%x-%x-%" SCNx64 "-%x", &card.machine,
-      &pid, &file, &card.nonce[0], &card.nonce[1], &user, &address, &port, &datagram_bytes, &card.traits, &fabric);
+      text.c_str(), "spl3-%" SCNx64 "-%" SCNx64 "-%x-%" SCNx64 "-%" SCNx64 "-%x-%x-%x-%x-%" SCNx64 "-%x-%x%n",
+      &card.machine, &pid, &file, &card.nonce[0], &card.nonce[1], &user, &address, &port, &datagram_bytes, &card.traits,
+      &fabric, &gateway, &length);
   card.pid = static_cast<int64_t>(pid);
   card.file = static_cast<int>(file);
   card.user = user;
@@ -56,7 +66,19 @@ Result<Card> read_card(const std::string& text) {
   card.port = static_cast<uint16_t>(port);
   card.datagram_bytes = datagram_bytes;
   card.fabric = static_cast<FabricNeed>(std::min(fabric, static_cast<unsigned>(FabricNeed::asked)));
-  if (fields == 11 && write(card) == text) return card;
+  card.gateway = static_cast<Gateway>(std::min(gateway, static_cast<unsigned>(Gateway::alone)));
+  const char* rest = text.c_str() + length;
+  for (size_t i = 0; fields == 12 && i < Card::networks_max && *rest != 0; ++i) {
+    CardNetwork one;
+    unsigned network_port = 0;
+    if (std::sscanf(rest, "-%x.%x.%x%n", &one.network.address, &one.network.bits, &network_port, &length) != 3) break;
+    one.port = static_cast<uint16_t>(network_port);
+    card.networks.push_back(one);
+    rest += length;
+  }
+  const bool sound = std::all_of(card.networks.begin(), card.networks.end(),
+                                 [](const CardNetwork& one) { return one.network.bits <= 32; });
+  if (fields == 12 && sound && write(card) == text) return card;
   return fail(Code::environment, "a rank published '", text, "', which is not of this version of the library");
 }
 

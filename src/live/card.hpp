@@ -14,13 +14,24 @@
 
 #include "base/result.hpp"
 #include "live/segment.hpp"
+#include "live/udp_networks.hpp"
 
 namespace spinloom::live {
 
 // Whether a process wants a fabric: never, where there are other machines, or in any case.
 enum class FabricNeed : uint8_t { never, between_machines, asked };
 
+// Whether a process forwards between ranks that do not reach each other: no, beside its program, or instead of one.
+enum class Gateway : uint8_t { no, beside, alone };
+
+struct CardNetwork {
+  UdpNetwork network;
+  uint16_t port = 0;
+  bool operator==(const CardNetwork&) const = default;
+};
+
 struct Card {
+  static constexpr size_t networks_max = 8;
   uint64_t machine = 0;
   int64_t pid = 0;
   int file = -1;  // the descriptor of its segment, as a number of its process
@@ -31,6 +42,8 @@ struct Card {
   uint32_t datagram_bytes = 0;  // the longest that its interface carries; 0: not known
   uint64_t traits = 0;  // decides which processes may reach each other: reach.hpp
   FabricNeed fabric = FabricNeed::never;
+  Gateway gateway = Gateway::no;
+  std::vector<CardNetwork> networks;  // that it is on, with its addresses; `address` and `port` are of the first
 
   bool operator==(const Card&) const = default;
 };

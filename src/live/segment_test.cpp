@@ -34,7 +34,13 @@ TEST(Card, IsReadAsItWasWritten) {
     card.address = static_cast<uint32_t>(random.next());
     card.port = static_cast<uint16_t>(random.next());
     card.traits = random.next();
+    card.gateway = static_cast<Gateway>(random.below(3));
+    for (uint64_t left = random.below(Card::networks_max + 1); left > 0; --left) {
+      card.networks.push_back({{static_cast<uint32_t>(random.next()), static_cast<uint32_t>(random.below(33))},
+                               static_cast<uint16_t>(random.next())});
+    }
     const std::string text = write(card);
+    ASSERT_LE(text.size(), exchange_bytes_max);
     for (const char letter : text) ASSERT_TRUE(letter > ' ' && letter < 127 && letter != '=') << text;
     const auto again = read_card(text);
     ASSERT_TRUE(again.ok()) << again.error().message;

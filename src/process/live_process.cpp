@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "live/bridge_meeting.hpp"
 #include "process/crowding.hpp"
 #include "wire/reliable.hpp"
 
@@ -72,8 +73,10 @@ Status LiveProcess::start() {
     if (!read) return fail(read.error().code, "rank ", rank, " cannot start: ", read.error().message);
     cards_.push_back(*read);
   }
+  number_ranks();
   SPL_TRY(agree_on_ways());
   SPL_TRY(agree_on_fabrics(card.address));
+  SPL_TRY(agree_on_bridge());
   nic::NicLimits limits;
   limits.hpus = settings_.hpus;
   limits.payload_bytes = payload_bytes;
@@ -86,11 +89,11 @@ Status LiveProcess::start() {
   limits.fetch_atomic_bytes = limits.atomic_bytes;
   limits.at_once_bytes = at_once_bytes;
   farewell_ =
-      live::Farewell(size(), settings_.end_s == 0 ? Time::never() : Time{int64_t{settings_.end_s} * 1'000'000'000'000});
-  node_ = std::make_unique<live::Node>(nic::Rank{rank_}, size(), limits, segment_);
+      live::Farewell(all(), settings_.end_s == 0 ? Time::never() : Time{int64_t{settings_.end_s} * 1'000'000'000'000});
+  node_ = std::make_unique<live::Node>(nic::Rank{rank_}, all(), limits, segment_);
   std::vector<Processors> here;
   size_t own = 0;
-  for (uint32_t rank = 0; rank < size(); ++rank) {
+  for (uint32_t rank = 0; rank < all(); ++rank) {
     if (cards_[rank].machine != card.machine) continue;
     if (rank == rank_) own = here.size();
     here.push_back(processors_of(static_cast<pid_t>(cards_[rank].pid)));
@@ -111,12 +114,12 @@ Status LiveProcess::start() {
 // If some ranks of a machine may not reach each other's memory, all ranks say whom they reach, because a rank cannot
 // know by itself who reaches it.
 Status LiveProcess::agree_on_ways() {
-  unreached_.resize(size());
+  unreached_.resize(all());
   if (!live::must_agree(cards_)) return {};
   unreached_ = live::unreachable_from(rank_, cards_);
-  SPL_ASSIGN(const auto texts, launcher_->exchange(live::write(unreached_), {.limit_s = settings_.start_s}));
-  for (uint32_t peer = 0; peer < size(); ++peer) {
-    SPL_ASSIGN(const auto marks, live::read_reach(texts[peer], size()));
+  SPL_ASSIGN(const auto texts, exchange(live::write(unreached_)));
+  for (uint32_t peer = 0; peer < all(); ++peer) {
+    SPL_ASSIGN(const auto marks, live::read_reach(texts[peer], all()));
     if (marks[rank_] && unreached_[peer].empty()) unreached_[peer] = "it cannot use this process's memory";
   }
   return {};
@@ -126,13 +129,13 @@ Status LiveProcess::agree_on_ways() {
 Status LiveProcess::agree_on_fabrics(uint32_t ip_address) {
   if (!live::need_fabrics(cards_)) return {};
   const live::FabricOffer mine = open_fabric(ip_address);
-  SPL_ASSIGN(const auto texts, launcher_->exchange(live::write(mine), {.limit_s = settings_.start_s}));
-  no_fabric_.resize(size());
-  std::vector<std::string> addresses(size());
-  for (uint32_t peer = 0; peer < size(); ++peer) {
+  SPL_ASSIGN(const auto texts, exchange(live::write(mine)));
+  no_fabric_.resize(all());
+  std::vector<std::string> addresses(all());
+  for (uint32_t peer = 0; peer < all(); ++peer) {
     SPL_ASSIGN(const live::FabricOffer offer, live::read_offer(texts[peer]));
     no_fabric_[peer] = live::apart(mine, offer);
-    if (settings_.transport == Way::fabric && !no_fabric_[peer].empty()) {
+    if (settings_.transport == Way::fabric && !no_fabric_[peer].empty() && !live::needs_bridge(cards_)) {
       return fail(Code::environment, "SPINLOOM_TRANSPORT=fabric: rank ", peer, ": ", no_fabric_[peer]);
     }
     if (peer != rank_ && no_fabric_[peer].empty()) addresses[peer] = offer.address;
@@ -173,6 +176,7 @@ live::FabricOffer LiveProcess::open_fabric(uint32_t ip_address) {
 }
 
 LiveProcess::Route LiveProcess::route_to(uint32_t peer) const {
+  if (routes_ && peer != rank_ && !routes_->direct(rank_, peer)) return Route::bridge;
   if (peer == rank_ || settings_.transport == Way::shm) return Route::memory;
   if (settings_.transport == Way::udp) return Route::udp;
   const bool by_fabric = !no_fabric_.empty() && no_fabric_[peer].empty();
@@ -182,8 +186,8 @@ LiveProcess::Route LiveProcess::route_to(uint32_t peer) const {
 
 // The other ranks that are reached in this way.
 std::vector<bool> LiveProcess::reached_by(Route route) const {
-  std::vector<bool> reached(size());
-  for (uint32_t peer = 0; peer < size(); ++peer) reached[peer] = peer != rank_ && route_to(peer) == route;
+  std::vector<bool> reached(all());
+  for (uint32_t peer = 0; peer < all(); ++peer) reached[peer] = peer != rank_ && route_to(peer) == route;
   return reached;
 }
 
@@ -198,13 +202,14 @@ Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::Card& card) 
   if (!machine && machine.error().code != Code::unsupported) return machine.error();
   card.machine = machine ? *machine : live::random_secret()[0];
   card.fabric = fabric_need();
+  card.gateway = settings_.gateway;
   if (!machine) {
     log::emit(log::Level::warning, "live",
               text(machine.error().message, ": this rank and its peers reach each other by UDP"));
   }
   SPL_ASSIGN(segment_, live::Segment::create(launcher_->rank(), launcher_->size(), card.nonce));
   card.file = segment_.file();
-  SPL_ASSIGN(auto port, open_port());
+  SPL_ASSIGN(auto port, open_port(card));
   if (port) {
     card.address = port->address().address;
     card.port = port->address().port;
@@ -213,9 +218,22 @@ Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::Card& card) 
   return port;
 }
 
-Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port() const {
+Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port(live::Card& card) const {
   if (settings_.transport == Way::shm || launcher_->size() == 1) return std::unique_ptr<live::DatagramPort>();
-  SPL_ASSIGN(auto port, live::open_udp(settings_.udp_address));
+  std::vector<live::NetworkPort> ports;
+  for (const live::UdpNetwork& wanted : settings_.udp_networks) {
+    SPL_ASSIGN(auto one, live::open_udp(wanted.address));
+    const uint32_t address = one->address().address;
+    card.networks.push_back({{address, wanted.bits}, one->address().port});
+    if (wanted.bits == 0) card.networks.back().network = live::network_of(address);
+    ports.push_back({card.networks.back().network, std::move(one)});
+  }
+  if (ports.empty()) {
+    SPL_ASSIGN(auto one, live::open_udp(0));
+    card.networks.push_back({live::network_of(one->address().address), one->address().port});
+    ports.push_back({card.networks.back().network, std::move(one)});
+  }
+  SPL_ASSIGN(auto port, live::join_ports(std::move(ports)));
   if (settings_.faults.any()) {
     live::Faults faults = settings_.faults;
     faults.seed += rank_;
@@ -231,11 +249,14 @@ live::FabricNeed LiveProcess::fabric_need() const {
   return never ? live::FabricNeed::never : live::FabricNeed::between_machines;
 }
 
-// The client of a transport: the node, or the recorder in front of it.
-live::TransportClient& LiveProcess::client(std::unique_ptr<live::TracingTransport>& trace) {
-  if (!trace_) return *node_;
-  trace = std::make_unique<live::TracingTransport>(*node_, *trace_);
-  return *trace;
+// The client of a transport: the node, or the recorder in front of it, or what takes out the bridge's packets before.
+live::TransportClient& LiveProcess::client(std::unique_ptr<live::TracingTransport>& trace, bool bridged) {
+  live::TransportClient* top = node_.get();
+  if (trace_) {
+    trace = std::make_unique<live::TracingTransport>(*node_, *trace_);
+    top = trace.get();
+  }
+  return bridged ? *taps_.emplace_back(std::make_unique<live::BridgeTap>(*top)) : *top;
 }
 
 // Makes the transports that the routes to the peers need.
@@ -248,23 +269,25 @@ Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_
     SPL_ASSIGN(trace_, live::TraceLog::open(text(settings_.trace, ".", rank_)));
   }
   shm_ = std::make_unique<live::ShmTransport>(
-      client(shm_trace_), segment_, rank_, cards_, memory,
+      client(shm_trace_, routes_ != nullptr), segment_, rank_, cards_, memory,
       [this](int descriptor, nic::Rank peer) { progress_->watch(descriptor, peer.value); });
   take_route(Route::memory, *shm_, shm_trace_.get());
   const auto arm = [this](uint64_t tag) { return [this, tag](int descriptor) { progress_->watch(descriptor, tag); }; };
   if (const auto peers = reached_by(Route::udp); contains(peers, true)) {
-    SPL_ASSIGN(udp_, live::UdpTransport::create(client(udp_trace_), std::move(port), rank_, cards_, peers,
-                                                arm(size() + udp_tag)));
+    SPL_ASSIGN(udp_, live::UdpTransport::create(client(udp_trace_, routes_ != nullptr), std::move(port), rank_, cards_,
+                                                peers, arm(all() + udp_tag)));
     take_route(Route::udp, *udp_, udp_trace_.get());
     udp_->arm();
   }
   if (const auto peers = reached_by(Route::fabric); contains(peers, true)) {
-    fabric_ = std::make_unique<live::FabricTransport>(client(fabric_trace_), std::move(fabric_port_), rank_,
-                                                      cards_[0].nonce, peers, arm(size() + fabric_tag));
+    fabric_ =
+        std::make_unique<live::FabricTransport>(client(fabric_trace_, routes_ != nullptr), std::move(fabric_port_),
+                                                rank_, cards_[0].nonce, peers, arm(all() + fabric_tag));
     take_route(Route::fabric, *fabric_, fabric_trace_.get());
     fabric_->arm();
   }
   fabric_port_.reset();
+  if (routes_) make_bridge();
   return {};
 }
 
@@ -274,16 +297,16 @@ void LiveProcess::take_route(Route route, live::Transport& transport, live::Trac
   live::Transport& top = trace != nullptr ? static_cast<live::Transport&>(*trace) : transport;
   node_->add(top);
   const std::vector<bool> peers = reached_by(route);
-  for (uint32_t peer = 0; peer < size(); ++peer) {
+  for (uint32_t peer = 0; peer < all(); ++peer) {
     if (peers[peer]) node_->route(nic::Rank{peer}, top);
   }
 }
 
 // The watcher's thread calls this: a peer's process has ended, or something has come over a network.
 void LiveProcess::readable(uint64_t tag) {
-  if (tag >= size()) {
-    if (tag == size() + udp_tag) udp_->disarmed();
-    if (tag == size() + fabric_tag) fabric_->disarmed();
+  if (tag >= all()) {
+    if (tag == all() + udp_tag) udp_->disarmed();
+    if (tag == all() + fabric_tag) fabric_->disarmed();
     node_->doorbell().ring(true);
     return;
   }
@@ -315,6 +338,7 @@ std::string LiveProcess::describe(uint32_t peer) {
   if (peer == rank_) return "itself";
   const nic::Rank rank{peer};
   const Route route = route_to(peer);
+  if (route == Route::bridge) return bridge_->describe(rank);
   if (route == Route::memory) return text("shared memory, ", shm_->describe(rank));
   std::string why = why_not_memory(peer);
   if (settings_.transport == Way::udp) why = "SPINLOOM_TRANSPORT=udp";
@@ -331,7 +355,7 @@ bool LiveProcess::drain() {
   for (bool waits = true; waits;) {
     waits = false;
     const Time now = live::monotonic_now();
-    for (uint32_t peer = 0; peer < size(); ++peer) {
+    for (uint32_t peer = 0; peer < all(); ++peer) {
       const nic::Rank rank{peer};
       waits = farewell_.waits(now, rank, node_->untaken(rank)) || waits;
     }
@@ -353,6 +377,7 @@ bool LiveProcess::close() {
     std::ignore = drain();
     const std::string lost = farewell_.lost();
     if (!lost.empty()) log::emit(log::Level::warning, "live", text("PtlFini: ", lost));
+    if (bridge_) leave_bridge();
     shm_->say_goodbye();
     if (udp_) udp_->say_goodbye();
     if (fabric_) fabric_->say_goodbye();

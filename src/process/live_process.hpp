@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "live/bridge_tap.hpp"
+#include "live/bridge_transport.hpp"
 #include "live/fabric_offer.hpp"
 #include "live/fabric_transport.hpp"
 #include "live/farewell.hpp"
@@ -40,6 +42,7 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] live::Node& node() { return *node_; }
   // Whether this NIC has a way to the peer.
   [[nodiscard]] bool reaches(uint32_t peer) const {
+    if (routes_ && peer != rank_) return !routes_->path(rank_, peer).empty();
     return peer == rank_ || route_to(peer) != Route::memory || why_not_memory(peer).empty();
   }
   // Has `leaving` called if the process ends by exit(0) without having been closed; it serves all of the process.
@@ -55,7 +58,7 @@ class LiveProcess final : public ptl::Host {
   void call() override {}
   [[nodiscard]] bool drain() override;
   [[nodiscard]] bool close() override;
-  [[nodiscard]] uint32_t size() const override { return static_cast<uint32_t>(cards_.size()); }
+  [[nodiscard]] uint32_t size() const override { return programs_; }
   [[nodiscard]] uint32_t user() const override { return cards_[rank_].user; }
   [[nodiscard]] uint32_t atomic_bytes() const override { return node_->engine().limits().atomic_bytes; }
   [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view name) override;
@@ -64,17 +67,25 @@ class LiveProcess final : public ptl::Host {
   LiveProcess(const Settings& settings, std::shared_ptr<live::Launcher> launcher);
   [[nodiscard]] Status start();
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open(live::Card& card);
-  [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port() const;
+  [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port(live::Card& card) const;
+  [[nodiscard]] uint32_t all() const { return static_cast<uint32_t>(cards_.size()); }  // with gateways of their own
+  [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine);
   [[nodiscard]] Status agree_on_ways();
   [[nodiscard]] Status agree_on_fabrics(uint32_t ip_address);
+  // live_process_bridge.cpp
+  void number_ranks();
+  [[nodiscard]] Status agree_on_bridge();
+  [[nodiscard]] std::string why_not_directly(uint32_t peer);
+  void make_bridge();
+  void leave_bridge();
   [[nodiscard]] live::FabricOffer open_fabric(uint32_t ip_address);
   [[nodiscard]] live::FabricNeed fabric_need() const;
-  enum class Route : uint8_t { memory, udp, fabric };
+  enum class Route : uint8_t { memory, udp, fabric, bridge };
   [[nodiscard]] Route route_to(uint32_t peer) const;
   [[nodiscard]] std::vector<bool> reached_by(Route route) const;
   [[nodiscard]] std::string why_not_memory(uint32_t peer) const;
   [[nodiscard]] Status make_transports(const live::ShmOptions& memory, std::unique_ptr<live::DatagramPort> port);
-  [[nodiscard]] live::TransportClient& client(std::unique_ptr<live::TracingTransport>& trace);
+  [[nodiscard]] live::TransportClient& client(std::unique_ptr<live::TracingTransport>& trace, bool bridged);
   void take_route(Route route, live::Transport& transport, live::TracingTransport* trace);
   void readable(uint64_t tag);
   [[nodiscard]] Status make_pool();
@@ -86,6 +97,8 @@ class LiveProcess final : public ptl::Host {
   bool crowded_ = false;     // ranks share processors
   uint32_t idle_looks_ = 0;  // looks in a row that have found nothing
   std::vector<live::Card> cards_;
+  uint32_t programs_ = 0;  // the first ranks; those behind them only forward
+  std::vector<uint32_t> order_;  // by rank, its number at the launcher; empty: the same
   live::Unreached unreached_;  // by peer: why one of us cannot reach the other by shared memory
   std::unique_ptr<live::FabricPort> fabric_port_;  // until the transport has it
   std::string fabric_name_;
@@ -99,6 +112,10 @@ class LiveProcess final : public ptl::Host {
   std::unique_ptr<live::ShmTransport> shm_;
   std::unique_ptr<live::UdpTransport> udp_;  // null if no peer is reached by it
   std::unique_ptr<live::FabricTransport> fabric_;  // null if no peer is reached by it
+  std::unique_ptr<live::BridgeRoutes> routes_;  // null if the job has no gateways
+  std::vector<std::unique_ptr<live::BridgeTap>> taps_;
+  std::unique_ptr<live::TracingTransport> bridge_trace_;
+  std::unique_ptr<live::BridgeTransport> bridge_;
   std::shared_ptr<Images> images_;
   std::unique_ptr<live::HpuPool> pool_;  // made when the first image is asked for
   std::unique_ptr<live::Progress> progress_;

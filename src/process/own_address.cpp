@@ -8,31 +8,59 @@
 #include <charconv>
 #include <string>
 
-namespace spinloom::process {
+#include "live/card.hpp"
 
-std::optional<uint32_t> own_address(std::string_view text) {
+namespace spinloom::process {
+namespace {
+
+// A network, and whether this machine has an address there, which then is the network's.
+struct Found {
+  live::UdpNetwork network;
+  bool here = true;
+};
+
+std::optional<Found> find_network(std::string_view text) {
   const size_t slash = text.find('/');
   in_addr read{};
   if (inet_pton(AF_INET, std::string(text.substr(0, slash)).c_str(), &read) != 1) return {};
-  const uint32_t address = ntohl(read.s_addr);
-  if (slash == std::string_view::npos) return address;
-  uint32_t bits = 0;
+  Found found{{ntohl(read.s_addr), 0}};
+  if (slash == std::string_view::npos) return found;
   const char* const last = text.data() + text.size();
-  const auto [end, trouble] = std::from_chars(text.data() + slash + 1, last, bits);
-  if (trouble != std::errc() || end != last || bits < 1 || bits > 32) return {};
-  const uint32_t mask = ~uint32_t{0} << (32 - bits);
-  uint32_t found = address & mask;
+  const auto [end, trouble] = std::from_chars(text.data() + slash + 1, last, found.network.bits);
+  if (trouble != std::errc() || end != last || found.network.bits < 1 || found.network.bits > 32) return {};
+  found.network.address &= found.network.mask();
+  found.here = false;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return found;
-  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+  for (const ifaddrs* one = list; one != nullptr && !found.here; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || (one->ifa_flags & IFF_UP) == 0) continue;
     const uint32_t here = ntohl(reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr);
-    if ((here & mask) != (address & mask)) continue;
-    found = here;
-    break;
+    found.here = found.network.holds(here);
+    if (found.here) found.network.address = here;
   }
   freeifaddrs(list);
   return found;
+}
+
+}  // namespace
+
+std::optional<uint32_t> own_address(std::string_view text) {
+  const auto found = find_network(text);
+  return found ? std::optional(found->network.address) : std::nullopt;
+}
+
+std::optional<std::vector<live::UdpNetwork>> own_networks(std::string_view text) {
+  std::vector<live::UdpNetwork> here;
+  std::vector<live::UdpNetwork> elsewhere;
+  while (true) {
+    const size_t comma = text.find(',');
+    const auto found = find_network(text.substr(0, comma));
+    if (!found || here.size() + elsewhere.size() == live::Card::networks_max) return {};
+    (found->here ? here : elsewhere).push_back(found->network);
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  return here.empty() ? elsewhere : here;
 }
 
 }  // namespace spinloom::process

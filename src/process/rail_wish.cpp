@@ -51,7 +51,10 @@ Settings settings_of(const Settings& settings, uint32_t rail) {
   Settings own = settings;
   const RailWish& wish = settings.rails[rail];
   own.transport = wish.transport;
-  if (wish.udp_address) own.udp_address = *wish.udp_address;
+  if (wish.udp_address) {
+    own.udp_address = *wish.udp_address;
+    own.udp_networks = {{*wish.udp_address, 0}};
+  }
   if (wish.fabric) own.fabric = *wish.fabric;
   if (rail > 0) {
     if (!own.record.empty()) own.record += text(".rail", rail);

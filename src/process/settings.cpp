@@ -13,7 +13,7 @@
 namespace spinloom::process {
 namespace {
 
-constexpr std::array<Variable, 17> known{{
+constexpr std::array<Variable, 18> known{{
     {"SPINLOOM_COPY", "auto, heap, single-copy, two-copy",
      "how long messages between processes of a machine are copied; two-copy touches no other process's memory"},
     {"SPINLOOM_END_S", "0 to 1000000",
@@ -22,6 +22,8 @@ constexpr std::array<Variable, 17> known{{
      "what carries packets between machines; auto takes a network that moves the bytes itself, else UDP"},
     {"SPINLOOM_FABRIC_FAULTS", "refuse=, delay=, drop=, corrupt=, fail=RATE, seed=N",
      "disturbs messages on their way to the fabric, for tests"},
+    {"SPINLOOM_GATEWAY", "0, 1, store",
+     "whether a rank forwards between ranks that do not reach each other; store keeps messages until they are whole"},
     {"SPINLOOM_HANDLERS", "folders, separated by ':'", "where handler images are looked for, before the library's own"},
     {"SPINLOOM_HANDLER_KIND", "sandbox, native", "which of NAME.elf and NAME.so is taken for the image NAME"},
     {"SPINLOOM_HPUS", "1 to 64", "threads that run handlers"},
@@ -34,7 +36,7 @@ constexpr std::array<Variable, 17> known{{
     {"SPINLOOM_START_S", "0 to 1000000", "seconds that PtlInit waits for the job's other ranks; 0 is for ever"},
     {"SPINLOOM_TRACE", "a file", "records packets for spinloom trace; the rank is appended to the name"},
     {"SPINLOOM_TRANSPORT", "auto, shm, udp, fabric", "how ranks reach each other"},
-    {"SPINLOOM_UDP_ADDRESS", "an IPv4 address of this machine, or its network as 10.1.0.0/16",
+    {"SPINLOOM_UDP_ADDRESS", "an IPv4 address of this machine, or its network as 10.1.0.0/16; several with ','",
      "where UDP is bound; else the first interface's"},
     {"SPINLOOM_UDP_FAULTS", "drop=, duplicate=, reorder=, corrupt=RATE, seed=N",
      "disturbs outgoing datagrams, for tests"},
@@ -100,9 +102,11 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
                        settings.transport);
   }
   if (name == "SPINLOOM_UDP_ADDRESS") {
-    const auto address = own_address(value);
-    if (address) settings.udp_address = *address;
-    return address.has_value();
+    const auto networks = own_networks(value);
+    if (!networks) return false;
+    settings.udp_networks = *networks;
+    settings.udp_address = networks->front().address;
+    return true;
   }
   if (name == "SPINLOOM_UDP_FAULTS") {
     auto faults = live::read_faults(std::string(value));
@@ -123,6 +127,12 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
     auto faults = live::read_fabric_faults(std::string(value));
     if (faults) settings.fabric_faults = *faults;
     return faults.ok();
+  }
+  if (name == "SPINLOOM_GATEWAY") {
+    settings.gateway_stores = value == "store";
+    return choose<live::Gateway>(
+        value, {{"0", live::Gateway::no}, {"1", live::Gateway::beside}, {"store", live::Gateway::beside}},
+        settings.gateway);
   }
   if (name == "SPINLOOM_LIBFABRIC") settings.libfabric = value;
   if (name == "SPINLOOM_PCAP") settings.record = value;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "live/card.hpp"
 #include "live/datagram_port.hpp"
 #include "live/fabric_choice.hpp"
 #include "live/fabric_faults.hpp"
@@ -38,7 +39,10 @@ struct Settings {
   uint32_t spin_us = 100;
   uint32_t start_s = 300;
   uint32_t end_s = 300;  // 0: for ever
-  uint32_t udp_address = 0;  // 0: any
+  uint32_t udp_address = 0;  // of the first network; 0: any
+  std::vector<live::UdpNetwork> udp_networks;  // empty: that of the address
+  live::Gateway gateway = live::Gateway::no;
+  bool gateway_stores = false;  // it passes whole messages on
   live::Faults faults;
   live::FabricWish fabric;
   live::FabricFaults fabric_faults;

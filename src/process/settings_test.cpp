@@ -40,6 +40,14 @@ TEST(Settings, TakeWhatTheySay) {
   EXPECT_EQ(settings.udp_address, 0x7f000001u);
   EXPECT_EQ(settings.record, "out.pcap");
   EXPECT_EQ(settings.trace, "run");
+  EXPECT_EQ(read({"SPINLOOM_UDP_ADDRESS=127.0.0.0/8,10.9.9.9"}).udp_networks,
+            (std::vector<live::UdpNetwork>{{0x7f000001, 8}, {0x0a090909, 0}}));
+  EXPECT_EQ(settings.gateway, live::Gateway::no);
+  EXPECT_EQ(read({"SPINLOOM_GATEWAY=0"}).gateway, live::Gateway::no);
+  EXPECT_EQ(read({"SPINLOOM_GATEWAY=1"}).gateway, live::Gateway::beside);
+  EXPECT_FALSE(read({"SPINLOOM_GATEWAY=1"}).gateway_stores);
+  EXPECT_EQ(read({"SPINLOOM_GATEWAY=store"}).gateway, live::Gateway::beside);
+  EXPECT_TRUE(read({"SPINLOOM_GATEWAY=store"}).gateway_stores);
   EXPECT_EQ(read({"SPINLOOM_COPY=heap"}).copy, live::CopyMode::heap);
 }
 
@@ -47,14 +55,15 @@ TEST(Settings, AWrongValueIsAWarningWithThoseThereAre) {
   const struct {
     const char* entry;
     const char* says;
-  } rows[] = {{"SPINLOOM_COPY=one", "single-copy"},    {"SPINLOOM_COPY=", "single-copy"},
-              {"SPINLOOM_TRANSPORT=tcp", "udp"},       {"SPINLOOM_HPUS=0", "1 to 64"},
-              {"SPINLOOM_HPUS=65", "1 to 64"},         {"SPINLOOM_HPUS=4x", "1 to 64"},
-              {"SPINLOOM_HPUS= 4", "1 to 64"},         {"SPINLOOM_HPUS=-1", "1 to 64"},
-              {"SPINLOOM_SPIN_US=1000001", "1000000"}, {"SPINLOOM_SPIN_US=99999999999999999999", "1000000"},
-              {"SPINLOOM_HANDLER_KIND=elf", "native"}, {"SPINLOOM_UDP_ADDRESS=localhost", "IPv4"},
-              {"SPINLOOM_UDP_FAULTS=lose=1", "drop="}, {"SPINLOOM_START_S=5s", "1000000"},
-              {"SPINLOOM_END_S=-1", "1000000"}};
+  } rows[] = {{"SPINLOOM_COPY=one", "single-copy"},      {"SPINLOOM_COPY=", "single-copy"},
+              {"SPINLOOM_TRANSPORT=tcp", "udp"},         {"SPINLOOM_HPUS=0", "1 to 64"},
+              {"SPINLOOM_HPUS=65", "1 to 64"},           {"SPINLOOM_HPUS=4x", "1 to 64"},
+              {"SPINLOOM_HPUS= 4", "1 to 64"},           {"SPINLOOM_HPUS=-1", "1 to 64"},
+              {"SPINLOOM_SPIN_US=1000001", "1000000"},   {"SPINLOOM_SPIN_US=99999999999999999999", "1000000"},
+              {"SPINLOOM_HANDLER_KIND=elf", "native"},   {"SPINLOOM_UDP_ADDRESS=localhost", "IPv4"},
+              {"SPINLOOM_UDP_FAULTS=lose=1", "drop="},   {"SPINLOOM_START_S=5s", "1000000"},
+              {"SPINLOOM_END_S=-1", "1000000"},          {"SPINLOOM_GATEWAY=yes", "store"},
+              {"SPINLOOM_UDP_ADDRESS=10.1.2.3,", "IPv4"}};
   for (const auto& row : rows) {
     const Settings settings = read({row.entry});
     ASSERT_EQ(settings.warnings.size(), 1u) << row.entry;

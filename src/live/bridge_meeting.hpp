@@ -1,0 +1,29 @@
+// BridgeMeeting - what the ranks of a job find out from each other's cards if some of them are gateways.
+//
+// Contract: needs_bridge() says whether the job has gateways; it returns the same for the same cards, as everything here does.
+//   program_first() is the order in which ranks are numbered: those with programs, then those that only forward. meet_at() gives
+//   the peers' cards the addresses on the networks that they share with this rank.
+// Invariants: (1) in a job with gateways two ranks reach each other by UDP only if they share a network.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "live/card.hpp"
+
+namespace spinloom::live {
+
+[[nodiscard]] bool needs_bridge(const std::vector<Card>& cards);
+[[nodiscard]] std::vector<uint32_t> program_first(const std::vector<Card>& cards);
+[[nodiscard]] uint32_t programs_of(const std::vector<Card>& cards);
+[[nodiscard]] std::vector<bool> gateways_of(const std::vector<Card>& cards);
+
+// Of the networks of `other`, the first that both are on; null: there is none.
+[[nodiscard]] const CardNetwork* shared_network(const Card& mine, const Card& other);
+void meet_at_shared_networks(uint32_t rank, std::vector<Card>& cards);
+// Whether both reach each other by providers of fabrics over IP, which use the first network of a card.
+[[nodiscard]] bool share_first_network(const Card& mine, const Card& other);
+
+}  // namespace spinloom::live

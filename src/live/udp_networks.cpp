@@ -1,0 +1,106 @@
+#include "live/udp_networks.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <utility>
+
+#include "live/segment.hpp"
+
+namespace spinloom::live {
+namespace {
+
+class JoinedPorts final : public DatagramPort {
+ public:
+  JoinedPorts(std::vector<NetworkPort> ports, int events) : ports_(std::move(ports)), events_(events) {}
+  ~JoinedPorts() override { close(events_); }
+
+  // Datagrams that follow each other to one network leave together.
+  void send(std::span<const DatagramOut> datagrams) override {
+    while (!datagrams.empty()) {
+      DatagramPort& port = port_to(datagrams.front().to.address);
+      size_t count = 1;
+      while (count < datagrams.size() && &port_to(datagrams[count].to.address) == &port) ++count;
+      port.send(datagrams.first(count));
+      datagrams = datagrams.subspan(count);
+    }
+  }
+  // The ports take turns: each call returns the datagrams of the next one that has some.
+  std::span<const DatagramIn> take() override {
+    for (size_t tries = 0; tries < ports_.size(); ++tries) {
+      DatagramPort& port = *ports_[turn_++ % ports_.size()].port;
+      const auto taken = port.take();
+      if (!taken.empty()) return taken;
+    }
+    return {};
+  }
+  bool was_full() const override { return true; }  // another port may have some
+  bool has_some() const override {
+    return std::any_of(ports_.begin(), ports_.end(), [](const NetworkPort& one) { return one.port->has_some(); });
+  }
+  UdpAddress address() const override { return ports_.front().port->address(); }
+  int descriptor() const override { return events_; }
+  size_t datagram_bytes() const override {
+    size_t bytes = ports_.front().port->datagram_bytes();
+    for (const NetworkPort& one : ports_) bytes = std::min(bytes, one.port->datagram_bytes());
+    return bytes;
+  }
+  size_t waiting_most() const override {
+    size_t most = ports_.front().port->waiting_most();
+    for (const NetworkPort& one : ports_) most = std::min(most, one.port->waiting_most());
+    return most;
+  }
+
+ private:
+  [[nodiscard]] DatagramPort& port_to(uint32_t address) const {
+    for (const NetworkPort& one : ports_) {
+      if (one.network.holds(address)) return *one.port;
+    }
+    return *ports_.front().port;
+  }
+
+  std::vector<NetworkPort> ports_;
+  int events_;  // readable while one of the ports is
+  size_t turn_ = 0;
+};
+
+}  // namespace
+
+UdpNetwork network_of(uint32_t address) {
+  UdpNetwork network{address};
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return network;
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_netmask == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    if (ntohl(reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr) != address) continue;
+    const uint32_t mask = ntohl(reinterpret_cast<const sockaddr_in*>(one->ifa_netmask)->sin_addr.s_addr);
+    network.bits = static_cast<uint32_t>(std::countl_one(mask));
+    break;
+  }
+  freeifaddrs(list);
+  return network;
+}
+
+Result<std::unique_ptr<DatagramPort>> join_ports(std::vector<NetworkPort> ports) {
+  SPL_ASSERT(!ports.empty(), "no port");
+  if (ports.size() == 1) return std::move(ports.front().port);
+  const int events = epoll_create1(EPOLL_CLOEXEC);
+  if (events < 0) return fail(Code::environment, "epoll: ", trouble_of(errno));
+  for (const NetworkPort& one : ports) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (epoll_ctl(events, EPOLL_CTL_ADD, one.port->descriptor(), &event) == 0) continue;
+    const int trouble = errno;
+    close(events);
+    return fail(Code::environment, "epoll: ", trouble_of(trouble));
+  }
+  return std::unique_ptr<DatagramPort>(std::make_unique<JoinedPorts>(std::move(ports), events));
+}
+
+}  // namespace spinloom::live

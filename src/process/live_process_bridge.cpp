@@ -1,0 +1,109 @@
+// The part of LiveProcess for jobs with gateways: how ranks are numbered, who reaches whom, and how they leave.
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "live/bridge_meeting.hpp"
+#include "live/fabric_choice.hpp"
+#include "live/futex.hpp"
+#include "process/live_process.hpp"
+
+namespace spinloom::process {
+namespace {
+
+constexpr Time confirmed_within{5'000'000'000'000};  // 5 s: a gateway that says nothing for so long is not waited for
+constexpr Time until_next_look{20'000'000'000};  // 20 ms
+
+template <class T>
+std::vector<T> in_order(std::vector<T> all, const std::vector<uint32_t>& order) {
+  std::vector<T> sorted;
+  for (const uint32_t from : order) sorted.push_back(std::move(all[from]));
+  return sorted;
+}
+
+// Whether a provider of fabrics needs a network of IP that joins both ends.
+bool is_over_ip(std::string_view provider) {
+  return live::cost_of(provider) > live::unknown_cost && provider.substr(0, provider.find(';')) != "shm";
+}
+
+}  // namespace
+
+// The texts of all ranks, in our order of ranks.
+Result<std::vector<std::string>> LiveProcess::exchange(const std::string& mine) {
+  SPL_ASSIGN(auto texts, launcher_->exchange(mine, {.limit_s = settings_.start_s}));
+  return order_.empty() ? texts : in_order(std::move(texts), order_);
+}
+
+// Processes that only forward have the last numbers, so that programs do not see them.
+void LiveProcess::number_ranks() {
+  programs_ = live::programs_of(cards_);
+  if (!live::needs_bridge(cards_)) return;
+  order_ = live::program_first(cards_);
+  cards_ = in_order(std::move(cards_), order_);
+  rank_ = static_cast<uint32_t>(std::find(order_.begin(), order_.end(), launcher_->rank()) - order_.begin());
+  segment_.header().rank = rank_;  // nobody attaches it before all have met again
+  live::meet_at_shared_networks(rank_, cards_);
+}
+
+// In a job with gateways all ranks say whom they reach directly, so that all know the way between any two.
+Status LiveProcess::agree_on_bridge() {
+  if (!live::needs_bridge(cards_)) return {};
+  live::Unreached apart(all());
+  for (uint32_t peer = 0; peer < all(); ++peer) apart[peer] = peer == rank_ ? "" : why_not_directly(peer);
+  SPL_ASSIGN(const auto texts, exchange(live::write(apart)));
+  std::vector<std::vector<bool>> marks;
+  for (const std::string& text : texts) {
+    SPL_ASSIGN(std::vector<bool> unreached, live::read_reach(text, all()));
+    unreached.flip();
+    marks.push_back(std::move(unreached));
+  }
+  routes_ = std::make_unique<live::BridgeRoutes>(marks, live::gateways_of(cards_));
+  if (settings_.transport == Way::shm) return {};  // between machines sends fail
+  return routes_->check(programs_);
+}
+
+// Also strikes fabrics that would need a network that the two do not share.
+std::string LiveProcess::why_not_directly(uint32_t peer) {
+  const live::Card &mine = cards_[rank_], &other = cards_[peer];
+  const bool any = settings_.transport == Way::automatic;
+  if ((any || settings_.transport == Way::shm) && why_not_memory(peer).empty()) return {};
+  const bool fabric = !no_fabric_.empty() && no_fabric_[peer].empty();
+  if (fabric && fabric_port_ && is_over_ip(fabric_port_->provider()) && !live::share_first_network(mine, other)) {
+    no_fabric_[peer] = "its first network is another one";
+  } else if (fabric && (any || settings_.transport == Way::fabric)) {
+    return {};
+  }
+  if ((any || settings_.transport == Way::udp) && live::shared_network(mine, other) != nullptr) return {};
+  return "there is no network that both are on";
+}
+
+// Stands above all other transports, whose clients give it what is the bridge's.
+void LiveProcess::make_bridge() {
+  live::BridgeOptions options;
+  options.stores = settings_.gateway_stores;
+  bridge_ = std::make_unique<live::BridgeTransport>(client(bridge_trace_, false), rank_, programs_, *routes_, options);
+  for (uint32_t peer = 0; peer < all(); ++peer) {
+    if (!routes_->direct(rank_, peer)) continue;
+    const Route route = route_to(peer);
+    live::Transport* const link = route == Route::memory ? static_cast<live::Transport*>(shm_.get())
+                                  : route == Route::udp  ? static_cast<live::Transport*>(udp_.get())
+                                                         : static_cast<live::Transport*>(fabric_.get());
+    bridge_->link(nic::Rank{peer}, *link);
+  }
+  take_route(Route::bridge, *bridge_, bridge_trace_.get());
+  for (const auto& tap : taps_) tap->attach(*bridge_);
+  bridge_->greet();
+}
+
+// A gateway stays until all ranks that have programs have left.
+void LiveProcess::leave_bridge() {
+  bridge_->say_goodbye();
+  for (const Time until = live::monotonic_now() + confirmed_within;
+       !bridge_->has_left() && live::monotonic_now() < until;) {
+    node_->wait_until(live::monotonic_now() + until_next_look);
+  }
+  while (bridge_->is_needed()) node_->wait_until(live::monotonic_now() + until_next_look);
+  std::ignore = drain();
+}
+
+}  // namespace spinloom::process

@@ -16,6 +16,22 @@ namespace {
 
 constexpr size_t waiting_packets_max = 64;  // more packets that wait for credit count as congestion
 
+// What is sent by a link during its life leaves together.
+class Held {
+ public:
+  explicit Held(Transport* link) : link_(link) {
+    if (link_ != nullptr) link_->hold();
+  }
+  ~Held() {
+    if (link_ != nullptr) link_->let_go();
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+ private:
+  Transport* link_;
+};
+
 wire::BridgeClass class_of(const nic::Packet& packet) {
   return packet.is_answer() ? wire::BridgeClass::answers : wire::BridgeClass::requests;
 }
@@ -94,6 +110,8 @@ bool BridgeTransport::transmit(Peer& peer, Waiting& one) {
   Flow& flow = peer.flow(class_of(packet));
   const bool atomic = packet.operation == nic::Operation::atomic || packet.operation == nic::Operation::fetch_atomic;
   const uint64_t most = atomic ? packet.payload.length : options_.piece_bytes;  // an atomic is not cut
+  if (!has_window(flow)) return false;
+  const Held together(links_.to(first_of(peer)));
   do {
     if (!has_window(flow)) return false;
     nic::Packet piece = packet;
@@ -130,10 +148,15 @@ wire::BridgeHeader BridgeTransport::header_to(Peer& peer, wire::BridgeKind kind)
   return header;
 }
 
+// The first rank on the way to the peer.
+nic::Rank BridgeTransport::first_of(const Peer& peer) const {
+  return nic::Rank{routes_.path(rank_.value, peer.rank.value)[1]};
+}
+
 // Hands what is in frame_ to the first link of the way to the peer.
-void BridgeTransport::pass(Peer& peer) {
+void BridgeTransport::pass(const Peer& peer) {
   ++counts_.frames;
-  std::ignore = links_.pass(nic::Rank{routes_.path(rank_.value, peer.rank.value)[1]}, frame_);
+  std::ignore = links_.pass(first_of(peer), frame_);
 }
 
 void BridgeTransport::give_credit(Peer& peer) {
@@ -205,7 +228,7 @@ void BridgeTransport::cut(nic::Rank hop) {
   const uint32_t here = rank_.value;
   std::erase(confirming_, hop);
   for (const auto& peer : peers_) {
-    if (peer && !peer->lost && routes_.path(here, peer->rank.value)[1] == hop.value) lose(*peer);
+    if (peer && !peer->lost && first_of(*peer) == hop) lose(*peer);
   }
   if (!forwarder_) return;
   forwarder_->note_left(hop);

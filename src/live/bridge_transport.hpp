@@ -71,6 +71,7 @@ class BridgeTransport final : public Transport {
   [[nodiscard]] bool is_needed() const { return forwarder_ && !forwarder_->all_left(); }
 
   [[nodiscard]] const BridgeCounts& counts() const { return counts_; }
+  [[nodiscard]] const BridgeRoutes& routes() const { return routes_; }
   [[nodiscard]] const BridgeForwarder* forwarder() const { return forwarder_.get(); }
 
  private:
@@ -85,7 +86,8 @@ class BridgeTransport final : public Transport {
   void flush(Peer& peer);
   void say_directly(wire::BridgeKind kind, nic::Rank source, nic::Rank target,
                     const std::array<uint64_t, 2>& numbers = {});
-  void pass(Peer& peer);
+  [[nodiscard]] nic::Rank first_of(const Peer& peer) const;
+  void pass(const Peer& peer);
   [[nodiscard]] wire::BridgeHeader header_to(Peer& peer, wire::BridgeKind kind);
   void lose(Peer& peer);
   void cut(nic::Rank peer);

@@ -206,6 +206,7 @@ void LiveTestbed::make_bridge(Member& member, uint32_t rank, Transport& way, con
     }
   }
   member.tap.attach(*member.bridge);
+  if (member.udp && gateways[rank]) member.udp->gather_while_delivering();
 }
 
 const BridgeTransport& LiveTestbed::bridge(uint32_t rank) const { return *members_.at(rank)->bridge; }

@@ -67,6 +67,10 @@ class Transport {
   [[nodiscard]] virtual bool send(nic::Send& send) = 0;
   // Sends a short put whose end nobody will hear of, if it can leave at once. False: nothing has happened.
   [[nodiscard]] virtual bool send_small(const nic::QuickPut&, uint64_t /*message*/) { return false; }
+  // Between these two calls, of which there may be several pairs inside each other, what is sent may wait to leave
+  // together. Nothing else is called in between.
+  virtual void hold() {}
+  virtual void let_go() {}
   // Returns whether anything happened.
   virtual bool poll() = 0;
   // Whether poll() would find something that has come.

@@ -94,8 +94,12 @@ bool UdpTransport::send(nic::Send& outbound) {
     client_.lost(packet.target);  // an unknown peer
     return true;
   }
-  act(sending_);
+  if (holds_ == 0) act(sending_);
   return false;
+}
+
+void UdpTransport::let_go() {
+  if (--holds_ == 0) act(sending_);
 }
 
 bool UdpTransport::poll() {
@@ -145,9 +149,13 @@ void UdpTransport::act(wire::Out& out) {
   out.clear();
 }
 
+// While packets are delivered no datagram is taken, so what waits in `sending_` stays as it is.
 void UdpTransport::deliver(wire::Out& out) {
+  if (out.deliver.empty()) return;
+  if (gathers_) hold();
   for (const nic::Packet& packet : out.deliver) deliver(packet);
   out.deliver.clear();
+  if (gathers_) let_go();
 }
 
 // Prints that a peer is given up, unless nothing was on its way to the peer: it may have ended as planned.

@@ -39,6 +39,10 @@ class UdpTransport final : public Transport {
 
   [[nodiscard]] const char* name() const override { return "udp"; }
   [[nodiscard]] bool send(nic::Send& outbound) override;
+  void hold() override { ++holds_; }
+  void let_go() override;
+  // What this rank sends while packets arrive, because it forwards them, leaves together.
+  void gather_while_delivering() { gathers_ = true; }
   bool poll() override;
   [[nodiscard]] bool has_news() const override { return port_->has_some(); }
   void taken(nic::Rank, uint64_t) override {}
@@ -83,6 +87,8 @@ class UdpTransport final : public Transport {
   size_t datagram_bytes_;
   wire::Reliable reliable_;
   wire::Out sending_;
+  uint32_t holds_ = 0;
+  bool gathers_ = false;
   wire::Out coming_;
   wire::Out room_;
   wire::Out late_;  // acknowledgements before this process sleeps

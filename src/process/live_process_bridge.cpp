@@ -92,6 +92,7 @@ void LiveProcess::make_bridge() {
   }
   take_route(Route::bridge, *bridge_, bridge_trace_.get());
   for (const auto& tap : taps_) tap->attach(*bridge_);
+  if (udp_ && bridge_->forwarder() != nullptr) udp_->gather_while_delivering();
   bridge_->greet();
 }
 

@@ -1,0 +1,232 @@
+// Bridges by steps that a seed chooses: bytes and order under cyclic load, credit, memory of gateways, deaths, farewells, and
+// neighbours that send what they like.
+#include "live/bridge_transport.hpp"
+
+#include <gtest/gtest.h>
+
+#include "live/bridge_rig.hpp"
+#include "wire/packet_format.hpp"
+
+namespace spinloom::live {
+namespace {
+
+using test::BridgeRig;
+
+BridgeOptions small_windows(bool stores) {
+  BridgeOptions options;
+  options.piece_bytes = 100;
+  options.window_frames = 6;
+  options.window_bytes = 450;
+  options.stores = stores;
+  options.hold_most = options.credit_after = Time{50'000'000};  // 50 us: the rig takes its steps faster than links
+  return options;
+}
+
+// The most bytes of one flow that a gateway may have: a window, the piece that exceeds it, and headers.
+uint64_t flow_bytes_max(const BridgeOptions& options) {
+  const uint64_t headers = wire::bridge_header_bytes + wire::packet_header_bytes_max();
+  return options.window_bytes + options.piece_bytes + options.window_frames * headers;
+}
+
+const std::vector<std::string> one_gateway{"x", "y", "x", "y", "xy"};
+const std::vector<std::string> a_chain{"a", "d", "b", "c", "a", "d", "ab", "bc", "cd"};
+const std::vector<std::string> two_beside{"x", "y", "x", "y", "x", "y", "xy", "xy"};
+
+struct Shape {
+  const char* name;
+  const std::vector<std::string>& networks;
+  uint32_t gateways;
+};
+constexpr Shape shapes[] = {{"Bridge", one_gateway, 1}, {"Chain", a_chain, 3}, {"TwoBeside", two_beside, 2}};
+
+class Bridges : public testing::TestWithParam<std::tuple<Shape, bool, bool>> {};
+
+// All ranks send to all far ranks at once, far more than the windows hold, and stop each other again and again.
+TEST_P(Bridges, BringAllUnderCyclicLoadInBoundedMemory) {
+  const auto& [shape, stores, overtaking] = GetParam();
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    const BridgeOptions options = small_windows(stores);
+    BridgeRig rig(shape.networks, shape.gateways, options, seed);
+    Random random(seed, "load");
+    const BridgeRoutes& routes = rig.bridge(0).routes();
+    std::vector<std::pair<uint32_t, uint32_t>> pairs;
+    for (uint32_t a = 0; a < rig.programs(); ++a) {
+      for (uint32_t b = 0; b < rig.programs(); ++b) {
+        if (a != b && !routes.direct(a, b)) pairs.emplace_back(a, b);
+      }
+    }
+    for (int round = 0; round < 20; ++round) {
+      for (const auto& [from, to] : pairs) {
+        rig.send(from, to, random.chance(1, 3), random.chance(1, 4) ? 0 : random.below(3000));
+        if (random.chance(1, 10)) rig.stop(to, from, random.chance(1, 2));
+        for (uint64_t steps = random.below(30); steps > 0; --steps) rig.step(overtaking);
+      }
+    }
+    for (const auto& [from, to] : pairs) rig.stop(to, from, false);
+    ASSERT_TRUE(rig.run(overtaking, [&] { return rig.wanted() == 0 && rig.drained(); })) << rig.wanted() << " wanted";
+    EXPECT_EQ(rig.wrong(), 0u);
+    EXPECT_EQ(rig.unread(), 0u);
+    EXPECT_LE(rig.after_stop_peak(), options.window_frames);
+    for (uint32_t gateway = rig.programs(); gateway < shape.networks.size(); ++gateway) {
+      const ForwardCounts& counts = rig.bridge(gateway).forwarder()->counts();
+      EXPECT_GT(counts.frames, 0u);
+      EXPECT_EQ(counts.refused, 0u);
+      EXPECT_LE(counts.way_bytes_peak, pairs.size() * 2 * flow_bytes_max(options));
+      EXPECT_EQ(stores, counts.held > 0);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Bridges, testing::Combine(testing::ValuesIn(shapes), testing::Bool(), testing::Bool()),
+                         [](const auto& all) {
+                           return std::string(std::get<0>(all.param).name) + (std::get<1>(all.param) ? "Stores" : "") +
+                                  (std::get<2>(all.param) ? "Overtaking" : "");
+                         });
+
+// One flow alone never has more than a window in the gateway, whatever is sent.
+TEST(Bridge, OneFlowHasAWindowInTheGateway) {
+  const BridgeOptions options = small_windows(false);
+  BridgeRig rig(one_gateway, 1, options, 1);
+  rig.stop(1, 0, true);
+  for (int i = 0; i < 50; ++i) rig.send(0, 1, false, 1000);
+  for (int i = 0; i < 3000; ++i) rig.step(false);
+  EXPECT_LE(rig.bridge(4).forwarder()->counts().way_bytes_peak, flow_bytes_max(options));
+  EXPECT_GT(rig.wanted(), 40u);
+  EXPECT_EQ(rig.bridge(0).untaken(nic::Rank{1}).gone, false);
+  EXPECT_GT(rig.bridge(0).untaken(nic::Rank{1}).bytes, 40'000u);
+  rig.stop(1, 0, false);
+  ASSERT_TRUE(rig.run(false, [&] { return rig.drained(); }));
+  EXPECT_EQ(rig.wanted(), 0u);
+  EXPECT_EQ(rig.bridge(0).untaken(nic::Rank{1}).packets, 0u);
+}
+
+// All have exhausted their credit for requests with all, and nobody takes any: answers still pass, in both directions.
+TEST(Bridge, AnswersPassWhereRequestsAreStopped) {
+  for (const bool stores : {false, true}) {
+    BridgeRig rig(a_chain, 3, small_windows(stores), 3);
+    for (uint32_t a = 0; a < 2; ++a) {
+      rig.stop(a, 1 - a, true);
+      for (int i = 0; i < 30; ++i) rig.send(a, 1 - a, false, 500);
+    }
+    for (int i = 0; i < 5000; ++i) rig.step(true);
+    for (uint32_t a = 0; a < 2; ++a) {
+      for (int i = 0; i < 30; ++i) rig.send(a, 1 - a, true, 500);
+    }
+    EXPECT_TRUE(rig.run(true, [&] { return rig.answers_come() == 60 * 5; })) << rig.answers_come();
+    EXPECT_GT(rig.wanted(), 40u);  // requests
+    EXPECT_EQ(rig.wrong(), 0u);
+  }
+}
+
+// A slow receiver keeps no other one behind the same gateway waiting.
+TEST(Bridge, AStoppedReceiverHoldsUpNobodyElse) {
+  BridgeRig rig(one_gateway, 1, small_windows(false), 4);
+  rig.stop(1, 0, true);
+  for (int i = 0; i < 40; ++i) rig.send(0, 1, false, 1000);
+  for (int i = 0; i < 40; ++i) rig.send(0, 3, false, 1000);
+  EXPECT_TRUE(rig.run(false, [&] { return rig.bridge(0).untaken(nic::Rank{3}).packets == 0; }));
+  EXPECT_GT(rig.wanted(), 0u);
+  EXPECT_LE(rig.wanted(), 40u);
+}
+
+TEST(Bridge, ADeadGatewayLosesWhoIsBehindIt) {
+  BridgeRig rig(one_gateway, 1, small_windows(false), 5);
+  for (int i = 0; i < 30; ++i) {
+    for (const auto& [from, to] : {std::pair{0u, 1u}, {1u, 0u}, {2u, 3u}, {3u, 2u}})
+      rig.send(from, to, i % 3 == 0, 900);
+  }
+  for (int i = 0; i < 300; ++i) rig.step(false);
+  rig.kill(4);
+  ASSERT_TRUE(rig.run(
+      false, [&] { return rig.lost(0).size() + rig.lost(1).size() + rig.lost(2).size() + rig.lost(3).size() >= 12; }));
+  for (int i = 0; i < 1000; ++i) rig.step(false);
+  for (const uint32_t rank : {0u, 1u, 2u, 3u}) {
+    const std::vector<uint32_t> far = rank % 2 == 0 ? std::vector<uint32_t>{1, 3} : std::vector<uint32_t>{0, 2};
+    std::vector<uint32_t> lost = rig.lost(rank);
+    std::sort(lost.begin(), lost.end());
+    EXPECT_EQ(lost, (std::vector<uint32_t>{far[0], far[1], 4}));  // each once
+    EXPECT_TRUE(rig.bridge(rank).untaken(nic::Rank{far[0]}).gone);
+  }
+  EXPECT_EQ(rig.wrong(), 0u);  // nothing came from a rank after its loss
+  EXPECT_EQ(rig.unread(), 0u);  // all memory is free
+  rig.send(0, 1, false, 10);  // goes nowhere, and its memory is free at once
+  EXPECT_EQ(rig.unread(), 0u);
+}
+
+// What a dead rank had sent as far as the gateway still arrives, before anybody hears of its death.
+TEST(Bridge, ADeadRankIsLostBehindItsPackets) {
+  for (const bool overtaking : {false, true}) {
+    BridgeOptions options = small_windows(false);
+    options.window_frames = 64;
+    options.window_bytes = 64 << 10;
+    BridgeRig rig(a_chain, 3, options, 6);
+    for (int i = 0; i < 30; ++i) rig.send(0, 1, false, 100);
+    while (rig.bridge(6).forwarder()->counts().frames < 30) rig.poll(6, false);
+    rig.kill(0);
+    ASSERT_TRUE(rig.run(overtaking, [&] { return !rig.lost(1).empty(); }));
+    EXPECT_EQ(rig.lost(1), (std::vector<uint32_t>{0}));
+    EXPECT_EQ(rig.wanted(), 0u);
+    EXPECT_EQ(rig.wrong(), 0u);
+    ASSERT_TRUE(rig.run(overtaking, [&] { return rig.lost(2).size() + rig.lost(3).size() + rig.lost(5).size() == 3; }));
+    EXPECT_EQ(rig.lost(8), (std::vector<uint32_t>{0}));  // gateways do not wait for it
+  }
+}
+
+TEST(Bridge, AGatewayIsNeededUntilAllHaveLeft) {
+  BridgeRig rig(a_chain, 3, small_windows(true), 7);
+  for (uint32_t a = 0; a < rig.programs(); ++a) {
+    for (uint32_t b = 0; b < rig.programs(); ++b) {
+      if (a != b && !rig.bridge(a).routes().direct(a, b)) rig.send(a, b, false, 2000);
+    }
+  }
+  ASSERT_TRUE(rig.run(true, [&] { return rig.wanted() == 0 && rig.drained(); }));
+  for (uint32_t rank = 0; rank < rig.programs(); ++rank) {
+    EXPECT_TRUE(rig.bridge(7).is_needed()) << rank;
+    EXPECT_FALSE(rig.bridge(rank).is_needed());
+    rig.bridge(rank).say_goodbye();
+    EXPECT_FALSE(rig.bridge(rank).has_left());
+    ASSERT_TRUE(rig.run(true, [&] { return rig.bridge(rank).has_left(); })) << rank;
+  }
+  for (uint32_t gateway = 6; gateway < 9; ++gateway) EXPECT_FALSE(rig.bridge(gateway).is_needed()) << gateway;
+  for (uint32_t rank = 1; rank < rig.programs(); ++rank) {
+    ASSERT_TRUE(rig.run(true, [&] { return !rig.lost(rank).empty(); })) << rank;  // leaving is an end
+  }
+  EXPECT_EQ(rig.wrong(), 0u);
+}
+
+TEST(Bridge, SaysHowAPeerIsReached) {
+  BridgeRig rig(a_chain, 3, small_windows(false), 8);
+  EXPECT_EQ(rig.bridge(0).describe(nic::Rank{1}),
+            "a bridge through gateway 0, then gateway 1, then gateway 2, a link in memory");
+}
+
+// A neighbour's frames that are no frames, not of its way, or beyond any window change nothing for others.
+TEST(Bridge, ForgedFramesAreRefused) {
+  BridgeRig rig(a_chain, 3, small_windows(false), 9);
+  Random random(9, "forger");
+  uint64_t forged = 0;
+  for (int round = 0; round < 3000; ++round) {
+    wire::BridgeHeader header;
+    header.kind = static_cast<wire::BridgeKind>(random.below(4));
+    header.of = static_cast<wire::BridgeClass>(random.below(2));
+    header.source.value = static_cast<uint32_t>(random.chance(1, 20) ? random.next() : random.below(9));
+    header.target.value = static_cast<uint32_t>(random.chance(1, 20) ? random.next() : random.below(9));
+    header.sequence = random.chance(1, 2) ? random.below(20) : random.next();
+    header.received = {random.next(), random.next()};
+    if (header.source.value == 4) continue;  // the forger itself; it may harm its own flows
+    std::vector<uint8_t> bytes;
+    wire::append_frame(header, bytes);
+    bytes.resize(bytes.size() + random.below(300), 7);
+    if (random.chance(1, 4)) bytes.resize(random.below(bytes.size()));
+    rig.forge(4, 6, bytes);
+    ++forged;
+  }
+  for (int i = 0; i < 20; ++i) rig.send(0, 1, i % 2 == 0, 700);
+  ASSERT_TRUE(rig.run(false, [&] { return rig.wanted() == 0 && rig.drained(); }));
+  EXPECT_EQ(rig.wrong(), 0u);
+  EXPECT_EQ(rig.bridge(6).forwarder()->counts().refused + rig.bridge(6).counts().malformed, forged);
+  for (uint32_t rank = 0; rank < 9; ++rank) EXPECT_TRUE(rig.lost(rank).empty()) << rank;
+}
+
+}  // namespace
+}  // namespace spinloom::live

@@ -1,5 +1,5 @@
 # libportals.so.4 for real processes, with what others need to compile, link and run against it: headers, pkg-config, a
-# CMake package, manual pages, spinloom-info, libspinloom-heap.so, and the handlers where they are built.
+# CMake package, manual pages, spinloom-info, spinloom-gateway, libspinloom-heap.so, and the handlers where they are built.
 #
 #   cmake -S . -B BUILD -DSPINLOOM_HANDLERS=ON && cmake --build BUILD --target spinloom_portals_library
 #   cmake --install BUILD --component portals --prefix PREFIX
@@ -7,7 +7,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 include(${CMAKE_CURRENT_LIST_DIR}/manual.cmake)
 
-add_custom_target(spinloom_portals_library DEPENDS spinloom_portals_live spinloom_heap spinloom_info)
+add_custom_target(spinloom_portals_library DEPENDS spinloom_portals_live spinloom_heap spinloom_info
+  spinloom_gateway)
 if(TARGET spinloom_handlers)
   add_dependencies(spinloom_portals_library spinloom_handlers)
   # own_folder() of src/process/live_process.cpp finds them there.
@@ -20,7 +21,7 @@ set_target_properties(spinloom_portals_live PROPERTIES EXPORT_NAME portals)
 install(TARGETS spinloom_portals_live EXPORT SpinloomPortals
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT portals NAMELINK_COMPONENT portals)
 install(TARGETS spinloom_heap LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT portals)
-install(TARGETS spinloom_info RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT portals)
+install(TARGETS spinloom_info spinloom_gateway RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT portals)
 install(EXPORT SpinloomPortals NAMESPACE spinloom:: FILE SpinloomPortalsConfig.cmake
   DESTINATION ${portals_package} COMPONENT portals)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/SpinloomPortalsConfigVersion.cmake

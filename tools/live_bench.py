@@ -4,7 +4,8 @@
 
 Every number is a median of runs that take turns with the peers: what else the machine does meets all alike.
 lat is half a round trip, rate counts puts, bw streams messages, idle is what a rank takes of its processors
-while it waits. Transports: shm, udp, and libfabric's providers tcp and shm, below us and below fi_pingpong.
+while it waits. Transports: shm, udp, bridge (udp through a gateway, a third process of the machine), and
+libfabric's providers tcp and shm, below us and below fi_pingpong.
 That program waits for an answer to each message, so compare its lat; in bw only UCX streams, too. Ratios are
 ours over the best of the peers' for that row: of times, below 1 is faster; of rates, above 1 is. The heap's
 are of buffers that the peer maps. The file has the numbers of all peers.
@@ -35,9 +36,12 @@ LOOPBACK = {"SPINLOOM_UDP_ADDRESS": "127.0.0.1"}  # where the peers are measured
 SETTINGS = {
     "shm": {"SPINLOOM_TRANSPORT": "shm"},
     "udp": {"SPINLOOM_TRANSPORT": "udp"},
+    "bridge": {"SPINLOOM_TRANSPORT": "udp"},
     "fabric tcp": {"SPINLOOM_TRANSPORT": "fabric", "SPINLOOM_FABRIC": "tcp"},
     "fabric shm": {"SPINLOOM_TRANSPORT": "fabric", "SPINLOOM_FABRIC": "shm"},
 }
+# Two networks of the loopback, which differ in their length only: no rank of one sees a way to the other.
+APART = ("127.0.0.1/31", "127.0.0.1/30")
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,11 @@ ROWS = [
     Row("udp", "lat", 1 << 20, 50),
     Row("udp", "bw", 64 << 10, 500),
     Row("udp", "bw", 1 << 20, 50),
+    Row("bridge", "lat", 8, 5_000),
+    Row("bridge", "lat", 64 << 10, 500),
+    Row("bridge", "lat", 1 << 20, 50),
+    Row("bridge", "bw", 64 << 10, 500),
+    Row("bridge", "bw", 1 << 20, 50),
     Row("fabric tcp", "lat", 8, 5_000),
     Row("fabric tcp", "lat", 64 << 10, 500),
     Row("fabric tcp", "lat", 1 << 20, 50),
@@ -126,22 +135,28 @@ def ours(program: Path, mpiexec: str, *arguments: str, **environment: str) -> Ca
     def measure(row: Row) -> float | None:
         if ways and (row.transport, row.kind) != ("shm", "bw"):
             return None
-        command = [
-            mpiexec,
-            "-n",
-            "2",
-            str(program),
-            row.kind,
-            str(row.size_bytes),
-            str(row.rounds),
-            *arguments,
-        ]
-        said = run(command, **SETTINGS[row.transport], **LOOPBACK, **environment).strip()
+        words = [str(program), row.kind, str(row.size_bytes), str(row.rounds), *arguments]
+        if row.transport == "bridge":
+            said = run([mpiexec, *bridged(program, words)], **SETTINGS[row.transport]).strip()
+        else:
+            settings = {**SETTINGS[row.transport], **LOOPBACK, **environment}
+            said = run([mpiexec, "-n", "2", *words], **settings).strip()
         if not said:
             return None
         return float(said) / {"lat": 1, "rate": 1e6, "bw": 1e9, "idle": 1}[row.kind]
 
     return measure
+
+
+def bridged(program: Path, words: list[str]) -> list[str]:
+    """mpiexec's words: two ranks on networks of their own, and a gateway on both."""
+    near = (folder / "bin/spinloom-gateway" for folder in program.resolve().parents)
+    gateway = next((path for path in near if path.exists()), Path("spinloom-gateway"))
+    said: list[str] = []
+    for networks, command in ((APART[0], words), (APART[1], words), (",".join(APART), [str(gateway)])):
+        said += [":"] if said else []
+        said += ["-n", "1", "-env", "SPINLOOM_UDP_ADDRESS", networks, *command]
+    return said
 
 
 def ucx(transports: str) -> Callable[[Row], float | None]:

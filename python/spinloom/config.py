@@ -41,6 +41,7 @@ VARIABLES = {
         Variable("SPINLOOM_BENCH_MPICC", "", "more MPI compilers for spinloom bench, separated by colons"),
         # The live library's variables, as in src/process/settings.cpp; a test compares the two lists.
         Variable("SPINLOOM_COPY", "auto", "live: how long messages go: auto, heap, single-copy, two-copy"),
+        Variable("SPINLOOM_GATEWAY", "0", "live: whether a rank forwards between others: 0, 1, store"),
         Variable("SPINLOOM_HANDLERS", "", "live: folders with handler images, separated by colons"),
         Variable("SPINLOOM_HANDLER_KIND", "sandbox", "live: which handlers are taken: sandbox, native"),
         Variable("SPINLOOM_HPUS", "4", "live: threads that run handlers"),
@@ -59,7 +60,9 @@ VARIABLES = {
         Variable("SPINLOOM_FABRIC_FAULTS", "", "live: disturbs messages on their way to a fabric, for tests"),
         Variable("SPINLOOM_LIBFABRIC", "", "live: the libfabric library, where it is not found"),
         Variable("SPINLOOM_RAILS", "", "live: how each of several NICs reaches its peers, as shm,udp"),
-        Variable("SPINLOOM_UDP_ADDRESS", "", "live: the IPv4 address where UDP is bound, or its network"),
+        Variable(
+            "SPINLOOM_UDP_ADDRESS", "", "live: the IPv4 addresses where UDP is bound, or their networks"
+        ),
         Variable("SPINLOOM_UDP_FAULTS", "", "live: disturbs outgoing datagrams, for tests"),
         # The MPI layer's variables, as in src/mpi/settings.cpp; a test compares the two lists.
         Variable("SPINLOOM_MPI", "on", "MPI: off leaves every call to the MPI"),

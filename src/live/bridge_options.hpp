@@ -11,7 +11,8 @@
 namespace spinloom::live {
 
 struct BridgeOptions {
-  uint64_t piece_bytes = 14 << 10;  // of a packet in one frame; where datagrams are long, a frame fits into one
+  // Of a packet in one frame. Handlers see packets of 4 KiB: a piece is some of them. A frame fits into a long datagram.
+  uint64_t piece_bytes = 12 << 10;
   uint32_t window_frames = 256;  // of one class between two ranks, under way
   uint64_t window_bytes = 1 << 20;
   // A gateway keeps the pieces of a message until it has the whole message or half a window of it.

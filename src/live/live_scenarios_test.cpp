@@ -90,7 +90,7 @@ Way bridged(const char* name, LiveTestbed::Over below, uint32_t gateways, bool s
   Way way = over(name, below);
   way.bridging.gateways = gateways;
   way.bridging.options.stores = stores;
-  way.bridging.options.piece_bytes = 64;
+  way.bridging.options.piece_bytes = 128;  // the packets of handlers
   way.bridging.options.window_frames = 8;
   way.bridging.options.window_bytes = 400;
   return way;

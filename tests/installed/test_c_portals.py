@@ -118,6 +118,14 @@ def test_info_refuses_what_it_does_not_know(prefix):
     assert "--machine" in done.stderr
 
 
+def test_a_gateway_explains_itself_and_refuses_what_it_does_not_know(prefix):
+    program = prefix / "bin/spinloom-gateway"
+    assert "mpiexec -n 1 spinloom-gateway : -n 4" in run(program, "--help")
+    done = subprocess.run([program, "x"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "usage" in done.stderr
+
+
 def test_the_manual_lies_beside(prefix):
     assert (prefix / "share/man/man3/PtlGet.3").read_text(encoding="utf-8") == ".so man3/PtlPut.3\n"
     assert (prefix / "share/man/man7/portals.7").is_file()

@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "base/random.hpp"
+#include "sim/bridge.hpp"
 
 namespace spinloom::sim {
 
@@ -29,10 +30,18 @@ std::vector<uint32_t> departure_order(uint32_t count, const Ordering& ordering, 
   return order;
 }
 
-Network::Network(EventQueue& events, const Profile& profile, const Ordering& ordering, Switches switches)
+Network::Network(EventQueue& events, const Profile& profile, const Ordering& ordering, Switches switches,
+                 const std::optional<BridgeConfig>& bridge)
     : events_(events), link_(profile.link), ordering_(ordering), switches_(std::move(switches)) {
   if (switches_.has_value()) carried_bytes_.resize(switches_->links());
+  if (!bridge.has_value()) return;
+  SPL_ASSERT(!switches_.has_value(), "a bridge joins fabrics of one switch each");
+  bridge_ = std::make_unique<Bridge>(events, profile, *bridge, [this](std::unique_ptr<Arrival> arrival) {
+    eject(events_.now() + link_.switch_latency + link_.wire, std::move(arrival));
+  });
 }
+
+Network::~Network() = default;
 
 Result<Network::Switches> Network::switches_of(const Profile& profile, const std::optional<network::Config>& config,
                                                uint32_t ranks) {
@@ -133,6 +142,10 @@ void Network::depart(uint32_t slot) {
   std::unique_ptr<Arrival> arrival = arrival_of(departure.packet);
   if (!departure.sent) departures_.give_back(slot);
   const Time head = events_.now() + link_.switch_latency + link_.wire;
+  if (bridge_ && bridge_->parts(arrival->packet.source, arrival->packet.target)) {
+    bridge_->take(head, std::move(arrival));
+    return;
+  }
   if (!switches_.has_value()) {
     eject(head, std::move(arrival));
     return;

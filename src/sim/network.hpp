@@ -11,6 +11,7 @@
 //   that match the rules installed at the switch, and those addressed to its rank, when their first byte is at the switch; what it injects
 //   leaves by the switch's link to the target's switch, to a neighbour or to a host, as soon as that link is free, and has been sent when its last
 //   byte is on that link. All other packets pass as if it were not there.
+//   With a bridge, the ranks are in several fabrics, each a switch of its own, and gateways pass packets between them (bridge.hpp).
 // Invariants: (1) every packet arrives exactly once; (2) the order of a message's packets depends on
 //   (seed, sender, message, number of packets, window) only, never on what was sent before; (3) a packet that a switch's
 //   processors send is never taken by the same switch.
@@ -58,11 +59,23 @@ class Receiver {
   ~Receiver() = default;
 };
 
+// Several fabrics and the gateways between them.
+struct BridgeConfig {
+  std::vector<uint32_t> fabric = {};  // by rank
+  uint32_t gateways = 1;
+  bool stores = false;  // whole messages; otherwise packets go on as they come
+  Time forward{};  // of a gateway's processor, for each packet
+  Time hold_most{1'000'000'000};  // 1 ms: no part of a message is stored for longer
+};
+class Bridge;
+
 class Network final : EventTarget {
  public:
   // What lies between the NICs' own links; none: one switch, which never makes anybody wait.
   using Switches = std::optional<network::Network>;
-  Network(EventQueue& events, const Profile& profile, const Ordering& ordering, Switches switches = {});
+  Network(EventQueue& events, const Profile& profile, const Ordering& ordering, Switches switches = {},
+          const std::optional<BridgeConfig>& bridge = {});
+  ~Network();
   // For so many ranks, whose links to their switches are those of the profile. Paths that depend on the load are refused:
   // headers of one rank to another match in the order in which they were sent, and no NIC here puts them in order.
   static Result<Switches> switches_of(const Profile& profile, const std::optional<network::Config>& config,
@@ -74,6 +87,7 @@ class Network final : EventTarget {
   // As inject(), of a rank that nobody has attached: its packets are on its link from `ready` on, whoever else is.
   void enter(std::vector<nic::Packet> packets, Time ready, std::function<void()> sent);
   [[nodiscard]] const Switches& switches() const { return switches_; }
+  [[nodiscard]] const Bridge* bridge() const { return bridge_.get(); }  // null: all ranks are in one fabric
   [[nodiscard]] bool is_switch(nic::Rank rank) const {
     return switches_.has_value() && rank.value >= switches_->ranks() &&
            rank.value - switches_->ranks() < switches_->switches();
@@ -122,6 +136,7 @@ class Network final : EventTarget {
   decltype(Profile::link) link_;
   Ordering ordering_;
   Switches switches_;
+  std::unique_ptr<Bridge> bridge_;
   std::vector<Resource> injectors_;  // by rank: the link into the switch
   std::vector<Resource> ejectors_;  // by rank: the link out of the switch
   std::vector<Receiver*> receivers_;  // by rank

@@ -35,7 +35,8 @@ nic::NicLimits scenario_limits() {
 class SimTestbed final : public testbed::Testbed {
  public:
   static std::unique_ptr<SimTestbed> create(uint32_t ranks, const Ordering& ordering, uint32_t slice_cycles,
-                                            uint64_t packet_buffer_bytes = scenario_limits().packet_buffer_bytes) {
+                                            uint64_t packet_buffer_bytes = scenario_limits().packet_buffer_bytes,
+                                            const std::optional<BridgeConfig>& bridge = {}) {
     std::unique_ptr<SimTestbed> bed(new SimTestbed);
     const nic::NicLimits limits = scenario_limits();
     bed->profile_ = test_profile();
@@ -52,6 +53,7 @@ class SimTestbed final : public testbed::Testbed {
     options.ranks = ranks;
     options.node = {limits.hpus, limits.payload_bytes, slice_cycles};
     options.ordering = ordering;
+    options.bridge = bridge;
     auto world = World::create(bed->profile_, bed->images_, options);
     SPL_ASSERT(world.ok(), world.error().message);
     bed->world_ = std::move(*world);
@@ -104,6 +106,23 @@ TEST_P(SimScenarios, AgreesWithLoopback) {
   EXPECT_GT(bed->now(), 0_ps);
   if (scenario.tag == testbed::ScenarioTag::confluent) {
     EXPECT_EQ(*trace, loopback_trace(scenario, test_seed()));
+  }
+}
+
+TEST_P(SimScenarios, HoldsOverABridge) {
+  const testbed::Scenario& scenario = GetParam();
+  for (const bool stores : {false, true}) {
+    for (const uint32_t gateways : {1, 2}) {
+      BridgeConfig bridge{.gateways = gateways, .stores = stores, .forward = 300'000_ps, .hold_most = 20'000'000_ps};
+      for (uint32_t rank = 0; rank < scenario.ranks; ++rank) bridge.fabric.push_back(rank % 2);
+      const auto bed = SimTestbed::create(scenario.ranks, {3, false, 5}, limits::slice_cycles,
+                                          scenario_limits().packet_buffer_bytes, bridge);
+      const auto trace = scenario.run(*bed, test_seed());
+      ASSERT_TRUE(trace.ok()) << trace.error().message << ", stores " << stores << ", gateways " << gateways;
+      if (scenario.tag == testbed::ScenarioTag::confluent) {
+        EXPECT_EQ(*trace, loopback_trace(scenario, test_seed()));
+      }
+    }
   }
 }
 

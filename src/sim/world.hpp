@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/bridge.hpp"
 #include "sim/node.hpp"
 
 namespace spinloom::sim {
@@ -22,6 +23,8 @@ struct WorldOptions {
   NodeOptions node;
   Ordering ordering;
   std::optional<network::Config> network = {};  // none: all NICs of a rail are on one switch
+  std::optional<BridgeConfig> bridge =
+      {};  // none: all NICs of a rail are in one fabric; else each rail has its own gateways
   std::vector<Profile> more_rails = {};  // the profiles of further NICs of each rank
 };
 
@@ -30,6 +33,10 @@ class World {
   // `profile` and `images` must outlive the world.
   static Result<std::unique_ptr<World>> create(const Profile& profile, const std::vector<hpu::Image>& images,
                                                const WorldOptions& options) {
+    if (options.bridge.has_value()) {
+      SPL_TRY(Bridge::check(*options.bridge, options.ranks));
+      if (options.network.has_value()) return fail(Code::unsupported, "fabrics of a bridge have one switch each");
+    }
     std::unique_ptr<World> world(new World(images, options));
     SPL_TRY(world->add_rail(profile, options));
     for (const Profile& more : world->more_rails_) SPL_TRY(world->add_rail(more, options));
@@ -62,8 +69,8 @@ class World {
 
  private:
   struct Rail {
-    Rail(EventQueue& events, const Profile& profile_, const Ordering& ordering, Network::Switches switches)
-        : profile(profile_), network(events, profile_, ordering, std::move(switches)) {}
+    Rail(EventQueue& events, const Profile& profile_, const WorldOptions& options, Network::Switches switches)
+        : profile(profile_), network(events, profile_, options.ordering, std::move(switches), options.bridge) {}
     const Profile& profile;
     Network network;
     std::vector<std::unique_ptr<Node>> nodes;  // by rank
@@ -73,7 +80,7 @@ class World {
       : images_(images), node_(options.node), more_rails_(options.more_rails) {}
   Status add_rail(const Profile& profile, const WorldOptions& options) {
     SPL_ASSIGN(auto switches, Network::switches_of(profile, options.network, options.ranks));
-    Rail& rail = *rails_.emplace_back(std::make_unique<Rail>(events_, profile, options.ordering, std::move(switches)));
+    Rail& rail = *rails_.emplace_back(std::make_unique<Rail>(events_, profile, options, std::move(switches)));
     for (uint32_t rank = 0; rank < options.ranks; ++rank) {
       SPL_ASSIGN(auto node, Node::create(events_, rail.network, profile, nic::Rank{rank}, options.node, images_));
       rail.nodes.push_back(std::move(node));

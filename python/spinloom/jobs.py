@@ -47,6 +47,15 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Bridge:
+    """The first ranks are in one fabric, the others in another one; a gateway joins them."""
+
+    ranks: int
+    stores: bool = False  # whole messages
+    forward_ps: int = 0  # of the gateway, for each packet
+
+
+@dataclass(frozen=True)
 class Settings:
     profile: Profile
     ranks: int = 2
@@ -57,6 +66,7 @@ class Settings:
     stack_bytes: int = 8 << 20
     images: dict[str, bytes] = field(default_factory=dict)  # beside the shipped ones
     more_rails: tuple[Profile, ...] = ()  # of further NICs of each rank
+    bridge: Bridge | None = None
 
     def text(self, folder: Path) -> str:
         """The settings for the launcher (src/job/config.hpp); writes handler images to the folder."""
@@ -75,6 +85,8 @@ class Settings:
             f"seed {self.seed}",
             f"prefix {int(self.prefix)}",
         ]
+        if self.bridge is not None:
+            lines.append(f"bridge {self.bridge.ranks} {int(self.bridge.stores)} {self.bridge.forward_ps}")
         return "".join(f"{line}\n" for line in lines)
 
 

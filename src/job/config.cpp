@@ -1,7 +1,9 @@
 #include "job/config.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 
 #include "base/limits.hpp"
 
@@ -36,10 +38,35 @@ Result<sim::ProfileValue> profile_value(std::string_view line, std::string_view 
   return sim::ProfileValue{value};
 }
 
+struct Split {
+  uint32_t first = 0;  // ranks in the first fabric
+  sim::BridgeConfig bridge;
+};
+
+Result<Split> split_of(std::string_view line, std::string_view value) {
+  Split split;
+  SPL_ASSIGN(split.first, number<uint32_t>(line, take(value, ' ')));
+  split.bridge.stores = take(value, ' ') == "1";
+  SPL_ASSIGN(split.bridge.forward.ps, number<int64_t>(line, value));
+  return split;
+}
+
+Status apply(const Split& split, sim::WorldOptions& world) {
+  if (split.first == 0 || split.first >= world.ranks) {
+    return fail(Code::invalid, "a bridge of ", split.first, " ranks and the others: with ", world.ranks,
+                " ranks there must be 1 to ", world.ranks - 1);
+  }
+  world.bridge = split.bridge;
+  world.bridge->fabric.assign(world.ranks, 1);
+  std::fill_n(world.bridge->fabric.begin(), split.first, 0);
+  return {};
+}
+
 }  // namespace
 
 Result<JobConfig> read_config(std::string_view text) {
   JobConfig config;
+  std::optional<Split> split;
   sim::ProfileFields fields;
   std::map<uint32_t, sim::ProfileFields> rails;  // of further NICs
   while (!text.empty()) {
@@ -69,12 +96,15 @@ Result<JobConfig> read_config(std::string_view text) {
       SPL_ASSIGN(config.stack_bytes, number<size_t>(line, value));
     } else if (key == "seed") {
       SPL_ASSIGN(config.world.ordering.seed, number<uint64_t>(line, value));
+    } else if (key == "bridge") {
+      SPL_ASSIGN(split, split_of(line, value));
     } else if (key == "prefix") {
       config.prefix = value == "1";
     } else {
       return fail(Code::invalid, "settings: \"", line, "\" is not known");
     }
   }
+  if (split) SPL_TRY(apply(*split, config.world));
   SPL_ASSIGN(config.profile, sim::build_profile(fields));
   for (const auto& [rail, values] : rails) {
     SPL_ASSIGN(const sim::Profile profile, sim::build_profile(values));

@@ -66,6 +66,18 @@ def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) ->
     multiple=True,
     help="One more NIC of each rank, with this profile; may be repeated.",
 )
+@click.option(
+    "--bridge",
+    type=int,
+    metavar="RANKS",
+    help="So many ranks are in one fabric, the others in another one; a gateway joins them.",
+)
+@click.option(
+    "--stored", is_flag=True, help="The gateway passes on whole messages, not each packet as it comes."
+)
+@click.option(
+    "--forward", metavar="TIME", default="0ns", show_default=True, help="The gateway's time for each packet."
+)
 @seed_option
 @click.option("--prefix", is_flag=True, help="Print '[RANK] ' before each line of a rank.")
 @click.option("--stack", metavar="BYTES", default="8MiB", show_default=True, help="Of each rank.")
@@ -99,6 +111,9 @@ def sim(
     handlers: tuple[Path, ...],
     rails: int | None,
     more_rails: tuple[str, ...],
+    bridge: int | None,
+    stored: bool,
+    forward: str,
     seed: int,
     prefix: bool,
     stack: str,
@@ -116,6 +131,14 @@ def sim(
         stack_bytes = units.parse_bytes(stack)
     except ValueError as error:
         raise Trouble("invalid", f"--stack '{stack}': {error}") from None
+    joined = None
+    if bridge is not None:
+        try:
+            joined = jobs.Bridge(bridge, stored, units.parse_time(forward))
+        except ValueError as error:
+            raise Trouble("invalid", f"--forward '{forward}': {error}") from None
+    elif stored or forward != "0ns":
+        raise Trouble("invalid", "--stored and --forward are about the gateway of --bridge")
     profile = profiles.changed(profiles.load(nic, host), changes)
     more = [profile] * ((rails or 1) - 1) + [
         profiles.changed(profiles.load(name, host), changes) for name in more_rails
@@ -124,7 +147,16 @@ def sim(
         raise Trouble("invalid", f"{1 + len(more)} rails: a rank has at most {RAILS_MAX}")
     images = {image.name: image.elf for image in map(handler_build.image_of, handlers)}
     settings = jobs.Settings(
-        profile, ranks, hpus, parse_mtu(mtu) if mtu else None, seed, prefix, stack_bytes, images, tuple(more)
+        profile,
+        ranks,
+        hpus,
+        parse_mtu(mtu) if mtu else None,
+        seed,
+        prefix,
+        stack_bytes,
+        images,
+        tuple(more),
+        joined,
     )
     began = time.monotonic()
     with jobs.built(program) as runnable:

@@ -116,6 +116,31 @@ def test_a_fabric_on_one_side(build, place):
     assert re.match(r"a bridge through rank [23] \(gateway\), libfabric .* tcp", ways[4, 0]), ways
 
 
+def test_several_nics_of_a_rank_each_have_their_bridge(build, place):
+    exchanges, rails = build("live_traffic.c"), {"SPINLOOM_RAILS": "udp,auto"}
+    ran = run(place, "-n", 6, exchanges, 65_553, SPINLOOM_GATEWAY="1", **rails)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert set(answers_of(ran.stdout)) == set(range(6)), ran.stdout
+    words = [
+        "-n",
+        2,
+        exchanges,
+        65_553,
+        ":",
+        "-n",
+        1,
+        BIN / "spinloom-gateway",
+        ":",
+        "-n",
+        2,
+        exchanges,
+        65_553,
+    ]
+    ran = run(place, *words, hosts="a:2,b:1,c:2", **rails)
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout + ran.stderr
+    assert set(answers_of(ran.stdout)) == set(range(4)), ran.stdout
+
+
 def test_spinloom_info_says_through_whom(place):
     ran = run(place, "-n", 6, BIN / "spinloom-info", SPINLOOM_GATEWAY="1")
     assert (ran.returncode, "spinloom" in ran.stderr) == (0, False), ran.stdout + ran.stderr

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <tuple>
+#include <utility>
 
 namespace spinloom::live {
 
@@ -29,11 +30,12 @@ std::optional<std::span<const uint8_t>> BridgeLinks::collect(const nic::Packet& 
   const bool inside = carrier.offset <= length && payload.length <= length - carrier.offset;
   if (!inside || length > frame_bytes_max || payload.space == nic::PayloadRef::Space::peer) return std::nullopt;
   if (payload.length == length) return std::span<const uint8_t>(payload.bytes, payload.length);
-  const std::pair<uint32_t, uint64_t> name{carrier.source.value, carrier.message};
-  auto found = open_.find(name);
-  if (found == open_.end()) {
-    if (open_.size() >= open_max) return std::nullopt;
-    found = open_.try_emplace(name).first;
+  if (carrier.source.value >= open_.size()) return std::nullopt;
+  std::map<uint64_t, Parts>& open = open_[carrier.source.value];
+  auto found = open.find(carrier.message);
+  if (found == open.end()) {
+    if (open.size() >= open_max) return std::nullopt;
+    found = open.try_emplace(carrier.message).first;
     found->second.bytes.resize(length);
   }
   Parts& parts = found->second;
@@ -42,7 +44,7 @@ std::optional<std::span<const uint8_t>> BridgeLinks::collect(const nic::Packet& 
   parts.come += payload.length;
   if (parts.come < length) return std::nullopt;
   whole_ = std::move(parts.bytes);
-  open_.erase(found);
+  open.erase(found);
   return std::span<const uint8_t>(whole_);
 }
 

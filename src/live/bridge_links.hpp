@@ -4,7 +4,8 @@
 //   a packet of the class that a peer which has no room still takes (a reply, Packet::is_answer), so that a rank whose engine
 //   is full goes on forwarding. collect() returns the frame of such a packet once all of it is there; of any other packet it
 //   returns that it is none.
-// Invariants: (1) frames of one rank may overtake each other; (2) parts of at most `open_max` frames wait here.
+// Invariants: (1) frames of one rank may overtake each other; (2) parts of at most `open_max` frames of
+//   a neighbour wait here, so that none uses up the room of others.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -12,7 +13,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "live/transport.hpp"
@@ -24,10 +24,13 @@ class BridgeLinks {
   static constexpr uint64_t frame_bytes_max = 64 << 10;
   static constexpr size_t open_max = 1024;
 
-  BridgeLinks(uint32_t rank, uint32_t ranks) : rank_{rank}, links_(ranks) {}
+  BridgeLinks(uint32_t rank, uint32_t ranks) : rank_{rank}, links_(ranks), open_(ranks) {}
 
   void link(nic::Rank peer, Transport& transport) { links_.at(peer.value) = &transport; }
-  void unlink(nic::Rank peer) { links_.at(peer.value) = nullptr; }
+  void unlink(nic::Rank peer) {
+    links_.at(peer.value) = nullptr;
+    open_.at(peer.value).clear();
+  }
   [[nodiscard]] Transport* to(nic::Rank peer) const {
     return peer.value < links_.size() ? links_[peer.value] : nullptr;
   }
@@ -51,7 +54,7 @@ class BridgeLinks {
   nic::Rank rank_;
   std::vector<Transport*> links_;
   uint64_t passed_ = 0;
-  std::map<std::pair<uint32_t, uint64_t>, Parts> open_;  // by sender and message
+  std::vector<std::map<uint64_t, Parts>> open_;  // by sender, then by message
   std::vector<uint8_t> whole_;
 };
 

@@ -326,9 +326,10 @@ std::string BridgeTransport::describe(nic::Rank rank) {
     const bool member = path[i] < members_;
     way += text(i == 1 ? "" : ", then ", member ? "rank " : "gateway ", member ? path[i] : path[i] - members_);
   }
+  const char* const kind = path.at(1) >= members_ ? "" : path.size() > 3 ? " (gateways)" : " (gateway)";
   Transport* const first = links_.to(nic::Rank{path.at(1)});
   const std::string link = first == nullptr ? "which is lost" : first->describe(nic::Rank{path[1]});
-  return text("a bridge through ", way, path[1] < members_ ? " (gateway)" : "", ", ", link);
+  return text("a bridge through ", way, kind, ", ", link);
 }
 
 void BridgeTransport::say_goodbye() {

@@ -155,6 +155,7 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
       it->udp->arm();
     }
     if (it->fabric) {
+      const std::lock_guard inside(it->node.lock());
       it->fabric->disarmed();
       it->fabric->arm();
     }

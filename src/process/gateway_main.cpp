@@ -24,7 +24,7 @@ Result<ptl::Host*> join_as_gateway(const Settings& settings) {
     SPL_ASSIGN(auto made, LiveProcess::join(settings, std::move(launcher)));
     return made.release();
   }
-  SPL_ASSIGN(auto made, RailedProcess::join(settings, std::move(launcher)));
+  SPL_ASSIGN(auto made, RailedProcess::join(settings, launcher));
   return made.release();
 }
 

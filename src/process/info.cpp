@@ -53,6 +53,20 @@ std::string udp_used(uint32_t address) {
   return text("bound to ", bound, ", datagrams of up to ", (*port)->datagram_bytes(), " B");
 }
 
+// On each network.
+std::string udp_used(const Settings& settings) {
+  if (settings.udp_networks.empty()) return udp_used(settings.udp_address);
+  std::string all;
+  for (const live::UdpNetwork& one : settings.udp_networks) all += text(all.empty() ? "" : "; ", udp_used(one.address));
+  return all;
+}
+
+std::string gateway_of(const Settings& settings) {
+  if (settings.gateway == live::Gateway::no) return "this rank does not forward";
+  const char* const how = settings.gateway_stores ? "whole messages, or half a window of them" : "pieces as they come";
+  return text("this rank forwards between ranks that do not reach each other: ", how);
+}
+
 // What libfabric offers, as "PROVIDER (DOMAIN, DOMAIN), ...".
 std::string fabrics_offered(const Settings& settings) {
   const auto offered = live::offered_fabrics(settings.libfabric);
@@ -113,10 +127,10 @@ std::vector<Row> machine_rows(const Settings& settings) {
   rows.push_back({"long messages here", long_messages(settings.copy)});
   rows.push_back({"those from a heap", from_heap(settings.copy)});
   for (Row& row : address_rows()) rows.push_back(std::move(row));
-  rows.push_back(
-      {"UDP", settings.transport == Way::shm ? "not used: SPINLOOM_TRANSPORT=shm" : udp_used(settings.udp_address)});
+  rows.push_back({"UDP", settings.transport == Way::shm ? "not used: SPINLOOM_TRANSPORT=shm" : udp_used(settings)});
   rows.push_back({"fabrics", fabrics_offered(settings)});
   rows.push_back({"between machines", between_machines(settings)});
+  rows.push_back({"bridge", gateway_of(settings)});
   rows.push_back({"handlers", handlers_of(settings)});
   return rows;
 }

@@ -37,6 +37,19 @@ TEST(Info, the_machine_s_rows_follow_the_settings) {
   EXPECT_NE(shown.find("not used: SPINLOOM_TRANSPORT=shm"), std::string::npos) << shown;
 }
 
+TEST(Info, networks_and_forwarding_follow_the_settings) {
+  Settings settings;
+  const std::string alone = table(machine_rows(settings));
+  EXPECT_NE(alone.find("this rank does not forward"), std::string::npos) << alone;
+  settings.udp_networks = {{0x7f000001, 8}, {0xcb007100, 24}};
+  settings.udp_address = 0x7f000001;
+  settings.gateway = live::Gateway::beside;
+  const std::string shown = table(machine_rows(settings));
+  EXPECT_NE(shown.find("bound to 127.0.0.1, datagrams of up to"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("; no interface that is up has the address 203.0.113.0"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("pieces as they come"), std::string::npos) << shown;
+}
+
 TEST(Info, how_packets_go_between_machines_follows_the_settings) {
   Settings settings;
   settings.transport = Way::udp;

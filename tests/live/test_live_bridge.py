@@ -32,13 +32,14 @@ FORWARDS = ["1", "store"]
 every_gateway = pytest.mark.parametrize("forwards", FORWARDS)
 
 
-def apart(folder: Path, stack: contextlib.ExitStack) -> Machines:
-    """Machines a and b on network 1, b and c on network 2."""
+def apart(folder: Path, stack: contextlib.ExitStack, count: int = 3) -> Machines:
+    """Machines a and b on network 1, b and c on network 2, and so on."""
     if why := why_not():
         pytest.skip(why)
-    there = stack.enter_context(machines(folder, 3))
-    for index, network in ((0, 1), (1, 1), (1, 2), (2, 2)):
-        there.cable(index, network)
+    there = stack.enter_context(machines(folder, count))
+    for network in range(1, count):
+        there.cable(network - 1, network)
+        there.cable(network, network)
     return there
 
 
@@ -156,6 +157,20 @@ def test_spinloom_info_says_through_whom(place):
     ways = ways_of(run(place, *words, BIN / "spinloom-info", hosts="a:2,b:1,c:2").stdout)
     assert set(ways) == {(a, b) for a in range(4) for b in range(4) if a != b}, ways
     assert ways[0, 2].startswith("a bridge through gateway 0, UDP 10.77.1.2:"), ways
+
+
+def test_a_chain_of_gateways(build, tmp_path):
+    """Machines a to d on three networks: what a sends to d passes b and c."""
+    chain = {"SPINLOOM_UDP_ADDRESS": "10.77.1.0/24,10.77.2.0/24,10.77.3.0/24", "SPINLOOM_GATEWAY": "1"}
+    with contextlib.ExitStack() as stack:
+        there = apart(tmp_path / "place", stack, count=4)
+        ran = run(there, "-n", 4, build("live_traffic.c"), 1 << 20, hosts="a:1,b:1,c:1,d:1", **chain)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert set(answers_of(ran.stdout)) == set(range(4)), ran.stdout
+        ran = run(there, "-n", 4, BIN / "spinloom-info", hosts="a:1,b:1,c:1,d:1", **chain)
+    ways = ways_of(ran.stdout)
+    assert ways[0, 3].startswith("a bridge through rank 1, then rank 2 (gateway"), ways
+    assert ways[3, 0].startswith("a bridge through rank 2, then rank 1 (gateway"), ways
 
 
 def test_ranks_that_nothing_joins_are_told_at_the_start(build, place):

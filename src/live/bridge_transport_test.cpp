@@ -85,19 +85,26 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Bridges, testing::Combine(testing::ValuesIn(sha
 
 // One flow alone never has more than a window in the gateway, whatever is sent.
 TEST(Bridge, OneFlowHasAWindowInTheGateway) {
-  const BridgeOptions options = small_windows(false);
-  BridgeRig rig(one_gateway, 1, options, 1);
-  rig.stop(1, 0, true);
-  for (int i = 0; i < 50; ++i) rig.send(0, 1, false, 1000);
-  for (int i = 0; i < 3000; ++i) rig.step(false);
-  EXPECT_LE(rig.bridge(4).forwarder()->counts().way_bytes_peak, flow_bytes_max(options));
-  EXPECT_GT(rig.wanted(), 40u);
-  EXPECT_EQ(rig.bridge(0).untaken(nic::Rank{1}).gone, false);
-  EXPECT_GT(rig.bridge(0).untaken(nic::Rank{1}).bytes, 40'000u);
-  rig.stop(1, 0, false);
-  ASSERT_TRUE(rig.run(false, [&] { return rig.drained(); }));
-  EXPECT_EQ(rig.wanted(), 0u);
-  EXPECT_EQ(rig.bridge(0).untaken(nic::Rank{1}).packets, 0u);
+  for (const bool by_bytes : {false, true}) {
+    BridgeOptions options = small_windows(false);
+    if (by_bytes) options.window_frames *= 10;
+    if (!by_bytes) options.window_bytes *= 10;
+    // Full pieces, so many that the narrower window is full.
+    const uint64_t frames = by_bytes ? options.window_bytes / options.piece_bytes + 1 : options.window_frames;
+    const uint64_t headers = wire::bridge_header_bytes + wire::packet_header_bytes_max();
+    BridgeRig rig(one_gateway, 1, options, 1);
+    rig.stop(1, 0, true);
+    for (int i = 0; i < 50; ++i) rig.send(0, 1, false, 1000);
+    for (int i = 0; i < 3000; ++i) rig.step(false);
+    EXPECT_LE(rig.bridge(4).forwarder()->counts().way_bytes_peak, frames * (options.piece_bytes + headers));
+    EXPECT_GT(rig.wanted(), 40u);
+    EXPECT_EQ(rig.bridge(0).untaken(nic::Rank{1}).gone, false);
+    EXPECT_GT(rig.bridge(0).untaken(nic::Rank{1}).bytes, 40'000u);
+    rig.stop(1, 0, false);
+    ASSERT_TRUE(rig.run(false, [&] { return rig.drained(); }));
+    EXPECT_EQ(rig.wanted(), 0u);
+    EXPECT_EQ(rig.bridge(0).untaken(nic::Rank{1}).packets, 0u);
+  }
 }
 
 // All have exhausted their credit for requests with all, and nobody takes any: answers still pass, in both directions.

@@ -87,14 +87,24 @@ Result<std::unique_ptr<Launcher>> find_launcher() {
   return std::unique_ptr<Launcher>(std::make_unique<Alone>());
 }
 
-void attend_to_end(Launcher& launcher, void (*leaving)()) { ending = {&launcher, getpid(), leaving}; }
+Launcher::~Launcher() {
+  if (ending.launcher == this) ending = {};
+}
+
+void attend_to_end(Launcher& launcher, void (*leaving)()) { ending = {&launcher.whole(), getpid(), leaving}; }
+
+void enter(Launcher& launcher) { ++launcher.whole().inside_; }
+
+void withdraw(Launcher& launcher) { --launcher.whole().inside_; }
 
 void leave(Launcher& launcher) {
+  Launcher& whole = launcher.whole();
+  if (--whole.inside_ > 0) return;
   ending = {};
-  if (mpi_beside().stage == MpiStage::ahead || launcher.is_shared()) {
-    ending = {&launcher, getpid(), nullptr};
+  if (mpi_beside().stage == MpiStage::ahead || whole.is_shared()) {
+    ending = {&whole, getpid(), nullptr};
   } else {
-    launcher.finish();
+    whole.finish();
   }
 }
 

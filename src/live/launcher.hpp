@@ -3,14 +3,16 @@
 // Contract: find_launcher() uses what the environment offers: PMI-1, PMIx, or nothing, which means a job of one
 //   process. An environment of several ranks with neither of the two is an Error, not a job of one. exchange()
 //   publishes a text of this rank, waits for all ranks, and returns the texts of all in the order of ranks. leave()
-//   is the last call; a process that ends by exit(0) without it has also left.
+//   is the last call; a process that ends by exit(0) without it has also left. One Launcher serves several NICs of a
+//   process: each calls enter() first, and the process has left when all of these have called leave().
 // Invariants: (1) trouble is an Error that names the launcher's interface and its answer; (2) exchange() may be
 //   called several times, equally often by every rank; (3) an MPI library of this process, and a program that speaks
 //   PMI-1 itself, find the launcher as they would without us: the message that ends the connection is sent only when
 //   nobody else can need it any more.
-// Threads: one owner. Time: exchange() waits for the slowest rank, as long as StartWait says.
+// Threads: one at a time; enter(), leave() and withdraw() from any. Time: exchange() waits for the slowest rank, as long as StartWait says.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,7 +35,10 @@ struct StartWait {
 
 class Launcher {
  public:
-  virtual ~Launcher() = default;
+  Launcher() = default;
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+  virtual ~Launcher();
   [[nodiscard]] virtual const char* name() const = 0;
   [[nodiscard]] virtual uint32_t rank() const = 0;
   [[nodiscard]] virtual uint32_t size() const = 0;
@@ -46,16 +51,29 @@ class Launcher {
   // Tells the launcher that this process ends with a failure and has not left, so that it ends the job. Not every
   // launcher listens; one that does not sees the process end.
   virtual void abort(int code) { std::ignore = code; }
+  // The launcher of the whole process, where this one serves one of its threads.
+  [[nodiscard]] virtual Launcher& whole() { return *this; }
+
+ private:
+  friend void enter(Launcher& launcher);
+  friend void withdraw(Launcher& launcher);
+  friend void leave(Launcher& launcher);
+  std::atomic<uint32_t> inside_{0};  // NICs of this process that have entered and not left
 };
 
 inline constexpr size_t exchange_bytes_max = 512;
 
 [[nodiscard]] Result<std::unique_ptr<Launcher>> find_launcher();
 // From now on the process calls `leaving` and finishes when it ends by exit(0). If it ends in another way, it has
-// crashed, as far as the launcher knows. `launcher` must live until the process ends.
+// crashed, as far as the launcher knows. A process has one such function, for all its NICs. `launcher` must live until
+// the process ends.
 void attend_to_end(Launcher& launcher, void (*leaving)());
-// Finishes now, or, if others in this process may still need the launcher, when the process ends by exit() with any
-// code.
+// Announces a NIC that takes part in the exchanges and will leave.
+void enter(Launcher& launcher);
+// Takes enter() back: this NIC could not start, and nobody finishes because of it.
+void withdraw(Launcher& launcher);
+// The last NIC of the process that leaves finishes: now, or, if others in this process may still need the launcher,
+// when the process ends by exit() with any code.
 void leave(Launcher& launcher);
 
 // The launchers by interface; null where the environment does not offer it.

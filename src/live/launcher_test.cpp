@@ -129,10 +129,31 @@ TEST(Launcher, Pmi1BeginsAndEndsOnce) {
   const auto all = (*launcher)->exchange("mine", {});
   ASSERT_TRUE(all.ok()) << all.error().message;
   EXPECT_EQ(*all, (std::vector<std::string>{"mine", "other"}));
+  enter(**launcher);
   leave(**launcher);
   (*launcher)->finish();  // the launcher has hung up; no signal may end us
   EXPECT_EQ(server.heard(), (std::vector<std::string>{"cmd=init", "cmd=get_my_kvsname", "cmd=put", "cmd=barrier_in",
                                                       "cmd=get", "cmd=get", "cmd=finalize"}));
+}
+
+TEST(Launcher, TheLastNicOfAProcessThatLeavesFinishes) {
+  class Counting final : public Launcher {
+   public:
+    [[nodiscard]] const char* name() const override { return "counting"; }
+    [[nodiscard]] uint32_t rank() const override { return 0; }
+    [[nodiscard]] uint32_t size() const override { return 1; }
+    [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine, const StartWait&) override {
+      return std::vector<std::string>{mine};
+    }
+    void finish() override { ++finished; }
+    int finished = 0;
+  } launcher;
+  for (int nic = 0; nic < 3; ++nic) enter(launcher);
+  withdraw(launcher);
+  leave(launcher);
+  EXPECT_EQ(launcher.finished, 0);
+  leave(launcher);
+  EXPECT_EQ(launcher.finished, 1);
 }
 
 TEST(Launcher, Pmi1IsToldOfAFailure) {

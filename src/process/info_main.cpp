@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/log.hpp"
@@ -142,7 +143,8 @@ std::string report_of(LiveProcess& process, const std::string& machine) {
 }
 
 int show_job(const Settings& settings, const std::vector<Row>& machine) {
-  auto made = LiveProcess::join(settings);
+  auto launcher = live::find_launcher();
+  auto made = launcher ? LiveProcess::join(settings, std::move(*launcher)) : launcher.error();
   if (!made) {
     std::fprintf(stderr, "spinloom-info: %s\n", made.error().message.c_str());
     return exit_environment;

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 #include "base/log.hpp"
 #include "process/live_process.hpp"
@@ -51,7 +52,8 @@ ptl::Process* join_job() {
                log::Level::warning);
   const Settings settings = read_settings(environ);
   for (const std::string& warning : settings.warnings) say(warning);
-  auto made = LiveProcess::join(settings);
+  auto launcher = live::find_launcher();
+  auto made = launcher ? LiveProcess::join(settings, std::move(*launcher)) : launcher.error();
   if (!made) {
     say(text("PtlInit: ", made.error().message));
     return nullptr;

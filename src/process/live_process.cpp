@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <mutex>
 #include <tuple>
+#include <utility>
 
 #include "base/log.hpp"
 #include "process/crowding.hpp"
@@ -38,62 +39,73 @@ bool contains(const std::vector<bool>& list, bool value) {
 
 }  // namespace
 
-Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings) {
-  std::unique_ptr<LiveProcess> made(new LiveProcess);
-  SPL_ASSIGN(made->launcher_, live::find_launcher());
-  live::Launcher* const launcher = made->launcher_.get();
-  made->settings_ = settings;
-  made->rank_ = launcher->rank();
+LiveProcess::LiveProcess(const Settings& settings, std::shared_ptr<live::Launcher> launcher)
+    : settings_(settings), launcher_(std::move(launcher)), rank_(launcher_->rank()) {
+  live::enter(*launcher_);
+}
+
+LiveProcess::~LiveProcess() {
+  if (!left_) live::withdraw(*launcher_);
+}
+
+Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings,
+                                                       std::shared_ptr<live::Launcher> launcher) {
+  std::unique_ptr<LiveProcess> made(new LiveProcess(settings, std::move(launcher)));
+  SPL_TRY(made->start());
+  return made;
+}
+
+Status LiveProcess::start() {
   live::Card card;
   card.pid = getpid();
   card.nonce = live::random_secret();
   card.user = geteuid();
   card.traits = live::traits_of_self();
-  auto opened = made->open(card);
+  auto opened = open(card);
   // A process that cannot start tells its peers, which would otherwise wait for it.
   auto texts =
-      launcher->exchange(opened ? live::write(card) : live::write(opened.error()), {.limit_s = settings.start_s});
+      launcher_->exchange(opened ? live::write(card) : live::write(opened.error()), {.limit_s = settings_.start_s});
   SPL_ASSIGN(auto port, std::move(opened));
   if (!texts) return texts.error();
-  for (uint32_t rank = 0; rank < launcher->size(); ++rank) {
+  for (uint32_t rank = 0; rank < launcher_->size(); ++rank) {
     auto read = live::read_card((*texts)[rank]);
     if (!read) return fail(read.error().code, "rank ", rank, " cannot start: ", read.error().message);
-    made->cards_.push_back(*read);
+    cards_.push_back(*read);
   }
-  SPL_TRY(made->agree_on_ways());
-  SPL_TRY(made->agree_on_fabrics(card.address));
+  SPL_TRY(agree_on_ways());
+  SPL_TRY(agree_on_fabrics(card.address));
   nic::NicLimits limits;
-  limits.hpus = settings.hpus;
+  limits.hpus = settings_.hpus;
   limits.payload_bytes = payload_bytes;
   limits.transfer_bytes = whole_message;
   limits.atomic_bytes = payload_bytes;
-  if (const auto peers = made->reached_by(Route::udp); port && contains(peers, true)) {
-    const size_t datagram_bytes = live::UdpTransport::datagram_bytes(*port, made->cards_, peers);
+  if (const auto peers = reached_by(Route::udp); port && contains(peers, true)) {
+    const size_t datagram_bytes = live::UdpTransport::datagram_bytes(*port, cards_, peers);
     limits.atomic_bytes = std::min(limits.atomic_bytes, wire::atomic_bytes_max(datagram_bytes));  // it is not cut
   }
   limits.fetch_atomic_bytes = limits.atomic_bytes;
   limits.at_once_bytes = at_once_bytes;
-  made->farewell_ = live::Farewell(
-      launcher->size(), settings.end_s == 0 ? Time::never() : Time{int64_t{settings.end_s} * 1'000'000'000'000});
-  made->node_ = std::make_unique<live::Node>(nic::Rank{made->rank_}, launcher->size(), limits, made->segment_);
+  farewell_ =
+      live::Farewell(size(), settings_.end_s == 0 ? Time::never() : Time{int64_t{settings_.end_s} * 1'000'000'000'000});
+  node_ = std::make_unique<live::Node>(nic::Rank{rank_}, size(), limits, segment_);
   std::vector<Processors> here;
   size_t own = 0;
-  for (uint32_t rank = 0; rank < launcher->size(); ++rank) {
-    if (made->cards_[rank].machine != card.machine) continue;
-    if (rank == made->rank_) own = here.size();
-    here.push_back(processors_of(static_cast<pid_t>(made->cards_[rank].pid)));
+  for (uint32_t rank = 0; rank < size(); ++rank) {
+    if (cards_[rank].machine != card.machine) continue;
+    if (rank == rank_) own = here.size();
+    here.push_back(processors_of(static_cast<pid_t>(cards_[rank].pid)));
   }
-  made->crowded_ = are_crowded(here, own);
-  live::ShmOptions memory{settings.copy};
-  if (!made->crowded_) {
-    made->node_->set_patience(Time{int64_t{settings.spin_us} * 1'000'000});
+  crowded_ = are_crowded(here, own);
+  live::ShmOptions memory{settings_.copy};
+  if (!crowded_) {
+    node_->set_patience(Time{int64_t{settings_.spin_us} * 1'000'000});
   } else {
-    made->node_->set_patience(Time{});
+    node_->set_patience(Time{});
     memory.help_from_bytes = UINT64_MAX;  // helping would take processor time from other ranks
   }
-  SPL_TRY(made->make_transports(memory, std::move(port)));
-  made->node_->doorbell().wake_all();  // peers may have rung before the channels existed
-  return made;
+  SPL_TRY(make_transports(memory, std::move(port)));
+  node_->doorbell().wake_all();  // peers may have rung before the channels existed
+  return {};
 }
 
 // If some ranks of a machine may not reach each other's memory, all ranks say whom they reach, because a rank cannot
@@ -282,8 +294,6 @@ void LiveProcess::readable(uint64_t tag) {
   progress_->look_after();
 }
 
-LiveProcess::~LiveProcess() = default;
-
 void LiveProcess::end_call() {
   node_->tell_sleepers();
   progress_->look_after();
@@ -351,7 +361,7 @@ bool LiveProcess::close() {
   }
   if (pool_ && !pool_->shut_down()) pool_.release();  // a handler that does not return keeps its memory
   progress_->stop();  // kept, because late calls still ask it
-  live::leave(*launcher_);
+  if (!std::exchange(left_, true)) live::leave(*launcher_);
   return true;
 }
 

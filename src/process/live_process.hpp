@@ -1,10 +1,13 @@
-// LiveProcess - this process as a rank of a job: its node, its transports, its peers' cards, its threads.
+// LiveProcess - one rank of a job on its NIC: its node, its transports, its peers' cards, its threads.
 //
-// Contract: join() takes part in the launcher's exchange and makes everything that PtlInit needs; all ranks of a job
-//   call it. The C functions use the LiveProcess as their Host.
+// Contract: join() takes part in the launcher's exchanges and makes everything that PtlInit needs; all ranks of a job
+//   call it. The C functions use the LiveProcess as their Host. A process may have several: NICs of one rank over one
+//   launcher, which all ranks join in the same order, or ranks on threads of their own, each with its launcher.
+//   Files that Settings name (record, trace) get the rank behind their names, so NICs of one rank need other names.
 // Invariants: (1) two ranks use the same transport in both directions; (2) close() waits until what was sent has
-//   arrived, or says what has not; then it says goodbye to the peers and ends the threads. After close(), or after
-//   the process has been killed, nothing of the job is left on the machine.
+//   arrived, or says what has not; then it says goodbye to the peers and ends the threads. The last one of the process
+//   to close leaves the launcher. After that, or after the process has been killed, nothing of the job is left on the
+//   machine.
 // Threads: any; begin_call() and end_call() take and release the owner lock. Time: the monotonic clock.
 #pragma once
 
@@ -27,13 +30,14 @@ namespace spinloom::process {
 
 class LiveProcess final : public ptl::Host {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<LiveProcess>> join(const Settings& settings);
+  [[nodiscard]] static Result<std::unique_ptr<LiveProcess>> join(const Settings& settings,
+                                                                 std::shared_ptr<live::Launcher> launcher);
   ~LiveProcess() override;
 
   [[nodiscard]] uint32_t rank() const { return rank_; }
   [[nodiscard]] const char* launcher() const { return launcher_->name(); }
   [[nodiscard]] std::string describe(uint32_t peer);
-  // Has `leaving` called if the process ends by exit(0) without having been closed.
+  // Has `leaving` called if the process ends by exit(0) without having been closed; it serves all of the process.
   void attend_to_end(void (*leaving)()) { live::attend_to_end(*launcher_, leaving); }
 
   // ptl::Host
@@ -52,7 +56,8 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view name) override;
 
  private:
-  LiveProcess() = default;
+  LiveProcess(const Settings& settings, std::shared_ptr<live::Launcher> launcher);
+  [[nodiscard]] Status start();
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open(live::Card& card);
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port() const;
   [[nodiscard]] Status agree_on_ways();
@@ -70,7 +75,8 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] Status make_pool();
 
   Settings settings_;
-  std::unique_ptr<live::Launcher> launcher_;
+  std::shared_ptr<live::Launcher> launcher_;
+  bool left_ = false;  // close() has left the launcher
   uint32_t rank_ = 0;
   bool crowded_ = false;     // ranks share processors
   uint32_t idle_looks_ = 0;  // looks in a row that have found nothing

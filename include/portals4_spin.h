@@ -148,8 +148,8 @@ int PtlSpinRanks(unsigned int count);
  * threads may belong to one rank. A thread that belongs to none cannot call PtlInit. */
 int PtlSpinRankEnter(unsigned int number);
 /* The rank of the calling thread has ended, as a process ends by exit(0): if its interfaces are closed, it leaves as by
- * PtlFini; otherwise it is gone for its peers, and calls of its threads answer PTL_NO_INIT or PTL_ABORTED. Its memory
- * must stay until the process ends. */
+ * PtlFini; otherwise it is gone for its peers, calls of its threads answer PTL_NO_INIT or PTL_ABORTED, and this one
+ * answers PTL_IN_USE. Its memory must stay until the process ends. */
 int PtlSpinRankEnd(void);
 
 #ifdef __cplusplus

@@ -67,9 +67,15 @@ int answer_to(const char* call, const Status& done) {
   return done.error().code == Code::invalid ? PTL_ARG_INVALID : PTL_FAIL;
 }
 
+int end_rank() {
+  const auto left = ranks().end();
+  if (!left) return answer_to("PtlSpinRankEnd", left.error());
+  return *left == RanksHere::Left::well ? PTL_OK : PTL_IN_USE;
+}
+
 constexpr ptl::Ranks served{[](unsigned int count) { return answer_to("PtlSpinRanks", ranks().split(count)); },
                             [](unsigned int number) { return answer_to("PtlSpinRankEnter", ranks().enter(number)); },
-                            [] { return answer_to("PtlSpinRankEnd", ranks().end()); }};
+                            end_rank};
 
 const bool registered = [] {
   ptl::Process::serve_all_threads(join_job);

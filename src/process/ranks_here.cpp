@@ -69,23 +69,23 @@ Status RanksHere::enter(uint32_t number) {
   return {};
 }
 
-Status RanksHere::end() {
+Result<RanksHere::Left> RanksHere::end() {
   Rank* const rank = entered_;
   if (rank == nullptr) return fail(Code::invalid, "this thread belongs to no rank");
   {
     const std::lock_guard inside(lock_);
-    if (std::exchange(rank->ended, true)) return {};
+    if (std::exchange(rank->ended, true)) return Left::well;
   }
   launchers_->quit(rank->number);  // a rank that waits in PtlInit does not wait for this one
   const std::lock_guard one_at_a_time(rank->joining);
-  if (rank->process == nullptr || leave(*rank)) return {};
+  if (rank->process == nullptr || leave(*rank)) return Left::well;
   rank->process->abort();
   rank->joined->abandon();
   rank->joined->begin_call();
   rank->process->initialised = 0;
   rank->process->closed = true;
   rank->joined->end_call();
-  return {};
+  return Left::with_calls_open;
 }
 
 // Leaves the job for a rank whose program has closed its interfaces; false if it has not closed them.

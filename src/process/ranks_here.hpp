@@ -30,7 +30,8 @@ class RanksHere {
   [[nodiscard]] Result<ptl::Process*> join();
   [[nodiscard]] Status split(uint32_t count);
   [[nodiscard]] Status enter(uint32_t number);
-  [[nodiscard]] Status end();
+  enum class Left : uint8_t { well, with_calls_open };
+  [[nodiscard]] Result<Left> end();
   // Leaves for all ranks whose program has closed its interfaces. Others may have calls under way in other threads.
   void leave_all();
   void forget_in_child();

@@ -1,4 +1,4 @@
-"""Ranks as threads: programs of other tests under spinloom-threads, alone and under mpiexec; how ranks end."""
+"""Ranks as threads: other tests' programs under spinloom-threads, alone and under mpiexec; how ranks end."""
 
 from __future__ import annotations
 

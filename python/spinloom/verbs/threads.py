@@ -13,7 +13,8 @@ from spinloom.verbs.options import UpTo
 
 @click.command(
     context_settings={"allow_interspersed_args": False},
-    epilog="Examples: spinloom threads -n 4 examples/portals/broadcast.c; spinloom threads -n 8 ./program argument",
+    epilog="Examples: spinloom threads -n 4 examples/portals/broadcast.c; "
+    "spinloom threads -n 8 ./program argument",
 )
 @click.argument("program", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -23,8 +24,8 @@ def threads(ctx: click.Context, program: Path, arguments: tuple[str, ...], ranks
     """Run PROGRAM with N ranks in real time, one thread of one process each.
 
     PROGRAM is as for spinloom sim. For several processes, give a program that is built to a launcher:
-    mpiexec -n 2 spinloom-threads -n 4 PROGRAM (in spinloom --prefix, below bin). The exit code is that of the first
-    rank that fails. docs/threads.md says what ranks on threads share.
+    mpiexec -n 2 spinloom-threads -n 4 PROGRAM (in spinloom --prefix, below bin). The exit code is that of
+    the first rank that fails. docs/threads.md says what ranks on threads share.
     """
     starter = jobs.part("bin", "spinloom-threads")
     with jobs.built(program) as runnable:

@@ -1,6 +1,7 @@
 #include "process/ranks_here.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace spinloom::process {

@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <tuple>
 
 #include "process/threads_rank.hpp"
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 
 #include "portals4_spin.h"
 
@@ -63,7 +64,6 @@ bool ThreadsRank::runs_main() const { return is_main; }
 void ThreadsRank::adopt() {
   present = this;
   std::ignore = PtlSpinRankEnter(number_);
-  take_signal_stack();
 }
 
 Status ThreadsRank::begin() {
@@ -88,6 +88,7 @@ void* ThreadsRank::run(void* given) {
   auto& rank = *static_cast<ThreadsRank*>(given);
   is_main = true;
   rank.adopt();
+  take_signal_stack();
   auto copy = rank.program_.load();
   if (!copy) {
     std::fprintf(stderr, "spinloom-threads: %s\n", copy.error().message.c_str());

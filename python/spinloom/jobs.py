@@ -56,10 +56,13 @@ class Settings:
     prefix: bool = False
     stack_bytes: int = 8 << 20
     images: dict[str, bytes] = field(default_factory=dict)  # beside the shipped ones
+    more_rails: tuple[Profile, ...] = ()  # of further NICs of each rank
 
     def text(self, folder: Path) -> str:
         """The settings for the launcher (src/job/config.hpp); writes handler images to the folder."""
         lines = [f"profile {name} {written(value)}" for name, value in self.profile.native().items()]
+        for number, profile in enumerate(self.more_rails, start=1):
+            lines += [f"rail {number} {name} {written(value)}" for name, value in profile.native().items()]
         for name, image in (data.handler_images() | self.images).items():
             path = folder / f"{name}.elf"
             path.write_bytes(image)

@@ -1,6 +1,7 @@
 #include "job/config.hpp"
 
 #include <charconv>
+#include <map>
 
 #include "base/limits.hpp"
 
@@ -40,6 +41,7 @@ Result<sim::ProfileValue> profile_value(std::string_view line, std::string_view 
 Result<JobConfig> read_config(std::string_view text) {
   JobConfig config;
   sim::ProfileFields fields;
+  std::map<uint32_t, sim::ProfileFields> rails;  // of further NICs
   while (!text.empty()) {
     const std::string_view line = take(text, '\n');
     std::string_view value = line;
@@ -47,6 +49,10 @@ Result<JobConfig> read_config(std::string_view text) {
     if (key == "profile") {
       const std::string name(take(value, ' '));
       SPL_ASSIGN(fields[name], profile_value(line, value));
+    } else if (key == "rail") {
+      SPL_ASSIGN(const uint32_t rail, number<uint32_t>(line, take(value, ' ')));
+      const std::string name(take(value, ' '));
+      SPL_ASSIGN(rails[rail][name], profile_value(line, value));
     } else if (key == "image") {
       const std::string name(take(value, ' '));
       config.images[name] = std::string(value);
@@ -70,6 +76,10 @@ Result<JobConfig> read_config(std::string_view text) {
     }
   }
   SPL_ASSIGN(config.profile, sim::build_profile(fields));
+  for (const auto& [rail, values] : rails) {
+    SPL_ASSIGN(const sim::Profile profile, sim::build_profile(values));
+    config.world.more_rails.push_back(profile);
+  }
   return config;
 }
 

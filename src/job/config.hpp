@@ -3,6 +3,7 @@
 // Contract: read_config() takes the whole text; an unknown key, a wrong value or a missing setting is an Error that
 //   names it. Lines:
 //     profile NAME INTEGER | profile NAME NUMERATOR/DENOMINATOR | profile NAME "text"
+//     rail NUMBER NAME VALUE (as profile; of further NICs of each rank, from 1 on)
 //     image NAME PATH | ranks N | hpus N | mtu N | stack N | seed N | prefix 0|1
 // Threads: any. Time: none.
 #pragma once

@@ -30,8 +30,10 @@ Result<std::unique_ptr<Job>> Job::create(const JobConfig& config, const Report& 
   SPL_TRY(job->load_images());
   SPL_ASSIGN(job->world_, sim::World::create(job->config_.profile, job->images_.images, config.world));
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    job->ranks_.push_back(std::make_unique<Rank>(job->world_->events(), job->world_->node(rank), job->config_.profile,
-                                                 job->images_, ranks,
+    std::vector<sim::Node*> nodes;
+    for (uint32_t rail = 0; rail < job->world_->rails(); ++rail) nodes.push_back(&job->world_->node(rank, rail));
+    job->ranks_.push_back(std::make_unique<Rank>(job->world_->events(), nodes, job->config_.profile, job->images_,
+                                                 ranks,
                                                  [job = job.get()](Rank& woken) { job->ready_.push_back(&woken); }));
     SPL_TRY(job->ranks_.back()->begin(job->program_, config.command, config.stack_bytes));
     job->ready_.push_back(job->ranks_.back().get());

@@ -42,6 +42,9 @@ class Job {
   // The rank whose program runs now, or null.
   [[nodiscard]] const Rank& rank(uint32_t number) const { return *ranks_.at(number); }
   [[nodiscard]] Rank* running() const { return running_; }
+  [[nodiscard]] const sim::Profile& rail_profile(uint32_t rail) const {
+    return rail == 0 ? config_.profile : config_.world.more_rails.at(rail - 1);
+  }
 
   Status run();
 

@@ -14,20 +14,33 @@ namespace spinloom::job {
 // All ranks belong to one user, whoever runs the simulation.
 constexpr uint32_t simulated_user = 1000;
 
-Rank::Rank(sim::EventQueue& events, sim::Node& node, const sim::Profile& profile, const Images& images, uint32_t size,
-           std::function<void(Rank&)> ready)
+Rank::Rank(sim::EventQueue& events, std::vector<sim::Node*> nodes, const sim::Profile& profile, const Images& images,
+           uint32_t size, std::function<void(Rank&)> ready)
     : events_(events),
-      node_(node),
+      node_(*nodes.front()),
       profile_(profile),
       images_(images),
       size_(size),
       ready_(std::move(ready)),
       process_(*this),
-      rank_text_(std::to_string(node.rank().value)),
+      rank_text_(std::to_string(node_.rank().value)),
       size_text_(std::to_string(size)) {
-  node_.watch([this] {
-    if (state_ == State::waiting) wake();
-  });
+  for (sim::Node* const node : nodes) {
+    if (node != &node_) more_rails_.emplace_back(*this, *node);
+    node->watch([this] {
+      if (state_ == State::waiting) wake();
+    });
+  }
+}
+
+portals::Port& Rank::rail_port(uint32_t rail) {
+  if (rail == 0) return *this;
+  return more_rails_.at(rail - 1);
+}
+
+rails::RailFacts Rank::rail_facts(uint32_t rail) {
+  const sim::Profile& profile = Job::current()->rail_profile(rail);
+  return {text("NIC ", rail), profile.link.byte_time, {}};
 }
 
 Status Rank::begin(const program::Program& loaded, const std::vector<std::string>& arguments, size_t stack_bytes) {

@@ -38,8 +38,9 @@ struct LibraryState {
 
 class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
  public:
-  Rank(sim::EventQueue& events, sim::Node& node, const sim::Profile& profile, const Images& images, uint32_t size,
-       std::function<void(Rank&)> ready);
+  // `nodes`: the rank's NICs; a rail of the job each.
+  Rank(sim::EventQueue& events, std::vector<sim::Node*> nodes, const sim::Profile& profile, const Images& images,
+       uint32_t size, std::function<void(Rank&)> ready);
 
   Status begin(const program::Program& loaded, const std::vector<std::string>& arguments, size_t stack_bytes);
   void go();
@@ -71,6 +72,9 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
 
   // ptl::Host
   portals::Port& port() override { return *this; }
+  [[nodiscard]] uint32_t rails() const override { return static_cast<uint32_t>(1 + more_rails_.size()); }
+  [[nodiscard]] portals::Port& rail_port(uint32_t rail) override;
+  [[nodiscard]] rails::RailFacts rail_facts(uint32_t rail) override;
   void wait(Time deadline) override;
   void call() override { sleep(profile_.host.call); }
   [[nodiscard]] uint32_t size() const override { return size_; }
@@ -83,6 +87,23 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
 
  private:
   enum class State : uint8_t { running, waiting, sleeping };
+  // A NIC beside the first one. Whoever waits for it waits as the rank does.
+  class MorePort final : public portals::Port {
+   public:
+    MorePort(Rank& rank, sim::Node& node) : rank_(rank), node_(node) {}
+    [[nodiscard]] nic::Rank rank() const override { return node_.rank(); }
+    [[nodiscard]] Time now() const override { return rank_.now(); }
+    void submit(const nic::Command& command) override { node_.submit(command); }
+    std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return node_.take_answer(token); }
+    std::optional<nic::Event> take_event(nic::QueueId queue) override { return node_.take_event(queue); }
+    [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return node_.counter(counter); }
+    Status wait() override { return rank_.wait(); }
+    Status host_work(const portals::HostWork& work) override { return rank_.host_work(work); }
+
+   private:
+    Rank& rank_;
+    sim::Node& node_;
+  };
   void on_event(uint32_t code, uint64_t argument) override;
   void run(const program::Program& loaded, std::vector<std::string> arguments);
   void pause(State state);
@@ -94,6 +115,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   const Images& images_;
   uint32_t size_;
   std::function<void(Rank&)> ready_;
+  std::vector<MorePort> more_rails_;
   ptl::Process process_;
   std::unique_ptr<Fiber> fiber_;
   const program::Program* program_ = nullptr;

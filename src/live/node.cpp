@@ -139,6 +139,14 @@ void Node::interrupt() {
 void Node::tell_sleepers() {
   const bool changed = std::exchange(told_changes_, mail_.changes()) != mail_.changes();
   if (asleep_ > 0 && (changed || timer() < asleep_until_)) doorbell().wake_callers();
+  if (changed && listener_) listener_();
+}
+
+bool Node::leave_to_helper() {
+  polled_ = false;
+  stop_polling();
+  if (after_) after_();  // the helper may have left timers to callers
+  return has_news();
 }
 
 Status Node::wait() {

@@ -76,6 +76,12 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   [[nodiscard]] const Backlog& backlog() const { return blocked_; }
   // Wakes sleeping callers if something has changed for them, or if the node must be driven sooner than they know.
   void tell_sleepers();
+  // Called under the lock when something has changed for callers, for those who wait for several nodes.
+  using Listener = std::function<void()>;
+  void set_listener(Listener listener) { listener_ = std::move(listener); }
+  // The caller will not come back before the helper has called the listener. Returns whether there is something to do at
+  // once.
+  [[nodiscard]] bool leave_to_helper();
   // Nobody polls any more: the helper hears the bell. Look once more after this: earlier rings may have woken nobody.
   void stop_polling();
   // Called when a handler's thread has left work that nobody looks after.
@@ -168,6 +174,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   Segment& own_;
   OwnerLock lock_;
   After after_;
+  Listener listener_;
   HpuPool* pool_ = nullptr;
   std::vector<Transport*> transports_;
   std::vector<Transport*> routes_;

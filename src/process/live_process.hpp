@@ -37,6 +37,11 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] uint32_t rank() const { return rank_; }
   [[nodiscard]] const char* launcher() const { return launcher_->name(); }
   [[nodiscard]] std::string describe(uint32_t peer);
+  [[nodiscard]] live::Node& node() { return *node_; }
+  // Whether this NIC has a way to the peer.
+  [[nodiscard]] bool reaches(uint32_t peer) const {
+    return peer == rank_ || route_to(peer) != Route::memory || why_not_memory(peer).empty();
+  }
   // Has `leaving` called if the process ends by exit(0) without having been closed; it serves all of the process.
   void attend_to_end(void (*leaving)()) { live::attend_to_end(*launcher_, leaving); }
 

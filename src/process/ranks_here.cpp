@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "process/railed_process.hpp"
+
 namespace spinloom::process {
 namespace {
 
@@ -34,12 +36,24 @@ Result<ptl::Process*> RanksHere::join() {
   if (!launcher) {
     SPL_ASSIGN(launcher, live::find_launcher());
   }
-  SPL_ASSIGN(auto made, LiveProcess::join(settings, std::move(launcher)));
-  rank->joined = made.release();
+  SPL_TRY(join_job(*rank, settings, launcher));
   rank->process = new ptl::Process(*rank->joined);
   const std::lock_guard inside(lock_);
-  if (!std::exchange(attends_, true)) rank->joined->attend_to_end(program_.leaving);
+  if (!std::exchange(attends_, true)) live::attend_to_end(*launcher, program_.leaving);
   return rank->process;
+}
+
+Status RanksHere::join_job(Rank& rank, const Settings& settings, const std::shared_ptr<live::Launcher>& launcher) {
+  if (settings.rails.empty()) {
+    SPL_ASSIGN(auto made, LiveProcess::join(settings, launcher));
+    rank.nics = {made.get()};
+    rank.joined = made.release();
+    return {};
+  }
+  SPL_ASSIGN(auto made, RailedProcess::join(settings, launcher));
+  for (uint32_t rail = 0; rail < made->rails(); ++rail) rank.nics.push_back(&made->rail(rail));
+  rank.joined = made.release();
+  return {};
 }
 
 Status RanksHere::split(uint32_t count) {
@@ -81,7 +95,7 @@ Result<RanksHere::Left> RanksHere::end() {
   const std::lock_guard one_at_a_time(rank->joining);
   if (rank->process == nullptr || leave(*rank)) return Left::well;
   rank->process->abort();
-  rank->joined->abandon();
+  for (LiveProcess* const nic : rank->nics) nic->abandon();
   rank->joined->begin_call();
   rank->process->initialised = 0;
   rank->process->closed = true;

@@ -43,12 +43,15 @@ class RanksHere {
     ptl::Process::Seat seat{nullptr};
     uint32_t number = 0;
     std::shared_ptr<live::Launcher> launcher;  // null: to be found when the rank joins
-    LiveProcess* joined = nullptr;
+    ptl::Host* joined = nullptr;
+    std::vector<LiveProcess*> nics;  // of `joined`
     ptl::Process* process = nullptr;
     bool ended = false;
   };
 
   [[nodiscard]] Rank* own();
+  [[nodiscard]] static Status join_job(Rank& rank, const Settings& settings,
+                                       const std::shared_ptr<live::Launcher>& launcher);
   static bool leave(Rank& rank);
 
   static thread_local Rank* entered_;  // the rank of this thread, in a process of several

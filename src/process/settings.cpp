@@ -8,11 +8,12 @@
 
 #include "base/nearest.hpp"
 #include "process/own_address.hpp"
+#include "process/rail_wish.hpp"
 
 namespace spinloom::process {
 namespace {
 
-constexpr std::array<Variable, 16> known{{
+constexpr std::array<Variable, 17> known{{
     {"SPINLOOM_COPY", "auto, heap, single-copy, two-copy",
      "how long messages between processes of a machine are copied; two-copy touches no other process's memory"},
     {"SPINLOOM_END_S", "0 to 1000000",
@@ -27,6 +28,8 @@ constexpr std::array<Variable, 16> known{{
     {"SPINLOOM_LIBFABRIC", "a file", "the libfabric library, where it is not found"},
     {"SPINLOOM_PCAP", "a file", "records UDP datagrams; the rank is appended to the name"},
     {"SPINLOOM_PMIX", "a file", "the PMIx library, where it is not found"},
+    {"SPINLOOM_RAILS", "1 to 8 of auto, shm, udp, udp=ADDRESS, fabric, fabric=PROVIDER, separated by commas",
+     "a NIC for each, over which spinloom/rails.h sends; the first one is that of the Portals calls"},
     {"SPINLOOM_SPIN_US", "0 to 1000000", "microseconds that a call which waits polls before it sleeps"},
     {"SPINLOOM_START_S", "0 to 1000000", "seconds that PtlInit waits for the job's other ranks; 0 is for ever"},
     {"SPINLOOM_TRACE", "a file", "records packets for spinloom trace; the rank is appended to the name"},
@@ -105,6 +108,11 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
     auto faults = live::read_faults(std::string(value));
     if (faults) settings.faults = *faults;
     return faults.ok();
+  }
+  if (name == "SPINLOOM_RAILS") {
+    auto rails = read_rails(value);
+    if (rails) settings.rails = std::move(*rails);
+    return !settings.rails.empty();
   }
   if (name == "SPINLOOM_FABRIC") {
     const auto wish = live::read_wish(value);

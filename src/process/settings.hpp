@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,14 @@
 namespace spinloom::process {
 
 enum class Way : uint8_t { automatic, shm, udp, fabric };
+
+// How one of several NICs of a process reaches its peers.
+struct RailWish {
+  std::string name;  // as it was given
+  Way transport = Way::automatic;
+  std::optional<uint32_t> udp_address;  // none: that of Settings
+  std::optional<live::FabricWish> fabric;  // none: that of Settings
+};
 
 struct Settings {
   live::CopyMode copy = live::CopyMode::automatic;
@@ -34,6 +43,7 @@ struct Settings {
   live::FabricWish fabric;
   live::FabricFaults fabric_faults;
   std::string libfabric;  // the library's file; empty: where the system finds it
+  std::vector<RailWish> rails;  // empty: one NIC
   std::string record;
   std::string trace;
   std::vector<std::string> warnings;

@@ -4,8 +4,8 @@
 #include <optional>
 #include <tuple>
 
-#include "collective/meeting.hpp"
 #include "ptl/convert.hpp"
+#include "ptl/meet.hpp"
 #include "ptl/offload.hpp"
 
 namespace spinloom::ptl {
@@ -56,33 +56,6 @@ collective::EndpointOptions options_of(const spl_oe_options* given, Process& pro
   return made;
 }
 
-// Waits until all ranks of the job have come here.
-Status meet(Process& process, collective::Endpoint& endpoint, uint32_t number) {
-  constexpr Time shortest{20'000'000};  // 20 us
-  constexpr Time longest{1'000'000'000};
-  SPL_ASSIGN(collective::Meeting meeting,
-             collective::Meeting::begin(endpoint.interface(), endpoint.portal(), endpoint.options().ranks, number,
-                                        endpoint.options().call));
-  const Waiter waiter(process);
-  const Blocked blocked{.call = "spl_oe_open", .counter = {}, .test = 0, .count = 0};
-  for (Time pause = shortest;; pause = std::min(longest, pause + pause)) {
-    Result<bool> all = meeting.step();
-    for (uint32_t rank = 0; all && !*all && rank < process.host().size(); ++rank) {
-      if (process.host().has_ended(rank)) all = collective::Meeting::gone(rank);
-    }
-    if (!all || *all) {
-      meeting.end();
-      return all ? Status{} : all.error();
-    }
-    process.block(&blocked);
-    process.host().wait(process.host().port().now() + pause);
-    process.block(nullptr);
-    if (!process.aborted()) continue;
-    meeting.end();
-    return fail(Code::fault, "spl_oe_open: PtlAbort was called");
-  }
-}
-
 Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, const spl_oe_options* options) {
   NetworkInterface* const interface = process.interface_of(handle);
   if (interface == nullptr || !interface->logical() || !interface->matching()) {
@@ -114,7 +87,10 @@ Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, c
   interface->portals[portal] = true;
   Endpoint::Meet all_meet;
   if (options == nullptr || options->meeting == SPL_MEET) {
-    all_meet = [&process](Endpoint& endpoint, uint32_t which) { return meet(process, endpoint, which); };
+    all_meet = [&process](Endpoint& endpoint, uint32_t which) {
+      return meet_all(process, endpoint.interface(),
+                      {"spl_oe_open", endpoint.portal(), which, endpoint.options().call});
+    };
   }
   auto opened = Endpoint::open(process.portals(), options_of(options, process, *interface), all_meet);
   if (!opened) {

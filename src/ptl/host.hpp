@@ -15,6 +15,7 @@
 #include "base/units.hpp"
 #include "hpu/elf.hpp"
 #include "portals/port.hpp"
+#include "rails/rail.hpp"
 
 namespace spinloom::ptl {
 
@@ -37,6 +38,10 @@ class Host {
   virtual ~Host() = default;
   [[nodiscard]] virtual portals::Port& port() = 0;
   virtual void wait(Time deadline) = 0;
+  // The rank's NICs: port() is the first one. wait() returns for what any of them has.
+  [[nodiscard]] virtual uint32_t rails() const { return 1; }
+  [[nodiscard]] virtual portals::Port& rail_port(uint32_t /*rail*/) { return port(); }
+  [[nodiscard]] virtual rails::RailFacts rail_facts(uint32_t /*rail*/) { return {}; }
   // For a call that looks without waiting: makes readable what has come so far. Other calls, and other processes, may
   // run meanwhile.
   virtual void poll() {}

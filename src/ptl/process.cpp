@@ -33,6 +33,15 @@ Process* Process::current_or_made() {
   return found;
 }
 
+portals::Interface& Process::portals_of(uint32_t rail) {
+  if (rail == 0) return interface_;
+  while (more_rails_.size() < rail) {
+    const auto next = static_cast<uint32_t>(more_rails_.size() + 1);
+    more_rails_.push_back(std::make_unique<portals::Interface>(host_.rail_port(next)));
+  }
+  return *more_rails_[rail - 1];
+}
+
 void Process::enter(Process* process) { entered = process; }
 
 NetworkInterface* Process::owner_of(ptl_handle_any_t handle, Kind kind) {

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "portals/interface.hpp"
 #include "ptl/host.hpp"
@@ -51,6 +52,8 @@ class Process {
 
   [[nodiscard]] Host& host() { return host_; }
   [[nodiscard]] portals::Interface& portals() { return interface_; }
+  // That of another NIC of the rank; rail 0 is portals().
+  [[nodiscard]] portals::Interface& portals_of(uint32_t rail);
   [[nodiscard]] uint32_t node() const { return interface_.rank().value; }
 
   // The interface that a handle of this kind belongs to, or null. An interface that is closing owns no handle.
@@ -106,6 +109,7 @@ class Process {
   std::atomic<uint32_t> waiters_{0};
   bool aborted_ = false;
   portals::Interface interface_;
+  std::vector<std::unique_ptr<portals::Interface>> more_rails_;  // made when they are asked for
   std::array<std::unique_ptr<NetworkInterface>, interface_count> interfaces_;
   std::unordered_map<uint32_t, ptl_handle_me_t> entry_handles_;  // by the NIC's id; also for entries that are gone
   const Blocked* blocked_ = nullptr;

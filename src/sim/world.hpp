@@ -1,4 +1,7 @@
-// World - one simulation: virtual time, a network, and some nodes that share a profile and handler images.
+// World - one simulation: virtual time, networks, and some nodes that share handler images.
+//
+// A rank has one NIC, or one for each rail: rail 0 with the world's profile, and those of WorldOptions::more_rails. Each rail
+// is a network of its own, with a node for each rank.
 //
 // Contract: make a World, take its ports, run host programs against them one after the other. Each wait lets virtual
 //   time go on for everybody. All modelled numbers are functions of the arguments.
@@ -18,7 +21,8 @@ struct WorldOptions {
   uint32_t ranks = 2;
   NodeOptions node;
   Ordering ordering;
-  std::optional<network::Config> network = {};  // none: all NICs are on one switch
+  std::optional<network::Config> network = {};  // none: all NICs of a rail are on one switch
+  std::vector<Profile> more_rails = {};  // the profiles of further NICs of each rank
 };
 
 class World {
@@ -26,28 +30,27 @@ class World {
   // `profile` and `images` must outlive the world.
   static Result<std::unique_ptr<World>> create(const Profile& profile, const std::vector<hpu::Image>& images,
                                                const WorldOptions& options) {
-    SPL_ASSIGN(auto switches, Network::switches_of(profile, options.network, options.ranks));
-    std::unique_ptr<World> world(new World(profile, images, options, std::move(switches)));
-    for (uint32_t rank = 0; rank < options.ranks; ++rank) {
-      SPL_ASSIGN(auto node,
-                 Node::create(world->events_, world->network_, profile, nic::Rank{rank}, options.node, images));
-      world->nodes_.push_back(std::move(node));
-    }
+    std::unique_ptr<World> world(new World(images, options));
+    SPL_TRY(world->add_rail(profile, options));
+    for (const Profile& more : world->more_rails_) SPL_TRY(world->add_rail(more, options));
     return world;
   }
 
-  [[nodiscard]] Node& node(uint32_t rank) { return *nodes_.at(rank); }
-  [[nodiscard]] const Node& node(uint32_t rank) const { return *nodes_.at(rank); }
-  [[nodiscard]] Network& network() { return network_; }
+  [[nodiscard]] uint32_t rails() const { return static_cast<uint32_t>(rails_.size()); }
+  [[nodiscard]] Node& node(uint32_t rank, uint32_t rail = 0) { return *rails_.at(rail)->nodes.at(rank); }
+  [[nodiscard]] const Node& node(uint32_t rank, uint32_t rail = 0) const { return *rails_.at(rail)->nodes.at(rank); }
+  [[nodiscard]] Network& network() { return rails_.front()->network; }
   // Gives a switch of the network an execution context: the parts and prices of a NIC, its ports the switch's links.
   // Its program is that of whoever manages the network. Once for a switch.
   Result<Node*> equip(uint32_t at) {
-    const Network::Switches& switches = network_.switches();
+    Network& on = network();
+    const Network::Switches& switches = on.switches();
     if (!switches.has_value() || at >= switches->switches()) {
       return fail(Code::invalid, "there is no switch ", at, " to equip: the network has ",
                   switches.has_value() ? switches->switches() : 0, " switches");
     }
-    SPL_ASSIGN(auto node, Node::create(events_, network_, profile_, network_.rank_of_switch(at), node_, images_));
+    const Profile& profile = rails_.front()->profile;
+    SPL_ASSIGN(auto node, Node::create(events_, on, profile, on.rank_of_switch(at), node_, images_));
     return equipped_.emplace_back(std::move(node)).get();
   }
   [[nodiscard]] EventQueue& events() { return events_; }
@@ -58,19 +61,31 @@ class World {
   }
 
  private:
-  World(const Profile& profile, const std::vector<hpu::Image>& images, const WorldOptions& options,
-        Network::Switches switches)
-      : profile_(profile),
-        images_(images),
-        node_(options.node),
-        network_(events_, profile, options.ordering, std::move(switches)) {}
+  struct Rail {
+    Rail(EventQueue& events, const Profile& profile_, const Ordering& ordering, Network::Switches switches)
+        : profile(profile_), network(events, profile_, ordering, std::move(switches)) {}
+    const Profile& profile;
+    Network network;
+    std::vector<std::unique_ptr<Node>> nodes;  // by rank
+  };
 
-  const Profile& profile_;
+  World(const std::vector<hpu::Image>& images, const WorldOptions& options)
+      : images_(images), node_(options.node), more_rails_(options.more_rails) {}
+  Status add_rail(const Profile& profile, const WorldOptions& options) {
+    SPL_ASSIGN(auto switches, Network::switches_of(profile, options.network, options.ranks));
+    Rail& rail = *rails_.emplace_back(std::make_unique<Rail>(events_, profile, options.ordering, std::move(switches)));
+    for (uint32_t rank = 0; rank < options.ranks; ++rank) {
+      SPL_ASSIGN(auto node, Node::create(events_, rail.network, profile, nic::Rank{rank}, options.node, images_));
+      rail.nodes.push_back(std::move(node));
+    }
+    return {};
+  }
+
   const std::vector<hpu::Image>& images_;
   NodeOptions node_;
+  std::vector<Profile> more_rails_;
   EventQueue events_;
-  Network network_;
-  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<std::unique_ptr<Rail>> rails_;
   std::vector<std::unique_ptr<Node>> equipped_;  // switches
 };
 

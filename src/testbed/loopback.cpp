@@ -329,13 +329,27 @@ void Loopback::kill(uint32_t rank) {
   std::erase_if(work_, [rank](const Work& work) { return work.rank == rank; });
 }
 
+void Loopback::cut_links() {
+  cut_ = true;
+  std::erase_if(work_, [](const Work& work) {
+    const auto* const arrive = std::get_if<Arrive>(&work.item);
+    return arrive != nullptr && arrive->packet.source.value != work.rank;
+  });
+  for (uint32_t rank = 0; rank < ranks(); ++rank) {
+    for (uint32_t peer = 0; peer < ranks(); ++peer) {
+      if (peer != rank) lost(rank, nic::Rank{peer});
+    }
+  }
+}
+
 void Loopback::send(uint32_t rank, const nic::Send& send) {
   if (options_.links != nullptr) return options_.links->send(rank, send, *this);
   Work work{send.packet.target.value, Arrive{send.packet}};
   auto& packet = std::get<Arrive>(work.item).packet;
   if (packet.payload.length > 0) packet.payload.bytes = keep_payload(send.packet.payload, send.pieces);
   // A rank that does not exist is an unreachable host: its packets vanish.
-  if (work.rank < nodes_.size()) work_.push_back(std::move(work));
+  const bool arrives = work.rank < nodes_.size() && (!cut_ || work.rank == rank);
+  if (arrives) work_.push_back(std::move(work));
   if (send.slot.exists()) {
     work_.push_back(Work{rank, Left{send.slot}});
   } else if (send.last && !send.at_once && send.packet.operation != nic::Operation::ack) {

@@ -59,6 +59,8 @@ class Loopback final : private Links::Ends {
   [[nodiscard]] uint64_t packets_blocked() const { return packets_blocked_; }
   // Stops this rank; packets sent to it vanish.
   void kill(uint32_t rank);
+  // From now on nothing reaches another rank; what is under way vanishes, and every rank hears that it has lost the others.
+  void cut_links();
   // Tells a rank that this peer is lost, as links do behind all that has come from it.
   void tell_lost(uint32_t rank, nic::Rank peer) { lost(rank, peer); }
 
@@ -122,6 +124,7 @@ class Loopback final : private Links::Ends {
   uint64_t overtakes_ = 0;
   uint64_t blocked_ = 0;
   uint64_t packets_blocked_ = 0;
+  bool cut_ = false;
 };
 
 }  // namespace spinloom::testbed

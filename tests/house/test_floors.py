@@ -18,7 +18,7 @@ FLOORS = [
     ["wire", "slmp", "peer", "host", "program"],
     ["portals", "port"],
     ["testbed"],
-    ["collective"],
+    ["collective", "rails"],
     ["ptl", "sim", "live", "torture"],
     ["offload", "job", "process", "goal", "ethernet"],
     ["mpi", "predict"],

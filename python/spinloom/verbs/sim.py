@@ -23,6 +23,8 @@ from spinloom.verbs.options import (
     set_option,
 )
 
+RAILS_MAX = 8  # of spinloom/rails.h
+
 
 def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
@@ -50,6 +52,19 @@ def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) ->
     type=click.Path(path_type=Path),
     multiple=True,
     help="A handler's FILE.c or FILE.elf, image FILE for PtlSpinMEAppend; may be repeated.",
+)
+@click.option(
+    "--rails",
+    type=click.IntRange(1, RAILS_MAX),
+    default=None,
+    help="NICs of each rank, all alike, each in a network of its own (spinloom/rails.h).",
+)
+@click.option(
+    "--rail",
+    "more_rails",
+    metavar="NIC",
+    multiple=True,
+    help="One more NIC of each rank, with this profile; may be repeated.",
 )
 @seed_option
 @click.option("--prefix", is_flag=True, help="Print '[RANK] ' before each line of a rank.")
@@ -82,6 +97,8 @@ def sim(
     hpus: int | None,
     mtu: str | None,
     handlers: tuple[Path, ...],
+    rails: int | None,
+    more_rails: tuple[str, ...],
     seed: int,
     prefix: bool,
     stack: str,
@@ -100,9 +117,14 @@ def sim(
     except ValueError as error:
         raise Trouble("invalid", f"--stack '{stack}': {error}") from None
     profile = profiles.changed(profiles.load(nic, host), changes)
+    more = [profile] * ((rails or 1) - 1) + [
+        profiles.changed(profiles.load(name, host), changes) for name in more_rails
+    ]
+    if len(more) >= RAILS_MAX:
+        raise Trouble("invalid", f"{1 + len(more)} rails: a rank has at most {RAILS_MAX}")
     images = {image.name: image.elf for image in map(handler_build.image_of, handlers)}
     settings = jobs.Settings(
-        profile, ranks, hpus, parse_mtu(mtu) if mtu else None, seed, prefix, stack_bytes, images
+        profile, ranks, hpus, parse_mtu(mtu) if mtu else None, seed, prefix, stack_bytes, images, tuple(more)
     )
     began = time.monotonic()
     with jobs.built(program) as runnable:

@@ -1,0 +1,20 @@
+// RailWish - how one NIC of a process reaches its peers, as SPINLOOM_RAILS names it.
+//
+// Contract: read_rails() reads a list, separated by commas, of auto, shm, udp, udp=ADDRESS, fabric and fabric=PROVIDER;
+//   ADDRESS is that of SPINLOOM_UDP_ADDRESS, PROVIDER that of SPINLOOM_FABRIC. Nothing for any other text.
+//   settings_of() is what the NIC's own LiveProcess gets.
+// Threads: any. Time: none.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "process/settings.hpp"
+
+namespace spinloom::process {
+
+[[nodiscard]] std::optional<std::vector<RailWish>> read_rails(std::string_view value);
+[[nodiscard]] Settings settings_of(const Settings& settings, uint32_t rail);
+
+}  // namespace spinloom::process

@@ -1,0 +1,35 @@
+#include "ptl/meet.hpp"
+
+#include <algorithm>
+
+#include "collective/meeting.hpp"
+#include "ptl/call.hpp"
+
+namespace spinloom::ptl {
+
+Status meet_all(Process& process, portals::Interface& interface, const Place& place) {
+  constexpr Time shortest{20'000'000};  // 20 us
+  constexpr Time longest{1'000'000'000};
+  SPL_ASSIGN(collective::Meeting meeting,
+             collective::Meeting::begin(interface, place.portal, process.host().size(), place.number, place.spend));
+  const Waiter waiter(process);
+  const Blocked blocked{.call = place.call, .counter = {}, .test = 0, .count = 0};
+  for (Time pause = shortest;; pause = std::min(longest, pause + pause)) {
+    Result<bool> all = meeting.step();
+    for (uint32_t rank = 0; all && !*all && rank < process.host().size(); ++rank) {
+      if (process.host().has_ended(rank)) all = collective::Meeting::gone(rank);
+    }
+    if (!all || *all) {
+      meeting.end();
+      return all ? Status{} : all.error();
+    }
+    process.block(&blocked);
+    process.host().wait(process.host().port().now() + pause);
+    process.block(nullptr);
+    if (!process.aborted()) continue;
+    meeting.end();
+    return fail(Code::fault, place.call, ": PtlAbort was called");
+  }
+}
+
+}  // namespace spinloom::ptl

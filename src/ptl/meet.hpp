@@ -1,0 +1,22 @@
+// Meet - all ranks of a job come to the same call.
+//
+// Contract: meet_all() returns when all ranks have called it for the same portal table entry and number (below 256). An Error
+//   if a rank ends that has not come, or after PtlAbort.
+// Threads: the rank's. Time: that of the host.
+#pragma once
+
+#include <functional>
+
+#include "ptl/process.hpp"
+
+namespace spinloom::ptl {
+
+struct Place {
+  const char* call = "";  // for reports and errors
+  nic::PortalIndex portal;
+  uint32_t number = 0;
+  std::function<void()> spend;  // the time of a call to the NIC
+};
+[[nodiscard]] Status meet_all(Process& process, portals::Interface& interface, const Place& place);
+
+}  // namespace spinloom::ptl

@@ -1,0 +1,85 @@
+// AmChannel - active messages to other ranks over all rails: in order, once, whichever rail carries them.
+//
+// Contract: send() copies the message (bcopy) and gives it to the least loaded rail that reaches its target. At the target
+//   `deliver` runs for the messages of a source in the order in which they were sent. A message that a rail loses is sent
+//   again by another one. An event whose user pointer is is_own() belongs here.
+// Invariants: (1) a message has a number, one for each target; what comes ahead of its turn waits, what comes again is
+//   dropped; (2) the copy is kept until the target's NIC has acknowledged it; (3) a target that no rail reaches is told once
+//   to `lost`.
+// Source: the active messages of MPC's rails (deliverable D4.7, section 2.2.3.1), which are multiplexed over several NICs
+//   only if they are matched in software (section 2.3.2.3).
+// Threads: the owner of the Interfaces. Time: that of their ports.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "rails/inbox_blocks.hpp"
+#include "rails/rail.hpp"
+
+namespace spinloom::rails {
+
+class AmChannel {
+ public:
+  // What a message carries besides its bytes.
+  struct Header {
+    uint32_t id = 0;  // of the handler
+    uint32_t reserved = 0;
+    uint64_t words[3] = {0, 0, 0};
+  };
+  struct Options {
+    uint64_t longest = 0;  // bytes of a message, without its header
+    uint64_t unhandled = 0;  // messages from all ranks that may come before progress
+    uint32_t ranks = 1;
+  };
+  using Deliver = std::function<Status(uint32_t source, const Header& header, std::span<const uint8_t> bytes)>;
+  using Lost = std::function<void(uint32_t rank)>;
+
+  AmChannel(const std::vector<std::unique_ptr<Rail>>& rails, const Options& options, Deliver deliver, Lost lost);
+
+  [[nodiscard]] Status open();
+  [[nodiscard]] Status close();
+  [[nodiscard]] Status send(uint32_t rank, const Header& header, std::span<const uint8_t> bytes);
+  [[nodiscard]] bool is_own(const nic::Event& event) const;
+  [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event);
+  // Whether all that was sent has been acknowledged.
+  [[nodiscard]] bool is_idle() const { return sent_.empty(); }
+
+ private:
+  struct Frame {
+    uint64_t sequence = 0;
+    Header header;
+  };
+  struct Sent {
+    uint32_t rank = 0;
+    uint32_t rail = 0;
+    std::vector<uint8_t> bytes;  // a Frame and the message's bytes
+  };
+  struct Peer {
+    uint64_t sent = 0;
+    uint64_t next = 0;  // the number of the message whose turn it is
+    std::map<uint64_t, std::vector<uint8_t>> early;
+    bool lost = false;
+  };
+
+  [[nodiscard]] Status put(uint64_t number, Sent& sent);
+  [[nodiscard]] Status take(const nic::Event& event);
+  [[nodiscard]] Status deliver(uint32_t source, std::span<const uint8_t> bytes);
+  [[nodiscard]] Status acknowledged(uint32_t rail, const nic::Event& event);
+
+  const std::vector<std::unique_ptr<Rail>>& rails_;
+  Options options_;
+  Deliver deliver_;
+  Lost lost_;
+  std::vector<InboxBlocks> blocks_;  // by rail
+  std::vector<Peer> peers_;
+  std::unordered_map<uint64_t, Sent> sent_;
+  uint64_t next_sent_ = 0;
+};
+
+}  // namespace spinloom::rails

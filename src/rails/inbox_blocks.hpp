@@ -1,0 +1,56 @@
+// InboxBlocks - memory of a rail for messages that nobody has announced: eager ones without a receive, and active messages.
+//
+// Contract: blocks are overflow entries of one portal table entry, in which the NIC puts messages behind each other. After
+//   prepare(), and after every on_event(), the blocks in the list have room for `messages` messages of `longest` bytes. A
+//   block comes back when its messages have been taken: those with kept headers by receives that are posted later, others
+//   with the events that tell of them.
+// Invariants: (1) a block's memory lives until the InboxBlocks is gone; (2) no block is in the list while somebody may still
+//   read a message in it.
+// Threads: the owner of the Interface. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rails/rail.hpp"
+
+namespace spinloom::rails {
+
+class InboxBlocks {
+ public:
+  struct Options {
+    nic::PortalIndex portal;
+    uint64_t longest = 0;  // bytes of a message
+    uint64_t messages = 0;  // that may come before on_event() is called
+    bool keep_headers = false;  // receives that are posted later find the messages
+    uint64_t user_ptr = 0;  // of block 0; that of block i is larger by i
+  };
+  InboxBlocks(Rail& rail, const Options& options);
+
+  [[nodiscard]] Status prepare();
+  // For events of kind auto_unlink and auto_free of a block.
+  [[nodiscard]] Status on_event(const nic::Event& event, uint64_t block);
+  // Takes back what is in the list.
+  [[nodiscard]] Status withdraw();
+  [[nodiscard]] uint64_t memory_bytes() const { return blocks_.size() * block_bytes_; }
+
+ private:
+  struct Block {
+    std::unique_ptr<uint8_t[]> memory;
+    nic::EntryId entry;
+    bool linked = false;
+  };
+  [[nodiscard]] Status post(uint64_t block);
+  [[nodiscard]] Status post_another();
+
+  Rail& rail_;
+  Options options_;
+  uint64_t block_bytes_;
+  uint64_t linked_wanted_;
+  uint64_t linked_ = 0;
+  std::vector<Block> blocks_;
+  std::vector<uint64_t> idle_;
+};
+
+}  // namespace spinloom::rails

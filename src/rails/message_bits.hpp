@@ -1,0 +1,63 @@
+// MessageBits - the match bits and the eight bytes of header data that messages between Rails carry.
+//
+// Contract: three portal table entries on each rail. `tags` matches the user's tags, all 64 bits. `words` takes active
+//   messages. `keys` takes what a key names; the highest byte of the match bits says of which kind.
+// Invariants: (1) header data of a message in `tags` is 0 for an eager one; otherwise it tells of a message whose bytes are
+//   to be read (a request to send); (2) a slot is used again under another generation, so that what is late for an earlier
+//   message never means a later one.
+// Threads: pure functions. Time: none.
+#pragma once
+
+#include <cstdint>
+
+namespace spinloom::rails::bits {
+
+// `finished` and `taken` differ in one bit, so that one entry takes both.
+enum class Key : uint8_t { exposed = 1, finished = 2, taken = 3, user = 4, meeting = 5 };
+inline constexpr uint64_t finished_or_taken = uint64_t{1} << 56;
+
+[[nodiscard]] constexpr uint64_t key(Key kind, uint64_t number) {
+  return uint64_t{static_cast<uint8_t>(kind)} << 56 | number;
+}
+inline constexpr uint64_t number_bits = (uint64_t{1} << 56) - 1;
+
+inline constexpr uint64_t generation_bits = uint64_t{0x7f} << 16;
+inline constexpr uint32_t slot_count = 1 << 16;
+inline constexpr uint32_t generation_count = 1 << 7;
+inline constexpr uint64_t bytes_max = (uint64_t{1} << 40) - 1;
+
+// Names a message whose bytes its receiver reads.
+struct Slot {
+  uint32_t number = 0;
+  uint32_t generation = 0;
+  bool operator==(const Slot&) const = default;
+};
+[[nodiscard]] constexpr uint64_t number_of(Slot slot) { return uint64_t{slot.generation} << 16 | slot.number; }
+[[nodiscard]] constexpr Slot slot_of(uint64_t number) {
+  return {static_cast<uint32_t>(number % slot_count), static_cast<uint32_t>(number >> 16) % generation_count};
+}
+
+// Header data of a request to send: 1, slot, bytes.
+struct Request {
+  Slot slot;
+  uint64_t bytes = 0;
+};
+[[nodiscard]] constexpr uint64_t request(Request request) {
+  return uint64_t{1} << 63 | number_of(request.slot) << 40 | request.bytes;
+}
+[[nodiscard]] constexpr bool is_request(uint64_t hdr_data) { return hdr_data >> 63 != 0; }
+[[nodiscard]] constexpr Request request_of(uint64_t hdr_data) {
+  return {slot_of(hdr_data >> 40 & 0x7fffff), hdr_data & bytes_max};
+}
+
+// Header data of the end of a part of a message: which part, of how many.
+struct Part {
+  uint32_t number = 0;
+  uint32_t parts = 1;
+};
+[[nodiscard]] constexpr uint64_t part(Part part) { return uint64_t{part.parts} << 8 | part.number; }
+[[nodiscard]] constexpr Part part_of(uint64_t hdr_data) {
+  return {static_cast<uint32_t>(hdr_data & 0xff), static_cast<uint32_t>(hdr_data >> 8 & 0xff)};
+}
+
+}  // namespace spinloom::rails::bits

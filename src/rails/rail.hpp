@@ -1,0 +1,104 @@
+// Rail - one NIC of a process as a way for messages: what it can do, how fast it is, whom it has lost.
+//
+// Contract: open() takes the rail's three portal table entries (message_bits.hpp) and its event queue. The other functions
+//   are the operations of a rail interface: puts and gets by key, messages that the NIC matches by tag, memory for keys.
+//   What ends is told by events, whose user pointers are the caller's. begin() and ended() keep account of long transfers,
+//   from which the rail learns its speed.
+// Invariants: (1) a rail that has lost a peer is not used towards it again; (2) a counter that take_counter() gives has
+//   counted `base` so far, and nothing waits for it; (3) speed is learnt while the rail is busy, from
+//   `learn_from_bytes` at a time.
+// Source: the rail interface of MPC (deliverable D4.7, section 2.2.3.2, listings 1 and 2).
+// Threads: the owner of the Interface. Time: that of its port.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "portals/interface.hpp"
+#include "rails/message_bits.hpp"
+#include "rails/plan.hpp"
+
+namespace spinloom::rails {
+
+// What a rail is, as its driver says.
+struct RailFacts {
+  std::string name;  // for people
+  Rate byte_time{100, 1};  // where nothing has been measured yet: 10 GB/s
+  std::vector<bool> reaches;  // by rank; empty: all
+};
+
+struct RailPortals {
+  nic::PortalIndex tags;
+  nic::PortalIndex words;
+  nic::PortalIndex keys;
+};
+
+// A counter and what it has counted so far.
+struct RailCounter {
+  nic::CounterId id;
+  uint64_t base = 0;
+};
+
+class Rail {
+ public:
+  struct Options {
+    RailFacts facts;
+    RailPortals portals;
+    uint32_t ranks = 1;
+    std::function<void()> call;  // spends the time of a call to the NIC
+  };
+  [[nodiscard]] static Result<std::unique_ptr<Rail>> open(portals::Interface& interface, Options options);
+  Status close();
+
+  [[nodiscard]] const RailFacts& facts() const { return options_.facts; }
+  [[nodiscard]] const RailPortals& portals() const { return options_.portals; }
+  [[nodiscard]] portals::Interface& interface() { return interface_; }
+  [[nodiscard]] nic::QueueId queue() const { return queue_; }
+  [[nodiscard]] std::optional<nic::Event> take_event() { return interface_.eq_get(queue_); }
+  void spend() const {
+    if (options_.call) options_.call();
+  }
+
+  [[nodiscard]] bool reaches(uint32_t rank) const { return reaches_[rank]; }
+  void lose(uint32_t rank) { reaches_[rank] = false; }
+
+  // Long transfers on this rail, for its account of speed and load.
+  void begin(uint64_t bytes);
+  void ended(uint64_t bytes);
+  void failed(uint64_t bytes) { under_way_bytes_ -= bytes; }
+  [[nodiscard]] RailLoad load(uint32_t rank) const {
+    return {byte_time_, byte_time_.time_of(Bytes{static_cast<int64_t>(under_way_bytes_)}), reaches_[rank]};
+  }
+  [[nodiscard]] Rate byte_time() const { return byte_time_; }
+  [[nodiscard]] uint64_t carried_bytes() const { return carried_bytes_; }
+
+  [[nodiscard]] Result<RailCounter> take_counter();
+  void give_back(RailCounter counter) { idle_counters_.push_back(counter); }
+  // For one whose waiting operation has been cancelled: its count is not known.
+  [[nodiscard]] Status discard(RailCounter counter) { return interface_.ct_free(counter.id); }
+
+ private:
+  Rail(portals::Interface& interface, Options options)
+      : interface_(interface), options_(std::move(options)), byte_time_(options_.facts.byte_time) {}
+
+  static constexpr uint64_t learn_from_bytes = 4 << 20;
+
+  portals::Interface& interface_;
+  Options options_;
+  nic::QueueId queue_;
+  std::vector<bool> reaches_;
+  std::vector<RailCounter> idle_counters_;
+  Rate byte_time_;
+  bool learnt_ = false;
+  Time busy_since_{};
+  Time busy_{};  // since it has learnt last, without the time since busy_since_
+  uint64_t moved_bytes_ = 0;  // since it has learnt last
+  uint64_t under_way_bytes_ = 0;
+  uint64_t carried_bytes_ = 0;
+};
+
+}  // namespace spinloom::rails

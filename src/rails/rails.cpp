@@ -1,0 +1,231 @@
+#include "rails/rails.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "rails/user_pointers.hpp"
+
+namespace spinloom::rails {
+
+Rails::Rails(RailsOptions options) : options_(std::move(options)), handlers_(words_max) {}
+Rails::~Rails() = default;
+
+Result<std::unique_ptr<Rails>> Rails::open(const std::vector<portals::Interface*>& nics, RailsOptions options) {
+  constexpr uint64_t eager_most = 1 << 20;
+  constexpr uint32_t window_most = 1 << 12;
+  if (nics.empty() || nics.size() > rails_max) {
+    return fail(Code::invalid, nics.size(), " rails: there may be 1 to ", rails_max);
+  }
+  if (options.home >= nics.size()) {
+    return fail(Code::invalid, "the home rail is ", options.home, ", the last one ", nics.size() - 1);
+  }
+  if (options.eager_bytes > eager_most || options.window < 2 || options.window > window_most ||
+      options.fragment_bytes == 0) {
+    return fail(Code::invalid, "eager_bytes is ", options.eager_bytes, " (at most ", eager_most, "), window ",
+                options.window, " (2 to ", window_most, "), fragment_bytes ", options.fragment_bytes, " (at least 1)");
+  }
+  options.facts.resize(nics.size());
+  std::unique_ptr<Rails> made(new Rails(std::move(options)));
+  SPL_TRY(made->set_up(nics));
+  return made;
+}
+
+Status Rails::set_up(const std::vector<portals::Interface*>& nics) {
+  for (size_t rail = 0; rail < nics.size(); ++rail) {
+    SPL_ASSIGN(auto made, Rail::open(*nics[rail], {.facts = options_.facts[rail],
+                                                   .portals = options_.portals,
+                                                   .ranks = options_.ranks,
+                                                   .call = options_.call}));
+    rails_.push_back(std::move(made));
+  }
+  stripes_ = std::make_unique<Stripes>(
+      rails_, Stripes::Options{options_.stripe_bytes, options_.fragment_bytes, options_.offloaded},
+      [this](uint64_t number, const Status& ended) { return transferred(number, ended); });
+  slots_ = std::make_unique<Slots>(rails_);
+  const uint64_t early_most = uint64_t{options_.ranks} * options_.window;
+  if (options_.mode == Mode::tag) {
+    early_blocks_ = std::make_unique<InboxBlocks>(
+        home(), InboxBlocks::Options{.portal = options_.portals.tags,
+                                     .longest = std::max<uint64_t>(options_.eager_bytes, 64),
+                                     .messages = early_most,
+                                     .keep_headers = true,
+                                     .user_ptr = user::pointer(user::Kind::tag_block, 0)});
+    SPL_TRY(early_blocks_->prepare());
+  }
+  if (options_.mode == Mode::word || options_.words) {
+    channel_ = std::make_unique<AmChannel>(
+        rails_, AmChannel::Options{options_.eager_bytes, early_most, options_.ranks},
+        [this](uint32_t source, const AmChannel::Header& header, std::span<const uint8_t> bytes) {
+          return on_word(source, header, bytes);
+        },
+        [this](uint32_t rank) { std::ignore = lose_peer(rank); });
+    SPL_TRY(channel_->open());
+  }
+  peers_.resize(options_.ranks);
+  for (uint32_t peer = 0; peer < options_.ranks; ++peer) SPL_TRY(listen_to(peer));
+  return {};
+}
+
+// Words of the peer about this rank's slots, and about what it has taken.
+Status Rails::listen_to(uint32_t peer) {
+  for (const auto& rail : rails_) {
+    rail->spend();
+    SPL_ASSIGN(const nic::CounterId losses, rail->interface().ct_alloc());
+    peers_[peer].losses.push_back(losses);
+    nic::Entry entry;
+    entry.match_rank = {peer};
+    entry.match_bits = bits::key(bits::Key::finished, 0);
+    entry.ignore_bits = bits::finished_or_taken | bits::number_bits;
+    entry.counter = losses;
+    entry.user_ptr = user::pointer(user::Kind::entry, peer);
+    entry.options.ct_peer_lost = true;
+    rail->spend();
+    SPL_ASSIGN(const nic::EntryId linked, rail->interface().me_append(rail->portals().keys, entry));
+    peers_[peer].entries.push_back(linked);
+  }
+  return {};
+}
+
+Status Rails::forget(uint32_t peer) {
+  for (size_t rail = 0; rail < rails_.size(); ++rail) {
+    portals::Interface& interface = rails_[rail]->interface();
+    SPL_ASSIGN(const portals::Unlinked unlinked, interface.me_unlink(peers_[peer].entries[rail]));
+    if (unlinked == portals::Unlinked::in_use) return fail(Code::stalled, "a word of rank ", peer, " is on its way");
+    SPL_TRY(interface.ct_free(peers_[peer].losses[rail]));
+  }
+  peers_[peer].entries.clear();
+  return {};
+}
+
+Status Rails::close() {
+  const auto open = std::count_if(requests_.begin(), requests_.end(), [](const auto& one) { return !one.second.done; });
+  if (open > 0) return fail(Code::invalid, open, " requests are under way; wait for them first");
+  while (channel_ && !channel_->is_idle()) {
+    SPL_ASSIGN(const bool moved, progress());
+    if (!moved) SPL_TRY(options_.pause());
+  }
+  SPL_TRY(slots_->close());
+  for (auto& [number, exposed] : keys_) {
+    for (size_t rail = 0; rail < rails_.size(); ++rail) {
+      SPL_TRY(rails_[rail]->interface().me_unlink(exposed.entries[rail]));
+    }
+  }
+  keys_.clear();
+  for (uint32_t peer = 0; peer < options_.ranks; ++peer) {
+    if (!peers_[peer].entries.empty()) SPL_TRY(forget(peer));
+  }
+  if (early_blocks_) SPL_TRY(early_blocks_->withdraw());
+  if (channel_) SPL_TRY(channel_->close());
+  for (const auto& rail : rails_) SPL_TRY(rail->close());
+  return {};
+}
+
+Status Rails::check(const char* call, uint32_t rank) const {
+  if (rank < options_.ranks) return {};
+  return fail(Code::invalid, call, ": rank ", rank, " is not one of the ", options_.ranks);
+}
+
+RequestId Rails::add(Request request) {
+  const uint64_t number = next_request_++;
+  requests_.emplace(number, std::move(request));
+  return {number};
+}
+
+void Rails::fail_request(uint64_t number, const Error& error) {
+  Request& request = requests_.at(number);
+  if (request.slot) slots_->give_up(*request.slot);
+  request.trouble = error;
+  request.done = true;
+}
+
+Result<std::optional<Completion>> Rails::test(RequestId id) {
+  const auto found = requests_.find(id.value);
+  if (found == requests_.end()) return fail(Code::invalid, "request ", id.value, " does not exist or is complete");
+  if (!found->second.done) {
+    SPL_TRY(progress());
+    if (!requests_.at(id.value).done) return std::optional<Completion>();
+  }
+  const Request request = std::move(requests_.at(id.value));
+  requests_.erase(id.value);
+  if (request.trouble) return *request.trouble;
+  return std::optional(request.completion);
+}
+
+Result<Completion> Rails::wait(RequestId id) {
+  for (;;) {
+    SPL_ASSIGN(const std::optional<Completion> completion, test(id));
+    if (completion) return *completion;
+    SPL_ASSIGN(const bool moved, progress());
+    if (!moved) SPL_TRY(options_.pause());
+  }
+}
+
+Result<bool> Rails::progress() {
+  bool moved = false;
+  for (uint32_t rail = 0; rail < rails_.size(); ++rail) {
+    while (const std::optional<nic::Event> event = rails_[rail]->take_event()) {
+      moved = true;
+      SPL_TRY(on_event(rail, *event));
+    }
+  }
+  if (!moved) SPL_TRY(look_for_losses());
+  return moved;
+}
+
+Status Rails::on_event(uint32_t rail, const nic::Event& event) {
+  if (event.after_gap) return fail(Code::exhausted, "rail ", rail, ": events have been lost");
+  if (channel_ && channel_->is_own(event)) return channel_->on_event(rail, event);
+  if (Stripes::is_own(event)) return stripes_->on_event(rail, event);
+  switch (user::kind_of(event.user_ptr)) {
+    case user::Kind::receive: return on_receive(event);
+    case user::Kind::send: return on_sent(rail, event);
+    case user::Kind::entry: return on_entry(event);
+    case user::Kind::tag_block: return early_blocks_->on_event(event, user::number_of(event.user_ptr));
+    case user::Kind::credit:
+      if (event.fail == nic::Fail::ok) return {};
+      rails_[rail]->lose(static_cast<uint32_t>(user::number_of(event.user_ptr)));
+      return tell_taken(static_cast<uint32_t>(user::number_of(event.user_ptr)));
+    default: return {};
+  }
+}
+
+// Entries count the loss of their peer as a failure.
+Status Rails::look_for_losses() {
+  for (uint32_t peer = 0; peer < options_.ranks; ++peer) {
+    if (peers_[peer].lost) continue;
+    bool reached = false;
+    for (size_t rail = 0; rail < rails_.size(); ++rail) {
+      if (rails_[rail]->reaches(peer) && rails_[rail]->interface().ct_get(peers_[peer].losses[rail]).failure > 0) {
+        rails_[rail]->lose(peer);
+      }
+      reached = reached || rails_[rail]->reaches(peer);
+    }
+    const bool homeless = options_.mode == Mode::tag && !home().reaches(peer);
+    if (!reached || homeless) SPL_TRY(lose_peer(peer));
+  }
+  return {};
+}
+
+// What waits for words of the peer ends. Transfers end by themselves.
+Status Rails::lose_peer(uint32_t peer) {
+  if (std::exchange(peers_[peer].lost, true)) return {};
+  peers_[peer].held.clear();
+  const Error error =
+      fail(Code::fault, "rank ", peer,
+           " is lost: ", options_.mode == Mode::tag ? "its home rail does not reach it" : "no rail reaches it");
+  std::vector<uint64_t> ended;
+  for (const auto& [number, request] : requests_) {
+    const bool waits = request.does == Does::send || request.does == Does::word;
+    if (waits && request.peer == peer && !request.done) ended.push_back(number);
+  }
+  for (const uint64_t number : ended) {
+    if (requests_.at(number).does == Does::word) {
+      requests_.erase(number);
+    } else {
+      fail_request(number, error);
+    }
+  }
+  return {};
+}
+
+}  // namespace spinloom::rails

@@ -1,0 +1,207 @@
+// Rails - messages of a process over several NICs: a protocol layer above the rails, as one endpoint for each peer.
+//
+// Contract: all ranks open theirs, with the same options and as many rails. send() and receive() are MPI_Isend and
+//   MPI_Irecv with 64-bit tags; put() and get() reach memory that another rank has exposed under a key; send_word() is an
+//   active message. test() and wait() complete requests; everything goes on in progress(), which they call.
+//   Up to eager_bytes a message leaves at once. Of a longer one only a word leaves (a request to send); its receiver reads
+//   the bytes from the sender's memory by gets, from `stripe_bytes` on in fragments over all rails. Each part of a message
+//   (what one rail carries) ends with a word to the sender that the receiver's NIC sends by itself (a triggered put on the
+//   counter of the part's replies), so the sender completes without the receiver's processor.
+//   Mode::tag: the receiver's NIC matches. All words to a receiver use its home rail, other rails carry fragments only.
+//   Mode::word: active messages over all rails, matched by the processor in the order of their numbers.
+// Invariants: (1) messages of one sender match in the order in which they were sent; (2) at most `window` messages from one
+//   rank to another have not been taken by receives yet, further ones wait at their sender, so memory for early messages
+//   never runs out; (3) a fragment that a rail loses is read again by another rail; a request that no rail can finish ends
+//   with an Error, after everything of it has come back; (4) in Mode::tag a receiver whose home rail is lost is lost.
+// Source: MPC's multirail (deliverable D4.7, sections 2.2.3 and 2.3.2).
+// Threads: the owner of the Interfaces. Time: that of their ports.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "rails/am_channel.hpp"
+#include "rails/inbox_blocks.hpp"
+#include "rails/rail.hpp"
+#include "rails/slots.hpp"
+#include "rails/stripes.hpp"
+
+namespace spinloom::rails {
+
+enum class Mode : uint8_t { tag, word };
+
+struct RailsOptions {
+  Mode mode = Mode::tag;
+  uint64_t eager_bytes = 8 << 10;
+  uint64_t stripe_bytes = 512 << 10;
+  uint64_t fragment_bytes = fragment_bytes_usual;
+  uint32_t window = 32;
+  uint32_t home = 0;  // in Mode::tag the home rail of every rank
+  bool offloaded = true;  // parts end by triggered puts; otherwise by the receiver's processor, for comparison
+  bool words = false;  // active messages of the user, also in Mode::tag
+  uint32_t ranks = 1;
+  RailPortals portals;
+  std::vector<RailFacts> facts;  // by rail
+  std::function<void()> call;  // spends the time of a call to the NIC
+  // Waits until something may have changed; an Error: nobody shall wait any more.
+  std::function<Status()> pause;
+};
+
+struct Completion {
+  uint32_t source = 0;
+  uint64_t tag = 0;
+  uint64_t bytes = 0;  // in the receiver's memory
+  bool truncated = false;
+};
+
+struct RequestId {
+  uint64_t value = 0;
+};
+
+// Memory that other ranks may reach.
+struct Key {
+  uint64_t number = 0;
+};
+struct Rights {
+  bool read = true;
+  bool write = true;
+};
+
+class Rails {
+ public:
+  static constexpr uint32_t any_source = UINT32_MAX;
+  static constexpr uint32_t rails_max = 8;
+  static constexpr uint32_t words_max = 64;  // handlers of the user
+  using Word = std::function<void(uint32_t source, std::span<const uint8_t> bytes)>;
+
+  [[nodiscard]] static Result<std::unique_ptr<Rails>> open(const std::vector<portals::Interface*>& nics,
+                                                           RailsOptions options);
+  ~Rails();
+  // An Error, and nothing has changed, while requests are under way.
+  [[nodiscard]] Status close();
+
+  [[nodiscard]] Result<RequestId> send(const uint8_t* data, uint64_t bytes, uint32_t rank, uint64_t tag);
+  [[nodiscard]] Result<RequestId> receive(uint8_t* data, uint64_t bytes, uint32_t source, uint64_t tag,
+                                          uint64_t ignore);
+
+  [[nodiscard]] Result<Key> expose(uint8_t* data, uint64_t bytes, Rights rights);
+  [[nodiscard]] Status withdraw(Key key);
+  [[nodiscard]] Result<RequestId> put(const uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset);
+  [[nodiscard]] Result<RequestId> get(uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset);
+
+  void handle(uint32_t id, Word handler) { handlers_.at(id) = std::move(handler); }
+  // The bytes are copied; nothing tells of the word's end.
+  [[nodiscard]] Status send_word(uint32_t rank, uint32_t id, std::span<const uint8_t> bytes);
+
+  // A request may be completed once. Its Error is the result's.
+  [[nodiscard]] Result<std::optional<Completion>> test(RequestId request);
+  [[nodiscard]] Result<Completion> wait(RequestId request);
+  // Takes what has come; whether anything has.
+  [[nodiscard]] Result<bool> progress();
+
+  [[nodiscard]] const RailsOptions& options() const { return options_; }
+  [[nodiscard]] uint32_t rails() const { return static_cast<uint32_t>(rails_.size()); }
+  [[nodiscard]] const Rail& rail(uint32_t number) const { return *rails_.at(number); }
+  [[nodiscard]] uint64_t repeated_fragments() const { return stripes_->repeated(); }
+  // Messages that had to be exposed anew.
+  [[nodiscard]] uint64_t exposures() const { return slots_->exposures(); }
+
+ private:
+  enum class Does : uint8_t { send, receive, transfer, word };
+  struct Request {
+    Does does = Does::send;
+    uint8_t* into = nullptr;
+    const uint8_t* from = nullptr;
+    uint64_t bytes = 0;
+    uint32_t peer = 0;
+    uint64_t tag = 0;
+    uint64_t ignore = 0;  // of a receive
+    uint32_t id = 0;  // of a word's handler
+    std::vector<uint8_t> word;
+    std::optional<bits::Slot> slot;  // of a send whose bytes are read
+    Completion completion;
+    std::optional<Error> trouble;
+    bool done = false;
+  };
+  struct Peer {
+    uint64_t sent = 0;
+    uint64_t acknowledged = 0;  // of those, taken by receives there
+    uint64_t taken = 0;
+    uint64_t told = 0;
+    std::deque<uint64_t> held;  // requests that wait for the window
+    std::vector<nic::EntryId> entries;  // by rail: for the peer's words about slots and what it has taken
+    std::vector<nic::CounterId> losses;  // by rail
+    bool lost = false;
+  };
+  // A message as it comes: its bytes, or where they are to be read.
+  struct Message {
+    uint32_t source = 0;
+    uint64_t tag = 0;
+    uint64_t bytes = 0;
+    std::optional<uint64_t> slot;
+    std::span<const uint8_t> data = {};
+  };
+  // One without a receive, in Mode::word.
+  struct Early {
+    Message message;
+    std::vector<uint8_t> data;
+  };
+  struct Exposed {
+    std::vector<nic::EntryId> entries;  // by rail
+  };
+
+  explicit Rails(RailsOptions options);
+  [[nodiscard]] Status set_up(const std::vector<portals::Interface*>& nics);
+  [[nodiscard]] Status listen_to(uint32_t peer);
+  [[nodiscard]] Status forget(uint32_t peer);
+  [[nodiscard]] Status check(const char* call, uint32_t rank) const;
+  [[nodiscard]] Rail& home() { return *rails_[options_.home]; }
+  [[nodiscard]] RequestId add(Request request);
+  void finish(uint64_t number) { requests_.at(number).done = true; }
+  void fail_request(uint64_t number, const Error& error);
+
+  [[nodiscard]] Result<RequestId> start_or_hold(Request request);
+  [[nodiscard]] Status start(uint64_t number);
+  [[nodiscard]] Status start_send(uint64_t number, Request& request);
+  [[nodiscard]] Status send_by_tag(uint64_t number, const Request& request, uint64_t hdr_data);
+  [[nodiscard]] Status release_held(uint32_t peer);
+
+  [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event);
+  [[nodiscard]] Status on_receive(const nic::Event& event);
+  [[nodiscard]] Status on_sent(uint32_t rail, const nic::Event& event);
+  [[nodiscard]] Status on_entry(const nic::Event& event);
+  [[nodiscard]] Status on_word(uint32_t source, const AmChannel::Header& header, std::span<const uint8_t> bytes);
+  [[nodiscard]] Status match(const Message& message);
+  [[nodiscard]] Status match_early(uint64_t number);
+  [[nodiscard]] Status take(uint64_t number, const Message& message);
+  [[nodiscard]] Status taken_from(uint32_t peer);
+  [[nodiscard]] Status tell_taken(uint32_t peer);
+  [[nodiscard]] Status transferred(uint64_t number, const Status& ended);
+
+  [[nodiscard]] Status look_for_losses();
+  [[nodiscard]] Status lose_peer(uint32_t peer);
+
+  RailsOptions options_;
+  std::vector<std::unique_ptr<Rail>> rails_;
+  std::unique_ptr<InboxBlocks> early_blocks_;  // Mode::tag
+  std::unique_ptr<AmChannel> channel_;  // null: no active messages
+  std::unique_ptr<Stripes> stripes_;
+  std::unique_ptr<Slots> slots_;
+  std::vector<Word> handlers_;
+  std::vector<Peer> peers_;
+  std::unordered_map<uint64_t, Request> requests_;
+  uint64_t next_request_ = 1;
+  std::list<uint64_t> posted_;  // receives in Mode::word
+  std::list<Early> early_;
+  std::unordered_map<uint64_t, Exposed> keys_;
+  uint64_t next_key_ = 1;
+};
+
+}  // namespace spinloom::rails

@@ -1,0 +1,75 @@
+// Memory under keys: exposed on all rails, written and read in stripes.
+#include "rails/rails.hpp"
+#include "rails/user_pointers.hpp"
+
+namespace spinloom::rails {
+
+Result<Key> Rails::expose(uint8_t* data, uint64_t bytes, Rights rights) {
+  const uint64_t number = next_key_++;
+  nic::Entry entry;
+  entry.start = data;
+  entry.length = bytes;
+  entry.match_bits = bits::key(bits::Key::user, number);
+  entry.options.op_put = rights.write;
+  entry.options.op_get = rights.read;
+  entry.options.event_comm_disable = true;
+  entry.options.no_truncate = false;
+  Exposed exposed;
+  for (const auto& rail : rails_) {
+    rail->spend();
+    SPL_ASSIGN(const nic::EntryId made, rail->interface().me_append(rail->portals().keys, entry));
+    exposed.entries.push_back(made);
+  }
+  keys_.emplace(number, std::move(exposed));
+  return Key{number};
+}
+
+Status Rails::withdraw(Key key) {
+  const auto found = keys_.find(key.number);
+  if (found == keys_.end()) return fail(Code::invalid, "key ", key.number, " does not exist");
+  for (size_t rail = 0; rail < rails_.size(); ++rail) {
+    rails_[rail]->spend();
+    SPL_ASSIGN(const portals::Unlinked unlinked, rails_[rail]->interface().me_unlink(found->second.entries[rail]));
+    if (unlinked == portals::Unlinked::in_use) {
+      return fail(Code::stalled, "key ", key.number, " is in use; try again");
+    }
+  }
+  keys_.erase(found);
+  return {};
+}
+
+Result<RequestId> Rails::put(const uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset) {
+  SPL_TRY(check("put", rank));
+  Request request;
+  request.does = Does::transfer;
+  request.peer = rank;
+  request.bytes = bytes;
+  request.completion = {rank, key.number, bytes, false};
+  const RequestId id = add(std::move(request));
+  SPL_TRY(stripes_->start(id.value, {.from = data,
+                                     .bytes = bytes,
+                                     .rank = rank,
+                                     .bits = bits::key(bits::Key::user, key.number),
+                                     .offset = offset,
+                                     .tells = {}}));
+  return id;
+}
+
+Result<RequestId> Rails::get(uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset) {
+  SPL_TRY(check("get", rank));
+  Request request;
+  request.does = Does::transfer;
+  request.peer = rank;
+  request.bytes = bytes;
+  request.completion = {rank, key.number, bytes, false};
+  const RequestId id = add(std::move(request));
+  SPL_TRY(stripes_->start(id.value, {.into = data,
+                                     .bytes = bytes,
+                                     .rank = rank,
+                                     .bits = bits::key(bits::Key::user, key.number),
+                                     .offset = offset,
+                                     .tells = {}}));
+  return id;
+}
+
+}  // namespace spinloom::rails

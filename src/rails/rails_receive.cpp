@@ -1,0 +1,170 @@
+// Receiving: by the NIC's matching or by the processor's, at once or by reading the sender's memory.
+#include <algorithm>
+#include <cstring>
+
+#include "rails/rails.hpp"
+#include "rails/user_pointers.hpp"
+
+namespace spinloom::rails {
+
+Result<RequestId> Rails::receive(uint8_t* data, uint64_t bytes, uint32_t source, uint64_t tag, uint64_t ignore) {
+  if (source != any_source) SPL_TRY(check("receive", source));
+  if (source != any_source && peers_[source].lost) return fail(Code::fault, "receive: rank ", source, " is lost");
+  Request request;
+  request.does = Does::receive;
+  request.into = data;
+  request.bytes = bytes;
+  request.peer = source;
+  request.tag = tag;
+  request.ignore = ignore;
+  const RequestId id = add(std::move(request));
+  if (options_.mode == Mode::word) {
+    SPL_TRY(match_early(id.value));
+    return id;
+  }
+  nic::Entry entry;
+  entry.start = data;
+  entry.length = bytes;
+  entry.match_rank = source == any_source ? nic::Rank::any() : nic::Rank{source};
+  entry.match_bits = tag;
+  entry.ignore_bits = ignore;
+  entry.user_ptr = user::pointer(user::Kind::receive, id.value);
+  entry.options.use_once = true;
+  entry.options.event_unlink_disable = true;
+  home().spend();
+  if (const auto appended = home().interface().me_append(options_.portals.tags, entry); !appended) {
+    requests_.erase(id.value);
+    return appended.error();
+  }
+  return id;
+}
+
+// An expected message is in place; an early one is in a block.
+Status Rails::on_receive(const nic::Event& event) {
+  const uint64_t number = user::number_of(event.user_ptr);
+  const auto found = requests_.find(number);
+  if (found == requests_.end()) return {};
+  const uint32_t source = event.initiator.value;
+  if (event.fail != nic::Fail::ok) {
+    fail_request(number,
+                 fail(Code::fault, "receive: a message of rank ", source, " has failed: ", nic::name_of(event.fail)));
+    return {};
+  }
+  Request& request = found->second;
+  if (bits::is_request(event.hdr_data)) {
+    const bits::Request wanted = bits::request_of(event.hdr_data);
+    return take(number, {source, event.match_bits, wanted.bytes, bits::number_of(wanted.slot), {}});
+  }
+  const uint64_t kept = std::min(event.requested_bytes, request.bytes);
+  if (event.kind == nic::EventKind::put_overflow && kept > 0) {
+    std::memcpy(request.into, reinterpret_cast<const uint8_t*>(event.start), kept);
+    portals::HostWork copy;
+    copy.kind = portals::HostWork::Kind::copy;
+    copy.bytes = kept;
+    SPL_TRY(home().interface().host_work(copy));
+  }
+  request.completion = {source, event.match_bits, kept, kept < event.requested_bytes};
+  finish(number);
+  return taken_from(source);
+}
+
+// In Mode::word: the first posted receive that fits takes the message.
+Status Rails::match(const Message& message) {
+  for (auto posted = posted_.begin(); posted != posted_.end(); ++posted) {
+    const Request& request = requests_.at(*posted);
+    const bool fits = (request.peer == any_source || request.peer == message.source) &&
+                      ((request.tag ^ message.tag) & ~request.ignore) == 0;
+    if (!fits) continue;
+    const uint64_t number = *posted;
+    posted_.erase(posted);
+    return take(number, message);
+  }
+  early_.push_back({message, {message.data.begin(), message.data.end()}});
+  early_.back().message.data = early_.back().data;
+  return {};
+}
+
+// In Mode::word: the receive takes the first early message that fits, or waits.
+Status Rails::match_early(uint64_t number) {
+  const Request& request = requests_.at(number);
+  for (auto early = early_.begin(); early != early_.end(); ++early) {
+    const bool fits = (request.peer == any_source || request.peer == early->message.source) &&
+                      ((request.tag ^ early->message.tag) & ~request.ignore) == 0;
+    if (!fits) continue;
+    const std::list<Early> taken = [&] {
+      std::list<Early> one;
+      one.splice(one.begin(), early_, early);
+      return one;
+    }();
+    return take(number, taken.front().message);
+  }
+  posted_.push_back(number);
+  return {};
+}
+
+Status Rails::take(uint64_t number, const Message& message) {
+  Request& request = requests_.at(number);
+  const uint64_t kept = std::min(message.bytes, request.bytes);
+  request.peer = message.source;
+  request.completion = {message.source, message.tag, kept, kept < message.bytes};
+  SPL_TRY(taken_from(message.source));
+  if (message.slot) {
+    Transfer transfer;
+    transfer.into = request.into;
+    transfer.bytes = kept;
+    transfer.rank = message.source;
+    transfer.bits = bits::key(bits::Key::exposed, *message.slot);
+    transfer.tells = *message.slot;
+    return stripes_->start(number, transfer);
+  }
+  if (kept > 0) {
+    std::memcpy(request.into, message.data.data(), kept);
+    portals::HostWork copy;
+    copy.kind = portals::HostWork::Kind::copy;
+    copy.bytes = kept;
+    SPL_TRY(home().interface().host_work(copy));
+  }
+  finish(number);
+  return {};
+}
+
+// Half a window is told at a time, so that the sender never waits for a word of each message.
+Status Rails::taken_from(uint32_t rank) {
+  Peer& peer = peers_[rank];
+  ++peer.taken;
+  if (peer.taken - peer.told < std::max(1u, options_.window / 2)) return {};
+  return tell_taken(rank);
+}
+
+Status Rails::tell_taken(uint32_t rank) {
+  std::vector<RailLoad> loads;
+  for (const auto& rail : rails_) loads.push_back(rail->load(rank));
+  const std::vector<Fragment> chosen = plan(1, 1, loads);
+  if (chosen.empty()) return {};
+  Rail& rail = *rails_[chosen.front().rail];
+  peers_[rank].told = peers_[rank].taken;
+  nic::Put put;
+  put.target = {rank};
+  put.portal = rail.portals().keys;
+  put.match_bits = bits::key(bits::Key::taken, 0);
+  put.hdr_data = peers_[rank].taken;
+  put.ack_request = nic::AckRequest::ack;  // only failures are told
+  put.queue = rail.queue();
+  put.event_send_disable = true;
+  put.event_success_disable = true;
+  put.user_ptr = user::pointer(user::Kind::credit, rank);
+  rail.spend();
+  return rail.interface().put(put);
+}
+
+Status Rails::transferred(uint64_t number, const Status& ended) {
+  if (!requests_.contains(number)) return {};
+  if (ended) {
+    finish(number);
+  } else {
+    fail_request(number, ended.error());
+  }
+  return {};
+}
+
+}  // namespace spinloom::rails

@@ -1,0 +1,149 @@
+// Sending: at once or by a request to send, within the window.
+#include <algorithm>
+
+#include "rails/rails.hpp"
+#include "rails/user_pointers.hpp"
+
+namespace spinloom::rails {
+namespace {
+
+// Active messages of the protocol; those of the user come behind them.
+enum WordId : uint32_t { eager, request_to_send, first_of_user };
+
+}  // namespace
+
+Result<RequestId> Rails::send(const uint8_t* data, uint64_t bytes, uint32_t rank, uint64_t tag) {
+  SPL_TRY(check("send", rank));
+  if (bytes > bits::bytes_max) return fail(Code::invalid, "send: ", bytes, " B; at most ", bits::bytes_max);
+  Request request;
+  request.does = Does::send;
+  request.from = data;
+  request.bytes = bytes;
+  request.peer = rank;
+  request.tag = tag;
+  return start_or_hold(std::move(request));
+}
+
+Status Rails::send_word(uint32_t rank, uint32_t id, std::span<const uint8_t> bytes) {
+  SPL_TRY(check("send_word", rank));
+  if (!channel_) return fail(Code::invalid, "send_word: open the rails with active messages (RailsOptions::words)");
+  if (id >= words_max) return fail(Code::invalid, "send_word: handler ", id, "; the last one is ", words_max - 1);
+  if (bytes.size() > options_.eager_bytes) {
+    return fail(Code::invalid, "send_word: ", bytes.size(), " B; a word has at most ", options_.eager_bytes,
+                " (eager_bytes)");
+  }
+  Request request;
+  request.does = Does::word;
+  request.peer = rank;
+  request.id = id;
+  request.word.assign(bytes.begin(), bytes.end());
+  const auto held = start_or_hold(std::move(request));
+  return held ? Status{} : Status{held.error()};
+}
+
+Result<RequestId> Rails::start_or_hold(Request request) {
+  Peer& peer = peers_[request.peer];
+  if (peer.lost) return fail(Code::fault, "rank ", request.peer, " is lost");
+  const uint32_t rank = request.peer;
+  const RequestId id = add(std::move(request));
+  peer.held.push_back(id.value);
+  SPL_TRY(release_held(rank));
+  return id;
+}
+
+Status Rails::release_held(uint32_t rank) {
+  Peer& peer = peers_[rank];
+  while (!peer.held.empty() && peer.sent - peer.acknowledged < options_.window) {
+    const uint64_t number = peer.held.front();
+    peer.held.pop_front();
+    ++peer.sent;
+    SPL_TRY(start(number));
+  }
+  return {};
+}
+
+Status Rails::start(uint64_t number) {
+  Request& request = requests_.at(number);
+  if (request.does == Does::send) return start_send(number, request);
+  AmChannel::Header header;
+  header.id = first_of_user + request.id;
+  const std::vector<uint8_t> bytes = std::move(request.word);
+  const uint32_t rank = request.peer;
+  requests_.erase(number);  // the channel has a copy
+  return channel_->send(rank, header, bytes);
+}
+
+Status Rails::start_send(uint64_t number, Request& request) {
+  request.completion = {rails_[0]->interface().rank().value, request.tag, request.bytes, false};
+  AmChannel::Header header;
+  header.id = eager;
+  header.words[0] = request.tag;
+  header.words[1] = request.bytes;
+  if (request.bytes <= options_.eager_bytes) {
+    if (options_.mode == Mode::tag) return send_by_tag(number, request, 0);
+    const std::span<const uint8_t> bytes(request.from, request.bytes);
+    const uint32_t rank = request.peer;
+    finish(number);
+    return channel_->send(rank, header, bytes);
+  }
+  SPL_ASSIGN(request.slot, slots_->take(request.from, request.bytes, number));
+  if (options_.mode == Mode::tag) return send_by_tag(number, request, bits::request({*request.slot, request.bytes}));
+  header.id = request_to_send;
+  header.words[2] = bits::number_of(*request.slot);
+  return channel_->send(request.peer, header, {});
+}
+
+Status Rails::send_by_tag(uint64_t number, const Request& request, uint64_t hdr_data) {
+  nic::Put put;
+  put.local = request.from;
+  put.length = hdr_data == 0 ? request.bytes : 0;
+  put.target = {request.peer};
+  put.portal = options_.portals.tags;
+  put.match_bits = request.tag;
+  put.hdr_data = hdr_data;
+  put.queue = home().queue();
+  put.user_ptr = user::pointer(user::Kind::send, number);
+  home().spend();
+  return home().interface().put(put);
+}
+
+Status Rails::on_sent(uint32_t rail, const nic::Event& event) {
+  const auto found = requests_.find(user::number_of(event.user_ptr));
+  if (found == requests_.end()) return {};
+  if (event.fail != nic::Fail::ok) {
+    rails_[rail]->lose(found->second.peer);
+    return lose_peer(found->second.peer);
+  }
+  if (!found->second.slot) finish(found->first);
+  return {};
+}
+
+// The peer tells of a part of a slot's memory that it has read, or of how many messages it has taken.
+Status Rails::on_entry(const nic::Event& event) {
+  if (event.kind != nic::EventKind::put || event.fail != nic::Fail::ok) return {};
+  if (event.match_bits >> 56 == static_cast<uint64_t>(bits::Key::finished)) {
+    const auto request = slots_->ended(bits::slot_of(event.match_bits), bits::part_of(event.hdr_data));
+    if (request && requests_.contains(*request)) finish(*request);
+    return {};
+  }
+  Peer& peer = peers_[event.initiator.value];
+  peer.acknowledged = std::max(peer.acknowledged, std::min(event.hdr_data, peer.sent));
+  return release_held(event.initiator.value);
+}
+
+Status Rails::on_word(uint32_t source, const AmChannel::Header& header, std::span<const uint8_t> bytes) {
+  if (header.id >= first_of_user) {
+    const uint32_t id = header.id - first_of_user;
+    if (id < words_max && handlers_[id]) handlers_[id](source, bytes);
+    return taken_from(source);
+  }
+  Message message{source, header.words[0], header.words[1], {}, bytes};
+  if (header.id == request_to_send) {
+    message.slot = header.words[2];
+  } else {
+    message.bytes = bytes.size();
+  }
+  return match(message);
+}
+
+}  // namespace spinloom::rails

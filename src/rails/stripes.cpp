@@ -1,0 +1,233 @@
+#include "rails/stripes.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "rails/user_pointers.hpp"
+
+namespace spinloom::rails {
+namespace {
+
+// A word names everything in its user pointer, because nothing else is kept of it.
+struct WordName {
+  uint32_t rank = 0;
+  uint64_t slot = 0;
+  bits::Part part;
+};
+constexpr uint32_t slot_width = 23;
+constexpr uint32_t part_width = 4;
+
+uint64_t number_of(const WordName& word) {
+  return ((uint64_t{word.rank} << slot_width | word.slot) << part_width | word.part.number) << part_width |
+         (word.part.parts - 1);
+}
+
+WordName word_of(uint64_t number) {
+  constexpr uint64_t part_mask = (1 << part_width) - 1;
+  return {static_cast<uint32_t>(number >> (slot_width + 2 * part_width)),
+          number >> (2 * part_width) & ((uint64_t{1} << slot_width) - 1),
+          {static_cast<uint32_t>(number >> part_width & part_mask), static_cast<uint32_t>(number & part_mask) + 1}};
+}
+
+Error no_rail_to(uint32_t rank) { return fail(Code::fault, "no rail reaches rank ", rank, " any more"); }
+
+}  // namespace
+
+std::vector<RailLoad> Stripes::loads_of(uint32_t rank) const {
+  std::vector<RailLoad> loads;
+  for (const auto& rail : rails_) loads.push_back(rail->load(rank));
+  return loads;
+}
+
+Status Stripes::start(uint64_t number, const Transfer& transfer) {
+  const std::vector<RailLoad> loads = loads_of(transfer.rank);
+  const auto usable = static_cast<uint64_t>(
+      std::count_if(loads.begin(), loads.end(), [](const RailLoad& load) { return load.usable; }));
+  if (usable == 0) return done_(number, no_rail_to(transfer.rank));
+  const bool whole = transfer.bytes < options_.stripe_bytes;
+  const uint64_t fragment_bytes = whole ? std::max<uint64_t>(transfer.bytes, 1)
+                                        : fragment_bytes_for(transfer.bytes, usable, options_.fragment_bytes);
+  const std::vector<Fragment> fragments = plan(transfer.bytes, fragment_bytes, loads);
+  if (fragments.empty()) {  // no bytes are wanted, but the peer waits
+    if (transfer.tells) SPL_TRY(say(transfer.rank, *transfer.tells, {0, 1}));
+    return done_(number, {});
+  }
+  Running& running = running_[number];
+  running.transfer = transfer;
+  running.left = static_cast<uint32_t>(fragments.size());
+  SPL_TRY(begin_parts(running, fragments));
+  for (const Fragment& fragment : fragments) {
+    uint32_t part = 0;
+    while (running.parts[part].rail != fragment.rail) ++part;
+    SPL_TRY(issue({number, part, fragment}, transfer));
+  }
+  return {};
+}
+
+// The triggered puts of all parts are registered in one go, so that a transfer waits once for each NIC.
+Status Stripes::begin_parts(Running& running, const std::vector<Fragment>& fragments) {
+  for (const Fragment& fragment : fragments) {
+    const auto of_rail = [&](const Part& part) { return part.rail == fragment.rail; };
+    auto part = std::find_if(running.parts.begin(), running.parts.end(), of_rail);
+    if (part == running.parts.end()) part = running.parts.insert(part, Part{fragment.rail, 0, 0, {}, false});
+    ++part->left;
+    ++part->fragments;
+  }
+  if (!running.transfer.tells || !options_.offloaded) return {};
+  const auto parts = static_cast<uint32_t>(running.parts.size());
+  for (uint32_t number = 0; number < parts; ++number) {
+    Part& part = running.parts[number];
+    Rail& rail = *rails_[part.rail];
+    SPL_ASSIGN(part.counter, rail.take_counter());
+    part.ends_by_nic = true;
+    const nic::Trigger trigger{.counter = part.counter.id, .threshold = part.counter.base + part.left};
+    rail.spend();
+    rail.interface().bundle_begin();
+    SPL_TRY(rail.interface().put(word(rail, running.transfer.rank, *running.transfer.tells, {number, parts}), trigger));
+  }
+  for (const Part& part : running.parts) SPL_TRY(rails_[part.rail]->interface().bundle_end());
+  return {};
+}
+
+nic::Put Stripes::word(Rail& rail, uint32_t rank, uint64_t slot, bits::Part part) const {
+  nic::Put put;
+  put.target = {rank};
+  put.portal = rail.portals().keys;
+  put.match_bits = bits::key(bits::Key::finished, slot);
+  put.hdr_data = bits::part(part);
+  put.ack_request = nic::AckRequest::ack;  // only failures are told
+  put.queue = rail.queue();
+  put.event_send_disable = true;
+  put.event_success_disable = true;
+  put.user_ptr = user::pointer(user::Kind::finish, number_of(WordName{rank, slot, part}));
+  return put;
+}
+
+Status Stripes::say(uint32_t rank, uint64_t slot, bits::Part part) {
+  const std::vector<Fragment> chosen = plan(1, 1, loads_of(rank));
+  if (chosen.empty()) return {};  // the peer finds out as we did
+  Rail& rail = *rails_[chosen.front().rail];
+  rail.spend();
+  return rail.interface().put(word(rail, rank, slot, part));
+}
+
+Status Stripes::issue(const Piece& piece, const Transfer& transfer) {
+  const Fragment& fragment = piece.fragment;
+  Rail& rail = *rails_[fragment.rail];
+  const uint64_t name = next_piece_++;
+  pieces_[name] = piece;
+  rail.begin(fragment.length);
+  rail.spend();
+  if (transfer.from != nullptr) {
+    nic::Put put;
+    put.local = transfer.from + fragment.offset;
+    put.length = fragment.length;
+    put.target = {transfer.rank};
+    put.portal = rail.portals().keys;
+    put.match_bits = transfer.bits;
+    put.remote_offset = transfer.offset + fragment.offset;
+    put.ack_request = nic::AckRequest::ack;
+    put.queue = rail.queue();
+    put.event_send_disable = true;
+    put.user_ptr = user::pointer(user::Kind::fragment, name);
+    return rail.interface().put(put);
+  }
+  const Part& part = running_.at(piece.number).parts[piece.part];
+  nic::Get get;
+  get.reply.local = transfer.into + fragment.offset;
+  get.reply.queue = rail.queue();
+  get.reply.user_ptr = user::pointer(user::Kind::fragment, name);
+  if (part.ends_by_nic) {
+    get.reply.counter = part.counter.id;
+    get.reply.ct_reply = true;
+  }
+  get.length = fragment.length;
+  get.target = {transfer.rank};
+  get.portal = rail.portals().keys;
+  get.match_bits = transfer.bits;
+  get.remote_offset = transfer.offset + fragment.offset;
+  return rail.interface().get(get);
+}
+
+bool Stripes::is_own(const nic::Event& event) {
+  const user::Kind kind = user::kind_of(event.user_ptr);
+  return kind == user::Kind::fragment || kind == user::Kind::finish;
+}
+
+Status Stripes::on_event(uint32_t rail, const nic::Event& event) {
+  if (user::kind_of(event.user_ptr) == user::Kind::fragment) return on_fragment(rail, event);
+  if (event.fail == nic::Fail::ok) return {};
+  const WordName lost = word_of(user::number_of(event.user_ptr));
+  rails_[rail]->lose(lost.rank);
+  return say(lost.rank, lost.slot, lost.part);
+}
+
+Status Stripes::on_fragment(uint32_t at, const nic::Event& event) {
+  const auto found = pieces_.find(user::number_of(event.user_ptr));
+  if (found == pieces_.end()) return {};
+  const Piece piece = found->second;
+  pieces_.erase(found);
+  Running& running = running_.at(piece.number);
+  Rail& rail = *rails_[at];
+  if (event.fail == nic::Fail::ok && event.manipulated_bytes == piece.fragment.length) {
+    rail.ended(piece.fragment.length);
+    return end_fragment(piece.number, running, piece.part);
+  }
+  rail.failed(piece.fragment.length);
+  if (event.fail == nic::Fail::undeliverable) {
+    rail.lose(running.transfer.rank);
+    return repeat(running, piece);
+  }
+  running.ended =
+      event.fail == nic::Fail::ok
+          ? fail(Code::invalid, "rank ", running.transfer.rank, " has exposed ", event.manipulated_bytes, " of the ",
+                 piece.fragment.length, " B at ", running.transfer.offset + piece.fragment.offset)
+          : fail(Code::invalid, "rank ", running.transfer.rank, ": ", nic::name_of(event.fail));
+  return end_fragment(piece.number, running, piece.part);
+}
+
+// A counter of which not all has come may still count replies, so it is not used again.
+Status Stripes::release(const Part& part, bool complete) {
+  Rail& rail = *rails_[part.rail];
+  if (complete) {
+    rail.give_back({part.counter.id, part.counter.base + part.fragments});
+    return {};
+  }
+  SPL_TRY(rail.interface().ct_cancel(part.counter.id));
+  return rail.discard(part.counter);
+}
+
+Status Stripes::repeat(Running& running, Piece piece) {
+  Part& part = running.parts[piece.part];
+  if (std::exchange(part.ends_by_nic, false)) SPL_TRY(release(part, false));
+  const std::vector<Fragment> chosen =
+      plan(piece.fragment.length, piece.fragment.length, loads_of(running.transfer.rank));
+  if (chosen.empty()) {
+    running.ended = no_rail_to(running.transfer.rank);
+    return end_fragment(piece.number, running, piece.part);
+  }
+  ++repeated_;
+  piece.fragment.rail = chosen.front().rail;
+  return issue(piece, running.transfer);
+}
+
+Status Stripes::end_fragment(uint64_t number, Running& running, uint32_t at) {
+  Part& part = running.parts[at];
+  const uint64_t fragments = running.left;
+  --running.left;
+  if (--part.left == 0 && running.ended) {
+    const std::optional<uint64_t> tells = running.transfer.tells;
+    if (tells && !part.ends_by_nic) {
+      SPL_TRY(say(running.transfer.rank, *tells, {at, static_cast<uint32_t>(running.parts.size())}));
+    }
+  }
+  if (fragments > 1) return {};
+  for (const Part& one : running.parts) {
+    if (one.ends_by_nic) SPL_TRY(release(one, running.ended.ok()));
+  }
+  const Status ended = running.ended;
+  running_.erase(number);
+  return done_(number, ended);
+}
+
+}  // namespace spinloom::rails

@@ -1,0 +1,91 @@
+// Stripes - long transfers between this process's memory and another's, in fragments over all rails.
+//
+// Contract: start() plans a transfer (plan.hpp) and issues all of its fragments at once; `done` runs when the last one has
+//   ended. A transfer consists of parts: the fragments of one rail. If the transfer `tells` somebody, each part ends with an
+//   empty put to the peer, which the NIC sends when it has counted the part's replies. An event whose user pointer is
+//   is_own() belongs here.
+// Invariants: (1) a fragment that its rail loses is issued again on the best of the others; the words of a part that has
+//   lost one are sent by the processor; (2) the word of a part may come twice, and carries the number of the part;
+//   (3) `done` runs after everything of the transfer has ended, also after trouble.
+// Source: data striping with notified completion (deliverable D4.7, section 2.3.2.2), by Portals' counters and triggered
+//   puts.
+// Threads: the owner of the Interfaces. Time: that of their ports.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "rails/rail.hpp"
+
+namespace spinloom::rails {
+
+struct Transfer {
+  uint8_t* into = nullptr;  // of a get
+  const uint8_t* from = nullptr;  // of a put
+  uint64_t bytes = 0;
+  uint32_t rank = 0;
+  uint64_t bits = 0;  // match bits of the peer's memory, on every rail
+  uint64_t offset = 0;  // in it
+  std::optional<uint64_t> tells;  // number_of() the slot of the peer that is told of parts
+};
+
+class Stripes {
+ public:
+  struct Options {
+    uint64_t stripe_bytes = 512 << 10;  // shorter transfers are one fragment
+    uint64_t fragment_bytes = fragment_bytes_usual;
+    bool offloaded = true;  // the words of parts are triggered puts
+  };
+  using Done = std::function<Status(uint64_t number, const Status& ended)>;
+  Stripes(const std::vector<std::unique_ptr<Rail>>& rails, const Options& options, Done done)
+      : rails_(rails), options_(options), done_(std::move(done)) {}
+
+  [[nodiscard]] Status start(uint64_t number, const Transfer& transfer);
+  [[nodiscard]] static bool is_own(const nic::Event& event);
+  [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event);
+  [[nodiscard]] uint64_t repeated() const { return repeated_; }
+
+ private:
+  struct Part {
+    uint32_t rail = 0;
+    uint32_t fragments = 0;
+    uint32_t left = 0;  // of them
+    RailCounter counter;
+    bool ends_by_nic = false;
+  };
+  struct Running {
+    Transfer transfer;
+    std::vector<Part> parts;
+    uint32_t left = 0;  // fragments
+    Status ended;
+  };
+  struct Piece {
+    uint64_t number = 0;  // of the transfer
+    uint32_t part = 0;
+    Fragment fragment;
+  };
+
+  [[nodiscard]] std::vector<RailLoad> loads_of(uint32_t rank) const;
+  [[nodiscard]] Status issue(const Piece& piece, const Transfer& transfer);
+  [[nodiscard]] Status begin_parts(Running& running, const std::vector<Fragment>& fragments);
+  [[nodiscard]] Status on_fragment(uint32_t rail, const nic::Event& event);
+  [[nodiscard]] Status release(const Part& part, bool complete);
+  [[nodiscard]] Status repeat(Running& running, Piece piece);
+  [[nodiscard]] Status end_fragment(uint64_t number, Running& running, uint32_t part);
+  [[nodiscard]] nic::Put word(Rail& rail, uint32_t rank, uint64_t slot, bits::Part part) const;
+  [[nodiscard]] Status say(uint32_t rank, uint64_t slot, bits::Part part);
+
+  const std::vector<std::unique_ptr<Rail>>& rails_;
+  Options options_;
+  Done done_;
+  std::unordered_map<uint64_t, Running> running_;
+  std::unordered_map<uint64_t, Piece> pieces_;
+  uint64_t next_piece_ = 0;
+  uint64_t repeated_ = 0;
+};
+
+}  // namespace spinloom::rails

@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 include(${CMAKE_CURRENT_LIST_DIR}/manual.cmake)
 
 add_custom_target(spinloom_portals_library DEPENDS spinloom_portals_live spinloom_heap spinloom_info
-  spinloom_gateway)
+  spinloom_gateway spinloom_threads)
 if(TARGET spinloom_handlers)
   add_dependencies(spinloom_portals_library spinloom_handlers)
   # own_folder() of src/process/live_process.cpp finds them there.
@@ -21,7 +21,7 @@ set_target_properties(spinloom_portals_live PROPERTIES EXPORT_NAME portals)
 install(TARGETS spinloom_portals_live EXPORT SpinloomPortals
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT portals NAMELINK_COMPONENT portals)
 install(TARGETS spinloom_heap LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT portals)
-install(TARGETS spinloom_info spinloom_gateway RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT portals)
+install(TARGETS spinloom_info spinloom_gateway spinloom_threads RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT portals)
 install(EXPORT SpinloomPortals NAMESPACE spinloom:: FILE SpinloomPortalsConfig.cmake
   DESTINATION ${portals_package} COMPONENT portals)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/SpinloomPortalsConfigVersion.cmake

@@ -140,6 +140,18 @@ int PtlSpinHeapAlloc(ptl_size_t length, void **start);
 /* Frees a block. PTL_ARG_INVALID: no block of PtlSpinHeapAlloc begins at `start`. */
 int PtlSpinHeapFree(void *start);
 
+/* Ranks as threads: this process has `count` ranks of the job, as every process of the job must have. Rank number n of
+ * process p is rank p * count + n. Once, before any PtlInit. PTL_ARG_INVALID: count is 0, or it is too late. PTL_FAIL:
+ * the process cannot be a part of its job; or it is simulated, where all ranks are threads already. */
+int PtlSpinRanks(unsigned int count);
+/* From now on the calling thread belongs to rank number `number` of this process: its calls are that rank's. Several
+ * threads may belong to one rank. A thread that belongs to none cannot call PtlInit. */
+int PtlSpinRankEnter(unsigned int number);
+/* The rank of the calling thread has ended, as a process ends by exit(0): if its interfaces are closed, it leaves as by
+ * PtlFini; otherwise it is gone for its peers, calls of its threads answer PTL_NO_INIT or PTL_ABORTED, and this one
+ * answers PTL_IN_USE. Its memory must stay until the process ends. */
+int PtlSpinRankEnd(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -56,7 +56,7 @@ void say_whose(const Job& job, int number, const void* address, const void* cont
     return;
   }
   const uintptr_t offset = program_counter(context) - rank->copy().base;
-  const char* function = offset < job.program().size() ? job.program().function_at(offset) : "";
+  const char* function = offset < job.loaded().size() ? job.loaded().function_at(offset) : "";
   char where[512] = "";
   if (*function != 0) std::snprintf(where, sizeof where, ", in %s()", function);
   job.report().say("trouble fault rank %u crashed at %.3f us: %s%s%s; the last Portals call was %s", rank->rank().value,

@@ -15,16 +15,17 @@ Job* present = nullptr;
 
 Job* Job::current() { return present; }
 
-Job::Job(const JobConfig& config, const Report& report, Program program)
-    : config_(config), report_(report), program_(std::move(program)) {
+Job::Job(const JobConfig& config, const Report& report, program::Program loaded)
+    : config_(config), report_(report), program_(std::move(loaded)) {
   present = this;
 }
 
 Job::~Job() { present = nullptr; }
 
 Result<std::unique_ptr<Job>> Job::create(const JobConfig& config, const Report& report) {
-  SPL_ASSIGN(Program program, Program::open(config.command.front()));
-  std::unique_ptr<Job> job(new Job(config, report, std::move(program)));
+  SPL_ASSIGN(program::Program loaded,
+             program::Program::open(config.command.front(), "or let spinloom sim compile its sources"));
+  std::unique_ptr<Job> job(new Job(config, report, std::move(loaded)));
   const uint32_t ranks = config.world.ranks;
   SPL_TRY(job->load_images());
   SPL_ASSIGN(job->world_, sim::World::create(job->config_.profile, job->images_.images, config.world));

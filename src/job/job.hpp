@@ -49,12 +49,12 @@ class Job {
   Status run();
 
   // For reports of crashes.
-  [[nodiscard]] const Program& program() const { return program_; }
+  [[nodiscard]] const program::Program& loaded() const { return program_; }
   void rescue_output();
   [[nodiscard]] const Report& report() const { return report_; }
 
  private:
-  Job(const JobConfig& config, const Report& report, Program program);
+  Job(const JobConfig& config, const Report& report, program::Program loaded);
   Status load_images();
   Status let_run(Rank& rank);
   [[nodiscard]] Status written() const;
@@ -62,7 +62,7 @@ class Job {
 
   JobConfig config_;
   Report report_;
-  Program program_;
+  program::Program program_;
   Images images_;
   std::unique_ptr<sim::World> world_;
   std::vector<std::unique_ptr<Rank>> ranks_;

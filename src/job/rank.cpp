@@ -43,19 +43,20 @@ rails::RailFacts Rank::rail_facts(uint32_t rail) {
   return {text("NIC ", rail), profile.link.byte_time, {}};
 }
 
-Status Rank::begin(const Program& program, const std::vector<std::string>& arguments, size_t stack_bytes) {
-  SPL_ASSIGN(fiber_, Fiber::create(stack_bytes, [this, &program, arguments] { run(program, arguments); }));
+Status Rank::begin(const program::Program& loaded, const std::vector<std::string>& arguments, size_t stack_bytes) {
+  SPL_ASSIGN(fiber_, Fiber::create(stack_bytes, [this, &loaded, arguments] { run(loaded, arguments); }));
   return {};
 }
 
 // The fiber's body.
-void Rank::run(const Program& program, std::vector<std::string> arguments) {
-  Result<Copy> copy = program.load();
+void Rank::run(const program::Program& loaded, std::vector<std::string> arguments) {
+  Result<program::Copy> copy = loaded.load();
   if (!copy) {
     trouble_ = copy.error();
     code_ = EXIT_FAILURE;
     return;
   }
+  program_ = &loaded;
   copy_ = *copy;
   std::vector<char*> words;
   for (std::string& argument : arguments) words.push_back(argument.data());
@@ -65,7 +66,7 @@ void Rank::run(const Program& program, std::vector<std::string> arguments) {
 }
 
 void Rank::leave(int code, bool at_once) {
-  if (!at_once) Program::finish(copy_);
+  if (!at_once) program_->finish(copy_);
   code_ = code;
   end_ = events_.now();
   fiber_->yield();

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "job/fiber.hpp"
-#include "job/program.hpp"
+#include "program/program.hpp"
 #include "ptl/process.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/node.hpp"
@@ -42,7 +42,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   Rank(sim::EventQueue& events, std::vector<sim::Node*> nodes, const sim::Profile& profile, const Images& images,
        uint32_t size, std::function<void(Rank&)> ready);
 
-  Status begin(const Program& program, const std::vector<std::string>& arguments, size_t stack_bytes);
+  Status begin(const program::Program& loaded, const std::vector<std::string>& arguments, size_t stack_bytes);
   void go();
   // The program calls this to exit. Destructors run unless `at_once` is set.
   [[noreturn]] void leave(int code, bool at_once);
@@ -56,7 +56,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
   [[nodiscard]] const ptl::Process& process() const { return process_; }
   [[nodiscard]] const Fiber& fiber() const { return *fiber_; }
-  [[nodiscard]] const Copy& copy() const { return copy_; }
+  [[nodiscard]] const program::Copy& copy() const { return copy_; }
   [[nodiscard]] const std::string& rank_text() const { return rank_text_; }
   [[nodiscard]] const std::string& size_text() const { return size_text_; }
 
@@ -105,7 +105,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
     sim::Node& node_;
   };
   void on_event(uint32_t code, uint64_t argument) override;
-  void run(const Program& program, std::vector<std::string> arguments);
+  void run(const program::Program& loaded, std::vector<std::string> arguments);
   void pause(State state);
   void wake();
 
@@ -118,7 +118,8 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   std::vector<MorePort> more_rails_;
   ptl::Process process_;
   std::unique_ptr<Fiber> fiber_;
-  Copy copy_;
+  const program::Program* program_ = nullptr;
+  program::Copy copy_;
   LibraryState library_;
   State state_ = State::running;
   uint64_t pauses_ = 0;  // number of the newest pause; timers of earlier pauses are ignored

@@ -78,7 +78,8 @@ bool must_agree(const std::vector<Card>& cards) {
 Unreached unreachable_from(uint32_t rank, const std::vector<Card>& cards) {
   Unreached found(cards.size());
   for (uint32_t peer = 0; peer < cards.size(); ++peer) {
-    if (peer != rank && cards[peer].machine == cards[rank].machine) found[peer] = trouble_with(cards[peer]);
+    if (peer == rank || cards[peer].machine != cards[rank].machine || cards[peer].pid == cards[rank].pid) continue;
+    found[peer] = trouble_with(cards[peer]);
   }
   return found;
 }

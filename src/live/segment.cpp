@@ -8,7 +8,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 namespace spinloom::live {
 namespace {
@@ -54,20 +57,70 @@ std::string trouble_of(int error) {
   return limit == nullptr ? std::strerror(error) : text(std::strerror(error), "; ", limit);
 }
 
+// Shared memory that is mapped here, until the last Segment of this process that has it is gone.
+class Segment::Mapping {
+ public:
+  Mapping(uint8_t* base, size_t bytes) : base_(base), bytes_(bytes) {}
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() {
+    for (void* const channel : anonymous_) munmap(channel, sizeof(ChannelMemory));
+    munmap(base_, bytes_);
+  }
+
+  // Where the other ranks of this process find what create() has made.
+  void announce(const std::shared_ptr<Mapping>& self, const Secret& nonce) {
+    const std::lock_guard inside(all().lock);
+    std::erase_if(all().by_nonce, [](const auto& one) { return one.second.expired(); });
+    all().by_nonce[nonce] = self;
+  }
+  [[nodiscard]] static std::shared_ptr<Mapping> find(const Secret& nonce) {
+    const std::lock_guard inside(all().lock);
+    const auto found = all().by_nonce.find(nonce);
+    return found == all().by_nonce.end() ? nullptr : found->second.lock();
+  }
+  [[nodiscard]] uint8_t* base() const { return base_; }
+  [[nodiscard]] ChannelMemory* inner_channel(uint32_t sender, ChannelMemory& shared) {
+    const std::lock_guard inside(lock_);
+    const auto [at, is_new] = inner_.emplace(sender, &shared);
+    if (!is_new) return at->second;
+    void* const made = mmap(nullptr, sizeof(ChannelMemory), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (made == MAP_FAILED) return &shared;
+    anonymous_.push_back(made);
+    return at->second = static_cast<ChannelMemory*>(made);
+  }
+
+ private:
+  struct All {
+    std::mutex lock;
+    std::map<Secret, std::weak_ptr<Mapping>> by_nonce;
+  };
+  [[nodiscard]] static All& all() {
+    static All* const made = new All;  // never freed: segments may outlive this library's statics
+    return *made;
+  }
+
+  uint8_t* base_;
+  size_t bytes_;
+  std::mutex lock_;
+  std::map<uint32_t, ChannelMemory*> inner_;  // by sender
+  std::vector<void*> anonymous_;              // the channels among them that are not in shared memory
+};
+
 Segment::Segment(Segment&& other) noexcept
-    : base_(std::exchange(other.base_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)),
+    : mapping_(std::move(other.mapping_)),
+      base_(std::exchange(other.base_, nullptr)),
       file_(std::exchange(other.file_, -1)) {}
 
 Segment& Segment::operator=(Segment&& other) noexcept {
+  std::swap(mapping_, other.mapping_);
   std::swap(base_, other.base_);
-  std::swap(bytes_, other.bytes_);
   std::swap(file_, other.file_);
   return *this;
 }
 
 Segment::~Segment() {
-  if (base_ != nullptr) munmap(base_, bytes_);
   if (file_ >= 0) close(file_);
 }
 
@@ -85,7 +138,7 @@ Status Segment::map(uint32_t ranks) {
                 "; ", cure_of(error));
   }
   base_ = static_cast<uint8_t*>(mapped);
-  bytes_ = bytes_for(ranks);
+  mapping_ = std::make_shared<Mapping>(base_, bytes_for(ranks));
   return {};
 }
 
@@ -114,7 +167,21 @@ Result<Segment> Segment::create(uint32_t rank, uint32_t ranks, const Secret& non
   header.fences = register_for_remote_fences() ? 0 : 1;
   header.self = reinterpret_cast<uint64_t>(made.base_);
   std::atomic_ref(header.magic).store(magic_word, std::memory_order_release);
+  made.mapping_->announce(made.mapping_, nonce);
   return made;
+}
+
+Result<Segment> Segment::attach_here(uint32_t rank, const Secret& nonce) {
+  Segment made;
+  made.mapping_ = Mapping::find(nonce);
+  if (!made.mapping_) return fail(Code::invalid, "rank ", rank, " of this process is gone");
+  made.base_ = made.mapping_->base();
+  return made;
+}
+
+// Where there is no memory for it, it is the one in shared memory, for both ends.
+ChannelMemory* Segment::inner_channel_of(uint32_t sender) const {
+  return mapping_->inner_channel(sender, *channel_of(sender));
 }
 
 Result<Segment> Segment::attach(int64_t pid, int file, uint32_t rank, uint32_t ranks, const Secret& nonce) {

@@ -7,13 +7,15 @@
 //   Code::invalid means that its process is gone; (2) `begun` names the peers that have attached. A peer that has set
 //   its bit there and then finds `closed` set may not have been seen by the owner. Everything else that a peer can
 //   write is checked where it is read; (3) nobody can make the file shorter: its length is sealed, and attach() takes
-//   only files with that seal.
-// Threads: creation and attaching by one thread. Time: none.
+//   only files with that seal; (4) ranks of one process share a mapping, and the channels between them lie in memory
+//   that no other process has, where there is some.
+// Threads: creation and attaching by one thread; inner_channel_of() by any. Time: none.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/result.hpp"
@@ -61,17 +63,24 @@ class Segment {
   [[nodiscard]] static Result<Segment> attach(int64_t pid, int file, uint32_t rank, uint32_t ranks,
                                               const Secret& nonce);
 
+  // Attaches the segment of another rank of this process.
+  [[nodiscard]] static Result<Segment> attach_here(uint32_t rank, const Secret& nonce);
+
   [[nodiscard]] bool exists() const { return base_ != nullptr; }
   [[nodiscard]] int file() const { return file_; }
   [[nodiscard]] SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(base_); }
   [[nodiscard]] ChannelMemory* channel_of(uint32_t sender) const;
+  // The channel from a sender in this process. Whoever asks first makes it.
+  [[nodiscard]] ChannelMemory* inner_channel_of(uint32_t sender) const;
 
  private:
+  class Mapping;
+
   [[nodiscard]] static size_t bytes_for(uint32_t ranks);
   [[nodiscard]] Status map(uint32_t ranks);
 
-  uint8_t* base_ = nullptr;
-  size_t bytes_ = 0;
+  std::shared_ptr<Mapping> mapping_;
+  uint8_t* base_ = nullptr;  // of the mapping
   int file_ = -1;
 };
 

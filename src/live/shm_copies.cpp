@@ -23,6 +23,7 @@ constexpr uint64_t page_bytes = 4096;
 bool ShmTransport::can_lend(Peer& peer, const nic::PayloadRef& payload) {
   if (payload.length < std::min(options_.lend_from_bytes, options_.lend_heap_from_bytes)) return false;
   const peer::Reach reads = peer.to.reads_us();
+  if (peer.here && includes(reads, peer::Reach::memory)) return payload.length >= options_.lend_heap_from_bytes;
   if (heap_.shares(payload.bytes, payload.length)) {
     if (includes(reads, peer::Reach::heap)) return payload.length >= options_.lend_heap_from_bytes;
     tell_heap(peer);
@@ -65,13 +66,14 @@ bool ShmTransport::lend(Peer& peer, const nic::Send& outbound) {
 void ShmTransport::offer_help(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (!peer.attached || options_.copy == CopyMode::heap || options_.copy == CopyMode::twice) return;
-  peer.help = peer::CopyHelper(peer.segment.channel_of(rank_)->shared_copy);
+  peer.help = peer::CopyHelper(peer.out->shared_copy);
   if (peer.memory.try_writing()) peer.help.offer();
 }
 
 // Maps the heap of a peer, once, as soon as the peer has one.
 void ShmTransport::map_heap(uint32_t rank) {
   Peer& peer = *peers_[rank];
+  if (peer.here) return;  // it is ours, too
   if (!peer.attached || peer.heap_tried || options_.copy == CopyMode::single || options_.copy == CopyMode::twice)
     return;
   const SegmentHeader& header = peer.segment.header();

@@ -69,6 +69,43 @@ TEST(ShmCopies, AHeapIsReadWhereItIsOnceThePeerHasIt) {
   }
 }
 
+// A payload that is lent passes no channel: the receiver's copy out of the sender's memory is the only one.
+TEST(ShmCopies, RanksOfAProcessReadEachOthersMemoryInPlace) {
+  struct Case {
+    CopyMode copy;
+    bool heap, memory;
+    const char* says;
+  };
+  for (const Case& one :
+       {Case{CopyMode::automatic, true, true, "one copy (in the same process)"},
+        Case{CopyMode::heap, true, false, "from its heap one copy (in the same process), else two copies"},
+        Case{CopyMode::twice, false, false, "two copies: SPINLOOM_COPY=two-copy"}}) {
+    ShmOptions options;
+    options.copy = one.copy;
+    options.help_from_bytes = UINT64_MAX;
+    options.one_space = true;
+    Rig rig(options);
+    rig.start(0);
+    rig.start(1);
+    EXPECT_TRUE(rig.put(1, 99, some(4, 1)));
+    rig.poll();
+    const std::vector<uint8_t> bytes = some(9'000, 7);
+    const Block block(bytes);
+    EXPECT_EQ(rig.put(0, 1, block.start, block.length), !one.heap);
+    EXPECT_EQ(rig.put(0, 1, bytes), !one.memory);
+    rig.poll();
+    uint64_t total = 0;
+    for (size_t i = 0; i < rig.heard[1].payloads.size(); ++i) {
+      const auto& part = rig.heard[1].payloads[i];
+      EXPECT_EQ(std::memcmp(part.data(), bytes.data() + rig.heard[1].packets[i].offset, part.size()), 0);
+      total += part.size();
+    }
+    EXPECT_EQ(total, 2 * bytes.size());
+    EXPECT_EQ(rig.ends[1]->describe(nic::Rank{0}).find(one.says), 0u) << rig.ends[1]->describe(nic::Rank{0});
+    EXPECT_EQ(rig.ends[0]->refused() + rig.ends[1]->refused(), 0u);
+  }
+}
+
 TEST(ShmCopies, AHeapThatIsNoneIsNotMapped) {
   Rig rig({CopyMode::heap, 20'000});
   rig.start(0);

@@ -29,7 +29,9 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
   small_.target = nic::Rank{rank};
   for (uint32_t peer = 0; peer < peers_.size(); ++peer) {
     peers_[peer] = std::make_unique<Peer>();
-    ChannelMemory* const channel = own_.channel_of(peer);
+    peers_[peer]->here = options.one_space && peer != rank && cards[peer].machine == cards[rank].machine &&
+                         cards[peer].pid == cards[rank].pid;
+    ChannelMemory* const channel = peers_[peer]->here ? own_.inner_channel_of(peer) : own_.channel_of(peer);
     peers_[peer]->from = ChannelReader(channel);
     peers_[peer]->shared = peer::SharedCopy(channel->shared_copy);
   }
@@ -41,28 +43,52 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
 bool ShmTransport::attach(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (peer.attached || peer.departed) return peer.attached;
-  const Card& card = cards_[rank];
-  auto segment = Segment::attach(card.pid, card.file, rank, static_cast<uint32_t>(cards_.size()), card.nonce);
+  auto segment = reach(rank);
   if (!segment) return depart(rank, segment.error().code == Code::invalid ? "" : segment.error().message);
-  if (segment->header().closed.load() != 0) return depart(rank, "");
-  peer::Process process;
-  if (const int error = process.open(card.pid)) {
-    return depart(rank, error == ESRCH ? "" : text("pidfd_open: ", std::strerror(error), "; ", cure_of(error)));
-  }
   peer.segment = std::move(*segment);
-  const uint64_t nonce = peer.segment.header().self + offsetof(SegmentHeader, nonce);
-  peer.memory = peer::PeerMemory(std::move(process), {nonce, card.nonce[0]});
-  peer.to = ChannelWriter(peer.segment.channel_of(rank_));
+  peer.out = peer.here ? peer.segment.inner_channel_of(rank_) : peer.segment.channel_of(rank_);
+  peer.to = ChannelWriter(peer.out);
   peer.attached = true;
   peer.fence = peer.segment.header().fences != 0 || own_.header().fences != 0;
   begin_reading(rank);
-  watch_(peer.memory.process().descriptor(), nic::Rank{rank});
+  if (!peer.here) watch_(peer.memory.process().descriptor(), nic::Rank{rank});
   SegmentHeader& header = peer.segment.header();
   header.begun[rank_ / 64].fetch_or(uint64_t{1} << (rank_ % 64));
   header.doorbell.ring(true);
   if (header.closed.load() == 0) return true;
   std::ignore = depart(rank, "");  // the peer may have looked at our bit for the last time before we set it
   return true;
+}
+
+// The segment of a peer that can be reached; makes the way to the peer's memory, too.
+Result<Segment> ShmTransport::reach(uint32_t rank) {
+  Peer& peer = *peers_[rank];
+  const Card& card = cards_[rank];
+  auto segment = peer.here
+                     ? Segment::attach_here(rank, card.nonce)
+                     : Segment::attach(card.pid, card.file, rank, static_cast<uint32_t>(cards_.size()), card.nonce);
+  if (!segment) return segment;
+  if (segment->header().closed.load() != 0) return fail(Code::invalid, "rank ", rank, " has left");
+  if (peer.here) {
+    const bool heap = options_.copy == CopyMode::heap, nothing = options_.copy == CopyMode::twice;
+    const peer::Reach most = heap ? peer::Reach::heap : nothing ? peer::Reach::nothing : peer::Reach::memory;
+    peer.memory = peer::PeerMemory::of_this_process(most, why_not_more());
+    return segment;
+  }
+  peer::Process process;
+  if (const int error = process.open(card.pid)) {
+    return fail(error == ESRCH ? Code::invalid : Code::environment, "pidfd_open: ", std::strerror(error), "; ",
+                cure_of(error));
+  }
+  const uint64_t nonce = segment->header().self + offsetof(SegmentHeader, nonce);
+  peer.memory = peer::PeerMemory(std::move(process), {nonce, card.nonce[0]});
+  return segment;
+}
+
+// Why no memory of peers is read but their heaps; empty if other memory may be read.
+std::string ShmTransport::why_not_more() const {
+  if (options_.copy == CopyMode::heap) return "SPINLOOM_COPY=heap";
+  return options_.copy == CopyMode::twice ? "SPINLOOM_COPY=two-copy" : "";
 }
 
 // Notes that a peer is gone, or cannot be reached; in the second case people are told why.
@@ -81,11 +107,9 @@ void ShmTransport::begin_reading(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (std::exchange(peer.reading, true)) return;
   readable_.push_back(rank);
-  if (options_.copy == CopyMode::automatic || options_.copy == CopyMode::single) {
-    std::ignore = peer.memory.try_reading();
-  } else {
-    peer.memory.leave_unread(text("SPINLOOM_COPY=", options_.copy == CopyMode::heap ? "heap" : "two-copy"));
-  }
+  const std::string why_not = why_not_more();
+  if (!peer.here && why_not.empty()) std::ignore = peer.memory.try_reading();
+  if (!peer.here && !why_not.empty()) peer.memory.leave_unread(why_not);
   peer.from.say_reads(peer.memory.reach());
   offer_help(rank);
   map_heap(rank);

@@ -1,10 +1,10 @@
-// ShmTransport - carries packets between processes of one machine, through channels in shared memory.
+// ShmTransport - carries packets between ranks of one machine, through channels in shared memory.
 //
 // Contract: see Transport. Payloads shorter than the limits of ShmOptions travel through the channel, which takes two
 //   copies. Longer payloads are lent, if the receiver has found that it can read them in the sender's memory: then
 //   the receiver copies them from there, which takes one copy. It reads them out of the sender's heap, which it has
-//   mapped, or by the kernel; with the kernel, the sender copies a part if it is waiting anyway. If the receiver
-//   cannot read the sender's memory, long payloads travel through the channel in parts.
+//   mapped, or by the kernel, or, from a rank of this process, where it is; except with the heap, the sender copies a
+//   part if it is waiting anyway. If the receiver cannot read the sender's memory, long payloads travel through the channel in parts.
 // Invariants: (1) whatever a peer writes into its channel, it can only lose its own packets; (2) the last thing from
 //   a peer is `bye` or the end of its process; (3) answers overtake packets that wait because the peer said stop.
 // Threads: the owner of the NIC. Time: none.
@@ -29,8 +29,9 @@ enum class CopyMode : uint8_t { automatic, heap, single, twice };
 struct ShmOptions {
   CopyMode copy = CopyMode::automatic;
   uint64_t lend_from_bytes = 16 << 10;
-  uint64_t lend_heap_from_bytes = 8 << 10;  // lower, because it costs no system call
+  uint64_t lend_heap_from_bytes = 8 << 10;  // lower, because it costs no system call; also within a process
   uint64_t help_from_bytes = 48 << 10;  // below that, the additional system calls cost more than they save
+  bool one_space = false;  // ranks whose cards have this process's id are threads of this process
 };
 
 class ShmTransport final : public Transport {
@@ -72,17 +73,19 @@ class ShmTransport final : public Transport {
   };
   struct Waiting {
     nic::Send outbound;
-    std::vector<uint8_t> kept;   // a copy of the payload, if the sender may change its memory already
-    uint64_t done = 0;           // bytes of the payload that are in the channel
+    std::vector<uint8_t> kept;  // a copy of the payload, if the sender may change its memory already
+    uint64_t done = 0;  // bytes of the payload that are in the channel
     uint64_t taken = UINT64_MAX;  // if not UINT64_MAX: not a packet, but gives this loan back to the peer
   };
   struct Peer {
+    bool here = false;  // it is a thread of this process
     Segment segment;
+    ChannelMemory* out = nullptr;  // what `to` writes into
     ChannelWriter to;
     ChannelReader from;
     peer::PeerMemory memory;
     bool heap_tried = false;  // we have tried to map its heap
-    bool heap_told = false;   // we have told it that we have a heap
+    bool heap_told = false;  // we have told it that we have a heap
     bool attached = false;
     bool fence = true;  // the peer's doorbell must be rung with a fence
     bool reading = false;
@@ -103,6 +106,8 @@ class ShmTransport final : public Transport {
   enum class Wrote : uint8_t { all, lent, some };
 
   [[nodiscard]] bool attach(uint32_t rank);
+  [[nodiscard]] Result<Segment> reach(uint32_t rank);
+  [[nodiscard]] std::string why_not_more() const;
   bool depart(uint32_t rank, std::string why);
   void begin_reading(uint32_t rank);
   void offer_help(uint32_t rank);
@@ -139,11 +144,11 @@ class ShmTransport final : public Transport {
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<uint32_t> readable_;  // peers whose channels we read
   std::vector<uint32_t> departed_;  // peers that were gone when we attached; what they sent us before is still there
-  std::vector<uint64_t> greeted_;   // the part of SegmentHeader::begun that we have seen
+  std::vector<uint64_t> greeted_;  // the part of SegmentHeader::begun that we have seen
   nic::Packet small_;  // for small puts: the fields that they do not set keep their values
-  uint32_t waiting_ = 0;            // how many peers have something that waits for room
-  Time look_at_{};                  // when those peers are tried again
-  Time pause_{};                    // the pause until then; it doubles while nothing moves
+  uint32_t waiting_ = 0;  // how many peers have something that waits for room
+  Time look_at_{};  // when those peers are tried again
+  Time pause_{};  // the pause until then; it doubles while nothing moves
   uint64_t loans_ = 0;
   uint32_t shared_ = 0;  // how many peers are helping us copy
   uint64_t refused_ = 0;

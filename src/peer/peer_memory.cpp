@@ -20,6 +20,16 @@ Result<uint64_t> common_bytes(Blocks theirs, Blocks ours) {
 
 }  // namespace
 
+PeerMemory PeerMemory::of_this_process(Reach reach, const std::string& why_not) {
+  PeerMemory made;
+  made.here_ = reach != Reach::nothing;
+  made.reach_ = reach;
+  if (includes(reach, Reach::heap)) made.mapped_ = "from its heap one copy (in the same process), else ";
+  made.leave_unread(why_not);
+  if (includes(reach, Reach::memory)) made.kernel_ = "one copy (in the same process)";
+  return made;
+}
+
 Status PeerMemory::find_known() const {
   uint64_t found = 0;
   const Block theirs{known_.address, sizeof found};
@@ -43,6 +53,7 @@ Status PeerMemory::try_reading() {
 }
 
 Status PeerMemory::try_writing() const {
+  if (here_) return {};
   SPL_TRY(find_known());
   return write(known_.address, reinterpret_cast<const uint8_t*>(&known_.value), sizeof known_.value);
 }
@@ -60,7 +71,7 @@ Status PeerMemory::map_heap(const SharedHeap::Place& place) {
 }
 
 Status PeerMemory::read(uint64_t address, uint8_t* to, uint64_t length) const {
-  if (const uint8_t* const here = heap_.at(address, length)) {
+  if (const uint8_t* const here = place_of(address, length)) {
     copy_long(to, here, length);
     return {};
   }
@@ -70,6 +81,10 @@ Status PeerMemory::read(uint64_t address, uint8_t* to, uint64_t length) const {
 }
 
 Status PeerMemory::write(uint64_t address, const uint8_t* from, uint64_t length) const {
+  if (here_) {
+    copy_long(reinterpret_cast<uint8_t*>(address), from, length);
+    return {};
+  }
   const Block theirs{address, length};
   const Block ours = block_of(from, length);
   return write({&theirs, 1}, {&ours, 1}).status;
@@ -82,12 +97,12 @@ Copied PeerMemory::read(Blocks theirs, Blocks ours) const {
   BlockCursor to(ours);
   Copied all;
   while (all.ok() && all.bytes < *bytes) {
-    const uint8_t* const here = heap_.at(from.address(), from.left());
+    const uint8_t* const here = place_of(from.address(), from.left());
     if (here == nullptr && !includes(reach_, Reach::memory)) {
       all.status = fail(Code::environment, "memory of process ", process_.id(), " that cannot be read");
       break;
     }
-    Copied some = here != nullptr ? read_heap(here, from, to)
+    Copied some = here != nullptr ? read_place(here, from, to)
                                   : kernel_read(process_, from, to, outside_heap(from, *bytes - all.bytes));
     all.bytes += some.bytes;
     all.status = std::move(some.status);
@@ -95,8 +110,8 @@ Copied PeerMemory::read(Blocks theirs, Blocks ours) const {
   return all;
 }
 
-// Copies the current block of `theirs`, whose place in the mapped heap is `here`.
-Copied PeerMemory::read_heap(const uint8_t* here, BlockCursor& theirs, BlockCursor& ours) const {
+// Copies the current block of `theirs`, whose place in this process is `here`.
+Copied PeerMemory::read_place(const uint8_t* here, BlockCursor& theirs, BlockCursor& ours) const {
   const uint64_t length = theirs.left();
   for (uint64_t done = 0; done < length;) {
     const uint64_t now = std::min(length - done, ours.left());
@@ -124,7 +139,15 @@ Copied PeerMemory::write(Blocks theirs, Blocks ours) const {
   if (!bytes) return {0, bytes.error()};
   BlockCursor to(theirs);
   BlockCursor from(ours);
-  return kernel_write(process_, known_, to, from, *bytes);
+  if (!here_) return kernel_write(process_, known_, to, from, *bytes);
+  for (uint64_t done = 0; done < *bytes;) {
+    const uint64_t now = std::min(to.left(), from.left());
+    copy_long(reinterpret_cast<uint8_t*>(to.address()), reinterpret_cast<const uint8_t*>(from.address()), now);
+    to.skip(now);
+    from.skip(now);
+    done += now;
+  }
+  return {*bytes, {}};
 }
 
 }  // namespace spinloom::peer

@@ -1,11 +1,14 @@
-// PeerMemory - the memory of a peer process, reached by a mapping of the peer's heap, by the kernel, or not at all.
+// PeerMemory - the memory of a peer process, reached by a mapping of the peer's heap, by the kernel, or not at all; or
+// that of a peer in this process, which is reached in place.
 //
 // Contract: try_reading(), try_writing() and map_heap() find out what works; reach() and describe() report the
 //   result. read() and write() copy between the peer's memory and ours. They take one block, or two lists of blocks
 //   with equally many bytes, whose blocks may be cut differently. A caller that has a layout instead of a list makes
 //   the blocks for one stretch of the message after another: calls of some hundred blocks each cost no more than one
 //   call with all of them.
-// Prices: bytes of a mapped heap cost a copy in memory; for the kernel's way see kernel_copy.hpp.
+//   Of a peer in this process, any address that is this process's counts as the peer's, and one that is not crashes:
+//   read() and write() must get addresses from that peer alone.
+// Prices: bytes of a mapped heap, and those of this process, cost a copy in memory; for the kernel's way see kernel_copy.hpp.
 // Invariants: (1) neither reading nor finding out whether it works changes anything at the peer; (2) an address that
 //   is not the peer's is an Error: then the first Copied::bytes of the lists are copied, and what the remaining bytes
 //   of the destination hold is unknown. Lists with different numbers of bytes are an Error before anything is copied;
@@ -46,6 +49,9 @@ class PeerMemory {
   // `known` tells the peer from another process that has the same number.
   PeerMemory(Process process, const Word& known) : process_(std::move(process)), known_(known) {}
 
+  // The memory of a peer that is a thread of this process, of which `reach` is to be read; `why_not` says why no more.
+  [[nodiscard]] static PeerMemory of_this_process(Reach reach, const std::string& why_not);
+
   // Tries to read the known word through the kernel. Once this has worked, read() uses the kernel.
   [[nodiscard]] Status try_reading();
   // Tries to write through the kernel: writes the value that the known word already has.
@@ -68,9 +74,14 @@ class PeerMemory {
 
  private:
   [[nodiscard]] Status find_known() const;
-  [[nodiscard]] Copied read_heap(const uint8_t* here, BlockCursor& theirs, BlockCursor& ours) const;
+  [[nodiscard]] Copied read_place(const uint8_t* here, BlockCursor& theirs, BlockCursor& ours) const;
   [[nodiscard]] uint64_t outside_heap(BlockCursor theirs, uint64_t bytes) const;
+  // Where bytes of the peer lie in this process; null if they do not.
+  [[nodiscard]] const uint8_t* place_of(uint64_t address, uint64_t length) const {
+    return here_ ? reinterpret_cast<const uint8_t*>(address) : heap_.at(address, length);
+  }
 
+  bool here_ = false;  // the peer is in this process, and is read in place
   Process process_;
   Word known_;
   HeapView heap_;

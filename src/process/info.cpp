@@ -118,6 +118,12 @@ std::string from_heap(live::CopyMode copy) {
               ")");
 }
 
+std::string between_threads(live::CopyMode copy) {
+  if (copy == live::CopyMode::twice) return "two copies: SPINLOOM_COPY=two-copy";
+  const char* const which = copy == live::CopyMode::heap ? " (heap only: SPINLOOM_COPY)" : "";
+  return text("one copy, in place", which, ", between ranks of one process: spinloom-threads -n COUNT PROGRAM");
+}
+
 }  // namespace
 
 std::vector<Row> machine_rows(const Settings& settings) {
@@ -126,6 +132,7 @@ std::vector<Row> machine_rows(const Settings& settings) {
   std::vector<Row> rows{{"machine", text(name, ", ", std::thread::hardware_concurrency(), " processors")}};
   rows.push_back({"long messages here", long_messages(settings.copy)});
   rows.push_back({"those from a heap", from_heap(settings.copy)});
+  rows.push_back({"those between threads", between_threads(settings.copy)});
   for (Row& row : address_rows()) rows.push_back(std::move(row));
   rows.push_back({"UDP", settings.transport == Way::shm ? "not used: SPINLOOM_TRANSPORT=shm" : udp_used(settings)});
   rows.push_back({"fabrics", fabrics_offered(settings)});

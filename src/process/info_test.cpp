@@ -35,6 +35,9 @@ TEST(Info, the_machine_s_rows_follow_the_settings) {
   const std::string shown = table(machine_rows(settings));
   EXPECT_NE(shown.find("two copies: SPINLOOM_COPY=two-copy"), std::string::npos) << shown;
   EXPECT_NE(shown.find("not used: SPINLOOM_TRANSPORT=shm"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("in place"), std::string::npos) << shown;
+  settings.copy = live::CopyMode::automatic;
+  EXPECT_NE(table(machine_rows(settings)).find("one copy, in place, between ranks of one process"), std::string::npos);
 }
 
 TEST(Info, networks_and_forwarding_follow_the_settings) {

@@ -1,9 +1,9 @@
-// libportals.so.4 for real processes: PtlInit makes this process a rank of the job that its launcher has started.
+// libportals.so.4 for real processes: PtlInit makes this process, or a thread of it, a rank of the job that its launcher
+// has started.
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -11,16 +11,10 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "process/live_process.hpp"
-#include "process/railed_process.hpp"
+#include "process/ranks_here.hpp"
 
 namespace spinloom::process {
 namespace {
-
-std::mutex joining;
-ptl::Host* joined = nullptr;  // never freed: threads may be inside a call when the process ends
-ptl::Process* rank_of_all_threads = nullptr;
-bool forked = false;
 
 // Opens closed standard streams on /dev/null, so that none of our descriptors gets the number of a stream that the
 // program prints to.
@@ -33,58 +27,59 @@ void occupy_standard_streams() {
 
 void say(const std::string& line) { std::fprintf(stderr, "spinloom: %s\n", line.c_str()); }
 
-// A program that has closed its interfaces has left the job, even if it exits without PtlFini. Otherwise calls may be
-// under way in other threads.
-void leave_at_end() {
-  if (rank_of_all_threads == nullptr) return;
-  for (uint32_t number = 0; number < ptl::interface_count; ++number) {
-    if (rank_of_all_threads->interface_at(number)) return;
-  }
-  rank_of_all_threads->initialised = std::min(rank_of_all_threads->initialised, 1u);
-  PtlFini();
-}
-
-Result<ptl::Host*> join(const Settings& settings) {
-  SPL_ASSIGN(std::shared_ptr<live::Launcher> launcher, live::find_launcher());
-  ptl::Host* host = nullptr;
-  if (settings.rails.empty()) {
-    SPL_ASSIGN(auto made, LiveProcess::join(settings, launcher));
-    host = made.release();
-  } else {
-    SPL_ASSIGN(auto made, RailedProcess::join(settings, launcher));
-    host = made.release();
-  }
-  live::attend_to_end(*launcher, leave_at_end);
-  return host;
-}
-
-ptl::Process* join_job() {
-  const std::lock_guard one_at_a_time(joining);
-  if (forked) return nullptr;
-  if (rank_of_all_threads != nullptr) return rank_of_all_threads;
+Settings settings() {
   occupy_standard_streams();
   log::install([](log::Level, std::string_view, std::string_view message) { say(std::string(message)); },
                log::Level::warning);
-  const Settings settings = read_settings(environ);
-  for (const std::string& warning : settings.warnings) say(warning);
-  const auto made = join(settings);
-  if (!made) {
-    say(text("PtlInit: ", made.error().message));
+  Settings read = read_settings(environ);
+  for (const std::string& warning : read.warnings) say(warning);
+  return read;
+}
+
+void leave_at_end();
+
+// The ranks of this process; never freed, because threads may be inside a call when the process ends.
+RanksHere& ranks() {
+  static RanksHere* const made = new RanksHere({settings, leave_at_end});
+  return *made;
+}
+
+void leave_at_end() { ranks().leave_all(); }
+
+// A forked child has neither our threads nor our place in the job.
+void watch_forks() {
+  [[maybe_unused]] static const int watched = pthread_atfork(nullptr, nullptr, [] { ranks().forget_in_child(); });
+}
+
+ptl::Process* join_job() {
+  auto joined = ranks().join();
+  if (!joined) {
+    say(text("PtlInit: ", joined.error().message));
     return nullptr;
   }
-  joined = *made;
-  rank_of_all_threads = new ptl::Process(*joined);
-  // A forked child has neither our threads nor our place in the job.
-  pthread_atfork(nullptr, nullptr, [] {
-    forked = true;
-    rank_of_all_threads = nullptr;
-    ptl::Process::forget_all_threads();
-  });
-  return rank_of_all_threads;
+  watch_forks();
+  return *joined;
 }
+
+int answer_to(const char* call, const Status& done) {
+  if (done) return PTL_OK;
+  say(text(call, ": ", done.error().message));
+  return done.error().code == Code::invalid ? PTL_ARG_INVALID : PTL_FAIL;
+}
+
+int end_rank() {
+  const auto left = ranks().end();
+  if (!left) return answer_to("PtlSpinRankEnd", left.error());
+  return *left == RanksHere::Left::well ? PTL_OK : PTL_IN_USE;
+}
+
+constexpr ptl::Ranks served{[](unsigned int count) { return answer_to("PtlSpinRanks", ranks().split(count)); },
+                            [](unsigned int number) { return answer_to("PtlSpinRankEnter", ranks().enter(number)); },
+                            end_rank};
 
 const bool registered = [] {
   ptl::Process::serve_all_threads(join_job);
+  ptl::serve_ranks(served);
   return true;
 }();
 

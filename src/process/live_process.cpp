@@ -100,6 +100,7 @@ Status LiveProcess::start() {
   }
   crowded_ = are_crowded(here, own);
   live::ShmOptions memory{settings_.copy};
+  memory.one_space = true;
   if (!crowded_) {
     node_->set_patience(Time{int64_t{settings_.spin_us} * 1'000'000});
   } else {
@@ -200,7 +201,8 @@ std::string LiveProcess::why_not_memory(uint32_t peer) const {
 Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::Card& card) {
   const auto machine = live::machine_id();
   if (!machine && machine.error().code != Code::unsupported) return machine.error();
-  card.machine = machine ? *machine : live::random_secret()[0];
+  static const uint64_t nobody_else = live::random_secret()[0];
+  card.machine = machine ? *machine : nobody_else;  // threads of a process reach each other in any case
   card.fabric = fabric_need();
   card.gateway = settings_.gateway;
   if (!machine) {
@@ -377,17 +379,41 @@ bool LiveProcess::close() {
     std::ignore = drain();
     const std::string lost = farewell_.lost();
     if (!lost.empty()) log::emit(log::Level::warning, "live", text("PtlFini: ", lost));
-    if (bridge_) leave_bridge();
-    shm_->say_goodbye();
-    if (udp_) udp_->say_goodbye();
-    if (fabric_) fabric_->say_goodbye();
-    if (trace_) trace_->flush();
-    node_->forget_pool();
+    say_goodbye();
   }
-  if (pool_ && !pool_->shut_down()) pool_.release();  // a handler that does not return keeps its memory
-  progress_->stop();  // kept, because late calls still ask it
+  stop();
   if (!std::exchange(left_, true)) live::leave(*launcher_);
   return true;
+}
+
+void LiveProcess::abandon() {
+  {
+    const std::lock_guard inside(node_->lock());
+    const auto is_written = [this] {
+      for (uint32_t peer = 0; peer < size(); ++peer) {
+        if (const live::Untaken left = node_->untaken(nic::Rank{peer}); left.writes && !left.gone) return true;
+      }
+      return false;
+    };
+    for (node_->drive(); is_written();) node_->wait_until(live::monotonic_now() + look_again);
+    say_goodbye();
+  }
+  stop();
+}
+
+// Called under the lock.
+void LiveProcess::say_goodbye() {
+  if (bridge_) leave_bridge();
+  shm_->say_goodbye();
+  if (udp_) udp_->say_goodbye();
+  if (fabric_) fabric_->say_goodbye();
+  if (trace_) trace_->flush();
+  node_->forget_pool();
+}
+
+void LiveProcess::stop() {
+  if (pool_ && !pool_->shut_down()) std::ignore = pool_.release();  // a handler that does not return keeps its memory
+  progress_->stop();  // kept, because late calls still ask it
 }
 
 // The threads for handlers are started when the first image is asked for, because most programs have no handlers.

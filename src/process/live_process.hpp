@@ -48,6 +48,10 @@ class LiveProcess final : public ptl::Host {
   // Has `leaving` called if the process ends by exit(0) without having been closed; it serves all of the process.
   void attend_to_end(void (*leaving)()) { live::attend_to_end(*launcher_, leaving); }
 
+  // Leaves without waiting for anything but peers that may be writing to this rank's memory: the rank is gone for its
+  // peers, as if its process had ended.
+  void abandon();
+
   // ptl::Host
   [[nodiscard]] portals::Port& port() override { return *node_; }
   void wait(Time deadline) override { node_->wait_until(deadline); }
@@ -89,6 +93,8 @@ class LiveProcess final : public ptl::Host {
   void take_route(Route route, live::Transport& transport, live::TracingTransport* trace);
   void readable(uint64_t tag);
   [[nodiscard]] Status make_pool();
+  void say_goodbye();
+  void stop();
 
   Settings settings_;
   std::shared_ptr<live::Launcher> launcher_;

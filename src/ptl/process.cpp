@@ -7,23 +7,29 @@ namespace spinloom::ptl {
 namespace {
 
 thread_local Process* entered = nullptr;
-std::atomic<Process*> of_all_threads{nullptr};
+constinit Process::Seat of_all_threads{nullptr};
+thread_local constinit Process::Seat* own_seat = &of_all_threads;
 std::atomic<Process::Make> maker{nullptr};
 
 }  // namespace
 
-Process* Process::current() { return entered != nullptr ? entered : of_all_threads.load(std::memory_order_acquire); }
+Process* Process::current() { return entered != nullptr ? entered : own_seat->load(std::memory_order_acquire); }
 
 void Process::serve_all_threads(Make make) { maker = make; }
 
-void Process::forget_all_threads() { of_all_threads = nullptr; }
+void Process::forget_all_threads() {
+  of_all_threads = nullptr;
+  *own_seat = nullptr;
+}
+
+void Process::sit(Seat* seat) { own_seat = seat != nullptr ? seat : &of_all_threads; }
 
 Process* Process::current_or_made() {
   Process* found = current();
   const Make make = maker;
   if (found != nullptr || make == nullptr) return found;
   found = make();
-  of_all_threads = found;
+  *own_seat = found;
   return found;
 }
 

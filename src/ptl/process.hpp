@@ -1,7 +1,8 @@
 // Process - the Portals library of one rank: its four network interfaces over one NIC. Knows which rank runs now.
 //
 // Contract: a driver makes a Process for each rank and calls enter() whenever that rank's program goes on. A C
-//   function works for the Process that was entered last on its thread.
+//   function works for the Process that was entered last on its thread. Where threads never call enter(), it works for
+//   the Process in the thread's seat: that of the thread's rank, or, if the thread has no rank, that of all threads.
 // Invariants: (1) interface n owns the portal table entries n * 64 to n * 64 + 63 of the NIC; (2) while the program
 //   is inside a call that waits, blocked() says for what.
 // Threads: one at a time. Time: that of the host.
@@ -38,11 +39,15 @@ class Process {
 
   [[nodiscard]] static Process* current();
   static void enter(Process* process);
-  // For a driver whose threads never call enter(): PtlInit asks `make` for the Process, which then serves all
-  // threads. A forked child must call forget_all_threads().
+  // For a driver whose threads never call enter(): PtlInit asks `make` for the Process that the thread's seat gets. A
+  // forked child must call forget_all_threads().
   using Make = Process* (*)();
   static void serve_all_threads(Make make);
   static void forget_all_threads();
+  // The place of a rank's Process, for all threads of the rank; null before PtlInit.
+  using Seat = std::atomic<Process*>;
+  // From now on this thread belongs to the rank of this seat; null: to no rank.
+  static void sit(Seat* seat);
   [[nodiscard]] static Process* current_or_made();
 
   [[nodiscard]] Host& host() { return host_; }

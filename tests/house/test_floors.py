@@ -15,7 +15,7 @@ FLOORS = [
     ["hpu", "trace", "gpu", "registers"],
     ["spin"],
     ["nic", "frame"],
-    ["wire", "slmp", "peer", "host"],
+    ["wire", "slmp", "peer", "host", "program"],
     ["portals", "port"],
     ["testbed"],
     ["collective", "rails"],

@@ -23,6 +23,7 @@ JOBS: dict[str, dict[str, str]] = {
     },
     "Program Portals 4 and handlers of your own": {
         "sim": "sim:sim",
+        "threads": "threads:threads",
         "handler": "handler:handler",
         "nic": "nic:nic",
         "nic-ctl": "nic_ctl:nic_ctl",

@@ -1,4 +1,4 @@
-#include "job/program.hpp"
+#include "program/program.hpp"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -8,13 +8,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <string_view>
 
-namespace spinloom::job {
+namespace spinloom::program {
 namespace {
 
 #if defined(__x86_64__)
@@ -67,8 +68,7 @@ class ElfReader {
       return refuse("it was built for another machine than this one");
     }
     if (header->e_type != ET_DYN) {
-      return refuse(
-          "it is not position-independent; build it with -pie -fPIE, or let spinloom sim compile its sources");
+      return refuse("it is not position-independent; build it with -pie -fPIE", program_.cure_);
     }
     header_ = header;
     return {};
@@ -127,6 +127,11 @@ class ElfReader {
     return UINT64_MAX;
   }
 
+  // Gives the entry of the dynamic section at this offset of the file another value.
+  void change(uint64_t offset, uint64_t value) {
+    std::memcpy(program_.file_.data() + offset + offsetof(Elf64_Dyn, d_un), &value, sizeof value);
+  }
+
   // Checks that an executable can be loaded as a shared object once one flag is changed.
   Status read_dynamic() {
     uint64_t relocations = 0;
@@ -145,17 +150,21 @@ class ElfReader {
       if (entry->d_tag == DT_SYMTAB) symbols = entry->d_un.d_ptr;
       if (entry->d_tag == DT_STRTAB) names = entry->d_un.d_ptr;
       if (entry->d_tag == DT_STRSZ) name_bytes = entry->d_un.d_val;
+      if (entry->d_tag == DT_FINI_ARRAY) program_.destructors_ = entry->d_un.d_ptr;
+      if (entry->d_tag == DT_FINI_ARRAYSZ) {  // finish() runs them, and the loader runs none
+        program_.destructors_count_ = entry->d_un.d_val / sizeof(void (*)());
+        change(offset, 0);
+      }
       if (entry->d_tag == DT_FLAGS_1 && (entry->d_un.d_val & DF_1_PIE) != 0) {
         executable = true;
-        Elf64_Dyn flags = *entry;
-        flags.d_un.d_val &= ~uint64_t{DF_1_PIE};
-        std::memcpy(program_.file_.data() + offset, &flags, sizeof flags);
+        change(offset, entry->d_un.d_val & ~uint64_t{DF_1_PIE});
       }
     }
     if (executable && has_thread_locals_) {
       return refuse(
           "an executable with thread-local variables cannot be loaded once a rank; link it with -shared -fPIC "
-          "instead of -pie, or let spinloom sim compile its sources");
+          "instead of -pie",
+          program_.cure_);
     }
     const auto* relocated = at<Elf64_Rela>(offset_of(relocations), relocation_bytes / sizeof(Elf64_Rela));
     if (relocated == nullptr) return {};
@@ -165,8 +174,7 @@ class ElfReader {
       const char* name = symbol == nullptr ? nullptr : name_at(offset_of(names), name_bytes, symbol->st_name);
       if (name == nullptr) return refuse("a relocation names no symbol");
       if (std::find(copied_well.begin(), copied_well.end(), name) != copied_well.end()) continue;
-      return refuse("it has its own copy of the library's variable ", name, "; compile it with -fPIC, or let spinloom ",
-                    "sim compile its sources");
+      return refuse("it has its own copy of the library's variable ", name, "; compile it with -fPIC", program_.cure_);
     }
     return {};
   }
@@ -187,9 +195,10 @@ class ElfReader {
   bool has_thread_locals_ = false;
 };
 
-Result<Program> Program::open(const std::string& path) {
+Result<Program> Program::open(const std::string& path, const std::string& cure) {
   Program program;
   program.path_ = path;
+  program.cure_ = cure.empty() ? "" : ", " + cure;
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(Code::invalid, path, ": it cannot be read: ", std::strerror(errno));
   program.file_.assign(std::istreambuf_iterator<char>(file), {});
@@ -226,16 +235,10 @@ Result<Copy> Program::load() const {
   return copy;
 }
 
-void Program::finish(const Copy& copy) {
-  const auto* map = static_cast<const link_map*>(copy.handle);
-  using Function = void (*)();
-  uintptr_t functions = 0;
-  uint64_t count = 0;
-  for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; ++entry) {
-    if (entry->d_tag == DT_FINI_ARRAY) functions = copy.base + entry->d_un.d_ptr;
-    if (entry->d_tag == DT_FINI_ARRAYSZ) count = entry->d_un.d_val / sizeof(Function);
-  }
-  while (count-- > 0) reinterpret_cast<const Function*>(functions)[count]();
+void Program::finish(const Copy& copy) const {
+  using Destructor = void (*)();
+  const auto* const functions = reinterpret_cast<const Destructor*>(copy.base + destructors_);
+  for (uint64_t left = destructors_count_; left > 0; --left) functions[left - 1]();
 }
 
 const char* Program::function_at(uint64_t offset) const {
@@ -246,4 +249,4 @@ const char* Program::function_at(uint64_t offset) const {
   return offset - found.start < std::max<uint64_t>(found.size, 1) ? found.name.c_str() : "";
 }
 
-}  // namespace spinloom::job
+}  // namespace spinloom::program

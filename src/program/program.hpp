@@ -3,7 +3,8 @@
 // Contract: open() reads a shared object or a position-independent executable; its Error says why the file cannot be
 //   loaded several times into one process. load() makes one more copy, with globals of its own, and runs its
 //   constructors.
-// Invariants: (1) no file stays behind; (2) copies stay loaded until the process ends: a NIC may still write to them.
+// Invariants: (1) no file stays behind; (2) copies stay loaded until the process ends: a NIC may still write to them; (3)
+//   destructors run when finish() is called, not when the process ends.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -13,7 +14,7 @@
 
 #include "base/result.hpp"
 
-namespace spinloom::job {
+namespace spinloom::program {
 
 using Main = int (*)(int, char**, char**);
 
@@ -25,11 +26,12 @@ struct Copy {
 
 class Program {
  public:
-  static Result<Program> open(const std::string& path);
+  // `cure` ends the Error for a program that cannot be loaded several times, as "or let ... compile its sources".
+  static Result<Program> open(const std::string& path, const std::string& cure);
 
   [[nodiscard]] Result<Copy> load() const;
   // Runs a copy's destructors, and the functions that it registered by atexit().
-  static void finish(const Copy& copy);
+  void finish(const Copy& copy) const;
   [[nodiscard]] const std::string& path() const { return path_; }
   // The function at this offset from a copy's base; empty if there is none.
   [[nodiscard]] const char* function_at(uint64_t offset) const;
@@ -43,7 +45,10 @@ class Program {
   };
 
   std::string path_;
+  std::string cure_;
   std::vector<uint8_t> file_;
+  uint64_t destructors_ = 0;  // offset of the array of functions that run at the end
+  uint64_t destructors_count_ = 0;
   uint64_t main_ = 0;
   uint64_t size_ = 0;  // bytes of memory that one copy takes
   std::vector<Function> functions_;
@@ -51,4 +56,4 @@ class Program {
   friend class ElfReader;
 };
 
-}  // namespace spinloom::job
+}  // namespace spinloom::program

@@ -1,0 +1,176 @@
+#include "live/thread_launchers.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+namespace spinloom::live {
+namespace {
+
+constexpr std::string_view packed_mark = "spl1-threads-";
+// What a part says ahead of its bytes: how many ranks its process has, and how many parts there are.
+constexpr size_t part_head_max = 48;
+constexpr size_t told_bytes = exchange_bytes_max - part_head_max;
+
+// Takes "NUMBER-" off the front of a text.
+bool take_number(std::string_view& text, uint64_t& number) {
+  const auto [end, trouble] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
+  if (trouble != std::errc() || end == text.data() + text.size() || *end != '-') return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()) + 1);
+  return true;
+}
+
+std::string hex(uint64_t number) {
+  char digits[20];
+  const auto [end, trouble] = std::to_chars(digits, digits + sizeof digits, number, 16);
+  return std::string(digits, trouble == std::errc() ? end : digits) + "-";
+}
+
+// The launcher of one of these ranks.
+class OfThread final : public Launcher {
+ public:
+  OfThread(std::shared_ptr<ThreadLaunchers> all, uint32_t number) : all_(std::move(all)), number_(number) {}
+
+  [[nodiscard]] const char* name() const override { return all_->whole().name(); }
+  [[nodiscard]] uint32_t rank() const override { return all_->whole().rank() * all_->count() + number_; }
+  [[nodiscard]] uint32_t size() const override { return all_->whole().size() * all_->count(); }
+  [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine, const StartWait& wait) override {
+    return all_->exchange(number_, mine, wait);
+  }
+  [[nodiscard]] bool is_shared() const override { return all_->whole().is_shared(); }
+  void finish() override { all_->whole().finish(); }
+  void abort(int code) override { all_->whole().abort(code); }
+  [[nodiscard]] Launcher& whole() override { return all_->whole(); }
+
+ private:
+  std::shared_ptr<ThreadLaunchers> all_;
+  uint32_t number_;
+};
+
+struct Part {
+  uint64_t ranks = 0;  // of its process
+  uint64_t parts = 0;  // that its process has to tell
+  std::string_view bytes;
+};
+
+Result<Part> read_part(std::string_view text, uint32_t process) {
+  Part part;
+  const bool marked = text.substr(0, packed_mark.size()) == packed_mark;
+  if (marked) text.remove_prefix(packed_mark.size());
+  if (!marked || !take_number(text, part.ranks) || !take_number(text, part.parts)) {
+    return fail(Code::environment, "process ", process, " of the job does not have its ranks on threads, or has ",
+                "another version of the library");
+  }
+  part.bytes = text;
+  return part;
+}
+
+}  // namespace
+
+std::string pack(const std::vector<std::string>& texts) {
+  std::string packed;
+  for (const std::string& text : texts) packed += hex(text.size()) + text;
+  return packed;
+}
+
+Result<std::vector<std::string>> unpack(const std::string& packed) {
+  std::vector<std::string> texts;
+  for (std::string_view left = packed; !left.empty();) {
+    uint64_t length = 0;
+    if (!take_number(left, length) || length > left.size()) {
+      return fail(Code::environment, "a process of the job published '", packed, "', which is no list of texts");
+    }
+    texts.emplace_back(left.substr(0, length));
+    left.remove_prefix(length);
+  }
+  return texts;
+}
+
+ThreadLaunchers::ThreadLaunchers(std::shared_ptr<Launcher> whole, uint32_t count)
+    : whole_(std::move(whole)), count_(count), texts_(count) {}
+
+std::shared_ptr<ThreadLaunchers> ThreadLaunchers::create(std::shared_ptr<Launcher> whole, uint32_t count) {
+  return std::shared_ptr<ThreadLaunchers>(new ThreadLaunchers(std::move(whole), count));
+}
+
+std::shared_ptr<Launcher> ThreadLaunchers::of(uint32_t number) {
+  return std::make_shared<OfThread>(shared_from_this(), number);
+}
+
+void ThreadLaunchers::quit(uint32_t number) {
+  const std::lock_guard inside(lock_);
+  if (broken_.empty()) broken_ = text("rank ", whole_->rank() * count_ + number, " has ended");
+  if (come_ > 0) end_round(fail(Code::environment, broken_));
+}
+
+ThreadLaunchers::Texts ThreadLaunchers::exchange(uint32_t number, const std::string& mine, const StartWait& wait) {
+  std::unique_lock inside(lock_);
+  if (!broken_.empty()) return fail(Code::environment, broken_);
+  texts_[number] = mine;
+  const uint64_t round = round_;
+  if (++come_ == count_) {
+    end_round(exchange_all(wait));
+  } else if (!wait_for_others(inside, round, wait)) {
+    const Error late = never_came("threads", count_, wait);
+    broken_ = late.message;
+    end_round(late);
+  }
+  return *last_;
+}
+
+// Waits for the end of this round; false if that takes too long. The one that came last may itself wait for other
+// processes, as long as this, so that nobody gives up before it.
+bool ThreadLaunchers::wait_for_others(std::unique_lock<std::mutex>& inside, uint64_t round, const StartWait& wait) {
+  const auto over = [this, round] { return round_ != round; };
+  if (changed_.wait_for(inside, std::chrono::seconds(wait.first_s()), over)) return true;
+  if (wait.is_told() && come_ == 1) tell_of_waiting(count_, wait);
+  if (wait.limit_s == 0) {
+    changed_.wait(inside, over);
+    return true;
+  }
+  return changed_.wait_for(inside, std::chrono::seconds(wait.limit_s - wait.first_s()), over);
+}
+
+void ThreadLaunchers::end_round(Texts texts) {
+  last_ = std::make_shared<const Texts>(std::move(texts));
+  come_ = 0;
+  ++round_;
+  changed_.notify_all();
+}
+
+// The exchange of the whole process. The first part of a text says how many there are; all processes take part until
+// the longest text is told.
+ThreadLaunchers::Texts ThreadLaunchers::exchange_all(const StartWait& wait) {
+  const std::string packed = pack(texts_);
+  const uint64_t own_parts = std::max<uint64_t>(1, (packed.size() + told_bytes - 1) / told_bytes);
+  const uint32_t processes = whole_->size();
+  std::vector<std::string> told(processes);
+  uint64_t rounds = 1;
+  for (uint64_t i = 0; i < rounds; ++i) {
+    const size_t from = std::min<size_t>(i * told_bytes, packed.size());
+    SPL_ASSIGN(const auto parts,
+               whole_->exchange(text(packed_mark, hex(count_), hex(own_parts), packed.substr(from, told_bytes)), wait));
+    for (uint32_t process = 0; process < processes; ++process) {
+      SPL_ASSIGN(const Part part, read_part(parts[process], process));
+      if (part.ranks != count_) {
+        return fail(Code::environment, "process ", process, " has ", part.ranks, " ranks on threads, process ",
+                    whole_->rank(), " has ", count_, ": all must have as many");
+      }
+      rounds = std::max(rounds, part.parts);
+      told[process] += part.bytes;
+    }
+  }
+  std::vector<std::string> all;
+  for (uint32_t process = 0; process < processes; ++process) {
+    SPL_ASSIGN(auto texts, unpack(told[process]));
+    if (texts.size() != count_)
+      return fail(Code::environment, "process ", process, " told of ", texts.size(), " ranks");
+    std::move(texts.begin(), texts.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace spinloom::live

@@ -1,0 +1,70 @@
+// RanksHere - the ranks of this process: one of all its threads, or several, each with threads of its own.
+//
+// Contract: join() makes the calling thread's rank take part in the job. split() makes several ranks; then a thread
+//   enters one of them before it joins. end() ends the calling thread's rank; leave_all() those that the program has
+//   left without saying so.
+// Invariants: (1) a rank joins once, whichever of its threads asks; (2) a forked child has no ranks.
+// Threads: any. Time: join() waits for the other ranks.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "live/thread_launchers.hpp"
+#include "process/live_process.hpp"
+#include "ptl/ranks.hpp"
+
+namespace spinloom::process {
+
+class RanksHere {
+ public:
+  // What this driver asks of its program: the settings, and to be called when the process ends by exit(0).
+  struct Program {
+    Settings (*settings)();
+    void (*leaving)();
+  };
+  explicit RanksHere(const Program& program) : program_(program) {}
+
+  [[nodiscard]] Result<ptl::Process*> join();
+  [[nodiscard]] Status split(uint32_t count);
+  [[nodiscard]] Status enter(uint32_t number);
+  enum class Left : uint8_t { well, with_calls_open };
+  [[nodiscard]] Result<Left> end();
+  // Leaves for all ranks whose program has closed its interfaces. Others may have calls under way in other threads.
+  void leave_all();
+  void forget_in_child();
+
+ private:
+  // One rank. The LiveProcess and the Process are never freed: threads may be inside a call when the process ends.
+  struct Rank {
+    std::mutex joining;
+    ptl::Process::Seat seat{nullptr};
+    uint32_t number = 0;
+    std::shared_ptr<live::Launcher> launcher;  // null: to be found when the rank joins
+    ptl::Host* joined = nullptr;
+    std::vector<LiveProcess*> nics;  // of `joined`
+    ptl::Process* process = nullptr;
+    bool ended = false;
+  };
+
+  [[nodiscard]] Rank* own();
+  [[nodiscard]] static Status join_job(Rank& rank, const Settings& settings,
+                                       const std::shared_ptr<live::Launcher>& launcher);
+  static bool leave(Rank& rank);
+
+  static thread_local Rank* entered_;  // the rank of this thread, in a process of several
+
+  Program program_;
+  std::atomic<bool> forked_{false};
+  std::mutex lock_;  // of what follows
+  bool attends_ = false;  // to the end of the process
+  Rank only_;             // of all threads, in a process that is not split
+  bool only_asked_ = false;
+  Settings settings_;  // of a process that is split
+  std::shared_ptr<live::ThreadLaunchers> launchers_;
+  std::vector<std::unique_ptr<Rank>> ranks_;  // of a process that is split
+};
+
+}  // namespace spinloom::process

@@ -1,0 +1,111 @@
+// Functions that replace the C library's in programs of spinloom-threads: exit() ends a rank, and a new thread belongs to
+// the rank of the thread that creates it.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <threads.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <tuple>
+
+#include "process/threads_rank.hpp"
+
+namespace {
+
+using spinloom::process::ThreadsRank;
+
+template <class Function>
+Function library_function(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+template <class Start>
+struct NewThread {
+  ThreadsRank* rank;
+  Start start;
+  void* argument;
+};
+
+template <class Start>
+auto begin(void* given) {
+  const std::unique_ptr<NewThread<Start>> made(static_cast<NewThread<Start>*>(given));
+  const NewThread<Start> one = *made;
+  one.rank->adopt();
+  return one;
+}
+
+// exit() on another thread of a rank than main()'s cannot end that rank alone: its other threads would go on.
+void leave(int code, bool at_once) {
+  ThreadsRank* const rank = ThreadsRank::current();
+  if (rank != nullptr && rank->runs_main()) rank->leave(code, at_once);
+}
+
+[[noreturn]] void exit_at_once(int code) {
+  syscall(SYS_exit_group, code);
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+namespace spinloom::process {
+
+void exit_process(int code) {
+  library_function<void (*)(int)>("exit")(code);
+  exit_at_once(code);
+}
+
+}  // namespace spinloom::process
+
+extern "C" {
+
+void exit(int code) {
+  leave(code, false);
+  spinloom::process::exit_process(code);
+}
+
+void quick_exit(int code) noexcept {
+  leave(code, true);
+  exit_at_once(code);
+}
+
+void _exit(int code) {
+  leave(code, true);
+  exit_at_once(code);
+}
+
+void _Exit(int code) noexcept { quick_exit(code); }
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                   void* argument) noexcept {
+  static const auto create =
+      library_function<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
+  using Start = void* (*)(void*);
+  ThreadsRank* const rank = ThreadsRank::current();
+  if (rank == nullptr) return create(thread, attributes, start, argument);
+  auto made = std::make_unique<NewThread<Start>>(rank, start, argument);
+  const auto run = [](void* given) -> void* {
+    const auto one = begin<Start>(given);
+    return one.start(one.argument);
+  };
+  const int error = create(thread, attributes, run, made.get());
+  if (error == 0) std::ignore = made.release();
+  return error;
+}
+
+int thrd_create(thrd_t* thread, thrd_start_t start, void* argument) {
+  static const auto create = library_function<int (*)(thrd_t*, thrd_start_t, void*)>("thrd_create");
+  ThreadsRank* const rank = ThreadsRank::current();
+  if (rank == nullptr) return create(thread, start, argument);
+  auto made = std::make_unique<NewThread<thrd_start_t>>(rank, start, argument);
+  const auto run = [](void* given) -> int {
+    const auto one = begin<thrd_start_t>(given);
+    return one.start(one.argument);
+  };
+  const int error = create(thread, run, made.get());
+  if (error == thrd_success) std::ignore = made.release();
+  return error;
+}
+
+}  // extern "C"

@@ -1,0 +1,133 @@
+#include "process/threads_rank.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <tuple>
+
+#include "portals4_spin.h"
+
+namespace spinloom::process {
+namespace {
+
+constexpr size_t stack_least_bytes = 8 << 20;
+constexpr size_t signal_stack_bytes = 64 << 10;
+constexpr int exit_environment = 3;
+
+thread_local ThreadsRank* present = nullptr;
+thread_local bool is_main = false;
+
+// As much as a process's first thread has.
+size_t stack_bytes() {
+  rlimit given{};
+  const bool limited = getrlimit(RLIMIT_STACK, &given) == 0 && given.rlim_cur != RLIM_INFINITY;
+  return std::max<size_t>(limited ? given.rlim_cur : 0, stack_least_bytes);
+}
+
+// A rank that runs over the end of its stack can still be told of.
+void take_signal_stack() {
+  stack_t stack{};
+  stack.ss_sp = std::malloc(signal_stack_bytes);
+  stack.ss_size = signal_stack_bytes;
+  if (stack.ss_sp != nullptr) sigaltstack(&stack, nullptr);
+}
+
+[[noreturn]] void park() {
+  for (;;) pause();
+}
+
+// Ends a rank whose program calls pthread_exit() in main(): then the stack is unwound through its owner's.
+template <class Work>
+class AtUnwinding {
+ public:
+  explicit AtUnwinding(Work work) : work_(work) {}
+  ~AtUnwinding() { work_(); }
+  AtUnwinding(const AtUnwinding&) = delete;
+  AtUnwinding& operator=(const AtUnwinding&) = delete;
+
+ private:
+  Work work_;
+};
+
+}  // namespace
+
+ThreadsRank* ThreadsRank::current() { return present; }
+
+bool ThreadsRank::runs_main() const { return is_main; }
+
+void ThreadsRank::adopt() {
+  present = this;
+  std::ignore = PtlSpinRankEnter(number_);
+}
+
+Status ThreadsRank::begin() {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, stack_bytes());
+  pthread_t thread{};
+  const int error = pthread_create(&thread, &attributes, &ThreadsRank::run, this);
+  pthread_attr_destroy(&attributes);
+  if (error == 0) return {};
+  return fail(Code::environment, "a thread with a stack of ", stack_bytes(), " B: ", std::strerror(error),
+              "; ulimit -s and -u limit them");
+}
+
+int ThreadsRank::wait() {
+  std::unique_lock inside(lock_);
+  changed_.wait(inside, [this] { return code_.has_value(); });
+  return *code_;
+}
+
+void* ThreadsRank::run(void* given) {
+  auto& rank = *static_cast<ThreadsRank*>(given);
+  is_main = true;
+  rank.adopt();
+  take_signal_stack();
+  auto copy = rank.program_.load();
+  if (!copy) {
+    std::fprintf(stderr, "spinloom-threads: %s\n", copy.error().message.c_str());
+    exit_process(exit_environment);
+  }
+  rank.copy_ = *copy;
+  const AtUnwinding ended([&rank] {
+    rank.end(EXIT_SUCCESS, false);
+    park();
+  });
+  // NOLINTNEXTLINE(cert-err52-cpp): exit() runs no destructors of the frames that it leaves
+  if (setjmp(rank.over_) == 0) rank.end(rank.run_main(), false);
+  park();
+}
+
+int ThreadsRank::run_main() {
+  std::vector<char*> words;
+  for (std::string& word : command_) words.push_back(word.data());
+  words.push_back(nullptr);
+  return copy_.main(static_cast<int>(command_.size()), words.data(), environ);
+}
+
+void ThreadsRank::leave(int code, bool at_once) {
+  end(code, at_once);
+  // NOLINTNEXTLINE(cert-err52-cpp): as in run()
+  std::longjmp(over_, 1);
+}
+
+void ThreadsRank::end(int code, bool at_once) {
+  if (ending_) return;  // a destructor of the program calls exit()
+  ending_ = true;
+  if (!at_once) {
+    program_.finish(copy_);
+    std::fflush(stdout);
+  }
+  if (PtlSpinRankEnd() == PTL_IN_USE && code != EXIT_SUCCESS) exit_process(code);
+  const std::lock_guard inside(lock_);
+  code_ = code;
+  changed_.notify_all();
+}
+
+}  // namespace spinloom::process

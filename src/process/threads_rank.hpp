@@ -1,0 +1,62 @@
+// ThreadsRank - a rank of spinloom-threads: its copy of the program, run on a thread of its own.
+//
+// Contract: begin() starts the thread. The rank ends when main() returns, or its thread calls exit() or pthread_exit();
+//   wait() returns its exit code then. A rank that ends with another code than 0, and has neither closed its interfaces
+//   nor done without the library, ends the process, as a failing process ends its job.
+// Invariants: (1) a rank's thread stays when the rank has ended, because peers may still copy out of its stack; (2)
+//   a thread that a rank's thread creates belongs to that rank.
+// Threads: any; leave() on the rank's own. Time: none.
+#pragma once
+
+#include <condition_variable>
+#include <csetjmp>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "program/program.hpp"
+
+namespace spinloom::process {
+
+class ThreadsRank {
+ public:
+  ThreadsRank(const program::Program& loaded, uint32_t number, uint32_t count, std::vector<std::string> command)
+      : program_(loaded), number_(number), count_(count), command_(std::move(command)) {}
+
+  // The rank whose thread this is, or that created this thread; null on others.
+  [[nodiscard]] static ThreadsRank* current();
+  // Makes this thread one of the rank.
+  void adopt();
+
+  [[nodiscard]] Status begin();
+  [[nodiscard]] int wait();
+  // Whether this is the thread that runs main().
+  [[nodiscard]] bool runs_main() const;
+  // The program calls this to exit on that thread. Destructors run unless `at_once` is set.
+  [[noreturn]] void leave(int code, bool at_once);
+
+  [[nodiscard]] uint32_t number() const { return number_; }
+  [[nodiscard]] uint32_t count() const { return count_; }
+
+ private:
+  static void* run(void* rank);
+  [[nodiscard]] int run_main();
+  void end(int code, bool at_once);
+
+  const program::Program& program_;
+  uint32_t number_;
+  uint32_t count_;
+  std::vector<std::string> command_;
+  program::Copy copy_;
+  std::jmp_buf over_{};
+  bool ending_ = false;
+  std::mutex lock_;  // of the code
+  std::condition_variable changed_;
+  std::optional<int> code_;
+};
+
+// The C library's exit(), not the one that ends a rank.
+[[noreturn]] void exit_process(int code);
+
+}  // namespace spinloom::process

@@ -1,0 +1,58 @@
+/* A rank ends in the way that argv[1] names:
+ *
+ *   return  main() returns the rank's number, after PtlFini
+ *   exit    exit(0) in a function
+ *   thread  pthread_exit() in main()
+ *   open    main() returns 0, with interfaces open, in rank 1; the others must hear that it is gone
+ *   fail    exit(7) in rank 1, with interfaces open, while the others wait for ever
+ *   crash   rank 1 writes to an address that it does not have
+ *   early   every rank only calls PtlInit: nothing of it is left open
+ *
+ * Globals are the rank's own, and what it registers by atexit() runs once.
+ */
+#include <pthread.h>
+
+#include "live_common.h"
+
+static unsigned own;
+
+static void at_end(void) { printf("ended: %u\n", own); }
+
+static void leave(void) { exit(0); }
+
+int main(int argc, char** argv) {
+  const char* how = argc > 1 ? argv[1] : "return";
+  atexit(at_end);
+  if (strcmp(how, "early") == 0) {
+    static unsigned mains;
+    ++mains; /* of this rank alone */
+    return PtlInit() != PTL_OK || mains != 1;
+  }
+  begin();
+  own = 100 + my_rank;
+  barrier();
+  if (own != 100 + my_rank) return 99;
+  if (strcmp(how, "crash") == 0 && my_rank == 1) *(volatile int*)8 = 1;
+  if (strcmp(how, "fail") == 0) {
+    if (my_rank == 1) exit(7);
+    for (;;) pause();
+  }
+  if (strcmp(how, "open") == 0) {
+    if (my_rank == 1) return 0;
+    ptl_handle_eq_t queue;
+    ptl_event_t event;
+    MUST(PtlEQAlloc(ni, 64, &queue));
+    const ptl_handle_md_t md = bind(NULL, 0, 0, queue, PTL_CT_NONE);
+    do { /* until rank 1 is gone */
+      MUST(PtlPut(md, 0, 0, PTL_ACK_REQ, rank_of(1), 60, 0, 0, NULL, 0));
+      do {
+        MUST(PtlEQWait(queue, &event));
+      } while (event.type != PTL_EVENT_ACK && event.ni_fail_type != PTL_NI_UNDELIVERABLE);
+    } while (event.ni_fail_type != PTL_NI_UNDELIVERABLE);
+    return 0;
+  }
+  end();
+  if (strcmp(how, "exit") == 0) leave();
+  if (strcmp(how, "thread") == 0) pthread_exit(NULL);
+  return strcmp(how, "return") == 0 ? (int)my_rank : 0;
+}

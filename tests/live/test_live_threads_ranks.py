@@ -1,0 +1,120 @@
+"""Ranks as threads: other tests' programs under spinloom-threads, alone and under mpiexec; how ranks end."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from c_programs import CONFORMANCE
+from test_live import LIBRARY, LIMIT_S, answers_of, build, finished, run
+
+__all__ = ["build"]
+STARTER = LIBRARY.parent / "bin/spinloom-threads" if LIBRARY else Path()
+
+pytestmark = [
+    pytest.mark.skipif(not STARTER.is_file(), reason="there is no build/*/bin/spinloom-threads"),
+    pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler"),
+]
+
+SHAPES = [(1, 4), (2, 2)]  # processes, ranks of each
+every_shape = pytest.mark.parametrize(("processes", "each"), SHAPES)
+
+
+def threads(processes: int, each: int, program: Path, *arguments: object, **settings: str) -> str:
+    """What the ranks print; all succeed."""
+    command = (STARTER, "-n", each, program, *arguments)
+    if processes == 1:
+        return finished(*command, **settings).stdout
+    return run("mpich", processes, *command, **settings)
+
+
+def ended(program: Path, how: str, each: int = 3) -> subprocess.CompletedProcess[str]:
+    words = [STARTER, "-n", str(each), program, how]
+    return subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S)
+
+
+@every_shape
+def test_all_pairs_exchange_bytes_of_all_lengths(build, processes, each):
+    output = threads(processes, each, build("live_traffic.c"), 8 << 20)
+    assert answers_of(output).keys() == {0, 1, 2, 3}
+
+
+@every_shape
+@pytest.mark.parametrize("copy", ["heap", "single", "two-copy"])
+def test_each_way_to_copy(build, processes, each, copy):
+    threads(processes, each, build("live_traffic.c"), 1 << 20, SPINLOOM_COPY=copy)
+
+
+@every_shape
+def test_channels_that_are_full_lose_nothing(build, processes, each):
+    assert answers_of(threads(processes, each, build("live_flood.c"), 300)).keys() == {0, 1, 2, 3}
+
+
+@every_shape
+def test_threads_that_a_rank_makes_are_the_rank_s(build, processes, each):
+    output = threads(processes, each, build("live_threads.c"), 40)
+    assert answers_of(output) == dict.fromkeys(range(4), 5)
+
+
+@pytest.mark.parametrize("transport", ["udp"])
+def test_other_ways_serve_threads_too(build, transport):
+    threads(1, 3, build("live_traffic.c"), 100_000, SPINLOOM_TRANSPORT=transport)
+
+
+def test_long_messages_need_nothing_of_the_kernel(build):
+    output = finished(build("no_peer_calls.c"), STARTER, "-n", 3, build("live_traffic.c"), 4 << 20)
+    assert answers_of(output.stdout).keys() == {0, 1, 2}
+    assert output.stderr == ""
+
+
+@pytest.mark.parametrize("program", [name for name in CONFORMANCE if name != "portals_handlers.c"])
+def test_programs_of_the_simulator_run_as_threads(build, program):
+    ranks, answers = CONFORMANCE[program]
+    output = threads(1, ranks, build(program))
+    assert answers_of(output) == dict(enumerate(answers))
+
+
+def test_objects_are_freed_at_random_while_others_wait(build):
+    assert threads(1, 2, build("live_storm.c"), 1000, 1).count(" 0 wrong") == 2
+
+
+@pytest.mark.parametrize(("how", "code"), [("return", 1), ("exit", 0), ("thread", 0), ("open", 0)])
+def test_a_rank_ends_alone_with_globals_of_its_own(build, how, code):
+    done = ended(build("live_end_ways.c"), how)
+    assert done.returncode == code, done.stderr
+    said = [line for line in done.stdout.splitlines() if line.startswith("ended")]
+    assert sorted(said) == ["ended: 100", "ended: 101", "ended: 102"]
+
+
+def test_a_rank_that_only_starts_leaves_well(build):
+    assert ended(build("live_end_ways.c"), "early").returncode == 0
+
+
+def test_a_rank_that_fails_ends_the_process(build):
+    assert ended(build("live_end_ways.c"), "fail").returncode == 7
+
+
+def test_a_crash_is_that_of_the_process_and_names_the_rank(build):
+    done = ended(build("live_end_ways.c"), "crash")
+    assert done.returncode == -signal.SIGSEGV
+    assert "rank number 1 of the 3 of this process crashed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "usage:"),
+        (["-n", "0", "x"], "-n 0: 1 to 1024 ranks"),
+        (["-n", "2x", "x"], "-n 2x"),
+        (["-n", "2", "/no/such/program"], "/no/such/program: it cannot be read"),
+        (["-n", "2", __file__], "this is no program that a linker made"),
+    ],
+)
+def test_what_cannot_run_is_an_error(words, says):
+    done = subprocess.run([STARTER, *words], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert says in done.stderr

@@ -58,6 +58,7 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] uint32_t size() const override { return static_cast<uint32_t>(cards_.size()); }
   [[nodiscard]] uint32_t user() const override { return cards_[rank_].user; }
   [[nodiscard]] uint32_t atomic_bytes() const override { return node_->engine().limits().atomic_bytes; }
+  [[nodiscard]] uint64_t random() override;
   [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view name) override;
 
  private:

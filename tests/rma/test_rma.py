@@ -1,0 +1,129 @@
+"""One-sided memory (spinloom/rma.h): the same C programs between real processes and in modelled time.
+
+The live library is found as in tests/live.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import launchers
+from c_programs import compile_with, needs_compiler
+from conftest import needs_engine
+from patience import seconds
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.append(str(ROOT / "tests/live"))
+
+from pmi_job import Job  # noqa: E402
+
+LIMIT_S = seconds(120)
+WAYS = ["native", "emulated", "fallback", "mixed"]
+
+
+def library_folder() -> Path | None:
+    if named := os.environ.get("SPINLOOM_TEST_LIVE"):
+        return Path(named).resolve()
+    found = [path.parent for path in ROOT.glob("build/*/live/libportals.so.4")]
+    release = ROOT / "build/release/live"
+    return release if release in found else next(iter(found), None)
+
+
+LIBRARY = library_folder()
+live = pytest.mark.skipif(LIBRARY is None, reason="there is no build/*/live/libportals.so.4")
+pytestmark = needs_compiler
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rma")
+
+    @functools.cache
+    def compiled(name: str) -> Path:
+        out = folder / Path(name).stem
+        flags = os.environ.get("SPINLOOM_TEST_CFLAGS", "").split()
+        linked = [f"-L{LIBRARY}", "-lportals", f"-Wl,-rpath,{LIBRARY}"]
+        source = HERE / name
+        compile_with("cc", "-std=gnu11", "-O1", "-g", *flags, f"-I{ROOT}/include", source, "-o", out, *linked)
+        return out
+
+    return compiled
+
+
+def run_live(ranks: int, program: Path, *arguments: object, **settings: str) -> str:
+    """What the ranks print; they all succeed."""
+    if "PMI-1" not in launchers.found():
+        pytest.skip("there is no mpiexec.hydra")
+    words = [*launchers.found()["PMI-1"], "-n", str(ranks), str(program), *map(str, arguments)]
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **settings},
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def lines(answers: list[int]) -> list[str]:
+    return [f"rank {rank}: {count} answers" for rank, count in enumerate(answers)]
+
+
+# program: by the number of ranks, the answers of each
+PROGRAMS = {
+    "rma_operations.c": {1: [122], 2: [122] * 2, 3: [122] * 3},
+    "rma_sync.c": {1: [164], 2: [206, 203], 4: [274, 243, 237, 237]},
+}
+CASES = [(name, ranks) for name, cases in PROGRAMS.items() for ranks in cases]
+programs = pytest.mark.parametrize(("name", "ranks"), CASES)
+
+
+@live
+@programs
+@pytest.mark.parametrize("way", WAYS)
+def test_between_processes(build, name, ranks, way):
+    output = run_live(ranks, build(name), way)
+    assert sorted(output.splitlines()) == lines(PROGRAMS[name][ranks])
+
+
+@live
+@pytest.mark.parametrize("way", ["native", "emulated"])
+@pytest.mark.parametrize("faults", ["", "drop=0.02,reorder=0.03,seed=3"])
+def test_over_datagrams(build, way, faults):
+    settings = {"SPINLOOM_TRANSPORT": "udp"} | ({"SPINLOOM_UDP_FAULTS": faults} if faults else {})
+    for name, ranks in (("rma_operations.c", 2), ("rma_sync.c", 4)):
+        output = run_live(ranks, build(name), way, **settings)
+        assert sorted(output.splitlines()) == lines(PROGRAMS[name][ranks])
+
+
+@needs_engine
+@programs
+@pytest.mark.parametrize("way", WAYS)
+def test_in_modelled_time(sim, name, ranks, way):
+    code, ran, said = sim(ranks, HERE / name, way)
+    assert code == 0, said + str(ran)
+    assert sorted(ran["output"].splitlines()) == lines(PROGRAMS[name][ranks])
+
+
+DEATHS = ["puts", "large", "atomics", "barrier", "fence", "lock", "own_lock", "start", "notice", "close"]
+
+
+@live
+@pytest.mark.parametrize("way", ["native", "emulated"])
+@pytest.mark.parametrize("what", DEATHS)
+def test_nobody_waits_for_a_rank_that_died(build, way, what):
+    answers = 4 if what == "large" else 5
+    with Job([str(build("rma_death.c")), way, what], 4) as job:
+        assert job.wait(LIMIT_S) == [0, 0, 0, -signal.SIGKILL], job.said()
+        for rank in range(3):
+            assert f"rank {rank}: {answers} answers" in job.said()

@@ -210,12 +210,18 @@ bool Context::is_anyone_gone() const {
   return false;
 }
 
-Status Context::barrier() { return barrier(false); }
+// Messages of one that has failed may still come, and would count for the next.
+Status Context::barrier(bool is_last) {
+  if (has_failed_barrier_) return fail(Code::fault, "an earlier barrier has failed: a rank of the context is gone");
+  Status met = disseminate(is_last);
+  has_failed_barrier_ = !met;
+  return met;
+}
 
 // By dissemination: in round k a rank tells the one 2^k places further on, once it has heard in the rounds before. Messages
 // of one round always come from the same rank, so their number says whether this barrier's has come. Whoever has left the
 // last barrier may be gone, while others still wait for messages on their way.
-Status Context::barrier(bool is_last) {
+Status Context::disseminate(bool is_last) {
   SPL_TRY(watch_all());
   for (uint32_t round = 0; round < rounds_.size(); ++round) {
     nic::Put put;

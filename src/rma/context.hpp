@@ -117,7 +117,8 @@ class Context {
   };
   [[nodiscard]] Counts counts(uint32_t rank) const;
 
-  [[nodiscard]] Status barrier();
+  // After one has failed, all do.
+  [[nodiscard]] Status barrier() { return barrier(false); }
   // What all ranks say, by rank. Each gives as many bytes.
   static constexpr size_t words_most = 128;
   [[nodiscard]] Result<std::vector<uint8_t>> tell_all(std::span<const uint8_t> own);
@@ -210,6 +211,7 @@ class Context {
   Status unlink(nic::EntryId entry);
   Status unlink(Memory::Shared& shared);
   [[nodiscard]] Status barrier(bool is_last);
+  [[nodiscard]] Status disseminate(bool is_last);
   [[nodiscard]] nic::Entry entry_of(const Memory& memory) const;
 
   [[nodiscard]] Result<Target*> target(uint32_t rank);
@@ -258,6 +260,7 @@ class Context {
   std::vector<nic::EntryId> entries_;
   std::vector<nic::CounterId> rounds_;  // of barriers
   uint64_t barriers_ = 0;
+  bool has_failed_barrier_ = false;
   nic::CounterId lost_;
   bool watches_ = false;
   nic::CounterId control_;  // of add_one() and tell_all()

@@ -115,6 +115,29 @@ def test_in_modelled_time(sim, name, ranks, way):
     assert sorted(ran["output"].splitlines()) == lines(PROGRAMS[name][ranks])
 
 
+RANDOM = [("native", 1, 4), ("emulated", 2, 4), ("fallback", 3, 3), ("mixed", 4, 4), ("mixed", 5, 2)]
+random_programs = pytest.mark.parametrize(("way", "seed", "ranks"), RANDOM)
+
+
+@live
+@random_programs
+@pytest.mark.parametrize("transport", ["shm", "udp"])
+def test_random_operations_between_processes(build, way, seed, ranks, transport):
+    """A failure prints the command that replays it."""
+    faults = {"SPINLOOM_UDP_FAULTS": f"drop=0.02,reorder=0.05,seed={seed}"} if transport == "udp" else {}
+    program = build("rma_random.c")
+    output = run_live(ranks, program, way, seed, 6, SPINLOOM_TRANSPORT=transport, **faults)
+    assert sorted(output.splitlines()) == lines([8] * ranks)
+
+
+@needs_engine
+@random_programs
+def test_random_operations_in_modelled_time(sim, way, seed, ranks):
+    code, ran, said = sim(ranks, HERE / "rma_random.c", way, seed, 6)
+    assert code == 0, said + str(ran)
+    assert sorted(ran["output"].splitlines()) == lines([8] * ranks)
+
+
 DEATHS = ["puts", "large", "atomics", "barrier", "fence", "lock", "own_lock", "start", "notice", "close"]
 
 

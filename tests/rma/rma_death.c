@@ -74,6 +74,14 @@ int main(int argc, char** argv) {
   const ptl_rank_t next = (my_rank + 1) % victim;
   RMA(spl_rma_fetch_and_op(spl_rma_window_key(window, next), 8000, &one, &old, PTL_SUM, PTL_UINT64_T));
   if (strcmp(what, "large") != 0) ANSWERS(PTL_OK, spl_rma_flush(rma, next));
+  /* They stay until all of them have said so. */
+  for (ptl_rank_t rank = 0; rank < victim; ++rank) {
+    RMA(spl_rma_accumulate(spl_rma_window_key(window, rank), 8008, &one, 1, PTL_SUM, PTL_UINT64_T));
+  }
+  do {
+    RMA(spl_rma_fetch_and_op(spl_rma_window_key(window, my_rank), 8008, NULL, &old, SPL_RMA_NO_OP, PTL_UINT64_T));
+    spl_rma_flush(rma, my_rank);
+  } while (old != victim);
   ANSWERS(PTL_FAIL, spl_rma_close(rma));
   printf("rank %u: %d answers\n", my_rank, answers - wrong);
   fflush(stdout);

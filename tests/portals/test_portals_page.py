@@ -1,4 +1,4 @@
-"""The pages of Portals and collectives: programs are written, run both ways, outputs compared."""
+"""The pages of Portals, collectives and one-sided memory: programs run both ways, outputs are compared."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = {
     "portals.md": {"file": 4, "output": 8, "command": 5, "shell": 7},
     "collectives.md": {"file": 4, "output": 5, "command": 3, "shell": 5},
+    "rma.md": {"file": 3, "output": 6, "command": 3, "shell": 6},
 }
 FILE = r"^`(?P<file>[\w.]+)`:\n```\w+\n(?P<content>.*?)^```$"
 OUTPUT = r"^```output\n(?P<output>.*?)^```$"
 COMMAND = r"^    spinloom (?P<command>sim [^\n]+(?:\.c|\./put))$"
-NAMES = "put|reply|counted|lines|bcast|large"
+NAMES = "put|reply|counted|lines|bcast|large|first|keys|notice"
 SHELL = rf"^    (?P<shell>(?:cc|spinloom handler|(?:\w+=\S+ )?mpiexec) [^\n]*(?:{NAMES})[^\n]*)$"
 STEP = re.compile(f"{FILE}|{OUTPUT}|{COMMAND}|{SHELL}", re.DOTALL | re.MULTILINE)
 

@@ -44,12 +44,12 @@ struct spl_rma {
   ptl_pt_index_t portal = 0;
   std::vector<uint32_t> nodes;  // by rank
   std::vector<uint32_t> ranks;  // by node
-  std::unique_ptr<spinloom::rma::Context> context;
   std::list<spl_rma_memory> memories;
   std::list<spl_rma_key> keys;
   std::list<spl_rma_request> requests;
   std::list<spl_rma_window> windows;
   std::string error;
+  std::unique_ptr<spinloom::rma::Context> context;  // goes first: its entries are over memory of the windows
 };
 
 namespace spinloom::ptl::one_sided {
@@ -79,6 +79,9 @@ int with(const char* name, spl_rma* rma, Work work) {
     }
   });
 }
+
+// The elements of a list of pieces, without empty ones.
+[[nodiscard]] Result<std::vector<nic::IovecElement>> pieces_of(const ptl_iovec_t* list, size_t count);
 
 // The context of a handle, or null.
 template <class Handle>

@@ -164,16 +164,16 @@ Result<bool> Window::test_completed() {
   return true;
 }
 
-Status Window::fetch(uint32_t rank, uint64_t word, std::span<uint64_t> result, bool adds_one) {
-  constexpr uint64_t one = 1;
+Status Window::fetch(uint32_t rank, uint64_t word, uint64_t count, bool adds_one) {
+  static constexpr uint64_t one = 1;
   SPL_ASSIGN(Request* const request, context_.make_request(rank));
   Operation operation;
   operation.kind = Operation::Kind::fetch;
   operation.key = control_keys_.at(rank);
   operation.offset = word * sizeof(uint64_t);
-  operation.bytes = result.size_bytes();
+  operation.bytes = count * sizeof(uint64_t);
   operation.from = reinterpret_cast<const uint8_t*>(&one);
-  operation.to = reinterpret_cast<uint8_t*>(result.data());
+  operation.to = reinterpret_cast<uint8_t*>(fetched_.data());
   operation.op = adds_one ? static_cast<uint32_t>(spin::AtomicOperation::sum) : op_nothing;
   operation.type = spin::Datatype::uint64;
   operation.request = request;
@@ -185,9 +185,8 @@ Status Window::fetch(uint32_t rank, uint64_t word, std::span<uint64_t> result, b
 Status Window::wait_for_turn(uint32_t rank, uint64_t ticket, Lock kind) {
   int64_t patience_ps = shortest_look.ps;
   for (;;) {
-    std::array<uint64_t, 2> serves{};
-    SPL_TRY(fetch(rank, serves_shared_word, serves, false));
-    const uint64_t turn = kind == Lock::shared ? serves[0] : serves[1];
+    SPL_TRY(fetch(rank, serves_shared_word, 2, false));
+    const uint64_t turn = kind == Lock::shared ? fetched_[0] : fetched_[1];
     if (turn == ticket) return {};
     if (context_.is_anyone_gone()) {
       return fail(Code::fault, "a rank of the context is gone, and might have the lock of rank ", rank);
@@ -206,9 +205,8 @@ Status Window::lock(uint32_t rank, Lock kind) {
   if (rank >= context_.ranks()) return fail(Code::invalid, "rank ", rank, " of ", context_.ranks());
   if (locks_[rank] != Lock::none) return fail(Code::invalid, "this rank has a lock of rank ", rank, " already");
   SPL_TRY(context_.watch_all());
-  std::array<uint64_t, 1> ticket{};
-  SPL_TRY(fetch(rank, ticket_word, ticket, true));
-  SPL_TRY(wait_for_turn(rank, ticket[0], kind));
+  SPL_TRY(fetch(rank, ticket_word, 1, true));
+  SPL_TRY(wait_for_turn(rank, fetched_[0], kind));
   locks_[rank] = kind;
   if (kind == Lock::exclusive) return {};
   return context_.add_one(control_keys_[rank], serves_shared_word * sizeof(uint64_t));

@@ -49,8 +49,8 @@ class Window {
   [[nodiscard]] Status check(std::span<const uint32_t> group) const;
   [[nodiscard]] bool all_completed() const;
   void end_exposure();
-  // Reads, or adds to, words at a rank.
-  [[nodiscard]] Status fetch(uint32_t rank, uint64_t word, std::span<uint64_t> result, bool adds_one);
+  // Reads, or adds to, words at a rank: fetched_ has what they were.
+  [[nodiscard]] Status fetch(uint32_t rank, uint64_t word, uint64_t count, bool adds_one);
   [[nodiscard]] Status wait_for_turn(uint32_t rank, uint64_t ticket, Lock kind);
 
   Context& context_;
@@ -61,6 +61,7 @@ class Window {
   std::vector<Key> control_keys_;
   std::vector<Lock> locks_;
   bool locks_all_ = false;
+  std::array<uint64_t, 2> fetched_{};  // the NIC may write here after a call has given up
   std::vector<uint32_t> access_;  // the group of start()
   std::vector<uint32_t> exposure_;  // the group of post()
   bool is_started_ = false;

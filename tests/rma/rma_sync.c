@@ -177,6 +177,30 @@ static void notices(int kind) {
   ANSWERS(PTL_ARG_INVALID, spl_rma_put_notify(spl_rma_window_key(window, to), 0, out, 8, 1));
 }
 
+/* Who may only read gets notices sent, too. */
+static void notices_of_readers(void) {
+  uint64_t word = 70 + my_rank, seen = 0;
+  spl_rma_window* readable;
+  spl_rma_notice notice;
+  RMA(spl_rma_window_make(rma, &word, 8, SPL_RMA_READ, SPL_RMA_QUEUED, &readable));
+  const unsigned to = (my_rank + 1) % ranks;
+  ANSWERS(PTL_ARG_INVALID, spl_rma_put_notify(spl_rma_window_key(readable, to), 0, &seen, 8, 5));
+  RMA(spl_rma_get_notify(spl_rma_window_key(readable, to), 4, &seen, 4, 6));
+  RMA(spl_rma_flush(rma, to));
+  RMA(spl_rma_get_notify(spl_rma_window_key(readable, to), 0, &seen, 8, 7));
+  RMA(spl_rma_flush(rma, to));
+  EXPECT(70 + to, seen);
+  RMA(spl_rma_wait_notice(spl_rma_window_memory(readable), &notice));
+  EXPECT(6, notice.value);
+  EXPECT(4, notice.offset);
+  RMA(spl_rma_wait_notice(spl_rma_window_memory(readable), &notice));
+  EXPECT(7, notice.value);
+  EXPECT(0, notice.bytes);
+  EXPECT((my_rank + ranks - 1) % ranks, notice.rank);
+  RMA(spl_rma_window_free(readable));
+  EXPECT(70 + my_rank, word);
+}
+
 int main(int argc, char** argv) {
   begin();
   open_rma(argc, argv);
@@ -187,6 +211,7 @@ int main(int argc, char** argv) {
   shared_together();
   notices(SPL_RMA_COUNTED);
   notices(SPL_RMA_QUEUED);
+  notices_of_readers();
   RMA(spl_rma_window_free(window));
   RMA(spl_rma_close(rma));
   /* The portal table entries are free again. */

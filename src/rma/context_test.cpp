@@ -125,6 +125,87 @@ TEST(Context, FetchedValuesHaveAnOrder) {
   });
 }
 
+// Calls of one rank on the same words, long and short, so that some are split or emulated: each sees those before it.
+TEST(Context, AccumulatingCallsKeepTheirOrder) {
+  for_seeds(60, [](Random& seeds) {
+    const Options options = small_options(seeds);
+    const uint64_t seed = seeds.next();
+    constexpr uint64_t words = 40;
+    std::vector<std::vector<uint64_t>> memory(2, std::vector<uint64_t>(words));
+    TestRanks job(2, options, seed, false, options.emulated);
+    job.run([&](uint32_t rank, Context& context) {
+      auto window = Window::make(context, whole(memory[rank]), rights_all, Notices::none);
+      ASSERT_TRUE(window.ok()) << window.error().message;
+      struct Call {
+        std::vector<uint64_t> source, before, expected;
+      };
+      std::deque<Call> calls;
+      std::vector<uint64_t> reference(words);
+      Random random(seed, "calls");
+      for (uint32_t i = 0; rank == 0 && i < 30; ++i) {
+        const uint64_t count = random.chance(1, 2) ? 1 : random.between(1, words);
+        const uint64_t at = random.below(words - count + 1);
+        const bool replaces = random.chance(1, 2);
+        Call& call = calls.emplace_back();
+        call.source.resize(count);
+        call.before.resize(count);
+        for (uint64_t word = 0; word < count; ++word) {
+          call.source[word] = random.next();
+          call.expected.push_back(reference[at + word]);
+          reference[at + word] = replaces ? call.source[word] : reference[at + word] + call.source[word];
+        }
+        Operation operation = on_words(Kind::fetch, (*window)->key(1), at, call.source);
+        operation.op = replaces ? op_replace : sum;
+        operation.to = reinterpret_cast<uint8_t*>(call.before.data());
+        ASSERT_TRUE(context.begin(operation).ok());
+      }
+      ASSERT_TRUE(context.flush_all().ok());
+      for (const Call& call : calls) EXPECT_EQ(call.before, call.expected);
+      ASSERT_TRUE(context.barrier().ok());
+      if (rank == 0) {
+        EXPECT_EQ(memory[1], reference);
+      }
+      ASSERT_TRUE((*window)->free().ok());
+      EXPECT_TRUE(context.close().ok());
+    });
+  });
+}
+
+// What the origin's checks would have refused, the target refuses, too.
+TEST(Context, KeysThatClaimMoreAreRefusedByTheTarget) {
+  for (const bool emulated : {false, true}) {
+    std::vector<uint64_t> memory(64, 5);
+    Options options;
+    options.emulated = emulated;
+    TestRanks job(2, options, 1);
+    job.run([&](uint32_t rank, Context& context) {
+      std::vector<spin::IovecElement> part;
+      if (rank == 0) part = {{reinterpret_cast<uint8_t*>(&memory[16]), 16 * sizeof(uint64_t)}};
+      auto window = Window::make(context, part, right_read, Notices::none);
+      ASSERT_TRUE(window.ok()) << window.error().message;
+      Key key = (*window)->key(0);
+      key.rights = rights_all;
+      key.bytes = UINT64_MAX;
+      std::vector<uint64_t> words(4, 9);
+      const std::vector<std::pair<Kind, uint64_t>> wrong{
+          {Kind::put, 0},        {Kind::accumulate, 0}, {Kind::get, 13},         {Kind::get, 16},
+          {Kind::get, 1u << 20}, {Kind::put, 14},       {Kind::accumulate, 100}, {Kind::fetch, 0}};
+      for (const auto& [kind, at] : wrong) {
+        if (rank == 0) continue;
+        std::vector<uint64_t> back(4, 9);
+        Operation operation = on_words(kind, key, at, words);
+        operation.to = reinterpret_cast<uint8_t*>(back.data());
+        ASSERT_TRUE(context.begin(operation).ok());
+        EXPECT_FALSE(context.flush(0).ok()) << "kind " << static_cast<int>(kind) << " at " << at;
+        EXPECT_EQ(back, words) << "something came back";
+      }
+      ASSERT_TRUE((*window)->free().ok());
+      EXPECT_TRUE(context.close().ok());
+    });
+    EXPECT_EQ(memory, std::vector<uint64_t>(64, 5));
+  }
+}
+
 // Whatever is under way when a key is revoked, afterwards nothing changes the memory.
 TEST(Context, ARevokedKeyChangesNothing) {
   for_seeds(60, [](Random& seeds) {

@@ -13,11 +13,11 @@ constexpr Time long_time{10'000'000'000};  // where nothing is under way
 
 }  // namespace
 
-TestRanks::TestRanks(uint32_t ranks, const Options& options, uint64_t seed, bool emulate_odd)
+TestRanks::TestRanks(uint32_t ranks, const Options& options, uint64_t seed, bool emulate_odd, bool racy)
     : options_(options), emulate_odd_(emulate_odd), random_(seed, "rma/ranks") {
   testbed::LoopbackOptions driver;
   driver.ranks = ranks;
-  driver.racy_seed = seed;
+  if (racy) driver.racy_seed = seed;
   driver.headers_in_order = true;
   auto made = testbed::Loopback::create(driver);
   SPL_ASSERT(made.ok(), "no loopback driver");

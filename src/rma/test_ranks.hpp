@@ -42,8 +42,8 @@ class PausedPort final : public portals::Port {
 class TestRanks {
  public:
   using Program = std::function<void(uint32_t rank, Context&)>;
-  // `options` but for what the driver gives.
-  TestRanks(uint32_t ranks, const Options& options, uint64_t seed, bool emulate_odd = false);
+  // `options` but for what the driver gives. Without `racy`, packets and atomics keep their order, as those of real drivers.
+  TestRanks(uint32_t ranks, const Options& options, uint64_t seed, bool emulate_odd = false, bool racy = true);
   ~TestRanks();
   void run(const Program& program);
   void kill(uint32_t rank);

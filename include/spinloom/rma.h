@@ -51,6 +51,8 @@ typedef struct {
   int above_limit; /* SPL_RMA_SPLIT or SPL_RMA_EMULATE */
   uint32_t message_bytes; /* the longest data in a message of the emulation; more go in several. 0: 8192 */
   uint32_t messages; /* of the emulation that may be under way to one rank; an operation waits for room. 0: 8 */
+  uint32_t small_pieces; /* of spl_rma_put_pieces and _get_pieces: parts with fewer bytes on average go packed to the
+                            target's processor. 0: never */
   uint32_t notices; /* notices with values that this rank may have waiting (spl_rma_next_notice). 0: 1024 */
 } spl_rma_options;
 
@@ -135,6 +137,15 @@ int spl_rma_compare_and_swap(spl_rma_key *key, uint64_t offset, const void *valu
 /* Memory in pieces at this end; the lists are copied. */
 int spl_rma_put_list(spl_rma_key *key, uint64_t offset, const ptl_iovec_t *from, size_t pieces);
 int spl_rma_get_list(spl_rma_key *key, uint64_t offset, const ptl_iovec_t *to, size_t pieces);
+
+/* Memory in pieces at both ends: what is behind the other in one list comes behind the other in the other list. The NIC
+ * gathers or scatters at this end, with a message for each part of the key's memory; small parts may go in a few messages to
+ * the target's processor (spl_rma_options.small_pieces). */
+typedef struct {
+  uint64_t offset, bytes;
+} spl_rma_piece;
+int spl_rma_put_pieces(spl_rma_key *key, const spl_rma_piece *parts, size_t count, const ptl_iovec_t *from, size_t pieces);
+int spl_rma_get_pieces(spl_rma_key *key, const spl_rma_piece *parts, size_t count, const ptl_iovec_t *to, size_t pieces);
 
 /* The same operations, each with a request of its own. spl_rma_wait() and a test that finds it done free the request;
  * they return PTL_FAIL if the operation has failed. Flushes wait for these operations, too. */

@@ -86,6 +86,7 @@ Result<rma::Options> options_of(const spl_rma_options& given, Process& process, 
   if (given.message_bytes != 0) made.message_bytes = given.message_bytes;
   if (given.messages != 0) made.messages = given.messages;
   if (given.notices != 0) made.notices = given.notices;
+  made.small_pieces = given.small_pieces;
   made.ranks = process.host().size();
   const uint64_t most = process.host().atomic_bytes();
   made.atomic_bytes = std::min<uint64_t>(most, interface.limits.max_atomic_size);

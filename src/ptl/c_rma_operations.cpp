@@ -1,7 +1,9 @@
 // The C calls of one-sided memory that begin operations and wait for their ends (spinloom/rma.h).
 #include <cstring>
 #include <optional>
+#include <span>
 #include <tuple>
+#include <vector>
 
 #include "ptl/rma.hpp"
 
@@ -101,6 +103,21 @@ int move_list(const char* name, Operation::Kind kind, spl_rma_key* key, uint64_t
   });
 }
 
+int move_pieces(const char* name, Operation::Kind kind, spl_rma_key* key, const spl_rma_piece* parts, size_t count,
+                const ptl_iovec_t* list, size_t pieces) {
+  return with(name, context_of(key), [&](rma::Context& context) -> Status {
+    if (parts == nullptr && count > 0) return fail(Code::invalid, "the list of parts is NULL");
+    SPL_ASSIGN(auto own, pieces_of(list, pieces));
+    std::vector<rma::Piece> theirs;
+    for (const spl_rma_piece& part : std::span(parts, count)) {
+      if (part.bytes > 0) theirs.push_back({part.offset, part.bytes});
+    }
+    Operation operation = operation_of(kind, *key, 0, 0);
+    operation.list = nic::Descriptor::make(std::move(own));
+    return context.begin_pieces(std::move(operation), theirs);
+  });
+}
+
 struct Elements {
   const void* from = nullptr;
   void* result = nullptr;
@@ -174,6 +191,16 @@ int spl_rma_put_list(spl_rma_key* key, uint64_t offset, const ptl_iovec_t* from,
 
 int spl_rma_get_list(spl_rma_key* key, uint64_t offset, const ptl_iovec_t* to, size_t pieces) {
   return one_sided::move_list("spl_rma_get_list", Action::get, key, offset, to, pieces);
+}
+
+int spl_rma_put_pieces(spl_rma_key* key, const spl_rma_piece* parts, size_t count, const ptl_iovec_t* from,
+                       size_t pieces) {
+  return one_sided::move_pieces("spl_rma_put_pieces", Action::put, key, parts, count, from, pieces);
+}
+
+int spl_rma_get_pieces(spl_rma_key* key, const spl_rma_piece* parts, size_t count, const ptl_iovec_t* to,
+                       size_t pieces) {
+  return one_sided::move_pieces("spl_rma_get_pieces", Action::get, key, parts, count, to, pieces);
 }
 
 int spl_rma_put_request(spl_rma_key* key, uint64_t offset, const void* from, uint64_t bytes,

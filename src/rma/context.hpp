@@ -37,6 +37,7 @@ struct Options {
   uint32_t message_bytes = 8192;  // of the emulation; a multiple of 64
   uint32_t messages = 8;  // of the emulation, from one rank to another
   uint32_t notices = 1024;
+  uint32_t small_pieces = 0;  // shorter ones, on average, go packed to the target's processor
   uint32_t ranks = 1;  // of the job
   uint64_t atomic_bytes = 2048;
   uint64_t fetch_bytes = 2048;
@@ -63,6 +64,12 @@ struct Request {
   uint64_t refused = 0;
 };
 
+// A part of a key's memory.
+struct Piece {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
 struct Operation {
   enum class Kind : uint8_t { put, get, accumulate, fetch, compare_swap };
   Kind kind = Kind::put;
@@ -72,6 +79,7 @@ struct Operation {
   const uint8_t* from = nullptr;
   uint8_t* to = nullptr;
   nic::DescriptorRef list;  // in place of `from` (put) or `to` (get)
+  uint64_t list_offset = 0;  // where it begins
   uint32_t op = 0;
   spin::Datatype type = spin::Datatype::int8;
   spin::AtomicOperand operand{};  // of compare_swap
@@ -101,6 +109,9 @@ class Context {
   [[nodiscard]] std::optional<Notice> next_notice(Memory& memory);
 
   [[nodiscard]] Status begin(const Operation& operation);
+  // A put or a get of several parts of the key's memory, one behind the other in operation.list: a message for each part, or
+  // packed to the target's processor, where the parts are small or the context is emulated.
+  [[nodiscard]] Status begin_pieces(Operation operation, std::span<const Piece> pieces);
   // Also in an emulated context: by NICs.
   [[nodiscard]] Status begin_native(const Operation& operation);
   [[nodiscard]] Result<Request*> make_request(uint32_t rank);
@@ -197,6 +208,7 @@ class Context {
     uint32_t op = 0;
     uint32_t type = 0;
     uint32_t notifies = 0;
+    uint64_t pieces = 0;  // so many Pieces follow, in place of `offset`
     spin::AtomicOperand operand{};
   };
 
@@ -234,11 +246,20 @@ class Context {
   [[nodiscard]] Result<nic::CounterId> take_counter();
 
   [[nodiscard]] Status ask(const Operation& operation);
-  [[nodiscard]] Status ask_piece(const Operation& operation, uint64_t at, uint64_t bytes, bool is_last);
+  [[nodiscard]] Status ask_pieces(const Operation& operation, std::span<const Piece> pieces);
+  struct Chunk {
+    uint64_t at = 0;  // in the operation's memory
+    uint64_t bytes = 0;
+    bool is_last = false;
+    std::span<const Piece> pieces;
+  };
+  [[nodiscard]] Status send(const Operation& operation, const Chunk& chunk);
+  [[nodiscard]] Status prepare_asking(Target& one, uint32_t rank);
   void drop_asked(uint32_t rank);
   void take_request(const nic::Event& event);
   void execute(uint32_t rank, uint32_t slot);
   [[nodiscard]] bool perform(uint32_t rank, const RequestHeader& header, const uint8_t* data, uint8_t* out);
+  [[nodiscard]] bool move(const Memory& memory, const RequestHeader& header, const uint8_t* data, uint8_t* out);
   [[nodiscard]] bool change_elements(const RequestHeader& header, const uint8_t* data, uint8_t* out);
   void take_answer(const nic::Event& event);
   void take_notice_events();

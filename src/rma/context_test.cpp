@@ -171,6 +171,79 @@ TEST(Context, AccumulatingCallsKeepTheirOrder) {
   });
 }
 
+// Parts of all lengths at both ends, native and packed, against bytes moved one by one.
+TEST(Context, PiecesAtBothEndsMoveAsTheirBytes) {
+  for_seeds(80, [](Random& seeds) {
+    Options options = small_options(seeds);
+    options.small_pieces = static_cast<uint32_t>(seeds.below(60));
+    const uint64_t seed = seeds.next();
+    constexpr uint64_t bytes_most = 3000;
+    std::vector<std::vector<uint8_t>> memory(2, std::vector<uint8_t>(bytes_most));
+    for (auto& bytes : memory) {
+      for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(seeds.next());
+    }
+    TestRanks job(2, options, seed);
+    job.run([&](uint32_t rank, Context& context) {
+      auto window = Window::make(context, {{memory[rank].data(), bytes_most}}, rights_all, Notices::none);
+      ASSERT_TRUE(window.ok()) << window.error().message;
+      Random random(seed, "pieces");
+      // Parts in the order of their places, with gaps, of so many bytes in all.
+      const auto parts_of = [&](uint64_t bytes) {
+        std::vector<Piece> parts;
+        uint64_t at = random.below(20);
+        while (bytes > 0) {
+          const uint64_t length = std::min(bytes, static_cast<uint64_t>(random.between(1, 1 + random.below(90))));
+          parts.push_back({at, length});
+          at += length + random.below(10);
+          bytes -= length;
+        }
+        random.shuffle(parts);
+        return parts;
+      };
+      for (uint32_t i = 0; rank == 0 && i < 6; ++i) {
+        const uint64_t bytes = random.below(250);
+        const auto theirs = parts_of(bytes);
+        const auto mine = parts_of(bytes);
+        std::vector<uint8_t> own(bytes_most);
+        for (uint8_t& byte : own) byte = static_cast<uint8_t>(random.next());
+        std::vector<uint8_t> expected_own = own;
+        std::vector<uint8_t> expected = memory[1];
+        const bool puts = random.chance(1, 2);
+        std::vector<uint64_t> places;
+        for (const Piece& part : theirs) {
+          for (uint64_t byte = 0; byte < part.bytes; ++byte) places.push_back(part.offset + byte);
+        }
+        uint64_t place = 0;
+        std::vector<spin::IovecElement> list;
+        for (const Piece& part : mine) {
+          list.push_back({&own[part.offset], part.bytes});
+          for (uint64_t byte = 0; byte < part.bytes; ++byte, ++place) {
+            if (puts) expected[places[place]] = own[part.offset + byte];
+            if (!puts) expected_own[part.offset + byte] = memory[1][places[place]];
+          }
+        }
+        Operation operation;
+        operation.kind = puts ? Kind::put : Kind::get;
+        operation.key = (*window)->key(1);
+        operation.list = nic::Descriptor::make(list);
+        const Status begun = context.begin_pieces(operation, theirs);
+        ASSERT_TRUE(begun.ok()) << begun.error().message;
+        const Status flushed = context.flush(1);
+        ASSERT_TRUE(flushed.ok()) << flushed.error().message;
+        EXPECT_EQ(memory[1], expected);
+        EXPECT_EQ(own, expected_own);
+        std::vector<Piece> wrong = theirs;
+        wrong.push_back({bytes_most, 1});
+        EXPECT_FALSE(context.begin_pieces(operation, wrong).ok());
+        wrong.back().offset = 0;
+        EXPECT_FALSE(context.begin_pieces(operation, wrong).ok()) << "one byte more than at the origin";
+      }
+      ASSERT_TRUE((*window)->free().ok());
+      EXPECT_TRUE(context.close().ok());
+    });
+  });
+}
+
 // What the origin's checks would have refused, the target refuses, too.
 TEST(Context, KeysThatClaimMoreAreRefusedByTheTarget) {
   for (const bool emulated : {false, true}) {

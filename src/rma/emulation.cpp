@@ -14,6 +14,10 @@ using Kind = Operation::Kind;
 bool brings_data(Kind kind) { return kind != Kind::get; }
 bool takes_data(Kind kind) { return kind == Kind::get || kind == Kind::fetch || kind == Kind::compare_swap; }
 
+bool is_in(const Memory& memory, const Piece& piece) {
+  return piece.offset <= memory.bytes() && piece.bytes <= memory.bytes() - piece.offset;
+}
+
 portals::HostWork copying(uint64_t bytes) {
   portals::HostWork work;
   work.kind = portals::HostWork::Kind::copy;
@@ -31,65 +35,98 @@ Status Context::ask(const Operation& operation) {
   uint64_t at = 0;
   do {
     const uint64_t bytes = std::min(uint64_t{options_.message_bytes}, operation.bytes - at);
-    SPL_TRY(ask_piece(operation, at, bytes, at + bytes == operation.bytes));
+    SPL_TRY(send(operation, {.at = at, .bytes = bytes, .is_last = at + bytes == operation.bytes, .pieces = {}}));
     at += bytes;
   } while (at < operation.bytes);
   return {};
 }
 
-Status Context::ask_piece(const Operation& operation, uint64_t at, uint64_t bytes, bool is_last) {
+// As many pieces in a message as it holds with their bytes; a long one goes in several.
+Status Context::ask_pieces(const Operation& operation, std::span<const Piece> pieces) {
+  std::vector<Piece> some;
+  Chunk chunk;
+  uint64_t room = options_.message_bytes;
+  const auto leave = [&]() -> Status {
+    chunk.pieces = some;
+    if (!some.empty()) SPL_TRY(send(operation, chunk));
+    chunk = {.at = chunk.at + chunk.bytes, .bytes = 0, .is_last = false, .pieces = {}};
+    some.clear();
+    room = options_.message_bytes;
+    return {};
+  };
+  for (Piece piece : pieces) {
+    while (piece.bytes > 0) {
+      if (room <= sizeof(Piece)) SPL_TRY(leave());
+      const uint64_t bytes = std::min(piece.bytes, room - sizeof(Piece));
+      some.push_back({piece.offset, bytes});
+      chunk.bytes += bytes;
+      room -= sizeof(Piece) + bytes;
+      piece.offset += bytes;
+      piece.bytes -= bytes;
+    }
+  }
+  return leave();
+}
+
+Status Context::prepare_asking(Target& one, uint32_t rank) {
+  SPL_ASSIGN(one.sending, interface_.ct_alloc());
+  nic::Entry watch;
+  watch.match_rank = {rank};
+  watch.match_bits = bits::watch;
+  watch.counter = one.sending;
+  watch.options.ct_peer_lost = true;
+  watch.options.event_comm_disable = true;
+  SPL_ASSIGN(one.watch, link(portal_, watch));
+  one.slots.resize(options_.messages);
+  return {};
+}
+
+Status Context::send(const Operation& operation, const Chunk& chunk) {
   const uint32_t rank = operation.key.rank;
   SPL_ASSIGN(Target* const found, target(rank));
   Target& one = *found;
-  if (one.slots.empty()) {
-    SPL_ASSIGN(one.sending, interface_.ct_alloc());
-    nic::Entry watch;
-    watch.match_rank = {rank};
-    watch.match_bits = bits::watch;
-    watch.counter = one.sending;
-    watch.options.ct_peer_lost = true;
-    watch.options.event_comm_disable = true;
-    SPL_ASSIGN(one.watch, link(portal_, watch));
-    one.slots.resize(options_.messages);
-  }
+  if (one.slots.empty()) SPL_TRY(prepare_asking(one, rank));
   const auto slot = static_cast<uint32_t>(one.asked % options_.messages);
   SPL_TRY(wait_until("room for a message", For::targets, [&] { return !one.slots[slot].is_open; }));
 
   const RequestHeader header{.bits = operation.key.bits,
-                             .offset = operation.offset + at,
-                             .bytes = bytes,
+                             .offset = operation.offset + chunk.at,
+                             .bytes = chunk.bytes,
                              .whole_offset = operation.offset,
                              .whole_bytes = operation.kind == Kind::get ? 0 : operation.bytes,
                              .notice = operation.notice.value_or(0),
                              .kind = static_cast<uint32_t>(operation.kind),
                              .op = operation.op,
                              .type = static_cast<uint32_t>(operation.type),
-                             .notifies = operation.notice && is_last ? 1u : 0u,
+                             .notifies = operation.notice && chunk.is_last ? 1u : 0u,
+                             .pieces = chunk.pieces.size(),
                              .operand = operation.operand};
   uint8_t* const message = requests_out_.get() + slot_at(rank, slot);
   std::memcpy(message, &header, sizeof(header));
-  uint64_t length = sizeof(header);
-  if (brings_data(operation.kind) && bytes > 0) {
+  uint64_t length = sizeof(header) + chunk.pieces.size_bytes();
+  if (!chunk.pieces.empty()) std::memcpy(message + sizeof(header), chunk.pieces.data(), chunk.pieces.size_bytes());
+  if (brings_data(operation.kind) && chunk.bytes > 0) {
     uint8_t* to = message + length;
     if (operation.list) {
-      for (const spin::IovecElement& piece : spin::pieces_of(operation.list->list(), at, bytes)) {
+      const uint64_t begin = operation.list_offset + chunk.at;
+      for (const spin::IovecElement& piece : spin::pieces_of(operation.list->list(), begin, chunk.bytes)) {
         std::memcpy(to, piece.base, piece.length);
         to += piece.length;
       }
     } else if (operation.from != nullptr) {
-      std::memcpy(to, operation.from + at, bytes);
+      std::memcpy(to, operation.from + chunk.at, chunk.bytes);
     }
-    length += bytes;
-    SPL_TRY(interface_.host_work(copying(bytes)));
+    length += chunk.bytes;
+    SPL_TRY(interface_.host_work(copying(chunk.bytes)));
   }
   Asked& asked = one.slots[slot];
   asked = {.is_open = true,
            .number = one.asked,
            .kind = operation.kind,
-           .to = operation.to != nullptr ? operation.to + at : nullptr,
+           .to = operation.to != nullptr ? operation.to + chunk.at : nullptr,
            .list = operation.kind == Kind::get ? operation.list : nic::DescriptorRef{},
-           .list_offset = at,
-           .bytes = bytes,
+           .list_offset = operation.list_offset + chunk.at,
+           .bytes = chunk.bytes,
            .request = operation.request};
   nic::Put put;
   put.local = message;
@@ -178,21 +215,17 @@ bool Context::perform(uint32_t rank, const RequestHeader& header, const uint8_t*
   if (found == by_bits_.end()) return false;
   Memory& memory = *found->second;
   const Memory::Shared& shared = memory.shared.at(header.bits);
-  const bool in_range = header.offset <= memory.bytes() && header.bytes <= memory.bytes() - header.offset;
-  if (!in_range || header.bytes > options_.message_bytes) return false;
+  if (header.bytes > options_.message_bytes) return false;
   switch (static_cast<Kind>(header.kind)) {
     case Kind::put:
-      if ((shared.key.rights & right_write) == 0) return false;
-      memory.copy_in(header.offset, header.bytes, data);
-      std::ignore = interface_.host_work(copying(header.bytes));
+      if ((shared.key.rights & right_write) == 0 || !move(memory, header, data, out)) return false;
       break;
     case Kind::get:
-      if ((shared.key.rights & right_read) == 0) return false;
-      memory.copy_out(header.offset, header.bytes, out);
-      std::ignore = interface_.host_work(copying(header.bytes));
+      if ((shared.key.rights & right_read) == 0 || !move(memory, header, data, out)) return false;
       break;
     default:
-      if ((shared.key.rights & right_atomic) == 0 || !change_elements(header, data, out)) return false;
+      if ((shared.key.rights & right_atomic) == 0 || !is_in(memory, {header.offset, header.bytes})) return false;
+      if (header.pieces != 0 || !change_elements(header, data, out)) return false;
   }
   if (header.notifies != 0) {
     if (memory.notices() == Notices::none) return false;
@@ -203,6 +236,36 @@ bool Context::perform(uint32_t rank, const RequestHeader& header, const uint8_t*
     }
     ++memory.counted_by_cpu;
   }
+  return true;
+}
+
+// Nothing is moved if a piece is out of range.
+bool Context::move(const Memory& memory, const RequestHeader& header, const uint8_t* data, uint8_t* out) {
+  std::vector<Piece> pieces{{header.offset, header.bytes}};
+  if (header.pieces > 0) {
+    if (header.pieces > options_.message_bytes / sizeof(Piece)) return false;
+    pieces.resize(header.pieces);
+    std::memcpy(pieces.data(), data, pieces.size() * sizeof(Piece));
+    data += pieces.size() * sizeof(Piece);
+  }
+  uint64_t bytes = 0;
+  for (const Piece& piece : pieces) {
+    if (!is_in(memory, piece) || piece.bytes > header.bytes - bytes) return false;
+    bytes += piece.bytes;
+  }
+  if (bytes != header.bytes) return false;
+  for (const Piece& piece : pieces) {
+    if (static_cast<Kind>(header.kind) == Kind::put) {
+      memory.copy_in(piece.offset, piece.bytes, data);
+      data += piece.bytes;
+    } else {
+      memory.copy_out(piece.offset, piece.bytes, out);
+      out += piece.bytes;
+    }
+  }
+  portals::HostWork work = copying(bytes);
+  work.blocks.listed = header.pieces;
+  std::ignore = interface_.host_work(work);
   return true;
 }
 

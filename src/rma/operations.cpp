@@ -97,6 +97,34 @@ Status Context::begin(const Operation& operation) {
   return issue(operation, tally, {operation.key.rank});
 }
 
+Status Context::begin_pieces(Operation operation, std::span<const Piece> pieces) {
+  uint64_t bytes = 0;
+  for (const Piece& piece : pieces) {
+    operation.offset = piece.offset;
+    operation.bytes = piece.bytes;
+    SPL_TRY(check(operation));
+    bytes += piece.bytes;
+  }
+  const uint64_t whole = operation.list ? operation.list->list().length() : 0;
+  if (bytes != whole) {
+    return fail(Code::invalid, "the parts of the key's memory have ", bytes, " B, those at this rank ", whole);
+  }
+  if (bytes == 0) return {};
+  if (options_.emulated || bytes / pieces.size() < options_.small_pieces) {
+    operation.offset = 0;
+    operation.bytes = bytes;
+    return ask_pieces(operation, pieces);
+  }
+  SPL_ASSIGN(const Tally tally, tally_of(operation));
+  for (const Piece& piece : pieces) {
+    operation.offset = piece.offset;
+    operation.bytes = piece.bytes;
+    SPL_TRY(issue(operation, tally, {operation.key.rank}));
+    operation.list_offset += piece.bytes;
+  }
+  return {};
+}
+
 Status Context::begin_native(const Operation& operation) {
   SPL_TRY(check(operation));
   SPL_ASSIGN(const Tally tally, tally_of(operation));
@@ -141,6 +169,7 @@ Status Context::issue(const Operation& operation, const Tally& tally, nic::Rank 
     put.length = operation.bytes;
     put.remote_offset = operation.offset;
     put.descriptor = operation.list;
+    put.descriptor_offset = operation.list_offset;
     SPL_TRY(interface_.put(put));
   } else {
     nic::Get get;
@@ -151,6 +180,7 @@ Status Context::issue(const Operation& operation, const Tally& tally, nic::Rank 
     get.remote_offset = operation.offset;
     get.reply = reply_of(tally, operation.to);
     get.reply.descriptor = operation.list;
+    get.reply.descriptor_offset = operation.list_offset;
     SPL_TRY(interface_.get(get));
   }
   ++*tally.begun;

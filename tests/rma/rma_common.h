@@ -1,8 +1,8 @@
 /* What the programs of one-sided memory share: a context beside the interface of portals_common.h.
  *
  * Contract: RMA() ends the program with the context's sentence when a call does not answer PTL_OK. ANSWERS() counts a code
- * that a call has to answer. The first argument of a program says the way: native, emulated, split, fallback or mixed (odd
- * ranks emulate). Threads: one. Time: none.
+ * that a call has to answer. The first argument of a program says the way: native, emulated, fallback (what is
+ * long or in small pieces is emulated) or mixed (odd ranks emulate). Threads: one. Time: none.
  */
 #ifndef SPINLOOM_TESTS_RMA_COMMON_H
 #define SPINLOOM_TESTS_RMA_COMMON_H
@@ -27,6 +27,7 @@ static inline spl_rma_options options_for(const char* way) {
   spl_rma_options options = {0};
   if (strcmp(way, "emulated") == 0 || (strcmp(way, "mixed") == 0 && my_rank % 2 == 1)) options.way = SPL_RMA_EMULATED;
   if (strcmp(way, "fallback") == 0) options.above_limit = SPL_RMA_EMULATE;
+  if (strcmp(way, "fallback") == 0) options.small_pieces = 64;
   return options;
 }
 

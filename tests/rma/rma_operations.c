@@ -251,6 +251,34 @@ static void pieces_at_target(void) {
   RMA(spl_rma_deregister(registered));
 }
 
+/* A column of the neighbour's matrix to a row here, and two blocks of words there. */
+static void pieces_at_both_ends(void) {
+  enum { ROWS = 30, COLUMNS = 25 };
+  fence_and_fill();
+  spl_rma_piece parts[ROWS];
+  uint64_t column[ROWS + 2] = {0};
+  const ptl_iovec_t halves[3] = {{column + 1, 8 * 8}, {column + 9, 0}, {column + 9, (ROWS - 8) * 8}};
+  for (unsigned i = 0; i < ROWS; ++i) parts[i] = (spl_rma_piece){(i * COLUMNS + 3) * 8, 8};
+  RMA(spl_rma_get_pieces(right, parts, ROWS, halves, 3));
+  RMA(spl_rma_flush(rma, to));
+  for (unsigned i = 0; i < ROWS; ++i) EXPECT(mark(to, i * COLUMNS + 3), column[i + 1]);
+  EXPECT(0, column[0]);
+  EXPECT(0, column[ROWS + 1]);
+  RMA(spl_rma_barrier(rma));
+  for (unsigned i = 0; i < ROWS; ++i) column[i + 1] = 5000 + i;
+  RMA(spl_rma_put_pieces(right, parts, ROWS, halves, 3));
+  ANSWERS(PTL_ARG_INVALID, spl_rma_put_pieces(right, parts, ROWS - 1, halves, 3));
+  parts[7].offset = BYTES - 7;
+  ANSWERS(PTL_ARG_INVALID, spl_rma_put_pieces(right, parts, ROWS, halves, 3));
+  RMA(spl_rma_fence(rma));
+  unsigned wrong_words = 0;
+  for (unsigned i = 0; i < ROWS * COLUMNS; ++i) {
+    const uint64_t should_be = i % COLUMNS == 3 ? 5000 + i / COLUMNS : mark(my_rank, i);
+    wrong_words += window_words[i] != should_be;
+  }
+  EXPECT(0, wrong_words);
+}
+
 int main(int argc, char** argv) {
   begin();
   open_rma(argc, argv);
@@ -264,6 +292,7 @@ int main(int argc, char** argv) {
   requests();
   rights_and_ranges();
   pieces_at_target();
+  pieces_at_both_ends();
   RMA(spl_rma_window_free(window));
   free(window_words);
   RMA(spl_rma_close(rma));

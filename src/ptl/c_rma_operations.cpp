@@ -57,7 +57,7 @@ Status begin(spl_rma& rma, Operation operation, spl_rma_request** request, bool 
   if (!wants_request) return rma.context->begin(operation);
   if (request == nullptr) return fail(Code::invalid, "there is no place for the request");
   SPL_ASSIGN(operation.request, rma.context->make_request(operation.key.rank));
-  const Status begun = rma.context->begin(operation);
+  Status begun = rma.context->begin(operation);
   if (!begun) {
     std::ignore = rma.context->wait(operation.request);
     return begun;

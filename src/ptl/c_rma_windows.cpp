@@ -92,7 +92,7 @@ int spl_rma_barrier(spl_rma* rma) {
 
 int spl_rma_fence(spl_rma* rma) {
   return with("spl_rma_fence", rma, [](Context& context) -> Status {
-    const Status flushed = context.flush_all();
+    Status flushed = context.flush_all();
     SPL_TRY(context.barrier());
     return flushed;
   });

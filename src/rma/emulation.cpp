@@ -142,7 +142,7 @@ Status Context::send(const Operation& operation, const Chunk& chunk) {
   put.event_send_disable = true;
   put.event_success_disable = true;
   spend();
-  const Status sent = interface_.put(put);
+  Status sent = interface_.put(put);
   if (!sent) {
     asked.is_open = false;
     return sent;

@@ -144,8 +144,10 @@ int spl_rma_get_list(spl_rma_key *key, uint64_t offset, const ptl_iovec_t *to, s
 typedef struct {
   uint64_t offset, bytes;
 } spl_rma_piece;
-int spl_rma_put_pieces(spl_rma_key *key, const spl_rma_piece *parts, size_t count, const ptl_iovec_t *from, size_t pieces);
-int spl_rma_get_pieces(spl_rma_key *key, const spl_rma_piece *parts, size_t count, const ptl_iovec_t *to, size_t pieces);
+int spl_rma_put_pieces(spl_rma_key *key, const spl_rma_piece *parts, size_t count, const ptl_iovec_t *from,
+                       size_t pieces);
+int spl_rma_get_pieces(spl_rma_key *key, const spl_rma_piece *parts, size_t count, const ptl_iovec_t *to,
+                       size_t pieces);
 
 /* The same operations, each with a request of its own. spl_rma_wait() and a test that finds it done free the request;
  * they return PTL_FAIL if the operation has failed. Flushes wait for these operations, too. */

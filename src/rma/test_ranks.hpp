@@ -3,8 +3,8 @@
 // Contract: run() calls program(rank, context) for each rank. One of them goes on at a time; where it waits, the driver makes
 //   some steps, and any rank may be next. The same seed gives the same run. A rank that is killed goes on no more: its
 //   program has to return.
-// Invariants: (1) a pause takes 10 us of the time that contexts see, or more where nothing is under way, so pauses end; (2) a run of too many pauses is a
-//   failure that says so: then every wait ends with an Error.
+// Invariants: (1) a pause takes 10 us of the time that contexts see, or more where nothing is under way, so pauses end; (2) a
+//   run of too many pauses is a failure that says so: then every wait ends with an Error.
 // Threads: one for each rank; a baton lets one go on. Time: made up, see (1).
 #pragma once
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <tuple>
 
-#include "collective/meeting.hpp"
 #include "ptl/convert.hpp"
+#include "ptl/meet.hpp"
 #include "ptl/rma.hpp"
 
 namespace spinloom::ptl::one_sided {
@@ -38,28 +38,6 @@ bool wait_in(Process& process, const char* what, Time deadline) {
   process.host().wait(deadline);
   process.block(nullptr);
   return !process.aborted();
-}
-
-// Waits until the entries of all ranks are there.
-Status meet_all(Process& process, portals::Interface& interface, nic::PortalIndex portal) {
-  constexpr Time shortest{20'000'000};  // 20 us
-  constexpr Time longest{1'000'000'000};
-  const uint32_t ranks = process.host().size();
-  SPL_ASSIGN(collective::Meeting meeting,
-             collective::Meeting::begin(interface, portal, ranks, 0, [&process] { process.host().call(); }));
-  for (Time pause = shortest;; pause = std::min(longest, pause + pause)) {
-    Result<bool> all = meeting.step();
-    for (uint32_t rank = 0; all && !*all && rank < ranks; ++rank) {
-      if (process.host().has_ended(rank))
-        all = fail(Code::fault, "rank ", rank, " is gone, and all ranks open together");
-    }
-    if (all && !*all && !wait_in(process, "spl_rma_open", process.host().port().now() + pause)) {
-      all = fail(Code::fault, "PtlAbort was called");
-    }
-    if (all && !*all) continue;
-    meeting.end();
-    return all ? Status{} : all.error();
-  }
 }
 
 Result<rma::Options> options_of(const spl_rma_options& given, Process& process, const NetworkInterface& interface) {
@@ -95,7 +73,9 @@ Result<rma::Options> options_of(const spl_rma_options& given, Process& process, 
   made.call = [&process] { process.host().call(); };
   made.pause = [&process](const char* what, Time deadline) { return wait_in(process, what, deadline); };
   made.has_ended = [&process](uint32_t rank) { return process.host().has_ended(rank); };
-  made.meet = [&process](portals::Interface& to, nic::PortalIndex at) { return meet_all(process, to, at); };
+  made.meet = [&process, call = made.call](portals::Interface& to, nic::PortalIndex at) {
+    return meet_all(process, to, {.call = "spl_rma_open", .portal = at, .number = 0, .spend = call});
+  };
   return made;
 }
 

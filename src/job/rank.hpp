@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random.hpp"
 #include "job/fiber.hpp"
 #include "program/program.hpp"
 #include "ptl/process.hpp"
@@ -83,6 +84,8 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   [[nodiscard]] uint32_t atomic_bytes() const override;
   // Atomics are coherent: the NIC changes memory at one moment of virtual time, and programs run between such moments.
   [[nodiscard]] uint32_t features() const override { return PTL_COHERENT_ATOMICS; }
+  // The same in every run.
+  [[nodiscard]] uint64_t random() override { return random_.next(); }
   [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view name) override;
 
  private:
@@ -117,6 +120,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   std::function<void(Rank&)> ready_;
   std::vector<MorePort> more_rails_;
   ptl::Process process_;
+  Random random_{port().rank().value, "ptl/random"};
   std::unique_ptr<Fiber> fiber_;
   const program::Program* program_ = nullptr;
   program::Copy copy_;

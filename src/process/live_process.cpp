@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <sched.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -425,6 +426,13 @@ Status LiveProcess::make_pool() {
   images_ = std::move(images);
   node_->set_pool(*pool_);
   return {};
+}
+
+uint64_t LiveProcess::random() {
+  uint64_t bits = 0;
+  while (getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) {
+  }
+  return bits;
 }
 
 Result<ptl::HandlerImage> LiveProcess::image(std::string_view name) {

@@ -65,6 +65,7 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] uint32_t size() const override { return programs_; }
   [[nodiscard]] uint32_t user() const override { return cards_[rank_].user; }
   [[nodiscard]] uint32_t atomic_bytes() const override { return node_->engine().limits().atomic_bytes; }
+  [[nodiscard]] uint64_t random() override;
   [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view name) override;
 
  private:

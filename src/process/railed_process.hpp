@@ -40,6 +40,7 @@ class RailedProcess final : public ptl::Host {
   [[nodiscard]] uint32_t size() const override { return rails_.front()->size(); }
   [[nodiscard]] uint32_t user() const override { return rails_.front()->user(); }
   [[nodiscard]] uint32_t atomic_bytes() const override { return rails_.front()->atomic_bytes(); }
+  [[nodiscard]] uint64_t random() override { return rails_.front()->random(); }
   [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view name) override { return rails_.front()->image(name); }
 
  private:

@@ -1,6 +1,7 @@
 /* The public headers in a C program: what the compiler accepts is the test. */
 #include "portals4.h"
 #include "portals4_spin.h"
+#include "spinloom/rma.h"
 
 /* A name that older headers had is not one of the newer ones. */
 static int one_of_a_kind(int code) {

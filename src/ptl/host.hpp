@@ -66,6 +66,8 @@ class Host {
   [[nodiscard]] virtual uint32_t atomic_bytes() const = 0;
   // The features that the driver has beyond the least that Portals 4 asks for: ptl_ni_limits_t.features.
   [[nodiscard]] virtual uint32_t features() const { return 0; }
+  // Bits that another user cannot guess, as far as the driver has such.
+  [[nodiscard]] virtual uint64_t random() = 0;
   [[nodiscard]] virtual Result<HandlerImage> image(std::string_view name) = 0;
 };
 

@@ -18,7 +18,7 @@ FLOORS = [
     ["wire", "slmp", "peer", "host", "program"],
     ["portals", "port"],
     ["testbed"],
-    ["collective", "rails"],
+    ["collective", "rails", "rma"],
     ["ptl", "sim", "live", "torture"],
     ["offload", "job", "process", "goal", "ethernet"],
     ["mpi", "predict"],

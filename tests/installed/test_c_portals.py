@@ -14,7 +14,7 @@ from c_library import configure, install, kept_build, pkg_config, run, tool
 from conftest import needs_engine
 
 PROJECT = Path(__file__).resolve().parent / "portals"
-HEADERS = ("portals4.h", "portals4_spin.h", "spinloom/offload.h")
+HEADERS = ("portals4.h", "portals4_spin.h", "spinloom/offload.h", "spinloom/rma.h")
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 

@@ -1,4 +1,4 @@
-"""The pages of Portals, collectives and rails: programs are written, run both ways, outputs compared."""
+"""The pages of Portals, collectives, rails and one-sided memory: programs run both ways, outputs compared."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ PAGES = {
     "portals.md": {"file": 4, "output": 8, "command": 5, "shell": 7},
     "rails.md": {"file": 1, "output": 2, "command": 1, "shell": 2},
     "collectives.md": {"file": 4, "output": 5, "command": 3, "shell": 5},
+    "rma.md": {"file": 3, "output": 6, "command": 3, "shell": 6},
 }
 FILE = r"^`(?P<file>[\w.]+)`:\n```\w+\n(?P<content>.*?)^```$"
 OUTPUT = r"^```output\n(?P<output>.*?)^```$"
 COMMAND = r"^    spinloom (?P<command>sim [^\n]+(?:\.c|\./put))$"
-NAMES = "put|reply|counted|lines|bcast|large|exchange"
+NAMES = "put|reply|counted|lines|bcast|large|exchange|first|keys|notice"
 SHELL = rf"^    (?P<shell>(?:cc|spinloom handler|(?:\w+=\S+ )?mpiexec) [^\n]*(?:{NAMES})[^\n]*)$"
 STEP = re.compile(f"{FILE}|{OUTPUT}|{COMMAND}|{SHELL}", re.DOTALL | re.MULTILINE)
 

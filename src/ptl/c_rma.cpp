@@ -1,0 +1,258 @@
+// The C calls of one-sided memory: contexts, memory and keys (spinloom/rma.h).
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <tuple>
+
+#include "ptl/convert.hpp"
+#include "ptl/meet.hpp"
+#include "ptl/rma.hpp"
+
+namespace spinloom::ptl::one_sided {
+
+std::string& opening_error() {
+  static thread_local std::string error;
+  return error;
+}
+
+Result<std::vector<nic::IovecElement>> pieces_of(const ptl_iovec_t* list, size_t count) {
+  if (list == nullptr && count > 0) return fail(Code::invalid, "the list of pieces is NULL");
+  auto made = list_of(list, count, std::numeric_limits<int>::max());
+  if (!made) return fail(Code::invalid, "a piece has no memory, or they are too many");
+  return std::move(*made);
+}
+
+namespace {
+
+constexpr ptl_pt_index_t usual_portal = 62;
+constexpr uint32_t message_most = 1 << 20;
+constexpr uint32_t messages_most = 256;
+constexpr uint32_t notices_most = 1 << 16;
+
+bool wait_in(Process& process, const char* what, Time deadline) {
+  if (deadline <= process.host().port().now()) return !process.aborted();
+  const Waiter waiter(process);
+  const Blocked blocked{.call = what, .counter = {}, .test = 0, .count = 0};
+  process.block(&blocked);
+  process.host().wait(deadline);
+  process.block(nullptr);
+  return !process.aborted();
+}
+
+Result<rma::Options> options_of(const spl_rma_options& given, Process& process, const NetworkInterface& interface) {
+  if (given.way < 0 || given.way > SPL_RMA_EMULATED || given.above_limit < 0 || given.above_limit > SPL_RMA_EMULATE) {
+    return fail(Code::invalid, "spl_rma_open: way is ", given.way, " and above_limit ", given.above_limit,
+                "; each is 0 or 1");
+  }
+  if (given.message_bytes > message_most || given.message_bytes % 64 != 0 || given.messages > messages_most ||
+      given.notices > notices_most) {
+    return fail(Code::invalid, "spl_rma_open: message_bytes is ", given.message_bytes, ", a multiple of 64 up to ",
+                message_most, "; messages ", given.messages, ", up to ", messages_most, "; notices ", given.notices,
+                ", up to ", notices_most);
+  }
+  const ptl_pt_index_t portal = given.portal != 0 ? given.portal : usual_portal;
+  if (portal >= portals_each || interface.portals[portal] || interface.portals[portal - 1]) {
+    return fail(Code::invalid, "spl_rma_open: portal table entries ", portal - 1, " and ", portal,
+                " are not both free; choose others by spl_rma_options.portal, the same at all ranks");
+  }
+  rma::Options made;
+  made.portal = portal_of(interface, portal);
+  made.notice_portal = portal_of(interface, portal - 1);
+  made.emulated = given.way == SPL_RMA_EMULATED;
+  made.emulate_above_limit = given.above_limit == SPL_RMA_EMULATE;
+  if (given.message_bytes != 0) made.message_bytes = given.message_bytes;
+  if (given.messages != 0) made.messages = given.messages;
+  if (given.notices != 0) made.notices = given.notices;
+  made.small_pieces = given.small_pieces;
+  made.ranks = process.host().size();
+  const uint64_t most = process.host().atomic_bytes();
+  made.atomic_bytes = std::min<uint64_t>(most, interface.limits.max_atomic_size);
+  made.fetch_bytes = std::min<uint64_t>(most, interface.limits.max_fetch_atomic_size);
+  made.random = [&process] { return process.host().random(); };
+  made.call = [&process] { process.host().call(); };
+  made.pause = [&process](const char* what, Time deadline) { return wait_in(process, what, deadline); };
+  made.has_ended = [&process](uint32_t rank) { return process.host().has_ended(rank); };
+  made.meet = [&process, call = made.call](portals::Interface& to, nic::PortalIndex at) {
+    return meet_all(process, to, {.call = "spl_rma_open", .portal = at, .number = 0, .spend = call});
+  };
+  return made;
+}
+
+Result<std::unique_ptr<spl_rma>> open(Process& process, ptl_handle_ni_t handle, const spl_rma_options* options) {
+  NetworkInterface* const interface = process.interface_of(handle);
+  if (interface == nullptr || !interface->logical() || !interface->matching()) {
+    return fail(Code::invalid, "spl_rma_open: a context needs a logical interface that matches");
+  }
+  if (interface->map.size() != process.host().size()) {
+    return fail(Code::invalid, "spl_rma_open: the interface has ", interface->map.size(), " ranks, the job ",
+                process.host().size());
+  }
+  const spl_rma_options wanted = options != nullptr ? *options : spl_rma_options{};
+  SPL_ASSIGN(const rma::Options made, options_of(wanted, process, *interface));
+  auto rma = std::make_unique<spl_rma>();
+  rma->process = &process;
+  rma->interface = handle;
+  rma->portal = wanted.portal != 0 ? wanted.portal : usual_portal;
+  rma->ranks.resize(interface->map.size());
+  for (ptl_rank_t rank = 0; rank < interface->map.size(); ++rank) {
+    ptl_process_t member;
+    member.rank = rank;
+    const nic::Rank node = target_of(process, *interface, member);
+    if (node.value >= rma->ranks.size()) return fail(Code::invalid, "spl_rma_open: rank ", rank, " has no node");
+    rma->nodes.push_back(node.value);
+    rma->ranks[node.value] = rank;
+  }
+  interface->portals[rma->portal] = interface->portals[rma->portal - 1] = true;
+  auto context = rma::Context::open(process.portals(), made);
+  if (!context) {
+    interface->portals[rma->portal] = interface->portals[rma->portal - 1] = false;
+    return context.error();
+  }
+  rma->context = std::move(*context);
+  return rma;
+}
+
+Status add_memory(spl_rma& rma, std::vector<nic::IovecElement> pieces, int notices, spl_rma_memory** registered) {
+  if (registered == nullptr || notices < 0 || notices > SPL_RMA_QUEUED) {
+    return fail(Code::invalid, "notices are ", notices, ", or there is no place for the handle");
+  }
+  SPL_ASSIGN(rma::Memory* const memory, rma.context->add_memory(std::move(pieces), static_cast<rma::Notices>(notices)));
+  rma.memories.push_back({&rma, memory});
+  *registered = &rma.memories.back();
+  return {};
+}
+
+rma::KeyText text_of(const spl_rma_key_text& text) {
+  rma::KeyText made{};
+  std::memcpy(made.data(), text.bytes, made.size());
+  return made;
+}
+
+}  // namespace
+}  // namespace spinloom::ptl::one_sided
+
+using spinloom::Code;
+using spinloom::fail;
+using spinloom::Status;
+using spinloom::ptl::one_sided::with;
+using spinloom::rma::Context;
+namespace one_sided = spinloom::ptl::one_sided;
+
+extern "C" {
+
+int spl_rma_open(ptl_handle_ni_t interface, const spl_rma_options* options, spl_rma** rma) {
+  return spinloom::ptl::enter("spl_rma_open", [&](spinloom::ptl::Process& process) -> int {
+    if (rma == nullptr) return PTL_ARG_INVALID;
+    try {
+      auto made = one_sided::open(process, interface, options);
+      if (!made) return one_sided::told(nullptr, made.error());
+      *rma = made->release();
+      return PTL_OK;
+    } catch (const std::bad_alloc&) {
+      return one_sided::told(nullptr, fail(Code::exhausted, "spl_rma_open: there is not so much memory"));
+    }
+  });
+}
+
+int spl_rma_close(spl_rma* rma) {
+  if (rma == nullptr) return PTL_ARG_INVALID;
+  return spinloom::ptl::enter("spl_rma_close", [&](spinloom::ptl::Process& process) -> int {
+    const std::unique_ptr<spl_rma> closed(rma);
+    spinloom::ptl::NetworkInterface* const interface = process.interface_of(rma->interface);
+    if (interface == nullptr) return PTL_OK;  // its portal table entries are gone, and nothing comes
+    const Status status = rma->context->close();
+    interface->portals[rma->portal] = interface->portals[rma->portal - 1] = false;
+    return status ? static_cast<int>(PTL_OK) : one_sided::told(nullptr, status.error());
+  });
+}
+
+const char* spl_rma_error(const spl_rma* rma) {
+  return rma != nullptr ? rma->error.c_str() : one_sided::opening_error().c_str();
+}
+
+ptl_rank_t spl_rma_rank(const spl_rma* rma) { return rma != nullptr ? rma->ranks[rma->context->rank()] : PTL_RANK_ANY; }
+
+uint32_t spl_rma_size(const spl_rma* rma) { return rma != nullptr ? rma->context->ranks() : 0; }
+
+int spl_rma_progress(spl_rma* rma) {
+  return with("spl_rma_progress", rma, [&](Context& context) -> Status {
+    one_sided::look(*rma);
+    return context.progress();
+  });
+}
+
+int spl_rma_register(spl_rma* rma, void* memory, uint64_t bytes, int notices, spl_rma_memory** registered) {
+  return with("spl_rma_register", rma, [&](Context&) -> Status {
+    if (memory == nullptr && bytes > 0) return fail(Code::invalid, "the memory is NULL, and has ", bytes, " B");
+    return one_sided::add_memory(*rma, {{static_cast<uint8_t*>(memory), bytes}}, notices, registered);
+  });
+}
+
+int spl_rma_register_list(spl_rma* rma, const ptl_iovec_t* pieces, size_t count, int notices,
+                          spl_rma_memory** registered) {
+  return with("spl_rma_register_list", rma, [&](Context&) -> Status {
+    SPL_ASSIGN(auto list, one_sided::pieces_of(pieces, count));
+    return one_sided::add_memory(*rma, std::move(list), notices, registered);
+  });
+}
+
+int spl_rma_export(spl_rma_memory* registered, unsigned int rights, spl_rma_key_text* key) {
+  return with("spl_rma_export", one_sided::context_of(registered), [&](Context& context) -> Status {
+    if (key == nullptr) return fail(Code::invalid, "there is no place for the key");
+    SPL_ASSIGN(const auto made, context.share(*registered->memory, rights));
+    const auto text = spinloom::rma::write(made);
+    std::memcpy(key->bytes, text.data(), text.size());
+    return {};
+  });
+}
+
+int spl_rma_revoke(spl_rma_memory* registered, const spl_rma_key_text* key) {
+  return with("spl_rma_revoke", one_sided::context_of(registered), [&](Context& context) -> Status {
+    if (key == nullptr) return fail(Code::invalid, "there is no key");
+    SPL_ASSIGN(const auto found, spinloom::rma::read(one_sided::text_of(*key)));
+    return context.revoke(*registered->memory, found.bits);
+  });
+}
+
+int spl_rma_deregister(spl_rma_memory* registered) {
+  return with("spl_rma_deregister", one_sided::context_of(registered), [&](Context& context) -> Status {
+    spl_rma* const rma = registered->rma;
+    const auto is_this = [registered](const spl_rma_memory& one) { return &one == registered; };
+    if (std::ranges::none_of(rma->memories, is_this)) return fail(Code::invalid, "the memory belongs to a window");
+    const Status removed = context.remove(*registered->memory);
+    rma->memories.remove_if(is_this);
+    return removed;
+  });
+}
+
+int spl_rma_import(spl_rma* rma, const spl_rma_key_text* text, spl_rma_key** key) {
+  return with("spl_rma_import", rma, [&](Context& context) -> Status {
+    if (text == nullptr || key == nullptr) return fail(Code::invalid, "there is no key, or no place for it");
+    SPL_ASSIGN(const auto found, spinloom::rma::read(one_sided::text_of(*text)));
+    if (found.rank >= context.ranks() || found.portal != context.options().portal.value) {
+      return fail(Code::invalid, "the key belongs to another context");
+    }
+    rma->keys.push_back({rma, found});
+    *key = &rma->keys.back();
+    return {};
+  });
+}
+
+int spl_rma_forget(spl_rma_key* key) {
+  return with("spl_rma_forget", one_sided::context_of(key), [&](Context&) -> Status {
+    spl_rma* const rma = key->rma;
+    const auto is_this = [key](const spl_rma_key& one) { return &one == key; };
+    if (std::ranges::none_of(rma->keys, is_this)) return fail(Code::invalid, "the key belongs to a window");
+    rma->keys.remove_if(is_this);
+    return {};
+  });
+}
+
+ptl_rank_t spl_rma_key_rank(const spl_rma_key* key) {
+  return key != nullptr ? key->rma->ranks[key->key.rank] : PTL_RANK_ANY;
+}
+uint64_t spl_rma_key_bytes(const spl_rma_key* key) { return key != nullptr ? key->key.bytes : 0; }
+unsigned int spl_rma_key_rights(const spl_rma_key* key) { return key != nullptr ? key->key.rights : 0; }
+
+}  // extern "C"

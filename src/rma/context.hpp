@@ -1,0 +1,316 @@
+// Context - a rank's one-sided memory on its NIC: what it has registered, what it has begun at other ranks, what it does for
+// others that ask its processor.
+//
+// Contract: all ranks of the job open theirs on the same two portal table entries: one for all messages, and one for notified
+//   operations that leave notices, which is closed while there is no room for more. Operations (Operation) go to the target's
+//   NIC; or, emulated, as messages to its processor, which takes them in progress(). Calls that wait call progress().
+// Invariants: (1) a target's counter reaches what was begun there when all has ended; failures count as ends; (2) an
+//   emulated operation's messages are numbered; the target executes them in the order of their numbers, and answers each;
+//   (3) at most `messages` of them are under way from one rank to another, each with a slot of memory at both; (4) the
+//   emulation changes elements by atomics of the target's own NIC, so that they are atomic with those of others; (5) of
+//   accumulating operations to one target, emulated ones begin when native ones have ended, and the other way round.
+// Threads: the owner of the Interface. Time: that of its port.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "portals/interface.hpp"
+#include "rma/elements.hpp"
+#include "rma/key.hpp"
+#include "rma/memory.hpp"
+
+namespace spinloom::rma {
+
+struct Options {
+  nic::PortalIndex portal = {62};
+  nic::PortalIndex notice_portal = {61};
+  bool emulated = false;
+  bool emulate_above_limit = false;
+  uint32_t message_bytes = 8192;  // of the emulation; a multiple of 64
+  uint32_t messages = 8;  // of the emulation, from one rank to another
+  uint32_t notices = 1024;
+  uint32_t small_pieces = 0;  // shorter ones, on average, go packed to the target's processor
+  uint32_t ranks = 1;  // of the job
+  uint64_t atomic_bytes = 2048;
+  uint64_t fetch_bytes = 2048;
+  std::function<uint64_t()> random;  // for keys: others cannot guess it
+  std::function<void()> call;  // spends the time of a call to the NIC
+  // Waits until something may have changed, or until the deadline; false: nobody shall wait any more. Without it the port
+  // waits, without deadlines.
+  std::function<bool(const char* what, Time deadline)> pause;
+  std::function<bool(uint32_t rank)> has_ended;  // as far as the driver knows
+  // Called once entries are there: returns when those of all ranks are.
+  std::function<Status(portals::Interface&, nic::PortalIndex)> meet;
+};
+
+class Context;
+
+// An operation that can be waited for by itself.
+struct Request {
+  uint32_t rank = 0;
+  nic::CounterId counter;
+  uint64_t base = 0;  // of the counter
+  uint64_t begun = 0;  // messages of the NIC
+  uint64_t asked = 0;  // messages of the emulation
+  uint64_t answered = 0;
+  uint64_t refused = 0;
+};
+
+// A part of a key's memory.
+struct Piece {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
+struct Operation {
+  enum class Kind : uint8_t { put, get, accumulate, fetch, compare_swap };
+  Kind kind = Kind::put;
+  Key key;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  const uint8_t* from = nullptr;
+  uint8_t* to = nullptr;
+  nic::DescriptorRef list;  // in place of `from` (put) or `to` (get)
+  uint64_t list_offset = 0;  // where it begins
+  uint32_t op = 0;
+  spin::Datatype type = spin::Datatype::int8;
+  spin::AtomicOperand operand{};  // of compare_swap
+  std::optional<uint64_t> notice;
+  Request* request = nullptr;
+};
+
+class Context {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Context>> open(portals::Interface& interface, const Options& options);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // All ranks call it. Gives everything back in any case.
+  [[nodiscard]] Status close();
+  [[nodiscard]] uint32_t rank() const { return interface_.rank().value; }
+  [[nodiscard]] uint32_t ranks() const { return options_.ranks; }
+  [[nodiscard]] const Options& options() const { return options_; }
+
+  [[nodiscard]] Result<Memory*> add_memory(std::vector<spin::IovecElement> pieces, Notices notices,
+                                           bool counts_all = false);
+  [[nodiscard]] Result<Key> share(Memory& memory, uint32_t rights);
+  [[nodiscard]] Status revoke(Memory& memory, uint64_t bits);
+  [[nodiscard]] Status remove(Memory& memory);
+  [[nodiscard]] uint64_t notified(const Memory& memory) const;
+  [[nodiscard]] std::optional<Notice> next_notice(Memory& memory);
+
+  [[nodiscard]] Status begin(const Operation& operation);
+  // A put or a get of several parts of the key's memory, one behind the other in operation.list: a message for each part, or
+  // packed to the target's processor, where the parts are small or the context is emulated.
+  [[nodiscard]] Status begin_pieces(Operation operation, std::span<const Piece> pieces);
+  // Also in an emulated context: by NICs.
+  [[nodiscard]] Status begin_native(const Operation& operation);
+  [[nodiscard]] Result<Request*> make_request(uint32_t rank);
+  [[nodiscard]] bool is_done(const Request& request) const;
+  // The request has ended, and is freed.
+  [[nodiscard]] Status retire(Request* request);
+  [[nodiscard]] Status wait(Request* request);
+  [[nodiscard]] Status flush(uint32_t rank);
+  [[nodiscard]] Status flush_all();
+  struct Counts {
+    uint64_t begun = 0;
+    uint64_t ended = 0;
+    uint64_t failed = 0;
+  };
+  [[nodiscard]] Counts counts(uint32_t rank) const;
+
+  // After one has failed, all do.
+  [[nodiscard]] Status barrier() { return barrier(false); }
+  // What all ranks say, by rank. Each gives as many bytes.
+  static constexpr size_t words_most = 128;
+  [[nodiscard]] Result<std::vector<uint8_t>> tell_all(std::span<const uint8_t> own);
+  // Adds 1 to each of `count` control words (2 at most), and does not wait.
+  [[nodiscard]] Status add_one(const Key& key, uint64_t offset, uint32_t count = 1);
+
+  Status progress();
+  // Waits until it is so. With `others`, the call depends on all ranks and ends with an Error when one is gone.
+  enum class For : uint8_t { targets, all_ranks };
+  template <class Is>
+  [[nodiscard]] Status wait_until(const char* what, For whom, Is is_so) {
+    for (;;) {
+      SPL_TRY(progress());
+      if (is_so()) return {};
+      if (whom == For::all_ranks && is_anyone_gone()) {
+        SPL_TRY(progress());
+        if (is_so()) return {};
+        return fail(Code::fault, what, ": a rank of the context is gone");
+      }
+      SPL_TRY(pause(what, Time::never()));
+    }
+  }
+  [[nodiscard]] Status pause(const char* what, Time deadline);
+  [[nodiscard]] Time now() { return interface_.port().now(); }
+  [[nodiscard]] bool is_anyone_gone() const;
+  // Lets the NIC tell of ranks that are gone.
+  [[nodiscard]] Status watch_all();
+  void let_control_end() { let_end(control_, control_begun_); }
+
+ private:
+  // A message of the emulation that has not been answered.
+  struct Asked {
+    bool is_open = false;
+    uint64_t number = 0;
+    Operation::Kind kind = Operation::Kind::put;
+    uint8_t* to = nullptr;
+    nic::DescriptorRef list;
+    uint64_t list_offset = 0;
+    uint64_t bytes = 0;
+    Request* request = nullptr;
+  };
+  // A get whose notice leaves when its data are here.
+  struct NotifiedGet {
+    nic::CounterId counter;
+    Request* request = nullptr;
+    uint64_t base = 0;  // of the counter
+  };
+  struct Target {
+    nic::CounterId counter;
+    uint64_t begun = 0;
+    uint64_t told = 0;  // failures that a flush has reported
+    uint64_t asked = 0;
+    uint64_t answered = 0;
+    uint64_t refused = 0;
+    std::vector<Asked> slots;
+    nic::CounterId sending;  // failures of the emulation's messages, and the loss of the target
+    nic::EntryId watch;
+    std::vector<NotifiedGet> gets;
+    uint32_t requests = 0;  // open ones
+  };
+  // Of the emulation: what has come from a rank.
+  struct Asker {
+    uint64_t next = 0;
+    std::vector<uint64_t> filled;  // by slot: number + 1 of the message that is there
+    uint64_t under_way = 0;
+  };
+  // What a message of the emulation begins with.
+  struct RequestHeader {
+    uint64_t bits = 0;
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    uint64_t whole_offset = 0;  // of the operation
+    uint64_t whole_bytes = 0;
+    uint64_t notice = 0;
+    uint32_t kind = 0;
+    uint32_t op = 0;
+    uint32_t type = 0;
+    uint32_t notifies = 0;
+    uint64_t pieces = 0;  // so many Pieces follow, in place of `offset`
+    spin::AtomicOperand operand{};
+  };
+
+  Context(portals::Interface& interface, const Options& options);
+  Status set_up();
+  void tear_down();
+  void spend() const {
+    if (options_.call) options_.call();
+  }
+  [[nodiscard]] Result<nic::EntryId> link(nic::PortalIndex portal, nic::Entry entry);
+  // Returns when no message works on the entry any more.
+  Status unlink(nic::EntryId entry);
+  Status unlink(Memory::Shared& shared);
+  [[nodiscard]] Status barrier(bool is_last);
+  [[nodiscard]] Status disseminate(bool is_last);
+  [[nodiscard]] nic::Entry entry_of(const Memory& memory) const;
+
+  [[nodiscard]] Result<Target*> target(uint32_t rank);
+  [[nodiscard]] Status check(const Operation& operation) const;
+  [[nodiscard]] bool goes_emulated(const Operation& operation, const ElementPlan& plan) const;
+  [[nodiscard]] bool is_native_quiet(uint32_t rank) const;
+  [[nodiscard]] bool is_quiet(uint32_t rank) const;
+  [[nodiscard]] Status report(uint32_t rank);
+  struct Tally {
+    nic::CounterId counter;
+    uint64_t* begun = nullptr;
+  };
+  [[nodiscard]] Result<Tally> tally_of(const Operation& operation);
+  [[nodiscard]] Status issue(const Operation& operation, const Tally& tally, nic::Rank target);
+  [[nodiscard]] Status issue_elements(const Operation& operation, const Tally& tally, nic::Rank target);
+  [[nodiscard]] nic::Put put_of(const Operation& operation, const Tally& tally, nic::Rank target) const;
+  [[nodiscard]] nic::ReplyTo reply_of(const Tally& tally, uint8_t* to) const;
+  [[nodiscard]] Status begin_notified_get(const Operation& operation);
+  void settle_notified_gets(uint32_t rank);
+  [[nodiscard]] Result<nic::CounterId> take_counter();
+
+  [[nodiscard]] Status ask(const Operation& operation);
+  [[nodiscard]] Status ask_pieces(const Operation& operation, std::span<const Piece> pieces);
+  struct Chunk {
+    uint64_t at = 0;  // in the operation's memory
+    uint64_t bytes = 0;
+    bool is_last = false;
+    std::span<const Piece> pieces;
+  };
+  [[nodiscard]] Status send(const Operation& operation, const Chunk& chunk);
+  [[nodiscard]] Status prepare_asking(Target& one, uint32_t rank);
+  void drop_asked(uint32_t rank);
+  void take_request(const nic::Event& event);
+  void execute(uint32_t rank, uint32_t slot);
+  [[nodiscard]] bool perform(uint32_t rank, const RequestHeader& header, const uint8_t* data, uint8_t* out);
+  [[nodiscard]] bool move(const Memory& memory, const RequestHeader& header, const uint8_t* data, uint8_t* out);
+  [[nodiscard]] bool change_elements(const RequestHeader& header, const uint8_t* data, uint8_t* out);
+  void take_answer(const nic::Event& event);
+  void take_notice_events();
+  void note(nic::Fail why);
+  // Waits until a counter of this context has counted so many; a second at most.
+  void let_end(nic::CounterId counter, uint64_t begun);
+  [[nodiscard]] uint64_t slot_bytes() const { return sizeof(RequestHeader) + options_.message_bytes; }
+  [[nodiscard]] uint64_t slot_at(uint32_t rank, uint32_t slot) const {
+    return (uint64_t{rank} * options_.messages + slot) * slot_bytes();
+  }
+
+  portals::Interface& interface_;
+  Options options_;
+  nic::PortalIndex portal_;
+  nic::PortalIndex notice_portal_;
+  nic::QueueId queue_;  // messages of the emulation
+  nic::QueueId failures_;  // why operations failed
+  nic::QueueId notice_queue_;
+  std::vector<nic::EntryId> entries_;
+  std::vector<nic::CounterId> rounds_;  // of barriers
+  uint64_t barriers_ = 0;
+  bool has_failed_barrier_ = false;
+  nic::CounterId lost_;
+  bool watches_ = false;
+  nic::CounterId control_;  // of add_one() and tell_all()
+  uint64_t control_begun_ = 0;
+  std::unique_ptr<uint8_t[]> board_;
+  std::unique_ptr<uint8_t[]> own_words_;
+  uint64_t tellings_ = 0;
+  std::unique_ptr<uint8_t[]> requests_in_;  // slots of the emulation
+  std::unique_ptr<uint8_t[]> requests_out_;
+  std::unique_ptr<uint8_t[]> answers_in_;
+  std::unique_ptr<uint8_t[]> answers_out_;
+  std::map<uint32_t, Asker> askers_;
+  nic::CounterId own_;  // atomics of this NIC for others
+  uint64_t own_begun_ = 0;
+  nic::CounterId answers_sent_;
+  uint64_t answers_begun_ = 0;
+  std::map<uint32_t, Target> targets_;
+  std::list<Request> requests_;
+  std::vector<nic::CounterId> idle_counters_;
+  std::list<Memory> memories_;
+  std::map<uint64_t, Memory*> by_bits_;
+  uint32_t next_memory_ = 0;
+  std::map<uint32_t, Memory*> by_number_;
+  uint64_t notices_waiting_ = 0;
+  bool notices_closed_ = false;
+  std::map<uint32_t, std::vector<uint8_t>> neutral_;  // by the type of elements, or integers
+  std::vector<uint8_t> unwanted_;  // elements that a NIC sends back and nobody wants
+  std::string why_;  // the first failure since the last report
+  bool is_closed_ = false;
+};
+
+}  // namespace spinloom::rma

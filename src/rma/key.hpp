@@ -1,0 +1,39 @@
+// Key - the right to access registered memory of a rank, and its form as bytes that users send.
+//
+// Contract: write() and read() are inverses. read() refuses bytes that no write() has made, as far as a check sum tells: it
+//   finds mistakes. What protects memory are the random bits, which only who was given the key knows.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "base/result.hpp"
+
+namespace spinloom::rma {
+
+inline constexpr uint32_t right_read = 1;
+inline constexpr uint32_t right_write = 2;
+inline constexpr uint32_t right_atomic = 4;
+inline constexpr uint32_t rights_all = right_read | right_write | right_atomic;
+
+// What notified operations leave at their target.
+enum class Notices : uint8_t { none, counted, queued };
+
+struct Key {
+  uint32_t rank = 0;
+  uint32_t portal = 0;  // that of the context
+  uint32_t rights = 0;
+  Notices notices = Notices::none;
+  uint64_t bits = 0;
+  uint64_t notice_bits = 0;  // of notified operations
+  uint64_t bytes = 0;
+};
+
+using KeyText = std::array<uint8_t, 64>;
+
+[[nodiscard]] KeyText write(const Key& key);
+[[nodiscard]] Result<Key> read(const KeyText& text);
+
+}  // namespace spinloom::rma

@@ -1,0 +1,35 @@
+// A key's text is the key, and other bytes are none.
+#include "rma/key.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/test_seeds.hpp"
+
+namespace spinloom::rma {
+namespace {
+
+TEST(Key, ComesBackFromItsText) {
+  const Key key{7, 62, right_read | right_atomic, Notices::queued, 0x4123456789abcdef, 0x4fedcba987654321, 4096};
+  const auto back = read(write(key));
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(back->rank, key.rank);
+  EXPECT_EQ(back->portal, key.portal);
+  EXPECT_EQ(back->rights, key.rights);
+  EXPECT_EQ(back->notices, key.notices);
+  EXPECT_EQ(back->bits, key.bits);
+  EXPECT_EQ(back->notice_bits, key.notice_bits);
+  EXPECT_EQ(back->bytes, key.bytes);
+}
+
+TEST(Key, AChangedByteIsFound) {
+  const KeyText text = write({3, 62, right_write, Notices::none, 1, 2, 3});
+  for (size_t at = 0; at < text.size(); ++at) {
+    KeyText changed = text;
+    changed.at(at) ^= 0x10;
+    EXPECT_FALSE(read(changed).ok()) << "byte " << at;
+  }
+  EXPECT_FALSE(read(KeyText{}).ok());
+}
+
+}  // namespace
+}  // namespace spinloom::rma

@@ -49,6 +49,7 @@ class BenchHost final : public ptl::Host {
   }
   void call() override {}
   [[nodiscard]] uint32_t size() const override { return 2; }
+  [[nodiscard]] uint64_t random() override { return 4; }  // nobody opens one-sided memory here
   [[nodiscard]] uint32_t user() const override { return geteuid(); }
   [[nodiscard]] uint32_t atomic_bytes() const override { return node_.engine().limits().atomic_bytes; }
   [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view) override { return ptl::HandlerImage{}; }

@@ -14,7 +14,7 @@ from c_library import configure, install, kept_build, pkg_config, run, tool
 from conftest import needs_engine
 
 PROJECT = Path(__file__).resolve().parent / "portals"
-HEADERS = ("portals4.h", "portals4_spin.h", "spinloom/offload.h", "spinloom/rma.h")
+HEADERS = ("portals4.h", "portals4_spin.h", "spinloom/offload.h", "spinloom/rails.h", "spinloom/rma.h")
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
@@ -63,7 +63,8 @@ def test_the_package_s_flags_make_one_program_for_both_drivers(spinloom, tmp_pat
 
 def test_the_headers_functions_are_exported_and_nothing_else(prefix):
     text = "".join((prefix / "include" / name).read_text(encoding="utf-8") for name in HEADERS)
-    pattern = r"^(?:int|void|spl_op|const char ?\*)\s?((?:Ptl|spl_)\w+)\("
+    results = r"int|void|spl_op|const char|ptl_rank_t|uint(?:32|64)_t|unsigned int|spl_rma_\w+"
+    pattern = rf"^(?:{results}) ?\*?\s?((?:Ptl|spl_)\w+)\("
     declared = set(re.findall(pattern, text, re.MULTILINE))
     listing = run("nm", "-D", "--defined-only", "--extern-only", prefix / "lib/libportals.so.4")
     assert {line.split()[-1] for line in listing.splitlines()} == declared

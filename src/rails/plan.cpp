@@ -35,8 +35,9 @@ void level(std::span<RailLoad> rails) {
   std::vector<RailLoad*> order;
   for (RailLoad& rail : rails) order.push_back(&rail);
   const auto time_of = [&](const RailLoad* rail) { return rail->byte_time.time_of(unit).ps; };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](const RailLoad* a, const RailLoad* b) { return time_of(a) < time_of(b); });
+  std::sort(order.begin(), order.end(), [&](const RailLoad* a, const RailLoad* b) {
+    return time_of(a) != time_of(b) ? time_of(a) < time_of(b) : a < b;
+  });
   for (size_t first = 0; first < order.size();) {
     size_t end = first;
     int64_t sum_ps = 0;

@@ -44,4 +44,4 @@ foreach(name spinloom-portals portals4)
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT portals)
 endforeach()
 
-spinloom_manual(portals spinloom_portals_library include/portals4.h include/portals4_spin.h src/process/settings.cpp)
+spinloom_manual(portals spinloom_portals_library include/portals4.h include/portals4_spin.h include/spinloom/rails.h include/spinloom/rma.h src/process/settings.cpp)

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BOOKS = ("portals", "mpi")
 HEADERS = ("portals4.h", "portals4_spin.h", "spinloom/mpix.h")
 PROTOTYPE = re.compile(r"^(?:int|void) ((?:Ptl|MPIX_)\w+)\([^;]*\);", re.MULTILINE)
+OWN_PROTOTYPE = re.compile(r"^(?:const )?\w+(?: int)? \*?spl_\w+\([^;]*\);", re.MULTILINE)
 VARIABLES = {
     "portals": ("src/process/settings.cpp", r'\{"(SPINLOOM_\w+)",\s*"([^"]*)",\s*"([^"]*)"\}'),
     "mpi": ("docs/mpi.md", r"^\| `(SPINLOOM_MPI\w*)` \|(.*?)\| (.*) \|$"),
@@ -30,6 +31,12 @@ def prototypes() -> dict[str, str]:
         text = (ROOT / "include" / name).read_text(encoding="utf-8")
         found |= {match[1]: " ".join(match[0].split()) for match in PROTOTYPE.finditer(text)}
     return found
+
+
+def own_prototypes(header: str) -> list[str]:
+    """All functions of one of our own headers, in its order."""
+    text = (ROOT / "include" / header).read_text(encoding="utf-8")
+    return [" ".join(match[0].split()) for match in OWN_PROTOTYPE.finditer(text)]
 
 
 def variables(book: str = "portals") -> list[tuple[str, str, str]]:
@@ -90,6 +97,10 @@ def synopsis(page: dict, declared: dict[str, str]) -> list[str]:
         head = [f"#include <{page['header']}>", ""]
         folded = (textwrap.wrap(declared[name], 76, subsequent_indent="    ") for name in page["functions"])
         body = head + [line for prototype in folded for line in prototype]
+    elif "all_of" in page:
+        body = [f"#include <{page['all_of']}>", ""]
+        for prototype in own_prototypes(page["all_of"]):
+            body += textwrap.wrap(prototype, 76, subsequent_indent="    ")
     else:
         body = page.get("synopsis", [])
     return [".SH SYNOPSIS", ".nf", *map(escape, body), ".fi"] if body else []

@@ -51,7 +51,7 @@ typedef struct {
 } spl_rails_options;
 
 /* All ranks of the job open their rails, on a logical interface that matches; the call waits for all. `options` NULL: all
- * zero. */
+ * zero. Close them before the interface. */
 int spl_rails_open(ptl_handle_ni_t interface, const spl_rails_options *options, spl_rails **rails);
 /* PTL_IN_USE while requests are under way. */
 int spl_rails_close(spl_rails *rails);
@@ -97,8 +97,8 @@ int spl_rails_get(spl_rails *rails, void *data, uint64_t bytes, uint32_t rank, u
 
 /* -- Active messages -------------------------------------------------------------------------------------------------- */
 
-/* `handler` runs inside a call of the target, for each word with this number, in the order sent. It may send. NULL: words
- * are dropped. `id` is below 64. */
+/* `handler` runs inside a call of the target, for each word with this number, in the order sent. It may send words and
+ * messages, and post receives; it must not wait. NULL: words are dropped. `id` is below 64. */
 typedef void (*spl_rails_handler)(void *argument, uint32_t source, const void *data, uint64_t bytes);
 int spl_rails_handle(spl_rails *rails, uint32_t id, spl_rails_handler handler, void *argument);
 /* At most eager_bytes, which are copied. A word may wait for the window until a later call of this rank. */

@@ -4,6 +4,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "ptl/call.hpp"
@@ -128,7 +129,10 @@ Result<std::unique_ptr<spl_rails>> open_rails(Process& process, ptl_handle_ni_t 
   made->interface = handle;
   made->portal = portal;
   SPL_ASSIGN(made->rails, Rails::open(nics, std::move(options)));
-  SPL_TRY(meet_all(process, process.portals(), place));
+  if (const Status met = meet_all(process, process.portals(), place); !met) {
+    std::ignore = made->rails->close();
+    return met.error();
+  }
   for (ptl_pt_index_t behind = 0; behind < rails_portals; ++behind) interface->portals[portal + behind] = true;
   return made;
 }
@@ -259,8 +263,11 @@ int spl_rails_handle(spl_rails* rails, uint32_t id, spl_rails_handler handler, v
   return within_rails("spl_rails_handle", rails, [&](Rails& over) -> Status {
     Rails::Word word;
     if (handler != nullptr) {
-      word = [handler, argument](uint32_t source, std::span<const uint8_t> bytes) {
+      spinloom::ptl::Host& host = rails->process->host();
+      word = [handler, argument, &host](uint32_t source, std::span<const uint8_t> bytes) {
+        host.end_call();  // it may make calls
         handler(argument, source, bytes.data(), bytes.size());
+        host.begin_call();
       };
     }
     over.handle(id, std::move(word));

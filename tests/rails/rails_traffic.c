@@ -112,7 +112,13 @@ static void reach_memory(void) {
   free(copy);
 }
 
-static uint64_t heard[64], heard_wrong;
+static uint64_t heard[64], heard_wrong, answered;
+static void hear_answer(void* argument, uint32_t source, const void* data, uint64_t bytes) {
+  (void)argument, (void)source, (void)data;
+  if (bytes != 3) ++heard_wrong;
+  ++answered;
+}
+
 static void hear(void* argument, uint32_t source, const void* data, uint64_t bytes) {
   uint64_t number;
   if (bytes != sizeof number || argument != (void*)heard) {
@@ -122,11 +128,14 @@ static void hear(void* argument, uint32_t source, const void* data, uint64_t byt
   memcpy(&number, data, sizeof number);
   if (number != heard[source]) ++heard_wrong;
   ++heard[source];
+  if (number % 50 == 0) OK(spl_rails_word(rails, source, 8, "yes", 3));
 }
 
 static void say_words(void) {
   memset(heard, 0, sizeof heard);
+  answered = 0;
   OK(spl_rails_handle(rails, 7, hear, heard));
+  OK(spl_rails_handle(rails, 8, hear_answer, NULL));
   barrier();
   for (uint64_t number = 0; number < 200; ++number) {
     for (unsigned to = 0; to < ranks; ++to) OK(spl_rails_word(rails, to, 7, &number, sizeof number));
@@ -136,6 +145,10 @@ static void say_words(void) {
       OK(spl_rails_progress(rails));
       usleep(20);
     }
+  }
+  while (answered < 4 * ranks) {
+    OK(spl_rails_progress(rails));
+    usleep(20);
   }
   EXPECT(0, heard_wrong);
   OK(spl_rails_flush(rails));

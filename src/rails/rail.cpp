@@ -62,7 +62,12 @@ bool Rail::stalls(uint32_t rank) const {
 
 // While a rail is busy, what it moves between the ends of two transfers took the time between. Ends that nobody waited for
 // may have been long ago. A new measurement counts for a quarter.
+// The time of a stall says nothing about the speed either: a rail that seemed so slow would get nothing ever again.
 void Rail::ended(uint32_t rank, uint64_t bytes, bool seen_at_once) {
+  if (stalls(rank)) {
+    measures_since_.reset();
+    measured_bytes_ = 0;
+  }
   failed(rank, bytes);
   pending_[rank].since = interface_.port().now();
   carried_bytes_ += bytes;

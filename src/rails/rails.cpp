@@ -144,22 +144,26 @@ void Rails::fail_request(uint64_t number, const Error& error) {
   request.done = true;
 }
 
-Result<std::optional<Completion>> Rails::test(RequestId id) {
+Result<std::optional<Completion>> Rails::result_of(RequestId id) {
   const auto found = requests_.find(id.value);
   if (found == requests_.end()) return fail(Code::invalid, "request ", id.value, " does not exist or is complete");
-  if (!found->second.done) {
-    SPL_TRY(progress());
-    if (!requests_.at(id.value).done) return std::optional<Completion>();
-  }
-  const Request request = std::move(requests_.at(id.value));
-  requests_.erase(id.value);
+  if (!found->second.done) return std::optional<Completion>();
+  const Request request = std::move(found->second);
+  requests_.erase(found);
   if (request.trouble) return *request.trouble;
   return std::optional(request.completion);
 }
 
+Result<std::optional<Completion>> Rails::test(RequestId id) {
+  SPL_ASSIGN(const std::optional<Completion> completion, result_of(id));
+  if (completion) return completion;
+  SPL_TRY(progress());
+  return result_of(id);
+}
+
 Result<Completion> Rails::wait(RequestId id) {
   for (;;) {
-    SPL_ASSIGN(const std::optional<Completion> completion, test(id));
+    SPL_ASSIGN(const std::optional<Completion> completion, result_of(id));
     if (completion) return *completion;
     SPL_ASSIGN(const bool moved, progress());
     if (!moved) SPL_TRY(pause());

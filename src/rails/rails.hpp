@@ -174,6 +174,10 @@ class Rails {
   [[nodiscard]] Status send_by_tag(uint64_t number, const Request& request, uint64_t hdr_data);
   [[nodiscard]] Status release_held(uint32_t peer);
 
+  [[nodiscard]] Result<RequestId> move(Transfer transfer, uint64_t bytes, uint32_t rank, Key key, uint64_t offset);
+  // What a request came to, which it tells once; nothing while it is under way.
+  [[nodiscard]] Result<std::optional<Completion>> result_of(RequestId request);
+
   [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event);
   [[nodiscard]] Status on_receive(const nic::Event& event);
   [[nodiscard]] Status on_sent(uint32_t rail, const nic::Event& event);

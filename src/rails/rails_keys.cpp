@@ -1,4 +1,6 @@
 // Memory under keys: exposed on all rails, written and read in stripes.
+#include <utility>
+
 #include "rails/rails.hpp"
 #include "rails/user_pointers.hpp"
 
@@ -13,7 +15,6 @@ Result<Key> Rails::expose(uint8_t* data, uint64_t bytes, Rights rights) {
   entry.options.op_put = rights.write;
   entry.options.op_get = rights.read;
   entry.options.event_comm_disable = true;
-  entry.options.no_truncate = false;
   Exposed exposed;
   for (const auto& rail : rails_) {
     rail->spend();
@@ -40,35 +41,30 @@ Status Rails::withdraw(Key key) {
 
 Result<RequestId> Rails::put(const uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset) {
   SPL_TRY(check("put", rank));
-  Request request;
-  request.does = Does::transfer;
-  request.peer = rank;
-  request.bytes = bytes;
-  request.completion = {rank, key.number, bytes, false};
-  const RequestId id = add(std::move(request));
-  SPL_TRY(stripes_->start(id.value, {.from = data,
-                                     .bytes = bytes,
-                                     .rank = rank,
-                                     .bits = bits::key(bits::Key::user, key.number),
-                                     .offset = offset,
-                                     .tells = {}}));
-  return id;
+  Transfer transfer;
+  transfer.from = data;
+  return move(transfer, bytes, rank, key, offset);
 }
 
 Result<RequestId> Rails::get(uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset) {
   SPL_TRY(check("get", rank));
+  Transfer transfer;
+  transfer.into = data;
+  return move(transfer, bytes, rank, key, offset);
+}
+
+Result<RequestId> Rails::move(Transfer transfer, uint64_t bytes, uint32_t rank, Key key, uint64_t offset) {
   Request request;
   request.does = Does::transfer;
   request.peer = rank;
   request.bytes = bytes;
   request.completion = {rank, key.number, bytes, false};
   const RequestId id = add(std::move(request));
-  SPL_TRY(stripes_->start(id.value, {.into = data,
-                                     .bytes = bytes,
-                                     .rank = rank,
-                                     .bits = bits::key(bits::Key::user, key.number),
-                                     .offset = offset,
-                                     .tells = {}}));
+  transfer.bytes = bytes;
+  transfer.rank = rank;
+  transfer.bits = bits::key(bits::Key::user, key.number);
+  transfer.offset = offset;
+  SPL_TRY(stripes_->start(id.value, transfer));
   return id;
 }
 

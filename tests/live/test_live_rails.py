@@ -49,14 +49,14 @@ def test_wrong_lists_of_rails_are_told(build, rails):
     assert set(answers_of(done.stdout)) == {0, 1}
 
 
-def told(two: Machines, program: Path, said: dict[str, Callable[[], None]]) -> list[str]:
+def told(two: Machines, program: Path, said: dict[str, Callable[[], None]], *arguments: Path) -> list[str]:
     """What two ranks on two machines with two networks print; each line of `said` is answered by its deed."""
     if "mpich" not in launchers():
         pytest.skip("there is no launcher of mpich")
     for index in range(2):
         two.cable(index, 1)
     started = subprocess.Popen(
-        [*launchers()["mpich"].command, "-n", "2", two.rank_shell(1), program],
+        [*launchers()["mpich"].command, "-n", "2", two.rank_shell(1), program, *arguments],
         env={**os.environ, "SPINLOOM_RAILS": "udp=10.77.0.0/24,udp=10.77.1.0/24"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -85,11 +85,14 @@ def test_fragments_of_an_unplugged_rail_go_by_the_other(build, tmp_path):
 def test_a_rail_that_comes_back_is_used_again(build, tmp_path):
     """A message waits for what was on it; nothing is repeated, and later ones use both rails."""
 
+    there_again = tmp_path / "there-again"
+
     def pull_and_plug(two: Machines) -> None:
         two.ip("link", "set", "b1", "down")
-        time.sleep(1.5)
+        time.sleep(1.5)  # how long it is away
         two.ip("link", "set", "b1", "up")
+        there_again.touch()
 
     with machines(tmp_path, 2) as two:
-        lines = told(two, build("rails_return.c"), {"going": lambda: pull_and_plug(two)})
+        lines = told(two, build("rails_return.c"), {"going": lambda: pull_and_plug(two)}, there_again)
     assert "back" in lines

@@ -164,6 +164,8 @@ int spl_rma_wait(spl_rma_request *request);
  * some have failed since the last flush. Memory of this rank may be used again, so there is no weaker flush. */
 int spl_rma_flush(spl_rma *rma, ptl_rank_t rank);
 int spl_rma_flush_all(spl_rma *rma);
+/* Does not wait: `done` is 0, or a flush would end at once. */
+int spl_rma_flush_test(spl_rma *rma, ptl_rank_t rank, int *done);
 /* What this rank has begun at the target, what of it has ended, and what of that has failed; messages, of which an
  * operation may need several. */
 typedef struct {
@@ -202,12 +204,27 @@ int spl_rma_fence(spl_rma *rma);
  * `rights` and `notices` as above, but the same at all ranks. */
 int spl_rma_window_make(spl_rma *rma, void *memory, uint64_t bytes, unsigned int rights, int notices,
                         spl_rma_window **window);
-/* Collective. A fence is part of it. */
+/* A window of some ranks. Each of them names the group, the same ranks in the same order, makes its part, gives its text to
+ * the others by any means, and joins with the texts of all, in the order of the group. Neither call waits. A rank that cannot make its part tells the others, or gives them bytes that are no text: then
+ * join fails, and the part is dropped. */
+typedef struct {
+  unsigned char bytes[128];
+} spl_rma_part_text;
+int spl_rma_window_part(spl_rma *rma, const ptl_rank_t *group, uint32_t size, void *memory, uint64_t bytes,
+                        unsigned int rights, int notices, spl_rma_window **window, spl_rma_part_text *text);
+int spl_rma_window_join(spl_rma_window *window, const spl_rma_part_text *texts);
+/* Collective among the window's ranks. A fence of the window is part of it. */
 int spl_rma_window_free(spl_rma_window *window);
-/* The key of a rank's memory, which belongs to the window; NULL if there is no such rank. */
+/* Not collective: frees this rank's part. What others begin there later fails. */
+int spl_rma_window_drop(spl_rma_window *window);
+/* The key of a rank's memory, which belongs to the window; NULL if the window has no such rank. */
 spl_rma_key *spl_rma_window_key(spl_rma_window *window, ptl_rank_t rank);
 /* This rank's registered memory, for its notices. */
 spl_rma_memory *spl_rma_window_memory(spl_rma_window *window);
+
+/* Collective among the window's ranks: what they have begun before it, at each other, has ended after it. PTL_FAIL after it
+ * if operations of this rank have failed. */
+int spl_rma_window_fence(spl_rma_window *window);
 
 /* Epochs between groups of ranks, as MPI's post, start, complete and wait. Post does not wait; start waits until all of its
  * group have posted; complete flushes the group and says so; wait waits until all of the posted group have completed. */
@@ -227,8 +244,17 @@ enum {
 };
 int spl_rma_lock(spl_rma_window *window, ptl_rank_t rank, int kind);
 int spl_rma_unlock(spl_rma_window *window, ptl_rank_t rank);
-int spl_rma_lock_all(spl_rma_window *window); /* shared, of all ranks */
+int spl_rma_lock_all(spl_rma_window *window); /* shared, of all the window's ranks */
 int spl_rma_unlock_all(spl_rma_window *window);
+
+/* Forms that do not wait, for programs that have other work while they wait. What is begun is tested until `done` is not 0;
+ * an error ends it, too. */
+int spl_rma_window_fence_begin(spl_rma_window *window);
+int spl_rma_window_fence_test(spl_rma_window *window, int *done);
+int spl_rma_start_test(spl_rma_window *window, const ptl_rank_t *group, uint32_t size,
+                       int *done); /* starts, once it may */
+int spl_rma_lock_begin(spl_rma_window *window, ptl_rank_t rank, int kind);
+int spl_rma_lock_test(spl_rma_window *window, ptl_rank_t rank, int *done);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,9 @@
 // The C calls of one-sided memory that wait for other ranks: notices, barriers, windows and locks (spinloom/rma.h).
 #include <algorithm>
+#include <cstring>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "ptl/rma.hpp"
 
@@ -23,6 +25,49 @@ bool take_notice(spl_rma_memory& registered, spl_rma_notice& notice) {
   if (!found) return false;
   notice = {found->value, found->offset, found->bytes, registered.rma->ranks.at(found->rank)};
   return true;
+}
+
+// Adds a window that its ranks have joined, or this one's part.
+spl_rma_window* add_window(spl_rma& rma, std::unique_ptr<rma::Window> made) {
+  spl_rma_window& added = rma.windows.emplace_back();
+  added.rma = &rma;
+  added.memory = {&rma, &made->memory()};
+  added.window = std::move(made);
+  return &added;
+}
+
+void find_keys(spl_rma_window& window) {
+  for (const uint32_t node : window.rma->nodes) {
+    const bool has_key = window.window->has(node);
+    window.keys.push_back({has_key ? window.rma : nullptr, has_key ? window.window->key(node) : rma::Key{}});
+  }
+}
+
+void remove_window(spl_rma_window* window) {
+  window->rma->windows.remove_if([window](const spl_rma_window& one) { return &one == window; });
+}
+
+Status check_window(const void* memory, uint64_t bytes, int notices, const void* place) {
+  if (place != nullptr && (memory != nullptr || bytes == 0) && notices >= 0 && notices <= SPL_RMA_QUEUED) return {};
+  return fail(Code::invalid, "there is no place for the window, the memory is NULL, or notices are ", notices);
+}
+
+Result<rma::Window::Lock> lock_of(int kind) {
+  if (kind == SPL_RMA_SHARED) return rma::Window::Lock::shared;
+  if (kind == SPL_RMA_EXCLUSIVE) return rma::Window::Lock::exclusive;
+  return fail(Code::invalid, "there is no lock ", kind);
+}
+
+// A call that looks whether something has ended.
+template <class Test>
+int test(const char* name, spl_rma* rma, int* done, Test is_done) {
+  return with(name, rma, [&](rma::Context&) -> Status {
+    if (done == nullptr) return fail(Code::invalid, "there is no place for the answer");
+    look(*rma);
+    SPL_ASSIGN(const bool has_ended, is_done());
+    *done = has_ended ? 1 : 0;
+    return {};
+  });
 }
 
 Status check_notices(const spl_rma_memory& registered, const void* place, rma::Notices least) {
@@ -86,6 +131,16 @@ int spl_rma_wait_notice(spl_rma_memory* registered, spl_rma_notice* notice) {
   });
 }
 
+int spl_rma_flush_test(spl_rma* rma, ptl_rank_t rank, int* done) {
+  return one_sided::test("spl_rma_flush_test", rma, done, [&]() -> spinloom::Result<bool> {
+    SPL_ASSIGN(const uint32_t node, one_sided::node_of(*rma, rank));
+    SPL_TRY(rma->context->progress());
+    if (!rma->context->is_quiet(node)) return false;
+    SPL_TRY(rma->context->flush(node));
+    return true;
+  });
+}
+
 int spl_rma_barrier(spl_rma* rma) {
   return with("spl_rma_barrier", rma, [](Context& context) { return context.barrier(); });
 }
@@ -101,32 +156,77 @@ int spl_rma_fence(spl_rma* rma) {
 int spl_rma_window_make(spl_rma* rma, void* memory, uint64_t bytes, unsigned int rights, int notices,
                         spl_rma_window** window) {
   return with("spl_rma_window_make", rma, [&](Context& context) -> Status {
-    if (window == nullptr || (memory == nullptr && bytes > 0) || notices < 0 || notices > SPL_RMA_QUEUED) {
-      return fail(Code::invalid, "there is no place for the window, the memory is NULL, or notices are ", notices);
-    }
+    SPL_TRY(one_sided::check_window(memory, bytes, notices, window));
     SPL_ASSIGN(auto made,
                Window::make(context, {{static_cast<uint8_t*>(memory), bytes}}, rights, static_cast<Notices>(notices)));
-    spl_rma_window& added = rma->windows.emplace_back();
-    added.rma = rma;
-    added.memory = {rma, &made->memory()};
-    for (const uint32_t node : rma->nodes) added.keys.push_back({rma, made->key(node)});
-    added.window = std::move(made);
-    *window = &added;
+    *window = one_sided::add_window(*rma, std::move(made));
+    one_sided::find_keys(**window);
+    return {};
+  });
+}
+
+int spl_rma_window_part(spl_rma* rma, const ptl_rank_t* group, uint32_t size, void* memory, uint64_t bytes,
+                        unsigned int rights, int notices, spl_rma_window** window, spl_rma_part_text* text) {
+  return with("spl_rma_window_part", rma, [&](Context& context) -> Status {
+    SPL_TRY(one_sided::check_window(memory, bytes, notices, window));
+    if (text == nullptr) return fail(Code::invalid, "there is no place for the text");
+    SPL_ASSIGN(const auto nodes, one_sided::nodes_of(*rma, group, size));
+    SPL_ASSIGN(auto part, Window::part(context, nodes, {{static_cast<uint8_t*>(memory), bytes}}, rights,
+                                       static_cast<Notices>(notices)));
+    static_assert(sizeof(*text) == sizeof(part.text), "a part's text is told as it is");
+    std::memcpy(text->bytes, part.text.data(), part.text.size());
+    *window = one_sided::add_window(*rma, std::move(part.window));
+    return {};
+  });
+}
+
+int spl_rma_window_join(spl_rma_window* window, const spl_rma_part_text* texts) {
+  return with("spl_rma_window_join", context_of(window), [&](Context&) -> Status {
+    if (texts == nullptr) return fail(Code::invalid, "there are no texts");
+    std::vector<Window::Text> all(window->window->members().size());
+    std::memcpy(all.data(), texts, all.size() * sizeof(Window::Text));
+    SPL_TRY(window->window->join(all));
+    one_sided::find_keys(*window);
     return {};
   });
 }
 
 int spl_rma_window_free(spl_rma_window* window) {
   return with("spl_rma_window_free", context_of(window), [&](Context&) -> Status {
-    if (window->window->is_open()) return fail(Code::invalid, "it has an open epoch or a lock; end it first");
+    if (window->window->is_open()) return fail(Code::invalid, "it has an open epoch, fence or lock; end it first");
     const Status freed = window->window->free();
-    window->rma->windows.remove_if([window](const spl_rma_window& one) { return &one == window; });
+    one_sided::remove_window(window);
     return freed;
   });
 }
 
+int spl_rma_window_drop(spl_rma_window* window) {
+  return with("spl_rma_window_drop", context_of(window), [&](Context&) -> Status {
+    if (window->window->is_open()) return fail(Code::invalid, "it has an open epoch, fence or lock; end it first");
+    const Status dropped = window->window->drop();
+    one_sided::remove_window(window);
+    return dropped;
+  });
+}
+
+int spl_rma_window_fence(spl_rma_window* window) {
+  return with("spl_rma_window_fence", context_of(window), [&](Context&) { return window->window->fence(); });
+}
+
+int spl_rma_window_fence_begin(spl_rma_window* window) {
+  return with("spl_rma_window_fence_begin", context_of(window),
+              [&](Context&) { return window->window->begin_fence(); });
+}
+
+int spl_rma_window_fence_test(spl_rma_window* window, int* done) {
+  return one_sided::test("spl_rma_window_fence_test", context_of(window), done,
+                         [&] { return window->window->test_fence(); });
+}
+
 spl_rma_key* spl_rma_window_key(spl_rma_window* window, ptl_rank_t rank) {
-  return window != nullptr && rank < window->keys.size() ? &window->keys[rank] : nullptr;
+  if (window == nullptr || rank >= window->keys.size()) return nullptr;
+  spl_rma_key& key = window->keys[rank];
+  return key.rma != nullptr ? &key : nullptr;
 }
 
 spl_rma_memory* spl_rma_window_memory(spl_rma_window* window) { return window != nullptr ? &window->memory : nullptr; }
@@ -153,21 +253,38 @@ int spl_rma_wait_completed(spl_rma_window* window) {
   return with("spl_rma_wait_completed", context_of(window), [&](Context&) { return window->window->wait_completed(); });
 }
 
-int spl_rma_test_completed(spl_rma_window* window, int* done) {
-  return with("spl_rma_test_completed", context_of(window), [&](Context&) -> Status {
-    if (done == nullptr) return fail(Code::invalid, "there is no place for the answer");
-    one_sided::look(*window->rma);
-    SPL_ASSIGN(const bool completed, window->window->test_completed());
-    *done = completed ? 1 : 0;
-    return {};
+int spl_rma_start_test(spl_rma_window* window, const ptl_rank_t* group, uint32_t size, int* done) {
+  return one_sided::test("spl_rma_start_test", context_of(window), done, [&]() -> spinloom::Result<bool> {
+    SPL_ASSIGN(const auto nodes, one_sided::nodes_of(*window->rma, group, size));
+    return window->window->test_start(nodes);
   });
+}
+
+int spl_rma_test_completed(spl_rma_window* window, int* done) {
+  return one_sided::test("spl_rma_test_completed", context_of(window), done,
+                         [&] { return window->window->test_completed(); });
 }
 
 int spl_rma_lock(spl_rma_window* window, ptl_rank_t rank, int kind) {
   return with("spl_rma_lock", context_of(window), [&](Context&) -> Status {
-    if (kind != SPL_RMA_SHARED && kind != SPL_RMA_EXCLUSIVE) return fail(Code::invalid, "there is no lock ", kind);
+    SPL_ASSIGN(const auto lock, one_sided::lock_of(kind));
     SPL_ASSIGN(const uint32_t node, one_sided::node_of(*window->rma, rank));
-    return window->window->lock(node, kind == SPL_RMA_SHARED ? Window::Lock::shared : Window::Lock::exclusive);
+    return window->window->lock(node, lock);
+  });
+}
+
+int spl_rma_lock_begin(spl_rma_window* window, ptl_rank_t rank, int kind) {
+  return with("spl_rma_lock_begin", context_of(window), [&](Context&) -> Status {
+    SPL_ASSIGN(const auto lock, one_sided::lock_of(kind));
+    SPL_ASSIGN(const uint32_t node, one_sided::node_of(*window->rma, rank));
+    return window->window->begin_lock(node, lock);
+  });
+}
+
+int spl_rma_lock_test(spl_rma_window* window, ptl_rank_t rank, int* done) {
+  return one_sided::test("spl_rma_lock_test", context_of(window), done, [&]() -> spinloom::Result<bool> {
+    SPL_ASSIGN(const uint32_t node, one_sided::node_of(*window->rma, rank));
+    return window->window->test_lock(node);
   });
 }
 

@@ -270,16 +270,18 @@ Result<std::vector<uint8_t>> Context::tell_all(std::span<const uint8_t> own) {
     SPL_TRY(interface_.put(put));
     ++control_begun_;
   }
-  SPL_TRY(wait_until("what all ranks are told", For::targets, [&] {
-    const nic::CounterValue value = interface_.ct_get(control_);
-    return value.success + value.failure >= control_begun_;
-  }));
+  SPL_TRY(wait_until("what all ranks are told", For::targets, [&] { return is_control_quiet(); }));
   SPL_TRY(barrier());
   std::vector<uint8_t> all(own.size() * options_.ranks);
   for (uint32_t other = 0; other < options_.ranks; ++other) {
     std::memcpy(&all[other * own.size()], board_.get() + (half * options_.ranks + other) * words_most, own.size());
   }
   return all;
+}
+
+bool Context::is_control_quiet() const {
+  const nic::CounterValue value = interface_.ct_get(control_);
+  return value.success + value.failure >= control_begun_;
 }
 
 Status Context::add_one(const Key& key, uint64_t offset, uint32_t count) {

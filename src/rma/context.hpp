@@ -119,6 +119,8 @@ class Context {
   // The request has ended, and is freed.
   [[nodiscard]] Status retire(Request* request);
   [[nodiscard]] Status wait(Request* request);
+  // All operations to the rank have ended.
+  [[nodiscard]] bool is_quiet(uint32_t rank) const;
   [[nodiscard]] Status flush(uint32_t rank);
   [[nodiscard]] Status flush_all();
   struct Counts {
@@ -157,7 +159,8 @@ class Context {
   [[nodiscard]] bool is_anyone_gone() const;
   // Lets the NIC tell of ranks that are gone.
   [[nodiscard]] Status watch_all();
-  void let_control_end() { let_end(control_, control_begun_); }
+  // What add_one() and tell_all() have sent has ended.
+  [[nodiscard]] bool is_control_quiet() const;
 
  private:
   // A message of the emulation that has not been answered.
@@ -230,7 +233,6 @@ class Context {
   [[nodiscard]] Status check(const Operation& operation) const;
   [[nodiscard]] bool goes_emulated(const Operation& operation, const ElementPlan& plan) const;
   [[nodiscard]] bool is_native_quiet(uint32_t rank) const;
-  [[nodiscard]] bool is_quiet(uint32_t rank) const;
   [[nodiscard]] Status report(uint32_t rank);
   struct Tally {
     nic::CounterId counter;

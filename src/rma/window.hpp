@@ -1,14 +1,19 @@
-// Window - memory at each rank of a context, the keys of all of them at each, and synchronisation over it.
+// Window - memory at ranks of a context, the keys of all of them at each, and synchronisation over it.
 //
-// Contract: make() and free() are collective. Each rank has control words, which others change by atomics of its NIC only:
-//   tickets of locks, and how often each rank has posted to it and completed.
+// Contract: make() and free() are collective of all ranks. part() makes this rank's part of a window of some ranks, which all
+//   name in the same order; once each has the texts of all, by whatever way, join() makes the window. Each rank has control
+//   words, which others change by atomics of its NIC only: tickets of locks, how often each rank has posted to it and
+//   completed, and rounds of fences. Calls that wait have forms that do not: begin_...() and test_...(), which says whether
+//   it has ended.
 // Invariants: (1) a lock is a queue of tickets: a rank takes the next one, and enters when it is the one that is served;
 //   whoever enters for a shared lock lets the next one in that asks for a shared lock, whoever leaves lets an exclusive one
 //   in once all before it have left; so locks come in the order of tickets; (2) who waits for a ticket looks at the words
-//   again after a pause that grows with the number of tickets before it; (3) counts of epochs only grow.
+//   again after a pause that grows with the number of tickets before it; (3) counts of epochs and fences only grow; (4) a
+//   fence is a dissemination: the messages of a round always come from the same rank.
 // Threads: the owner of the context. Time: that of its port.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <vector>
@@ -23,51 +28,110 @@ class Window {
 
   [[nodiscard]] static Result<std::unique_ptr<Window>> make(Context& context, std::vector<spin::IovecElement> pieces,
                                                             uint32_t rights, Notices notices);
+  // What a rank tells the others of its part.
+  using Text = std::array<uint8_t, 2 * sizeof(KeyText)>;
+  struct Part {
+    std::unique_ptr<Window> window;
+    Text text{};
+  };
+  // `members`: ranks of the context, this one among them, none twice.
+  [[nodiscard]] static Result<Part> part(Context& context, std::span<const uint32_t> members,
+                                         std::vector<spin::IovecElement> pieces, uint32_t rights, Notices notices);
+  // In the order of the members.
+  [[nodiscard]] Status join(std::span<const Text> texts);
+  [[nodiscard]] bool is_joined() const { return keys_.size() == members_.size(); }
+  // A fence, and drop().
   [[nodiscard]] Status free();
-  [[nodiscard]] const Key& key(uint32_t rank) const { return keys_.at(rank); }
+  // Ends this rank's part; what others still do there fails.
+  [[nodiscard]] Status drop();
+
+  [[nodiscard]] std::span<const uint32_t> members() const { return members_; }
+  [[nodiscard]] bool has(uint32_t rank) const { return rank < places_.size() && places_[rank] != nowhere; }
+  [[nodiscard]] const Key& key(uint32_t rank) const { return keys_.at(places_.at(rank)); }
   [[nodiscard]] Memory& memory() { return *memory_; }
-  // An epoch or a lock has not ended.
+  // An epoch, a lock or a fence has not ended.
   [[nodiscard]] bool is_open() const;
+
+  // What its members have begun before it has ended after it. An Error after it: operations of this rank have failed.
+  [[nodiscard]] Status fence();
+  [[nodiscard]] Status begin_fence();
+  [[nodiscard]] Result<bool> test_fence();
 
   [[nodiscard]] Status post(std::span<const uint32_t> group);
   [[nodiscard]] Status start(std::span<const uint32_t> group);
+  [[nodiscard]] Result<bool> test_start(std::span<const uint32_t> group);
   [[nodiscard]] Status complete();
   [[nodiscard]] Status wait_completed();
   [[nodiscard]] Result<bool> test_completed();
 
   [[nodiscard]] Status lock(uint32_t rank, Lock kind);
+  [[nodiscard]] Status begin_lock(uint32_t rank, Lock kind);
+  [[nodiscard]] Result<bool> test_lock(uint32_t rank);
   [[nodiscard]] Status unlock(uint32_t rank);
   [[nodiscard]] Status lock_all();
   [[nodiscard]] Status unlock_all();
 
  private:
-  explicit Window(Context& context);
+  static constexpr uint32_t nowhere = UINT32_MAX;
+  Window(Context& context, std::span<const uint32_t> members);
   [[nodiscard]] Status set_up(std::vector<spin::IovecElement> pieces, uint32_t rights, Notices notices);
+  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(members_.size()); }
+  [[nodiscard]] uint64_t words() const;
   [[nodiscard]] uint64_t word(uint64_t index) const;
-  [[nodiscard]] uint64_t posted_at(uint32_t rank) const;
-  [[nodiscard]] uint64_t completed_at(uint32_t rank) const;
+  [[nodiscard]] uint64_t posted_at(uint32_t place) const;
+  [[nodiscard]] uint64_t completed_at(uint32_t place) const;
+  [[nodiscard]] uint64_t fenced_at(uint32_t round) const;
+  [[nodiscard]] Status add_one(uint32_t place, uint64_t word, uint32_t count = 1);
+  [[nodiscard]] Result<uint32_t> place_of(uint32_t rank) const;
   [[nodiscard]] Status check(std::span<const uint32_t> group) const;
+  [[nodiscard]] bool all_posted(std::span<const uint32_t> group) const;
+  void begin_access(std::span<const uint32_t> group);
   [[nodiscard]] bool all_completed() const;
   void end_exposure();
-  // Reads, or adds to, words at a rank: fetched_ has what they were.
-  [[nodiscard]] Status fetch(uint32_t rank, uint64_t word, uint64_t count, bool adds_one);
-  [[nodiscard]] Status wait_for_turn(uint32_t rank, uint64_t ticket, Lock kind);
+
+  // A lock of one rank's part, had or asked for.
+  struct Locking {
+    enum class Step : uint8_t { none, takes_ticket, looks, rests };
+    Lock kind = Lock::none;
+    Step step = Step::none;  // none: it has the lock, if there is a kind
+    uint64_t ticket = 0;
+    Request* request = nullptr;
+    Time look_at{};
+    int64_t patience_ps = 0;
+    std::array<uint64_t, 2> fetched{};  // the NIC may write here after a call has given up
+  };
+  // Reads, or adds to, words of who has the lock: its `fetched` will have what they were.
+  [[nodiscard]] Status fetch(uint32_t place, uint64_t word, uint64_t count, bool adds_one);
+  [[nodiscard]] Result<bool> step_lock(uint32_t place);
+
+  // Of the fence that is under way.
+  struct Fence {
+    bool is_open = false;
+    bool has_flushed = false;
+    bool has_told = false;  // in this round
+    uint32_t round = 0;
+    Status flushed;
+  };
 
   Context& context_;
+  std::vector<uint32_t> members_;
+  std::vector<uint32_t> places_;  // by rank of the context
+  uint32_t own_ = 0;  // place of this rank
   std::unique_ptr<uint64_t[]> words_;
   Memory* control_ = nullptr;
   Memory* memory_ = nullptr;
-  std::vector<Key> keys_;
+  std::vector<Key> keys_;  // by place
   std::vector<Key> control_keys_;
-  std::vector<Lock> locks_;
+  std::unique_ptr<Locking[]> locks_;
   bool locks_all_ = false;
-  std::array<uint64_t, 2> fetched_{};  // the NIC may write here after a call has given up
-  std::vector<uint32_t> access_;  // the group of start()
+  std::vector<uint32_t> access_;  // the group of start(), places
   std::vector<uint32_t> exposure_;  // the group of post()
   bool is_started_ = false;
   bool is_posted_ = false;
   std::vector<uint64_t> started_;  // how often this rank has started an epoch at each
   std::vector<uint64_t> exposed_;  // and ended one for each
+  Fence fence_;
+  uint64_t fences_ = 0;
 };
 
 }  // namespace spinloom::rma

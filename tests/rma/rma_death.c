@@ -56,6 +56,9 @@ int main(int argc, char** argv) {
     } else if (strcmp(what, "fence") == 0) {
       RMA(spl_rma_put(key, my_rank * 8, own, 8));
       code = spl_rma_fence(rma);
+    } else if (strcmp(what, "window_fence") == 0) {
+      RMA(spl_rma_put(key, my_rank * 8, own, 8));
+      code = spl_rma_window_fence(window);
     } else if (strcmp(what, "lock") == 0) {
       code = spl_rma_lock(window, 0, my_rank % 2 == 0 ? SPL_RMA_SHARED : SPL_RMA_EXCLUSIVE);
     } else if (strcmp(what, "own_lock") == 0) {

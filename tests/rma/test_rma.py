@@ -82,6 +82,7 @@ def lines(answers: list[int]) -> list[str]:
 # program: by the number of ranks, the answers of each
 PROGRAMS = {
     "rma_operations.c": {1: [157], 2: [157] * 2, 3: [157] * 3},
+    "rma_parts.c": {1: [17], 2: [13, 18], 5: [13, 18, 13, 18, 13]},
     "rma_sync.c": {1: [172], 2: [214, 211], 4: [282, 251, 245, 245]},
 }
 CASES = [(name, ranks) for name, cases in PROGRAMS.items() for ranks in cases]
@@ -186,7 +187,19 @@ def test_the_emulation_takes_longer_in_modelled_time(sim):
             assert 0.9 <= us["fallback"] / us["emulated"] <= 1.1, (operation, size_bytes)
 
 
-DEATHS = ["puts", "large", "atomics", "barrier", "fence", "lock", "own_lock", "start", "notice", "close"]
+DEATHS = [
+    "puts",
+    "large",
+    "atomics",
+    "barrier",
+    "fence",
+    "window_fence",
+    "lock",
+    "own_lock",
+    "start",
+    "notice",
+    "close",
+]
 
 
 @live

@@ -42,18 +42,23 @@ struct Ours {
   Hooks (*stand_ins)();
   const RecordingHook* (*recording_hook)(std::string_view name);
   const OffloadHook* (*offload_hook)(std::string_view name);
+  const OffloadHook* (*rma_hook)(std::string_view name);
 };
 Ours ours(Abi abi) {
   switch (abi) {
-    case Abi::openmpi: return {&openmpi::hooks, &openmpi::stand_ins, &openmpi::recording_hook, &openmpi::offload_hook};
-    case Abi::mpich: return {&mpich::hooks, &mpich::stand_ins, &mpich::recording_hook, &mpich::offload_hook};
+    case Abi::openmpi:
+      return {&openmpi::hooks, &openmpi::stand_ins, &openmpi::recording_hook, &openmpi::offload_hook,
+              &openmpi::rma_hook};
+    case Abi::mpich:
+      return {&mpich::hooks, &mpich::stand_ins, &mpich::recording_hook, &mpich::offload_hook, &mpich::rma_hook};
     case Abi::standard:
-      return {&standard::hooks, &standard::stand_ins, &standard::recording_hook, &standard::offload_hook};
+      return {&standard::hooks, &standard::stand_ins, &standard::recording_hook, &standard::offload_hook,
+              &standard::rma_hook};
     case Abi::none: break;
   }
   const auto nothing = [] { return Hooks{nullptr, 0}; };
-  return {nothing, nothing, [](std::string_view) -> const RecordingHook* { return nullptr; },
-          [](std::string_view) -> const OffloadHook* { return nullptr; }};
+  const auto no_offload = [](std::string_view) -> const OffloadHook* { return nullptr; };
+  return {nothing, nothing, [](std::string_view) -> const RecordingHook* { return nullptr; }, no_offload, no_offload};
 }
 
 bool is_recording() {
@@ -61,8 +66,8 @@ bool is_recording() {
   return directory != nullptr && directory[0] != 0;
 }
 
-bool is_offloading() {
-  const char* const value = std::getenv("SPINLOOM_MPI_COLLECTIVES");
+bool is_on(const char* variable) {
+  const char* const value = std::getenv(variable);
   return value != nullptr && std::string_view(value) == "on";
 }
 
@@ -107,7 +112,8 @@ void* find(const std::string& name) {
       std::exit(127);
     }
   }
-  const OffloadHook* const offload = is_offloading() ? own.offload_hook(word) : nullptr;
+  const OffloadHook* offload = is_on("SPINLOOM_MPI_COLLECTIVES") ? own.offload_hook(word) : nullptr;
+  if (offload == nullptr && is_on("SPINLOOM_MPI_RMA")) offload = own.rma_hook(word);
   if (offload != nullptr) {
     *offload->next = target;
     *offload->the_mpis = real;

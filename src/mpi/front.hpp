@@ -31,8 +31,8 @@ struct RecordingHook {
   void** next;
 };
 
-// A function that may give the call to the NIC, where the job asks for it; else it calls what `next` points to. `the_mpis`
-// is the MPI's own.
+// A function that may give the call to the NIC, where the job asks for it: collective calls, or those of windows. Else it
+// calls what `next` points to. `the_mpis` is the MPI's own.
 struct OffloadHook {
   const char* name;
   void* function;
@@ -45,18 +45,21 @@ namespace openmpi {
 [[nodiscard]] Hooks stand_ins();
 [[nodiscard]] const RecordingHook* recording_hook(std::string_view name);
 [[nodiscard]] const OffloadHook* offload_hook(std::string_view name);
+[[nodiscard]] const OffloadHook* rma_hook(std::string_view name);
 }  // namespace openmpi
 namespace mpich {
 [[nodiscard]] Hooks hooks();
 [[nodiscard]] Hooks stand_ins();
 [[nodiscard]] const RecordingHook* recording_hook(std::string_view name);
 [[nodiscard]] const OffloadHook* offload_hook(std::string_view name);
+[[nodiscard]] const OffloadHook* rma_hook(std::string_view name);
 }  // namespace mpich
 namespace standard {
 [[nodiscard]] Hooks hooks();
 [[nodiscard]] Hooks stand_ins();
 [[nodiscard]] const RecordingHook* recording_hook(std::string_view name);
 [[nodiscard]] const OffloadHook* offload_hook(std::string_view name);
+[[nodiscard]] const OffloadHook* rma_hook(std::string_view name);
 }  // namespace standard
 
 }  // namespace spinloom::mpi

@@ -36,7 +36,7 @@
   X(Win_lock) X(Win_unlock) X(Win_lock_all) X(Win_unlock_all) \
   X(Put) X(Get) X(Rput) X(Rget) X(Put_c) X(Get_c) X(Rput_c) X(Rget_c)
 
-// Calls that pass through the layer where it records only; else they go straight to the MPI.
+// Calls that pass through the layer where it records, or has windows of its own; else they go straight to the MPI.
 #define SPINLOOM_MPI_RECORDED(X)                                                              \
   X(Bsend) X(Ibsend) X(Bsend_init) X(Bsend_c) X(Ibsend_c) X(Bsend_init_c)                     \
   X(Barrier) X(Ibarrier) X(Barrier_init)                                                      \
@@ -47,7 +47,7 @@
   X(Accumulate) X(Raccumulate) X(Get_accumulate) X(Rget_accumulate) X(Accumulate_c) X(Raccumulate_c) \
   X(Get_accumulate_c) X(Rget_accumulate_c) X(Fetch_and_op) X(Compare_and_swap) \
   X(Win_create_dynamic) \
-  X(Win_flush) X(Win_flush_all) X(Win_flush_local) X(Win_flush_local_all) \
+  X(Win_flush) X(Win_flush_all) X(Win_flush_local) X(Win_flush_local_all) X(Win_sync) \
   X(Comm_free) X(Comm_disconnect) X(Intercomm_create) X(Intercomm_merge)
 
 // Calls of our own: no MPI has them.

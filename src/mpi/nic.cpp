@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <utility>
+
 #include "base/result.hpp"
 
 namespace spinloom::mpi {
@@ -22,34 +24,45 @@ std::string Nic::load() {
   return "";
 }
 
-std::string Nic::open(uint32_t rank) {
+std::string Nic::open(uint32_t rank, bool with_engine) {
   if (const int code = PtlInit(); code != PTL_OK) return text("PtlInit failed with ", code);
   int code = PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, nullptr, nullptr, &interface_);
   if (code != PTL_OK) {
     PtlFini();
     return text("PtlNIInit failed with ", code);
   }
-  ptl_process_t own{};
-  std::string wrong;
-  spl_oe_options options{};
-  options.meeting = SPL_MEET_OTHERWISE;
-  if (PtlGetId(interface_, &own) != PTL_OK || own.rank != rank) {
-    wrong = text("the launcher has made this rank ", own.rank, " of the Portals job, not ", rank);
-  } else if (spl_oe_open(interface_, &options, &engine_) != PTL_OK) {
-    wrong = text("no offload engine: ", spl_oe_error(nullptr));
-    engine_ = nullptr;
-  }
-  if (!wrong.empty()) {
-    PtlNIFini(interface_);
-    PtlFini();
-  }
+  has_interface_ = true;
+  std::string wrong = open_engine(rank, with_engine);
+  if (!wrong.empty()) close();
   return wrong;
 }
 
+std::string Nic::open_engine(uint32_t rank, bool with_engine) {
+  ptl_process_t own{};
+  if (PtlGetId(interface_, &own) != PTL_OK || own.rank != rank) {
+    return text("the launcher has made this rank ", own.rank, " of the Portals job, not ", rank);
+  }
+  spl_oe_options options{};
+  options.meeting = SPL_MEET_OTHERWISE;
+  if (with_engine && spl_oe_open(interface_, &options, &engine_) != PTL_OK) {
+    engine_ = nullptr;
+    return text("no offload engine: ", spl_oe_error(nullptr));
+  }
+  return "";
+}
+
+std::string Nic::open_memory() {
+  if (spl_rma_open(interface_, nullptr, &memory_) == PTL_OK) return "";
+  memory_ = nullptr;
+  return text("no one-sided memory: ", spl_rma_error(nullptr));
+}
+
 void Nic::close() {
-  if (engine_ == nullptr) return;
-  spl_oe_close(engine_);
+  if (memory_ != nullptr) spl_rma_close(memory_);
+  if (engine_ != nullptr) spl_oe_close(engine_);
+  memory_ = nullptr;
   engine_ = nullptr;
+  if (!std::exchange(has_interface_, false)) return;
   PtlNIFini(interface_);
   PtlFini();
 }

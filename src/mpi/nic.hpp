@@ -1,9 +1,10 @@
-// Nic - the live Portals NIC of this rank, with its offload engine, where a job asks for collective calls on it.
+// Nic - the live Portals NIC of this rank, where a job asks for collective calls on it, or for windows: its offload engine,
+//   and its one-sided memory.
 //
 // Contract: load() loads libportals.so.4, which lies beside this library; open() becomes a rank of the Portals job, which
 //   all ranks do or none; close() leaves it. open() waits for the others in PtlInit only: no schedule may be started before
-//   they are known to have opened theirs. The sentences that load() and open() return say what is wrong; they are empty
-//   where all went well.
+//   they are known to have opened theirs. open_memory() waits until all ranks are in it. The sentences that these return
+//   say what is wrong; they are empty where all went well.
 // Invariants: (1) nothing of Portals is loaded in a job that does not ask for it; (2) team ids are those of communicators
 //   that live, or whose calls are still under way.
 // Threads: one at a time. Time: none.
@@ -14,6 +15,7 @@
 #include <string>
 
 #include "spinloom/offload.h"
+#include "spinloom/rma.h"
 
 namespace spinloom::mpi {
 
@@ -26,7 +28,41 @@ namespace spinloom::mpi {
   X(spl_oe_open)                  \
   X(spl_oe_close)                 \
   X(spl_oe_error)                 \
-  X(spl_team_make) X(spl_team_free) X(spl_collective) X(spl_schedule_start) X(spl_schedule_test) X(spl_schedule_free)
+  X(spl_team_make)                \
+  X(spl_team_free)                \
+  X(spl_collective)               \
+  X(spl_schedule_start)           \
+  X(spl_schedule_test)            \
+  X(spl_schedule_free)            \
+  X(spl_rma_open)                 \
+  X(spl_rma_close)                \
+  X(spl_rma_error)                \
+  X(spl_rma_register)             \
+  X(spl_rma_deregister)           \
+  X(spl_rma_export)               \
+  X(spl_rma_import)               \
+  X(spl_rma_forget)               \
+  X(spl_rma_window_part)          \
+  X(spl_rma_window_join)          \
+  X(spl_rma_window_drop)          \
+  X(spl_rma_window_key)           \
+  X(spl_rma_window_fence_begin)   \
+  X(spl_rma_window_fence_test)    \
+  X(spl_rma_post)                 \
+  X(spl_rma_start_test)           \
+  X(spl_rma_complete)             \
+  X(spl_rma_test_completed)       \
+  X(spl_rma_lock_begin)           \
+  X(spl_rma_lock_test)            \
+  X(spl_rma_unlock)               \
+  X(spl_rma_flush_test)           \
+  X(spl_rma_put)                  \
+  X(spl_rma_get)                  \
+  X(spl_rma_put_pieces)           \
+  X(spl_rma_get_pieces)           \
+  X(spl_rma_accumulate)           \
+  X(spl_rma_get_accumulate)       \
+  X(spl_rma_compare_and_swap)
 
 class Nic {
  public:
@@ -38,11 +74,12 @@ class Nic {
   [[nodiscard]] static bool is_busy(const Ids& ids) { return (ids[0] & 1) != 0; }
 
   [[nodiscard]] std::string load();
-  [[nodiscard]] std::string open(uint32_t rank);
+  [[nodiscard]] std::string open(uint32_t rank, bool with_engine);
+  [[nodiscard]] std::string open_memory();
+  // Of open memory it is a collective call.
   void close();
-  [[nodiscard]] bool is_open() const { return engine_ != nullptr; }
   [[nodiscard]] spl_oe* engine() const { return engine_; }
-  [[nodiscard]] std::string error() const { return spl_oe_error(engine_); }
+  [[nodiscard]] spl_rma* memory() const { return memory_; }
 
   [[nodiscard]] const Ids& taken_ids() const { return ids_; }
   // The least that is taken nowhere; 0: there is none.
@@ -55,10 +92,13 @@ class Nic {
 #undef SPINLOOM_MEMBER
 
  private:
+  [[nodiscard]] std::string open_engine(uint32_t rank, bool with_engine);
   [[nodiscard]] static uint8_t bit(uint32_t id) { return static_cast<uint8_t>(1U << (id % 8)); }
 
   ptl_handle_ni_t interface_{};
+  bool has_interface_ = false;
   spl_oe* engine_ = nullptr;
+  spl_rma* memory_ = nullptr;
   Ids ids_{};
 };
 

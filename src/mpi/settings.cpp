@@ -56,6 +56,9 @@ class Reader {
     } else if (name == "SPINLOOM_MPI_COLLECTIVES") {
       settings_.collectives = value == "on";
       if (value != "on" && value != "off") complain(name, value, "on or off");
+    } else if (name == "SPINLOOM_MPI_RMA") {
+      settings_.rma = value == "on";
+      if (value != "on" && value != "off") complain(name, value, "on or off");
     } else if (name == "SPINLOOM_MPI_LAYOUT") {
       settings_.memoised = value != "naive";
       if (value != "naive" && value != "memoised") complain(name, value, "memoised or naive");

@@ -28,6 +28,7 @@ struct Settings {
   int64_t chunk_bytes = 4 << 10;  // so many packed bytes are handed to the receiver at once
   int64_t staging_bytes = 64 << 20;  // memory of this rank for messages under way
   bool collectives = false;  // non-blocking collective calls go by the live NIC
+  bool rma = false;  // windows stand on the one-sided memory of the live NIC
   bool memoised = true;  // layouts of peers are kept; false: they are read with each message
   Prices prices;  // of this host, by which the ways are compared
   std::string job;  // put in front of the name that the ranks of a node meet by

@@ -119,12 +119,17 @@ def become(command: tuple[str, ...], environment: dict[str, str], report: str | 
     "of floating-point numbers may differ from the MPI's in the last bit.",
 )
 @click.option(
+    "--rma",
+    is_flag=True,
+    help="Windows stand on the one-sided memory of the live NIC: all accesses, locks and epochs of the job.",
+)
+@click.option(
     "--report",
     metavar="[=FILE.json|FILE.html]",
     help="Say at the end which datatypes went which way and why (stderr), or write it to a file.",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def run(command: tuple[str, ...], path: str | None, collectives: bool, report: str | None) -> None:
+def run(command: tuple[str, ...], path: str | None, collectives: bool, rma: bool, report: str | None) -> None:
     """Run an MPI program with faster datatypes.
 
     The program and its MPI stay as they are: Open MPI 4 and 5, MPICH 3.4 to 5, Intel MPI, and MPIs with the
@@ -137,12 +142,16 @@ def run(command: tuple[str, ...], path: str | None, collectives: bool, report: s
     their NICs do MPI_Iallreduce, MPI_Ibcast and their like, and what MPI_Allreduce_init and its like make.
     What the NIC does not know (operations of the program's own, for example) stays with the MPI.
 
+    With --rma they are ranks of Portals, too, and their NICs carry the accesses to MPI's windows, and their locks:
+    a target takes part in none of them. Windows that grow (MPI_Win_create_dynamic) stay with the MPI.
+
     Examples: spinloom run --report -- mpiexec -n 2 ./app;
     spinloom run --report=app.html -- mpiexec -n 2 ./app
     """
     check_report(report)
     libraries = data.mpi_preloads()
-    more = {"SPINLOOM_MPI_COLLECTIVES": "on"} if collectives else {}
+    wanted = {"SPINLOOM_MPI_COLLECTIVES": collectives, "SPINLOOM_MPI_RMA": rma}
+    more = {name: "on" for name, is_wanted in wanted.items() if is_wanted}
     if shutil.which(command[0]) is None:
         raise Trouble("environment", f"there is no program '{command[0]}'")
     if mpi_layer.is_rank():

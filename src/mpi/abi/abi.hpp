@@ -85,6 +85,7 @@ using GrequestCancel = int(void*, int);
   X(Type_set_attr, (Datatype, int, void*))                                             \
   X(Type_commit, (Datatype*))                                                          \
   X(Barrier, (Comm))                                                                   \
+  X(Reduce_local, (const void*, void*, int, Datatype, Op))                             \
   X(Type_dup, (Datatype, Datatype*))                                                   \
   X(Type_free, (Datatype*))                                                            \
   X(Get_library_version, (char*, int*))                                                \

@@ -15,21 +15,6 @@ Window* known(Win handle) {
   return layer.windows.find(handle);
 }
 
-// By their ranks in the window. None where the MPI cannot say: then all accesses are left to it.
-std::vector<int> ranks_of(Group group, Win window) {
-  int size = 0;
-  Group all{};
-  if (real.Group_size(group, &size) != success || size <= 0 || real.Win_get_group(window, &all) != success) return {};
-  std::vector<int> own(static_cast<size_t>(size));
-  for (int i = 0; i < size; ++i) own[static_cast<size_t>(i)] = i;
-  std::vector<int> found(own.size());
-  const int code = real.Group_translate_ranks(group, size, own.data(), all, found.data());
-  real.Group_free(&all);
-  if (code != success) return {};
-  std::erase_if(found, [](int rank) { return rank < 0; });  // MPI_UNDEFINED: the MPI will complain
-  return found;
-}
-
 }  // namespace
 
 int Win_free(Win* window) {
@@ -53,7 +38,7 @@ int Win_fence(int assert, Win window) {
 int Win_post(Group group, int assert, Win window) {
   Window* const ours = known(window);
   if (ours == nullptr) return real.Win_post(group, assert, window);
-  const std::vector<int> origins = ranks_of(group, window);
+  const std::vector<int> origins = ranks_in(group, window);
   ours->posts().add(origins);
   const int code = real.Win_post(group, assert, window);
   if (code != success) ours->posts().take_back(origins);
@@ -63,7 +48,7 @@ int Win_post(Group group, int assert, Win window) {
 int Win_start(Group group, int assert, Win window) {
   Window* const ours = known(window);
   if (ours == nullptr) return real.Win_start(group, assert, window);
-  const std::vector<int> targets = ranks_of(group, window);
+  const std::vector<int> targets = ranks_in(group, window);
   const int code = real.Win_start(group, assert, window);
   const Lock lock;
   if (code == success) ours->start(targets);

@@ -54,6 +54,8 @@ inline constexpr int error_truncate = 14;
 inline constexpr int error_other = 15;
 inline constexpr int error_in_status = 17;
 inline constexpr int error_pending = 18;
+inline constexpr int error_rma_sync = 50;
+inline constexpr int error_rma_range = 55;
 
 // Of windows: the attributes that tell how one was made and its memory model, values of these, and asserts.
 inline constexpr int win_flavor = 0x66000007;
@@ -63,6 +65,10 @@ inline constexpr int win_unified = 2;
 inline constexpr int mode_nocheck = 1024;
 inline constexpr int mode_noprecede = 8192;
 inline constexpr int mode_nosucceed = 16384;
+inline constexpr int lock_exclusive = 234;
+inline constexpr int lock_shared = 235;
+inline Op op_replace() { return 0x5800000d; }
+inline Op op_no_op() { return 0x5800000e; }
 
 // Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
 inline constexpr bool looks_leave_persistent = false;  // MPICH 4.3 and 5.0 end its start

@@ -59,6 +59,8 @@ inline constexpr int error_truncate = 15;
 inline constexpr int error_other = 16;
 inline constexpr int error_in_status = 18;
 inline constexpr int error_pending = 19;
+inline constexpr int error_rma_sync = 47;
+inline constexpr int error_rma_range = 68;
 
 // Of windows: the attributes that tell how one was made and its memory model, values of these, and asserts.
 inline constexpr int win_flavor = 10;
@@ -68,6 +70,16 @@ inline constexpr int win_unified = 0;
 inline constexpr int mode_nocheck = 1;
 inline constexpr int mode_noprecede = 2;
 inline constexpr int mode_nosucceed = 16;
+inline constexpr int lock_exclusive = 1;
+inline constexpr int lock_shared = 2;
+inline Op op_replace() {
+  static const Op op = Library::of_process().object("ompi_mpi_op_replace");
+  return op;
+}
+inline Op op_no_op() {
+  static const Op op = Library::of_process().object("ompi_mpi_op_no_op");
+  return op;
+}
 
 // Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
 inline constexpr bool looks_leave_persistent = true;

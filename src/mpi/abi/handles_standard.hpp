@@ -56,6 +56,8 @@ inline constexpr int error_truncate = 15;
 inline constexpr int error_other = 16;
 inline constexpr int error_pending = 18;
 inline constexpr int error_in_status = 19;
+inline constexpr int error_rma_sync = 50;
+inline constexpr int error_rma_range = 48;
 
 // Of windows: the attributes that tell how one was made and its memory model, values of these, and asserts.
 inline constexpr int win_flavor = 604;
@@ -65,6 +67,10 @@ inline constexpr int win_unified = 321;
 inline constexpr int mode_nocheck = 1024;
 inline constexpr int mode_noprecede = 2048;
 inline constexpr int mode_nosucceed = 16384;
+inline constexpr int lock_exclusive = 301;
+inline constexpr int lock_shared = 302;
+inline Op op_replace() { return reinterpret_cast<Op>(uintptr_t{0x3c}); }  // NOLINT: the interface says so
+inline Op op_no_op() { return reinterpret_cast<Op>(uintptr_t{0x3d}); }  // NOLINT
 
 // Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
 inline constexpr bool looks_leave_persistent = false;  // MPICH 5.0 ends its start

@@ -44,6 +44,7 @@ std::string Layer::begin() {
   for (const std::string& complaint : settings.complaints) std::fprintf(stderr, "spinloom: %s\n", complaint.c_str());
   if (settings.off) return "SPINLOOM_MPI=off";
   if (settings.collectives) offload.turn_off("the layer is off");
+  if (settings.rma) rma.turn_off("the layer is off");
   library->learn();
   if (const std::string unknown = library->unknown_receives(); !unknown.empty()) {
     return "this MPI can receive by calls that are not known here: " + unknown;
@@ -63,6 +64,7 @@ std::string Layer::begin() {
   if (job.empty()) return "the launcher gives the job no name";
   // Ranks that want the NIC and ranks that do not never found one board, so that its founders are of one mind.
   if (settings.collectives) job += "-nic";
+  if (settings.rma) job += "-rma";
   if (!pack_on ||
       real.Comm_create_keyval(&copy_nothing, &SPINLOOM_ABI::forget_comm, &comm_keyval_, nullptr) != success ||
       real.Comm_group(handles().comm_world, &world_group_) != success) {
@@ -79,14 +81,44 @@ std::string Layer::begin() {
   if (!began.ok()) return began.error().message;
   ship.settle();
   teams.begin(ship.board(), world_group_);
-  if (settings.collectives) {
-    if (teams.spans_the_job()) {
-      offload.begin(teams.comm());
-    } else {
-      offload.turn_off("not all ranks are on one machine with the layer and SPINLOOM_MPI_COLLECTIVES=on");
-    }
-  }
+  if (settings.collectives || settings.rma) begin_nic();
   return "";
+}
+
+// Collective: all ranks have opened theirs, or none has.
+std::string Layer::open_nic() {
+  if (!teams.spans_the_job()) {
+    const bool both = settings.collectives && settings.rma;
+    return text("not all ranks are on one machine with the layer and ",
+                settings.collectives ? "SPINLOOM_MPI_COLLECTIVES=on" : "", both ? " and " : "",
+                settings.rma ? "SPINLOOM_MPI_RMA=on" : "");
+  }
+  const auto all_agree = [&](bool own) {
+    const uint8_t says = own ? 1 : 0;
+    std::vector<uint8_t> told(static_cast<size_t>(ranks));
+    const int code = real.Allgather(&says, 1, handles().byte, told.data(), 1, handles().byte, teams.comm());
+    return code == success && std::ranges::all_of(told, [](uint8_t one) { return one == 1; });
+  };
+  std::string wrong = nic.load();
+  if (!all_agree(wrong.empty())) return wrong.empty() ? "another rank cannot use the NIC" : wrong;
+  wrong = nic.open(static_cast<uint32_t>(rank), settings.collectives);
+  if (all_agree(wrong.empty())) {
+    if (settings.rma) wrong = nic.open_memory();
+    if (!settings.rma || all_agree(wrong.empty())) return "";
+  }
+  nic.close();
+  return wrong.empty() ? "another rank has no NIC" : wrong;
+}
+
+void Layer::begin_nic() {
+  const std::string wrong = open_nic();
+  if (!wrong.empty()) {
+    if (settings.collectives) offload.turn_off(wrong);
+    if (settings.rma) rma.turn_off(wrong);
+    return;
+  }
+  if (settings.collectives) offload.begin();
+  if (settings.rma) rma.begin();
 }
 
 void Layer::start() {
@@ -97,10 +129,13 @@ void Layer::start() {
   } catch (const std::exception& trouble) {
     why_off = trouble.what();
   }
-  if (settings.collectives && !offload.is_on() && rank == 0 && ranks > 1) {
-    std::fprintf(stderr, "spinloom: collective calls stay with the MPI: %s\n",
-                 on ? offload.why_off().c_str() : why_off.c_str());
-  }
+  const auto tell_off = [&](const char* what, const std::string& why) {
+    if (rank == 0 && ranks > 1) {
+      std::fprintf(stderr, "spinloom: %s stay with the MPI: %s\n", what, on ? why.c_str() : why_off.c_str());
+    }
+  };
+  if (settings.collectives && !offload.is_on()) tell_off("collective calls", offload.why_off());
+  if (settings.rma && !rma.is_on()) tell_off("windows", rma.why_off());
 }
 
 void Layer::stop() {
@@ -112,7 +147,9 @@ void Layer::stop() {
     poll_outbox();
     for (Copy& left : outbox) left.bytes.release();
     outbox.clear();
+    rma.end();
     offload.end();
+    nic.close();
     teams.end();
     if (has_own_comm_) real.Comm_free(&own_comm_);
     real.Group_free(&world_group_);

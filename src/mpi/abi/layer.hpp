@@ -23,6 +23,7 @@
 #include "mpi/abi/abi.hpp"
 #include "mpi/abi/carried.hpp"
 #include "mpi/abi/offload.hpp"
+#include "mpi/abi/rma_windows.hpp"
 #include "mpi/abi/teams.hpp"
 #include "mpi/abi/types.hpp"
 #include "mpi/abi/windows.hpp"
@@ -203,7 +204,9 @@ struct Layer {
   Cancelled cancelled_offers;
   std::vector<Orphan> orphans;  // receives that the program has freed before their end
   Windows windows;
-  Offload offload;
+  Nic nic;
+  Offload offload{nic};
+  RmaWindows rma{nic};
   uint64_t pack_calls = 0;  // calls of MPI_Pack and MPI_Unpack that our kernels did
 
   // Sends of copies, whose requests the program does not know.
@@ -317,6 +320,8 @@ struct Layer {
   [[nodiscard]] bool peek(const Place& place, int64_t length, uint8_t* to);
   [[nodiscard]] int mpi_moves(const Place& place, int64_t elements, uint8_t* packed, int64_t bytes, bool packs);
   [[nodiscard]] bool make_own_comm();
+  [[nodiscard]] std::string open_nic();
+  void begin_nic();
   void report() const;
   void report_so_far() const;
   [[nodiscard]] std::string told(bool has_ended) const;

@@ -7,24 +7,7 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-bool Offload::all_agree(Comm comm, bool own) {
-  const uint8_t says = own ? 1 : 0;
-  std::vector<uint8_t> told(static_cast<size_t>(layer.ranks));
-  const int code = real.Allgather(&says, 1, handles().byte, told.data(), 1, handles().byte, comm);
-  return code == success && std::ranges::all_of(told, [](uint8_t one) { return one == 1; });
-}
-
-void Offload::begin(Comm comm) {
-  std::string wrong = nic_.load();
-  const bool is_willing = wrong.empty();
-  if (!all_agree(comm, is_willing)) {
-    return turn_off(is_willing ? "another rank cannot use the NIC" : wrong);
-  }
-  wrong = nic_.open(static_cast<uint32_t>(layer.rank));
-  if (!all_agree(comm, wrong.empty())) {
-    nic_.close();
-    return turn_off(wrong.empty() ? "another rank has no NIC" : wrong);
-  }
+void Offload::begin() {
   why_off_.clear();
   constexpr uint32_t id_of_world = 1;
   make_team(handles().comm_world, id_of_world);
@@ -39,7 +22,7 @@ void Offload::end() {
   if (!is_on()) return;
   teams_.for_each([](uint64_t, std::shared_ptr<NicTeam>& team) { team->retire(); });
   teams_ = {};
-  nic_.close();
+  why_off_ = "MPI_Finalize was called";
 }
 
 void Offload::make_team(Comm comm, uint32_t id) {

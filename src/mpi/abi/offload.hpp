@@ -1,8 +1,7 @@
 // Offload - collective calls on the NIC, where the job asks for them: which communicators have them, and what became of
 //   each call.
 //
-// Contract: begin() is called in MPI_Init by all ranks of a job that asks, or by none; it is a collective call, after which
-//   all ranks are on or all are off. born() is one as well, of the ranks of a new communicator: they agree on a number for
+// Contract: begin() is called in MPI_Init by all ranks, once the NIC of each has its engine, or by none. born() is one as well, of the ranks of a new communicator: they agree on a number for
 //   it. of() gives null where a communicator's calls are the MPI's, which all of its ranks see alike.
 // Invariants: (1) two communicators that share a rank never have one number at the same time, though threads make them at
 //   the same time: a rank offers its free numbers for one communicator at a time, that of the least key first, and the
@@ -24,12 +23,12 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 
 class Offload {
  public:
-  // `comm`: of all ranks of the job, for its own messages.
-  void begin(Comm comm);
+  explicit Offload(Nic& nic) : nic_(nic) {}
+  void begin();
   void turn_off(std::string why);
   [[nodiscard]] const std::string& why_off() const { return why_off_; }
   void end();
-  [[nodiscard]] bool is_on() const { return nic_.is_open(); }
+  [[nodiscard]] bool is_on() const { return why_off_.empty(); }
 
   // `key`: of its lineage.
   void born(Comm made, Key key);
@@ -41,12 +40,11 @@ class Offload {
   [[nodiscard]] std::string as_json() const;
 
  private:
-  [[nodiscard]] static bool all_agree(Comm comm, bool own);
   void make_team(Comm comm, uint32_t id);
   // What this rank offers to the communicator of `key`.
   [[nodiscard]] Nic::Ids offer_to(Key key);
 
-  Nic nic_;
+  Nic& nic_;
   std::string why_off_ = "not asked for";
   std::multiset<Key> choosing_;  // communicators that have no number yet
   Key offered_;  // that of them which this rank offers its numbers to

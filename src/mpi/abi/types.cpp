@@ -138,8 +138,6 @@ std::optional<Type> basic(Datatype type) {
   }
 }
 
-std::optional<Type> decode(Datatype type, int depth);
-
 std::optional<Type> decode_darray(Arguments& of, const Type& child) {
   layout::DarrayArguments dealt;
   dealt.processes = of.plain();
@@ -226,20 +224,54 @@ std::optional<Type> as_the_mpi_has_it(Type made, Datatype type) {
 
 constexpr int depth_most = 64;
 
-std::optional<Type> decode(Datatype type, int depth) {
+// Any basic type, by the bytes that belong to it. What is longer than its data is a pair with a gap: something, and an int.
+std::optional<Type> whole_basic(Datatype type) {
+  if (auto made = basic(type)) return made;
+  Count size = 0;
+  Count lb = 0;
+  Count extent = 0;
+  if (real.Type_size_x(type, &size) != success || real.Type_get_extent_x(type, &lb, &extent) != success) return {};
+  const auto byte = layout::primitive("byte");
+  const auto integer = layout::primitive("int32_t");
+  constexpr Count integer_bytes = sizeof(int);
+  if (!byte || !integer || size <= 0 || lb != 0) return std::nullopt;
+  if (size == extent || size <= integer_bytes) return value_of(layout::contiguous(size, *byte));
+  const Count first = size - integer_bytes;
+  const Count second = (first + integer_bytes - 1) / integer_bytes * integer_bytes;
+  auto pair = layout::structure(std::vector<int64_t>{0, second}, std::vector<int64_t>{first, 1}, {*byte, *integer});
+  return pair ? as_the_mpi_has_it(std::move(*pair), type) : std::nullopt;
+}
+
+using BasicType = std::optional<Type>(Datatype);
+
+std::optional<Type> decode(Datatype type, int depth, BasicType* basic_type = &basic) {
   if (depth > depth_most) return std::nullopt;
   Contents contents;
   if (!contents.read(type)) return std::nullopt;
-  if (contents.combiner == combiners.named || contents.is_f90()) return basic(type);
+  if (contents.combiner == combiners.named || contents.is_f90()) return basic_type(type);
   std::vector<Type> children;
   for (const Datatype child : contents.types) {
-    auto made = decode(child, depth + 1);
+    auto made = decode(child, depth + 1, basic_type);
     if (!made) return std::nullopt;
     children.push_back(std::move(*made));
   }
   auto made = build(contents, children);
   if (!made) return std::nullopt;
   return as_the_mpi_has_it(std::move(*made), type);
+}
+
+// The one basic type that a type is made of.
+std::optional<Datatype> element(Datatype type, int depth) {
+  Contents contents;
+  if (depth > depth_most || !contents.read(type)) return std::nullopt;
+  if (contents.combiner == combiners.named || contents.is_f90()) return type;
+  std::optional<Datatype> found;
+  for (const Datatype child : contents.types) {
+    const auto one = element(child, depth + 1);
+    if (!one || (found && *found != *one)) return std::nullopt;
+    found = one;
+  }
+  return found;
 }
 
 // The basic types in their order: each constructor with one child repeats it.
@@ -315,6 +347,8 @@ void find_tally(const Form& form) {
 
 bool is_basic_type(Datatype type) { return Contents::is_basic(type); }
 std::optional<Type> decode_type(Datatype type) { return decode(type, 0); }
+std::optional<Type> decode_whole_type(Datatype type) { return decode(type, 0, &whole_basic); }
+std::optional<Datatype> element_of_type(Datatype type) { return element(type, 0); }
 trace::Sequence sequence_of_type(Datatype type) { return sequence(type, 0); }
 
 bool Types::begin() { return real.Type_create_keyval(&copies_no_type, &forget_type, &keyval_, nullptr) == success; }

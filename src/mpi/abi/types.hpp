@@ -24,6 +24,10 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 [[nodiscard]] bool is_basic_type(Datatype type);
 // Nothing where it cannot be built here.
 [[nodiscard]] std::optional<layout::Type> decode_type(Datatype type);
+// The same with pairs and other basic types that decode_type() leaves to the MPI.
+[[nodiscard]] std::optional<layout::Type> decode_whole_type(Datatype type);
+// The basic type that all of it is made of, if it is one.
+[[nodiscard]] std::optional<Datatype> element_of_type(Datatype type);
 [[nodiscard]] trace::Sequence sequence_of_type(Datatype type);
 
 class Types {

@@ -49,6 +49,20 @@ const Posts::Count* posts_of(const Told& told, int there, int origin) {
 
 }  // namespace
 
+std::vector<int> ranks_in(Group group, Win window) {
+  int size = 0;
+  Group all{};
+  if (real.Group_size(group, &size) != success || size <= 0 || real.Win_get_group(window, &all) != success) return {};
+  std::vector<int> own(static_cast<size_t>(size));
+  for (int i = 0; i < size; ++i) own[static_cast<size_t>(i)] = i;
+  std::vector<int> found(own.size());
+  const int code = real.Group_translate_ranks(group, size, own.data(), all, found.data());
+  real.Group_free(&all);
+  if (code != success) return {};
+  std::erase_if(found, [](int rank) { return rank < 0; });  // MPI_UNDEFINED: the MPI will complain
+  return found;
+}
+
 Window::Window(Win handle, Key key, std::shared_ptr<const Members> members, Told own, Posts posts, Ways ways)
     : handle_(handle),
       key_(key),

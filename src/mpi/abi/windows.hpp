@@ -37,6 +37,9 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
+// The ranks of a group in a window; what the window has not is left out. None where the MPI cannot say.
+[[nodiscard]] std::vector<int> ranks_in(Group group, Win window);
+
 class Window {
  public:
   // A target's memory, as the target has given it to the window.

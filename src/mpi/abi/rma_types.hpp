@@ -1,0 +1,47 @@
+// RmaTypes - what accesses to windows on the NIC must know of a datatype: where its bytes lie, and what they are elements of.
+//
+// Contract: of() describes a datatype; null: it cannot be built here. op_of() is an operation of MPI on elements, as the NIC
+//   has it.
+// Invariants: (1) whether the NIC changes elements follows from their basic type alone, not from the operation: so all
+//   accumulating calls on an element go the same way, and are atomic with each other.
+// Threads: the caller's lock. Time: none.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "mpi/abi/abi.hpp"
+#include "mpi/handle_map.hpp"
+#include "mpi/message.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+struct RmaType {
+  FormPointer form;  // known
+  std::optional<Datatype> element;  // the basic type that it is made of, if it is one
+  FormPointer element_form;
+  std::optional<ptl_datatype_t> code;  // of the element, where the NIC changes such
+};
+
+// A piece of a message's memory, by its distance from the buffer.
+struct Stretch {
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+class RmaTypes {
+ public:
+  // The pointer holds until the next call.
+  [[nodiscard]] const RmaType* of(Datatype type);
+  // As spinloom/rma.h has it. Nothing: the NIC has no such operation.
+  [[nodiscard]] static std::optional<int> op_of(Op op);
+  // The contiguous pieces of so many elements, in packed order.
+  [[nodiscard]] static std::vector<Stretch> stretches(const Form& form, int64_t count);
+
+ private:
+  HandleMap<std::unique_ptr<RmaType>> known_;
+  uint64_t changes_ = 0;  // of Types
+};
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,153 @@
+// RmaWindow - one window of the program on the NIC's one-sided memory: its epochs and its accesses.
+//
+// Contract: each function is a call of MPI, without the window; it returns MPI_SUCCESS or an error code, which has not been
+//   raised yet. Ranks are the window's. Accesses do not wait, but for update(); they end with the epoch's end, a flush, or
+//   their request.
+// Invariants: (1) put and get are messages between the program's own memory at both ends, in pieces where types have gaps;
+//   (2) what is accumulated is packed first where it is not contiguous, and what is fetched lands packed: such memory is kept
+//   until its operation has ended (Kept); (3) elements that the NIC cannot change (RmaType::code) are changed by their
+//   origin, which holds the target's word meanwhile: update(); (4) calls that wait look again and again, and let the MPI go
+//   on in between, because other ranks may wait for it.
+// Threads: takes the lock itself, and never keeps it while it waits. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "mpi/abi/abi.hpp"
+#include "mpi/abi/rma_types.hpp"
+#include "mpi/nic.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+// For the report.
+struct RmaCounts {
+  uint64_t puts = 0, gets = 0, accumulates = 0, fetches = 0, updates = 0;
+  uint64_t bytes = 0;
+};
+
+class RmaWindow {
+ public:
+  struct Part {
+    uint32_t rank = 0;  // of the job
+    int64_t bytes = 0;
+    int64_t unit = 1;
+    spl_rma_key* key = nullptr;
+    spl_rma_key* word = nullptr;
+  };
+  // A rank's word, for update(). It lives as long as its part.
+  struct Word {
+    uint64_t value = 0;
+    spl_rma_memory* memory = nullptr;
+  };
+  RmaWindow(Nic& nic, RmaTypes& types, RmaCounts& counts, Win handle, spl_rma_window* window, std::vector<Part> parts,
+            std::unique_ptr<Word> word);
+  RmaWindow(const RmaWindow&) = delete;
+  RmaWindow& operator=(const RmaWindow&) = delete;
+
+  [[nodiscard]] Win handle() const { return handle_; }
+
+  // Epochs. Groups are the window's ranks.
+  [[nodiscard]] int fence(int assert);
+  [[nodiscard]] int post(std::span<const int> origins);
+  [[nodiscard]] int start(std::span<const int> targets);
+  [[nodiscard]] int complete();
+  [[nodiscard]] int wait();
+  [[nodiscard]] int test(int* flag);
+  [[nodiscard]] int lock(int kind, int target, int assert);
+  [[nodiscard]] int unlock(int target);
+  [[nodiscard]] int lock_all(int assert);
+  [[nodiscard]] int unlock_all();
+  [[nodiscard]] int flush(int target);
+  [[nodiscard]] int flush_all();
+  // The window's end at this rank, once all have come to it.
+  [[nodiscard]] int close();
+
+  // Accesses. A buffer, so many elements of a type.
+  struct Buffer {
+    void* address = nullptr;
+    int64_t count = 0;
+    Datatype type{};
+  };
+  struct There {
+    int target = 0;
+    Aint place = 0;
+    int64_t count = 0;
+    Datatype type{};
+  };
+  [[nodiscard]] int put(const Buffer& from, const There& there);
+  [[nodiscard]] int get(const Buffer& to, const There& there);
+  // With `result`, the elements before the operation come back.
+  [[nodiscard]] int accumulate(const Buffer& from, const Buffer* result, const There& there, Op op);
+  [[nodiscard]] int compare_and_swap(const void* value, const void* compare, void* result, const There& there);
+  // A request that ends when all accesses to the target have.
+  [[nodiscard]] int request_of(int target, Request* request);
+  // Does not wait: whether they have. Then what was fetched is in place.
+  [[nodiscard]] bool has_ended(int target, int& code);
+
+  // The same argument for MPI's own functions, which complain of it.
+  [[nodiscard]] bool is_wrong(const There& there) const {
+    return there.count < 0 || there.type == handles().type_null ||
+           (there.target != proc_null && (there.target < 0 || static_cast<size_t>(there.target) >= parts_.size()));
+  }
+
+ private:
+  enum class Hold : uint8_t { none, by_lock, unchecked };
+  struct Kept {
+    int target = 0;
+    std::vector<uint8_t> bytes;
+    Buffer into;
+    FormPointer form;  // of `into`; null: the bytes go nowhere
+  };
+  // An access with its types, and where its bytes lie.
+  struct Access {
+    RmaType own;
+    RmaType theirs;
+    std::vector<Stretch> own_stretches;
+    std::vector<Stretch> their_stretches;  // by offset in the target's part
+    Part* part = nullptr;
+    int64_t bytes = 0;
+  };
+  [[nodiscard]] bool is_open_to(int target) const;
+  [[nodiscard]] int look_at(const There& there, Access& access);
+  [[nodiscard]] int look_at_own(const Buffer& own, Access& access);
+  [[nodiscard]] int move(const Buffer& own, const There& there, bool puts);
+  [[nodiscard]] int change_by_nic(const Buffer* from, const Buffer* result, const There& there, const Access& access,
+                                  int op);
+  // Changes elements by this rank's processor: change(bytes) makes of the packed bytes what they become.
+  template <class Change>
+  [[nodiscard]] int update(int target, const Access& access, Change change);
+  [[nodiscard]] int change_here(const Buffer* from, const Buffer* result, const There& there, const Access& access,
+                                Op op);
+  [[nodiscard]] int swap_word(int target, uint64_t from, uint64_t to, uint64_t& was);
+  [[nodiscard]] int move_packed(int target, const Access& access, uint8_t* packed, bool puts);
+  // Memory for packed bytes, until all accesses to the target have ended; then they go `into` a buffer, if there is one.
+  [[nodiscard]] uint8_t* keep(int target, int64_t bytes, const Buffer* into = nullptr);
+  void settle(int target);
+  // Looks until `test` says that it is over.
+  template <class Test>
+  [[nodiscard]] int wait_for(Test test);
+  [[nodiscard]] int failed() const;
+  [[nodiscard]] int flush_part(int target);
+  [[nodiscard]] std::vector<ptl_rank_t> ranks_of(std::span<const int> group) const;
+
+  Nic& nic_;
+  RmaTypes& types_;
+  RmaCounts& counts_;
+  Win handle_;
+  spl_rma_window* window_;
+  std::vector<Part> parts_;
+  std::unique_ptr<Word> word_;
+  std::list<Kept> kept_;
+  bool is_fenced_ = false;
+  bool is_started_ = false;
+  bool holds_all_ = false;
+  std::vector<int> started_;
+  std::vector<Hold> holds_;  // by rank
+};
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -11,16 +11,9 @@
 
 namespace spinloom::live {
 
-struct BridgeTransport::Waiting {
-  nic::Send outbound;
-  std::vector<uint8_t> copy;  // of the payload, if it had to be copied
-  bool copied = false;
-  uint64_t done = 0;  // bytes that have left
-};
-
 struct BridgeTransport::Flow {
   // Sending.
-  std::deque<Waiting> waiting;
+  std::deque<WaitingSend> waiting;
   uint64_t next = 0;  // the number of the next frame
   struct Sent {
     uint64_t sequence = 0;

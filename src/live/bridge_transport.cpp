@@ -8,7 +8,6 @@
 #include "live/backlog.hpp"
 #include "live/bridge_peer.hpp"
 #include "live/futex.hpp"
-#include "portals/data_order.hpp"
 #include "wire/packet_format.hpp"
 
 namespace spinloom::live {
@@ -80,24 +79,10 @@ bool BridgeTransport::send(nic::Send& outbound) {
   Peer* const peer = find(outbound.packet.target);
   if (peer == nullptr) client_.lost(outbound.packet.target);
   if (peer == nullptr || peer->lost) return true;
-  Waiting one;
-  one.outbound = std::move(outbound);
-  nic::Packet& packet = one.outbound.packet;
-  const bool must_copy = one.outbound.at_once || portals::is_short_reply(packet) ||
-                         (one.outbound.from_device && !one.outbound.slot.exists());  // a handler does not wait
-  if (!one.outbound.pieces.empty()) {
-    one.copy.resize(packet.payload.length);
-    nic::gather(one.outbound.pieces, one.copy.data());
-    packet.payload.bytes = one.copy.data();
-    one.copied = true;
-  }
-  std::deque<Waiting>& queue = peer->flow(class_of(packet)).waiting;
+  WaitingSend one(std::move(outbound));
+  std::deque<WaitingSend>& queue = peer->flow(class_of(one.outbound.packet)).waiting;
   if (queue.empty() && transmit(*peer, one)) return true;
-  if (must_copy && !one.copied) {
-    one.copy.assign(packet.payload.bytes, packet.payload.bytes + packet.payload.length);
-    packet.payload.bytes = one.copy.data();
-    one.copied = true;
-  }
+  if (one.must_copy()) one.keep();
   if (!peer->waits()) ++waiting_;
   const bool copied = one.copied;
   queue.push_back(std::move(one));
@@ -105,7 +90,7 @@ bool BridgeTransport::send(nic::Send& outbound) {
 }
 
 // Sends as many pieces as there is credit for; returns whether these are all.
-bool BridgeTransport::transmit(Peer& peer, Waiting& one) {
+bool BridgeTransport::transmit(Peer& peer, WaitingSend& one) {
   const nic::Packet& packet = one.outbound.packet;
   Flow& flow = peer.flow(class_of(packet));
   const bool atomic = packet.operation == nic::Operation::atomic || packet.operation == nic::Operation::fetch_atomic;
@@ -185,9 +170,9 @@ void BridgeTransport::say_directly(wire::BridgeKind kind, nic::Rank source, nic:
 void BridgeTransport::flush(Peer& peer) {
   if (peer.lost || !peer.waits()) return;
   for (const auto of : {wire::BridgeClass::answers, wire::BridgeClass::requests}) {
-    std::deque<Waiting>& queue = peer.flow(of).waiting;
+    std::deque<WaitingSend>& queue = peer.flow(of).waiting;
     while (!queue.empty() && transmit(peer, queue.front())) {
-      const Waiting gone = std::move(queue.front());
+      const WaitingSend gone = std::move(queue.front());
       queue.pop_front();
       if (!gone.copied) client_.sent(reading_of(gone.outbound));
     }
@@ -253,7 +238,7 @@ void BridgeTransport::lose(Peer& peer) {
   if (forwarder_) forwarder_->note_left(peer.rank);
   client_.lost(peer.rank);
   for (Flow& flow : peer.flows) {
-    for (const Waiting& one : std::exchange(flow.waiting, {})) {
+    for (const WaitingSend& one : std::exchange(flow.waiting, {})) {
       if (!one.copied) client_.sent(reading_of(one.outbound));
     }
     flow.way.clear();
@@ -310,11 +295,7 @@ Untaken BridgeTransport::untaken(nic::Rank rank) const {
       left.notes += sent.note ? 1 : 0;
       left.bytes += sent.bytes;
     }
-    for (const Waiting& one : flow.waiting) {
-      ++left.packets;
-      left.notes += one.outbound.packet.operation == nic::Operation::ack ? 1 : 0;
-      left.bytes += one.outbound.packet.payload.length - one.done;
-    }
+    for (const WaitingSend& one : flow.waiting) one.count(left);
   }
   return left;
 }

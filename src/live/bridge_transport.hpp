@@ -25,6 +25,7 @@
 #include "live/bridge_options.hpp"
 #include "live/bridge_routes.hpp"
 #include "live/transport.hpp"
+#include "live/waiting_send.hpp"
 #include "wire/bridge_frame.hpp"
 
 namespace spinloom::live {
@@ -76,13 +77,12 @@ class BridgeTransport final : public Transport {
 
  private:
   struct Peer;
-  struct Waiting;
   struct Flow;
 
   [[nodiscard]] Peer* find(nic::Rank rank) const;
   // bridge_transport.cpp: what leaves
   [[nodiscard]] bool has_window(const Flow& flow) const;
-  [[nodiscard]] bool transmit(Peer& peer, Waiting& one);
+  [[nodiscard]] bool transmit(Peer& peer, WaitingSend& one);
   void flush(Peer& peer);
   void say_directly(wire::BridgeKind kind, nic::Rank source, nic::Rank target,
                     const std::array<uint64_t, 2>& numbers = {});

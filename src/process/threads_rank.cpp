@@ -66,7 +66,19 @@ void ThreadsRank::adopt() {
   std::ignore = PtlSpinRankEnter(number_);
 }
 
+// Asked of the kernel, because a child of vfork() shares this memory.
+bool ThreadsRank::is_child() const { return getpid() != process_; }
+
+void ThreadsRank::leave_child(int code, bool at_once) {
+  if (!at_once) {
+    program_.finish(copy_);
+    std::fflush(nullptr);
+  }
+  exit_process_at_once(code);
+}
+
 Status ThreadsRank::begin() {
+  process_ = getpid();
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, stack_bytes());
@@ -118,6 +130,7 @@ void ThreadsRank::leave(int code, bool at_once) {
 }
 
 void ThreadsRank::end(int code, bool at_once) {
+  if (is_child()) leave_child(code, at_once);
   if (ending_) return;  // a destructor of the program calls exit()
   ending_ = true;
   if (!at_once) {

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from c_programs import CONFORMANCE
-from test_live import LIBRARY, LIMIT_S, answers_of, build, finished, run
+from c_programs import CONFORMANCE, compile_with
+from conftest import needs_engine
+from live_programs import ROOT
+from test_live import HERE, LIBRARY, LIMIT_S, answers_of, build, finished, run
 
 __all__ = ["build"]
 STARTER = LIBRARY.parent / "bin/spinloom-threads" if LIBRARY else Path()
@@ -94,6 +96,24 @@ def test_a_rank_that_only_starts_leaves_well(build):
     assert ended(build("live_end_ways.c"), "early").returncode == 0
 
 
+OWN = [f"rank {rank}: {10 + rank} {20 + rank} {30 + rank}" for rank in range(3)]
+
+
+@pytest.mark.parametrize("form", [("-pie", "-fPIE"), ("-shared", "-fPIC")])
+def test_what_cpp_calls_inline_is_each_rank_s_own(tmp_path, form):
+    program = tmp_path / "inline"
+    linked = [f"-L{LIBRARY}", "-lportals", f"-Wl,-rpath,{LIBRARY}"]
+    source = HERE / "live_inline.cpp"
+    compile_with("c++", "-std=c++17", *form, f"-I{ROOT}/include", source, "-o", program, *linked)
+    assert sorted(finished(STARTER, "-n", 3, program).stdout.splitlines()) == OWN
+
+
+@needs_engine
+def test_what_cpp_calls_inline_is_each_simulated_rank_s_own(sim):
+    code, ran, said = sim(3, HERE / "live_inline.cpp")
+    assert (code, sorted(ran["output"].splitlines())) == (0, OWN), said
+
+
 def test_a_process_that_a_rank_forks_ends_alone(build):
     done = ended(build("live_end_ways.c"), "child")
     assert done.returncode == 0, done.stderr
@@ -121,6 +141,8 @@ def test_a_crash_is_that_of_the_process_and_names_the_rank(build):
         (["-n", "2x", "x"], "-n 2x"),
         (["-n", "2", "/no/such/program"], "/no/such/program: it cannot be read"),
         (["-n", "2", __file__], "this is no program that a linker made"),
+        (["-n", "2", "/tmp"], "/tmp: this is no file"),
+        (["-n", "2", "/dev/null"], "/dev/null: this is no file"),
     ],
 )
 def test_what_cannot_run_is_an_error(words, says):

@@ -7,6 +7,7 @@
  *   fail    exit(7) in rank 1, with interfaces open, while the others wait for ever
  *   crash   rank 1 writes to an address that it does not have
  *   early   every rank only calls PtlInit: nothing of it is left open
+ *   again   a function of atexit() calls exit() with the rank's number
  *   child   every rank forks processes that end by exit(), by _exit(), by return, and by _exit() after vfork()
  *
  * Globals are the rank's own, and what it registers by atexit() runs once.
@@ -21,6 +22,8 @@ static unsigned own;
 static void at_end(void) { printf("ended: %u\n", own); }
 
 static void leave(void) { exit(0); }
+
+static void leave_again(void) { exit((int)my_rank); }
 
 static int code_of(pid_t child) {
   int state = 0;
@@ -73,7 +76,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   end();
-  if (strcmp(how, "exit") == 0) leave();
+  if (strcmp(how, "again") == 0) atexit(leave_again);
+  if (strcmp(how, "exit") == 0 || strcmp(how, "again") == 0) leave();
   if (strcmp(how, "thread") == 0) pthread_exit(NULL);
   return strcmp(how, "return") == 0 ? (int)my_rank : 0;
 }

@@ -12,7 +12,7 @@ import pytest
 from c_programs import CONFORMANCE, compile_with
 from conftest import needs_engine
 from live_programs import ROOT
-from test_live import HERE, LIBRARY, LIMIT_S, answers_of, build, finished, run
+from test_live import HERE, LIBRARY, LIMIT_S, answers_of, build, finished, launchers, run
 
 __all__ = ["build"]
 STARTER = LIBRARY.parent / "bin/spinloom-threads" if LIBRARY else Path()
@@ -106,6 +106,28 @@ def test_what_cpp_calls_inline_is_each_rank_s_own(tmp_path, form):
     source = HERE / "live_inline.cpp"
     compile_with("c++", "-std=c++17", *form, f"-I{ROOT}/include", source, "-o", program, *linked)
     assert sorted(finished(STARTER, "-n", 3, program).stdout.splitlines()) == OWN
+
+
+def test_a_function_of_atexit_may_exit(build):
+    assert ended(build("live_end_ways.c"), "again").returncode == 1
+
+
+@pytest.mark.skipif("mpich" not in launchers(), reason="there is no launcher of mpich")
+def test_ranks_on_threads_beside_a_process_without_are_told(build):
+    program = build("live_idle.c")
+    command = [*launchers()["mpich"].command, "-n", "1", STARTER, "-n", "2", program, ":", "-n", "1", program]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S)
+    assert done.returncode != 0
+    assert (
+        "a process of this job has its ranks on threads (spinloom-threads), and this one not" in done.stderr
+    )
+
+
+@needs_engine
+def test_a_process_that_a_simulated_rank_forks_ends_alone(sim):
+    code, ran, said = sim(3, HERE / "live_end_ways.c", "child")
+    assert code == 0, said
+    assert ran["output"].splitlines().count("children: 1 2 3 4") == 3
 
 
 @needs_engine

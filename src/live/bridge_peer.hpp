@@ -34,6 +34,7 @@ struct BridgeTransport::Flow {
 struct BridgeTransport::Peer {
   nic::Rank rank;
   bool lost = false;
+  bool forwards_still = false;  // a gateway that has said goodbye: it forwards until all have
   bool stopped = false;  // this rank has no room for its requests
   uint32_t moved = 0;
   uint32_t moved_there = 0;

@@ -55,6 +55,7 @@ PROGRAMS = {
     "rma_operations.c": {1: [157], 2: [157] * 2, 3: [157] * 3},
     "rma_parts.c": {1: [17], 2: [13, 18], 5: [13, 18, 13, 18, 13]},
     "rma_sync.c": {1: [172], 2: [214, 211], 4: [282, 251, 245, 245]},
+    "rma_full.c": {2: [181, 2], 4: [541, 2, 2, 2]},
 }
 CASES = [(name, ranks) for name, cases in PROGRAMS.items() for ranks in cases]
 programs = pytest.mark.parametrize(("name", "ranks"), CASES)

@@ -16,6 +16,8 @@ foreach(folder nics hosts workloads scenarios)
   install(DIRECTORY ${folder}/ DESTINATION spinloom/${folder} COMPONENT python FILES_MATCHING PATTERN "*.toml")
 endforeach()
 install(DIRECTORY recorded/ DESTINATION spinloom/recorded COMPONENT python FILES_MATCHING PATTERN "*.trace")
+# What the claims run (python/spinloom/rank_benches.py).
+install(FILES bench/rails_bandwidth.c bench/rma_latency.c DESTINATION spinloom/programs COMPONENT python)
 # What `spinloom handler build` needs, beside the headers.
 install(FILES handlers/handler.ld DESTINATION spinloom/lib/spinloom/handlers COMPONENT python)
 install(DIRECTORY handlers/runtime DESTINATION spinloom/lib/spinloom/handlers COMPONENT python)

@@ -1,8 +1,8 @@
 """The places of the package's data: NIC profiles, workloads, handler images.
 
-In an installed package the folders lie beside this file. In a checkout, nics/ and workloads/ lie at its
-root, and handler images exist only after they have been built and installed. An installed package is also a
-prefix for other programs, with include/, lib/ and share/man/ (cmake/python_package.cmake).
+In an installed package the folders lie beside this file. In a checkout, nics/, workloads/ and bench/ lie at
+its root, and handler images exist only after they have been built and installed. An installed package is also
+a prefix for other programs, with include/, lib/ and share/man/ (cmake/python_package.cmake).
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from pathlib import Path
 from spinloom.errors import Trouble
 
 PACKAGE = Path(__file__).resolve().parent
-INSTALLED = {"handlers": "lib/spinloom/handlers"}  # the folders that lie elsewhere in the package
+# The folders that lie elsewhere in the package. spinloom/bench is Python's own.
+INSTALLED = {"handlers": "lib/spinloom/handlers", "bench": "programs"}
 
 
 def folder(name: str) -> Path:
-    """The folder `name` ("nics", "workloads", "handlers"); it may not exist."""
+    """The folder `name` ("nics", "workloads", "handlers", "bench"); it may not exist."""
     installed = PACKAGE / INSTALLED.get(name, name)
     checkout = PACKAGE.parent.parent / name
     return installed if installed.is_dir() or not checkout.is_dir() else checkout

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from spinloom import busy, core, data, goal_network, overlap, profiles, stations, sweep, table1
+from spinloom import busy, core, data, goal_network, overlap, profiles, rank_benches, stations, sweep, table1
 from spinloom.bar import Bar
 from spinloom.errors import Trouble
 from spinloom.machines import Machine
@@ -28,6 +28,7 @@ RECORDED = "recorded"
 OVERLAP = "overlap"
 TABLE1 = "table1"
 PING, SLMP, WINDOW = "ping", "slmp", "window"  # stations.py
+RAILS, ONE_SIDED = "rails", "one-sided"  # rank_benches.py
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,15 @@ class Probe:
     # named by `type`, whose layouts `strategy` moves; or RECORDED: a program named by `type`, on `ranks`; or
     # OVERLAP: the collective operation `type` of overlap.py, by way `strategy`; or TABLE1: the counts
     # of table1.py; or PING: `size_bytes` of protocol `type`, answered by way `strategy`; or SLMP: `ranks`
-    # messages to the handlers `strategy`; or WINDOW: their first lost packet.
+    # messages to the handlers `strategy`; or WINDOW: their first lost packet; or RAILS: `window` messages of
+    # `size_bytes` over `count` NICs of a rank; or ONE_SIDED: the latencies of rank_benches.py.
     study: str = ""
     size_bytes: int = 0  # bytes of the experiment's message
     pieces: tuple[tuple[int, int], ...] = ()  # raid, raid-read: offset and bytes at each data node
     ranks: int = 2
     network: str = ""  # multicast, reduce, allreduce: as goal_network.py reads it
     polls: int = 0  # overlap: tests during the computation; slmp: the host computes
-    window: int = 1  # slmp: packets without acknowledgement
+    window: int = 1  # slmp: packets without acknowledgement; rails: messages in flight
     once: bool = False  # overlap: schedules are made at each start
     # busy.py: how long a packet of size_bytes holds an HPU; hpus None asks how many HPUs that needs.
     # window.py: how long a packet takes its sender.
@@ -138,6 +140,8 @@ class Lab:
             return self.read_overlap(probe)
         if probe.study in (PING, SLMP, WINDOW):
             return self.read_station(probe)
+        if probe.study in (RAILS, ONE_SIDED):
+            return self.read_bench(probe)
         if probe.study == TABLE1:
             return Reading({"rows": table1.counted(probe.ranks)})
         if probe.study:
@@ -255,6 +259,17 @@ class Lab:
                 return Reading(reason=trouble.message)
             raise
         return Reading(columns)
+
+    def read_bench(self, probe: Probe) -> Reading:
+        profile = profile_of(probe.nic, probe.changes)
+        try:
+            if probe.study == ONE_SIDED:
+                return Reading(rank_benches.one_sided(profile))
+            return Reading(rank_benches.rails(profile, probe.count, probe.window, probe.size_bytes))
+        except Trouble as trouble:
+            if trouble.code == "environment":  # there is no compiler
+                return Reading(reason=trouble.message)
+            raise
 
     def setup(self, probe: Probe) -> Setup:
         profile = profile_of(probe.nic, probe.changes)

@@ -1,17 +1,18 @@
 """Claims that are measured on this machine: live_claims.toml as conditions on ratios of host times.
 
 Contract: live_claims() reads the file. measure() runs the message bench over the rows that the claims need,
-under every MPI given, and the reads of another process. judge() is pure: claims and samples in, a row for
-each claim out. A condition about an MPI that is not here, or that cannot be measured, makes its claim 'not
-available' unless another of its conditions fails.
+under every MPI given, the reads of another process, and one-sided operations by an MPI's launcher. judge()
+is pure: claims and samples in, a row for each claim out. A condition about an MPI that is not here, or that
+cannot be measured, makes its claim 'not available' unless another of its conditions fails.
 """
 
 from __future__ import annotations
 
 import statistics
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,24 @@ from spinloom.bench.remote_reads import system_calls_over_loads
 from spinloom.bench.rows import Row
 from spinloom.claims import FAILS, HOLDS, LIMITS, NOT_AVAILABLE
 from spinloom.errors import Trouble
+from spinloom.lab import Reading
+from spinloom.observe_programs import one_sided_ratio
+from spinloom.rank_benches import Latencies, one_sided_live
+from spinloom.trial import Trial
 
 MESSAGES = "without over with"
 TWO_WAYS = "two ways over one"
 READS = "system calls over loads"
+ONE_SIDED = "by the NIC over by messages"
+
+
+@dataclass
+class Measured:
+    """Samples of messages, the ratios of reads by segment size, and the latencies of one-sided operations."""
+
+    times: messages.Times = field(default_factory=dict)
+    reads: dict[int, float] = field(default_factory=dict)
+    one_sided: Latencies = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,34 +74,44 @@ def rows_of(wanted: list[LiveClaim], of: str) -> list[Row]:
 
 def measure(
     wanted: list[LiveClaim], mpis: list[jobs.Mpi], folder: Path, step: Callable[[], None]
-) -> tuple[messages.Times, dict[int, float]]:
-    """Samples of messages, and the ratios of reads by segment size."""
-    times: messages.Times = {}
+) -> Measured:
+    found = Measured()
     variants = messages.variants(mpis, both_settings=False)
     for of, kinds in ((MESSAGES, ("pingpong",)), (TWO_WAYS, ("stream", "both"))):
         if (rows := rows_of(wanted, of)) and variants:
             place = folder / kinds[0]
             place.mkdir()
             messages.measure(
-                messages.Session(variants, messages.QUICK, "auto", place, step), rows, kinds, times
+                messages.Session(variants, messages.QUICK, "auto", place, step), rows, kinds, found.times
             )
-    reads = {}
-    for claim in wanted:
-        for one in claim.holds:
-            if one["of"] == READS:
-                try:
-                    reads[one["segment_bytes"]] = system_calls_over_loads(one["segment_bytes"])
-                except Trouble as trouble:
-                    if trouble.code != "environment":
-                        raise
-    return times, reads
+    conditions = [one for claim in wanted for one in claim.holds]
+    for one in conditions:
+        if one["of"] == READS:
+            with suppressed():
+                found.reads[one["segment_bytes"]] = system_calls_over_loads(one["segment_bytes"])
+    if mpis and any(one["of"] == ONE_SIDED for one in conditions):
+        with suppressed():
+            found.one_sided = one_sided_live(mpis[0], folder)
+    return found
 
 
-def observed(condition: dict[str, Any], times: messages.Times, reads: dict[int, float]) -> float | None:
+@contextmanager
+def suppressed() -> Iterator[None]:
+    """What this machine lacks leaves conditions open."""
+    try:
+        yield
+    except Trouble as trouble:
+        if trouble.code != "environment":
+            raise
+
+
+def observed(condition: dict[str, Any], measured: Measured) -> float | None:
     """None: it could not be measured."""
     if condition["of"] == READS:
-        return reads.get(condition["segment_bytes"])
-    found = []
+        return measured.reads.get(condition["segment_bytes"])
+    if condition["of"] == ONE_SIDED:
+        return ratio_of(condition, measured.one_sided) if measured.one_sided else None
+    times, found = measured.times, []
     for row in condition["rows"]:
         for name, kind, mpi in times:
             if name != row or not mpi.startswith(condition.get("mpi", "")):
@@ -102,19 +127,33 @@ def observed(condition: dict[str, Any], times: messages.Times, reads: dict[int, 
     return max(found) if condition.get("greatest") else min(found)
 
 
+def ratio_of(condition: dict[str, Any], latencies: Latencies) -> float:
+    arguments = {
+        name: condition[name]
+        for name in ("operation", "size_bytes", "way", "over_sizes")
+        if name in condition
+    }
+    return one_sided_ratio(Trial(), [Reading({"rows": latencies})], **arguments)
+
+
 def told(condition: dict[str, Any]) -> str:
     """'greatest of 2 MiB of 128 B, 2 MiB of 512 B under MPICH >= 2'"""
     limit = next(name for name in LIMITS if name in condition)
+    if condition["of"] == ONE_SIDED:
+        first, last = condition["size_bytes"]
+        which = f"{condition['over_sizes']} of " if "over_sizes" in condition else ""
+        what = f"{which}{condition['operation']} of {first} to {last} B"
+        return f"{what} {LIMITS[limit][0]} {condition[limit]:g}"
     what = ", ".join(condition.get("rows", [f"{condition.get('segment_bytes')} B segments"]))
     under = f" under {condition['mpi']}" if "mpi" in condition else ""
     which = "greatest of " if condition.get("greatest") else ""
     return f"{which}{what}{under} {LIMITS[limit][0]} {condition[limit]:g}"
 
 
-def judge(wanted: list[LiveClaim], times: messages.Times, reads: dict[int, float]) -> list[dict[str, Any]]:
+def judge(wanted: list[LiveClaim], measured: Measured) -> list[dict[str, Any]]:
     rows = []
     for claim in wanted:
-        values = [observed(condition, times, reads) for condition in claim.holds]
+        values = [observed(condition, measured) for condition in claim.holds]
         missed = []
         for condition, value in zip(claim.holds, values, strict=True):
             limit = next(name for name in LIMITS if name in condition)

@@ -1,4 +1,4 @@
-"""Observations on what programs do: studies, storage traces, applications, collective operations.
+"""Observations on what programs do: studies, storage traces, applications, collectives, rails, rma.
 
 Contract: that of observe.py, whose table has them. TABLES[name](readings, **arguments) are rows for people.
 """
@@ -6,11 +6,12 @@ Contract: that of observe.py, whose table has them. TABLES[name](readings, **arg
 from __future__ import annotations
 
 import itertools
+import statistics
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from spinloom import lab, lines, overlap, predict_ways, storage, studies, table1
+from spinloom import lab, lines, overlap, predict_ways, rank_benches, storage, studies, table1
 from spinloom.lab import Probe, Reading
 from spinloom.trial import Observation, Trial, grouped
 
@@ -184,7 +185,73 @@ def table1_of(readings: list[Reading], ranks: tuple[int, ...]) -> dict[int, list
     return {count: reading["rows"] for count, reading in zip(ranks, readings, strict=True)}
 
 
+# ---- observations on several NICs of a rank ----
+
+
+def rails_cells(trial: Trial, rails: int, window: int, size_bytes: tuple[int, ...]) -> list[Probe]:
+    """By size: one NIC, then `rails` of them."""
+    return [
+        trial.probe("", "", study=lab.RAILS, count=count, window=window, size_bytes=size)
+        for size in size_bytes
+        for count in (1, rails)
+    ]
+
+
+def least_rails_gain(trial: Trial, readings: list[Reading], **_: Any) -> float:
+    """How many times the bandwidth of one NIC all have together, at the size where that is the least."""
+    return min(one["time_ps"] / all_of_them["time_ps"] for one, all_of_them in grouped(readings, 2))
+
+
+# ---- observations on one-sided memory ----
+
+OF_SIZES: dict[str, Callable[[list[float]], float]] = {
+    "median": statistics.median,
+    "least": min,
+    "greatest": max,
+}
+
+
+def one_sided_cells(trial: Trial, **_: Any) -> list[Probe]:
+    return [trial.probe("", "", study=lab.ONE_SIDED)]
+
+
+def one_sided_ratio(
+    trial: Trial,
+    readings: list[Reading],
+    operation: str,
+    size_bytes: tuple[int, int],
+    way: str = rank_benches.NATIVE,
+    over_sizes: str = "median",
+) -> float:
+    """The latency by `way` over that by messages to the target's processor, for sizes from one to another."""
+    first, last = size_bytes
+    ratios = [
+        times[way] / times[rank_benches.EMULATED]
+        for (name, size), times in readings[0]["rows"].items()
+        if name == operation and first <= size <= last
+    ]
+    return OF_SIZES[over_sizes](ratios)
+
+
+def one_sided_rows(readings: list[Reading], **_: Any) -> list[dict[str, str]]:
+    """A row for each operation: its latency by the NIC, over the emulation's, at some sizes."""
+    found = readings[0]["rows"]
+    return [
+        {"operation": name}
+        | {
+            f"{size:,} B": f"{times[rank_benches.NATIVE] / 10**6:.2f} us, "
+            f"{times[rank_benches.NATIVE] / times[rank_benches.EMULATED]:.2f}"
+            if (times := found.get((name, size)))
+            else ""
+            for size in (8, 64, 1024, 65536)
+        }
+        for name in dict.fromkeys(name for name, _ in found)
+    ]
+
+
 OBSERVATIONS: dict[str, Observation] = {
+    "least_rails_gain": Observation(rails_cells, least_rails_gain),
+    "one_sided_ratio": Observation(one_sided_cells, one_sided_ratio),
     "table1_rows_that_differ": Observation(
         table1_cells, lambda trial, readings, ranks: table1.that_differ(table1_of(readings, ranks))
     ),
@@ -239,4 +306,5 @@ OBSERVATIONS: dict[str, Observation] = {
 
 TABLES: dict[str, Callable[..., list[dict[str, str]]]] = {
     "table1": lambda readings, ranks: table1.rows(table1_of(readings, ranks)),
+    "one-sided": one_sided_rows,
 }

@@ -1,8 +1,10 @@
 #include "job/rank.hpp"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -67,6 +69,10 @@ void Rank::run(const program::Program& loaded, std::vector<std::string> argument
 
 void Rank::leave(int code, bool at_once) {
   if (!at_once) program_->finish(copy_);
+  if (getpid() != process_id_) {  // a child that the program has forked ends by itself
+    if (!at_once) std::fflush(nullptr);
+    syscall(SYS_exit_group, code);
+  }
   code_ = code;
   end_ = events_.now();
   fiber_->yield();

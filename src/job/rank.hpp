@@ -8,6 +8,8 @@
 // Threads: one. Time: virtual.
 #pragma once
 
+#include <unistd.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -45,7 +47,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
 
   Status begin(const program::Program& loaded, const std::vector<std::string>& arguments, size_t stack_bytes);
   void go();
-  // The program calls this to exit. Destructors run unless `at_once` is set.
+  // The program calls this to exit. Destructors run unless `at_once` is set. A child that it has forked ends by itself.
   [[noreturn]] void leave(int code, bool at_once);
   // The program calls this to sleep.
   void sleep(Time duration);
@@ -120,6 +122,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   std::function<void(Rank&)> ready_;
   std::vector<MorePort> more_rails_;
   ptl::Process process_;
+  pid_t process_id_ = getpid();  // of the simulation
   Random random_{port().rank().value, "ptl/random"};
   std::unique_ptr<Fiber> fiber_;
   const program::Program* program_ = nullptr;

@@ -24,7 +24,8 @@ void BridgeForwarder::forward(Time now, nic::Rank hop, const wire::BridgeHeader&
     return;
   }
   if (header.kind != wire::BridgeKind::gone) note_credit(header);
-  if (left_[target] && header.kind != wire::BridgeKind::left) {  // it waits for that
+  const bool about_leaving = header.kind == wire::BridgeKind::left || header.kind == wire::BridgeKind::leave;
+  if (left_[target] && !about_leaving) {  // it takes nothing more, but a gateway stays until all have told it
     ++counts_.late;
     return;
   }

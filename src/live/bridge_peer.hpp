@@ -11,16 +11,9 @@
 
 namespace spinloom::live {
 
-struct BridgeTransport::Waiting {
-  nic::Send outbound;
-  std::vector<uint8_t> copy;  // of the payload, if it had to be copied
-  bool copied = false;
-  uint64_t done = 0;  // bytes that have left
-};
-
 struct BridgeTransport::Flow {
   // Sending.
-  std::deque<Waiting> waiting;
+  std::deque<WaitingSend> waiting;
   uint64_t next = 0;  // the number of the next frame
   struct Sent {
     uint64_t sequence = 0;
@@ -41,6 +34,7 @@ struct BridgeTransport::Flow {
 struct BridgeTransport::Peer {
   nic::Rank rank;
   bool lost = false;
+  bool forwards_still = false;  // a gateway that has said goodbye: it forwards until all have
   bool stopped = false;  // this rank has no room for its requests
   uint32_t moved = 0;
   uint32_t moved_there = 0;

@@ -51,6 +51,7 @@ void BridgeTransport::take_mine(nic::Rank hop, const wire::BridgeFrame& frame, s
     ++counts_.malformed;
     return;
   }
+  if (header.kind == wire::BridgeKind::gone && peer->lost) forget(source);
   if (peer->lost) return;
   if (header.kind == wire::BridgeKind::gone) {
     peer->end = header.received;
@@ -107,7 +108,7 @@ void BridgeTransport::take_next(Peer& peer, const wire::BridgeFrame& frame) {
   const wire::BridgeHeader& header = frame.header;
   Flow& flow = peer.flow(header.of);
   ++flow.expected;
-  if (header.kind == wire::BridgeKind::bye) return lose(peer);
+  if (header.kind == wire::BridgeKind::bye) return lose(peer, true);
   const auto packet = wire::decode(frame.body);
   const bool good = packet && packet->source == peer.rank && packet->target == rank_ &&
                     packet->is_answer() == (header.of == wire::BridgeClass::answers);

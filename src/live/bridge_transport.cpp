@@ -8,7 +8,6 @@
 #include "live/backlog.hpp"
 #include "live/bridge_peer.hpp"
 #include "live/futex.hpp"
-#include "portals/data_order.hpp"
 #include "wire/packet_format.hpp"
 
 namespace spinloom::live {
@@ -80,24 +79,10 @@ bool BridgeTransport::send(nic::Send& outbound) {
   Peer* const peer = find(outbound.packet.target);
   if (peer == nullptr) client_.lost(outbound.packet.target);
   if (peer == nullptr || peer->lost) return true;
-  Waiting one;
-  one.outbound = std::move(outbound);
-  nic::Packet& packet = one.outbound.packet;
-  const bool must_copy = one.outbound.at_once || portals::is_short_reply(packet) ||
-                         (one.outbound.from_device && !one.outbound.slot.exists());  // a handler does not wait
-  if (!one.outbound.pieces.empty()) {
-    one.copy.resize(packet.payload.length);
-    nic::gather(one.outbound.pieces, one.copy.data());
-    packet.payload.bytes = one.copy.data();
-    one.copied = true;
-  }
-  std::deque<Waiting>& queue = peer->flow(class_of(packet)).waiting;
+  WaitingSend one(std::move(outbound));
+  std::deque<WaitingSend>& queue = peer->flow(class_of(one.outbound.packet)).waiting;
   if (queue.empty() && transmit(*peer, one)) return true;
-  if (must_copy && !one.copied) {
-    one.copy.assign(packet.payload.bytes, packet.payload.bytes + packet.payload.length);
-    packet.payload.bytes = one.copy.data();
-    one.copied = true;
-  }
+  if (one.must_copy()) one.keep();
   if (!peer->waits()) ++waiting_;
   const bool copied = one.copied;
   queue.push_back(std::move(one));
@@ -105,7 +90,7 @@ bool BridgeTransport::send(nic::Send& outbound) {
 }
 
 // Sends as many pieces as there is credit for; returns whether these are all.
-bool BridgeTransport::transmit(Peer& peer, Waiting& one) {
+bool BridgeTransport::transmit(Peer& peer, WaitingSend& one) {
   const nic::Packet& packet = one.outbound.packet;
   Flow& flow = peer.flow(class_of(packet));
   const bool atomic = packet.operation == nic::Operation::atomic || packet.operation == nic::Operation::fetch_atomic;
@@ -185,9 +170,9 @@ void BridgeTransport::say_directly(wire::BridgeKind kind, nic::Rank source, nic:
 void BridgeTransport::flush(Peer& peer) {
   if (peer.lost || !peer.waits()) return;
   for (const auto of : {wire::BridgeClass::answers, wire::BridgeClass::requests}) {
-    std::deque<Waiting>& queue = peer.flow(of).waiting;
+    std::deque<WaitingSend>& queue = peer.flow(of).waiting;
     while (!queue.empty() && transmit(peer, queue.front())) {
-      const Waiting gone = std::move(queue.front());
+      const WaitingSend gone = std::move(queue.front());
       queue.pop_front();
       if (!gone.copied) client_.sent(reading_of(gone.outbound));
     }
@@ -196,8 +181,9 @@ void BridgeTransport::flush(Peer& peer) {
 }
 
 bool BridgeTransport::poll() {
-  const bool happened = !cut_.empty();
+  const bool happened = has_news();
   for (const nic::Rank hop : std::exchange(cut_, {})) cut(hop);
+  if (tells_next()) tell_next();
   if (timer() == Time::never()) return happened;
   const Time now = monotonic_now();
   const bool released = forwarder_ && forwarder_->on_timer(now);
@@ -212,7 +198,7 @@ bool BridgeTransport::poll() {
 }
 
 Time BridgeTransport::timer() const {
-  if (!cut_.empty()) return Time{};
+  if (has_news()) return Time{};
   return forwarder_ ? std::min(look_at_, forwarder_->timer()) : look_at_;
 }
 
@@ -226,16 +212,18 @@ void BridgeTransport::lose_link(nic::Rank peer) {
 // Tells everybody of the ranks that were reached by this link.
 void BridgeTransport::cut(nic::Rank hop) {
   const uint32_t here = rank_.value;
-  std::erase(confirming_, hop);
+  forget(hop);
   for (const auto& peer : peers_) {
-    if (peer && !peer->lost && first_of(*peer) == hop) lose(*peer);
+    if (!peer || first_of(*peer) != hop) continue;
+    forget(peer->rank);
+    if (!peer->lost) lose(*peer);
   }
   if (!forwarder_) return;
-  forwarder_->note_left(hop);
   for (uint32_t target = 0; target < peers_.size(); ++target) {
     if (target != hop.value && !routes_.is_gateway(hop.value)) continue;  // nobody is behind it
     for (uint32_t told = 0; told < peers_.size(); ++told) {
       if (told == here || told == target || routes_.direct(told, target)) continue;
+      if (forwarder_->has_left(nic::Rank{told})) continue;  // it may have ended
       if (routes_.behind(here, told, target) != hop.value) continue;
       say_directly(wire::BridgeKind::gone, nic::Rank{target}, nic::Rank{told},
                    {forwarder_->whole_until(target, told, 0), forwarder_->whole_until(target, told, 1)});
@@ -243,17 +231,26 @@ void BridgeTransport::cut(nic::Rank hop) {
   }
 }
 
-void BridgeTransport::lose(Peer& peer) {
+// It confirms nothing more, and needs nothing more.
+void BridgeTransport::forget(nic::Rank gone) {
+  std::erase(untold_, gone);
+  std::erase(confirming_, gone);
+  if (Peer* const peer = find(gone)) peer->forwards_still = false;
+  if (forwarder_) forwarder_->note_left(gone);
+}
+
+// A rank that says goodbye still tells the gateways, by another note, when it takes nothing more.
+void BridgeTransport::lose(Peer& peer, bool forwards_still) {
   peer.left = untaken(peer.rank);
   peer.left.gone = true;
   if (peer.waits()) --waiting_;
   peer.lost = true;
   peer.credit_at = Time::never();
-  std::erase(confirming_, peer.rank);
-  if (forwarder_) forwarder_->note_left(peer.rank);
+  peer.forwards_still = forwards_still && routes_.is_gateway(peer.rank.value);
+  if (!forwards_still) forget(peer.rank);
   client_.lost(peer.rank);
   for (Flow& flow : peer.flows) {
-    for (const Waiting& one : std::exchange(flow.waiting, {})) {
+    for (const WaitingSend& one : std::exchange(flow.waiting, {})) {
       if (!one.copied) client_.sent(reading_of(one.outbound));
     }
     flow.way.clear();
@@ -310,11 +307,7 @@ Untaken BridgeTransport::untaken(nic::Rank rank) const {
       left.notes += sent.note ? 1 : 0;
       left.bytes += sent.bytes;
     }
-    for (const Waiting& one : flow.waiting) {
-      ++left.packets;
-      left.notes += one.outbound.packet.operation == nic::Operation::ack ? 1 : 0;
-      left.bytes += one.outbound.packet.payload.length - one.done;
-    }
+    for (const WaitingSend& one : flow.waiting) one.count(left);
   }
   return left;
 }
@@ -333,6 +326,7 @@ std::string BridgeTransport::describe(nic::Rank rank) {
 }
 
 void BridgeTransport::say_goodbye() {
+  if (rank_.value >= members_) return;
   for (const auto& peer : peers_) {
     if (!peer || peer->lost) continue;
     wire::BridgeHeader header = header_to(*peer, wire::BridgeKind::bye);
@@ -343,10 +337,26 @@ void BridgeTransport::say_goodbye() {
   }
   for (const uint32_t gateway : routes_.gateways()) {
     const Peer* const far = peers_[gateway].get();
-    const bool there = far != nullptr ? !far->lost : links_.to(nic::Rank{gateway}) != nullptr;
-    if (gateway == rank_.value || !there) continue;
-    confirming_.emplace_back(nic::Rank{gateway});
-    say_directly(wire::BridgeKind::leave, rank_, nic::Rank{gateway});
+    const bool there = far != nullptr ? !far->lost || far->forwards_still : links_.to(nic::Rank{gateway}) != nullptr;
+    if (gateway != rank_.value && there) untold_.emplace_back(nic::Rank{gateway});
+  }
+  std::sort(untold_.begin(), untold_.end(), [this](nic::Rank a, nic::Rank b) {
+    return std::pair(distance_of(a), a.value) < std::pair(distance_of(b), b.value);
+  });
+  if (tells_next()) tell_next();
+}
+
+size_t BridgeTransport::distance_of(nic::Rank gateway) const {
+  return peers_[gateway.value] ? routes_.path(rank_.value, gateway.value).size() : 0;
+}
+
+// Those that are equally far. Nearer ones would end when all have told them, and take the others' confirmations along.
+void BridgeTransport::tell_next() {
+  const size_t distance = distance_of(untold_.back());
+  while (!untold_.empty() && distance_of(untold_.back()) == distance) {
+    confirming_.push_back(untold_.back());
+    untold_.pop_back();
+    say_directly(wire::BridgeKind::leave, rank_, confirming_.back());
   }
 }
 

@@ -25,6 +25,7 @@
 #include "live/bridge_options.hpp"
 #include "live/bridge_routes.hpp"
 #include "live/transport.hpp"
+#include "live/waiting_send.hpp"
 #include "wire/bridge_frame.hpp"
 
 namespace spinloom::live {
@@ -54,7 +55,7 @@ class BridgeTransport final : public Transport {
   [[nodiscard]] const char* name() const override { return "bridge"; }
   [[nodiscard]] bool send(nic::Send& outbound) override;
   bool poll() override;
-  [[nodiscard]] bool has_news() const override { return !cut_.empty(); }
+  [[nodiscard]] bool has_news() const override { return !cut_.empty() || tells_next(); }
   void taken(nic::Rank, uint64_t) override {}
   void stop(nic::Rank peer, bool stopped) override;
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
@@ -64,10 +65,11 @@ class BridgeTransport final : public Transport {
   void moved(nic::Rank peer) override;
   [[nodiscard]] std::string describe(nic::Rank peer) override;
   [[nodiscard]] Time timer() const override;
-  // Tells all far ranks and all gateways. The gateways confirm: has_left() is true when they send nothing more.
+  // Tells all far ranks, and all gateways: those farther away first, which confirm through the nearer ones. has_left() is true
+  // when all have confirmed, and send nothing more. A rank without a program has nothing to say: it stays until all have left.
   void say_goodbye() override;
-  [[nodiscard]] bool has_left() const { return confirming_.empty(); }
-  // Whether this rank forwards, and ranks that have programs have not said goodbye yet.
+  [[nodiscard]] bool has_left() const { return confirming_.empty() && untold_.empty(); }
+  // Whether this rank forwards, and ranks that have programs have not told it of their goodbye yet.
   [[nodiscard]] bool is_needed() const { return forwarder_ && !forwarder_->all_left(); }
 
   [[nodiscard]] const BridgeCounts& counts() const { return counts_; }
@@ -76,21 +78,24 @@ class BridgeTransport final : public Transport {
 
  private:
   struct Peer;
-  struct Waiting;
   struct Flow;
 
   [[nodiscard]] Peer* find(nic::Rank rank) const;
   // bridge_transport.cpp: what leaves
   [[nodiscard]] bool has_window(const Flow& flow) const;
-  [[nodiscard]] bool transmit(Peer& peer, Waiting& one);
+  [[nodiscard]] bool transmit(Peer& peer, WaitingSend& one);
   void flush(Peer& peer);
   void say_directly(wire::BridgeKind kind, nic::Rank source, nic::Rank target,
                     const std::array<uint64_t, 2>& numbers = {});
   [[nodiscard]] nic::Rank first_of(const Peer& peer) const;
   void pass(const Peer& peer);
   [[nodiscard]] wire::BridgeHeader header_to(Peer& peer, wire::BridgeKind kind);
-  void lose(Peer& peer);
+  void lose(Peer& peer, bool forwards_still = false);
   void cut(nic::Rank peer);
+  [[nodiscard]] size_t distance_of(nic::Rank gateway) const;
+  [[nodiscard]] bool tells_next() const { return confirming_.empty() && !untold_.empty(); }
+  void tell_next();
+  void forget(nic::Rank gone);
 
   // bridge_receive.cpp: what comes
   void take_frame(nic::Rank hop, std::span<const uint8_t> bytes);
@@ -109,7 +114,8 @@ class BridgeTransport final : public Transport {
   std::unique_ptr<BridgeForwarder> forwarder_;  // null: this rank forwards nothing
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: it is reached directly, or not at all
   std::vector<nic::Rank> cut_;  // links that are lost; they are told of by the next poll()
-  std::vector<nic::Rank> confirming_;  // gateways that have not confirmed our goodbye
+  std::vector<nic::Rank> untold_;  // gateways that have not been told of our goodbye, the farthest one last
+  std::vector<nic::Rank> confirming_;  // those that have been told and have not confirmed it
   std::vector<uint8_t> frame_;
   Time look_at_ = Time::never();
   size_t waiting_ = 0;  // peers that have something waiting

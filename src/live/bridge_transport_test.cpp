@@ -201,6 +201,27 @@ TEST(Bridge, AGatewayIsNeededUntilAllHaveLeft) {
   EXPECT_EQ(rig.wrong(), 0u);
 }
 
+// A gateway without a program leaves as soon as it has come, and stays; the programs leave all at once.
+TEST(Bridge, GatewaysThatHaveSaidGoodbyeAreToldByAllWhoLeave) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    BridgeRig rig(a_chain, 3, small_windows(false), seed);
+    for (uint32_t gateway = 6; gateway < 9; ++gateway) {
+      rig.bridge(gateway).say_goodbye();
+      EXPECT_TRUE(rig.bridge(gateway).has_left());
+    }
+    for (uint32_t a = 0; a < rig.programs(); ++a) {
+      const uint32_t b = (a + 1) % rig.programs();
+      if (!rig.bridge(a).routes().direct(a, b)) rig.send(a, b, false, 500);
+    }
+    ASSERT_TRUE(rig.run(true, [&] { return rig.wanted() == 0 && rig.drained(); }));
+    for (uint32_t rank = 0; rank < rig.programs(); ++rank) rig.bridge(rank).say_goodbye();
+    for (uint32_t rank = 0; rank < rig.programs(); ++rank) {
+      ASSERT_TRUE(rig.run(true, [&] { return rig.bridge(rank).has_left(); })) << rank;
+    }
+    for (uint32_t gateway = 6; gateway < 9; ++gateway) EXPECT_FALSE(rig.bridge(gateway).is_needed()) << gateway;
+  }
+}
+
 TEST(Bridge, SaysHowAPeerIsReached) {
   BridgeRig rig(a_chain, 3, small_windows(false), 8);
   EXPECT_EQ(rig.bridge(0).describe(nic::Rank{1}),

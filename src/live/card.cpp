@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "live/hex_text.hpp"
+#include "live/thread_launchers.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -79,6 +80,10 @@ Result<Card> read_card(const std::string& text) {
   const bool sound = std::all_of(card.networks.begin(), card.networks.end(),
                                  [](const CardNetwork& one) { return one.network.bits <= 32; });
   if (fields == 12 && sound && write(card) == text) return card;
+  if (is_packed(text)) {
+    return fail(Code::environment,
+                "a process of this job has its ranks on threads (spinloom-threads), and this one not");
+  }
   return fail(Code::environment, "a rank published '", text, "', which is not of this version of the library");
 }
 

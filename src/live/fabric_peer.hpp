@@ -8,15 +8,13 @@
 #include <optional>
 
 #include "live/fabric_transport.hpp"
+#include "live/waiting_send.hpp"
 
 namespace spinloom::live {
 
-struct FabricTransport::Waiting {
-  nic::Send outbound;
-  std::vector<uint8_t> copy;  // of the payload, if it had to be copied
-  uint64_t done = 0;          // bytes that have left
-  bool copied = false;
-  bool as_pieces = false;     // it cannot be lent
+struct FabricTransport::Waiting : WaitingSend {
+  using WaitingSend::WaitingSend;
+  bool as_pieces = false;  // it cannot be lent
   std::optional<FabricPlace> place;  // where it is lent, before the message about that has left
 };
 

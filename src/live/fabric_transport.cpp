@@ -8,7 +8,6 @@
 #include "base/log.hpp"
 #include "live/fabric_peer.hpp"
 #include "live/futex.hpp"
-#include "portals/data_order.hpp"
 #include "wire/packet_format.hpp"
 
 namespace spinloom::live {
@@ -59,26 +58,13 @@ bool FabricTransport::send(nic::Send& outbound) {
   if (peer == nullptr) client_.lost(outbound.packet.target);
   if (peer == nullptr || peer->lost) return true;
   begin_talk(*peer);
-  Waiting one;
-  one.outbound = std::move(outbound);
-  nic::Packet& packet = one.outbound.packet;
-  const bool must_copy = one.outbound.at_once || portals::is_short_reply(packet) ||
-                         (one.outbound.from_device && !one.outbound.slot.exists());  // a handler does not wait
-  one.as_pieces = must_copy || !one.outbound.pieces.empty();
-  if (!one.outbound.pieces.empty()) {
-    one.copy.resize(packet.payload.length);
-    nic::gather(one.outbound.pieces, one.copy.data());
-    packet.payload.bytes = one.copy.data();
-    one.copied = true;
-  }
-  std::deque<Waiting>& queue = packet.is_answer() ? peer->answers : peer->waiting;
-  const bool may_leave = queue.empty() && (packet.is_answer() || !peer->told_to_stop);
+  Waiting one(std::move(outbound));
+  one.as_pieces = one.must_copy() || one.copied;
+  const bool is_answer = one.outbound.packet.is_answer();
+  std::deque<Waiting>& queue = is_answer ? peer->answers : peer->waiting;
+  const bool may_leave = queue.empty() && (is_answer || !peer->told_to_stop);
   if (may_leave && transmit(*peer, one)) return one.as_pieces;
-  if (must_copy && !one.copied) {
-    one.copy.assign(packet.payload.bytes, packet.payload.bytes + packet.payload.length);
-    packet.payload.bytes = one.copy.data();
-    one.copied = true;
-  }
+  if (one.must_copy()) one.keep();
   if (!peer->waits()) ++waiting_;
   const bool copied = one.copied;
   queue.push_back(std::move(one));
@@ -292,12 +278,7 @@ Untaken FabricTransport::untaken(nic::Rank rank) const {
     left.bytes += sent.note ? 0 : sent.bytes;
   }
   for (const auto* const queue : {&peer->answers, &peer->waiting}) {
-    for (const Waiting& one : *queue) {
-      const bool ack = one.outbound.packet.operation == nic::Operation::ack;
-      ++left.packets;
-      left.notes += ack ? 1 : 0;
-      left.bytes += ack ? 0 : one.outbound.packet.payload.length - one.done;
-    }
+    for (const Waiting& one : *queue) one.count(left);
   }
   for (const auto& [name, lent] : peer->lent) {
     ++left.packets;

@@ -70,6 +70,8 @@ Result<Part> read_part(std::string_view text, uint32_t process) {
 
 }  // namespace
 
+bool is_packed(std::string_view text) { return text.substr(0, packed_mark.size()) == packed_mark; }
+
 std::string pack(const std::vector<std::string>& texts) {
   std::string packed;
   for (const std::string& text : texts) packed += hex(text.size()) + text;

@@ -51,6 +51,8 @@ class ThreadLaunchers : public std::enable_shared_from_this<ThreadLaunchers> {
 };
 
 // One text out of several, in parts that a launcher takes, and back.
+// Whether a process with ranks on threads has published this.
+[[nodiscard]] bool is_packed(std::string_view text);
 [[nodiscard]] std::string pack(const std::vector<std::string>& texts);
 [[nodiscard]] Result<std::vector<std::string>> unpack(const std::string& packed);
 

@@ -1,3 +1,4 @@
+// The part of LiveProcess that starts a rank and serves its calls.
 #include "process/live_process.hpp"
 
 #include <dlfcn.h>
@@ -7,24 +8,19 @@
 
 #include <algorithm>
 #include <mutex>
-#include <tuple>
 #include <utility>
 
 #include "base/log.hpp"
-#include "live/bridge_meeting.hpp"
 #include "process/crowding.hpp"
 #include "wire/reliable.hpp"
 
 namespace spinloom::process {
 namespace {
 
-constexpr uint64_t whole_message = uint64_t{1} << 40;     // what shared memory carries in one piece
-constexpr uint32_t payload_bytes = 4096;                  // of an atomic, and of a packet that handlers see
-constexpr uint32_t at_once_bytes = 256;                   // a put of this length is read before the call returns
-constexpr uint32_t idle_looks = 16;                       // empty looks in a row, before others get the processor
-constexpr Time look_again{1'000'000'000};                 // 1 ms: how often to look at what peers have taken
-// Tags of watched descriptors: a peer's process has its rank, these come behind the last rank.
-constexpr uint64_t udp_tag = 0, fabric_tag = 1;
+constexpr uint64_t whole_message = uint64_t{1} << 40;  // what shared memory carries in one piece
+constexpr uint32_t payload_bytes = 4096;  // of an atomic, and of a packet that handlers see
+constexpr uint32_t at_once_bytes = 256;  // a put of this length is read before the call returns
+constexpr uint32_t idle_looks = 16;  // empty looks in a row, before others get the processor
 
 // The folder of this library.
 std::string own_folder() {
@@ -33,10 +29,6 @@ std::string own_folder() {
   const std::string path = info.dli_fname;
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash);
-}
-
-bool contains(const std::vector<bool>& list, bool value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
 }
 
 }  // namespace
@@ -83,7 +75,7 @@ Status LiveProcess::start() {
   limits.payload_bytes = payload_bytes;
   limits.transfer_bytes = whole_message;
   limits.atomic_bytes = payload_bytes;
-  if (const auto peers = reached_by(Route::udp); port && contains(peers, true)) {
+  if (const auto peers = reached_by(Route::udp); port && std::count(peers.begin(), peers.end(), true) > 0) {
     const size_t datagram_bytes = live::UdpTransport::datagram_bytes(*port, cards_, peers);
     limits.atomic_bytes = std::min(limits.atomic_bytes, wire::atomic_bytes_max(datagram_bytes));  // it is not cut
   }
@@ -111,91 +103,6 @@ Status LiveProcess::start() {
   SPL_TRY(make_transports(memory, std::move(port)));
   node_->doorbell().wake_all();  // peers may have rung before the channels existed
   return {};
-}
-
-// If some ranks of a machine may not reach each other's memory, all ranks say whom they reach, because a rank cannot
-// know by itself who reaches it.
-Status LiveProcess::agree_on_ways() {
-  unreached_.resize(all());
-  if (!live::must_agree(cards_)) return {};
-  unreached_ = live::unreachable_from(rank_, cards_);
-  SPL_ASSIGN(const auto texts, exchange(live::write(unreached_)));
-  for (uint32_t peer = 0; peer < all(); ++peer) {
-    SPL_ASSIGN(const auto marks, live::read_reach(texts[peer], all()));
-    if (marks[rank_] && unreached_[peer].empty()) unreached_[peer] = "it cannot use this process's memory";
-  }
-  return {};
-}
-
-// The ranks ask each other about fabrics only if some are on other machines, so that others start as fast as ever.
-Status LiveProcess::agree_on_fabrics(uint32_t ip_address) {
-  if (!live::need_fabrics(cards_)) return {};
-  const live::FabricOffer mine = open_fabric(ip_address);
-  SPL_ASSIGN(const auto texts, exchange(live::write(mine)));
-  no_fabric_.resize(all());
-  std::vector<std::string> addresses(all());
-  for (uint32_t peer = 0; peer < all(); ++peer) {
-    SPL_ASSIGN(const live::FabricOffer offer, live::read_offer(texts[peer]));
-    no_fabric_[peer] = live::apart(mine, offer);
-    if (settings_.transport == Way::fabric && !no_fabric_[peer].empty() && !live::needs_bridge(cards_)) {
-      return fail(Code::environment, "SPINLOOM_TRANSPORT=fabric: rank ", peer, ": ", no_fabric_[peer]);
-    }
-    if (peer != rank_ && no_fabric_[peer].empty()) addresses[peer] = offer.address;
-  }
-  if (!fabric_port_) return {};
-  return fabric_port_->meet(addresses);
-}
-
-live::FabricOffer LiveProcess::open_fabric(uint32_t ip_address) {
-  live::FabricOffer offer;
-  if (cards_[rank_].fabric == live::FabricNeed::never) {
-    offer.trouble = settings_.transport == Way::automatic ? "SPINLOOM_FABRIC=none"
-                    : settings_.transport == Way::udp     ? "SPINLOOM_TRANSPORT=udp"
-                                                          : "SPINLOOM_TRANSPORT=shm";
-    return offer;
-  }
-  live::FabricWish wish = settings_.fabric;
-  if (settings_.transport == Way::fabric && wish.kind == live::FabricWish::Kind::automatic) {
-    wish.kind = live::FabricWish::Kind::named;  // by any provider
-  }
-  auto opened = live::open_fabric(wish, {ip_address, settings_.libfabric});
-  if (!opened) {
-    offer.trouble = opened.error().message;
-    if (settings_.fabric.kind == live::FabricWish::Kind::named) {
-      log::emit(log::Level::warning, "live", text("SPINLOOM_FABRIC=", settings_.fabric.provider, ": ", offer.trouble));
-    }
-    return offer;
-  }
-  fabric_port_ = std::move(opened.value());
-  if (settings_.fabric_faults.any()) {
-    live::FabricFaults faults = settings_.fabric_faults;
-    faults.seed += rank_;
-    fabric_port_ = live::disturb(std::move(fabric_port_), faults);
-  }
-  offer.provider = fabric_port_->provider();
-  offer.address = fabric_port_->address();
-  return offer;
-}
-
-LiveProcess::Route LiveProcess::route_to(uint32_t peer) const {
-  if (routes_ && peer != rank_ && !routes_->direct(rank_, peer)) return Route::bridge;
-  if (peer == rank_ || settings_.transport == Way::shm) return Route::memory;
-  if (settings_.transport == Way::udp) return Route::udp;
-  const bool by_fabric = !no_fabric_.empty() && no_fabric_[peer].empty();
-  if (settings_.transport == Way::automatic && why_not_memory(peer).empty()) return Route::memory;
-  return by_fabric ? Route::fabric : Route::udp;
-}
-
-// The other ranks that are reached in this way.
-std::vector<bool> LiveProcess::reached_by(Route route) const {
-  std::vector<bool> reached(all());
-  for (uint32_t peer = 0; peer < all(); ++peer) reached[peer] = peer != rank_ && route_to(peer) == route;
-  return reached;
-}
-
-std::string LiveProcess::why_not_memory(uint32_t peer) const {
-  if (cards_[peer].machine != cards_[rank_].machine) return "another machine or process namespace";
-  return unreached_[peer];
 }
 
 // Opens the socket whose address the card tells to others.
@@ -246,70 +153,11 @@ Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port(live::Card& c
   return port;
 }
 
-live::FabricNeed LiveProcess::fabric_need() const {
-  if (settings_.transport == Way::fabric) return live::FabricNeed::asked;
-  const bool never = settings_.transport != Way::automatic || settings_.fabric.kind == live::FabricWish::Kind::none;
-  return never ? live::FabricNeed::never : live::FabricNeed::between_machines;
-}
-
-// The client of a transport: the node, or the recorder in front of it, or what takes out the bridge's packets before.
-live::TransportClient& LiveProcess::client(std::unique_ptr<live::TracingTransport>& trace, bool bridged) {
-  live::TransportClient* top = node_.get();
-  if (trace_) {
-    trace = std::make_unique<live::TracingTransport>(*node_, *trace_);
-    top = trace.get();
-  }
-  return bridged ? *taps_.emplace_back(std::make_unique<live::BridgeTap>(*top)) : *top;
-}
-
-// Makes the transports that the routes to the peers need.
-Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_ptr<live::DatagramPort> port) {
-  live::Node& node = *node_;
-  SPL_ASSIGN(progress_, live::Progress::start(node, [this](uint64_t tag) { readable(tag); }));
-  const std::lock_guard inside(node.lock());
-  node.set_after([this] { progress_->look_after(); });
-  if (!settings_.trace.empty()) {
-    SPL_ASSIGN(trace_, live::TraceLog::open(text(settings_.trace, ".", rank_)));
-  }
-  shm_ = std::make_unique<live::ShmTransport>(
-      client(shm_trace_, routes_ != nullptr), segment_, rank_, cards_, memory,
-      [this](int descriptor, nic::Rank peer) { progress_->watch(descriptor, peer.value); });
-  take_route(Route::memory, *shm_, shm_trace_.get());
-  const auto arm = [this](uint64_t tag) { return [this, tag](int descriptor) { progress_->watch(descriptor, tag); }; };
-  if (const auto peers = reached_by(Route::udp); contains(peers, true)) {
-    SPL_ASSIGN(udp_, live::UdpTransport::create(client(udp_trace_, routes_ != nullptr), std::move(port), rank_, cards_,
-                                                peers, arm(all() + udp_tag)));
-    take_route(Route::udp, *udp_, udp_trace_.get());
-    udp_->arm();
-  }
-  if (const auto peers = reached_by(Route::fabric); contains(peers, true)) {
-    fabric_ =
-        std::make_unique<live::FabricTransport>(client(fabric_trace_, routes_ != nullptr), std::move(fabric_port_),
-                                                rank_, cards_[0].nonce, peers, arm(all() + fabric_tag));
-    take_route(Route::fabric, *fabric_, fabric_trace_.get());
-    fabric_->arm();
-  }
-  fabric_port_.reset();
-  if (routes_) make_bridge();
-  return {};
-}
-
-// Packets to all peers of this route go by the transport, or by its recorder in front of it.
-void LiveProcess::take_route(Route route, live::Transport& transport, live::TracingTransport* trace) {
-  if (trace != nullptr) trace->over(transport);
-  live::Transport& top = trace != nullptr ? static_cast<live::Transport&>(*trace) : transport;
-  node_->add(top);
-  const std::vector<bool> peers = reached_by(route);
-  for (uint32_t peer = 0; peer < all(); ++peer) {
-    if (peers[peer]) node_->route(nic::Rank{peer}, top);
-  }
-}
-
 // The watcher's thread calls this: a peer's process has ended, or something has come over a network.
 void LiveProcess::readable(uint64_t tag) {
   if (tag >= all()) {
-    if (tag == all() + udp_tag) udp_->disarmed();
-    if (tag == all() + fabric_tag) fabric_->disarmed();
+    if (tag == udp_tag()) udp_->disarmed();
+    if (tag == fabric_tag()) fabric_->disarmed();
     node_->doorbell().ring(true);
     return;
   }
@@ -334,87 +182,6 @@ void LiveProcess::poll() {
   sched_yield();
   node_->lock().lock();
   if (node_->poll()) idle_looks_ = 0;
-}
-
-std::string LiveProcess::describe(uint32_t peer) {
-  const std::lock_guard inside(node_->lock());
-  if (peer == rank_) return "itself";
-  const nic::Rank rank{peer};
-  const Route route = route_to(peer);
-  if (route == Route::bridge) return bridge_->describe(rank);
-  if (route == Route::memory) return text("shared memory, ", shm_->describe(rank));
-  std::string why = why_not_memory(peer);
-  if (settings_.transport == Way::udp) why = "SPINLOOM_TRANSPORT=udp";
-  if (settings_.transport == Way::fabric) why = "SPINLOOM_TRANSPORT=fabric";
-  if (route == Route::fabric) return text(fabric_->describe(rank), " (", why, ")");
-  const bool asked = settings_.fabric.kind == live::FabricWish::Kind::named;
-  if (asked && !no_fabric_.empty()) why += text("; no fabric: ", no_fabric_[peer]);
-  return text(udp_->describe(rank), " (", why, ")");
-}
-
-bool LiveProcess::drain() {
-  node_->drive();
-  farewell_.begin(live::monotonic_now());
-  for (bool waits = true; waits;) {
-    waits = false;
-    const Time now = live::monotonic_now();
-    for (uint32_t peer = 0; peer < all(); ++peer) {
-      const nic::Rank rank{peer};
-      waits = farewell_.waits(now, rank, node_->untaken(rank)) || waits;
-    }
-    if (waits) node_->wait_until(now + look_again);
-  }
-  const bool written = farewell_.may_be_written();
-  const std::string late = farewell_.late();
-  if (!late.empty()) {
-    log::emit(log::Level::warning, "live",
-              text("PtlNIFini or PtlFini has waited ", settings_.end_s, " s (SPINLOOM_END_S): ", late,
-                   written ? "; until that peer goes on or ends, the memory must be neither freed nor used" : ""));
-  }
-  return !written;
-}
-
-bool LiveProcess::close() {
-  {
-    const std::lock_guard inside(node_->lock());
-    std::ignore = drain();
-    const std::string lost = farewell_.lost();
-    if (!lost.empty()) log::emit(log::Level::warning, "live", text("PtlFini: ", lost));
-    say_goodbye();
-  }
-  stop();
-  if (!std::exchange(left_, true)) live::leave(*launcher_);
-  return true;
-}
-
-void LiveProcess::abandon() {
-  {
-    const std::lock_guard inside(node_->lock());
-    const auto is_written = [this] {
-      for (uint32_t peer = 0; peer < size(); ++peer) {
-        if (const live::Untaken left = node_->untaken(nic::Rank{peer}); left.writes && !left.gone) return true;
-      }
-      return false;
-    };
-    for (node_->drive(); is_written();) node_->wait_until(live::monotonic_now() + look_again);
-    say_goodbye();
-  }
-  stop();
-}
-
-// Called under the lock.
-void LiveProcess::say_goodbye() {
-  if (bridge_) leave_bridge();
-  shm_->say_goodbye();
-  if (udp_) udp_->say_goodbye();
-  if (fabric_) fabric_->say_goodbye();
-  if (trace_) trace_->flush();
-  node_->forget_pool();
-}
-
-void LiveProcess::stop() {
-  if (pool_ && !pool_->shut_down()) std::ignore = pool_.release();  // a handler that does not return keeps its memory
-  progress_->stop();  // kept, because late calls still ask it
 }
 
 // The threads for handlers are started when the first image is asked for, because most programs have no handlers.

@@ -75,25 +75,33 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port(live::Card& card) const;
   [[nodiscard]] uint32_t all() const { return static_cast<uint32_t>(cards_.size()); }  // with gateways of their own
   [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine);
+  void readable(uint64_t tag);
+  [[nodiscard]] Status make_pool();
+
+  // live_process_ways.cpp
+  enum class Route : uint8_t { memory, udp, fabric, bridge };
   [[nodiscard]] Status agree_on_ways();
   [[nodiscard]] Status agree_on_fabrics(uint32_t ip_address);
-  // live_process_bridge.cpp
-  void number_ranks();
-  [[nodiscard]] Status agree_on_bridge();
-  [[nodiscard]] std::string why_not_directly(uint32_t peer);
-  void make_bridge();
-  void leave_bridge();
   [[nodiscard]] live::FabricOffer open_fabric(uint32_t ip_address);
   [[nodiscard]] live::FabricNeed fabric_need() const;
-  enum class Route : uint8_t { memory, udp, fabric, bridge };
   [[nodiscard]] Route route_to(uint32_t peer) const;
   [[nodiscard]] std::vector<bool> reached_by(Route route) const;
   [[nodiscard]] std::string why_not_memory(uint32_t peer) const;
   [[nodiscard]] Status make_transports(const live::ShmOptions& memory, std::unique_ptr<live::DatagramPort> port);
   [[nodiscard]] live::TransportClient& client(std::unique_ptr<live::TracingTransport>& trace, bool bridged);
   void take_route(Route route, live::Transport& transport, live::TracingTransport* trace);
-  void readable(uint64_t tag);
-  [[nodiscard]] Status make_pool();
+  // Tags of watched descriptors: a peer's process has its rank, these come behind the last rank.
+  [[nodiscard]] uint64_t udp_tag() const { return all(); }
+  [[nodiscard]] uint64_t fabric_tag() const { return uint64_t{all()} + 1; }
+
+  // live_process_bridge.cpp
+  void number_ranks();
+  [[nodiscard]] Status agree_on_bridge();
+  [[nodiscard]] std::string why_not_directly(uint32_t peer);
+  void make_bridge();
+  void leave_bridge();
+
+  // live_process_end.cpp
   void say_goodbye();
   void stop();
 

@@ -39,12 +39,8 @@ auto begin(void* given) {
 // exit() on another thread of a rank than main()'s cannot end that rank alone: its other threads would go on.
 void leave(int code, bool at_once) {
   ThreadsRank* const rank = ThreadsRank::current();
+  if (rank != nullptr && rank->is_child()) rank->leave_child(code, at_once);
   if (rank != nullptr && rank->runs_main()) rank->leave(code, at_once);
-}
-
-[[noreturn]] void exit_at_once(int code) {
-  syscall(SYS_exit_group, code);
-  __builtin_unreachable();
 }
 
 }  // namespace
@@ -53,7 +49,12 @@ namespace spinloom::process {
 
 void exit_process(int code) {
   library_function<void (*)(int)>("exit")(code);
-  exit_at_once(code);
+  exit_process_at_once(code);
+}
+
+void exit_process_at_once(int code) {
+  syscall(SYS_exit_group, code);
+  __builtin_unreachable();
 }
 
 }  // namespace spinloom::process
@@ -67,12 +68,12 @@ void exit(int code) {
 
 void quick_exit(int code) noexcept {
   leave(code, true);
-  exit_at_once(code);
+  spinloom::process::exit_process_at_once(code);
 }
 
 void _exit(int code) {
   leave(code, true);
-  exit_at_once(code);
+  spinloom::process::exit_process_at_once(code);
 }
 
 void _Exit(int code) noexcept { quick_exit(code); }

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <tuple>
+#include <utility>
 
 #include "portals4_spin.h"
 
@@ -66,7 +67,17 @@ void ThreadsRank::adopt() {
   std::ignore = PtlSpinRankEnter(number_);
 }
 
+// Asked of the kernel, because a child of vfork() shares this memory.
+bool ThreadsRank::is_child() const { return getpid() != process_; }
+
+void ThreadsRank::leave_child(int code, bool at_once) {
+  if (!at_once && !std::exchange(ending_, true)) program_.finish(copy_);
+  if (!at_once) std::fflush(nullptr);
+  exit_process_at_once(code);
+}
+
 Status ThreadsRank::begin() {
+  process_ = getpid();
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, stack_bytes());
@@ -112,18 +123,15 @@ int ThreadsRank::run_main() {
 }
 
 void ThreadsRank::leave(int code, bool at_once) {
-  end(code, at_once);
+  end(code, at_once);  // inside destructors: what is left of them does not run
   // NOLINTNEXTLINE(cert-err52-cpp): as in run()
   std::longjmp(over_, 1);
 }
 
 void ThreadsRank::end(int code, bool at_once) {
-  if (ending_) return;  // a destructor of the program calls exit()
-  ending_ = true;
-  if (!at_once) {
-    program_.finish(copy_);
-    std::fflush(stdout);
-  }
+  if (is_child()) leave_child(code, at_once);
+  if (!at_once && !std::exchange(ending_, true)) program_.finish(copy_);
+  if (!at_once) std::fflush(stdout);
   if (PtlSpinRankEnd() == PTL_IN_USE && code != EXIT_SUCCESS) exit_process(code);
   const std::lock_guard inside(lock_);
   code_ = code;

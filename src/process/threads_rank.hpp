@@ -2,11 +2,14 @@
 //
 // Contract: begin() starts the thread. The rank ends when main() returns, or its thread calls exit() or pthread_exit();
 //   wait() returns its exit code then. A rank that ends with another code than 0, and has neither closed its interfaces
-//   nor done without the library, ends the process, as a failing process ends its job.
+//   nor done without the library, ends the process, as a failing process ends its job. A process that a rank forks is no
+//   rank: what ends a rank ends that process alone.
 // Invariants: (1) a rank's thread stays when the rank has ended, because peers may still copy out of its stack; (2)
 //   a thread that a rank's thread creates belongs to that rank.
 // Threads: any; leave() on the rank's own. Time: none.
 #pragma once
+
+#include <sys/types.h>
 
 #include <condition_variable>
 #include <csetjmp>
@@ -33,6 +36,10 @@ class ThreadsRank {
   [[nodiscard]] int wait();
   // Whether this is the thread that runs main().
   [[nodiscard]] bool runs_main() const;
+  // Whether this is a process that the rank has forked.
+  [[nodiscard]] bool is_child() const;
+  // Ends such a process. Destructors of the rank's copy run unless `at_once` is set.
+  [[noreturn]] void leave_child(int code, bool at_once);
   // The program calls this to exit on that thread. Destructors run unless `at_once` is set.
   [[noreturn]] void leave(int code, bool at_once);
 
@@ -50,13 +57,15 @@ class ThreadsRank {
   std::vector<std::string> command_;
   program::Copy copy_;
   std::jmp_buf over_{};
+  pid_t process_ = 0;
   bool ending_ = false;
   std::mutex lock_;  // of the code
   std::condition_variable changed_;
   std::optional<int> code_;
 };
 
-// The C library's exit(), not the one that ends a rank.
+// The C library's exit() and _exit(), not those that end a rank.
 [[noreturn]] void exit_process(int code);
+[[noreturn]] void exit_process_at_once(int code);
 
 }  // namespace spinloom::process

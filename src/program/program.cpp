@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
@@ -101,6 +102,7 @@ class ElfReader {
       const uint64_t count = section.sh_size / sizeof(Elf64_Sym);
       const auto* symbols = at<Elf64_Sym>(section.sh_offset, count);
       if (symbols == nullptr) return refuse("its table of symbols is cut off");
+      if (section.sh_type == SHT_DYNSYM) give_own(section.sh_offset, count);
       for (uint64_t symbol = 0; symbol < count; ++symbol) {
         if (ELF64_ST_TYPE(symbols[symbol].st_info) != STT_FUNC || symbols[symbol].st_value == 0) continue;
         const char* name = name_at(names.sh_offset, names.sh_size, symbols[symbol].st_name);
@@ -111,6 +113,15 @@ class ElfReader {
     std::sort(program_.functions_.begin(), program_.functions_.end(),
               [](const auto& a, const auto& b) { return a.start < b.start; });
     return {};
+  }
+
+  // The loader would give all copies one variable for what C++ calls inline: variables, and static ones of templates and
+  // inline functions.
+  void give_own(uint64_t table, uint64_t count) {
+    for (uint64_t symbol = 0; symbol < count; ++symbol) {
+      uint8_t& info = program_.file_[table + symbol * sizeof(Elf64_Sym) + offsetof(Elf64_Sym, st_info)];
+      if (ELF64_ST_BIND(info) == STB_GNU_UNIQUE) info = ELF64_ST_INFO(STB_GLOBAL, ELF64_ST_TYPE(info));
+    }
   }
 
   [[nodiscard]] const char* name_at(uint64_t table, uint64_t bytes, uint64_t offset) const {
@@ -199,6 +210,11 @@ Result<Program> Program::open(const std::string& path, const std::string& cure) 
   Program program;
   program.path_ = path;
   program.cure_ = cure.empty() ? "" : ", " + cure;
+  std::error_code trouble;
+  const std::filesystem::file_status found = std::filesystem::status(path, trouble);
+  if (std::filesystem::exists(found) && !std::filesystem::is_regular_file(found)) {
+    return fail(Code::invalid, path, ": this is no file");
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(Code::invalid, path, ": it cannot be read: ", std::strerror(errno));
   program.file_.assign(std::istreambuf_iterator<char>(file), {});

@@ -28,7 +28,8 @@ Result<Operation> on_elements(Operation::Kind kind, const spl_rma_key& key, uint
   if (type >= PTL_DATATYPE_LAST) return fail(Code::invalid, "there is no type of elements ", static_cast<int>(type));
   const auto datatype = static_cast<spin::Datatype>(type);
   const uint64_t element = spin::bytes_of(datatype);
-  if (op < 0 || count > UINT64_MAX / element) return fail(Code::invalid, "operation ", op, ", ", count, " elements");
+  if (op < 0) return fail(Code::invalid, "there is no operation ", op);
+  if (count > UINT64_MAX / element) return fail(Code::invalid, count, " elements are more bytes than can be counted");
   Operation made = operation_of(kind, key, offset, count * element);
   made.op = static_cast<uint32_t>(op);
   made.type = datatype;

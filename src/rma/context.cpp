@@ -164,7 +164,9 @@ Status Context::pause(const char* what, Time deadline) {
 }
 
 void Context::note(nic::Fail why) {
-  if (why_.empty()) why_ = nic::name_of(why);
+  if (!why_.empty()) return;
+  why_ = nic::name_of(why);
+  if (why == nic::Fail::pt_disabled) why_ += ", as one is that has no room for notices (spl_rma_options.notices)";
 }
 
 Status Context::progress() {

@@ -326,7 +326,10 @@ void Context::take_answer(const nic::Event& event) {
   } else if (failed) {
     ++one.refused;
   }
-  if (failed && why_.empty()) why_ = "the target's processor has refused it: its key does not grant it, or is revoked";
+  if (failed && why_.empty()) {
+    why_ =
+        "the target's processor has refused it: its key does not grant it or is revoked, or its notice finds no room";
+  }
 }
 
 }  // namespace spinloom::rma

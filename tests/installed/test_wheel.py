@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import re
 import shutil
@@ -18,7 +19,7 @@ from packaging.tags import sys_tags
 from packaging.utils import parse_wheel_filename
 
 from c_library import BIN, ROOT, configure, pkg_config, run, tool
-from spinloom import __version__, data
+from spinloom import __version__, data, rank_benches
 
 PROJECTS = Path(__file__).resolve().parent  # users of each library
 
@@ -121,6 +122,14 @@ def test_the_command_runs_without_a_compiler(environment):
     assert "engine,present" in environment.run("spinloom", "info", "--csv")
     images = environment.run("spinloom", "info", "--csv").count("\nimage ")
     assert images == len(list((ROOT / "handlers").glob("*.c")))
+
+
+def test_claims_about_programs_have_their_programs_but_need_a_compiler(environment, wheel):
+    programs = {f"spinloom/programs/{name}" for name in (rank_benches.RAILS, rank_benches.ONE_SIDED)}
+    assert programs <= files_of(wheel)
+    (row,) = json.loads(environment.run("spinloom", "validate", "--only", "RED-1", "--quiet", "--json"))
+    assert row["verdict"] == "not available"
+    assert "there is no compiler 'cc' for " in row["remark"]
 
 
 def test_layouts_work_with_the_declared_packages_alone(environment):

@@ -7,10 +7,13 @@
  *   fail    exit(7) in rank 1, with interfaces open, while the others wait for ever
  *   crash   rank 1 writes to an address that it does not have
  *   early   every rank only calls PtlInit: nothing of it is left open
+ *   again   a function of atexit() calls exit() with the rank's number
+ *   child   every rank forks processes that end by exit(), by _exit(), by return, and by _exit() after vfork()
  *
  * Globals are the rank's own, and what it registers by atexit() runs once.
  */
 #include <pthread.h>
+#include <sys/wait.h>
 
 #include "live_common.h"
 
@@ -19,6 +22,14 @@ static unsigned own;
 static void at_end(void) { printf("ended: %u\n", own); }
 
 static void leave(void) { exit(0); }
+
+static void leave_again(void) { exit((int)my_rank); }
+
+static int code_of(pid_t child) {
+  int state = 0;
+  waitpid(child, &state, 0);
+  return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+}
 
 int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "return";
@@ -37,6 +48,19 @@ int main(int argc, char** argv) {
     if (my_rank == 1) exit(7);
     for (;;) pause();
   }
+  if (strcmp(how, "child") == 0) {
+    const pid_t plain = fork();
+    if (plain == 0) exit(1);
+    const pid_t at_once = fork();
+    if (at_once == 0) _exit(2);
+    const pid_t returned = fork();
+    if (returned == 0) return 3;
+    const pid_t shared = vfork();
+    if (shared == 0) _exit(4);
+    const int codes[] = {code_of(plain), code_of(at_once), code_of(returned), code_of(shared)};
+    barrier(); /* children print what ranks have printed, and not flushed, before them */
+    printf("children: %d %d %d %d\n", codes[0], codes[1], codes[2], codes[3]);
+  }
   if (strcmp(how, "open") == 0) {
     if (my_rank == 1) return 0;
     ptl_handle_eq_t queue;
@@ -52,7 +76,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   end();
-  if (strcmp(how, "exit") == 0) leave();
+  if (strcmp(how, "again") == 0) atexit(leave_again);
+  if (strcmp(how, "exit") == 0 || strcmp(how, "again") == 0) leave();
   if (strcmp(how, "thread") == 0) pthread_exit(NULL);
   return strcmp(how, "return") == 0 ? (int)my_rank : 0;
 }

@@ -1,8 +1,4 @@
-"""C programs as real processes: under the launchers of two MPI libraries, alone, and with ranks that die.
-
-The library is that of `make test` (build/release), of another build folder, or of SPINLOOM_TEST_LIVE.
-SPINLOOM_TEST_CFLAGS goes to the compiler of the programs: -fsanitize=thread with a library built so.
-"""
+"""C programs as real processes: under the launchers of two MPI libraries, alone, and with ranks that die."""
 
 from __future__ import annotations
 
@@ -19,28 +15,17 @@ from pathlib import Path
 import pytest
 
 from c_programs import CONFORMANCE, PORTALS
+from live_programs import LIBRARY, ROOT, build, needs_library
 from patience import seconds, until
 from pmi_job import Job
 
+__all__ = ["LIBRARY", "ROOT", "build"]
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-OTHERS = {"portals": PORTALS, "rails": ROOT / "tests/rails"}
 LIMIT_S = seconds(240)  # of one run; the machine may be busy with other things
 
 
-def library_folder() -> Path | None:
-    named = os.environ.get("SPINLOOM_TEST_LIVE")
-    if named:
-        return Path(named).resolve()
-    found = [path.parent for path in ROOT.glob("build/*/live/libportals.so.4")]
-    release = ROOT / "build/release/live"
-    return release if release in found else next(iter(found), None)
-
-
-LIBRARY = library_folder()
-
 pytestmark = [
-    pytest.mark.skipif(LIBRARY is None, reason="there is no build/*/live/libportals.so.4"),
+    needs_library,
     pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler"),
 ]
 
@@ -72,25 +57,6 @@ def launchers() -> dict[str, Launcher]:
         if name not in found and working(command, marks):
             found[name] = Launcher(name, command)
     return found
-
-
-@pytest.fixture(scope="session")
-def build(tmp_path_factory):
-    """build("live_idle.c") is the program's path; portals_* is in tests/portals, rails_* in tests/rails."""
-    folder = tmp_path_factory.mktemp("live")
-
-    @functools.cache
-    def compiled(name: str) -> Path:
-        out = folder / Path(name).stem
-        flags = os.environ.get("SPINLOOM_TEST_CFLAGS", "").split()
-        linked = [f"-L{LIBRARY}", "-lportals", "-lpthread", f"-Wl,-rpath,{LIBRARY}"]
-        compiler = "c++" if name.endswith(".cpp") else "cc"
-        source = OTHERS.get(name.split("_")[0], HERE) / name
-        words = [compiler, "-O1", "-g", *flags, f"-I{ROOT}/include", source, "-o", out, *linked]
-        subprocess.run(words, check=True)
-        return out
-
-    return compiled
 
 
 def processes_of(program: Path) -> list[int]:

@@ -173,6 +173,29 @@ def test_a_chain_of_gateways(build, tmp_path):
     assert ways[3, 0].startswith("a bridge through rank 2, then rank 1 (gateway"), ways
 
 
+def networks(*lengths: int) -> str:
+    """Of the loopback, which differ in their length only: no rank of one sees a way to the other."""
+    return ",".join(f"127.0.0.1/{length}" for length in lengths)
+
+
+@pytest.mark.parametrize("with_programs", [False, True])
+def test_ranks_behind_several_gateways_leave_at_once(build, with_programs):
+    """Who is missed when all leave together keeps a gateway for ten seconds, and makes it say so."""
+    if not HYDRA.exists():
+        pytest.skip(f"{HYDRA} is not here")
+    program, gateway = build("live_idle.c"), BIN / "spinloom-gateway"
+    words: list[object] = []
+    for ways in ((31,), (31, 30), (30,), (30, 29), (29,)):
+        forwards = len(ways) > 1
+        settings = ["-env", "SPINLOOM_UDP_ADDRESS", networks(*ways)]
+        settings += ["-env", "SPINLOOM_GATEWAY", str(int(forwards))]
+        ran_here = [program, 1] if with_programs or not forwards else [gateway]
+        words += [":"] * bool(words) + ["-n", 1, *settings, *ran_here]
+    for _ in range(4):
+        ran = finished(HYDRA, *words, SPINLOOM_TRANSPORT="udp")
+        assert ran.stderr == ""
+
+
 def test_ranks_that_nothing_joins_are_told_at_the_start(build, place):
     """The gateways are on a and c, which reach nobody else."""
     script = 'case $PMI_RANK in 2 | 3) SPINLOOM_GATEWAY=0 ;; esac; export SPINLOOM_GATEWAY; exec "$0"'

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from c_programs import CONFORMANCE
-from test_live import LIBRARY, LIMIT_S, answers_of, build, finished, run
+from c_programs import CONFORMANCE, compile_with
+from conftest import needs_engine
+from live_programs import ROOT
+from test_live import HERE, LIBRARY, LIMIT_S, answers_of, build, finished, launchers, run
 
 __all__ = ["build"]
 STARTER = LIBRARY.parent / "bin/spinloom-threads" if LIBRARY else Path()
@@ -94,6 +96,55 @@ def test_a_rank_that_only_starts_leaves_well(build):
     assert ended(build("live_end_ways.c"), "early").returncode == 0
 
 
+OWN = [f"rank {rank}: {10 + rank} {20 + rank} {30 + rank}" for rank in range(3)]
+
+
+@pytest.mark.parametrize("form", [("-pie", "-fPIE"), ("-shared", "-fPIC")])
+def test_what_cpp_calls_inline_is_each_rank_s_own(tmp_path, form):
+    program = tmp_path / "inline"
+    linked = [f"-L{LIBRARY}", "-lportals", f"-Wl,-rpath,{LIBRARY}"]
+    source = HERE / "live_inline.cpp"
+    compile_with("c++", "-std=c++17", *form, f"-I{ROOT}/include", source, "-o", program, *linked)
+    assert sorted(finished(STARTER, "-n", 3, program).stdout.splitlines()) == OWN
+
+
+def test_a_function_of_atexit_may_exit(build):
+    assert ended(build("live_end_ways.c"), "again").returncode == 1
+
+
+@pytest.mark.skipif("mpich" not in launchers(), reason="there is no launcher of mpich")
+def test_ranks_on_threads_beside_a_process_without_are_told(build):
+    program = build("live_idle.c")
+    command = [*launchers()["mpich"].command, "-n", "1", STARTER, "-n", "2", program, ":", "-n", "1", program]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S)
+    assert done.returncode != 0
+    assert (
+        "a process of this job has its ranks on threads (spinloom-threads), and this one not" in done.stderr
+    )
+
+
+@needs_engine
+def test_a_process_that_a_simulated_rank_forks_ends_alone(sim):
+    code, ran, said = sim(3, HERE / "live_end_ways.c", "child")
+    assert code == 0, said
+    assert ran["output"].splitlines().count("children: 1 2 3 4") == 3
+
+
+@needs_engine
+def test_what_cpp_calls_inline_is_each_simulated_rank_s_own(sim):
+    code, ran, said = sim(3, HERE / "live_inline.cpp")
+    assert (code, sorted(ran["output"].splitlines())) == (0, OWN), said
+
+
+def test_a_process_that_a_rank_forks_ends_alone(build):
+    done = ended(build("live_end_ways.c"), "child")
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert said.count("children: 1 2 3 4") == 3
+    own = [said.count(f"ended: {rank}") for rank in (100, 101, 102)]
+    assert own == [3, 3, 3]  # of the rank, and of its children that do not end by _exit()
+
+
 def test_a_rank_that_fails_ends_the_process(build):
     assert ended(build("live_end_ways.c"), "fail").returncode == 7
 
@@ -112,6 +163,8 @@ def test_a_crash_is_that_of_the_process_and_names_the_rank(build):
         (["-n", "2x", "x"], "-n 2x"),
         (["-n", "2", "/no/such/program"], "/no/such/program: it cannot be read"),
         (["-n", "2", __file__], "this is no program that a linker made"),
+        (["-n", "2", "/tmp"], "/tmp: this is no file"),
+        (["-n", "2", "/dev/null"], "/dev/null: this is no file"),
     ],
 )
 def test_what_cannot_run_is_an_error(words, says):

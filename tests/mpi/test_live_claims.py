@@ -7,24 +7,27 @@ import json
 import pytest
 
 from spinloom import core, live_claims
+from spinloom.bench import jobs
 from spinloom.bench.remote_reads import system_calls_over_loads
 from spinloom.claims import FAILS, HOLDS, NOT_AVAILABLE
 from spinloom.errors import Trouble
+
+KINDS = (live_claims.MESSAGES, live_claims.TWO_WAYS, live_claims.READS, live_claims.ONE_SIDED)
 
 
 def samples(without: float, with_: float) -> dict[bool, list[float]]:
     return {False: [without] * 6, True: [with_] * 6}
 
 
-def verdict(name: str, times: dict, reads: dict | None = None) -> tuple[str, str]:
-    row = live_claims.judge([live_claims.live_claims()[name]], times, reads or {})[0]
+def verdict(name: str, times: dict, **more: dict) -> tuple[str, str]:
+    row = live_claims.judge([live_claims.live_claims()[name]], live_claims.Measured(times, **more))[0]
     return row["verdict"], row["ours"]
 
 
 def test_every_row_that_a_claim_names_is_a_legal_type():
     for claim in live_claims.live_claims().values():
         for one in claim.holds:
-            assert one["of"] in (live_claims.MESSAGES, live_claims.TWO_WAYS, live_claims.READS)
+            assert one["of"] in KINDS
             assert live_claims.told(one)
         for of in (live_claims.MESSAGES, live_claims.TWO_WAYS):
             wanted = claim if any(one["of"] == of for one in claim.holds) else None
@@ -54,6 +57,38 @@ def test_two_ways_at_once_are_compared_with_one():
     assert verdict("FALCON-3", times) == (HOLDS, "1.82")
     times[row, "both", "A"] = samples(1.0, 150.0)
     assert verdict("FALCON-3", times)[0] == FAILS
+
+
+def latencies(native: float, fallback: float = 1.0, **of: float) -> dict:
+    """Of every operation and size; the emulation takes 1 us."""
+    operations = ("put", "get", "accumulate", "get_accumulate", "fetch_and_op", "compare_and_swap")
+    return {
+        (name, size): {
+            "native": round(of.get(name, native) * 10**6),
+            "emulated": 10**6,
+            "fallback": round(fallback * 10**6),
+        }
+        for name in operations
+        for size in (8, 64, 1024, 8192, 65536)
+    }
+
+
+def test_one_sided_operations_are_compared_with_messages():
+    assert verdict("RED-2", {}, one_sided=latencies(0.35)) == (HOLDS, "; ".join(["0.35"] * 6 + ["1.00"] * 2))
+    assert verdict("RED-2", {}, one_sided=latencies(0.35, get=0.51))[0] == FAILS
+    assert verdict("RED-2", {}, one_sided=latencies(0.35, compare_and_swap=0.36))[0] == FAILS
+    assert verdict("RED-2", {}, one_sided=latencies(0.35, fallback=1.2))[0] == FAILS
+    assert verdict("RED-2", {}, one_sided={})[0] == NOT_AVAILABLE
+
+
+def test_one_sided_operations_are_measured_between_processes(spinloom):
+    done = spinloom("validate", "--live", "--only", "RED-2", "--json", "--quiet")
+    row = json.loads(done.out)[0]
+    if not jobs.mpis():
+        assert row["verdict"] == NOT_AVAILABLE
+        pytest.skip("there is no MPI with a launcher")
+    assert row["verdict"] in (HOLDS, FAILS)
+    assert all(float(ours) > 0 for ours in row["ours"].split("; "))
 
 
 def test_reads_by_system_calls_are_compared_with_loads(spinloom):

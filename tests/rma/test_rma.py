@@ -1,11 +1,7 @@
-"""One-sided memory (spinloom/rma.h): the same C programs between real processes and in modelled time.
-
-The live library is found as in tests/live.
-"""
+"""One-sided memory (spinloom/rma.h): the same C programs between real processes and in modelled time."""
 
 from __future__ import annotations
 
-import functools
 import os
 import signal
 import subprocess
@@ -15,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import launchers
-from c_programs import compile_with, needs_compiler
+from c_programs import needs_compiler
 from conftest import needs_engine
+from live_programs import ROOT, build, needs_library
 from patience import seconds
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 sys.path.append(str(ROOT / "tests/live"))
 
 from pmi_job import Job  # noqa: E402
@@ -28,34 +24,9 @@ from pmi_job import Job  # noqa: E402
 LIMIT_S = seconds(120)
 WAYS = ["native", "emulated", "fallback", "mixed"]
 
-
-def library_folder() -> Path | None:
-    if named := os.environ.get("SPINLOOM_TEST_LIVE"):
-        return Path(named).resolve()
-    found = [path.parent for path in ROOT.glob("build/*/live/libportals.so.4")]
-    release = ROOT / "build/release/live"
-    return release if release in found else next(iter(found), None)
-
-
-LIBRARY = library_folder()
-live = pytest.mark.skipif(LIBRARY is None, reason="there is no build/*/live/libportals.so.4")
+__all__ = ["build"]
+live = needs_library
 pytestmark = needs_compiler
-
-
-@pytest.fixture(scope="session")
-def build(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("rma")
-
-    @functools.cache
-    def compiled(name: str) -> Path:
-        out = folder / Path(name).stem
-        flags = os.environ.get("SPINLOOM_TEST_CFLAGS", "").split()
-        linked = [f"-L{LIBRARY}", "-lportals", f"-Wl,-rpath,{LIBRARY}"]
-        source = HERE / name
-        compile_with("cc", "-std=gnu11", "-O1", "-g", *flags, f"-I{ROOT}/include", source, "-o", out, *linked)
-        return out
-
-    return compiled
 
 
 def run_live(ranks: int, program: Path, *arguments: object, **settings: str) -> str:
@@ -84,6 +55,7 @@ PROGRAMS = {
     "rma_operations.c": {1: [157], 2: [157] * 2, 3: [157] * 3},
     "rma_parts.c": {1: [17], 2: [13, 18], 5: [13, 18, 13, 18, 13]},
     "rma_sync.c": {1: [172], 2: [214, 211], 4: [282, 251, 245, 245]},
+    "rma_full.c": {2: [181, 2], 4: [541, 2, 2, 2]},
 }
 CASES = [(name, ranks) for name, cases in PROGRAMS.items() for ranks in cases]
 programs = pytest.mark.parametrize(("name", "ranks"), CASES)
@@ -149,7 +121,7 @@ SAID = {
 @live
 @pytest.mark.parametrize("name", SAID)
 def test_examples_between_processes(build, name):
-    output = run_live(4, build(f"../../examples/rma/{name}"))
+    output = run_live(4, build(f"examples/rma/{name}"))
     assert sorted(output.splitlines()) == SAID[name]
 
 
@@ -170,7 +142,7 @@ def latencies(output: str) -> dict[tuple[str, int], dict[str, float]]:
 
 @live
 def test_latencies_are_measured_between_processes(build):
-    rows = latencies(run_live(2, build("../../bench/rma_latency.c"), 5))
+    rows = latencies(run_live(2, build("bench/rma_latency.c"), 5))
     assert len(rows) == 4 * 14 + 2  # 8 B to 64 KiB; two operations on one element
 
 

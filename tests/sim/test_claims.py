@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import collections
+import functools
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +47,11 @@ BOUNDARIES = {
     "DDT-9": ([3.0, 4.6], [2.99, 4.6]),
     "DDT-10": ([60], [59.9]),
     "DDT-13": ([0.02, 0.16, 3 << 20], [0.02, 0.16, (3 << 20) + 1]),
+    "RED-1": ([3.8, 3.5], [3.8, 3.49]),
+    "RED-2": (
+        [0.8, 0.5, 0.8, 0.35, 0.35, 0.35, 0.9, 1.1, 0.9, 1.1],
+        [0.8, 0.5, 0.8, 0.35, 0.36, 0.35, 0.9, 1.1, 0.9, 1.1],
+    ),
     "RED-3": ([30, 60, 10, 30, 0.98, 0.98], [30, 60, 10, 30.1, 0.98, 0.98]),
     "RED-4": ([930, 1395, 0.95, 641, 961, 0.95], [930, 1395, 0.95, 641, 961.1, 0.95]),
     "RED-5": ([92, 99], [92, 98.9]),
@@ -134,6 +142,33 @@ def test_catch_up_is_what_the_least_handler_does_not_need():
         handler_cycles_per_packet=100.0,
     )
     assert observe.catch_up_percent(cell) == 80
+
+
+def test_rails_gain_is_the_least_over_sizes():
+    times = [reading(time_ps=time) for time in (400, 100, 300, 100)]
+    arguments = {"rails": 4, "window": 64, "size_bytes": (10, 20)}
+    observation = observe.OBSERVATIONS["least_rails_gain"]
+    assert observation.value(claims.Trial(), times, **arguments) == 3
+    probes = observation.probes(claims.Trial("sc17-discrete"), **arguments)
+    assert [(probe.count, probe.size_bytes, probe.window) for probe in probes] == [
+        (1, 10, 64),
+        (4, 10, 64),
+        (1, 20, 64),
+        (4, 20, 64),
+    ]
+
+
+def test_one_sided_ratio_is_of_one_operation_between_two_sizes():
+    ways = (("put", 8, 5), ("put", 16, 6), ("put", 32, 10), ("put", 64, 90), ("get", 16, 80))
+    rows = {(name, size): {"native": native, "emulated": 10} for name, size, native in ways}
+    ratio = functools.partial(
+        observe.OBSERVATIONS["one_sided_ratio"].value,
+        claims.Trial(),
+        [reading(rows=rows)],
+        operation="put",
+        size_bytes=(8, 32),
+    )
+    assert (ratio(), ratio(over_sizes="least"), ratio(over_sizes="greatest")) == (0.6, 0.5, 1.0)
 
 
 def test_memory_growth_is_zero_when_it_falls_between():
@@ -280,6 +315,16 @@ def test_a_table_that_was_named_must_be_there(spinloom, fake_engine, tmp_path):
     ran = spinloom("validate", "--only", "DDT-2", "--golden", str(tmp_path / "none.json"))
     assert ran.code == 2
     assert "there is no such table" in ran.err
+
+
+def test_the_readme_counts_the_claims_of_the_checked_in_table():
+    root = Path(__file__).resolve().parents[2]
+    table = json.loads((root / "tests/golden/validate.json").read_text(encoding="utf-8"))["claims"]
+    assert list(table) == list(claims.claims())
+    count = collections.Counter(row["verdict"] for row in table.values())
+    told = f"Of {len(table)} claims {count[HOLDS]} hold, {count[EXPLAINED]} are explained and "
+    told += f"{count[FAILS]} fail;"
+    assert told in " ".join((root / "README.md").read_text(encoding="utf-8").split())
 
 
 def test_results_are_not_overwritten(spinloom, fake_engine, tmp_path):

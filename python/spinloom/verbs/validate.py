@@ -45,7 +45,9 @@ TABLE = Path("tests/golden/validate.json")  # of a checkout, from its root
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Write validate.csv and .json here."
 )
 @click.option(
-    "--live", is_flag=True, help="Measure the claims about this machine's MPIs instead (host time, a minute)."
+    "--live",
+    is_flag=True,
+    help="Measure the claims about real processes on this machine instead (host time, a minute).",
 )
 @threads_option
 @click.option("--force", is_flag=True, help="Let --out overwrite.")
@@ -137,8 +139,8 @@ def validate_live(only: str | None, out: Path | None, force: bool, quiet: bool, 
     needed = (live_claims.MESSAGES, live_claims.TWO_WAYS)
     steps = sum(len(live_claims.rows_of(wanted, of)) for of in needed) * launches
     with tempfile.TemporaryDirectory(prefix="spinloom-live-") as folder, progress(steps, quiet) as bar:
-        times, reads = live_claims.measure(wanted, mpis, Path(folder), bar)
-    rows = live_claims.judge(wanted, times, reads)
+        measured = live_claims.measure(wanted, mpis, Path(folder), bar)
+    rows = live_claims.judge(wanted, measured)
     output.emit(rows, form, lambda: shown(rows))
     if out is not None:
         write(out, rows)

@@ -1,0 +1,81 @@
+// The part of LiveProcess that leaves: it waits for what has not arrived, tells the peers, and ends the threads.
+#include <tuple>
+#include <utility>
+
+#include "base/log.hpp"
+#include "live/futex.hpp"
+#include "process/live_process.hpp"
+
+namespace spinloom::process {
+namespace {
+
+constexpr Time look_again{1'000'000'000};  // 1 ms: how often to look at what peers have taken
+
+}  // namespace
+
+bool LiveProcess::drain() {
+  node_->drive();
+  farewell_.begin(live::monotonic_now());
+  for (bool waits = true; waits;) {
+    waits = false;
+    const Time now = live::monotonic_now();
+    for (uint32_t peer = 0; peer < all(); ++peer) {
+      const nic::Rank rank{peer};
+      waits = farewell_.waits(now, rank, node_->untaken(rank)) || waits;
+    }
+    if (waits) node_->wait_until(now + look_again);
+  }
+  const bool written = farewell_.may_be_written();
+  const std::string late = farewell_.late();
+  if (!late.empty()) {
+    log::emit(log::Level::warning, "live",
+              text("PtlNIFini or PtlFini has waited ", settings_.end_s, " s (SPINLOOM_END_S): ", late,
+                   written ? "; until that peer goes on or ends, the memory must be neither freed nor used" : ""));
+  }
+  return !written;
+}
+
+bool LiveProcess::close() {
+  {
+    const std::lock_guard inside(node_->lock());
+    std::ignore = drain();
+    const std::string lost = farewell_.lost();
+    if (!lost.empty()) log::emit(log::Level::warning, "live", text("PtlFini: ", lost));
+    say_goodbye();
+  }
+  stop();
+  if (!std::exchange(left_, true)) live::leave(*launcher_);
+  return true;
+}
+
+void LiveProcess::abandon() {
+  {
+    const std::lock_guard inside(node_->lock());
+    const auto is_written = [this] {
+      for (uint32_t peer = 0; peer < size(); ++peer) {
+        if (const live::Untaken left = node_->untaken(nic::Rank{peer}); left.writes && !left.gone) return true;
+      }
+      return false;
+    };
+    for (node_->drive(); is_written();) node_->wait_until(live::monotonic_now() + look_again);
+    say_goodbye();
+  }
+  stop();
+}
+
+// Called under the lock.
+void LiveProcess::say_goodbye() {
+  if (bridge_) leave_bridge();
+  shm_->say_goodbye();
+  if (udp_) udp_->say_goodbye();
+  if (fabric_) fabric_->say_goodbye();
+  if (trace_) trace_->flush();
+  node_->forget_pool();
+}
+
+void LiveProcess::stop() {
+  if (pool_ && !pool_->shut_down()) std::ignore = pool_.release();  // a handler that does not return keeps its memory
+  progress_->stop();  // kept, because late calls still ask it
+}
+
+}  // namespace spinloom::process

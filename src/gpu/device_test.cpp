@@ -1,4 +1,5 @@
-// The same messages as shim_test.cpp, on a GPU where there is one; staging, peers and errors of a real driver.
+// The same messages as shim_test.cpp, on a GPU where there is one, or on the driver of tests/gpu/driver (its test is
+// OnDevice.WithoutAGpu); staging, peers and errors of the driver.
 #include "gpu/device.hpp"
 
 #include <dlfcn.h>

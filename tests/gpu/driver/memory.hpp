@@ -1,0 +1,67 @@
+// Memory of the driver for tests: what it has given out, and who may touch it.
+//
+// Contract: device() gives memory that nobody can read or write but the driver, so that a program, an MPI or a library that
+//   takes it for memory of the host dies at once; pinned() gives memory of the host. find() says which allocation holds an
+//   address. Open makes device memory accessible as long as it lives. Device memory may be opened by another process of the
+//   user by its handle, as CUDA IPC does.
+// Invariants: (1) freed memory is found no more. Threads: any. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace fake {
+
+struct Allocation {
+  uint64_t start = 0;
+  size_t bytes = 0;  // as asked for
+  size_t mapped = 0;  // whole pages
+  uint64_t number = 0;  // of no other allocation
+  int file = -1;  // of device memory
+  bool is_device = false;
+  bool is_import = false;
+};
+
+struct Handle {
+  int32_t process = 0;
+  int32_t file = -1;
+  uint64_t bytes = 0;
+};
+
+class Memory {
+ public:
+  static Memory& all();
+
+  // 0: there is no more.
+  uint64_t device(size_t bytes);
+  uint64_t pinned(size_t bytes);
+  bool free(uint64_t start, bool is_device);
+  std::optional<Allocation> find(uint64_t address);
+  std::optional<Handle> handle_of(uint64_t start);
+  uint64_t open(const Handle& handle);
+  size_t bytes_left();
+
+ private:
+  friend class Open;
+  uint64_t keep(Allocation made);
+  void protect(int access);
+
+  std::recursive_mutex mutex_;
+  std::map<uint64_t, Allocation> allocations_;
+  uint64_t next_number_ = 1;
+  size_t used_ = 0;
+  int open_ = 0;
+};
+
+class Open {
+ public:
+  Open();
+  Open(const Open&) = delete;
+  Open& operator=(const Open&) = delete;
+  ~Open();
+};
+
+}  // namespace fake

@@ -84,6 +84,7 @@ def merge(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "types": types,
         "gainers": gainers(types),
         **merged_collectives(lines),
+        **merged_windows(lines),
     }
 
 
@@ -106,6 +107,24 @@ def merged_collectives(lines: list[dict[str, Any]]) -> dict[str, Any]:
                 {"call": call, "on_nic": not why, "why": why or None, "calls": calls, "bytes": size}
                 for (call, why), (calls, size) in sorted(rows.items())
             ],
+        }
+    }
+
+
+ACCESSES = ("puts", "gets", "accumulates", "fetches")
+
+
+def merged_windows(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """What became of windows, where the job asked for the NIC's one-sided memory."""
+    told = [line["rma"] for line in lines if line.get("rma", {}).get("asked")]
+    if not told:
+        return {}
+    sums = ("windows", "left", *ACCESSES, "updates", "bytes")
+    return {
+        "rma": {
+            "on": sum(one["on"] for one in told),
+            "why_off": sorted({one["why_off"] for one in told if not one["on"]}),
+            **{name: sum(one[name] for one in told) for name in sums},
         }
     }
 
@@ -324,6 +343,20 @@ def collective_facts(document: dict[str, Any]) -> list[str]:
     went = sum(row["calls"] for row in told["calls"] if row["on_nic"])
     stayed = sum(row["calls"] for row in told["calls"] if not row["on_nic"])
     return [f"{went:,} non-blocking and persistent collective calls were the NIC's, {stayed:,} the MPI's"]
+
+
+def window_facts(document: dict[str, Any]) -> list[str]:
+    told = document.get("rma")
+    if told is None:
+        return []
+    if not told["on"]:
+        return [f"windows stayed with the MPI: {'; '.join(told['why_off'])}"]
+    counted = ", ".join(f"{told[name]:,} {name}" for name in ACCESSES)
+    by_hand = f", {told['updates']:,} of them by their origin's processor" if told["updates"] else ""
+    left = f"; {told['left']:,} were left to the MPI" if told["left"] else ""
+    return [
+        f"{told['windows']:,} windows of ranks were on the NIC{left}: {counted}{by_hand}, {told['bytes']:,} B"
+    ]
 
 
 def collective_cells(document: dict[str, Any]) -> list[list[str]]:

@@ -59,7 +59,7 @@ def tell(report: str, lines: list[dict], command: tuple[str, ...]) -> bool:
     document = {"command": list(command), **mpi_report.merge(lines)}
     for sentence in mpi_report.sentences(document):
         output.say(sentence)
-    for sentence in mpi_report.collective_facts(document):
+    for sentence in [*mpi_report.collective_facts(document), *mpi_report.window_facts(document)]:
         output.say(sentence)
     if report == ON_TERMINAL:
         if document["types"]:
@@ -142,8 +142,8 @@ def run(command: tuple[str, ...], path: str | None, collectives: bool, rma: bool
     their NICs do MPI_Iallreduce, MPI_Ibcast and their like, and what MPI_Allreduce_init and its like make.
     What the NIC does not know (operations of the program's own, for example) stays with the MPI.
 
-    With --rma they are ranks of Portals, too, and their NICs carry the accesses to MPI's windows, and their locks:
-    a target takes part in none of them. Windows that grow (MPI_Win_create_dynamic) stay with the MPI.
+    With --rma they are ranks of Portals, too, and their NICs carry the accesses to MPI's windows, and their
+    locks: a target takes part in none of them. Windows that grow (MPI_Win_create_dynamic) stay with the MPI.
 
     Examples: spinloom run --report -- mpiexec -n 2 ./app;
     spinloom run --report=app.html -- mpiexec -n 2 ./app

@@ -1,0 +1,85 @@
+"""`spinloom run --rma`: windows of MPI programs on the live NIC's one-sided memory. No time is tested."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from layer_programs import Mpi, every_mpi, programs_in, run
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def atomics(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("atomics"), HERE / "window_atomics.c")
+
+
+@pytest.fixture(scope="module")
+def accesses(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("accesses"), HERE / "random_windows.c")
+
+
+def job(mpi: Mpi, ranks: int, program: Path, *words: object) -> list[str]:
+    return [mpi.launcher, *mpi.options, "-n", str(ranks), str(program), *map(str, words)]
+
+
+def on_nic(words: list[str], folder: Path, *options: str, **settings: str) -> tuple[str, dict]:
+    """What the program prints, and what the report says of windows."""
+    report = folder / "report.json"
+    ran = run(["spinloom", "run", "--rma", *options, f"--report={report}", "--", *words], settings)
+    assert ran.returncode == 0, f"{' '.join(words)}\n{ran.stdout[-1000:]}{ran.stderr[-3000:]}"
+    document = json.loads(report.read_text(encoding="utf-8"))
+    assert f"{document['rma']['windows']:,} windows of ranks were on the NIC" in ran.stderr
+    return ran.stdout, document["rma"]
+
+
+@every_mpi
+@pytest.mark.parametrize(("ranks", "parts"), [(2, 1), (3, 1), (4, 2)])
+def test_accesses_of_random_types(mpi, accesses, ranks, parts, tmp_path):
+    """In windows of every flavour, of all ranks and of some; gaps stay as they are."""
+    said, told = on_nic(job(mpi, ranks, accesses(mpi), 10 + ranks, 25, 1, parts), tmp_path)
+    assert said.rstrip().endswith("wrong 0"), said[-1000:]
+    assert (told["on"], told["left"]) == (ranks, 0)
+    assert told["puts"] > 100
+    assert told["gets"] > 50
+
+
+@every_mpi
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("mode", [[], ["threads"]], ids=["one thread", "threads"])
+def test_atomics_locks_and_errors(mpi, atomics, ranks, mode, tmp_path):
+    """Elements that all ranks change at once; pairs by the origin; waiting ranks let the MPI go on."""
+    said, told = on_nic(job(mpi, ranks, atomics(mpi), ranks, 3, *mode), tmp_path, WITH_ERRORS="1")
+    assert said.rstrip().endswith("wrong 0"), said[-1000:]
+    assert told["windows"] == 2 * ranks
+    # In three rounds, of two windows: pairs of two types, to each rank from each.
+    assert told["updates"] == 2 * 3 * 2 * ranks * ranks
+    assert told["fetches"] > told["updates"]
+
+
+@every_mpi
+def test_beside_collective_calls(mpi, atomics, tmp_path):
+    said, told = on_nic(job(mpi, 2, atomics(mpi), 9, 2), tmp_path, "--collectives")
+    assert said.rstrip().endswith("wrong 0"), said[-1000:]
+    assert told["on"] == 2
+
+
+@every_mpi
+def test_a_rank_without_the_option_keeps_all_windows_with_the_mpi(mpi, accesses, tmp_path):
+    """Such ranks never found one board, and each says why."""
+    words = [mpi.launcher, *mpi.options, "-n", "1", "spinloom", "run", "--rma", "--"]
+    program = [str(accesses(mpi)), "4", "8"]
+    ran = run([*words, *program, ":", "-n", "1", "spinloom", "run", "--", *program], {})
+    assert ran.returncode == 0, ran.stdout[-1000:] + ran.stderr[-2000:]
+    assert ran.stdout.rstrip().endswith("wrong 0")
+    assert "windows stay with the MPI: " in ran.stderr
+
+
+def test_help_names_the_option():
+    said = subprocess.run(["spinloom", "run", "--help"], capture_output=True, text=True, check=True).stdout
+    assert "--rma" in said
+    assert "one-sided memory" in said

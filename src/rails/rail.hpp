@@ -4,10 +4,9 @@
 //   are the operations of a rail interface: puts and gets by key, messages that the NIC matches by tag, memory for keys.
 //   What ends is told by events, whose user pointers are the caller's. begin() and ended() keep account of long transfers,
 //   from which the rail learns its speed.
-// Invariants: (1) a rail that has lost a peer is not used towards it again, one that stalls is used again when
-//   it goes on; (2) a counter that take_counter() gives has
-//   counted `base` so far, and nothing waits for it; (3) speed is learnt while the rail is busy, from
-//   `learn_from_bytes` at a time.
+// Invariants: (1) a rail that has lost a peer is not used towards it until the peer is back, one that stalls until it goes
+//   on; (2) a counter that take_counter() gives has counted `base` so far, and nothing waits for it; (3) speed is learnt
+//   while the rail is busy, from `learn_from_bytes` at a time.
 // Source: the rail interface of MPC (deliverable D4.7, section 2.2.3.2, listings 1 and 2).
 // Threads: the owner of the Interface. Time: that of its port.
 #pragma once
@@ -66,6 +65,7 @@ class Rail {
 
   [[nodiscard]] bool reaches(uint32_t rank) const { return reaches_[rank]; }
   void lose(uint32_t rank) { reaches_[rank] = false; }
+  void regain(uint32_t rank) { reaches_[rank] = true; }
 
   // Transfers on this rail, for its account of speed and load.
   void begin(uint32_t rank, uint64_t bytes);

@@ -12,7 +12,8 @@
 // Invariants: (1) messages of one sender match in the order in which they were sent; (2) at most `window` messages from one
 //   rank to another have not been taken by receives yet, further ones wait at their sender, so memory for early messages
 //   never runs out; (3) a fragment that a rail loses is read again by another rail; a request that no rail can finish ends
-//   with an Error, after everything of it has come back; (4) in Mode::tag a receiver whose home rail is lost is lost.
+//   with an Error, after everything of it has come back; (4) in Mode::tag a receiver whose home rail is lost is lost, and
+//   stays so; any other rail is used again when its peer is back.
 // Source: MPC's multirail (deliverable D4.7, sections 2.2.3 and 2.3.2).
 // Threads: the owner of the Interfaces. Time: that of their ports.
 #pragma once
@@ -138,7 +139,10 @@ class Rails {
     uint64_t told = 0;
     std::deque<uint64_t> held;  // requests that wait for the window
     std::vector<nic::EntryId> entries;  // by rail: for the peer's words about slots and what it has taken
-    std::vector<nic::CounterId> losses;  // by rail
+    std::vector<nic::CounterId> losses;  // by rail: losses of the peer as failures, its returns as successes
+    std::vector<uint64_t> returns;  // by rail, as far as this has been seen
+    uint32_t open = 0;  // requests with this peer that are not done
+    bool with_work = false;  // in `with_work_`
     bool lost = false;
   };
   // A message as it comes: its bytes, or where they are to be read.
@@ -165,7 +169,10 @@ class Rails {
   [[nodiscard]] Status check(const char* call, uint32_t rank) const;
   [[nodiscard]] Rail& home() { return *rails_[options_.home]; }
   [[nodiscard]] RequestId add(Request request);
-  void finish(uint64_t number) { requests_.at(number).done = true; }
+  void note_work(uint32_t peer);
+  void end(Request& request);
+  void forget_request(uint64_t number);
+  void finish(uint64_t number) { end(requests_.at(number)); }
   void fail_request(uint64_t number, const Error& error);
 
   [[nodiscard]] Result<RequestId> start_or_hold(Request request);
@@ -193,6 +200,7 @@ class Rails {
   [[nodiscard]] bool sees_at_once();
   [[nodiscard]] Status pause();
   [[nodiscard]] Status look_for_losses();
+  [[nodiscard]] Status look_at(uint32_t peer);
   [[nodiscard]] Status lose_peer(uint32_t peer);
 
   RailsOptions options_;
@@ -203,6 +211,8 @@ class Rails {
   std::unique_ptr<Slots> slots_;
   std::vector<Word> handlers_;
   std::vector<Peer> peers_;
+  std::vector<uint32_t> with_work_;  // the peers with open requests, and some without
+  uint32_t looked_at_ = 0;
   std::unordered_map<uint64_t, Request> requests_;
   uint64_t next_request_ = 1;
   std::list<uint64_t> posted_;  // receives in Mode::word

@@ -33,7 +33,7 @@ Result<RequestId> Rails::receive(uint8_t* data, uint64_t bytes, uint32_t source,
   entry.options.event_unlink_disable = true;
   home().spend();
   if (const auto appended = home().interface().me_append(options_.portals.tags, entry); !appended) {
-    requests_.erase(id.value);
+    forget_request(id.value);
     return appended.error();
   }
   return id;
@@ -105,6 +105,7 @@ Status Rails::match_early(uint64_t number) {
 Status Rails::take(uint64_t number, const Message& message) {
   Request& request = requests_.at(number);
   const uint64_t kept = std::min(message.bytes, request.bytes);
+  if (request.peer == any_source) note_work(message.source);
   request.peer = message.source;
   request.completion = {message.source, message.tag, kept, kept < message.bytes};
   SPL_TRY(taken_from(message.source));

@@ -69,7 +69,7 @@ Status Rails::start(uint64_t number) {
   header.id = first_of_user + request.id;
   const std::vector<uint8_t> bytes = std::move(request.word);
   const uint32_t rank = request.peer;
-  requests_.erase(number);  // the channel has a copy
+  forget_request(number);  // the channel has a copy
   return channel_->send(rank, header, bytes);
 }
 

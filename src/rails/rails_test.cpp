@@ -183,7 +183,9 @@ TEST_P(BothModes, WhoSendsAgainFromTheSameMemoryExposesItOnce) {
 
 // Every rank sends to every rank, itself too. Receives with a source and a tag get the messages of that stream in order;
 // those that take any source get each message once, those of one source in order.
-void random_traffic(Random& random, Mode mode, bool with_loss) {
+enum class Losses : uint8_t { none, one, returning };
+void random_traffic(Random& random, Mode mode, Losses losses) {
+  const bool with_loss = losses != Losses::none;
   RailBed::Options options = small(mode, static_cast<uint32_t>(random.between(with_loss ? 2 : 1, 5)), random.next());
   options.ranks = static_cast<uint32_t>(random.between(2, 4));
   options.rails_options.offloaded = random.below(4) != 0;
@@ -241,6 +243,10 @@ void random_traffic(Random& random, Mode mode, bool with_loss) {
   std::vector<Sent> sent;
   std::vector<Received> received;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> next_of_source;  // of the last tag
+  // In Mode::tag receivers live and die with the home rail, which is the first.
+  const uint64_t first = mode == Mode::tag ? 1 : 0;
+  const auto unsafe =
+      static_cast<uint32_t>(first + random.below(options.rails - std::min<uint64_t>(first, options.rails - 1)));
   const uint64_t loss_at = with_loss ? random.below(order.size()) : UINT64_MAX;
   for (uint64_t at = 0; at < order.size(); ++at) {
     const Step& step = steps[order[at]];
@@ -263,9 +269,10 @@ void random_traffic(Random& random, Mode mode, bool with_loss) {
       uint64_t rounds = random.below(4);
       bed.run_until([&] { return rounds-- == 0; });
     }
-    // In Mode::tag receivers live and die with the home rail, which is the first.
-    const uint64_t first = mode == Mode::tag ? 1 : 0;
-    if (at == loss_at) bed.kill_rail(static_cast<uint32_t>(first + random.below(options.rails - first)));
+    if (at == loss_at) bed.kill_rail(unsafe);
+    if (losses == Losses::returning && at > loss_at && random.below(6) == 0) {
+      random.below(2) == 0 ? bed.kill_rail(unsafe) : bed.mend_rail(unsafe);
+    }
   }
   uint64_t left = received.size();
   const bool ended = bed.run_until([&] {
@@ -310,11 +317,50 @@ void random_traffic(Random& random, Mode mode, bool with_loss) {
 }
 
 TEST_P(BothModes, RandomTraffic) {
-  for_seeds(60, [&](Random& random) { random_traffic(random, GetParam(), false); });
+  for_seeds(60, [&](Random& random) { random_traffic(random, GetParam(), Losses::none); });
 }
 
 TEST_P(BothModes, RandomTrafficWhileARailIsLost) {
-  for_seeds(60, [&](Random& random) { random_traffic(random, GetParam(), true); });
+  for_seeds(60, [&](Random& random) { random_traffic(random, GetParam(), Losses::one); });
+}
+
+TEST_P(BothModes, RandomTrafficWhileARailIsLostAndBackAgainAndAgain) {
+  for_seeds(60, [&](Random& random) { random_traffic(random, GetParam(), Losses::returning); });
+}
+
+TEST_P(BothModes, ARailThatIsBackIsUsedAgain) {
+  for_seeds(20, [&](Random& random) {
+    RailBed bed(small(GetParam(), 3, random.next()));
+    ASSERT_TRUE(bed.open());
+    uint64_t number = 0;
+    const auto exchange = [&](uint32_t from, bool cuts) {
+      const std::vector<uint8_t> message = message_of(from, ++number, 100'000);
+      Landing landing(message.size());
+      const auto received = bed.rank(1 - from).receive(landing.data(), landing.bytes, from, 1, 0).value();
+      const auto sent = bed.rank(from).send(message.data(), message.size(), 1 - from, 1).value();
+      uint64_t rounds = random.below(12);
+      bed.run_until([&] { return rounds-- == 0; });
+      if (cuts) bed.kill_rail(2);
+      const auto completion = complete(bed, 1 - from, received);
+      ASSERT_TRUE(completion) << completion.error().message;
+      ASSERT_TRUE(complete(bed, from, sent));
+      landing.expect(from, number, message.size());
+    };
+    for (int times = 0; times < 3; ++times) {
+      exchange(0, true);
+      ASSERT_TRUE(bed.run_until([&] { return !bed.rank(0).rail(2).reaches(1) && !bed.rank(1).rail(2).reaches(0); }));
+      const uint64_t before = bed.rank(0).rail(2).carried_bytes();
+      exchange(1, false);
+      EXPECT_EQ(bed.rank(0).rail(2).carried_bytes(), before) << "it is lost";
+      bed.mend_rail(2);
+      ASSERT_TRUE(bed.run_until([&] { return bed.rank(0).rail(2).reaches(1) && bed.rank(1).rail(2).reaches(0); }));
+      const uint64_t at_return = bed.rank(0).rail(2).carried_bytes();
+      exchange(1, false);
+      EXPECT_GT(bed.rank(0).rail(2).carried_bytes(), at_return) << "it is back";
+    }
+    EXPECT_TRUE(bed.rank(0).close());
+    EXPECT_TRUE(bed.rank(1).close());
+  });
 }
 
 TEST(Rails, FragmentsOfALostRailAreReadByOthers) {

@@ -96,3 +96,15 @@ def test_a_rail_that_comes_back_is_used_again(build, tmp_path):
     with machines(tmp_path, 2) as two:
         lines = told(two, build("rails_return.c"), {"going": lambda: pull_and_plug(two)}, there_again)
     assert "back" in lines
+
+
+@between_machines
+def test_a_lost_rail_that_comes_back_is_used_again(build, tmp_path):
+    with machines(tmp_path, 2) as two:
+        deeds = {
+            "going": lambda: two.unplug(1, 1),
+            "lost": lambda: two.ip("link", "set", "b1", "up"),
+        }
+        lines = told(two, build("rails_again.c"), deeds)
+    said = [line for line in lines if line in ("going", "lost", "again", "carried")]
+    assert said == ["going", "lost", "again", "carried"]

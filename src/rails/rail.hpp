@@ -72,6 +72,10 @@ class Rail {
   // `seen_at_once`: somebody was waiting for it, so the time of its end is known.
   void ended(uint32_t rank, uint64_t bytes, bool seen_at_once);
   void failed(uint32_t rank, uint64_t bytes);
+  // Bytes that this rail will carry when the peer clears them.
+  void promise(uint64_t bytes) { promised_bytes_ += bytes; }
+  void keep_promise(uint64_t bytes) { promised_bytes_ -= bytes; }
+  [[nodiscard]] uint64_t promised_bytes() const { return promised_bytes_; }
   // Whether transfers with this rank have been under way for long, and none has ended meanwhile.
   [[nodiscard]] bool stalls(uint32_t rank) const;
   [[nodiscard]] uint64_t under_way_bytes() const { return under_way_bytes_; }
@@ -107,6 +111,7 @@ class Rail {
   };
   std::vector<Pending> pending_;  // by rank
   uint64_t under_way_bytes_ = 0;
+  uint64_t promised_bytes_ = 0;
   uint64_t carried_bytes_ = 0;
 };
 

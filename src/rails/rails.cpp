@@ -41,7 +41,9 @@ Status Rails::set_up(const std::vector<portals::Interface*>& nics) {
   stripes_ = std::make_unique<Stripes>(
       rails_, Stripes::Options{options_.stripe_bytes, options_.fragment_bytes, options_.offloaded},
       [this](uint64_t number, const Status& ended) { return transferred(number, ended); });
-  slots_ = std::make_unique<Slots>(rails_);
+  slots_ = std::make_unique<Slots>(rails_, options_.by_put);
+  landings_ = std::make_unique<Landings>(
+      rails_, options_.offloaded, [this](uint64_t number, const Status& ended) { return transferred(number, ended); });
   const uint64_t early_most = uint64_t{options_.ranks} * options_.window;
   if (options_.mode == Mode::tag) {
     early_blocks_ = std::make_unique<InboxBlocks>(
@@ -73,6 +75,7 @@ Status Rails::listen_to(uint32_t peer) {
     SPL_ASSIGN(const nic::CounterId losses, rail->interface().ct_alloc());
     peers_[peer].losses.push_back(losses);
     peers_[peer].returns.push_back(0);
+    peers_[peer].failures.push_back(0);
     nic::Entry entry;
     entry.match_rank = {peer};
     entry.match_bits = bits::key(bits::Key::finished, 0);
@@ -158,7 +161,8 @@ void Rails::forget_request(uint64_t number) {
 
 void Rails::fail_request(uint64_t number, const Error& error) {
   Request& request = requests_.at(number);
-  if (request.slot) slots_->give_up(*request.slot);
+  if (request.slot && !options_.by_put) slots_->give_up(*request.slot);
+  if (request.slot && options_.by_put) std::ignore = slots_->moved(*request.slot);
   request.trouble = error;
   end(request);
 }
@@ -197,6 +201,7 @@ Result<bool> Rails::progress() {
       SPL_TRY(on_event(rail, *event));
     }
   }
+  SPL_TRY(landings_->try_again());
   if (!moved) {
     SPL_TRY(look_for_losses());
     looked_in_vain_ = home().interface().port().now();
@@ -219,11 +224,13 @@ bool Rails::sees_at_once() {
 Status Rails::on_event(uint32_t rail, const nic::Event& event) {
   if (event.after_gap) return fail(Code::exhausted, "rail ", rail, ": events have been lost");
   if (channel_ && channel_->is_own(event)) return channel_->on_event(rail, event, sees_at_once());
+  if (Landings::is_own(event)) return landings_->on_event(rail, event);
   if (Stripes::is_own(event)) return stripes_->on_event(rail, event, sees_at_once());
   switch (user::kind_of(event.user_ptr)) {
     case user::Kind::receive: return on_receive(event);
     case user::Kind::send: return on_sent(rail, event);
     case user::Kind::entry: return on_entry(event);
+    case user::Kind::cleared: return on_cleared(rail, event);
     case user::Kind::tag_block: return early_blocks_->on_event(event, user::number_of(event.user_ptr));
     case user::Kind::credit:
       if (event.fail == nic::Fail::ok) return {};
@@ -265,6 +272,10 @@ Status Rails::look_at(uint32_t rank) {
     } else if (returned) {
       rail.regain(rank);
     }
+    if (std::exchange(peer.failures[at], told.failure) != told.failure) {
+      SPL_TRY(slots_->lost(rank));
+      SPL_TRY(stripes_->lost(rank, static_cast<uint32_t>(at)));
+    }
     reached = reached || rail.reaches(rank);
   }
   const bool homeless = options_.mode == Mode::tag && !home().reaches(rank);
@@ -278,6 +289,7 @@ Status Rails::lose_peer(uint32_t peer) {
   const Error error =
       fail(Code::fault, "rank ", peer,
            " is lost: ", options_.mode == Mode::tag ? "its home rail does not reach it" : "no rail reaches it");
+  SPL_TRY(landings_->give_up(peer, error));
   std::vector<uint64_t> ended;
   for (const auto& [number, request] : requests_) {
     const bool waits = request.does == Does::send || request.does == Does::word;
@@ -286,6 +298,8 @@ Status Rails::lose_peer(uint32_t peer) {
   for (const uint64_t number : ended) {
     if (requests_.at(number).does == Does::word) {
       forget_request(number);
+    } else if (stripes_->runs(number)) {
+      SPL_TRY(stripes_->give_up(number, error));
     } else {
       fail_request(number, error);
     }

@@ -109,6 +109,9 @@ Status Rails::take(uint64_t number, const Message& message) {
   request.peer = message.source;
   request.completion = {message.source, message.tag, kept, kept < message.bytes};
   SPL_TRY(taken_from(message.source));
+  if (message.slot && options_.by_put) {
+    return landings_->open(number, {request.into, kept, message.bytes, message.source, *message.slot});
+  }
   if (message.slot) {
     Transfer transfer;
     transfer.into = request.into;
@@ -157,8 +160,11 @@ Status Rails::tell_taken(uint32_t rank) {
 }
 
 Status Rails::transferred(uint64_t number, const Status& ended) {
-  if (!requests_.contains(number)) return {};
+  const auto found = requests_.find(number);
+  if (found == requests_.end()) return {};
+  const std::optional<bits::Slot> slot = found->second.slot;
   if (ended) {
+    if (slot) SPL_TRY(slots_->moved(*slot));
     finish(number);
   } else {
     fail_request(number, ended.error());

@@ -1,7 +1,7 @@
 /* rails_bandwidth.c - what several NICs of a process give: bandwidth of single messages and of many in flight, and latency.
  *
  * Usage: rails_bandwidth RAILS MODE WINDOW ROUNDS BYTES...
- * MODE is tag or word; WINDOW messages are in flight. Rank 0 sends to rank 1. For every length, a line of CSV: rails, mode,
+ * MODE is tag or word, or tag-put or word-put (long messages are put, not read); WINDOW messages are in flight. Rank 0 sends to rank 1. For every length, a line of CSV: rails, mode,
  * window, bytes, microseconds of a round (its median, from the first send to the word that all has landed), GB/s. Every byte
  * of every round is compared; a wrong one ends the program. Time is modelled under `spinloom sim`, otherwise the host's.
  */
@@ -37,7 +37,7 @@ static int by_value(const void* a, const void* b) {
 
 int main(int argc, char** argv) {
   if (argc < 6) {
-    fprintf(stderr, "usage: rails_bandwidth RAILS tag|word WINDOW ROUNDS BYTES...\n");
+    fprintf(stderr, "usage: rails_bandwidth RAILS tag|word|tag-put|word-put WINDOW ROUNDS BYTES...\n");
     return 2;
   }
   const int window = atoi(argv[3]), rounds = atoi(argv[4]);
@@ -51,7 +51,8 @@ int main(int argc, char** argv) {
   PtlGetId(ni, &me);
   spl_rails* rails = NULL;
   spl_rails_options options = {.rails = (uint32_t)atoi(argv[1]),
-                               .matching = strcmp(argv[2], "word") == 0 ? SPL_RAILS_BY_WORD : SPL_RAILS_BY_TAG,
+                               .matching = strncmp(argv[2], "word", 4) == 0 ? SPL_RAILS_BY_WORD : SPL_RAILS_BY_TAG,
+                               .rendezvous = strstr(argv[2], "-put") != NULL ? SPL_RAILS_PUT : SPL_RAILS_GET,
                                .window = window_max};
   check(spl_rails_open(ni, &options, &rails), NULL, "open");
   for (int argument = 5; argument < argc; ++argument) {

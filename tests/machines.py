@@ -121,6 +121,13 @@ class Machines:
         """Nothing comes from the machine any more, and nothing goes there."""
         self.ip("link", "set", f"{LETTERS[index]}{network}", "down")
 
+    def shape(self, network: int, mbit: int) -> None:
+        """What each machine sends into the network leaves at this rate, by a token bucket of the kernel."""
+        bucket = ("tbf", "rate", f"{mbit}mbit", "burst", "64kb", "latency", "50ms")
+        for machine in self.members:
+            entered = ("nsenter", "--target", str(machine.first), "--net")
+            run(*entered, "tc", "qdisc", "replace", "dev", f"net{network}", "root", *bucket)
+
     def rank_shell(self, each: int) -> Path:
         """A program that runs its arguments on the machine of the rank PMI_RANK; `each` ranks have one."""
         cases = "\n".join(f"  {index}) id={machine.first} ;;" for index, machine in enumerate(self.members))
@@ -231,6 +238,19 @@ def machines(folder: Path, count: int, first_interface: str = "") -> Iterator[Ma
                 made[index].ip("link", "set", "docker0", "up")
             made.cable(index)
         yield made
+
+
+@functools.cache
+def why_not_shaped() -> str:
+    """Why their networks cannot be given a speed; empty: they can."""
+    if why := why_not():
+        return why
+    try:
+        with tempfile.TemporaryDirectory() as folder, machines(Path(folder), 1) as one:
+            one.shape(0, 100)
+            return ""
+    except (subprocess.CalledProcessError, OSError) as trouble:
+        return f"networks cannot be shaped here: {getattr(trouble, 'stderr', '') or trouble}"
 
 
 @functools.cache

@@ -2,8 +2,8 @@
  *
  * After the multirail protocol layer of MPC (deliverable D4.7 of RED-SEA, sections 2.2.3 and 2.3.2): every NIC is a rail with
  * its own engine; what is above them decides which rail carries what. Short messages leave at once. Of a long one a word
- * leaves, and its receiver reads the bytes out of the sender's memory, in fragments over all rails; each rail gets as much
- * as its measured speed allows. docs/rails.md begins at the beginning.
+ * leaves, and its receiver reads the bytes out of the sender's memory (or has them put), in fragments over all rails; each
+ * rail gets as much as its measured speed allows. docs/rails.md begins at the beginning.
  *
  * Functions return PTL_OK, or another code of portals4.h; spl_rails_error() then has a sentence. No function aborts. Memory
  * of a request belongs to it until it is complete. Rails are for one thread at a time.
@@ -29,11 +29,17 @@ enum {
   SPL_RAILS_BY_TAG = 0,
   SPL_RAILS_BY_WORD = 1
 };
-/* What ends the parts of a long message. SPL_RAILS_NIC: the receiver's NICs, by counters and triggered puts.
- * SPL_RAILS_CPU: the receiver's processor in its next call, for comparison. */
+/* Who goes on with a long message after the receiver's processor has begun it. SPL_RAILS_NIC: the NICs, by counters and
+ * triggered puts. SPL_RAILS_CPU: the processor in its next call, for comparison. */
 enum {
   SPL_RAILS_NIC = 0,
   SPL_RAILS_CPU = 1
+};
+/* Who moves the bytes of a long message. SPL_RAILS_GET: the receiver reads them; memory that is sent again is exposed once.
+ * SPL_RAILS_PUT: the receiver opens its memory and says so, and the sender puts them. */
+enum {
+  SPL_RAILS_GET = 0,
+  SPL_RAILS_PUT = 1
 };
 
 /* The same at all ranks. 0 stands for the usual value. */
@@ -48,6 +54,7 @@ typedef struct {
   uint32_t window; /* messages from one rank to another that no receive has taken yet; further ones wait; 32 */
   int words; /* not 0: active messages also with SPL_RAILS_BY_TAG */
   uint32_t portal; /* the first of three portal table entries, the same at all ranks; 58 */
+  int rendezvous; /* SPL_RAILS_GET or SPL_RAILS_PUT */
 } spl_rails_options;
 
 /* All ranks of the job open their rails, on a logical interface that matches; the call waits for all. `options` NULL: all

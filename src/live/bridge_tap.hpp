@@ -24,6 +24,9 @@ class BridgeTap final : public TransportClient {
     client_.lost(peer);
     if (bridge_ != nullptr) bridge_->lose_link(peer);
   }
+  // A peer that is lost as a link of bridges stays lost.
+  [[nodiscard]] bool is_parted(nic::Rank peer) const override { return bridge_ == nullptr && client_.is_parted(peer); }
+  void back(nic::Rank peer) override { client_.back(peer); }
 
  private:
   TransportClient& client_;

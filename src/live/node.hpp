@@ -114,6 +114,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void sent(const Reading& reading) override;
   void fetched(uint64_t token, bool well) override;
   void lost(nic::Rank peer) override;
+  [[nodiscard]] bool is_parted(nic::Rank peer) const override;
+  void back(nic::Rank peer) override;
 
  private:
   // A call to the engine that follows from an action.

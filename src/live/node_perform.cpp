@@ -147,6 +147,17 @@ void Node::lost(nic::Rank peer) {
   blocked_.add(std::move(end));
 }
 
+bool Node::is_parted(nic::Rank peer) const {
+  return follow_ups_.empty() && !blocked_.holds(peer) && engine_.is_parted(peer);
+}
+
+void Node::back(nic::Rank peer) {
+  actions_.clear();
+  engine_.on_peer_back(peer, actions_);
+  perform();
+  mail_.note_change();
+}
+
 void Node::dma_ended(nic::DmaId dma) { follow_ups_.push({FollowUp::Kind::dma_end, dma.value}); }
 
 void Node::perform(const nic::DmaWrite& write) {

@@ -4,7 +4,7 @@
 //   epoch), what happened, the peer and, for a packet, its operation, message, portal, match bits, offset and bytes,
 //   and the bytes of the whole message. What happened is `send`; `left` when the packet's payload has been read;
 //   `arrive`; `copied` when bytes that the packet announced have been read out of the sender's memory, or `failed`;
-//   `lost` when a peer is gone. flush() writes all lines to the file.
+//   `lost` when a peer is gone, `back` when it is there again. flush() writes all lines to the file.
 // Invariants: (1) trouble with the file ends the log and does nothing else.
 // Threads: the owner of the NIC. Time: the real-time clock.
 #pragma once

@@ -81,6 +81,11 @@ class TracingTransport final : public Transport, public TransportClient {
     log_.peer("lost", peer);
     client_.lost(peer);
   }
+  [[nodiscard]] bool is_parted(nic::Rank peer) const override { return client_.is_parted(peer); }
+  void back(nic::Rank peer) override {
+    log_.peer("back", peer);
+    client_.back(peer);
+  }
 
  private:
   // Whether these bytes belong to the packet that is arriving, instead of one that has waited.

@@ -8,7 +8,7 @@
 //   payload of space `local` stays valid until arrived() returns. A payload of space `peer` is an address for
 //   fetch(). It stays valid until arrived() returns or, where arrived() says that it is still needed, until taken();
 //   (3) after lost() nothing comes from that peer, and sent() is called for everything that was sent to it, as if it
-//   had been read; (4) what a handler sends never waits for a peer: it is copied where it cannot leave at once. The
+//   had been read, until back(): the client was parted from the peer, and the peer is there again; (4) what a handler sends never waits for a peer: it is copied where it cannot leave at once. The
 //   same holds for short replies (portals/data_order.hpp); (5) a peer that was told to stop soon sends nothing but
 //   answers.
 // Threads: the owner of the NIC. Time: none, except for what timer() asks for.
@@ -58,6 +58,9 @@ class TransportClient {
   // A fetch_with_help() has ended; `well` says whether all bytes are there.
   virtual void fetched(uint64_t token, bool well) = 0;
   virtual void lost(nic::Rank peer) = 0;
+  // Whether nothing is left of what was under way with a lost peer, so that it may come back.
+  [[nodiscard]] virtual bool is_parted(nic::Rank) const { return false; }
+  virtual void back(nic::Rank) {}
 };
 
 class Transport {

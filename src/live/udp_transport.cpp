@@ -18,6 +18,7 @@ namespace {
 constexpr int batches_per_poll = 4;
 constexpr Time turn{5'000'000'000};  // 5 ms: who has not sent for so long has no share of the room
 constexpr uint32_t room_least = 4;
+constexpr Time look_at_lost_every{100'000'000'000};  // 100 ms
 
 // The most segments under way to or from a peer: so many may still come after a stop, and the backlog takes them. Nor
 // does the window exceed what a socket holds, in either direction.
@@ -41,7 +42,7 @@ size_t UdpTransport::datagram_bytes(const DatagramPort& port, const std::vector<
 
 Result<std::unique_ptr<UdpTransport>> UdpTransport::create(TransportClient& client, std::unique_ptr<DatagramPort> port,
                                                            uint32_t rank, const std::vector<Card>& cards,
-                                                           const std::vector<bool>& reached, Arm arm) {
+                                                           const std::vector<bool>& reached, Arm arm, bool returns) {
   wire::ReliableConfig config;
   config.secret = {cards[0].nonce[0], cards[0].nonce[1]};
   config.datagram_bytes = datagram_bytes(*port, cards, reached);
@@ -49,8 +50,10 @@ Result<std::unique_ptr<UdpTransport>> UdpTransport::create(TransportClient& clie
   config.copy_bytes = 4096;  // a copy is cheaper than an acknowledgement of its own
   config.keepalive = Time{2'000'000'000'000};  // 2 s
   config.silence = Time{8'000'000'000'000};    // 8 s: a process that was stopped for less goes on
+  config.returns = returns;
   SPL_TRY(wire::check(config));
   std::unique_ptr<UdpTransport> made(new UdpTransport(client, std::move(port), rank, cards, config, std::move(arm)));
+  made->returns_ = returns;
   for (uint32_t peer = 0; peer < cards.size(); ++peer) {
     if (!reached[peer] || peer == rank) continue;
     SPL_TRY(made->reliable_.add_peer(nic::Rank{peer}, config.epoch));
@@ -109,6 +112,7 @@ bool UdpTransport::poll() {
     if (taken.empty()) break;
     happened = true;
     const Time now = monotonic_now();
+    tell_parted(now);
     for (const DatagramIn& one : taken) std::ignore = reliable_.on_datagram(now, one.bytes, coming_);
     for (const nic::Packet& packet : coming_.deliver) note_sender(packet.source);
     if (now >= turn_end_ || sending_now_ > sharing_) share_room(now);
@@ -116,8 +120,12 @@ bool UdpTransport::poll() {
     act(coming_);
     if (!port_->was_full()) break;
   }
-  if (reliable_.timer() != Time::never()) {
+  if (timer() != Time::never()) {
     const Time now = monotonic_now();
+    if (now >= look_at_lost_) {
+      look_at_lost_ = now + look_at_lost_every;
+      tell_parted(now);
+    }
     if (now >= reliable_.timer()) {
       reliable_.on_timer(now, coming_);
       happened = happened || !coming_.transmit.empty();
@@ -125,6 +133,10 @@ bool UdpTransport::poll() {
     }
   }
   return happened;
+}
+
+void UdpTransport::tell_parted(Time now) {
+  for (const nic::Rank peer : lost_) reliable_.set_parted(now, peer, client_.is_parted(peer));
 }
 
 // Does what `out` says. Arriving packets may make the engine send; such a send uses another Out.
@@ -135,10 +147,20 @@ void UdpTransport::act(wire::Out& out) {
     outgoing_.push_back({{card.address, card.port}, out.pieces(one)});
   }
   if (!outgoing_.empty()) port_->send(outgoing_);
+  for (const nic::Rank peer : out.back) {
+    std::erase(lost_, peer);
+    if (lost_.empty()) look_at_lost_ = Time::never();
+    client_.back(peer);
+    set_room(monotonic_now(), peer);
+  }
   if (!out.lost.empty()) deliver(out);  // it came before
   for (const auto& lost : out.lost) {
     tell_of(lost);
     client_.lost(lost.peer);
+    if (returns_) {
+      lost_.push_back(lost.peer);
+      look_at_lost_ = Time{};
+    }
     std::erase_if(incoming_, [&](const auto& one) { return one.first.first == lost.peer.value; });
   }
   for (const uint64_t ticket : out.released) {

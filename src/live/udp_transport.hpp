@@ -6,9 +6,12 @@
 //   of a message before the others: packets that come early wait here.
 // Room: what the socket holds for datagrams that nobody has taken yet is shared by the peers that send now. Each is told
 //   its share as its window, so that many that send to one lose nothing there.
+// Return: if peers may come back, one that is lost is asked for now and then, as soon as the client is parted from it. Both
+//   ends forget what was under way, and begin anew (wire/reliable.hpp).
 // Threads: the owner of the NIC. Time: the monotonic clock.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -32,10 +35,11 @@ class UdpTransport final : public Transport {
   [[nodiscard]] static size_t datagram_bytes(const DatagramPort& port, const std::vector<Card>& cards,
                                              const std::vector<bool>& reached);
 
-  // `cards` have the peers' addresses. The transport serves the peers that `reached` marks.
+  // `cards` have the peers' addresses. The transport serves the peers that `reached` marks. `returns`: lost ones may come
+  // back, at all ranks alike.
   static Result<std::unique_ptr<UdpTransport>> create(TransportClient& client, std::unique_ptr<DatagramPort> port,
                                                       uint32_t rank, const std::vector<Card>& cards,
-                                                      const std::vector<bool>& reached, Arm arm);
+                                                      const std::vector<bool>& reached, Arm arm, bool returns = false);
 
   [[nodiscard]] const char* name() const override { return "udp"; }
   [[nodiscard]] bool send(nic::Send& outbound) override;
@@ -53,7 +57,7 @@ class UdpTransport final : public Transport {
   [[nodiscard]] Untaken untaken(nic::Rank peer) const override;
   void moved(nic::Rank peer) override { reliable_.note_moved(peer); }
   [[nodiscard]] std::string describe(nic::Rank peer) override;
-  [[nodiscard]] Time timer() const override { return reliable_.timer(); }
+  [[nodiscard]] Time timer() const override { return std::min(reliable_.timer(), look_at_lost_); }
   void arm() override;
   void disarmed() { armed_ = false; }
   void say_goodbye() override;
@@ -72,6 +76,7 @@ class UdpTransport final : public Transport {
   UdpTransport(TransportClient& client, std::unique_ptr<DatagramPort> port, uint32_t rank,
                const std::vector<Card>& cards, const wire::ReliableConfig& config, Arm arm);
   void tell_of(const wire::Out::Lost& lost) const;
+  void tell_parted(Time now);
   void act(wire::Out& out);
   void deliver(wire::Out& out);
   void deliver(const nic::Packet& packet);
@@ -98,6 +103,9 @@ class UdpTransport final : public Transport {
     uint32_t turn = 0;  // the latest turn in which it has sent
   };
   std::vector<Sender> senders_;
+  bool returns_ = false;
+  std::vector<nic::Rank> lost_;  // that may come back
+  Time look_at_lost_ = Time::never();
   uint32_t turn_ = 1;
   Time turn_end_;
   uint32_t sending_now_ = 0;  // peers that have sent in this turn

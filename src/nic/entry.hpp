@@ -34,6 +34,7 @@ struct EntryOptions {
   bool ct_comm = false;                // count communication
   bool ct_bytes = false;               // count bytes, not operations
   bool ct_peer_lost = false;           // count a failure when match_rank is lost, or is lost already
+  bool ct_peer_back = false;           // count a success when match_rank is no longer lost
 };
 
 struct Entry {

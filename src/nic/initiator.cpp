@@ -365,4 +365,12 @@ void Initiator::part_from(Rank peer, Actions& out) {
   for (const uint64_t name : names) lose_fetch(name, out);
 }
 
+bool Initiator::is_parted(Rank peer) const {
+  if (!is_lost(peer)) return false;
+  bool open = false;
+  outgoing_.for_each([&](uint32_t, const Outgoing& message) { open = open || message.put.target == peer; });
+  fetches_.for_each([&](uint32_t, const Fetch& fetch) { open = open || fetch.target == peer; });
+  return !open;
+}
+
 }  // namespace spinloom::nic

@@ -118,6 +118,9 @@ class Initiator {
 
   // Ends all operations that wait for this peer. Nothing reaches the peer from now on.
   void part_from(Rank peer, Actions& out);
+  // Whether this has happened and no operation with the peer is left.
+  [[nodiscard]] bool is_parted(Rank peer) const;
+  void take_back(Rank peer) { std::erase(lost_, peer); }
 
   // Process-puts, as their handlers see them. `slot` is that of their owner.
   [[nodiscard]] HandlerWork& filled(uint32_t slot) { return filled_[slot]; }

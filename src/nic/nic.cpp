@@ -133,6 +133,13 @@ void Nic::on_peer_lost(Rank peer, Actions& out) {
   impl_->settle(out);
 }
 
+bool Nic::is_parted(Rank peer) const { return impl_->is_parted(peer); }
+
+void Nic::on_peer_back(Rank peer, Actions& out) {
+  impl_->take_back(peer, out);
+  impl_->settle(out);
+}
+
 const Context* Nic::context(ContextId id) const { return impl_->contexts.find(id); }
 
 const NicLimits& Nic::limits() const { return impl_->config; }

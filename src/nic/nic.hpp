@@ -107,6 +107,10 @@ class Nic {
   void on_peer_lost(Rank peer, Actions& out);
   // Nothing sent to this rank arrives any more, but packets that it has sent are still to come. on_peer_lost follows.
   void on_peer_unreachable(Rank peer, Actions& out);
+  // Whether the peer is lost, and nothing is left of what was under way with it. Work: all that is open.
+  [[nodiscard]] bool is_parted(Rank peer) const;
+  // A lost peer from which this NIC is parted, as the peer is from this NIC, is there again. Work: all entries.
+  void on_peer_back(Rank peer, Actions& out);
 
   [[nodiscard]] const Context* context(ContextId id) const;
   [[nodiscard]] std::optional<CounterValue> counter(CounterId id) const;  // none: there is no such counter

@@ -141,6 +141,8 @@ struct Nic::Impl {
   [[nodiscard]] Status invoke(const Invoke& command, Actions& out);
   void lose_peer(Rank peer, Actions& out);
   void lose_message(uint32_t slot, Actions& out);
+  [[nodiscard]] bool is_parted(Rank peer) const;
+  void take_back(Rank peer, Actions& out);
 
   // nic_delivery.cpp
   bool deliver(const Packet& packet, Walk& walk, Actions& out);

@@ -74,4 +74,18 @@ void Nic::Impl::lose_message(uint32_t slot, Actions& out) {
   advance(slot, out);
 }
 
+bool Nic::Impl::is_parted(Rank peer) const {
+  if (!portals.has_lost(peer) || !initiator.is_parted(peer)) return false;
+  bool open = false;
+  messages.for_each([&](uint32_t, const Message& message) { open = open || message.source == peer; });
+  return !open;
+}
+
+// Both ends have forgotten all that was under way, so nothing that comes from now on can mean it.
+void Nic::Impl::take_back(Rank peer, Actions& out) {
+  SPL_ASSERT(is_parted(peer), "rank ", peer, " is not lost, or work with it is under way");
+  initiator.take_back(peer);
+  portals.take_back(peer, out);
+}
+
 }  // namespace spinloom::nic

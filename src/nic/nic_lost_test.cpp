@@ -256,5 +256,37 @@ TEST(Lost, EntriesOfOnlyThisPeerCountAFailureIfTheyWantTo) {
   EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{0, 2})) << "the peer is known to be gone";
 }
 
+TEST(Lost, APeerIsBackWhenNothingIsLeftOfWhatWasUnderWay) {
+  Bench bench;
+  bench.good(CounterAlloc{CounterId{0}});
+  Entry entry;
+  entry.start = bench.memory.data();
+  entry.length = 8;
+  entry.match_rank = peer;
+  entry.match_bits = 1000;
+  entry.counter = CounterId{0};
+  entry.options.ct_peer_lost = entry.options.ct_peer_back = true;
+  bench.good(Append{EntryId{20}, bench.portal, ListKind::priority, entry});
+  EXPECT_FALSE(bench.nic.is_parted(peer)) << "it is not lost";
+  bench.out.clear();
+  bench.good(put_to_peer(bench, 8, AckRequest::ack));
+  const uint64_t message = bench.only<Send>().packet.message;
+  lose(bench);
+  EXPECT_FALSE(bench.nic.is_parted(peer)) << "a buffer is still to be read";
+  bench.out.clear();
+  bench.nic.on_packet_sent(message, bench.out);
+  EXPECT_TRUE(bench.nic.is_parted(peer));
+  bench.out.clear();
+  bench.nic.on_peer_back(peer, bench.out);
+  EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{1, 1}));
+  EXPECT_FALSE(bench.nic.is_parted(peer));
+  bench.out.clear();
+  bench.good(put_to_peer(bench, 8, AckRequest::ack));
+  const uint64_t later = bench.only<Send>().packet.message;
+  bench.out.clear();
+  bench.nic.on_packet_sent(later, bench.out);
+  EXPECT_EQ(bench.event(EventKind::send).fail, Fail::ok);
+}
+
 }  // namespace
 }  // namespace spinloom::nic

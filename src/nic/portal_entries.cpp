@@ -81,7 +81,7 @@ void PortalTable::link(uint32_t slot, Actions& out) {
     if (listed.auto_unlinked) return;
   }
   list_of_entry(listed).link(entries_, slot);
-  if (listed.entry.options.ct_peer_lost && std::ranges::find(lost_, listed.entry.match_rank) != lost_.end()) {
+  if (listed.entry.options.ct_peer_lost && has_lost(listed.entry.match_rank)) {
     triggers_.count(listed.entry.counter, {0, 1}, out);
   }
   if (listed.entry.options.event_link_disable) return;
@@ -89,11 +89,21 @@ void PortalTable::link(uint32_t slot, Actions& out) {
 }
 
 void PortalTable::lose(Rank peer, Actions& out) {
-  if (std::ranges::find(lost_, peer) != lost_.end()) return;
+  if (has_lost(peer)) return;
   lost_.push_back(peer);
   entries_.for_each([&](uint32_t, const ListedEntry& listed) {
     if (!listed.linked || !listed.entry.options.ct_peer_lost || listed.entry.match_rank != peer) return;
     triggers_.count(listed.entry.counter, {0, 1}, out);
+  });
+}
+
+bool PortalTable::has_lost(Rank peer) const { return std::ranges::find(lost_, peer) != lost_.end(); }
+
+void PortalTable::take_back(Rank peer, Actions& out) {
+  std::erase(lost_, peer);
+  entries_.for_each([&](uint32_t, const ListedEntry& listed) {
+    if (!listed.linked || !listed.entry.options.ct_peer_back || listed.entry.match_rank != peer) return;
+    triggers_.count(listed.entry.counter, {1, 0}, out);
   });
 }
 

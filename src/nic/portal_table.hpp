@@ -67,6 +67,10 @@ class PortalTable final : public EventQueues::Watcher {
   // A peer is lost: entries that only its messages match, and that want to be told, count a failure. Work: all entries,
   // once.
   void lose(Rank peer, Actions& out);
+  [[nodiscard]] bool has_lost(Rank peer) const;
+  // The peer is there again: entries that only its messages match, and that want to be told, count a success. Work: all
+  // entries, once.
+  void take_back(Rank peer, Actions& out);
   // Links the entries that waited for this context. Work: all entries, once.
   void activate(ContextId context, Actions& out);
   [[nodiscard]] Result<uint32_t> slot_of(EntryId id) const;

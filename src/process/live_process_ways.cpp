@@ -133,7 +133,7 @@ Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_
   const auto arm = [this](uint64_t tag) { return [this, tag](int descriptor) { progress_->watch(descriptor, tag); }; };
   if (const auto peers = reached_by(Route::udp); contains(peers, true)) {
     SPL_ASSIGN(udp_, live::UdpTransport::create(client(udp_trace_, routes_ != nullptr), std::move(port), rank_, cards_,
-                                                peers, arm(udp_tag())));
+                                                peers, arm(udp_tag()), settings_.rails.size() > 1));
     take_route(Route::udp, *udp_, udp_trace_.get());
     udp_->arm();
   }

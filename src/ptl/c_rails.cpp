@@ -71,9 +71,9 @@ Result<rails::RailsOptions> rails_options_of(const spl_rails_options& given, Pro
                                              const NetworkInterface& interface) {
   rails::RailsOptions made;
   const auto is_choice = [](int value) { return value == 0 || value == 1; };
-  if (!is_choice(given.matching) || !is_choice(given.progress)) {
+  if (!is_choice(given.matching) || !is_choice(given.progress) || !is_choice(given.rendezvous)) {
     return fail(Code::invalid, "spl_rails_open: matching is ", given.matching, ", progress ", given.progress,
-                "; each is 0 or 1");
+                ", rendezvous ", given.rendezvous, "; each is 0 or 1");
   }
   Host& host = process.host();
   const uint32_t count = given.rails != 0 ? given.rails : std::min(host.rails(), Rails::rails_max);
@@ -84,6 +84,7 @@ Result<rails::RailsOptions> rails_options_of(const spl_rails_options& given, Pro
   const auto index = [&](ptl_pt_index_t behind) { return portal_of(interface, portal + behind); };
   made.portals = {index(0), index(1), index(2)};
   made.mode = given.matching == SPL_RAILS_BY_TAG ? rails::Mode::tag : rails::Mode::word;
+  made.by_put = given.rendezvous == SPL_RAILS_PUT;
   made.offloaded = given.progress == SPL_RAILS_NIC;
   made.home = given.home;
   if (given.eager_bytes != 0) made.eager_bytes = given.eager_bytes;

@@ -13,7 +13,7 @@
 namespace spinloom::rails::bits {
 
 // `finished` and `taken` differ in one bit, so that one entry takes both.
-enum class Key : uint8_t { exposed = 1, finished = 2, taken = 3, user = 4 };
+enum class Key : uint8_t { exposed = 1, finished = 2, taken = 3, user = 4, landing = 5, clear = 6 };
 inline constexpr uint64_t finished_or_taken = uint64_t{1} << 56;
 
 [[nodiscard]] constexpr uint64_t key(Key kind, uint64_t number) {

@@ -111,7 +111,7 @@ std::vector<RailLoad> loads_of(const std::vector<std::unique_ptr<Rail>>& rails, 
   }
   level(loads);
   for (size_t rail = 0; rail < loads.size(); ++rail) {
-    const Bytes under_way{static_cast<int64_t>(rails[rail]->under_way_bytes())};
+    const Bytes under_way{static_cast<int64_t>(rails[rail]->under_way_bytes() + rails[rail]->promised_bytes())};
     loads[rail].free_after = loads[rail].byte_time.time_of(under_way);
   }
   return loads;

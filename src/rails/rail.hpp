@@ -4,10 +4,9 @@
 //   are the operations of a rail interface: puts and gets by key, messages that the NIC matches by tag, memory for keys.
 //   What ends is told by events, whose user pointers are the caller's. begin() and ended() keep account of long transfers,
 //   from which the rail learns its speed.
-// Invariants: (1) a rail that has lost a peer is not used towards it again, one that stalls is used again when
-//   it goes on; (2) a counter that take_counter() gives has
-//   counted `base` so far, and nothing waits for it; (3) speed is learnt while the rail is busy, from
-//   `learn_from_bytes` at a time.
+// Invariants: (1) a rail that has lost a peer is not used towards it until the peer is back, one that stalls until it goes
+//   on; (2) a counter that take_counter() gives has counted `base` so far, and nothing waits for it; (3) speed is learnt
+//   while the rail is busy, from `learn_from_bytes` at a time.
 // Source: the rail interface of MPC (deliverable D4.7, section 2.2.3.2, listings 1 and 2).
 // Threads: the owner of the Interface. Time: that of its port.
 #pragma once
@@ -66,12 +65,17 @@ class Rail {
 
   [[nodiscard]] bool reaches(uint32_t rank) const { return reaches_[rank]; }
   void lose(uint32_t rank) { reaches_[rank] = false; }
+  void regain(uint32_t rank) { reaches_[rank] = true; }
 
   // Transfers on this rail, for its account of speed and load.
   void begin(uint32_t rank, uint64_t bytes);
   // `seen_at_once`: somebody was waiting for it, so the time of its end is known.
   void ended(uint32_t rank, uint64_t bytes, bool seen_at_once);
   void failed(uint32_t rank, uint64_t bytes);
+  // Bytes that this rail will carry when the peer clears them.
+  void promise(uint64_t bytes) { promised_bytes_ += bytes; }
+  void keep_promise(uint64_t bytes) { promised_bytes_ -= bytes; }
+  [[nodiscard]] uint64_t promised_bytes() const { return promised_bytes_; }
   // Whether transfers with this rank have been under way for long, and none has ended meanwhile.
   [[nodiscard]] bool stalls(uint32_t rank) const;
   [[nodiscard]] uint64_t under_way_bytes() const { return under_way_bytes_; }
@@ -107,6 +111,7 @@ class Rail {
   };
   std::vector<Pending> pending_;  // by rank
   uint64_t under_way_bytes_ = 0;
+  uint64_t promised_bytes_ = 0;
   uint64_t carried_bytes_ = 0;
 };
 

@@ -41,7 +41,9 @@ Status Rails::set_up(const std::vector<portals::Interface*>& nics) {
   stripes_ = std::make_unique<Stripes>(
       rails_, Stripes::Options{options_.stripe_bytes, options_.fragment_bytes, options_.offloaded},
       [this](uint64_t number, const Status& ended) { return transferred(number, ended); });
-  slots_ = std::make_unique<Slots>(rails_);
+  slots_ = std::make_unique<Slots>(rails_, options_.by_put);
+  landings_ = std::make_unique<Landings>(
+      rails_, options_.offloaded, [this](uint64_t number, const Status& ended) { return transferred(number, ended); });
   const uint64_t early_most = uint64_t{options_.ranks} * options_.window;
   if (options_.mode == Mode::tag) {
     early_blocks_ = std::make_unique<InboxBlocks>(
@@ -72,6 +74,8 @@ Status Rails::listen_to(uint32_t peer) {
     rail->spend();
     SPL_ASSIGN(const nic::CounterId losses, rail->interface().ct_alloc());
     peers_[peer].losses.push_back(losses);
+    peers_[peer].returns.push_back(0);
+    peers_[peer].failures.push_back(0);
     nic::Entry entry;
     entry.match_rank = {peer};
     entry.match_bits = bits::key(bits::Key::finished, 0);
@@ -79,6 +83,7 @@ Status Rails::listen_to(uint32_t peer) {
     entry.counter = losses;
     entry.user_ptr = user::pointer(user::Kind::entry, peer);
     entry.options.ct_peer_lost = true;
+    entry.options.ct_peer_back = true;
     rail->spend();
     SPL_ASSIGN(const nic::EntryId linked, rail->interface().me_append(rail->portals().keys, entry));
     peers_[peer].entries.push_back(linked);
@@ -133,15 +138,33 @@ Status Rails::check(const char* call, uint32_t rank) const {
 
 RequestId Rails::add(Request request) {
   const uint64_t number = next_request_++;
+  if (request.peer != any_source) note_work(request.peer);
   requests_.emplace(number, std::move(request));
   return {number};
 }
 
+void Rails::note_work(uint32_t peer) {
+  ++peers_[peer].open;
+  if (!std::exchange(peers_[peer].with_work, true)) with_work_.push_back(peer);
+}
+
+void Rails::end(Request& request) {
+  if (std::exchange(request.done, true) || request.peer == any_source) return;
+  --peers_[request.peer].open;
+}
+
+void Rails::forget_request(uint64_t number) {
+  const auto found = requests_.find(number);
+  end(found->second);
+  requests_.erase(found);
+}
+
 void Rails::fail_request(uint64_t number, const Error& error) {
   Request& request = requests_.at(number);
-  if (request.slot) slots_->give_up(*request.slot);
+  if (request.slot && !options_.by_put) slots_->give_up(*request.slot);
+  if (request.slot && options_.by_put) std::ignore = slots_->moved(*request.slot);
   request.trouble = error;
-  request.done = true;
+  end(request);
 }
 
 Result<std::optional<Completion>> Rails::result_of(RequestId id) {
@@ -178,6 +201,7 @@ Result<bool> Rails::progress() {
       SPL_TRY(on_event(rail, *event));
     }
   }
+  SPL_TRY(landings_->try_again());
   if (!moved) {
     SPL_TRY(look_for_losses());
     looked_in_vain_ = home().interface().port().now();
@@ -200,11 +224,13 @@ bool Rails::sees_at_once() {
 Status Rails::on_event(uint32_t rail, const nic::Event& event) {
   if (event.after_gap) return fail(Code::exhausted, "rail ", rail, ": events have been lost");
   if (channel_ && channel_->is_own(event)) return channel_->on_event(rail, event, sees_at_once());
+  if (Landings::is_own(event)) return landings_->on_event(rail, event);
   if (Stripes::is_own(event)) return stripes_->on_event(rail, event, sees_at_once());
   switch (user::kind_of(event.user_ptr)) {
     case user::Kind::receive: return on_receive(event);
     case user::Kind::send: return on_sent(rail, event);
     case user::Kind::entry: return on_entry(event);
+    case user::Kind::cleared: return on_cleared(rail, event);
     case user::Kind::tag_block: return early_blocks_->on_event(event, user::number_of(event.user_ptr));
     case user::Kind::credit:
       if (event.fail == nic::Fail::ok) return {};
@@ -214,21 +240,46 @@ Status Rails::on_event(uint32_t rail, const nic::Event& event) {
   }
 }
 
-// Entries count the loss of their peer as a failure.
+// A loss matters to those who wait for the peer. The others are looked at in turn, one each time.
 Status Rails::look_for_losses() {
-  for (uint32_t peer = 0; peer < options_.ranks; ++peer) {
-    if (peers_[peer].lost) continue;
-    bool reached = false;
-    for (size_t rail = 0; rail < rails_.size(); ++rail) {
-      if (rails_[rail]->reaches(peer) && rails_[rail]->interface().ct_get(peers_[peer].losses[rail]).failure > 0) {
-        rails_[rail]->lose(peer);
-      }
-      reached = reached || rails_[rail]->reaches(peer);
+  for (size_t at = 0; at < with_work_.size();) {
+    const uint32_t peer = with_work_[at];
+    if (peers_[peer].open > 0) {
+      SPL_TRY(look_at(peer));
+      ++at;
+      continue;
     }
-    const bool homeless = options_.mode == Mode::tag && !home().reaches(peer);
-    if (!reached || homeless) SPL_TRY(lose_peer(peer));
+    peers_[peer].with_work = false;
+    with_work_[at] = with_work_.back();
+    with_work_.pop_back();
   }
-  return {};
+  looked_at_ = (looked_at_ + 1) % options_.ranks;
+  return look_at(looked_at_);
+}
+
+// Entries count the loss of their peer as a failure, its return as a success. That a rail has lost the peer may have been
+// told by an event before, so only another return means that it is there again.
+Status Rails::look_at(uint32_t rank) {
+  Peer& peer = peers_[rank];
+  if (peer.lost) return {};
+  bool reached = false;
+  for (size_t at = 0; at < rails_.size(); ++at) {
+    Rail& rail = *rails_[at];
+    const nic::CounterValue told = rail.interface().ct_get(peer.losses[at]);
+    const bool returned = std::exchange(peer.returns[at], told.success) != told.success;
+    if (told.failure > told.success) {
+      rail.lose(rank);
+    } else if (returned) {
+      rail.regain(rank);
+    }
+    if (std::exchange(peer.failures[at], told.failure) != told.failure) {
+      SPL_TRY(slots_->lost(rank));
+      SPL_TRY(stripes_->lost(rank, static_cast<uint32_t>(at)));
+    }
+    reached = reached || rail.reaches(rank);
+  }
+  const bool homeless = options_.mode == Mode::tag && !home().reaches(rank);
+  return reached && !homeless ? Status{} : lose_peer(rank);
 }
 
 // What waits for words of the peer ends. Transfers end by themselves.
@@ -238,6 +289,7 @@ Status Rails::lose_peer(uint32_t peer) {
   const Error error =
       fail(Code::fault, "rank ", peer,
            " is lost: ", options_.mode == Mode::tag ? "its home rail does not reach it" : "no rail reaches it");
+  SPL_TRY(landings_->give_up(peer, error));
   std::vector<uint64_t> ended;
   for (const auto& [number, request] : requests_) {
     const bool waits = request.does == Does::send || request.does == Does::word;
@@ -245,7 +297,9 @@ Status Rails::lose_peer(uint32_t peer) {
   }
   for (const uint64_t number : ended) {
     if (requests_.at(number).does == Does::word) {
-      requests_.erase(number);
+      forget_request(number);
+    } else if (stripes_->runs(number)) {
+      SPL_TRY(stripes_->give_up(number, error));
     } else {
       fail_request(number, error);
     }

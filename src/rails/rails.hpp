@@ -6,13 +6,16 @@
 //   Up to eager_bytes a message leaves at once. Of a longer one only a word leaves (a request to send); its receiver reads
 //   the bytes from the sender's memory by gets, from `stripe_bytes` on in fragments over all rails. Each part of a message
 //   (what one rail carries) ends with a word to the sender that the receiver's NIC sends by itself (a triggered put on the
-//   counter of the part's replies), so the sender completes without the receiver's processor.
+//   counter of the part's replies), so the sender completes without the receiver's processor. By put, the receiver opens its
+//   memory and clears the message to be sent, and the sender's NICs put the fragments when that word comes (triggered puts
+//   on its count).
 //   Mode::tag: the receiver's NIC matches. All words to a receiver use its home rail, other rails carry fragments only.
 //   Mode::word: active messages over all rails, matched by the processor in the order of their numbers.
 // Invariants: (1) messages of one sender match in the order in which they were sent; (2) at most `window` messages from one
 //   rank to another have not been taken by receives yet, further ones wait at their sender, so memory for early messages
 //   never runs out; (3) a fragment that a rail loses is read again by another rail; a request that no rail can finish ends
-//   with an Error, after everything of it has come back; (4) in Mode::tag a receiver whose home rail is lost is lost.
+//   with an Error, after everything of it has come back; (4) in Mode::tag a receiver whose home rail is lost is lost, and
+//   stays so; any other rail is used again when its peer is back.
 // Source: MPC's multirail (deliverable D4.7, sections 2.2.3 and 2.3.2).
 // Threads: the owner of the Interfaces. Time: that of their ports.
 #pragma once
@@ -29,6 +32,7 @@
 
 #include "rails/am_channel.hpp"
 #include "rails/inbox_blocks.hpp"
+#include "rails/landings.hpp"
 #include "rails/rail.hpp"
 #include "rails/slots.hpp"
 #include "rails/stripes.hpp"
@@ -44,6 +48,7 @@ struct RailsOptions {
   uint64_t fragment_bytes = fragment_bytes_usual;
   uint32_t window = 32;
   uint32_t home = 0;  // in Mode::tag the home rail of every rank
+  bool by_put = false;  // long messages are put by their senders, not read by their receivers
   bool offloaded = true;  // parts end by triggered puts; otherwise by the receiver's processor, for comparison
   bool words = false;  // active messages of the user, also in Mode::tag
   uint32_t ranks = 1;
@@ -126,7 +131,8 @@ class Rails {
     uint64_t ignore = 0;  // of a receive
     uint32_t id = 0;  // of a word's handler
     std::vector<uint8_t> word;
-    std::optional<bits::Slot> slot;  // of a send whose bytes are read
+    std::optional<bits::Slot> slot;  // of a send of a long message
+    bool begun = false;  // its transfer, by put
     Completion completion;
     std::optional<Error> trouble;
     bool done = false;
@@ -138,7 +144,11 @@ class Rails {
     uint64_t told = 0;
     std::deque<uint64_t> held;  // requests that wait for the window
     std::vector<nic::EntryId> entries;  // by rail: for the peer's words about slots and what it has taken
-    std::vector<nic::CounterId> losses;  // by rail
+    std::vector<nic::CounterId> losses;  // by rail: losses of the peer as failures, its returns as successes
+    std::vector<uint64_t> returns;  // by rail, as far as this has been seen
+    std::vector<uint64_t> failures;  // as well
+    uint32_t open = 0;  // requests with this peer that are not done
+    bool with_work = false;  // in `with_work_`
     bool lost = false;
   };
   // A message as it comes: its bytes, or where they are to be read.
@@ -165,7 +175,10 @@ class Rails {
   [[nodiscard]] Status check(const char* call, uint32_t rank) const;
   [[nodiscard]] Rail& home() { return *rails_[options_.home]; }
   [[nodiscard]] RequestId add(Request request);
-  void finish(uint64_t number) { requests_.at(number).done = true; }
+  void note_work(uint32_t peer);
+  void end(Request& request);
+  void forget_request(uint64_t number);
+  void finish(uint64_t number) { end(requests_.at(number)); }
   void fail_request(uint64_t number, const Error& error);
 
   [[nodiscard]] Result<RequestId> start_or_hold(Request request);
@@ -182,6 +195,8 @@ class Rails {
   [[nodiscard]] Status on_receive(const nic::Event& event);
   [[nodiscard]] Status on_sent(uint32_t rail, const nic::Event& event);
   [[nodiscard]] Status on_entry(const nic::Event& event);
+  [[nodiscard]] Status on_cleared(uint32_t rail, const nic::Event& event);
+  [[nodiscard]] static Transfer landing_of(const Request& request);
   [[nodiscard]] Status on_word(uint32_t source, const AmChannel::Header& header, std::span<const uint8_t> bytes);
   [[nodiscard]] Status match(const Message& message);
   [[nodiscard]] Status match_early(uint64_t number);
@@ -193,6 +208,7 @@ class Rails {
   [[nodiscard]] bool sees_at_once();
   [[nodiscard]] Status pause();
   [[nodiscard]] Status look_for_losses();
+  [[nodiscard]] Status look_at(uint32_t peer);
   [[nodiscard]] Status lose_peer(uint32_t peer);
 
   RailsOptions options_;
@@ -201,8 +217,11 @@ class Rails {
   std::unique_ptr<AmChannel> channel_;  // null: no active messages
   std::unique_ptr<Stripes> stripes_;
   std::unique_ptr<Slots> slots_;
+  std::unique_ptr<Landings> landings_;
   std::vector<Word> handlers_;
   std::vector<Peer> peers_;
+  std::vector<uint32_t> with_work_;  // the peers with open requests, and some without
+  uint32_t looked_at_ = 0;
   std::unordered_map<uint64_t, Request> requests_;
   uint64_t next_request_ = 1;
   std::list<uint64_t> posted_;  // receives in Mode::word

@@ -33,7 +33,7 @@ Result<RequestId> Rails::receive(uint8_t* data, uint64_t bytes, uint32_t source,
   entry.options.event_unlink_disable = true;
   home().spend();
   if (const auto appended = home().interface().me_append(options_.portals.tags, entry); !appended) {
-    requests_.erase(id.value);
+    forget_request(id.value);
     return appended.error();
   }
   return id;
@@ -105,9 +105,13 @@ Status Rails::match_early(uint64_t number) {
 Status Rails::take(uint64_t number, const Message& message) {
   Request& request = requests_.at(number);
   const uint64_t kept = std::min(message.bytes, request.bytes);
+  if (request.peer == any_source) note_work(message.source);
   request.peer = message.source;
   request.completion = {message.source, message.tag, kept, kept < message.bytes};
   SPL_TRY(taken_from(message.source));
+  if (message.slot && options_.by_put) {
+    return landings_->open(number, {request.into, kept, message.bytes, message.source, *message.slot});
+  }
   if (message.slot) {
     Transfer transfer;
     transfer.into = request.into;
@@ -156,8 +160,11 @@ Status Rails::tell_taken(uint32_t rank) {
 }
 
 Status Rails::transferred(uint64_t number, const Status& ended) {
-  if (!requests_.contains(number)) return {};
+  const auto found = requests_.find(number);
+  if (found == requests_.end()) return {};
+  const std::optional<bits::Slot> slot = found->second.slot;
   if (ended) {
+    if (slot) SPL_TRY(slots_->moved(*slot));
     finish(number);
   } else {
     fail_request(number, ended.error());

@@ -69,7 +69,7 @@ Status Rails::start(uint64_t number) {
   header.id = first_of_user + request.id;
   const std::vector<uint8_t> bytes = std::move(request.word);
   const uint32_t rank = request.peer;
-  requests_.erase(number);  // the channel has a copy
+  forget_request(number);  // the channel has a copy
   return channel_->send(rank, header, bytes);
 }
 
@@ -86,7 +86,10 @@ Status Rails::start_send(uint64_t number, Request& request) {
     finish(number);
     return channel_->send(rank, header, bytes);
   }
-  SPL_ASSIGN(request.slot, slots_->take(request.from, request.bytes, number));
+  SPL_ASSIGN(request.slot, slots_->take({request.from, request.bytes, request.peer, number}));
+  if (options_.by_put && options_.offloaded) {
+    SPL_TRY(stripes_->arm(number, landing_of(request), slots_->clears_of(*request.slot)));
+  }
   if (options_.mode == Mode::tag) return send_by_tag(number, request, bits::request({*request.slot, request.bytes}));
   header.id = request_to_send;
   header.words[2] = bits::number_of(*request.slot);
@@ -129,6 +132,28 @@ Status Rails::on_entry(const nic::Event& event) {
   Peer& peer = peers_[event.initiator.value];
   peer.acknowledged = std::max(peer.acknowledged, std::min(event.hdr_data, peer.sent));
   return release_held(event.initiator.value);
+}
+
+Transfer Rails::landing_of(const Request& request) {
+  Transfer transfer;
+  transfer.from = request.from;
+  transfer.bytes = request.bytes;
+  transfer.rank = request.peer;
+  transfer.bits = bits::key(bits::Key::landing, bits::number_of(*request.slot));
+  transfer.lands = true;
+  return transfer;
+}
+
+// The receiver has opened its memory. The NIC has begun already, if it was told to.
+Status Rails::on_cleared(uint32_t rail, const nic::Event& event) {
+  if (event.kind != nic::EventKind::put || event.fail != nic::Fail::ok) return {};
+  const auto number = slots_->cleared(bits::slot_of(event.match_bits), rail, event.hdr_data);
+  const auto found = number ? requests_.find(*number) : requests_.end();
+  if (found == requests_.end() || found->second.done) return {};
+  Request& request = found->second;
+  if (stripes_->runs(*number)) return stripes_->cleared(*number, rail, event.hdr_data);
+  if (std::exchange(request.begun, true)) return {};
+  return stripes_->start(*number, landing_of(request));
 }
 
 Status Rails::on_word(uint32_t source, const AmChannel::Header& header, std::span<const uint8_t> bytes) {

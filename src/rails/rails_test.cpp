@@ -42,11 +42,18 @@ struct Landing {
   std::vector<uint8_t> memory;
 };
 
-RailBed::Options small(Mode mode, uint32_t rails, uint64_t seed) {
+// Who matches, and who moves long messages.
+struct Way {
+  Mode mode = Mode::tag;
+  bool by_put = false;
+};
+
+RailBed::Options small(Way way, uint32_t rails, uint64_t seed) {
   RailBed::Options options;
   options.rails = rails;
   options.seed = seed;
-  options.rails_options.mode = mode;
+  options.rails_options.mode = way.mode;
+  options.rails_options.by_put = way.by_put;
   options.rails_options.eager_bytes = 512;
   options.rails_options.stripe_bytes = 4096;
   options.rails_options.fragment_bytes = 2048;
@@ -70,11 +77,16 @@ Result<Completion> complete(RailBed& bed, uint32_t rank, RequestId request) {
   return *result;
 }
 
-class BothModes : public ::testing::TestWithParam<Mode> {};
-INSTANTIATE_TEST_SUITE_P(Modes, BothModes, ::testing::Values(Mode::tag, Mode::word),
-                         [](const auto& param) { return param.param == Mode::tag ? "tag" : "word"; });
+class AllWays : public ::testing::TestWithParam<Way> {};
+INSTANTIATE_TEST_SUITE_P(Ways, AllWays,
+                         ::testing::Values(Way{Mode::tag, false}, Way{Mode::word, false}, Way{Mode::tag, true},
+                                           Way{Mode::word, true}),
+                         [](const auto& param) {
+                           const std::string mode = param.param.mode == Mode::tag ? "tag" : "word";
+                           return mode + (param.param.by_put ? "_put" : "_get");
+                         });
 
-TEST_P(BothModes, MessagesOfAllLengthsArriveExpectedOrEarly) {
+TEST_P(AllWays, MessagesOfAllLengthsArriveExpectedOrEarly) {
   for (const uint32_t rails : {1u, 2u, 4u, 8u}) {
     RailBed bed(small(GetParam(), rails, rails));
     ASSERT_TRUE(bed.open());
@@ -108,7 +120,7 @@ TEST_P(BothModes, MessagesOfAllLengthsArriveExpectedOrEarly) {
   }
 }
 
-TEST_P(BothModes, LongMessagesUseAllRails) {
+TEST_P(AllWays, LongMessagesUseAllRails) {
   RailBed bed(small(GetParam(), 4, 1));
   ASSERT_TRUE(bed.open());
   const std::vector<uint8_t> message = message_of(0, 1, 64 << 10);
@@ -118,10 +130,11 @@ TEST_P(BothModes, LongMessagesUseAllRails) {
   ASSERT_TRUE(complete(bed, 1, received));
   ASSERT_TRUE(complete(bed, 0, sent));
   landing.expect(0, 1, message.size());
-  for (uint32_t rail = 0; rail < 4; ++rail) EXPECT_GE(bed.rank(1).rail(rail).carried_bytes(), 8u << 10) << rail;
+  const uint32_t mover = GetParam().by_put ? 0 : 1;
+  for (uint32_t rail = 0; rail < 4; ++rail) EXPECT_GE(bed.rank(mover).rail(rail).carried_bytes(), 8u << 10) << rail;
 }
 
-TEST_P(BothModes, LongerMessagesAreTruncated) {
+TEST_P(AllWays, LongerMessagesAreTruncated) {
   for (const uint64_t bytes : {300u, 20'000u}) {
     for (const uint64_t room : {uint64_t{0}, uint64_t{100}, bytes - 1}) {
       RailBed bed(small(GetParam(), 2, 3));
@@ -141,7 +154,7 @@ TEST_P(BothModes, LongerMessagesAreTruncated) {
 }
 
 // More messages than the window, before any receive: they wait at the sender, in order.
-TEST_P(BothModes, EarlyMessagesWaitInOrder) {
+TEST_P(AllWays, EarlyMessagesWaitInOrder) {
   RailBed bed(small(GetParam(), 3, 5));
   ASSERT_TRUE(bed.open());
   constexpr uint64_t count = 100;
@@ -164,7 +177,7 @@ TEST_P(BothModes, EarlyMessagesWaitInOrder) {
   EXPECT_TRUE(bed.rank(1).close());
 }
 
-TEST_P(BothModes, WhoSendsAgainFromTheSameMemoryExposesItOnce) {
+TEST_P(AllWays, WhoSendsAgainFromTheSameMemoryExposesItOnce) {
   RailBed bed(small(GetParam(), 2, 6));
   ASSERT_TRUE(bed.open());
   std::vector<uint8_t> message(10'000);
@@ -183,8 +196,10 @@ TEST_P(BothModes, WhoSendsAgainFromTheSameMemoryExposesItOnce) {
 
 // Every rank sends to every rank, itself too. Receives with a source and a tag get the messages of that stream in order;
 // those that take any source get each message once, those of one source in order.
-void random_traffic(Random& random, Mode mode, bool with_loss) {
-  RailBed::Options options = small(mode, static_cast<uint32_t>(random.between(with_loss ? 2 : 1, 5)), random.next());
+enum class Losses : uint8_t { none, one, returning };
+void random_traffic(Random& random, Way way, Losses losses) {
+  const bool with_loss = losses != Losses::none;
+  RailBed::Options options = small(way, static_cast<uint32_t>(random.between(with_loss ? 2 : 1, 5)), random.next());
   options.ranks = static_cast<uint32_t>(random.between(2, 4));
   options.rails_options.offloaded = random.below(4) != 0;
   RailBed bed(options);
@@ -241,6 +256,10 @@ void random_traffic(Random& random, Mode mode, bool with_loss) {
   std::vector<Sent> sent;
   std::vector<Received> received;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> next_of_source;  // of the last tag
+  // In Mode::tag receivers live and die with the home rail, which is the first.
+  const uint64_t first = way.mode == Mode::tag ? 1 : 0;
+  const auto unsafe =
+      static_cast<uint32_t>(first + random.below(options.rails - std::min<uint64_t>(first, options.rails - 1)));
   const uint64_t loss_at = with_loss ? random.below(order.size()) : UINT64_MAX;
   for (uint64_t at = 0; at < order.size(); ++at) {
     const Step& step = steps[order[at]];
@@ -263,9 +282,10 @@ void random_traffic(Random& random, Mode mode, bool with_loss) {
       uint64_t rounds = random.below(4);
       bed.run_until([&] { return rounds-- == 0; });
     }
-    // In Mode::tag receivers live and die with the home rail, which is the first.
-    const uint64_t first = mode == Mode::tag ? 1 : 0;
-    if (at == loss_at) bed.kill_rail(static_cast<uint32_t>(first + random.below(options.rails - first)));
+    if (at == loss_at) bed.kill_rail(unsafe);
+    if (losses == Losses::returning && at > loss_at && random.below(6) == 0) {
+      random.below(2) == 0 ? bed.kill_rail(unsafe) : bed.mend_rail(unsafe);
+    }
   }
   uint64_t left = received.size();
   const bool ended = bed.run_until([&] {
@@ -309,18 +329,58 @@ void random_traffic(Random& random, Mode mode, bool with_loss) {
   }
 }
 
-TEST_P(BothModes, RandomTraffic) {
-  for_seeds(60, [&](Random& random) { random_traffic(random, GetParam(), false); });
+TEST_P(AllWays, RandomTraffic) {
+  for_seeds(20, [&](Random& random) { random_traffic(random, GetParam(), Losses::none); });
 }
 
-TEST_P(BothModes, RandomTrafficWhileARailIsLost) {
-  for_seeds(60, [&](Random& random) { random_traffic(random, GetParam(), true); });
+TEST_P(AllWays, RandomTrafficWhileARailIsLost) {
+  for_seeds(20, [&](Random& random) { random_traffic(random, GetParam(), Losses::one); });
+}
+
+TEST_P(AllWays, RandomTrafficWhileARailIsLostAndBackAgainAndAgain) {
+  for_seeds(20, [&](Random& random) { random_traffic(random, GetParam(), Losses::returning); });
+}
+
+TEST_P(AllWays, ARailThatIsBackIsUsedAgain) {
+  for_seeds(20, [&](Random& random) {
+    RailBed bed(small(GetParam(), 3, random.next()));
+    ASSERT_TRUE(bed.open());
+    uint64_t number = 0;
+    const auto exchange = [&](uint32_t from, bool cuts) {
+      const std::vector<uint8_t> message = message_of(from, ++number, 100'000);
+      Landing landing(message.size());
+      const auto received = bed.rank(1 - from).receive(landing.data(), landing.bytes, from, 1, 0).value();
+      const auto sent = bed.rank(from).send(message.data(), message.size(), 1 - from, 1).value();
+      uint64_t rounds = random.below(12);
+      bed.run_until([&] { return rounds-- == 0; });
+      if (cuts) bed.kill_rail(2);
+      const auto completion = complete(bed, 1 - from, received);
+      ASSERT_TRUE(completion) << completion.error().message;
+      ASSERT_TRUE(complete(bed, from, sent));
+      landing.expect(from, number, message.size());
+    };
+    const auto carried = [&] { return bed.rank(0).rail(2).carried_bytes() + bed.rank(1).rail(2).carried_bytes(); };
+    for (int times = 0; times < 3; ++times) {
+      exchange(0, true);
+      ASSERT_TRUE(bed.run_until([&] { return !bed.rank(0).rail(2).reaches(1) && !bed.rank(1).rail(2).reaches(0); }));
+      const uint64_t before = carried();
+      exchange(1, false);
+      EXPECT_EQ(carried(), before) << "it is lost";
+      bed.mend_rail(2);
+      ASSERT_TRUE(bed.run_until([&] { return bed.rank(0).rail(2).reaches(1) && bed.rank(1).rail(2).reaches(0); }));
+      const uint64_t at_return = carried();
+      exchange(1, false);
+      EXPECT_GT(carried(), at_return) << "it is back";
+    }
+    EXPECT_TRUE(bed.rank(0).close());
+    EXPECT_TRUE(bed.rank(1).close());
+  });
 }
 
 TEST(Rails, FragmentsOfALostRailAreReadByOthers) {
   uint64_t repeated = 0;
   for_seeds(20, [&](Random& random) {
-    RailBed bed(small(Mode::tag, 3, random.next()));
+    RailBed bed(small({Mode::tag, false}, 3, random.next()));
     ASSERT_TRUE(bed.open());
     const std::vector<uint8_t> message = message_of(0, 1, 100'000);
     Landing landing(message.size());
@@ -338,7 +398,7 @@ TEST(Rails, FragmentsOfALostRailAreReadByOthers) {
   EXPECT_GT(repeated, 0u);
 }
 
-TEST_P(BothModes, WhoIsLostOnAllRailsFailsRequests) {
+TEST_P(AllWays, WhoIsLostOnAllRailsFailsRequests) {
   RailBed bed(small(GetParam(), 2, 4));
   ASSERT_TRUE(bed.open());
   const std::vector<uint8_t> message = message_of(0, 1, 100'000);
@@ -357,7 +417,7 @@ TEST_P(BothModes, WhoIsLostOnAllRailsFailsRequests) {
 }
 
 TEST(Rails, KeysReachMemoryInStripes) {
-  RailBed bed(small(Mode::tag, 3, 8));
+  RailBed bed(small({Mode::tag, false}, 3, 8));
   ASSERT_TRUE(bed.open());
   Landing memory(40'000);
   const Key key = bed.rank(1).expose(memory.data(), memory.bytes, {}).value();
@@ -380,7 +440,7 @@ TEST(Rails, KeysReachMemoryInStripes) {
 TEST(Rails, WordsArriveOnceInOrderOverAllRails) {
   std::vector<uint64_t> carried(4);
   for_seeds(20, [&](Random& random) {
-    RailBed::Options options = small(Mode::word, 4, random.next());
+    RailBed::Options options = small({Mode::word, false}, 4, random.next());
     RailBed bed(options);
     ASSERT_TRUE(bed.open());
     std::vector<uint64_t> heard;
@@ -408,7 +468,7 @@ TEST(Rails, WordsArriveOnceInOrderOverAllRails) {
 }
 
 TEST(Rails, RefusesWhatIsWrong) {
-  RailBed bed(small(Mode::tag, 2, 1));
+  RailBed bed(small({Mode::tag, false}, 2, 1));
   ASSERT_TRUE(bed.open());
   uint8_t byte = 0;
   EXPECT_FALSE(bed.rank(0).send(&byte, 1, 2, 0));
@@ -420,7 +480,7 @@ TEST(Rails, RefusesWhatIsWrong) {
   ASSERT_FALSE(closed);
   EXPECT_NE(closed.error().message.find("1 requests are under way"), std::string::npos);
   std::ignore = received;
-  RailBed::Options many = small(Mode::tag, 9, 1);
+  RailBed::Options many = small({Mode::tag, false}, 9, 1);
   RailBed too_many(many);
   EXPECT_FALSE(too_many.open());
 }

@@ -29,19 +29,23 @@ WordName word_of(uint64_t number) {
           {static_cast<uint32_t>(number >> part_width & part_mask), static_cast<uint32_t>(number & part_mask) + 1}};
 }
 
-Error no_rail_to(uint32_t rank) { return fail(Code::fault, "no rail reaches rank ", rank, " any more"); }
+Error no_rail_to(uint32_t rank) { return fail(Code::fault, "rank ", rank, " is lost: no rail reaches it any more"); }
 
 }  // namespace
 
-Status Stripes::start(uint64_t number, const Transfer& transfer) {
+std::vector<Fragment> Stripes::fragments_of(const Transfer& transfer) const {
   const std::vector<RailLoad> loads = loads_of(rails_, transfer.rank);
   const auto usable = static_cast<uint64_t>(
       std::count_if(loads.begin(), loads.end(), [](const RailLoad& load) { return load.usable; }));
-  if (usable == 0) return done_(number, no_rail_to(transfer.rank));
   const bool whole = transfer.bytes < options_.stripe_bytes;
   const uint64_t fragment_bytes = whole ? std::max<uint64_t>(transfer.bytes, 1)
                                         : fragment_bytes_for(transfer.bytes, usable, options_.fragment_bytes);
-  const std::vector<Fragment> fragments = plan(transfer.bytes, fragment_bytes, loads);
+  return plan(transfer.bytes, fragment_bytes, loads);
+}
+
+Status Stripes::start(uint64_t number, const Transfer& transfer) {
+  const std::vector<Fragment> fragments = fragments_of(transfer);
+  if (fragments.empty() && transfer.bytes > 0) return done_(number, no_rail_to(transfer.rank));
   if (fragments.empty()) {  // no bytes are wanted, but the peer waits
     if (transfer.tells) SPL_TRY(say(transfer.rank, *transfer.tells, {0, 1}));
     return done_(number, {});
@@ -53,7 +57,7 @@ Status Stripes::start(uint64_t number, const Transfer& transfer) {
   for (const Fragment& fragment : fragments) {
     uint32_t part = 0;
     while (running.parts[part].rail != fragment.rail) ++part;
-    SPL_TRY(issue({number, part, fragment}, transfer));
+    SPL_TRY(issue({number, part, fragment, true, false}, transfer));
   }
   return {};
 }
@@ -63,7 +67,7 @@ Status Stripes::begin_parts(Running& running, const std::vector<Fragment>& fragm
   for (const Fragment& fragment : fragments) {
     const auto of_rail = [&](const Part& part) { return part.rail == fragment.rail; };
     auto part = std::find_if(running.parts.begin(), running.parts.end(), of_rail);
-    if (part == running.parts.end()) part = running.parts.insert(part, Part{fragment.rail, 0, 0, {}, false});
+    if (part == running.parts.end()) part = running.parts.insert(part, Part{fragment.rail, 0, 0, {}, false, {}, {}});
     ++part->left;
     ++part->fragments;
   }
@@ -110,7 +114,12 @@ Status Stripes::issue(const Piece& piece, const Transfer& transfer) {
   Rail& rail = *rails_[fragment.rail];
   const uint64_t name = next_piece_++;
   pieces_[name] = piece;
-  rail.begin(transfer.rank, fragment.length);
+  if (piece.begun) {
+    rail.begin(transfer.rank, fragment.length);
+  } else {
+    rail.promise(fragment.length);
+    running_.at(piece.number).parts[piece.part].waiting.push_back(name);
+  }
   rail.spend();
   if (transfer.from != nullptr) {
     nic::Put put;
@@ -124,7 +133,8 @@ Status Stripes::issue(const Piece& piece, const Transfer& transfer) {
     put.queue = rail.queue();
     put.event_send_disable = true;
     put.user_ptr = user::pointer(user::Kind::fragment, name);
-    return rail.interface().put(put);
+    const Part& part = running_.at(piece.number).parts[piece.part];
+    return rail.interface().put(put, piece.begun ? std::nullopt : part.clear);
   }
   const Part& part = running_.at(piece.number).parts[piece.part];
   nic::Get get;
@@ -163,7 +173,10 @@ Status Stripes::on_fragment(uint32_t at, const nic::Event& event, bool seen_at_o
   pieces_.erase(found);
   Running& running = running_.at(piece.number);
   Rail& rail = *rails_[at];
-  if (event.fail == nic::Fail::ok && event.manipulated_bytes == piece.fragment.length) {
+  // The receiver closes its memory when all has come, which may be before a fragment that is sent again does.
+  const bool came_before = running.transfer.lands && piece.repeated && event.fail == nic::Fail::dropped;
+  const bool whole = running.transfer.lands || event.manipulated_bytes == piece.fragment.length;
+  if (came_before || (event.fail == nic::Fail::ok && whole)) {
     rail.ended(running.transfer.rank, piece.fragment.length, seen_at_once);
     return end_fragment(piece.number, running, piece.part);
   }
@@ -201,6 +214,7 @@ Status Stripes::repeat(Running& running, Piece piece) {
     return end_fragment(piece.number, running, piece.part);
   }
   ++repeated_;
+  piece.repeated = true;
   piece.fragment.rail = chosen.front().rail;
   return issue(piece, running.transfer);
 }

@@ -2,10 +2,11 @@
 //
 // Contract: start() plans a transfer (plan.hpp) and issues all of its fragments at once; `done` runs when the last one has
 //   ended. A transfer consists of parts: the fragments of one rail. If the transfer `tells` somebody, each part ends with an
-//   empty put to the peer, which the NIC sends when it has counted the part's replies. An event whose user pointer is
-//   is_own() belongs here.
+//   empty put to the peer, which the NIC sends when it has counted the part's replies. arm() gives the fragments of a put
+//   to the NICs, which send them when their counters say that the peer has cleared the message. An event whose user pointer
+//   is is_own() belongs here.
 // Invariants: (1) a fragment that its rail loses is issued again on the best of the others; the words of a part that has
-//   lost one are sent by the processor; (2) the word of a part may come twice, and carries the number of the part;
+//   lost one are sent by the processor; so are fragments that wait for a word over a rail that is lost; (2) the word of a part may come twice, and carries the number of the part;
 //   (3) `done` runs after everything of the transfer has ended, also after trouble.
 // Source: data striping with notified completion (deliverable D4.7, section 2.3.2.2), by Portals' counters and triggered
 //   puts.
@@ -16,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -31,6 +33,7 @@ struct Transfer {
   uint64_t bits = 0;  // match bits of the peer's memory, on every rail
   uint64_t offset = 0;  // in it
   std::optional<uint64_t> tells;  // number_of() the slot of the peer that is told of parts
+  bool lands = false;  // a put into a receive's memory, which may be shorter, and is closed when all has come
 };
 
 class Stripes {
@@ -45,6 +48,13 @@ class Stripes {
       : rails_(rails), options_(options), done_(std::move(done)) {}
 
   [[nodiscard]] Status start(uint64_t number, const Transfer& transfer);
+  // Each rail's counter, and the count at which its fragments leave. A transfer that does not suit does not run after this.
+  [[nodiscard]] Status arm(uint64_t number, const Transfer& transfer, std::span<const nic::Trigger> clears);
+  [[nodiscard]] bool runs(uint64_t number) const { return running_.contains(number); }
+  // The peer has cleared the message over this rail; it does so over those whose bits are set.
+  [[nodiscard]] Status cleared(uint64_t number, uint32_t rail, uint64_t over);
+  [[nodiscard]] Status lost(uint32_t rank, uint32_t rail);
+  [[nodiscard]] Status give_up(uint64_t number, const Error& error);
   [[nodiscard]] static bool is_own(const nic::Event& event);
   [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event, bool seen_at_once);
   [[nodiscard]] uint64_t repeated() const { return repeated_; }
@@ -56,20 +66,29 @@ class Stripes {
     uint32_t left = 0;  // of them
     RailCounter counter;
     bool ends_by_nic = false;
-  };
-  struct Running {
-    Transfer transfer;
-    std::vector<Part> parts;
-    uint32_t left = 0;  // fragments
-    Status ended;
+    std::optional<nic::Trigger> clear;  // what its fragments wait for
+    std::vector<uint64_t> waiting;  // their names in `pieces_`
   };
   struct Piece {
     uint64_t number = 0;  // of the transfer
     uint32_t part = 0;
     Fragment fragment;
+    bool begun = true;  // on its rail's account
+    bool repeated = false;
+  };
+  struct Running {
+    Transfer transfer;
+    std::vector<Part> parts;
+    uint32_t left = 0;  // fragments
+    bool cleared = false;
+    std::vector<Piece> orphans;  // whose rail brings no word
+    Status ended;
   };
 
+  [[nodiscard]] std::vector<Fragment> fragments_of(const Transfer& transfer) const;
   [[nodiscard]] Status issue(const Piece& piece, const Transfer& transfer);
+  [[nodiscard]] Status disarm(Running& running, Part& part);
+  [[nodiscard]] Status move_orphans(uint64_t number);
   [[nodiscard]] Status begin_parts(Running& running, const std::vector<Fragment>& fragments);
   [[nodiscard]] Status on_fragment(uint32_t rail, const nic::Event& event, bool seen_at_once);
   [[nodiscard]] Status release(const Part& part, bool complete);

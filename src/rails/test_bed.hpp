@@ -2,7 +2,7 @@
 //
 // Contract: open() makes a Rails for each rank. run_until() lets networks and ranks go on, in an order that the seed
 //   chooses, until `done` is true; false: nothing goes on any more. kill_rail() cuts the rail between all ranks, as a link
-//   that is lost: what is under way vanishes, and each NIC hears of the loss.
+//   that is lost: what is under way vanishes, and each NIC hears of the loss. mend_rail() brings it back.
 // Threads: one owner. Time: that of the loopbacks, which models nothing.
 #pragma once
 
@@ -88,6 +88,7 @@ class RailBed {
   }
 
   void kill_rail(uint32_t rail) { networks_[rail]->cut_links(); }
+  void mend_rail(uint32_t rail) { networks_[rail]->mend_links(); }
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
   [[nodiscard]] Random& random() { return random_; }
   [[nodiscard]] testbed::Loopback& network(uint32_t rail) { return *networks_[rail]; }

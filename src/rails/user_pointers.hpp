@@ -17,6 +17,9 @@ enum class Kind : uint8_t {
   word,  // an active message on its way out
   word_block,
   entry,  // a standing entry of the keys portal
+  landing,  // memory of a receive into which its sender puts
+  clear,  // the word that it may, on its way out
+  cleared,  // that word, where it has come
   key_block
 };
 

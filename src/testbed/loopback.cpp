@@ -158,6 +158,11 @@ Loopback::Work Loopback::take_work() {
 
 bool Loopback::step() {
   if (steps_ >= options_.steps_max) return false;
+  if (mending_ && all_parted()) {
+    ++steps_;
+    join_again();
+    return true;
+  }
   if (options_.links != nullptr && (work_.empty() || (random_ && random_->chance(1, 3)))) {
     ++steps_;
     if (options_.links->step(*this)) return true;
@@ -330,7 +335,8 @@ void Loopback::kill(uint32_t rank) {
 }
 
 void Loopback::cut_links() {
-  cut_ = true;
+  mending_ = false;
+  if (std::exchange(cut_, true)) return;
   std::erase_if(work_, [](const Work& work) {
     const auto* const arrive = std::get_if<Arrive>(&work.item);
     return arrive != nullptr && arrive->packet.source.value != work.rank;
@@ -338,6 +344,27 @@ void Loopback::cut_links() {
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
     for (uint32_t peer = 0; peer < ranks(); ++peer) {
       if (peer != rank) lost(rank, nic::Rank{peer});
+    }
+  }
+}
+
+bool Loopback::all_parted() const {
+  for (uint32_t rank = 0; rank < nodes_.size(); ++rank) {
+    for (uint32_t peer = 0; peer < nodes_.size(); ++peer) {
+      if (peer != rank && !nodes_[rank]->engine.is_parted(nic::Rank{peer})) return false;
+    }
+  }
+  return true;
+}
+
+void Loopback::join_again() {
+  cut_ = mending_ = false;
+  for (uint32_t rank = 0; rank < nodes_.size(); ++rank) {
+    for (uint32_t peer = 0; peer < nodes_.size(); ++peer) {
+      if (peer == rank) continue;
+      nic::Actions actions;
+      nodes_[rank]->engine.on_peer_back(nic::Rank{peer}, actions);
+      perform(rank, actions);
     }
   }
 }

@@ -61,6 +61,9 @@ class Loopback final : private Links::Ends {
   void kill(uint32_t rank);
   // From now on nothing reaches another rank; what is under way vanishes, and every rank hears that it has lost the others.
   void cut_links();
+  // After cut_links(): once every rank has heard of the loss and nothing of what it lost is under way, links carry packets
+  // again, and every rank hears that the others are back. step() does it.
+  void mend_links() { mending_ = cut_; }
   // Tells a rank that this peer is lost, as links do behind all that has come from it.
   void tell_lost(uint32_t rank, nic::Rank peer) { lost(rank, peer); }
 
@@ -96,6 +99,8 @@ class Loopback final : private Links::Ends {
   explicit Loopback(const LoopbackOptions& options);
   [[nodiscard]] Work take_work();
   [[nodiscard]] size_t oldest_header_before(size_t chosen) const;
+  [[nodiscard]] bool all_parted() const;
+  void join_again();
   void perform(uint32_t rank, nic::Actions& actions);
   void do_work(Work& work);
   bool serve_transfer(uint32_t rank);
@@ -125,6 +130,7 @@ class Loopback final : private Links::Ends {
   uint64_t blocked_ = 0;
   uint64_t packets_blocked_ = 0;
   bool cut_ = false;
+  bool mending_ = false;
 };
 
 }  // namespace spinloom::testbed

@@ -24,10 +24,12 @@ Status check(const ReliableConfig& config) {
                 "; the first two must be above 0, the last less than timeout_min");
   }
   if (config.timeout_min <= Time{0} || config.timeout_first < config.timeout_min ||
-      config.timeout_max < config.timeout_first || config.timeouts_max == 0 || config.keepalive <= Time{0}) {
+      config.timeout_max < config.timeout_first || config.timeouts_max == 0 || config.keepalive <= Time{0} ||
+      config.knock_every <= Time{0}) {
     return fail(Code::invalid, "reliable link: time-outs of ", config.timeout_min, " at least, ", config.timeout_first,
                 " at first, ", config.timeout_max, " at most, ", config.timeouts_max, " of them, keepalive ",
-                config.keepalive, "; they must grow in this order and be above 0");
+                config.keepalive, ", knock_every ", config.knock_every,
+                "; they must grow in this order and be above 0");
   }
   return {};
 }
@@ -39,6 +41,7 @@ void Out::clear() {
   message_sent.clear();
   released.clear();
   lost.clear();
+  back.clear();
   kept.clear();
 }
 
@@ -79,6 +82,11 @@ Peer* Reliable::Impl::find(nic::Rank rank) const {
   return rank.value < peers.size() ? peers[rank.value].get() : nullptr;
 }
 
+void Reliable::Impl::begin_life(Peer& peer) const {
+  peer.room_end = config.window;  // a receiver that has said nothing takes what the sender's own window allows
+  peer.congestion = std::min(config.window_first, config.window);
+}
+
 Status Reliable::add_peer(nic::Rank rank, uint32_t epoch) {
   Peer* known = impl_->find(rank);
   if (known != nullptr && distance(known->epoch, epoch) <= 0) {
@@ -88,8 +96,8 @@ Status Reliable::add_peer(nic::Rank rank, uint32_t epoch) {
   auto peer = std::make_unique<Peer>();
   peer->rank = rank;
   peer->epoch = epoch;
-  peer->room_end = impl_->config.window;  // a receiver that has said nothing takes what the sender's own window allows
-  peer->congestion = std::min(impl_->config.window_first, impl_->config.window);
+  peer->own_epoch = impl_->config.epoch;
+  impl_->begin_life(*peer);
   if (known == nullptr) {
     impl_->order.push_back(peer.get());
   } else {
@@ -145,6 +153,13 @@ uint64_t Reliable::waiting_segments(nic::Rank rank) const {
 uint32_t Reliable::congestion_window(nic::Rank rank) const {
   const Peer* const peer = impl_->find(rank);
   return peer == nullptr ? 0 : peer->congestion;
+}
+
+void Reliable::set_parted(Time now, nic::Rank rank, bool parted) {
+  Peer* const peer = impl_->find(rank);
+  if (peer == nullptr || !peer->lost || !impl_->config.returns) return;
+  if (std::exchange(peer->parted, parted) == parted) return;
+  if (parted && peer->deadline == Time::never()) impl_->set_deadline(*peer, now);
 }
 
 void Reliable::note_moved(nic::Rank rank) {

@@ -26,8 +26,12 @@
 //   delivered in any order, even before headers that were sent earlier; (3) a packet that is larger than a datagram
 //   leaves as several smaller packets of the same message; (4) a payload is not read any more once message_sent or
 //   released has named it; (5) datagrams that are damaged, of another job or of another life change nothing but a
-//   count; (6) a lost peer stays lost until add_peer names its next life; (7) answers need no room at the receiver:
-//   they leave even when it has said that it has none.
+//   count; (6) a lost peer stays lost until add_peer names its next life, or until both ends say that they have forgotten
+//   what was under way (set_parted); (7) answers need no room at the receiver: they leave even when it has said that it has
+//   none.
+// Return: whoever is parted from a lost peer knocks every `knock_every`, by an acknowledgement from its next life to the
+//   peer's next life. Who is parted, too, and hears that, begins that life, and asks for a sign of life in it. Who has not
+//   lost the other yet does so now.
 // Threads: one owner. Time: an argument, never read.
 #pragma once
 
@@ -66,6 +70,8 @@ struct ReliableConfig {
   uint32_t timeouts_max = 12;
   Time silence{};
   Time keepalive = Time::never();  // how long a peer may be silent before it is asked for a sign of life
+  bool returns = false;  // lost peers may come back
+  Time knock_every{500'000'000'000};
 
   static constexpr uint32_t window_max = 4096;
   static constexpr uint32_t window_least = 4;
@@ -79,7 +85,7 @@ struct SendOptions {
   uint64_t ticket = 0;  // not 0: `released` names it once the payload is free, and message_sent does not
 };
 
-enum class LostWhy : uint8_t { silent, restarted };
+enum class LostWhy : uint8_t { silent, restarted, has_lost_us };
 
 struct Out {
   // A datagram: `head_bytes` of `bytes` from `at` on, then `payload`, then the tag, which follows the head in `bytes`.
@@ -100,6 +106,7 @@ struct Out {
   std::vector<uint64_t> message_sent;  // messages for Nic::on_packet_sent
   std::vector<uint64_t> released;  // tickets of SendOptions
   std::vector<Lost> lost;
+  std::vector<nic::Rank> back;  // lost peers that are there again; before what is delivered
   std::vector<std::vector<uint8_t>> kept;
 
   // The pieces of a datagram, one after the other; the second or the third is empty where two do.
@@ -163,6 +170,10 @@ class Reliable {
   // call the window stays as large as it can be. Packets that an earlier window allowed may still come, and answers
   // always come.
   void set_room(Time now, nic::Rank peer, uint32_t segments, Out& out);
+
+  // Says of a lost peer, if peers may come back, whether nothing is left here of what was under way with it. Right before
+  // each on_datagram() and on_timer(); a peer that comes back comes back in them.
+  void set_parted(Time now, nic::Rank peer, bool parted);
 
   // Says that the driver has gone on with packets of this peer that it had kept back. The peer hears of this when it
   // asks for a sign of life.

@@ -63,7 +63,9 @@ struct OpenMessage {
 struct Peer {
   nic::Rank rank;
   uint32_t epoch = 0;
+  uint32_t own_epoch = 0;  // the life of this process in which it talks to the peer
   bool lost = false;
+  bool parted = false;  // lost, and nothing is left of what was under way
   Unacknowledged left;  // unacknowledged packets at the time when the peer was lost
   uint32_t moved = 0;  // how often our driver has called note_moved for this peer
   uint32_t moved_there = 0;  // how often the peer's driver has called note_moved for us
@@ -130,6 +132,7 @@ struct Reliable::Impl {
   Time earliest_ack = Time::never();  // no `ack_at` is before it
 
   [[nodiscard]] Peer* find(nic::Rank rank) const;
+  void begin_life(Peer& peer) const;
   [[nodiscard]] static Unacknowledged unacknowledged(const Peer& peer);
 
   // reliable_send.cpp
@@ -147,12 +150,15 @@ struct Reliable::Impl {
   void close_message(Peer& peer, uint64_t message, Out& out);
   void timeout(Time now, Peer& peer, Out& out);
   void lose(Peer& peer, LostWhy why, Out& out);
+  void knock(Time now, Peer& peer, Out& out);
   [[nodiscard]] Time timeout_of(const Peer& peer) const;
   void set_deadline(Peer& peer, Time at);
   void await(Time now, Peer& peer);
 
   // reliable_receive.cpp
   [[nodiscard]] Status receive(Time now, std::span<const uint8_t> bytes, Out& out);
+  [[nodiscard]] static bool is_of_later_life(const Peer& peer, const DatagramHeader& header);
+  void begin_later_life(Time now, Peer& peer, const DatagramHeader& header, Out& out);
   [[nodiscard]] Status take_segment(Time now, Peer& peer, const Datagram& datagram, Out& out);
   [[nodiscard]] Status take_plain(Peer& peer, const Datagram& datagram, Out& out);
   [[nodiscard]] Result<nic::Packet> packet_of(const Peer& peer, const Datagram& datagram);

@@ -25,18 +25,23 @@ Status Reliable::Impl::receive(Time now, std::span<const uint8_t> bytes, Out& ou
     return fail(Code::invalid, "datagram: from rank ", header.source, " to rank ", header.target, "; this is rank ",
                 self, peer == nullptr ? ", which does not know it" : "");
   }
+  if (peer->lost && peer->parted && is_of_later_life(*peer, header)) begin_later_life(now, *peer, header, out);
   if (peer->lost) {
     ++counts.to_lost;
     return fail(Code::environment, "datagram: from rank ", header.source, ", which is lost");
   }
-  if (header.target_epoch == config.epoch && distance(peer->epoch, header.source_epoch) > 0) {
+  if (config.returns && is_of_later_life(*peer, header)) {
+    lose(*peer, LostWhy::has_lost_us, out);
+    return fail(Code::environment, "datagram: rank ", header.source, " has lost this rank, and would come back");
+  }
+  if (header.target_epoch == peer->own_epoch && distance(peer->epoch, header.source_epoch) > 0) {
     lose(*peer, LostWhy::restarted, out);
     return fail(Code::environment, "datagram: rank ", header.source, " has started again");
   }
-  if (header.source_epoch != peer->epoch || header.target_epoch != config.epoch) {
+  if (header.source_epoch != peer->epoch || header.target_epoch != peer->own_epoch) {
     ++counts.stale;
     return fail(Code::invalid, "datagram: from life ", header.source_epoch, " of rank ", header.source, " to life ",
-                header.target_epoch, "; they are ", peer->epoch, " and ", config.epoch);
+                header.target_epoch, "; they are ", peer->epoch, " and ", peer->own_epoch);
   }
   peer->heard = now;
   peer->answered = true;
@@ -45,6 +50,26 @@ Status Reliable::Impl::receive(Time now, std::span<const uint8_t> bytes, Out& ou
   take_received(now, *peer, *opened, out);
   if ((header.flags & slmp::ack) != 0) return {};
   return (header.flags & slmp::syn) != 0 ? take_segment(now, *peer, *opened, out) : take_plain(*peer, *opened, out);
+}
+
+// Of both ends: one of them may have been in lives that the other has not heard of.
+bool Reliable::Impl::is_of_later_life(const Peer& peer, const DatagramHeader& header) {
+  return distance(peer.epoch, header.source_epoch) > 0 && distance(peer.own_epoch, header.target_epoch) > 0;
+}
+
+// The sign of life that it asks for tells the peer, which may not have heard a knock, that this life has begun.
+void Reliable::Impl::begin_later_life(Time now, Peer& peer, const DatagramHeader& header, Out& out) {
+  Peer next;
+  next.rank = peer.rank;
+  next.epoch = header.source_epoch;
+  next.own_epoch = header.target_epoch;
+  next.listed = peer.listed;
+  next.heard = now;
+  begin_life(next);
+  peer = std::move(next);
+  out.back.push_back(peer.rank);
+  probe(now, peer, out);
+  await(now, peer);
 }
 
 // The packet in a datagram of this peer, checked against the datagram's source, target and offset.
@@ -159,7 +184,7 @@ DatagramHeader Reliable::Impl::header_to(Time now, const Peer& peer) const {
   DatagramHeader header;
   header.source = self;
   header.target = peer.rank;
-  header.source_epoch = config.epoch;
+  header.source_epoch = peer.own_epoch;
   header.target_epoch = peer.epoch;
   header.received = peer.expected;
   header.window = peer.room;

@@ -242,7 +242,27 @@ void Reliable::Impl::await(Time now, Peer& peer) {
   }
 }
 
+void Reliable::Impl::knock(Time now, Peer& peer, Out& out) {
+  DatagramHeader header;
+  header.flags = slmp::ack;
+  header.source = self;
+  header.target = peer.rank;
+  header.source_epoch = peer.own_epoch + 1;
+  header.target_epoch = peer.epoch + 1;
+  header.window = config.window;
+  header.echo = UINT32_MAX;  // nothing has come in that life
+  const size_t at = begin(header, out.bytes);
+  seal(config.secret, at, out.bytes);
+  out.transmit.push_back({peer.rank, at, datagram_header_bytes, {}});
+  set_deadline(peer, now + config.knock_every);
+}
+
 void Reliable::Impl::timeout(Time now, Peer& peer, Out& out) {
+  if (peer.lost) {
+    peer.deadline = Time::never();
+    if (peer.parted) knock(now, peer, out);
+    return;
+  }
   if (peer.flight.empty()) {
     probe(now, peer, out);
     return await(now, peer);

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from machines import Machines, machines, why_not
+from machines import Machines, machines, why_not, why_not_shaped
 from patience import seconds
+from shaped_rails import BENCH, seconds_of_a_round
 from test_live import answers_of, build, finished, launchers, pytestmark, run
 
 __all__ = ["build", "pytestmark"]  # pytest finds them here
@@ -96,3 +97,28 @@ def test_a_rail_that_comes_back_is_used_again(build, tmp_path):
     with machines(tmp_path, 2) as two:
         lines = told(two, build("rails_return.c"), {"going": lambda: pull_and_plug(two)}, there_again)
     assert "back" in lines
+
+
+@between_machines
+def test_a_lost_rail_that_comes_back_is_used_again(build, tmp_path):
+    with machines(tmp_path, 2) as two:
+        deeds = {
+            "going": lambda: two.unplug(1, 1),
+            "lost": lambda: two.ip("link", "set", "b1", "up"),
+        }
+        lines = told(two, build("rails_again.c"), deeds)
+    said = [line for line in lines if line in ("going", "lost", "again", "carried")]
+    assert said == ["going", "lost", "again", "carried"]
+
+
+@pytest.mark.skipif(bool(why_not_shaped()), reason=why_not_shaped())
+def test_rails_add_up_the_speeds_of_their_networks(build):
+    """Far slower networks than this machine: 2 and 1.5 times, less what begins and ends a message."""
+    if "mpich" not in launchers():
+        pytest.skip("there is no launcher of mpich")
+    took = {
+        rates: seconds_of_a_round(build(str(BENCH)), rates, 1, 3, 8 << 20)
+        for rates in ((200,), (200, 200), (200, 100))
+    }
+    assert 1.7 <= took[200,] / took[200, 200] <= 2.1, took
+    assert 1.25 <= took[200,] / took[200, 100] <= 1.6, took

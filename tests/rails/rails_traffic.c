@@ -1,4 +1,5 @@
-/* Random messages between all ranks over all rails, both ways of matching; then memory under keys and words.
+/* Random messages between all ranks over all rails, both ways of matching, with long ones read and put; then memory under
+ * keys and words.
  *
  * Usage: rails_traffic SEED MESSAGES [RAILS]. All ranks draw the same list of messages (sender, receiver, tag, length) and
  * post their parts in the order of the list, sends and receives apart, some receives after their messages have come. Each
@@ -154,8 +155,8 @@ static void say_words(void) {
   OK(spl_rails_flush(rails));
 }
 
-static void run(int matching, uint64_t seed, unsigned count, uint32_t wanted) {
-  spl_rails_options options = {.matching = matching, .rails = wanted, .words = 1};
+static void run(int matching, int rendezvous, uint64_t seed, unsigned count, uint32_t wanted) {
+  spl_rails_options options = {.matching = matching, .rendezvous = rendezvous, .rails = wanted, .words = 1};
   OK(spl_rails_open(ni, &options, &rails));
   struct message* const list = some_memory(count * sizeof *list);
   state = seed;
@@ -184,7 +185,9 @@ int main(int argc, char** argv) {
   const uint32_t wanted = argc > 3 ? (uint32_t)atoi(argv[3]) : 0;
   begin();
   if (ranks > 64) return 3;
-  run(SPL_RAILS_BY_TAG, seed, count, wanted);
-  run(SPL_RAILS_BY_WORD, seed, count, wanted);
+  run(SPL_RAILS_BY_TAG, SPL_RAILS_GET, seed, count, wanted);
+  run(SPL_RAILS_BY_WORD, SPL_RAILS_GET, seed, count, wanted);
+  run(SPL_RAILS_BY_TAG, SPL_RAILS_PUT, seed + 1, count, wanted);
+  run(SPL_RAILS_BY_WORD, SPL_RAILS_PUT, seed + 1, count, wanted);
   return end();
 }

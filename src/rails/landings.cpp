@@ -1,0 +1,118 @@
+#include "rails/landings.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "rails/user_pointers.hpp"
+
+namespace spinloom::rails {
+
+// The NICs append side by side.
+Status Landings::open(uint64_t number, const Place& place) {
+  Landing& landing = landings_[number];
+  landing.place = place;
+  landing.closed.resize(rails_.size());
+  nic::Entry entry;
+  entry.start = place.into;
+  entry.length = place.bytes;
+  entry.match_rank = {place.rank};
+  entry.match_bits = bits::key(bits::Key::landing, place.slot);
+  entry.user_ptr = user::pointer(user::Kind::landing, number);
+  entry.options.op_get = false;
+  for (const auto& rail : rails_) {
+    rail->spend();
+    rail->interface().bundle_begin();
+    SPL_ASSIGN(const nic::EntryId made, rail->interface().me_post(rail->portals().keys, entry));
+    landing.entries.push_back(made);
+  }
+  for (const auto& rail : rails_) SPL_TRY(rail->interface().bundle_end());
+  if (!offloaded_) return clear_by_one(number, place);
+  uint64_t over = 0;
+  for (size_t rail = 0; rail < rails_.size(); ++rail) over |= uint64_t{rails_[rail]->reaches(place.rank)} << rail;
+  for (uint32_t rail = 0; rail < rails_.size(); ++rail) {
+    if ((over >> rail & 1) != 0) SPL_TRY(clear(number, place, rail, over));
+  }
+  return {};
+}
+
+Status Landings::clear_by_one(uint64_t number, const Place& place) {
+  const std::vector<Fragment> chosen = plan(1, 1, loads_of(rails_, place.rank));
+  if (chosen.empty()) return {};  // the sender is lost, and all finds out
+  return clear(number, place, chosen.front().rail, uint64_t{1} << chosen.front().rail);
+}
+
+Status Landings::clear(uint64_t number, const Place& place, uint32_t at, uint64_t over) {
+  Rail& rail = *rails_[at];
+  nic::Put put;
+  put.target = {place.rank};
+  put.portal = rail.portals().keys;
+  put.match_bits = bits::key(bits::Key::clear, place.slot);
+  put.hdr_data = over;
+  put.ack_request = nic::AckRequest::ack;  // only failures are told
+  put.queue = rail.queue();
+  put.event_send_disable = true;
+  put.event_success_disable = true;
+  put.user_ptr = user::pointer(user::Kind::clear, number);
+  rail.spend();
+  return rail.interface().put(put);
+}
+
+bool Landings::is_own(const nic::Event& event) {
+  const user::Kind kind = user::kind_of(event.user_ptr);
+  return kind == user::Kind::landing || kind == user::Kind::clear;
+}
+
+// A sender that loses a rail does without the word that was to come over it, if its NICs wait for one from each.
+Status Landings::on_event(uint32_t rail, const nic::Event& event) {
+  const uint64_t number = user::number_of(event.user_ptr);
+  const auto found = landings_.find(number);
+  if (found == landings_.end()) return {};
+  Landing& landing = found->second;
+  if (user::kind_of(event.user_ptr) == user::Kind::clear) {
+    if (event.fail != nic::Fail::undeliverable) return {};
+    rails_[rail]->lose(landing.place.rank);
+    return offloaded_ ? Status{} : clear_by_one(number, landing.place);
+  }
+  if (event.kind != nic::EventKind::put || event.fail != nic::Fail::ok) return {};
+  if (!landing.come.insert(event.remote_offset).second) return {};
+  landing.come_bytes += event.requested_bytes;
+  if (landing.come_bytes < landing.place.message_bytes || std::exchange(landing.ends, true)) return {};
+  return close(number);
+}
+
+Status Landings::give_up(uint32_t rank, const Error& error) {
+  std::vector<uint64_t> numbers;
+  for (auto& [number, landing] : landings_) {
+    if (landing.place.rank != rank || std::exchange(landing.ends, true)) continue;
+    landing.ended = error;
+    numbers.push_back(number);
+  }
+  for (const uint64_t number : numbers) SPL_TRY(close(number));
+  return {};
+}
+
+Status Landings::close(uint64_t number) {
+  Landing& landing = landings_.at(number);
+  bool closed = true;
+  for (size_t rail = 0; rail < rails_.size(); ++rail) {
+    if (landing.closed[rail]) continue;
+    rails_[rail]->spend();
+    SPL_ASSIGN(const portals::Unlinked unlinked, rails_[rail]->interface().me_unlink(landing.entries[rail]));
+    landing.closed[rail] = unlinked == portals::Unlinked::done;
+    closed = closed && landing.closed[rail];
+  }
+  if (!closed) {
+    closing_.push_back(number);
+    return {};
+  }
+  const Status ended = landing.ended;
+  landings_.erase(number);
+  return done_(number, ended);
+}
+
+Status Landings::try_again() {
+  for (const uint64_t number : std::exchange(closing_, {})) SPL_TRY(close(number));
+  return {};
+}
+
+}  // namespace spinloom::rails

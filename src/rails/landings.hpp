@@ -1,0 +1,65 @@
+// Landings - receives whose bytes their senders put: memory that is open to one message, and the word that it is.
+//
+// Contract: open() exposes a receive's memory on all rails to the sender of a message, and clears the message to be sent: a
+//   word over each rail, by which the sender's NICs start (offloaded), or over one, by which its processor does. `done` runs
+//   when the whole message has come and nothing more can be written. An event whose user pointer is is_own() belongs here.
+// Invariants: (1) a fragment that comes twice, because a rail was lost, counts once; (2) `done` runs after the memory is
+//   closed on every rail; (3) a word says over which rails it is said.
+// Source: the rendezvous of MPC (deliverable D4.7, section 2.2.1.2), by put in place of get.
+// Threads: the owner of the Interfaces. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "rails/rail.hpp"
+
+namespace spinloom::rails {
+
+class Landings {
+ public:
+  struct Place {
+    uint8_t* into = nullptr;
+    uint64_t bytes = 0;  // of the memory
+    uint64_t message_bytes = 0;  // at least that; what is beyond the memory vanishes
+    uint32_t rank = 0;
+    uint64_t slot = 0;  // number_of() the sender's slot
+  };
+  using Done = std::function<Status(uint64_t number, const Status& ended)>;
+  Landings(const std::vector<std::unique_ptr<Rail>>& rails, bool offloaded, Done done)
+      : rails_(rails), offloaded_(offloaded), done_(std::move(done)) {}
+
+  [[nodiscard]] Status open(uint64_t number, const Place& place);
+  [[nodiscard]] static bool is_own(const nic::Event& event);
+  [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event);
+  // What this rank sends does not come any more.
+  [[nodiscard]] Status give_up(uint32_t rank, const Error& error);
+  // Closes what could not be closed, because a message was being written.
+  [[nodiscard]] Status try_again();
+
+ private:
+  struct Landing {
+    Place place;
+    std::vector<nic::EntryId> entries;  // by rail
+    std::vector<bool> closed;  // by rail
+    std::set<uint64_t> come;  // offsets of fragments
+    uint64_t come_bytes = 0;
+    bool ends = false;
+    Status ended;
+  };
+  [[nodiscard]] Status clear(uint64_t number, const Place& place, uint32_t rail, uint64_t over);
+  [[nodiscard]] Status clear_by_one(uint64_t number, const Place& place);
+  [[nodiscard]] Status close(uint64_t number);
+
+  const std::vector<std::unique_ptr<Rail>>& rails_;
+  bool offloaded_;
+  Done done_;
+  std::unordered_map<uint64_t, Landing> landings_;
+  std::vector<uint64_t> closing_;
+};
+
+}  // namespace spinloom::rails

@@ -22,7 +22,7 @@ void Offload::end() {
   if (!is_on()) return;
   teams_.for_each([](uint64_t, std::shared_ptr<NicTeam>& team) { team->retire(); });
   teams_ = {};
-  why_off_ = "MPI_Finalize was called";
+  has_ended_ = true;
 }
 
 void Offload::make_team(Comm comm, uint32_t id) {

@@ -28,7 +28,7 @@ class Offload {
   void turn_off(std::string why);
   [[nodiscard]] const std::string& why_off() const { return why_off_; }
   void end();
-  [[nodiscard]] bool is_on() const { return why_off_.empty(); }
+  [[nodiscard]] bool is_on() const { return why_off_.empty() && !has_ended_; }
 
   // `key`: of its lineage.
   void born(Comm made, Key key);
@@ -46,6 +46,7 @@ class Offload {
 
   Nic& nic_;
   std::string why_off_ = "not asked for";
+  bool has_ended_ = false;
   std::multiset<Key> choosing_;  // communicators that have no number yet
   Key offered_;  // that of them which this rank offers its numbers to
   HandleMap<std::shared_ptr<NicTeam>> teams_;

@@ -28,7 +28,7 @@ void RmaWindows::turn_off(std::string why) {
 
 void RmaWindows::end() {
   if (!is_on()) return;
-  why_off_ = "MPI_Finalize was called";
+  has_ended_ = true;
   known_ = {};
   // What an MPI has promised to send goes on while ranks wait in its calls only.
   real.Barrier(layer.teams.comm());
@@ -94,11 +94,11 @@ int RmaWindows::free(RmaWindow& window) {
 }
 
 std::string RmaWindows::as_json() const {
-  return text(
-      "{\"asked\": ", layer.settings.rma ? "true" : "false", ", \"on\": ", made_ > 0 || is_on() ? "true" : "false",
-      ", \"why_off\": \"", why_off_, "\", \"windows\": ", made_, ", \"left\": ", left_to_the_mpi_,
-      ", \"puts\": ", counts_.puts, ", \"gets\": ", counts_.gets, ", \"accumulates\": ", counts_.accumulates,
-      ", \"fetches\": ", counts_.fetches, ", \"updates\": ", counts_.updates, ", \"bytes\": ", counts_.bytes, "}");
+  return text("{\"asked\": ", layer.settings.rma ? "true" : "false", ", \"on\": ", why_off_.empty() ? "true" : "false",
+              ", \"why_off\": \"", why_off_, "\", \"windows\": ", made_, ", \"left\": ", left_to_the_mpi_,
+              ", \"puts\": ", counts_.puts, ", \"gets\": ", counts_.gets, ", \"accumulates\": ", counts_.accumulates,
+              ", \"fetches\": ", counts_.fetches, ", \"updates\": ", counts_.updates, ", \"bytes\": ", counts_.bytes,
+              "}");
 }
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

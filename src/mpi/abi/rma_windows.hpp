@@ -26,7 +26,7 @@ class RmaWindows {
   void begin() { why_off_.clear(); }
   void turn_off(std::string why);
   void end();
-  [[nodiscard]] bool is_on() const { return why_off_.empty(); }
+  [[nodiscard]] bool is_on() const { return why_off_.empty() && !has_ended_; }
   [[nodiscard]] const std::string& why_off() const { return why_off_; }
 
   void add(Win handle, Comm comm, void* base, int64_t bytes, int64_t unit);
@@ -38,6 +38,7 @@ class RmaWindows {
  private:
   Nic& nic_;
   std::string why_off_ = "not asked for";
+  bool has_ended_ = false;
   HandleMap<std::unique_ptr<RmaWindow>> known_;
   RmaTypes types_;
   RmaCounts counts_;

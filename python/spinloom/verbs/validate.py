@@ -299,12 +299,12 @@ def update_table(path: Path, rows: list[dict[str, Any]], laboratory: Lab) -> Non
 
 
 def differences(rows: list[dict[str, Any]], path: Path, laboratory: Lab) -> list[str]:
-    """One line for each changed verdict; none without a table."""
+    """One line for each changed verdict; none without a table. What could not be tried has not changed."""
     if not path.exists():
         return []
     table = read_table(path)
     changed = []
-    for row in rows:
+    for row in [row for row in rows if row["verdict"] != claims.NOT_AVAILABLE]:
         before = table["claims"].get(row["id"], {"verdict": "absent", "ours": "-"})
         if before.get("statements", "") != row["statements"]:
             changed.append(f"{row['id']}: '{before.get('statements', '')}' became '{row['statements']}'")

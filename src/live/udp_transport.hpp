@@ -6,8 +6,8 @@
 //   of a message before the others: packets that come early wait here.
 // Room: what the socket holds for datagrams that nobody has taken yet is shared by the peers that send now. Each is told
 //   its share as its window, so that many that send to one lose nothing there.
-// Return: if peers may come back, one that is lost is asked for now and then, as soon as the client is parted from it. Both
-//   ends forget what was under way, and begin anew (wire/reliable.hpp).
+// Return: if peers may come back, a lost one is asked regularly whether it is there, once the client has ended everything
+//   that was under way to it. When it answers, both ends begin anew (wire/reliable.hpp).
 // Threads: the owner of the NIC. Time: the monotonic clock.
 #pragma once
 

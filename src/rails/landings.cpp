@@ -42,19 +42,8 @@ Status Landings::clear_by_one(uint64_t number, const Place& place) {
 }
 
 Status Landings::clear(uint64_t number, const Place& place, uint32_t at, uint64_t over) {
-  Rail& rail = *rails_[at];
-  nic::Put put;
-  put.target = {place.rank};
-  put.portal = rail.portals().keys;
-  put.match_bits = bits::key(bits::Key::clear, place.slot);
-  put.hdr_data = over;
-  put.ack_request = nic::AckRequest::ack;  // only failures are told
-  put.queue = rail.queue();
-  put.event_send_disable = true;
-  put.event_success_disable = true;
-  put.user_ptr = user::pointer(user::Kind::clear, number);
-  rail.spend();
-  return rail.interface().put(put);
+  return rails_[at]->tell(place.rank, bits::key(bits::Key::clear, place.slot), over,
+                          user::pointer(user::Kind::clear, number));
 }
 
 bool Landings::is_own(const nic::Event& event) {

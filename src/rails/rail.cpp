@@ -91,6 +91,21 @@ void Rail::ended(uint32_t rank, uint64_t bytes, bool seen_at_once) {
   earlier_bytes_ = 0;
 }
 
+Status Rail::tell(uint32_t rank, uint64_t match_bits, uint64_t word, uint64_t user_ptr) {
+  nic::Put put;
+  put.target = {rank};
+  put.portal = portals().keys;
+  put.match_bits = match_bits;
+  put.hdr_data = word;
+  put.ack_request = nic::AckRequest::ack;
+  put.queue = queue_;
+  put.event_send_disable = true;
+  put.event_success_disable = true;
+  put.user_ptr = user_ptr;
+  spend();
+  return interface_.put(put);
+}
+
 Result<RailCounter> Rail::take_counter() {
   if (!idle_counters_.empty()) {
     const RailCounter counter = idle_counters_.back();

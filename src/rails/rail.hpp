@@ -63,6 +63,9 @@ class Rail {
     if (options_.call) options_.call();
   }
 
+  // Tells a rank a word, and hears of it again, by an event with `user_ptr`, only if that fails.
+  [[nodiscard]] Status tell(uint32_t rank, uint64_t match_bits, uint64_t word, uint64_t user_ptr);
+
   [[nodiscard]] bool reaches(uint32_t rank) const { return reaches_[rank]; }
   void lose(uint32_t rank) { reaches_[rank] = false; }
   void regain(uint32_t rank) { reaches_[rank] = true; }

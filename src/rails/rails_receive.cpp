@@ -143,20 +143,9 @@ Status Rails::taken_from(uint32_t rank) {
 Status Rails::tell_taken(uint32_t rank) {
   const std::vector<Fragment> chosen = plan(1, 1, loads_of(rails_, rank));
   if (chosen.empty()) return {};
-  Rail& rail = *rails_[chosen.front().rail];
   peers_[rank].told = peers_[rank].taken;
-  nic::Put put;
-  put.target = {rank};
-  put.portal = rail.portals().keys;
-  put.match_bits = bits::key(bits::Key::taken, 0);
-  put.hdr_data = peers_[rank].taken;
-  put.ack_request = nic::AckRequest::ack;  // only failures are told
-  put.queue = rail.queue();
-  put.event_send_disable = true;
-  put.event_success_disable = true;
-  put.user_ptr = user::pointer(user::Kind::credit, rank);
-  rail.spend();
-  return rail.interface().put(put);
+  return rails_[chosen.front().rail]->tell(rank, bits::key(bits::Key::taken, 0), peers_[rank].taken,
+                                           user::pointer(user::Kind::credit, rank));
 }
 
 Status Rails::transferred(uint64_t number, const Status& ended) {

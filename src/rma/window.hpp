@@ -5,7 +5,7 @@
 //   words, which others change by atomics of its NIC only: tickets of locks, how often each rank has posted to it and
 //   completed, and rounds of fences. Calls that wait have forms that do not: begin_...() and test_...(), which says whether
 //   it has ended.
-// Invariants: (1) a lock is a queue of tickets: a rank takes the next one, and enters when it is the one that is served;
+// Invariants: (1) a lock is a queue of tickets: a rank takes the next one, and enters when that number is served;
 //   whoever enters for a shared lock lets the next one in that asks for a shared lock, whoever leaves lets an exclusive one
 //   in once all before it have left; so locks come in the order of tickets; (2) who waits for a ticket looks at the words
 //   again after a pause that grows with the number of tickets before it; (3) counts of epochs and fences only grow; (4) a

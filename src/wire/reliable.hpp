@@ -29,9 +29,9 @@
 //   count; (6) a lost peer stays lost until add_peer names its next life, or until both ends say that they have forgotten
 //   what was under way (set_parted); (7) answers need no room at the receiver: they leave even when it has said that it has
 //   none.
-// Return: whoever is parted from a lost peer knocks every `knock_every`, by an acknowledgement from its next life to the
-//   peer's next life. Who is parted, too, and hears that, begins that life, and asks for a sign of life in it. Who has not
-//   lost the other yet does so now.
+// Return: an end that has lost its peer and forgotten what was under way (it is parted) knocks every `knock_every`: it sends
+//   an acknowledgement from its own next life to the peer's next life. A peer that hears a knock and is parted, too, begins
+//   its next life, and asks for a sign of life in return. A peer that has not lost this end yet counts it as lost now.
 // Threads: one owner. Time: an argument, never read.
 #pragma once
 

@@ -3,18 +3,7 @@
  * Both read the other's messages in turn, with every byte compared. Rank 1 says "going" after some messages, "lost" when
  * the second rail does not reach rank 0 any more, and "again" when it does. They go on until the rail has since then
  * carried the bytes of four messages to each. */
-#include <spinloom/rails.h>
-
-#include "../live/live_common.h"
-
-static spl_rails* rails;
-
-static void ok(int line, int code) {
-  if (code == PTL_OK) return;
-  printf("rank %u, line %d: code %d: %s\n", my_rank, line, code, spl_rails_error(rails));
-  exit(2);
-}
-#define OK(call) ok(__LINE__, call)
+#include "rails_common.h"
 
 static void move(unsigned from, uint64_t tag, void* memory, uint64_t bytes) {
   spl_rails_request request;

@@ -2,18 +2,7 @@
  *
  * Rank 0 says "going" when the first has come, and at the end which rails are left, and whether fragments were repeated.
  * Every byte is compared. */
-#include <spinloom/rails.h>
-
-#include "../live/live_common.h"
-
-static spl_rails* rails;
-
-static void ok(int line, int code) {
-  if (code == PTL_OK) return;
-  printf("rank %u, line %d: code %d: %s\n", my_rank, line, code, spl_rails_error(rails));
-  exit(2);
-}
-#define OK(call) ok(__LINE__, call)
+#include "rails_common.h"
 
 static unsigned left(void) {
   uint32_t count = 0;
@@ -62,7 +51,8 @@ int main(void) {
   for (unsigned i = 0; i < 20; ++i) move(1, ++number, memory, bytes, 1);
   uint64_t repeated = 0;
   OK(spl_rails_repeated(rails, &repeated));
-  printf("rank %u: %u of %u rails are left; fragments were%s repeated\n", my_rank, left(), all, repeated > 0 ? "" : " not");
+  printf("rank %u: %u of %u rails are left; fragments were%s repeated\n", my_rank, left(), all,
+         repeated > 0 ? "" : " not");
   OK(spl_rails_close(rails));
   return end();
 }

@@ -2,18 +2,7 @@
  *
  * Usage: rails_return FILE. Rank 1, which reads the bytes, says "going" after some messages. FILE is made when the rail is
  * there again. "back": rail 1 has carried the bytes of four messages since then. Every byte is compared. */
-#include <spinloom/rails.h>
-
-#include "../live/live_common.h"
-
-static spl_rails* rails;
-
-static void ok(int line, int code) {
-  if (code == PTL_OK) return;
-  printf("rank %u, line %d: code %d: %s\n", my_rank, line, code, spl_rails_error(rails));
-  exit(2);
-}
-#define OK(call) ok(__LINE__, call)
+#include "rails_common.h"
 
 static uint64_t carried_by_the_second(void) {
   spl_rails_fact fact;

@@ -6,26 +6,16 @@
  * stream of (sender, receiver, tag) keeps its order; a third of the receives take any source under a tag of their sender's
  * own. Every byte of every message is compared, and 16 bytes behind it.
  */
-#include <spinloom/rails.h>
-
-#include "../live/live_common.h"
+#include "rails_common.h"
 
 enum { guard_bytes = 16, tags = 3, under_way_max = 24 };
 
-static spl_rails* rails;
 static uint64_t state;
 
 static uint64_t draw(uint64_t below) {
   state = state * 6364136223846793005u + 1442695040888963407u;
   return (state >> 33) % below;
 }
-
-static void ok(int line, int code) {
-  if (code == PTL_OK) return;
-  printf("rank %u, line %d: code %d: %s\n", my_rank, line, code, spl_rails_error(rails));
-  exit(2);
-}
-#define OK(call) ok(__LINE__, call)
 
 struct message {
   unsigned from, to, tag;

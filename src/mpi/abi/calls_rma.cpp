@@ -14,7 +14,8 @@ int raise_of(Win window, int code) {
   return answer == success ? code : answer;
 }
 
-// The window is the last argument of type Win: handles of some MPIs are numbers, as counts are.
+// Where the window stands among the arguments: last, or in front of a request. Its type would not tell, because in some MPIs
+// handles and counts are both ints.
 template <class... Arguments>
 constexpr size_t place_of_window() {
   constexpr bool asks_request =

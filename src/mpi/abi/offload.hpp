@@ -1,8 +1,8 @@
 // Offload - collective calls on the NIC, where the job asks for them: which communicators have them, and what became of
 //   each call.
 //
-// Contract: begin() is called in MPI_Init by all ranks, once the NIC of each has its engine, or by none. born() is one as well, of the ranks of a new communicator: they agree on a number for
-//   it. of() gives null where a communicator's calls are the MPI's, which all of its ranks see alike.
+// Contract: begin() is called in MPI_Init by all ranks, once the NIC of each has its engine, or by none. born() is a
+//   collective call of the ranks of a new communicator: they agree on a number for it. of() gives null where a communicator's calls are the MPI's, which all of its ranks see alike.
 // Invariants: (1) two communicators that share a rank never have one number at the same time, though threads make them at
 //   the same time: a rank offers its free numbers for one communicator at a time, that of the least key first, and the
 //   ranks of a communicator to which one of them offers none ask again.

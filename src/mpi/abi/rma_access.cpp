@@ -205,7 +205,7 @@ int RmaWindow::compare_and_swap(const void* value, const void* compare, void* re
   });
 }
 
-// The target's word says who changes elements by hand: 0, or a rank's number and 1.
+// The target's word says which rank is changing elements by its own processor: 0 for none, else the rank plus 1.
 int RmaWindow::swap_word(int target, uint64_t from, uint64_t to, uint64_t& was) {
   Part& part = parts_[static_cast<size_t>(target)];
   {

@@ -12,7 +12,8 @@
 //   A message: one process sends, the other receives. Both name memory by a layout, a count and an address; packed sizes
 //   must be equal. begin_send() takes what was on `stream` before into account; once the move is over the memory may be
 //   written again. begin_receive() puts its kernel on `stream`; the move is over when the bytes are there. A process may
-//   send and receive at once, one move in each direction; a move goes on while its process calls test() or wait().
+//   send and receive at once, one move in each direction; moves go on while their process calls test() or wait() of
+//   either.
 //   Memory that another process cannot map, of a pool or pinned, is sent as packed bytes where the way is ipc.
 // Errors: what is wrong with one message (memory of the host, freed, too short, of another device; other sizes) is an Error
 //   at both processes, and the pair goes on. A peer that has ended, or a channel that breaks, ends the pair: this and all
@@ -50,6 +51,8 @@ class PairMove {
   // Takes the next steps that need no waiting. True: the move is over.
   [[nodiscard]] Result<bool> test();
   [[nodiscard]] Status wait();
+  // At most about so long. True: the move is over.
+  [[nodiscard]] Result<bool> wait_for(int patience_ms);
   [[nodiscard]] PairWay way() const;  // of this message, once its offer has been seen
 
   struct State;

@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "base/checked.hpp"
@@ -19,7 +20,7 @@ Result<PairMove> begin(const std::shared_ptr<Pair::State>& pair, bool sends, con
                        Stream stream) {
   if (pair->broken) return *pair->broken;
   PairLane& lane = sends ? pair->out : pair->in;
-  if (lane.is_busy) {
+  if (!lane.move.expired()) {
     return fail(Code::invalid, "the pair is still at its last ", sends ? "send" : "receive",
                 ": one move in each direction at a time, so wait for that first");
   }
@@ -29,7 +30,7 @@ Result<PairMove> begin(const std::shared_ptr<Pair::State>& pair, bool sends, con
   move->side = side;
   move->base = base;
   move->stream = stream;
-  lane.is_busy = true;
+  lane.move = move;
   return PairMove(std::move(move));
 }
 
@@ -57,7 +58,6 @@ void Pair::State::take(PairMessage message) {
 }
 
 void Pair::State::pump() {
-  if (broken) return;
   bool looked_again = false;
   while (!broken) {
     auto came = channel->receive(0);
@@ -66,6 +66,7 @@ void Pair::State::pump() {
     } else if (*came) {
       quiet = 0;
       take(std::move(**came));
+      return;
     } else if (looked_again) {
       broken = fail(Code::environment, "the other process of the pair has ended");
     } else if (++quiet % looks_between_lives == 0 && watch.ended()) {
@@ -88,7 +89,8 @@ void Pair::State::listen() {
   }
 }
 
-Status Pair::State::post(const PairLetter::Head& head, std::span<const std::byte> rest) {
+Status Pair::State::post(PairLetter::Head head, std::span<const std::byte> rest) {
+  head.number = for_receiver(head.kind) ? sent_number : received_number;
   PairMessage message(sizeof head + rest.size());
   std::memcpy(message.data(), &head, sizeof head);
   if (!rest.empty()) std::memcpy(message.data() + sizeof head, rest.data(), rest.size());
@@ -190,13 +192,12 @@ PairMove::State::~State() {
   if (phase == Phase::over) return;
   (void)pair->device.synchronise(stream);  // copies from and to pieces
   if (!pair->broken) pair->broken = fail(Code::invalid, "a move of the pair was dropped before it was over");
-  lane().is_busy = false;
 }
 
 void PairMove::State::end() {
   phase = Phase::over;
   memory.reset();
-  lane().is_busy = false;
+  lane().move.reset();
 }
 
 // Pieces that copies still use are waited for.
@@ -210,32 +211,64 @@ Error PairMove::State::end(Error error, bool tell_peer) {
   return error;
 }
 
-Result<bool> PairMove::State::step() {
+bool PairMove::State::waits_for_letter() const {
+  switch (phase) {
+    case Phase::offer:
+    case Phase::answer:
+    case Phase::over: return true;
+    case Phase::pieces: return way == PairWay::packed && issued == freed;
+    case Phase::finishing: return false;
+  }
+  return false;
+}
+
+Result<bool> PairMove::State::advance() {
   if (failed) return *failed;
   if (phase == Phase::over) return true;
-  pair->pump();
-  auto stepped = sends ? step_send() : step_receive();
+  // A letter that is here may be the last; what lies behind it in the channel is the caller's then.
+  const auto go_on = [&] { return sends ? step_send() : step_receive(); };
+  auto stepped = go_on();
+  if (stepped && !*stepped) {
+    pair->pump();
+    stepped = go_on();
+  }
   if (failed || !stepped) return stepped;
   if (!*stepped && pair->broken) return end(*pair->broken, false);
+  return stepped;
+}
+
+Result<bool> PairMove::State::step() {
+  auto stepped = advance();
+  if (const auto beside = other(); beside != nullptr && stepped && !*stepped) {
+    (void)beside->advance();  // what fails there is told there
+  }
   return stepped;
 }
 
 Result<bool> PairMove::test() { return state_->step(); }
 PairWay PairMove::way() const { return state_->way; }
 
-Status PairMove::wait() {
+Result<bool> PairMove::wait_for(int patience_ms) {
   State& move = *state_;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
   for (unsigned looks = 1;; ++looks) {
     SPL_ASSIGN(const bool is_over, move.step());
-    if (is_over) return {};
+    if (is_over) return true;
     if (looks < looks_before_yield) continue;
-    const bool for_letter = move.phase == State::Phase::offer || move.phase == State::Phase::answer ||
-                            (move.way == PairWay::packed && move.issued == move.freed);
-    if (for_letter) {
+    if (looks % 16 == 0 && std::chrono::steady_clock::now() > end) return false;
+    const auto beside = move.other();
+    if (move.waits_for_letter() && (beside == nullptr || beside->waits_for_letter())) {
       move.pair->listen();
     } else {
       sched_yield();
     }
+  }
+}
+
+Status PairMove::wait() {
+  while (true) {
+    SPL_ASSIGN(const bool is_over, wait_for(1000));
+    if (is_over) return {};
   }
 }
 

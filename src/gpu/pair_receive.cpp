@@ -49,7 +49,9 @@ Result<bool> PairMove::State::accept(const PairLetter& letter) {
   };
   if (const Status begun = begin(); !begun) return end(begun.error(), true);
   phase = way == PairWay::ipc ? Phase::finishing : Phase::pieces;
-  if (way == PairWay::packed) SPL_TRY(pair->post(PairLetterKind::go));
+  if (way == PairWay::packed) {
+    if (const Status told = pair->post(PairLetterKind::go); !told) return end(told.error(), false);
+  }
   return false;
 }
 
@@ -91,13 +93,14 @@ Status PairMove::State::empty_pieces() {
 
 Result<bool> PairMove::State::step_receive() {
   if (phase == Phase::offer) {
-    // Pieces of a message that we refused may still come.
-    while (!pair->to_receiver.empty() && pair->to_receiver.front().head.kind == PairLetterKind::piece) {
+    // What comes of a message that we refused.
+    while (!pair->to_receiver.empty() && pair->to_receiver.front().head.number == pair->received_number) {
       pair->to_receiver.pop_front();
     }
     if (pair->to_receiver.empty()) return false;
     const PairLetter letter = std::move(pair->to_receiver.front());
     pair->to_receiver.pop_front();
+    pair->received_number = letter.head.number;
     SPL_ASSIGN(const bool is_over, accept(letter));
     if (is_over) return true;
     if (phase == Phase::finishing) {

@@ -30,6 +30,7 @@ Status PairMove::State::offer_memory(PairLetter::Head& head, std::byte* first) {
 }
 
 Status PairMove::State::offer() {
+  ++pair->sent_number;
   PairLetter::Head head;
   const auto prepare = [&]() -> Status {
     SPL_ASSIGN(const PairSpan span, span_of(pair->device, side, base, "the source"));
@@ -106,6 +107,7 @@ Result<bool> PairMove::State::step_send() {
   while (!pair->to_sender.empty()) {
     const PairLetter letter = std::move(pair->to_sender.front());
     pair->to_sender.pop_front();
+    if (letter.head.number != pair->sent_number) continue;
     switch (letter.head.kind) {
       case PairLetterKind::go: may_go = true; break;
       case PairLetterKind::done: end(); return true;

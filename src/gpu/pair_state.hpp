@@ -1,8 +1,10 @@
 // Pair state - what a pair and its two moves share: letters, lanes, layouts that the peer has. For the floor only.
 //
-// Contract: a letter is one message of the channel. pump() sorts what has come by its reader and never waits; a channel that
-//   breaks and a peer that has ended are kept in `broken`, behind the letters that came before. Layouts are sent once: a
-//   slot of 64 names one afterwards, and both sides fill the slots in the same order.
+// Contract: a letter is one message of the channel. pump() takes one that has come, if any, and sorts it by its reader; it
+//   never waits. A channel that breaks and a peer that has ended are kept in `broken`, behind the letters that came
+//   before. Layouts are sent once: a slot of 64 names one afterwards, and both sides fill the slots in the same order.
+//   Letters of a message carry its number; those of a message that is over are passed over, because both ends may end
+//   one at once.
 // Threads: those of the pair. Time: host time.
 #pragma once
 
@@ -44,7 +46,7 @@ struct PairLetter {
     uint8_t is_new = 0;  // the layout follows
     uint8_t reserved = 0;
     uint32_t slot = 0;
-    uint32_t reserved_word = 0;
+    uint32_t number = 0;  // of the message in its direction
     int64_t bytes = 0;
     int64_t count = 0;
     int64_t offset = 0;
@@ -66,7 +68,7 @@ struct PairLane {
     Plan plan;
   };
 
-  bool is_busy = false;
+  std::weak_ptr<PairMove::State> move;  // the one that is under way
   Memory packed;
   std::vector<Memory> pieces;  // of packed bytes that go through the channel
   std::vector<Event> events;  // one a piece
@@ -94,6 +96,8 @@ struct Pair::State {
   std::array<std::optional<layout::Blob>, pair_blobs_max> blobs_sent;
   std::array<std::optional<layout::Blob>, pair_blobs_max> blobs_known;
   uint32_t blob_next = 0;
+  uint32_t sent_number = 0;  // of the message that was offered last
+  uint32_t received_number = 0;  // of the offer that was taken last
   Event order;  // what was on the sender's stream before a message
   std::optional<EventHandle> order_handle;
   Event peer_order;
@@ -104,8 +108,9 @@ struct Pair::State {
 
   void pump();
   void listen();  // waits for a letter, at most a millisecond
-  Status post(const PairLetter::Head& head, std::span<const std::byte> rest = {});
+  Status post(PairLetter::Head head, std::span<const std::byte> rest = {});
   Status post(PairLetterKind kind, std::string_view sentence = {});
+  static bool for_receiver(PairLetterKind kind) { return kind <= PairLetterKind::piece; }
   [[nodiscard]] int pieces() const { return options.pieces; }
   [[nodiscard]] int64_t piece_bytes() const { return static_cast<int64_t>(options.piece_bytes); }
   // Events, and pinned pieces of our own where `with_pieces`.
@@ -155,11 +160,15 @@ struct PairMove::State {
   Status offer();  // pair_send.cpp
   Result<bool> step_send();
   Result<bool> step_receive();  // pair_receive.cpp
+  // The next steps of this move and of the one in the other direction, for whoever waits for this one.
   Result<bool> step();
+  [[nodiscard]] bool waits_for_letter() const;
+  [[nodiscard]] std::shared_ptr<State> other() const { return (sends ? pair->in : pair->out).move.lock(); }
   void end();
   Error end(Error error, bool tell_peer);
 
  private:
+  Result<bool> advance();
   Status offer_memory(PairLetter::Head& head, std::byte* first);
   Status fill_pieces();
   Result<bool> accept(const PairLetter& letter);

@@ -239,6 +239,11 @@ int cuCtxGetCurrent(void** context) {
   *context = has_context() ? contexts[depth - 1] : nullptr;
   return is_initialised ? ok : not_initialised;
 }
+int cuCtxSetCurrent(void* context) {
+  depth = depth == 0 ? 1 : depth;
+  contexts[depth - 1] = context;
+  return is_initialised ? ok : not_initialised;
+}
 int cuMemGetInfo_v2(size_t* free_bytes, size_t* all_bytes) {
   *free_bytes = fake::Memory::all().bytes_left();
   *all_bytes = size_t{8} << 30;
@@ -273,6 +278,12 @@ int cuMemcpy(uint64_t to, uint64_t from, size_t bytes) {
   const int code = cuMemcpyAsync(to, from, bytes, nullptr);
   queue().drain();
   return code;
+}
+int cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
+  return cuMemcpy(to, reinterpret_cast<uint64_t>(from), bytes);
+}
+int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
+  return cuMemcpy(reinterpret_cast<uint64_t>(to), from, bytes);
 }
 int cuPointerGetAttributes(unsigned count, int* attributes, void** values, uint64_t address) {
   ++questions;

@@ -31,6 +31,9 @@ VARIABLES = {
         Variable("SPINLOOM_THREADS", "0", "cells simulated at a time, 0 = one a core (--threads, --workers)"),
         Variable("SPINLOOM_KERNEL", "", "copy kernels: avx512, avx2, portable, walker; empty: the best"),
         Variable("SPINLOOM_GPU_KERNEL", "", "GPU kernels: word, warp, tile, pieces, walk; empty: by shape"),
+        Variable(
+            "SPINLOOM_GPU_PEER", "auto", "GPUs of two processes: auto, ipc, staged (pinned memory), packed"
+        ),
         Variable("SPINLOOM_GPU", "", "shim runs GPU kernels on the host, for tests"),
         Variable("SPINLOOM_TEST_SEED", "1", "seed of the random C++ tests; a failure prints its own"),
         Variable("SPINLOOM_TEST_PYTHON", "/usr/bin/python3", "Python of the tests that need mpi4py-fft"),

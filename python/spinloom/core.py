@@ -26,6 +26,7 @@ Contract: load() returns the module or raises Trouble('environment'). The engine
     tensor(capsule) -> dict     address, shape and strides of a DLPack capsule
     DeviceMemory, gpu_pack(), gpu_unpack(), gpu_copy(), GpuPackPlan, GpuCopyPlan, GpuSet, gpu_naive_pack()
         arrays of a GPU; device.py is their public face
+    GpuPair, GpuPairMove        GPUs of two processes; gpu.py is their public face
     gpu_program(text, count, unpacks) -> dict   kernel, launches and bytes touched of a message; needs no GPU
     gpu_devices() -> list, gpu_why_not() -> str, gpu_launches() -> int
     limits                      those of src/base/limits.hpp that this package needs, by name

@@ -6,11 +6,13 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "app/bindings_support.hpp"
 #include "app/gpu_bound.hpp"
+#include "app/gpu_pair.hpp"
 #include "app/python_buffer.hpp"
 #include "gpu/naive.hpp"
 #include "gpu/program.hpp"
@@ -199,6 +201,17 @@ void bind_gpu(nb::module_& module) {
       .def("unpack", &GpuSet::unpack)
       .def_prop_ro("launches", &GpuSet::launches)
       .def_prop_ro("kernel", &GpuSet::kernel);
+  nb::class_<GpuPairMove>(module, "GpuPairMove", "A message between two processes; gpu.Move.")
+      .def("test", &GpuPairMove::test)
+      .def("wait", &GpuPairMove::wait)
+      .def_prop_ro("way", &GpuPairMove::way);
+  nb::class_<GpuPair>(module, "GpuPair", "Two processes and the way between their GPUs; gpu.Pair.")
+      .def(nb::init<int, int, std::string, int>(), nb::arg("socket"), nb::arg("device"), nb::arg("way"),
+           nb::arg("patience_ms"))
+      .def_prop_ro("way", &GpuPair::way)
+      .def_prop_ro("reason", &GpuPair::reason)
+      .def("begin", &GpuPair::begin, nb::arg("sends"), nb::arg("layout"), nb::arg("array").none(), nb::arg("count"),
+           nb::arg("offset"), nb::arg("as_memory"), nb::arg("stream"));
   module.def("gpu_pack", &pack, nb::arg("layout"), nb::arg("source").none(), nb::arg("packed").none(), nb::arg("count"),
              nb::arg("first"), nb::arg("last").none(), nb::arg("offset"), nb::arg("as_memory"), nb::arg("stream"));
   module.def("gpu_unpack", &unpack, nb::arg("layout"), nb::arg("packed").none(), nb::arg("destination").none(),

@@ -63,6 +63,7 @@ class Device {
   struct State;
   explicit Device(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   [[nodiscard]] const State& state() const { return *state_; }
+  [[nodiscard]] const std::shared_ptr<const State>& shared_state() const { return state_; }
 
  private:
   friend class Memory;

@@ -76,6 +76,7 @@ Result<Driver> load_driver(const char* library) {
     return fail(Code::environment, "the GPU driver is too old: ", library, " has no ", symbol, "; CUDA 11 has"); \
   }
   SPL_DRIVER_CALLS(SPL_DRIVER_FIND)
+  SPL_DRIVER_PEER_CALLS(SPL_DRIVER_FIND)
 #undef SPL_DRIVER_FIND
   return table;
 }

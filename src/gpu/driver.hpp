@@ -21,6 +21,10 @@ struct IpcHandle {
   char bytes[64];
 };
 
+struct DeviceName {
+  char bytes[16];  // a UUID
+};
+
 // name in the table, name in the library, arguments
 #define SPL_DRIVER_CALLS(call)                                                                                        \
   call(init, "cuInit", (unsigned flags)) call(driver_version, "cuDriverGetVersion", (int* version)) call(             \
@@ -63,9 +67,22 @@ struct IpcHandle {
                                                               call(error_string, "cuGetErrorString",                  \
                                                                    (int result, const char** text))
 
+// What peers, events and memory of the host take beside.
+#define SPL_DRIVER_PEER_CALLS(call)                                                                              \
+  call(device_uuid, "cuDeviceGetUuid", (DeviceName * name, int device))                                          \
+      call(event_query, "cuEventQuery", (void* event))                                                           \
+          call(stream_wait, "cuStreamWaitEvent", (void* stream, void* event, unsigned flags))                    \
+              call(ipc_get_event, "cuIpcGetEventHandle", (IpcHandle * handle, void* event))                      \
+                  call(ipc_open_event, "cuIpcOpenEventHandle", (void** event, IpcHandle handle))                 \
+                      call(host_register, "cuMemHostRegister_v2", (void* address, size_t bytes, unsigned flags)) \
+                          call(host_unregister, "cuMemHostUnregister", (void* address))                          \
+                              call(host_address, "cuMemHostGetDevicePointer_v2",                                 \
+                                   (DeviceAddress * address, void* host, unsigned flags))
+
 struct Driver {
 #define SPL_DRIVER_MEMBER(name, symbol, arguments) int(*name) arguments = nullptr;
   SPL_DRIVER_CALLS(SPL_DRIVER_MEMBER)
+  SPL_DRIVER_PEER_CALLS(SPL_DRIVER_MEMBER)
 #undef SPL_DRIVER_MEMBER
 };
 
@@ -73,6 +90,7 @@ struct Driver {
 inline constexpr int cuda_invalid_value = 1;
 inline constexpr int cuda_out_of_memory = 2;
 inline constexpr int cuda_invalid_context = 201;
+inline constexpr int cuda_not_ready = 600;
 
 Result<const Driver*> driver();
 // What driver() does, with the library of a name: for tests of what is missing.

@@ -14,6 +14,11 @@ namespace {
 
 constexpr unsigned ipc_lazy_peer_access = 1;
 
+Status check_other(const PeerHandle& handle) {
+  if (handle.process != static_cast<uint64_t>(getpid())) return {};
+  return fail(Code::invalid, "this process exported that memory itself: use its address");
+}
+
 }  // namespace
 
 struct PeerMemory::Mapping {
@@ -58,6 +63,12 @@ class PeerCache {
       --entry;
       if (entry->use_count() == 1) entry = entries_.erase(entry);
     }
+    SPL_ASSIGN(Entry mapping, map(device, handle));
+    entries_.push_front(std::move(mapping));
+    return entries_.front();
+  }
+
+  static Result<Entry> map(const Device& device, const PeerHandle& handle) {
     const Device::State& state = device.state();
     const ContextGuard guard(*state.driver, state.context);
     SPL_CUDA(*state.driver, guard.result(), "to use device ", state.ordinal);
@@ -68,8 +79,7 @@ class PeerCache {
     SPL_CUDA(*state.driver, state.driver->ipc_open(&address, raw, ipc_lazy_peer_access), "to map memory that process ",
              handle.process, " exported");
     mapping->start = reinterpret_cast<std::byte*>(address);
-    entries_.push_front(std::move(mapping));
-    return entries_.front();
+    return Entry(std::move(mapping));
   }
 
  private:
@@ -99,10 +109,14 @@ Result<PeerHandle> export_memory(const void* pointer) {
 }
 
 Result<PeerMemory> PeerMemory::open(const Device& device, const PeerHandle& handle) {
-  if (handle.process == static_cast<uint64_t>(getpid())) {
-    return fail(Code::invalid, "this process exported that memory itself: use its address");
-  }
+  SPL_TRY(check_other(handle));
   SPL_ASSIGN(const std::shared_ptr<const Mapping> mapping, PeerCache::process().open(device, handle));
+  return PeerMemory(mapping, mapping->start + handle.offset);
+}
+
+Result<PeerMemory> PeerMemory::open_once(const Device& device, const PeerHandle& handle) {
+  SPL_TRY(check_other(handle));
+  SPL_ASSIGN(const std::shared_ptr<const Mapping> mapping, PeerCache::map(device, handle));
   return PeerMemory(mapping, mapping->start + handle.offset);
 }
 

@@ -34,6 +34,8 @@ class PeerMemory {
  public:
   static constexpr int open_max = 64;
   static Result<PeerMemory> open(const Device& device, const PeerHandle& handle);
+  // Not kept: unmapped with the last PeerMemory of it.
+  static Result<PeerMemory> open_once(const Device& device, const PeerHandle& handle);
 
   [[nodiscard]] std::byte* data() const { return data_; }
 

@@ -3,18 +3,27 @@
 //
 // Contract: the calls of src/gpu/driver.hpp, one device. Work is queued and done when somebody waits, so that who forgets
 //   to wait reads old bytes. Copies from and to memory of the host that is not pinned are done at once, as CUDA does.
-//   FAKE_GPU_BYTES: memory of the device. FAKE_GPU_LOST_AFTER: the launch after so many fails, and all that follow.
+//   An event that is asked for is reached at the second time. An event between processes is reached some time after it was
+//   recorded, whether anybody waits or not.
+//   FAKE_GPU_BYTES: memory of the device. FAKE_GPU_NO_IPC: another process's memory cannot be opened. FAKE_GPU_NO_PINNING:
+//   memory of the host cannot be pinned where it lies. FAKE_GPU_LOST_AFTER: the launch after so many fails, and all that follow.
 //   FAKE_GPU_LOG: a file to which the process adds a line when it ends: launches, copies, calls that ask about an address.
 // Threads: any; one works at a time. Time: none.
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <thread>
 
 #include "gpu/kernel_bodies.h"
 #include "gpu/kernel_brief.h"
@@ -34,7 +43,12 @@ enum Answer {
   invalid_context = 201,
   not_found = 500,
   not_ready = 600,
+  not_supported = 801,
   launch_failed = 719,
+};
+
+struct IpcHandle {
+  char bytes[64];
 };
 
 std::atomic<bool> is_initialised{false};
@@ -87,6 +101,41 @@ Queue& queue() {
   static auto* const made = new Queue;
   return *made;
 }
+
+// A flag, in memory of its own where another process may open it.
+struct Event {
+  std::atomic<bool>* flag = nullptr;
+  int file = -1;
+  bool is_import = false;
+
+  explicit Event(int shared_file) : file(shared_file) {
+    if (file < 0) {
+      flag = new std::atomic<bool>(true);
+      return;
+    }
+    void* const memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory != MAP_FAILED) flag = static_cast<std::atomic<bool>*>(memory);
+  }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event() {
+    if (file < 0) {
+      delete flag;
+      return;
+    }
+    if (flag != nullptr) munmap(static_cast<void*>(flag), 4096);
+    close(file);
+  }
+};
+using SharedEvent = std::shared_ptr<Event>;
+SharedEvent& event_at(void* event) { return *static_cast<SharedEvent*>(event); }
+
+struct EventHandle {
+  int32_t process = 0;
+  int32_t file = -1;
+};
+
+bool has_ipc() { return std::getenv("FAKE_GPU_NO_IPC") == nullptr; }
 
 struct Launch {
   int entry = 0;
@@ -190,6 +239,11 @@ int cuCtxGetCurrent(void** context) {
   *context = has_context() ? contexts[depth - 1] : nullptr;
   return is_initialised ? ok : not_initialised;
 }
+int cuCtxSetCurrent(void* context) {
+  depth = depth == 0 ? 1 : depth;
+  contexts[depth - 1] = context;
+  return is_initialised ? ok : not_initialised;
+}
 int cuMemGetInfo_v2(size_t* free_bytes, size_t* all_bytes) {
   *free_bytes = fake::Memory::all().bytes_left();
   *all_bytes = size_t{8} << 30;
@@ -225,6 +279,12 @@ int cuMemcpy(uint64_t to, uint64_t from, size_t bytes) {
   queue().drain();
   return code;
 }
+int cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
+  return cuMemcpy(to, reinterpret_cast<uint64_t>(from), bytes);
+}
+int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
+  return cuMemcpy(reinterpret_cast<uint64_t>(to), from, bytes);
+}
 int cuPointerGetAttributes(unsigned count, int* attributes, void** values, uint64_t address) {
   ++questions;
   if (!is_initialised) return not_initialised;
@@ -247,17 +307,97 @@ int cuStreamSynchronize(void*) {
   queue().drain();
   return failed;
 }
-int cuEventCreate(void** event, unsigned) {
-  *event = std::calloc(1, 1);
-  return ready();
+int cuEventCreate(void** event, unsigned flags) {
+  if (const int code = ready(); code != ok) return code;
+  int file = -1;
+  if ((flags & 4U) != 0) {
+    file = memfd_create("fake-event", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, 4096) != 0) return out_of_memory;
+  }
+  auto made = std::make_shared<Event>(file);
+  if (made->flag == nullptr) return out_of_memory;
+  made->flag->store(true);
+  *event = new SharedEvent(std::move(made));
+  return ok;
 }
-int cuEventRecord(void* event, void*) { return event == nullptr ? static_cast<int>(invalid_value) : ready(); }
+int cuEventRecord(void* event, void*) {
+  if (event == nullptr) return invalid_value;
+  if (const int code = ready(); code != ok) return code;
+  const SharedEvent marked = event_at(event);
+  marked->flag->store(false);
+  queue().put([marked] { marked->flag->store(true); });
+  if (marked->file >= 0) {
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      queue().drain();
+    }).detach();
+  }
+  return ok;
+}
+int cuEventQuery(void* event) {
+  if (event == nullptr) return invalid_value;
+  if (const int code = ready(); code != ok) return code;
+  if (event_at(event)->flag->load()) return failed;
+  if (!event_at(event)->is_import) queue().drain();
+  return failed != ok ? failed.load() : static_cast<int>(not_ready);
+}
 int cuEventSynchronize(void* event) {
-  return event == nullptr ? static_cast<int>(invalid_value) : cuStreamSynchronize(nullptr);
+  if (event == nullptr) return invalid_value;
+  return cuStreamSynchronize(nullptr);
+}
+int cuStreamWaitEvent(void*, void* event, unsigned) {
+  if (event == nullptr) return invalid_value;
+  if (const int code = ready(); code != ok) return code;
+  const SharedEvent marked = event_at(event);
+  if (!marked->is_import) return ok;  // all streams are one
+  queue().put([marked] {
+    for (int i = 0; i < 100'000 && !marked->flag->load(); ++i) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  });
+  return ok;
 }
 int cuEventDestroy_v2(void* event) {
-  std::free(event);
+  delete static_cast<SharedEvent*>(event);
   return ok;
+}
+int cuIpcGetEventHandle(void* handle, void* event) {
+  if (!has_ipc()) return not_supported;
+  if (event == nullptr || event_at(event)->file < 0) return invalid_value;
+  const EventHandle told{getpid(), event_at(event)->file};
+  std::memset(handle, 0, 64);
+  std::memcpy(handle, &told, sizeof told);
+  return ready();
+}
+int cuIpcOpenEventHandle(void** event, IpcHandle handle) {
+  if (!has_ipc()) return not_supported;
+  EventHandle told;
+  std::memcpy(&told, handle.bytes, sizeof told);
+  const std::string path = "/proc/" + std::to_string(told.process) + "/fd/" + std::to_string(told.file);
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return invalid_value;
+  auto made = std::make_shared<Event>(file);
+  if (made->flag == nullptr) return out_of_memory;
+  made->is_import = true;
+  *event = new SharedEvent(std::move(made));
+  return ready();
+}
+int cuDeviceGetUuid(void* uuid, int) {
+  std::memcpy(uuid, "a GPU for tests", 16);
+  return ok;
+}
+int cuMemHostRegister_v2(void* address, size_t bytes, unsigned) {
+  if (std::getenv("FAKE_GPU_NO_PINNING") != nullptr) return not_supported;
+  if (const int code = ready(); code != ok) return code;
+  return fake::Memory::all().pin(reinterpret_cast<uint64_t>(address), bytes) ? ok : invalid_value;
+}
+int cuMemHostUnregister(void* address) {
+  queue().drain();
+  return fake::Memory::all().unpin(reinterpret_cast<uint64_t>(address)) ? ok : invalid_value;
+}
+int cuMemHostGetDevicePointer_v2(uint64_t* address, void* host, unsigned) {
+  *address = reinterpret_cast<uint64_t>(host);
+  return fake::Memory::all().find(*address) ? ready() : static_cast<int>(invalid_value);
 }
 int cuModuleLoadData(void** module, const void* image) {
   static int loaded = 0;
@@ -299,10 +439,8 @@ int cuIpcGetMemHandle(void* handle, uint64_t address) {
   std::memcpy(handle, &*found, sizeof *found);
   return ready();
 }
-struct IpcHandle {
-  char bytes[64];
-};
 int cuIpcOpenMemHandle_v2(uint64_t* address, IpcHandle handle, unsigned) {
+  if (!has_ipc()) return not_supported;
   fake::Handle told;
   std::memcpy(&told, handle.bytes, sizeof told);
   if (told.process == getpid()) return invalid_context;
@@ -316,12 +454,14 @@ int cuIpcCloseMemHandle(uint64_t address) {
 int cuGetErrorName(int result, const char** name) {
   *name = result == out_of_memory   ? "CUDA_ERROR_OUT_OF_MEMORY"
           : result == launch_failed ? "CUDA_ERROR_LAUNCH_FAILED"
+          : result == not_supported ? "CUDA_ERROR_NOT_SUPPORTED"
                                     : "CUDA_ERROR_OF_THE_TESTS";
   return ok;
 }
 int cuGetErrorString(int result, const char** text) {
   *text = result == out_of_memory   ? "out of memory"
           : result == launch_failed ? "unspecified launch failure"
+          : result == not_supported ? "operation not supported"
                                     : "an error";
   return ok;
 }

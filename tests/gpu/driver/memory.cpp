@@ -62,12 +62,27 @@ uint64_t Memory::pinned(size_t bytes) {
 bool Memory::free(uint64_t start, bool is_device) {
   const std::lock_guard lock(mutex_);
   const auto found = allocations_.find(start);
-  if (found == allocations_.end() || found->second.is_device != is_device) return false;
+  if (found == allocations_.end() || found->second.is_device != is_device || found->second.is_foreign) return false;
   const Allocation gone = found->second;
   allocations_.erase(found);
   munmap(reinterpret_cast<void*>(gone.start), gone.mapped);
   if (gone.file >= 0) close(gone.file);
   if (gone.is_device && !gone.is_import) used_ -= gone.mapped;
+  return true;
+}
+
+bool Memory::pin(uint64_t start, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (start % page != 0 || bytes == 0 || allocations_.contains(start)) return false;
+  keep({.start = start, .bytes = bytes, .mapped = in_pages(bytes), .is_foreign = true});
+  return true;
+}
+
+bool Memory::unpin(uint64_t start) {
+  const std::lock_guard lock(mutex_);
+  const auto found = allocations_.find(start);
+  if (found == allocations_.end() || !found->second.is_foreign) return false;
+  allocations_.erase(found);
   return true;
 }
 
@@ -83,7 +98,7 @@ std::optional<Allocation> Memory::find(uint64_t address) {
 std::optional<Handle> Memory::handle_of(uint64_t start) {
   const auto found = find(start);
   if (!found || !found->is_device || found->is_import) return std::nullopt;
-  return Handle{getpid(), found->file, found->bytes};
+  return Handle{getpid(), found->file, found->bytes, found->number};
 }
 
 uint64_t Memory::open(const Handle& handle) {

@@ -23,12 +23,14 @@ struct Allocation {
   int file = -1;  // of device memory
   bool is_device = false;
   bool is_import = false;
+  bool is_foreign = false;  // memory of the host that somebody else allocated
 };
 
 struct Handle {
   int32_t process = 0;
   int32_t file = -1;
   uint64_t bytes = 0;
+  uint64_t number = 0;
 };
 
 class Memory {
@@ -39,6 +41,9 @@ class Memory {
   uint64_t device(size_t bytes);
   uint64_t pinned(size_t bytes);
   bool free(uint64_t start, bool is_device);
+  // Memory of the host that is pinned where it lies.
+  bool pin(uint64_t start, size_t bytes);
+  bool unpin(uint64_t start);
   std::optional<Allocation> find(uint64_t address);
   std::optional<Handle> handle_of(uint64_t start);
   uint64_t open(const Handle& handle);

@@ -1,0 +1,58 @@
+// GpuPair - gpu/pair.hpp for arrays of Python: a pair of processes, and moves that keep their arrays.
+//
+// Contract: connect() takes a stream socket, which stays the caller's. begin() checks what the calls of bindings_gpu.cpp
+//   check; a GPU's array and pinned memory are taken. A move keeps the pair and its array until it is dropped.
+// Threads: constructors with the interpreter lock; the lock is released while a call waits, and calls of one pair wait for
+//   each other. Time: host time.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "gpu/pair.hpp"
+#include "layout/committed.hpp"
+
+namespace spinloom::app {
+
+namespace nb = nanobind;
+
+struct GpuPairShared {
+  explicit GpuPairShared(gpu::Pair connected) : pair(std::move(connected)) {}
+  std::mutex one_at_a_time;
+  gpu::Pair pair;
+};
+
+class GpuPairMove {
+ public:
+  GpuPairMove(std::shared_ptr<GpuPairShared> shared, gpu::PairMove move, nb::object array)
+      : shared_(std::move(shared)), move_(std::move(move)), array_(std::move(array)) {}
+
+  [[nodiscard]] bool test();
+  void wait();
+  [[nodiscard]] std::string way() const { return gpu::name_of(move_.way()); }
+
+ private:
+  std::shared_ptr<GpuPairShared> shared_;
+  gpu::PairMove move_;
+  nb::object array_;
+};
+
+class GpuPair {
+ public:
+  GpuPair(int socket, int device, std::string way, int patience_ms);
+
+  [[nodiscard]] std::string way() const { return gpu::name_of(shared_->pair.way()); }
+  [[nodiscard]] const std::string& reason() const { return shared_->pair.reason(); }
+  GpuPairMove begin(bool sends, const layout::Committed& layout, nb::object array, int64_t count, int64_t offset,
+                    bool as_memory, uint64_t stream);
+
+ private:
+  std::shared_ptr<GpuPairShared> shared_;
+};
+
+}  // namespace spinloom::app

@@ -1,0 +1,58 @@
+// PairChannel - short messages between the two processes of a pair: the caller's, or a socket's.
+//
+// Contract: messages arrive whole, in order, once. send() may wait until the peer has room. receive() gives the next
+//   message, or nothing within `patience_ms` (0: one look). An Error from either means that the peer cannot be reached any
+//   more. Messages are at most `message_bytes_max` long.
+//   SocketChannel speaks over a stream socket of the caller's, which it does not close: a Unix socket pair, TCP, or what a
+//   duplex multiprocessing.Pipe() of Python is. It reads its own messages and not a byte more, so that the caller may use the
+//   socket between moves. While it waits for room it takes in what comes, so that two that send to each other both go on.
+// Threads: one at a time. Time: host time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace spinloom::gpu {
+
+using PairMessage = std::vector<std::byte>;
+
+class PairChannel {
+ public:
+  static constexpr size_t message_bytes_max = size_t{1} << 30;
+
+  PairChannel() = default;
+  PairChannel(const PairChannel&) = delete;
+  PairChannel& operator=(const PairChannel&) = delete;
+  virtual ~PairChannel() = default;
+
+  virtual Status send(std::span<const std::byte> message) = 0;
+  virtual Result<std::optional<PairMessage>> receive(int patience_ms) = 0;
+};
+
+class SocketChannel : public PairChannel {
+ public:
+  static Result<std::shared_ptr<PairChannel>> make(int socket);
+
+  Status send(std::span<const std::byte> message) override;
+  Result<std::optional<PairMessage>> receive(int patience_ms) override;
+
+ private:
+  explicit SocketChannel(int socket) : socket_(socket) {}
+  Status take_in();
+  Result<bool> ready(short events, int patience_ms) const;
+
+  int socket_;
+  std::deque<PairMessage> arrived_;
+  std::byte head_[8] = {};  // of the message that is arriving
+  PairMessage body_;
+  size_t taken_ = 0;  // bytes of head and body
+};
+
+}  // namespace spinloom::gpu

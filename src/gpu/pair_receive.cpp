@@ -1,0 +1,147 @@
+// The receiver's side of a pair's move.
+#include <algorithm>
+#include <cstring>
+
+#include "gpu/pair_state.hpp"
+
+namespace spinloom::gpu {
+
+// One kernel, from the sender's memory to ours.
+Status PairMove::State::load(const PairLetter::Head& head, const layout::Blob& blob) {
+  SPL_ASSIGN(memory, PeerMemory::open(pair->device, head.memory));
+  if (head.has_event != 0) {
+    if (!pair->peer_order_handle || *pair->peer_order_handle != head.event) {
+      SPL_ASSIGN(pair->peer_order, Event::open(pair->device, head.event));
+      pair->peer_order_handle = head.event;
+    }
+    SPL_TRY(pair->peer_order.hold(stream));
+  }
+  SPL_ASSIGN(const Plan* const plan, lane().plan(pair->device, Side::of(blob, head.count, head.offset), side));
+  return plan->launch(memory->data(), base, stream);
+}
+
+Result<bool> PairMove::State::accept(const PairLetter& letter) {
+  const PairLetter::Head& head = letter.head;
+  if (letter.head.kind != PairLetterKind::offer) {
+    return end(fail(Code::invalid, "the sender has withdrawn the message: ", letter.sentence()), false);
+  }
+  const auto begin = [&]() -> Status {
+    way = head.way;
+    if (head.is_new != 0 && head.slot < pair_blobs_max) {
+      SPL_ASSIGN(pair->blobs_known[head.slot], layout::Blob::validate(letter.rest));
+    }
+    if (wrong) return *wrong;
+    if (head.bytes != bytes) {
+      return fail(Code::invalid, "the sender's message has ", head.bytes, " packed bytes, the receiver's layout holds ",
+                  bytes);
+    }
+    if (bytes == 0) return {};
+    if (way == PairWay::ipc) {
+      if (head.slot >= pair_blobs_max || !pair->blobs_known[head.slot]) {
+        return fail(Code::fault, "the sender names a layout that it never sent");
+      }
+      return load(head, *pair->blobs_known[head.slot]);
+    }
+    if (way != PairWay::packed && !pair->ring) return fail(Code::fault, "the sender chose a way that there is not");
+    count = (bytes + pair->piece_bytes() - 1) / pair->piece_bytes();
+    direct = way == PairWay::staged && count == 1 && piece_on_device(0) != nullptr;
+    return pair->furnish(lane(), direct ? 0 : bytes, way == PairWay::packed);
+  };
+  if (const Status begun = begin(); !begun) return end(begun.error(), true);
+  phase = way == PairWay::ipc ? Phase::finishing : Phase::pieces;
+  if (way == PairWay::packed) {
+    if (const Status told = pair->post(PairLetterKind::go); !told) return end(told.error(), false);
+  }
+  return false;
+}
+
+// Pieces that came are copied to the device, and given back when the copies have ended.
+Status PairMove::State::empty_pieces() {
+  PairRing::Lane* const counters = way == PairWay::staged ? &pair->ring.lane(1 - pair->lane_out) : nullptr;
+  if (counters != nullptr) {
+    const auto told = static_cast<int64_t>(counters->filled.load(std::memory_order_acquire));
+    if (told < filled || told > freed + pair->pieces()) return fail(Code::fault, "the sender counts pieces wrongly");
+    filled = told;
+  }
+  while (way == PairWay::packed && filled < std::min<int64_t>(count, freed + pair->pieces()) &&
+         !pair->to_receiver.empty() && pair->to_receiver.front().head.kind == PairLetterKind::piece) {
+    const PairMessage& came = pair->to_receiver.front().rest;
+    if (came.size() != length_of(filled))
+      return fail(Code::fault, "the sender sent a piece of ", came.size(), " bytes");
+    std::memcpy(piece_at(filled), came.data(), came.size());
+    pair->to_receiver.pop_front();
+    ++filled;
+  }
+  for (; issued < filled; ++issued) {
+    if (direct) {
+      SPL_ASSIGN(const Plan* const plan, lane().plan(pair->device, Side::packed(), side));
+      SPL_TRY(plan->launch(piece_on_device(issued), base, stream));
+    } else {
+      SPL_TRY(copy_bytes(pair->device, lane().packed.data() + first_of(issued), piece_at(issued), length_of(issued),
+                         stream));
+    }
+    SPL_TRY(event_of(issued).record(stream));
+  }
+  while (freed < issued) {
+    SPL_ASSIGN(const bool is_there, event_of(freed).reached());
+    if (!is_there) break;
+    ++freed;
+    if (counters != nullptr) counters->freed.store(static_cast<uint64_t>(freed), std::memory_order_release);
+  }
+  return {};
+}
+
+Result<bool> PairMove::State::step_receive() {
+  if (phase == Phase::offer) {
+    // What comes of a message that we refused.
+    while (!pair->to_receiver.empty() && pair->to_receiver.front().head.number == pair->received_number) {
+      pair->to_receiver.pop_front();
+    }
+    if (pair->to_receiver.empty()) return false;
+    const PairLetter letter = std::move(pair->to_receiver.front());
+    pair->to_receiver.pop_front();
+    pair->received_number = letter.head.number;
+    SPL_ASSIGN(const bool is_over, accept(letter));
+    if (is_over) return true;
+    if (phase == Phase::finishing) {
+      const auto mark = [&]() -> Status {
+        if (!done) {
+          SPL_ASSIGN(done, Event::make(pair->device));
+        }
+        return done.record(stream);
+      };
+      if (const Status marked = mark(); !marked) return end(marked.error(), true);
+    }
+  }
+  if (phase == Phase::pieces) {
+    if (!pair->to_receiver.empty() && pair->to_receiver.front().head.kind == PairLetterKind::withdrawn) {
+      const std::string sentence = pair->to_receiver.front().sentence();
+      pair->to_receiver.pop_front();
+      return end(fail(Code::invalid, "the sender has withdrawn the message: ", sentence), false);
+    }
+    const auto advance = [&]() -> Status {
+      SPL_TRY(empty_pieces());
+      if (freed < count) return {};
+      if (!direct && bytes > 0) {
+        SPL_ASSIGN(const Plan* const plan, lane().plan(pair->device, Side::packed(), side));
+        SPL_TRY(plan->launch(lane().packed.data(), base, stream));
+      }
+      SPL_ASSIGN(done, Event::make(pair->device));
+      SPL_TRY(done.record(stream));
+      phase = Phase::finishing;
+      return {};
+    };
+    if (const Status advanced = advance(); !advanced) return end(advanced.error(), true);
+  }
+  if (phase == Phase::finishing) {
+    const auto is_there = done.reached();
+    if (!is_there) return end(is_there.error(), true);
+    if (!*is_there) return false;
+    if (const Status told = pair->post(PairLetterKind::done); !told) return end(told.error(), false);
+    end();
+    return true;
+  }
+  return false;
+}
+
+}  // namespace spinloom::gpu

@@ -23,6 +23,7 @@ struct Allocation {
   int file = -1;  // of device memory
   bool is_device = false;
   bool is_import = false;
+  void* window = nullptr;
 };
 
 struct Handle {
@@ -43,6 +44,8 @@ class Memory {
   std::optional<Handle> handle_of(uint64_t start);
   uint64_t open(const Handle& handle);
   size_t bytes_left();
+  // The same bytes at an address where the test itself may look at them at any time; gone when they are freed.
+  void* window(uint64_t start);
 
  private:
   friend class Open;

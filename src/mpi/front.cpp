@@ -128,9 +128,7 @@ void* find(const std::string& name) {
     *offload->the_mpis = real;
     target = offload->function;
   }
-  // MPICH needs a message's basic types, and lent ones are bytes (CHOICES.md).
-  const bool lends = is_lending() && library.abi() == Abi::openmpi;
-  const OffloadHook* const lending = lends && real != nullptr ? own.lending_hook(word) : nullptr;
+  const OffloadHook* const lending = is_lending() && real != nullptr ? own.lending_hook(word) : nullptr;
   if (lending != nullptr) {
     *lending->next = target;
     *lending->the_mpis = real;

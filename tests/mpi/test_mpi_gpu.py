@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import MPIS, messages, programs_in
+from layer_programs import every_mpi, messages, programs_in
 
-OPEN_MPI = MPIS[0]
 ROUNDS = 60
 
 
@@ -22,26 +21,31 @@ def driver() -> Path:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("gpu"))(OPEN_MPI)
+def programs(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("gpu"))
 
 
+def moves(report: Path) -> list[int]:
+    return [json.loads(line)["gpu_moves"] for line in report.read_text(encoding="utf-8").splitlines()]
+
+
+@every_mpi
 @pytest.mark.parametrize(("ranks", "percent"), [(2, 100), (3, 60)])
-def test_random_messages_of_devices_are_what_they_are_on_the_host(program, tmp_path, ranks, percent):
+def test_random_messages_of_devices_are_what_they_are_on_the_host(mpi, programs, tmp_path, ranks, percent):
     report = tmp_path / "report"
     settings = {
         "LAYER_DEVICE": str(percent),
         "SPINLOOM_MPI_GPU": "on",
         "LD_LIBRARY_PATH": str(driver()),
     }
-    on_host = messages(OPEN_MPI, program, ranks, 3, ROUNDS, None)
-    assert messages(OPEN_MPI, program, ranks, 3, ROUNDS, report, **settings) == on_host
-    lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
-    assert min(line["gpu_moves"] for line in lines) > ROUNDS
+    program = programs(mpi)
+    on_host = messages(mpi, program, ranks, 13, ROUNDS, None)
+    assert messages(mpi, program, ranks, 13, ROUNDS, report, **settings) == on_host
+    assert min(moves(report)) > ROUNDS
 
 
-def test_a_program_without_a_gpu_moves_nothing_by_one(program, tmp_path):
+@every_mpi
+def test_a_program_without_a_gpu_moves_nothing_by_one(mpi, programs, tmp_path):
     report = tmp_path / "report"
-    messages(OPEN_MPI, program, 2, 3, ROUNDS // 4, report, SPINLOOM_MPI_GPU="on")
-    lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
-    assert [line["gpu_moves"] for line in lines] == [0, 0]
+    messages(mpi, programs(mpi), 2, 3, ROUNDS // 4, report, SPINLOOM_MPI_GPU="on")
+    assert moves(report) == [0, 0]

@@ -87,6 +87,8 @@ using GrequestCancel = int(void*, int);
   X(Barrier, (Comm))                                                                   \
   X(Reduce_local, (const void*, void*, int, Datatype, Op))                             \
   X(Type_contiguous, (int, Datatype, Datatype*))                                       \
+  X(Type_create_struct, (int, const int*, const Aint*, const Datatype*, Datatype*))    \
+  X(Type_create_resized, (Datatype, Aint, Aint, Datatype*))                            \
   X(Type_dup, (Datatype, Datatype*))                                                   \
   X(Add_error_class, (int*))                                                           \
   X(Add_error_code, (int, int*))                                                       \

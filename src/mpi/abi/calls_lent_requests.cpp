@@ -1,6 +1,7 @@
 // The calls that start, complete and free requests whose buffers are lent, and those in which freed ones go on.
 #include "mpi/abi/calls.hpp"
 #include "mpi/abi/lent.hpp"
+#include "mpi/abi/squeezed_type.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -188,6 +189,7 @@ int free_lent(Request* request) {
 
 int finalize_lent() {
   if (!lent_requests.none()) lent_requests.look_at_orphans(true);
+  SqueezedType::let_all_go();
   return ToFinalize::next();
 }
 

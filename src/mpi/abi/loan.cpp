@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "mpi/abi/squeezed_type.hpp"
+
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
@@ -53,27 +55,18 @@ Range span_of(Datatype type, int64_t count) {
 // Where the first byte of the first element lies.
 int64_t first_of(Datatype type, const Form& form) { return form.known ? form.true_lb : span_of(type, 1).first; }
 
-// Elements of `type` without gaps: itself, or bytes.
-Datatype twin_of(Datatype type, const Form& form) {
-  if (form.single && form.extent == form.size && form.true_lb == 0) return type;
-  if (form.size > std::numeric_limits<int>::max()) {
-    throw Refused{fail(Code::unsupported, "a datatype of ", form.size,
-                       " bytes lies in a GPU's memory: 2147483647 are the most; send more elements of a smaller one")};
-  }
-  static std::mutex mutex;
-  static std::map<int64_t, Datatype> twins;  // as long as the process
-  const std::lock_guard lock(mutex);
-  const auto known = twins.find(form.size);
-  if (known != twins.end()) return known->second;
-  Datatype made{};
-  if (real.Type_contiguous(static_cast<int>(form.size), handles().byte, &made) != success ||
-      real.Type_commit(&made) != success) {
-    throw Refused{fail(Code::exhausted, "the MPI made no datatype of ", form.size, " bytes")};
-  }
-  return twins[form.size] = made;
-}
+// What lies between the elements comes along.
+Use use_of_image(Use use) { return use == Use::reads ? use : Use::both; }
 
 }  // namespace
+
+std::optional<Datatype> Loan::squeeze(Datatype type, const FormPointer& form, Use use) {
+  if (!form->known) return std::nullopt;
+  auto squeezed = need(SqueezedType::of(type, form));
+  if (use != Use::writes && squeezed->is_cut_anywhere()) return std::nullopt;
+  kept_.push_back(squeezed);
+  return squeezed->type();
+}
 
 std::byte* Loan::add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use) {
   auto room = need(DeviceMoves::of_process().room(ordinal, room_bytes));
@@ -87,13 +80,13 @@ bool Loan::lend_block(void*& buffer, int64_t count, Datatype& type, Use use) {
   const FormPointer form = lent_form(type);
   const int ordinal = device_at(buffer, first_of(type, *form));
   if (ordinal < 0) return false;
-  if (!form->known) {
-    lend_range(buffer, span_of(type, count), Use::both);
+  const std::optional<Datatype> twin = squeeze(type, form, use);
+  if (!twin) {
+    lend_range(buffer, span_of(type, count), use_of_image(use));
     return true;
   }
-  const Datatype twin = twin_of(type, *form);
   buffer = add(ordinal, buffer, {{form, count, 0, 0}}, Place::capacity_of(*form, count), use);
-  type = twin;
+  type = *twin;
   return true;
 }
 
@@ -102,7 +95,7 @@ bool Loan::lend_as_it_is(void*& buffer, int64_t count, Datatype type, Use use) {
   const FormPointer form = lent_form(type);
   if (device_at(buffer, first_of(type, *form)) < 0) return false;
   const bool has_gaps = !form->known || !form->contiguous(count);
-  lend_range(buffer, span_of(type, count), has_gaps ? Use::both : use);
+  lend_range(buffer, span_of(type, count), has_gaps ? use_of_image(use) : use);
   return true;
 }
 
@@ -129,8 +122,9 @@ bool Loan::lend_blocks(void*& buffer, int n, const N* counts, const Place*& plac
   const auto offset_of = [&](size_t i) {
     return static_cast<int64_t>(places[i]) * (in_bytes ? 1 : extent_of(types[i], *forms[i]));
   };
+  twins.assign(types, types + n);
   int ordinal = -1;
-  bool knows_all = true;
+  bool is_image = false;
   Range image{INT64_MAX, INT64_MIN};
   for (size_t i = 0; i < forms.size(); ++i) {
     if (counts[i] <= 0 || types[i] == handles().type_null) continue;
@@ -140,16 +134,18 @@ bool Loan::lend_blocks(void*& buffer, int n, const N* counts, const Place*& plac
     const Range here = span_of(types[i], static_cast<int64_t>(counts[i]));
     image.first = std::min(image.first, offset_of(i) + here.first);
     image.last = std::max(image.last, offset_of(i) + here.last);
-    knows_all = knows_all && forms[i]->known;
+    const std::optional<Datatype> twin = squeeze(types[i], forms[i], use);
+    is_image = is_image || !twin;
+    if (twin) twins[in_bytes ? i : 0] = *twin;
   }
   if (ordinal < 0) return false;
-  if (!knows_all) {
-    lend_range(buffer, image, Use::both);
+  if (is_image) {
+    lend_range(buffer, image, use_of_image(use));
+    twins.assign(types, types + n);
     return true;
   }
   std::vector<DeviceBlock> blocks;
   auto packed_places = std::make_shared<std::vector<Place>>(forms.size());
-  twins.assign(types, types + n);
   int64_t packed = 0;
   int64_t elements = 0;
   for (size_t i = 0; i < forms.size(); ++i) {
@@ -161,13 +157,9 @@ bool Loan::lend_blocks(void*& buffer, int n, const N* counts, const Place*& plac
     (*packed_places)[i] = static_cast<Place>(place);
     if (forms[i] == nullptr) continue;
     const auto count = static_cast<int64_t>(counts[i]);
-    twins[i] = twin_of(types[i], *forms[i]);
     blocks.push_back({forms[i], count, offset_of(i), packed});
     packed += forms[i]->size * count;
     elements += count;
-  }
-  if (!in_bytes) {  // one type for all, also where the first has no elements
-    for (const DeviceBlock& block : blocks) twins.front() = twin_of(types[0], *block.form);
   }
   buffer = add(ordinal, buffer, std::move(blocks), packed, use);
   places = packed_places->data();

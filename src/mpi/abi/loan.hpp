@@ -1,16 +1,16 @@
 // Loan - the buffers of one call that lie in a GPU's memory, and the memory of the host that the call gets in their place.
 //
 // Contract: lend() and its like look at a buffer; one of a device is replaced, with its datatype: packed bytes in pinned
-//   memory, as many elements of the same size without gaps, so that whoever cuts a message into elements cuts it as the other
-//   ranks do. Of a datatype that is not known here the bytes come as they lie, gaps included. fill() puts what the call
+//   memory, as many elements of the same basic types without gaps, so that whoever cuts a message into elements cuts it as
+//   the other ranks do. Of a datatype that is not known here the bytes come as they lie, gaps included. fill() puts what the call
 //   reads there; land() puts what it has written in place. What goes wrong is thrown as Refused.
 // Invariants: (1) a buffer of the host is left alone; (2) each buffer's bytes are moved by one kernel, or one copy where they
 //   are contiguous. Threads: one. Time: none.
 #pragma once
 
-#include <limits>
 #include <list>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "mpi/abi/layer.hpp"
@@ -34,17 +34,6 @@ class Loan {
     void* found = const_cast<void*>(static_cast<const void*>(buffer));
     if (!lend_block(found, static_cast<int64_t>(count), type, use)) return;
     buffer = found;
-  }
-  // A message of point-to-point calls goes as bytes, where their number fits into a count: nobody cuts it.
-  template <class Pointer, class N>
-  void lend_message(Pointer& buffer, N& count, Datatype& type, Use use) {
-    const Datatype elements = type;
-    lend(buffer, count, type, use);
-    if (type == elements) return;  // the host's, or without gaps
-    const int64_t bytes = ends_.back().blocks.front().count * ends_.back().blocks.front().form->size;
-    if (bytes > std::numeric_limits<N>::max()) return;
-    count = static_cast<N>(bytes);
-    type = handles().byte;
   }
   // The same where the count is of all peers together, `n` times `count`.
   template <class Pointer, class N>
@@ -109,8 +98,11 @@ class Loan {
   // The pinned memory that stands for `buffer`.
   [[nodiscard]] std::byte* add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use);
 
+  // What the MPI gets in place of the datatype; nothing where it must have the bytes as they lie.
+  [[nodiscard]] std::optional<Datatype> squeeze(Datatype type, const FormPointer& form, Use use);
+
   std::list<End> ends_;
-  std::vector<std::shared_ptr<void>> kept_;  // lists that the MPI reads until the call has ended
+  std::vector<std::shared_ptr<const void>> kept_;  // what the MPI reads until the call has ended
 };
 
 // Sentences of what was refused become errors of MPI, whose text is the sentence.

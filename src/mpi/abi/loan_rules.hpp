@@ -16,7 +16,7 @@ struct Send {
   template <class N, class... More>
   void operator()(Loan& loan, const void*& buffer, N& count, Datatype& type, int& peer, int&, Comm& comm, More&...) {
     loan.comm = comm;
-    if (peer != proc_null) loan.lend_message(buffer, count, type, Use::reads);
+    if (peer != proc_null) loan.lend(buffer, count, type, Use::reads);
   }
 };
 struct Receive {
@@ -25,7 +25,7 @@ struct Receive {
   template <class N, class... More>
   void operator()(Loan& loan, void*& buffer, N& count, Datatype& type, int& peer, int&, Comm& comm, More&...) {
     loan.comm = comm;
-    if (peer != proc_null) loan.lend_message(buffer, count, type, Use::writes);
+    if (peer != proc_null) loan.lend(buffer, count, type, Use::writes);
   }
 };
 struct ReceiveMatched {
@@ -33,7 +33,7 @@ struct ReceiveMatched {
   static constexpr bool sends_too = false;
   template <class N, class... More>
   void operator()(Loan& loan, void*& buffer, N& count, Datatype& type, MessageHandle*& message, More&...) {
-    if (*message != handles().message_no_proc) loan.lend_message(buffer, count, type, Use::writes);
+    if (*message != handles().message_no_proc) loan.lend(buffer, count, type, Use::writes);
   }
 };
 struct SendReceive {
@@ -45,8 +45,8 @@ struct SendReceive {
     // Where no status says how much has come, what was there before stays behind it.
     constexpr bool is_blocking = (std::is_same_v<More, Status*> || ...);
     loan.comm = comm;
-    if (peer != proc_null) loan.lend_message(out, out_count, out_type, Use::reads);
-    if (source != proc_null) loan.lend_message(in, in_count, in_type, is_blocking ? Use::writes : Use::both);
+    if (peer != proc_null) loan.lend(out, out_count, out_type, Use::reads);
+    if (source != proc_null) loan.lend(in, in_count, in_type, is_blocking ? Use::writes : Use::both);
   }
 };
 struct Replace {
@@ -56,7 +56,7 @@ struct Replace {
   void operator()(Loan& loan, void*& buffer, N& count, Datatype& type, int&, int&, int& source, int&, Comm& comm,
                   More&...) {
     loan.comm = comm;
-    loan.lend_message(buffer, count, type, source == proc_null ? Use::reads : Use::both);
+    loan.lend(buffer, count, type, source == proc_null ? Use::reads : Use::both);
   }
 };
 

@@ -11,9 +11,9 @@ from layout to layout; staged, through pinned memory of the host that both have 
 through the connection. Packed sizes must be equal, layouts need not be. The connection stays the caller's;
 both may use it between moves, not while one is under way. begin_send() and begin_receive() return at once;
 one move in each direction may be under way, and both go on while their process calls test() or wait() of
-either. Streams are those of device.py: a send comes after what the array's library has begun, a receive is over when the
-bytes are there. What is wrong with a message is Trouble at both processes, and the pair goes on. A process
-that ends is Trouble at the other, at once.
+either. Streams are those of device.py: a send comes after what the array's library has begun, a receive is
+over when the bytes are there. What is wrong with a message is Trouble at both processes, and the pair goes
+on. A process that ends is Trouble at the other, at once.
 """
 
 from __future__ import annotations

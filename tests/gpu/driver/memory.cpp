@@ -34,7 +34,7 @@ uint64_t Memory::keep(Allocation made) {
   return made.start;
 }
 
-uint64_t Memory::device(size_t bytes) {
+uint64_t Memory::device(size_t bytes, int ordinal) {
   const std::lock_guard lock(mutex_);
   const size_t mapped = in_pages(bytes);
   if (bytes == 0 || mapped > bytes_left()) return 0;
@@ -47,8 +47,12 @@ uint64_t Memory::device(size_t bytes) {
     close(file);
     return 0;
   }
-  return keep(
-      {.start = reinterpret_cast<uint64_t>(start), .bytes = bytes, .mapped = mapped, .file = file, .is_device = true});
+  return keep({.start = reinterpret_cast<uint64_t>(start),
+               .bytes = bytes,
+               .mapped = mapped,
+               .ordinal = ordinal,
+               .file = file,
+               .is_device = true});
 }
 
 uint64_t Memory::pinned(size_t bytes) {

@@ -20,6 +20,7 @@ struct Allocation {
   size_t bytes = 0;  // as asked for
   size_t mapped = 0;  // whole pages
   uint64_t number = 0;  // of no other allocation
+  int ordinal = 0;  // of the device
   int file = -1;  // of device memory
   bool is_device = false;
   bool is_import = false;
@@ -38,7 +39,7 @@ class Memory {
   static Memory& all();
 
   // 0: there is no more.
-  uint64_t device(size_t bytes);
+  uint64_t device(size_t bytes, int ordinal);
   uint64_t pinned(size_t bytes);
   bool free(uint64_t start, bool is_device);
   // Memory of the host that is pinned where it lies.

@@ -118,6 +118,16 @@ int run(bool quick) {
       }
     }
   }
+  // The chosen way is a list of blocks, `pieces` a table of them.
+  for (const int64_t count : {100, 1000, 20000}) {
+    for (const char* const kernel : {"", "pieces"}) {
+      rows.push_back({text(count, " structs 4+8 B"), "struct([(0B, int), (8B, double)])", count, kernel});
+    }
+  }
+  for (const char* const kernel : {"", "pieces"}) {
+    rows.push_back(
+        {"2000 runs", "hindexed([0B x 3, 40B x 1, 100B x 7, 180B x 2, 300B x 9, 400B x 1], int)", 333, kernel});
+  }
   rows.push_back({"8 B", "double", 1, ""});
   rows.push_back({"256 KiB, 16 B turned", "hvector(128, 16, 16B, hvector(128, 16, 2048B, byte))", 1, ""});
   rows.push_back({"256 KiB, 16 B turned", "hvector(128, 16, 16B, hvector(128, 16, 2048B, byte))", 1, "tile"});

@@ -21,6 +21,7 @@ CONFORMANCE = {
     "portals_later.c": (2, [184, 184]),
     "portals_disable.c": (2, [10, 4]),
     "portals_order.c": (2, [1, 3]),
+    "portals_order_lists.c": (2, [3, 1]),
     "portals_lists.c": (2, [90, 0]),
     "portals_freed.c": (2, [131214, 131214]),
     "portals_limits.c": (2, [70, 70]),

@@ -80,6 +80,12 @@ int spl_rails_send(spl_rails *rails, const void *data, uint64_t bytes, uint32_t 
                    spl_rails_request *request);
 int spl_rails_receive(spl_rails *rails, void *data, uint64_t bytes, uint32_t source, uint64_t tag, uint64_t ignore,
                       spl_rails_request *request);
+/* The same with a message that is the pieces, one behind the other: NICs gather and scatter long ones in place. The list
+ * itself may be changed after the call. */
+int spl_rails_send_list(spl_rails *rails, const ptl_iovec_t *pieces, size_t count, uint32_t rank, uint64_t tag,
+                        spl_rails_request *request);
+int spl_rails_receive_list(spl_rails *rails, const ptl_iovec_t *pieces, size_t count, uint32_t source, uint64_t tag,
+                           uint64_t ignore, spl_rails_request *request);
 /* A request is complete once. Its failure is the result of the call that completes it. `status` may be NULL. */
 int spl_rails_test(spl_rails *rails, spl_rails_request request, int *done, spl_rails_status *status);
 int spl_rails_wait(spl_rails *rails, spl_rails_request request, spl_rails_status *status);
@@ -110,6 +116,10 @@ typedef void (*spl_rails_handler)(void *argument, uint32_t source, const void *d
 int spl_rails_handle(spl_rails *rails, uint32_t id, spl_rails_handler handler, void *argument);
 /* At most eager_bytes, which are copied. A word may wait for the window until a later call of this rank. */
 int spl_rails_word(spl_rails *rails, uint32_t rank, uint32_t id, const void *data, uint64_t bytes);
+/* The same without a copy: the NIC reads the pieces, whose bytes must not change until the request is complete, when they
+ * have come to the target. */
+int spl_rails_word_list(spl_rails *rails, uint32_t rank, uint32_t id, const ptl_iovec_t *pieces, size_t count,
+                        spl_rails_request *request);
 /* Waits until all words of this rank, and messages that wait for the window, have come to their targets. */
 int spl_rails_flush(spl_rails *rails);
 

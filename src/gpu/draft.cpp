@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "gpu/draft_list.hpp"
 #include "gpu/draft_pieces.hpp"
 #include "gpu/draft_shapes.hpp"
 #include "layout/cursor.hpp"
@@ -282,6 +283,8 @@ Result<std::vector<Draft>> drafts_of(const Message& message, const DraftOptions&
     draft.to += message.to.offset;
     split(std::move(draft), parts);
   }
+  if (!options.lists) return parts;
+  if (auto list = list_of(parts, !message.from.blob.has_value())) parts = {std::move(*list)};
   return parts;
 }
 

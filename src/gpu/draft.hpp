@@ -1,8 +1,9 @@
 // Draft - a part before it is laid down: levels of a message with strides or listed offsets on both sides.
 //
 // Contract: drafts_of() takes one message apart: nested loops and lists as they stand; runs and structs as tables of
-//   pieces; two layouts as common levels, or as pieces of both; whatever is too large for tables as a walk. All parts
-//   have fewer than 2^31 bytes. Tables point into the blobs of the message, which must live as long.
+//   pieces; two layouts as common levels, or as pieces of both; whatever is too large for tables as a walk; what is short and in
+//   several parts as one list (draft_list.hpp). All parts have fewer than 2^31 bytes. Tables that no draft owns point into
+//   the blobs of the message, which must live as long.
 // Invariants: (1) the drafts of a message move each of its packed bytes once.
 // Threads: pure. Time: none.
 #pragma once
@@ -22,6 +23,7 @@ struct DraftStep {
   int64_t stride = 0;
   const std::byte* table = nullptr;  // offsets of 32 bits, or of 64 where wide
   bool wide = false;
+  std::shared_ptr<const std::vector<int32_t>> list = nullptr;  // the table's owner, if that is no blob
 
   [[nodiscard]] int64_t at(int64_t digit) const {
     if (table == nullptr) return digit * stride;
@@ -63,6 +65,7 @@ struct Draft {
 struct DraftOptions {
   bool pieces = false;  // tables of pieces where they are possible
   bool walk = false;
+  bool lists = false;  // short messages of several parts as one list
   int64_t pieces_bytes_max = 0;
 };
 

@@ -41,6 +41,7 @@ Result<Program> Program::make(std::span<const Message> messages, const ProgramOp
   DraftOptions how;
   how.pieces = forced == kernel::kind_pieces;
   how.walk = forced == kernel::kind_walk;
+  how.lists = messages.size() == 1 && !forced;
   how.pieces_bytes_max = options.pieces_bytes_max;
   auto body = std::make_shared<Body>();
   std::vector<std::vector<Draft>> drafts;

@@ -183,6 +183,7 @@ void lay_tiles(Part& part, const Draft& draft, const Turn& turn) {
 // ---- tables ----
 
 kernel::Step step_of(const DraftStep& step, const Side& side, ProgramArena& arena) {
+  if (step.list != nullptr) return {0, arena.add(*step.list)};
   return {step.stride, step.table != nullptr ? arena.place_of(*side.blob, step.table) : 0};
 }
 

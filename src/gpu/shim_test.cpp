@@ -61,7 +61,9 @@ TEST(Shim, ChoosesKernelsByShape) {
       {"resized(0B, 12B, hvector(40, 12, 480B, byte))", 40, "word"},
       {"resized(0B, 1B, hvector(150, 1, 333B, byte))", 333, "word"},
       {"idxblock(1, rand(5, 5000, 2000), double)", 1, "word"},
-      {"hindexed([0B x 3, 40B x 1, 100B x 7, 180B x 2, 300B x 9, 400B x 1], int)", 40, "pieces"},
+      {"hindexed([0B x 3, 40B x 1, 100B x 7, 180B x 2, 300B x 9, 400B x 1], int)", 40, "word"},  // a list
+      {"hindexed([0B x 3, 40B x 1, 100B x 7, 180B x 2, 300B x 9, 400B x 1], int)", 4000, "pieces"},
+      {"struct([(0B, int), (8B, double)])", 100, "word"},
       {"struct([(0B, int), (8B, double), (16B, 3, short)])", 100, "pieces"},
       {"subarray([20, 30, 40], [5, 6, 7], [1, 2, 3], C, double)", 2, "word"},
       {"contig(5000, int)", 3, "word"},
@@ -91,10 +93,11 @@ TEST(Shim, CopiesBetweenLayouts) {
       {"idxblock(2, rand(3, 500, 20), int)", 1,
        "idxblock(2, [0, 9, 4, 30, 15, 21, 40, 50, 33, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 160], int)", 1,
        "word"},
-      {"idxblock(3, rand(3, 500, 100), int)", 1, "vector(60, 5, 7, int)", 1, "pieces"},
+      {"idxblock(3, rand(3, 500, 100), int)", 1, "vector(60, 5, 7, int)", 1, "word"},
+      {"idxblock(3, rand(3, 90000, 30000), int)", 1, "vector(18000, 5, 7, int)", 1, "pieces"},
       {"struct([(0B, vector(50, 2, 5, double)), (5000B, vector(9, 1, 3, int))])", 1,
        "struct([(8B, vector(50, 2, 7, double)), (9000B, vector(9, 1, 2, int))])", 1, "word"},
-      {"struct([(0B, int), (8B, double)])", 24, "hindexed([0B x 5, 40B x 31], double)", 1, "pieces"},
+      {"struct([(0B, int), (8B, double)])", 24, "hindexed([0B x 5, 40B x 31], double)", 1, "word"},
   };
   Random random(2, "gpu.pairs");
   for (const auto& pair : pairs) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "mpi/device_watch.hpp"
 #include "mpi/functions.hpp"
 #include "mpi/library.hpp"
 
@@ -43,22 +44,25 @@ struct Ours {
   const RecordingHook* (*recording_hook)(std::string_view name);
   const OffloadHook* (*offload_hook)(std::string_view name);
   const OffloadHook* (*rma_hook)(std::string_view name);
+  const OffloadHook* (*lending_hook)(std::string_view name);
 };
 Ours ours(Abi abi) {
   switch (abi) {
     case Abi::openmpi:
-      return {&openmpi::hooks, &openmpi::stand_ins, &openmpi::recording_hook, &openmpi::offload_hook,
-              &openmpi::rma_hook};
+      return {&openmpi::hooks,        &openmpi::stand_ins, &openmpi::recording_hook,
+              &openmpi::offload_hook, &openmpi::rma_hook,  &openmpi::lending_hook};
     case Abi::mpich:
-      return {&mpich::hooks, &mpich::stand_ins, &mpich::recording_hook, &mpich::offload_hook, &mpich::rma_hook};
+      return {&mpich::hooks,        &mpich::stand_ins, &mpich::recording_hook,
+              &mpich::offload_hook, &mpich::rma_hook,  &mpich::lending_hook};
     case Abi::standard:
-      return {&standard::hooks, &standard::stand_ins, &standard::recording_hook, &standard::offload_hook,
-              &standard::rma_hook};
+      return {&standard::hooks,        &standard::stand_ins, &standard::recording_hook,
+              &standard::offload_hook, &standard::rma_hook,  &standard::lending_hook};
     case Abi::none: break;
   }
   const auto nothing = [] { return Hooks{nullptr, 0}; };
-  const auto no_offload = [](std::string_view) -> const OffloadHook* { return nullptr; };
-  return {nothing, nothing, [](std::string_view) -> const RecordingHook* { return nullptr; }, no_offload, no_offload};
+  const auto no_hook = [](std::string_view) -> const OffloadHook* { return nullptr; };
+  return {nothing, nothing, [](std::string_view) -> const RecordingHook* { return nullptr; },
+          no_hook, no_hook, no_hook};
 }
 
 bool is_recording() {
@@ -69,6 +73,11 @@ bool is_recording() {
 bool is_on(const char* variable) {
   const char* const value = std::getenv(variable);
   return value != nullptr && std::string_view(value) == "on";
+}
+
+bool is_lending() {
+  static const bool wanted = DeviceWatch::is_wanted(std::getenv("SPINLOOM_MPI_GPU"));
+  return wanted;
 }
 
 void* find_in(const Hooks& hooks, std::string_view word) {
@@ -118,6 +127,12 @@ void* find(const std::string& name) {
     *offload->next = target;
     *offload->the_mpis = real;
     target = offload->function;
+  }
+  const OffloadHook* const lending = is_lending() && real != nullptr ? own.lending_hook(word) : nullptr;
+  if (lending != nullptr) {
+    *lending->next = target;
+    *lending->the_mpis = real;
+    target = lending->function;
   }
   const RecordingHook* const recording = is_recording() ? own.recording_hook(word) : nullptr;
   if (recording == nullptr) return target;

@@ -59,6 +59,8 @@ class Reader {
     } else if (name == "SPINLOOM_MPI_RMA") {
       settings_.rma = value == "on";
       if (value != "on" && value != "off") complain(name, value, "on or off");
+    } else if (name == "SPINLOOM_MPI_GPU") {  // read by the front, before anything else
+      if (value != "auto" && value != "on" && value != "off") complain(name, value, "auto, on or off");
     } else if (name == "SPINLOOM_MPI_LAYOUT") {
       settings_.memoised = value != "naive";
       if (value != "naive" && value != "memoised") complain(name, value, "memoised or naive");

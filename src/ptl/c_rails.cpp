@@ -1,11 +1,13 @@
 // The C calls of rails (spinloom/rails.h).
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "ptl/call.hpp"
 #include "ptl/convert.hpp"
@@ -60,6 +62,13 @@ Status take_request(Result<rails::RequestId> made, spl_rails_request* request) {
   if (!made) return made.error();
   *request = made->value;
   return {};
+}
+
+Result<std::vector<nic::IovecElement>> rails_pieces_of(const ptl_iovec_t* list, size_t count) {
+  if (list == nullptr && count > 0) return fail(Code::invalid, "the list of pieces is NULL");
+  auto made = list_of(list, count, std::numeric_limits<int>::max());
+  if (!made) return fail(Code::invalid, "a piece has no memory, or they are too many");
+  return std::move(*made);
 }
 
 void tell_status(const rails::Completion& completion, spl_rails_status* status) {
@@ -149,6 +158,7 @@ Status close_rails(Process& process, spl_rails& rails) {
 }  // namespace spinloom::ptl
 
 using spinloom::Status;
+using spinloom::ptl::rails_pieces_of;
 using spinloom::ptl::take_request;
 using spinloom::ptl::within_rails;
 using spinloom::rails::Rails;
@@ -196,6 +206,24 @@ int spl_rails_receive(spl_rails* rails, void* data, uint64_t bytes, uint32_t sou
   if (request == nullptr || (data == nullptr && bytes > 0)) return PTL_ARG_INVALID;
   return within_rails("spl_rails_receive", rails, [&](Rails& over) -> Status {
     return take_request(over.receive(static_cast<uint8_t*>(data), bytes, source, tag, ignore), request);
+  });
+}
+
+int spl_rails_send_list(spl_rails* rails, const ptl_iovec_t* pieces, size_t count, uint32_t rank, uint64_t tag,
+                        spl_rails_request* request) {
+  if (request == nullptr) return PTL_ARG_INVALID;
+  return within_rails("spl_rails_send_list", rails, [&](Rails& over) -> Status {
+    SPL_ASSIGN(const auto list, rails_pieces_of(pieces, count));
+    return take_request(over.send(list, rank, tag), request);
+  });
+}
+
+int spl_rails_receive_list(spl_rails* rails, const ptl_iovec_t* pieces, size_t count, uint32_t source, uint64_t tag,
+                           uint64_t ignore, spl_rails_request* request) {
+  if (request == nullptr) return PTL_ARG_INVALID;
+  return within_rails("spl_rails_receive_list", rails, [&](Rails& over) -> Status {
+    SPL_ASSIGN(const auto list, rails_pieces_of(pieces, count));
+    return take_request(over.receive(list, source, tag, ignore), request);
   });
 }
 
@@ -280,6 +308,15 @@ int spl_rails_word(spl_rails* rails, uint32_t rank, uint32_t id, const void* dat
   if (data == nullptr && bytes > 0) return PTL_ARG_INVALID;
   return within_rails("spl_rails_word", rails, [&](Rails& over) -> Status {
     return over.send_word(rank, id, {static_cast<const uint8_t*>(data), bytes});
+  });
+}
+
+int spl_rails_word_list(spl_rails* rails, uint32_t rank, uint32_t id, const ptl_iovec_t* pieces, size_t count,
+                        spl_rails_request* request) {
+  if (request == nullptr) return PTL_ARG_INVALID;
+  return within_rails("spl_rails_word_list", rails, [&](Rails& over) -> Status {
+    SPL_ASSIGN(const auto list, rails_pieces_of(pieces, count));
+    return take_request(over.send_word_from(list, rank, id), request);
   });
 }
 

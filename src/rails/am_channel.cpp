@@ -8,8 +8,13 @@
 namespace spinloom::rails {
 
 AmChannel::AmChannel(const std::vector<std::unique_ptr<Rail>>& rails, const Options& options, Deliver deliver,
-                     Lost lost)
-    : rails_(rails), options_(options), deliver_(std::move(deliver)), lost_(std::move(lost)), peers_(options.ranks) {
+                     Lost lost, Came came)
+    : rails_(rails),
+      options_(options),
+      deliver_(std::move(deliver)),
+      lost_(std::move(lost)),
+      came_(std::move(came)),
+      peers_(options.ranks) {
   for (const auto& rail : rails_) {
     blocks_.emplace_back(*rail, InboxBlocks::Options{.portal = rail->portals().words,
                                                      .longest = options_.longest + sizeof(Frame),
@@ -35,7 +40,7 @@ Status AmChannel::send(uint32_t rank, const Header& header, std::span<const uint
                 " B go at once");
   }
   Peer& peer = peers_[rank];
-  Sent sent{rank, 0, std::vector<uint8_t>(sizeof(Frame) + bytes.size())};
+  Sent sent{rank, 0, std::vector<uint8_t>(sizeof(Frame) + bytes.size()), {}, sizeof(Frame) + bytes.size(), {}};
   const Frame frame{peer.sent++, header};
   std::memcpy(sent.bytes.data(), &frame, sizeof frame);
   if (!bytes.empty()) std::memcpy(sent.bytes.data() + sizeof frame, bytes.data(), bytes.size());
@@ -43,20 +48,36 @@ Status AmChannel::send(uint32_t rank, const Header& header, std::span<const uint
   return put(number, sent_[number] = std::move(sent));
 }
 
+Status AmChannel::send(uint32_t rank, const Header& header, const Pieces& pieces, uint64_t request) {
+  Sent sent{rank, 0, std::vector<uint8_t>(sizeof(Frame)), pieces.elements, sizeof(Frame) + pieces.bytes, request};
+  const Frame frame{peers_[rank].sent++, header};
+  std::memcpy(sent.bytes.data(), &frame, sizeof frame);
+  const uint64_t number = next_sent_++;
+  return put(number, sent_[number] = std::move(sent));
+}
+
 Status AmChannel::put(uint64_t number, Sent& sent) {
-  const std::vector<Fragment> chosen = plan(sent.bytes.size(), sent.bytes.size(), loads_of(rails_, sent.rank));
+  const std::vector<Fragment> chosen = plan(sent.length, sent.length, loads_of(rails_, sent.rank));
   if (chosen.empty()) {
     const uint32_t rank = sent.rank;
+    const std::optional<uint64_t> request = sent.request;
     sent_.erase(number);
     if (!std::exchange(peers_[rank].lost, true)) lost_(rank);
-    return {};
+    if (!request) return {};
+    return came_(*request, fail(Code::fault, "rank ", rank, " is lost: no rail reaches it"));
   }
   sent.rail = chosen.front().rail;
   Rail& rail = *rails_[sent.rail];
-  rail.begin(sent.rank, sent.bytes.size());
+  rail.begin(sent.rank, sent.length);
   nic::Put put;
-  put.local = sent.bytes.data();
-  put.length = sent.bytes.size();
+  if (sent.request) {
+    std::vector<nic::IovecElement> list = sent.pieces;
+    list.insert(list.begin(), {sent.bytes.data(), sent.bytes.size()});
+    put.descriptor = nic::Descriptor::make(std::move(list));
+  } else {
+    put.local = sent.bytes.data();
+  }
+  put.length = sent.length;
   put.target = {sent.rank};
   put.portal = rail.portals().words;
   put.ack_request = nic::AckRequest::ack;
@@ -85,11 +106,12 @@ Status AmChannel::acknowledged(uint32_t at, const nic::Event& event, bool seen_a
   Sent& sent = found->second;
   Rail& rail = *rails_[at];
   if (event.fail == nic::Fail::ok) {
-    rail.ended(sent.rank, sent.bytes.size(), seen_at_once);
+    rail.ended(sent.rank, sent.length, seen_at_once);
+    const std::optional<uint64_t> request = sent.request;
     sent_.erase(found);
-    return {};
+    return request ? came_(*request, {}) : Status{};
   }
-  rail.failed(sent.rank, sent.bytes.size());
+  rail.failed(sent.rank, sent.length);
   rail.lose(sent.rank);
   return put(number, sent);
 }

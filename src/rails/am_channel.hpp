@@ -1,6 +1,7 @@
 // AmChannel - active messages to other ranks over all rails: in order, once, whichever rail carries them.
 //
-// Contract: send() copies the message (bcopy) and gives it to the least loaded rail that reaches its target. At the target
+// Contract: send() copies the message (bcopy), or has the NIC read it from its pieces (zcopy) and tells `came` when it has
+//   come, and gives it to the least loaded rail that reaches its target. At the target
 //   `deliver` runs for the messages of a source in the order in which they were sent. A message that a rail loses is sent
 //   again by another one. An event whose user pointer is is_own() belongs here.
 // Invariants: (1) a message has a number, one for each target; what comes ahead of its turn waits, what comes again is
@@ -15,11 +16,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "rails/inbox_blocks.hpp"
+#include "rails/pieces.hpp"
 #include "rails/rail.hpp"
 
 namespace spinloom::rails {
@@ -39,12 +42,16 @@ class AmChannel {
   };
   using Deliver = std::function<Status(uint32_t source, const Header& header, std::span<const uint8_t> bytes)>;
   using Lost = std::function<void(uint32_t rank)>;
+  using Came = std::function<Status(uint64_t request, const Status& ended)>;
 
-  AmChannel(const std::vector<std::unique_ptr<Rail>>& rails, const Options& options, Deliver deliver, Lost lost);
+  AmChannel(const std::vector<std::unique_ptr<Rail>>& rails, const Options& options, Deliver deliver, Lost lost,
+            Came came);
 
   [[nodiscard]] Status open();
   [[nodiscard]] Status close();
   [[nodiscard]] Status send(uint32_t rank, const Header& header, std::span<const uint8_t> bytes);
+  // The pieces stay as they are until `came` runs for the request.
+  [[nodiscard]] Status send(uint32_t rank, const Header& header, const Pieces& pieces, uint64_t request);
   [[nodiscard]] bool is_own(const nic::Event& event) const;
   [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event, bool seen_at_once);
   // Whether all that was sent has been acknowledged.
@@ -59,6 +66,9 @@ class AmChannel {
     uint32_t rank = 0;
     uint32_t rail = 0;
     std::vector<uint8_t> bytes;  // a Frame and the message's bytes
+    std::vector<nic::IovecElement> pieces;  // or only a Frame, and these behind it
+    uint64_t length = 0;  // of all
+    std::optional<uint64_t> request;
   };
   struct Peer {
     uint64_t sent = 0;
@@ -76,6 +86,7 @@ class AmChannel {
   Options options_;
   Deliver deliver_;
   Lost lost_;
+  Came came_;
   std::vector<InboxBlocks> blocks_;  // by rail
   std::vector<Peer> peers_;
   std::unordered_map<uint64_t, Sent> sent_;

@@ -14,6 +14,7 @@ Status Landings::open(uint64_t number, const Place& place) {
   landing.closed.resize(rails_.size());
   nic::Entry entry;
   entry.start = place.into;
+  if (place.pieces) entry.iovec = place.pieces->elements;
   entry.length = place.bytes;
   entry.match_rank = {place.rank};
   entry.match_bits = bits::key(bits::Key::landing, place.slot);

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rails/pieces.hpp"
 #include "rails/rail.hpp"
 
 namespace spinloom::rails {
@@ -24,6 +25,7 @@ class Landings {
  public:
   struct Place {
     uint8_t* into = nullptr;
+    PiecesRef pieces;  // in its place
     uint64_t bytes = 0;  // of the memory
     uint64_t message_bytes = 0;  // at least that; what is beyond the memory vanishes
     uint32_t rank = 0;

@@ -60,7 +60,8 @@ Status Rails::set_up(const std::vector<portals::Interface*>& nics) {
         [this](uint32_t source, const AmChannel::Header& header, std::span<const uint8_t> bytes) {
           return on_word(source, header, bytes);
         },
-        [this](uint32_t rank) { std::ignore = lose_peer(rank); });
+        [this](uint32_t rank) { std::ignore = lose_peer(rank); },
+        [this](uint64_t number, const Status& ended) { return word_came(number, ended); });
     SPL_TRY(channel_->open());
   }
   peers_.resize(options_.ranks);
@@ -292,11 +293,17 @@ Status Rails::lose_peer(uint32_t peer) {
   SPL_TRY(landings_->give_up(peer, error));
   std::vector<uint64_t> ended;
   for (const auto& [number, request] : requests_) {
-    const bool waits = request.does == Does::send || request.does == Does::word;
+    const bool waits = request.does != Does::transfer && !request.matched;
     if (waits && request.peer == peer && !request.done) ended.push_back(number);
   }
   for (const uint64_t number : ended) {
-    if (requests_.at(number).does == Does::word) {
+    const Request& request = requests_.at(number);
+    if (request.does == Does::receive) {
+      SPL_TRY(end_receive(number, error));
+      continue;
+    }
+    if (request.does == Does::word && request.begun) continue;  // the NIC may be reading it; the channel tells
+    if (request.does == Does::word && !request.pieces) {
       forget_request(number);
     } else if (stripes_->runs(number)) {
       SPL_TRY(stripes_->give_up(number, error));
@@ -304,6 +311,19 @@ Status Rails::lose_peer(uint32_t peer) {
       fail_request(number, error);
     }
   }
+  return {};
+}
+
+// An entry that a message has found is gone, or in use; its event ends the request.
+Status Rails::end_receive(uint64_t number, const Error& error) {
+  if (options_.mode == Mode::word) {
+    posted_.remove(number);
+  } else {
+    home().spend();
+    const auto unlinked = home().interface().me_unlink(requests_.at(number).entry);
+    if (!unlinked || *unlinked == portals::Unlinked::in_use) return {};
+  }
+  fail_request(number, error);
   return {};
 }
 

@@ -33,6 +33,7 @@
 #include "rails/am_channel.hpp"
 #include "rails/inbox_blocks.hpp"
 #include "rails/landings.hpp"
+#include "rails/pieces.hpp"
 #include "rails/rail.hpp"
 #include "rails/slots.hpp"
 #include "rails/stripes.hpp"
@@ -96,6 +97,11 @@ class Rails {
   [[nodiscard]] Result<RequestId> receive(uint8_t* data, uint64_t bytes, uint32_t source, uint64_t tag,
                                           uint64_t ignore);
 
+  // The message is the pieces, one behind the other; the NICs gather and scatter them. The list itself is copied.
+  using PieceList = std::span<const nic::IovecElement>;
+  [[nodiscard]] Result<RequestId> send(PieceList pieces, uint32_t rank, uint64_t tag);
+  [[nodiscard]] Result<RequestId> receive(PieceList pieces, uint32_t source, uint64_t tag, uint64_t ignore);
+
   [[nodiscard]] Result<Key> expose(uint8_t* data, uint64_t bytes, Rights rights);
   [[nodiscard]] Status withdraw(Key key);
   [[nodiscard]] Result<RequestId> put(const uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset);
@@ -104,6 +110,8 @@ class Rails {
   void handle(uint32_t id, Word handler) { handlers_.at(id) = std::move(handler); }
   // The bytes are copied; the word may wait for the window until a later call. flush() waits until all words have come.
   [[nodiscard]] Status send_word(uint32_t rank, uint32_t id, std::span<const uint8_t> bytes);
+  // The NIC reads the pieces, which are not copied; the request is done when they have come.
+  [[nodiscard]] Result<RequestId> send_word_from(PieceList pieces, uint32_t rank, uint32_t id);
   [[nodiscard]] Status flush();
 
   // A request may be completed once. Its Error is the result's.
@@ -125,14 +133,17 @@ class Rails {
     Does does = Does::send;
     uint8_t* into = nullptr;
     const uint8_t* from = nullptr;
+    PiecesRef pieces;  // in place of into and from
     uint64_t bytes = 0;
     uint32_t peer = 0;
     uint64_t tag = 0;
     uint64_t ignore = 0;  // of a receive
+    nic::EntryId entry;  // of a receive that the NIC matches
+    bool matched = false;
     uint32_t id = 0;  // of a word's handler
-    std::vector<uint8_t> word;
+    std::vector<uint8_t> word;  // its bytes
     std::optional<bits::Slot> slot;  // of a send of a long message
-    bool begun = false;  // its transfer, by put
+    bool begun = false;  // its transfer, by put; a word with pieces: it has left
     Completion completion;
     std::optional<Error> trouble;
     bool done = false;
@@ -182,6 +193,11 @@ class Rails {
   void fail_request(uint64_t number, const Error& error);
 
   [[nodiscard]] Result<RequestId> start_or_hold(Request request);
+  [[nodiscard]] Result<RequestId> start_receive(Request request);
+  [[nodiscard]] Status check_word(uint32_t rank, uint32_t id, uint64_t bytes) const;
+  // What a message copies into a receive.
+  [[nodiscard]] Status place(const Request& request, const uint8_t* data, uint64_t bytes);
+  [[nodiscard]] Status word_came(uint64_t number, const Status& ended);
   [[nodiscard]] Status start(uint64_t number);
   [[nodiscard]] Status start_send(uint64_t number, Request& request);
   [[nodiscard]] Status send_by_tag(uint64_t number, const Request& request, uint64_t hdr_data);
@@ -210,6 +226,7 @@ class Rails {
   [[nodiscard]] Status look_for_losses();
   [[nodiscard]] Status look_at(uint32_t peer);
   [[nodiscard]] Status lose_peer(uint32_t peer);
+  [[nodiscard]] Status end_receive(uint64_t number, const Error& error);
 
   RailsOptions options_;
   std::vector<std::unique_ptr<Rail>> rails_;

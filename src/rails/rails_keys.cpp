@@ -43,6 +43,7 @@ Result<RequestId> Rails::put(const uint8_t* data, uint64_t bytes, uint32_t rank,
   SPL_TRY(check("put", rank));
   Transfer transfer;
   transfer.from = data;
+  transfer.puts = true;
   return move(transfer, bytes, rank, key, offset);
 }
 

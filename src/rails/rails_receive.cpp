@@ -17,25 +17,46 @@ Result<RequestId> Rails::receive(uint8_t* data, uint64_t bytes, uint32_t source,
   request.peer = source;
   request.tag = tag;
   request.ignore = ignore;
-  const RequestId id = add(std::move(request));
+  return start_receive(std::move(request));
+}
+
+Result<RequestId> Rails::receive(PieceList pieces, uint32_t source, uint64_t tag, uint64_t ignore) {
+  if (source != any_source) SPL_TRY(check("receive", source));
+  if (source != any_source && peers_[source].lost) return fail(Code::fault, "receive: rank ", source, " is lost");
+  Request request;
+  request.does = Does::receive;
+  request.pieces = make_pieces(pieces, rails_.size());
+  request.bytes = request.pieces->bytes;
+  request.peer = source;
+  request.tag = tag;
+  request.ignore = ignore;
+  return start_receive(std::move(request));
+}
+
+Result<RequestId> Rails::start_receive(Request given) {
+  const RequestId id = add(std::move(given));
   if (options_.mode == Mode::word) {
     SPL_TRY(match_early(id.value));
     return id;
   }
+  const Request& request = requests_.at(id.value);
   nic::Entry entry;
-  entry.start = data;
-  entry.length = bytes;
-  entry.match_rank = source == any_source ? nic::Rank::any() : nic::Rank{source};
-  entry.match_bits = tag;
-  entry.ignore_bits = ignore;
+  entry.start = request.into;
+  if (request.pieces) entry.iovec = request.pieces->elements;
+  entry.length = request.bytes;
+  entry.match_rank = request.peer == any_source ? nic::Rank::any() : nic::Rank{request.peer};
+  entry.match_bits = request.tag;
+  entry.ignore_bits = request.ignore;
   entry.user_ptr = user::pointer(user::Kind::receive, id.value);
   entry.options.use_once = true;
   entry.options.event_unlink_disable = true;
   home().spend();
-  if (const auto appended = home().interface().me_append(options_.portals.tags, entry); !appended) {
+  const auto appended = home().interface().me_append(options_.portals.tags, entry);
+  if (!appended) {
     forget_request(id.value);
     return appended.error();
   }
+  requests_.at(id.value).entry = *appended;
   return id;
 }
 
@@ -56,12 +77,8 @@ Status Rails::on_receive(const nic::Event& event) {
     return take(number, {source, event.match_bits, wanted.bytes, bits::number_of(wanted.slot), {}});
   }
   const uint64_t kept = std::min(event.requested_bytes, request.bytes);
-  if (event.kind == nic::EventKind::put_overflow && kept > 0) {
-    std::memcpy(request.into, reinterpret_cast<const uint8_t*>(event.start), kept);
-    portals::HostWork copy;
-    copy.kind = portals::HostWork::Kind::copy;
-    copy.bytes = kept;
-    SPL_TRY(home().interface().host_work(copy));
+  if (event.kind == nic::EventKind::put_overflow) {
+    SPL_TRY(place(request, reinterpret_cast<const uint8_t*>(event.start), kept));
   }
   request.completion = {source, event.match_bits, kept, kept < event.requested_bytes};
   finish(number);
@@ -106,30 +123,40 @@ Status Rails::take(uint64_t number, const Message& message) {
   Request& request = requests_.at(number);
   const uint64_t kept = std::min(message.bytes, request.bytes);
   if (request.peer == any_source) note_work(message.source);
+  request.matched = true;
   request.peer = message.source;
   request.completion = {message.source, message.tag, kept, kept < message.bytes};
   SPL_TRY(taken_from(message.source));
   if (message.slot && options_.by_put) {
-    return landings_->open(number, {request.into, kept, message.bytes, message.source, *message.slot});
+    const PiecesRef kept_pieces = request.pieces ? make_pieces(request.pieces->elements, 0, kept) : nullptr;
+    return landings_->open(number, {request.into, kept_pieces, kept, message.bytes, message.source, *message.slot});
   }
   if (message.slot) {
     Transfer transfer;
     transfer.into = request.into;
+    transfer.pieces = request.pieces;
     transfer.bytes = kept;
     transfer.rank = message.source;
     transfer.bits = bits::key(bits::Key::exposed, *message.slot);
     transfer.tells = *message.slot;
     return stripes_->start(number, transfer);
   }
-  if (kept > 0) {
-    std::memcpy(request.into, message.data.data(), kept);
-    portals::HostWork copy;
-    copy.kind = portals::HostWork::Kind::copy;
-    copy.bytes = kept;
-    SPL_TRY(home().interface().host_work(copy));
-  }
+  SPL_TRY(place(request, message.data.data(), kept));
   finish(number);
   return {};
+}
+
+Status Rails::place(const Request& request, const uint8_t* data, uint64_t bytes) {
+  if (bytes == 0) return {};
+  if (request.pieces) {
+    scatter(*request.pieces, data, bytes);
+  } else {
+    std::memcpy(request.into, data, bytes);
+  }
+  portals::HostWork copy;
+  copy.kind = portals::HostWork::Kind::copy;
+  copy.bytes = bytes;
+  return home().interface().host_work(copy);
 }
 
 // Half a window is told at a time, so that the sender never waits for a word of each message.

@@ -24,14 +24,32 @@ Result<RequestId> Rails::send(const uint8_t* data, uint64_t bytes, uint32_t rank
   return start_or_hold(std::move(request));
 }
 
-Status Rails::send_word(uint32_t rank, uint32_t id, std::span<const uint8_t> bytes) {
+Result<RequestId> Rails::send(PieceList pieces, uint32_t rank, uint64_t tag) {
+  SPL_TRY(check("send", rank));
+  Request request;
+  request.does = Does::send;
+  request.pieces = make_pieces(pieces, rails_.size());
+  request.bytes = request.pieces->bytes;
+  request.peer = rank;
+  request.tag = tag;
+  if (request.bytes > bits::bytes_max) {
+    return fail(Code::invalid, "send: ", request.bytes, " B; at most ", bits::bytes_max);
+  }
+  return start_or_hold(std::move(request));
+}
+
+Status Rails::check_word(uint32_t rank, uint32_t id, uint64_t bytes) const {
   SPL_TRY(check("send_word", rank));
   if (!channel_) return fail(Code::invalid, "send_word: open the rails with active messages (RailsOptions::words)");
   if (id >= words_max) return fail(Code::invalid, "send_word: handler ", id, "; the last one is ", words_max - 1);
-  if (bytes.size() > options_.eager_bytes) {
-    return fail(Code::invalid, "send_word: ", bytes.size(), " B; a word has at most ", options_.eager_bytes,
-                " (eager_bytes)");
+  if (bytes > options_.eager_bytes) {
+    return fail(Code::invalid, "send_word: ", bytes, " B; a word has at most ", options_.eager_bytes, " (eager_bytes)");
   }
+  return {};
+}
+
+Status Rails::send_word(uint32_t rank, uint32_t id, std::span<const uint8_t> bytes) {
+  SPL_TRY(check_word(rank, id, bytes.size()));
   Request request;
   request.does = Does::word;
   request.peer = rank;
@@ -39,6 +57,17 @@ Status Rails::send_word(uint32_t rank, uint32_t id, std::span<const uint8_t> byt
   request.word.assign(bytes.begin(), bytes.end());
   const auto held = start_or_hold(std::move(request));
   return held ? Status{} : Status{held.error()};
+}
+
+Result<RequestId> Rails::send_word_from(PieceList pieces, uint32_t rank, uint32_t id) {
+  Request request;
+  request.does = Does::word;
+  request.peer = rank;
+  request.id = id;
+  request.pieces = make_pieces(pieces, 0);  // the channel makes descriptors with its own header
+  request.bytes = request.pieces->bytes;
+  SPL_TRY(check_word(rank, id, request.bytes));
+  return start_or_hold(std::move(request));
 }
 
 Result<RequestId> Rails::start_or_hold(Request request) {
@@ -67,6 +96,11 @@ Status Rails::start(uint64_t number) {
   if (request.does == Does::send) return start_send(number, request);
   AmChannel::Header header;
   header.id = first_of_user + request.id;
+  if (request.pieces) {
+    request.completion = {rails_[0]->interface().rank().value, request.id, request.bytes, false};
+    request.begun = true;
+    return channel_->send(request.peer, header, *request.pieces, number);
+  }
   const std::vector<uint8_t> bytes = std::move(request.word);
   const uint32_t rank = request.peer;
   forget_request(number);  // the channel has a copy
@@ -81,12 +115,13 @@ Status Rails::start_send(uint64_t number, Request& request) {
   header.words[1] = request.bytes;
   if (request.bytes <= options_.eager_bytes) {
     if (options_.mode == Mode::tag) return send_by_tag(number, request, 0);
-    const std::span<const uint8_t> bytes(request.from, request.bytes);
+    const std::vector<uint8_t> gathered = request.pieces ? gather(*request.pieces) : std::vector<uint8_t>();
+    const std::span<const uint8_t> bytes(request.pieces ? gathered.data() : request.from, request.bytes);
     const uint32_t rank = request.peer;
     finish(number);
     return channel_->send(rank, header, bytes);
   }
-  SPL_ASSIGN(request.slot, slots_->take({request.from, request.bytes, request.peer, number}));
+  SPL_ASSIGN(request.slot, slots_->take({request.from, request.pieces, request.bytes, request.peer, number}));
   if (options_.by_put && options_.offloaded) {
     SPL_TRY(stripes_->arm(number, landing_of(request), slots_->clears_of(*request.slot)));
   }
@@ -98,8 +133,11 @@ Status Rails::start_send(uint64_t number, Request& request) {
 
 Status Rails::send_by_tag(uint64_t number, const Request& request, uint64_t hdr_data) {
   nic::Put put;
-  put.local = request.from;
-  put.length = hdr_data == 0 ? request.bytes : 0;
+  if (hdr_data == 0 && request.bytes > 0) {
+    if (request.pieces) put.descriptor = request.pieces->by_rail[options_.home];
+    put.local = request.from;
+    put.length = request.bytes;
+  }
   put.target = {request.peer};
   put.portal = options_.portals.tags;
   put.match_bits = request.tag;
@@ -134,9 +172,21 @@ Status Rails::on_entry(const nic::Event& event) {
   return release_held(event.initiator.value);
 }
 
+Status Rails::word_came(uint64_t number, const Status& ended) {
+  if (!requests_.contains(number)) return {};
+  if (ended) {
+    finish(number);
+  } else {
+    fail_request(number, ended.error());
+  }
+  return {};
+}
+
 Transfer Rails::landing_of(const Request& request) {
   Transfer transfer;
   transfer.from = request.from;
+  transfer.pieces = request.pieces;
+  transfer.puts = true;
   transfer.bytes = request.bytes;
   transfer.rank = request.peer;
   transfer.bits = bits::key(bits::Key::landing, bits::number_of(*request.slot));

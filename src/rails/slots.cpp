@@ -6,22 +6,24 @@
 
 namespace spinloom::rails {
 
-std::optional<uint32_t> Slots::find_idle(const uint8_t* data, uint64_t bytes) const {
+std::optional<uint32_t> Slots::find_idle(const Message& message) const {
   if (by_put_) return idle_.empty() ? std::nullopt : std::optional(idle_.front());
   for (const uint32_t number : idle_) {
-    if (slots_[number].data == data && slots_[number].bytes == bytes) return number;
+    const Held& slot = slots_[number];
+    if (!message.pieces && !slot.pieces && slot.data == message.data && slot.bytes == message.bytes) return number;
   }
   return std::nullopt;
 }
 
 Result<bits::Slot> Slots::take(const Message& message) {
   uint32_t number = 0;
-  if (const auto found = find_idle(message.data, message.bytes)) {
+  if (const auto found = find_idle(message)) {
     number = *found;
     idle_.erase(std::find(idle_.begin(), idle_.end(), number));
   } else {
     SPL_ASSIGN(number, make_room());
     slots_[number].data = message.data;
+    slots_[number].pieces = message.pieces;
     slots_[number].bytes = message.bytes;
     SPL_TRY(by_put_ ? listen(number) : expose(number));
   }
@@ -58,6 +60,7 @@ Status Slots::expose(uint32_t number) {
   slot.entries.clear();
   nic::Entry entry;
   entry.start = const_cast<uint8_t*>(slot.data);  // read only: op_put is off
+  if (slot.pieces) entry.iovec = slot.pieces->elements;
   entry.length = slot.bytes;
   entry.match_bits = bits::key(bits::Key::exposed, number);
   entry.ignore_bits = bits::generation_bits;

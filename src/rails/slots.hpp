@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "rails/pieces.hpp"
 #include "rails/rail.hpp"
 
 namespace spinloom::rails {
@@ -27,6 +28,7 @@ class Slots {
 
   struct Message {
     const uint8_t* data = nullptr;
+    PiecesRef pieces;  // in its place; they are exposed anew each time
     uint64_t bytes = 0;
     uint32_t rank = 0;
     uint64_t request = 0;
@@ -48,6 +50,7 @@ class Slots {
   static constexpr size_t idle_most = 256;
   struct Held {
     const uint8_t* data = nullptr;
+    PiecesRef pieces;
     uint64_t bytes = 0;
     uint32_t generation = 0;
     uint64_t request = 0;
@@ -63,7 +66,7 @@ class Slots {
     bool touched = false;  // a rail to the rank was lost
     std::vector<nic::EntryId> entries;  // by rail
   };
-  [[nodiscard]] std::optional<uint32_t> find_idle(const uint8_t* data, uint64_t bytes) const;
+  [[nodiscard]] std::optional<uint32_t> find_idle(const Message& message) const;
   [[nodiscard]] Result<uint32_t> make_room();
   [[nodiscard]] Status expose(uint32_t number);
   [[nodiscard]] Status hide(uint32_t number);

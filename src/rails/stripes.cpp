@@ -121,9 +121,14 @@ Status Stripes::issue(const Piece& piece, const Transfer& transfer) {
     running_.at(piece.number).parts[piece.part].waiting.push_back(name);
   }
   rail.spend();
-  if (transfer.from != nullptr) {
+  if (transfer.puts) {
     nic::Put put;
-    put.local = transfer.from + fragment.offset;
+    if (transfer.pieces) {
+      put.descriptor = transfer.pieces->by_rail[fragment.rail];
+      put.descriptor_offset = fragment.offset;
+    } else {
+      put.local = transfer.from + fragment.offset;
+    }
     put.length = fragment.length;
     put.target = {transfer.rank};
     put.portal = rail.portals().keys;
@@ -138,7 +143,12 @@ Status Stripes::issue(const Piece& piece, const Transfer& transfer) {
   }
   const Part& part = running_.at(piece.number).parts[piece.part];
   nic::Get get;
-  get.reply.local = transfer.into + fragment.offset;
+  if (transfer.pieces) {
+    get.reply.descriptor = transfer.pieces->by_rail[fragment.rail];
+    get.reply.descriptor_offset = fragment.offset;
+  } else {
+    get.reply.local = transfer.into + fragment.offset;
+  }
   get.reply.queue = rail.queue();
   get.reply.user_ptr = user::pointer(user::Kind::fragment, name);
   if (part.ends_by_nic) {

@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rails/pieces.hpp"
 #include "rails/rail.hpp"
 
 namespace spinloom::rails {
@@ -28,6 +29,8 @@ namespace spinloom::rails {
 struct Transfer {
   uint8_t* into = nullptr;  // of a get
   const uint8_t* from = nullptr;  // of a put
+  PiecesRef pieces;  // in place of either
+  bool puts = false;
   uint64_t bytes = 0;
   uint32_t rank = 0;
   uint64_t bits = 0;  // match bits of the peer's memory, on every rail

@@ -153,6 +153,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   void perform(const nic::Send& send);
   void send_filled(const nic::Send& send);
   void read_pieces(const nic::Send& send);
+  void inject_in_order(std::vector<nic::Packet> packets, Time ready, std::function<void()> sent);
   void pieces_asked(uint32_t slot);
   void pieces_here(uint32_t slot);
   void read_reply(uint32_t slot);
@@ -215,8 +216,18 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
     bool last = false;
     std::vector<nic::PayloadRef> pieces;
     std::vector<uint8_t> bytes;
+    uint64_t departure = 0;  // its number
   };
   nic::Slab<Gathered> gathered_;
+  // What has not been handed to the network because of a packet before it whose pieces are still being read.
+  struct Departure {
+    bool is_here = false;
+    std::vector<nic::Packet> packets;
+    Time ready{};
+    std::function<void()> sent;
+  };
+  std::deque<Departure> departures_;
+  uint64_t departures_begun_ = 0;  // the number of the first of them
 
   // The virtual HPU that ran last on each HPU.
   struct VirtualHpuAt {

@@ -1,4 +1,5 @@
 // Packets that leave: read from host memory, put together from regions of a streaming put, or filled by handlers.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -35,7 +36,7 @@ void Node::perform(const nic::Send& send) {
     for (nic::Packet& packet : packets) packet.payload.bytes = reply.bytes.data() + packet.offset;
     events_.at(asked, *this, reply_read, held);
   }
-  network_.inject(rank_, std::move(packets), ready, [this, message, held] {
+  inject_in_order(std::move(packets), ready, [this, message, held] {
     if (held != nic::no_slot) short_replies_.give_back(held);
     nic::Actions actions;
     nic_.on_packet_sent(message, actions);
@@ -56,7 +57,7 @@ void Node::send_filled(const nic::Send& send) {
   const Time ready = length > 0 && profile_.clustered() ? fabric_.send(events_.now(), length)
                      : length > 0                       ? fabric_.read(events_.now(), std::nullopt, length).end
                                                         : events_.now();
-  network_.inject(rank_, {send.packet}, ready, [this, slot = send.slot] {
+  inject_in_order({send.packet}, ready, [this, slot = send.slot] {
     nic::Actions actions;
     nic_.on_packet_left(slot, actions);
     perform(actions);
@@ -67,7 +68,8 @@ void Node::send_filled(const nic::Send& send) {
 // latency + every region in PCIe packets of its own + latency.
 void Node::read_pieces(const nic::Send& send) {
   const uint32_t slot = gathered_.take();
-  gathered_[slot] = {send.packet, send.last, send.pieces, {}};
+  gathered_[slot] = {send.packet, send.last, send.pieces, {}, departures_begun_ + departures_.size()};
+  if (send.packet.operation != nic::Operation::reply) departures_.emplace_back();
   const Time asked = pcie_.write(events_.now(), 0).end + pcie_.latency();
   for (size_t i = 1; i < send.pieces.size(); ++i) (void)pcie_.write(events_.now(), 0);
   events_.at(asked, *this, read_asked, slot);
@@ -92,7 +94,7 @@ void Node::pieces_here(uint32_t slot) {
   gathered.bytes.resize(gathered.packet.payload.length);
   nic::gather(gathered.pieces, gathered.bytes.data());
   gathered.packet.payload.bytes = gathered.bytes.data();
-  network_.inject(rank_, {gathered.packet}, events_.now(), [this, slot] {
+  const auto sent = [this, slot] {
     const uint64_t message = gathered_[slot].packet.message;
     const bool last = gathered_[slot].last;
     gathered_.give_back(slot);
@@ -101,7 +103,25 @@ void Node::pieces_here(uint32_t slot) {
     nic_.on_packet_sent(message, actions);
     perform(actions);
     if (!inbound_.empty()) parse_next();  // a reply's message may have made room
-  });
+  };
+  if (gathered.packet.operation == nic::Operation::reply) {
+    return network_.inject(rank_, {gathered.packet}, events_.now(), sent);
+  }
+  departures_[gathered.departure - departures_begun_] = {true, {gathered.packet}, events_.now(), sent};
+  while (!departures_.empty() && departures_.front().is_here) {
+    Departure first = std::move(departures_.front());
+    departures_.pop_front();
+    ++departures_begun_;
+    network_.inject(rank_, std::move(first.packets), std::max(first.ready, events_.now()), std::move(first.sent));
+  }
+}
+
+// Receivers match in the order of puts, so nothing passes a packet whose pieces are still being read, but replies, which
+// match nothing.
+void Node::inject_in_order(std::vector<nic::Packet> packets, Time ready, std::function<void()> sent) {
+  const bool may_pass = departures_.empty() || packets.front().operation == nic::Operation::reply;
+  if (may_pass) return network_.inject(rank_, std::move(packets), ready, std::move(sent));
+  departures_.push_back({true, std::move(packets), ready, std::move(sent)});
 }
 
 }  // namespace spinloom::sim

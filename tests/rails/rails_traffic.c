@@ -43,6 +43,13 @@ static void finish(struct posted* one) {
   free(one->memory);
 }
 
+/* Three pieces, one of them empty. */
+static void cut(ptl_iovec_t pieces[3], unsigned char* memory, uint64_t bytes) {
+  pieces[0] = (ptl_iovec_t){memory, bytes / 3};
+  pieces[1] = (ptl_iovec_t){memory, 0};
+  pieces[2] = (ptl_iovec_t){memory + bytes / 3, bytes - bytes / 3};
+}
+
 /* What this rank does of the list, in pieces so that some receives come late. */
 static void exchange(const struct message* list, unsigned count) {
   struct posted open[2 * under_way_max];
@@ -61,10 +68,22 @@ static void exchange(const struct message* list, unsigned count) {
       if (receives) {
         memset(one->memory, 0xa5, m->bytes + guard_bytes);
         const uint32_t source = m->any_source ? SPL_RAILS_ANY_SOURCE : m->from;
-        OK(spl_rails_receive(rails, one->memory, m->bytes, source, tag, 0, &one->request));
+        ptl_iovec_t pieces[3];
+        cut(pieces, one->memory, m->bytes);
+        if (i % 3 == 0) {
+          OK(spl_rails_receive_list(rails, pieces, 3, source, tag, 0, &one->request));
+        } else {
+          OK(spl_rails_receive(rails, one->memory, m->bytes, source, tag, 0, &one->request));
+        }
       } else {
         fill(one->memory, m->key, m->bytes);
-        OK(spl_rails_send(rails, one->memory, m->bytes, m->to, tag, &one->request));
+        ptl_iovec_t pieces[3];
+        cut(pieces, one->memory, m->bytes);
+        if (i % 4 == 0) {
+          OK(spl_rails_send_list(rails, pieces, 3, m->to, tag, &one->request));
+        } else {
+          OK(spl_rails_send(rails, one->memory, m->bytes, m->to, tag, &one->request));
+        }
       }
     }
     if (under_way + 2 > under_way_max || i + 1 == count) {
@@ -129,7 +148,17 @@ static void say_words(void) {
   OK(spl_rails_handle(rails, 8, hear_answer, NULL));
   barrier();
   for (uint64_t number = 0; number < 200; ++number) {
-    for (unsigned to = 0; to < ranks; ++to) OK(spl_rails_word(rails, to, 7, &number, sizeof number));
+    for (unsigned to = 0; to < ranks; ++to) {
+      if (number % 3 != 0) {
+        OK(spl_rails_word(rails, to, 7, &number, sizeof number));
+        continue;
+      }
+      unsigned char* const half = (unsigned char*)&number + 4;
+      const ptl_iovec_t pieces[2] = {{&number, 4}, {half, 4}};
+      spl_rails_request request;
+      OK(spl_rails_word_list(rails, to, 7, pieces, 2, &request));
+      OK(spl_rails_wait(rails, request, NULL));
+    }
   }
   for (unsigned from = 0; from < ranks; ++from) {
     while (heard[from] < 200) {

@@ -86,7 +86,13 @@ using GrequestCancel = int(void*, int);
   X(Type_commit, (Datatype*))                                                          \
   X(Barrier, (Comm))                                                                   \
   X(Reduce_local, (const void*, void*, int, Datatype, Op))                             \
+  X(Type_contiguous, (int, Datatype, Datatype*))                                       \
+  X(Type_create_struct, (int, const int*, const Aint*, const Datatype*, Datatype*))    \
+  X(Type_create_resized, (Datatype, Aint, Aint, Datatype*))                            \
   X(Type_dup, (Datatype, Datatype*))                                                   \
+  X(Add_error_class, (int*))                                                           \
+  X(Add_error_code, (int, int*))                                                       \
+  X(Add_error_string, (int, const char*))                                              \
   X(Type_free, (Datatype*))                                                            \
   X(Get_library_version, (char*, int*))                                                \
   X(Type_get_name, (Datatype, char*, int*))                                            \

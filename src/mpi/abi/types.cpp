@@ -6,115 +6,12 @@
 #include <vector>
 
 #include "mpi/abi/layer.hpp"
+#include "mpi/abi/type_contents.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
 using layout::Type;
-
-// The arguments that a datatype was made with. Its datatypes are freed with it, unless they are basic types.
-struct Contents {
-  int combiner = 0;
-  std::vector<int> integers;
-  std::vector<Aint> addresses;
-  std::vector<Count> counts;
-  std::vector<Datatype> types;
-
-  Contents() = default;
-  Contents(const Contents&) = delete;
-  Contents& operator=(const Contents&) = delete;
-  ~Contents() {
-    for (Datatype& type : types) {
-      if (!is_basic(type)) real.Type_free(&type);
-    }
-  }
-
-  static bool is_basic(Datatype type) {
-    Contents own;
-    return !own.read_envelope(type) || own.combiner == combiners.named || own.is_f90();
-  }
-  // MPI_COMBINER_F90_REAL, _COMPLEX, _INTEGER: basic types too, which must not be freed.
-  [[nodiscard]] bool is_f90() const { return combiner >= combiners.f90_first && combiner <= combiners.f90_last; }
-  [[nodiscard]] bool read_envelope(Datatype type) {
-    if (real.Type_get_envelope_c != nullptr) {
-      Count integers_count = 0;
-      Count addresses_count = 0;
-      if (real.Type_get_envelope_c(type, &integers_count, &addresses_count, &counts_, &types_, &combiner) != success) {
-        return false;
-      }
-      integers_ = integers_count;
-      addresses_ = addresses_count;
-      return true;
-    }
-    int of[3] = {0, 0, 0};
-    if (real.Type_get_envelope(type, &of[0], &of[1], &of[2], &combiner) != success) return false;
-    integers_ = of[0];
-    addresses_ = of[1];
-    types_ = of[2];
-    return true;
-  }
-  [[nodiscard]] bool read(Datatype type) {
-    if (!read_envelope(type)) return false;
-    if (combiner == combiners.named || is_f90()) return true;
-    integers.resize(static_cast<size_t>(integers_) + 1);
-    addresses.resize(static_cast<size_t>(addresses_) + 1);
-    counts.resize(static_cast<size_t>(counts_) + 1);
-    std::vector<Datatype> children(static_cast<size_t>(types_));
-    const int done =
-        real.Type_get_contents_c != nullptr && counts_ > 0
-            ? real.Type_get_contents_c(type, integers_, addresses_, counts_, types_, integers.data(), addresses.data(),
-                                       counts.data(), children.data())
-            : real.Type_get_contents(type, static_cast<int>(integers_), static_cast<int>(addresses_),
-                                     static_cast<int>(types_), integers.data(), addresses.data(), children.data());
-    if (done != success) return false;
-    types = std::move(children);
-    large = counts_ > 0;
-    return true;
-  }
-
-  bool large = false;  // made by a constructor that takes large counts: all numbers are in `counts`
-
- private:
-  Count integers_ = 0;
-  Count addresses_ = 0;
-  Count counts_ = 0;
-  Count types_ = 0;
-};
-
-// Takes a constructor's arguments in the order of the MPI standard, section "Decoding a Datatype".
-class Arguments {
- public:
-  explicit Arguments(const Contents& contents) : contents_(contents) {}
-
-  int64_t number() {  // a count, block length or size
-    return contents_.large ? contents_.counts.at(count_++) : contents_.integers.at(integer_++);
-  }
-  int64_t plain() { return contents_.integers.at(integer_++); }  // an int in both forms: a rank, an order
-  int64_t place() {  // a displacement in bytes
-    return contents_.large ? contents_.counts.at(count_++) : contents_.addresses.at(address_++);
-  }
-  std::vector<int64_t> numbers(int64_t n) {
-    std::vector<int64_t> list(static_cast<size_t>(n));
-    for (int64_t& one : list) one = number();
-    return list;
-  }
-  std::vector<int64_t> plains(int64_t n) {
-    std::vector<int64_t> list(static_cast<size_t>(n));
-    for (int64_t& one : list) one = plain();
-    return list;
-  }
-  std::vector<int64_t> places(int64_t n) {
-    std::vector<int64_t> list(static_cast<size_t>(n));
-    for (int64_t& one : list) one = place();
-    return list;
-  }
-
- private:
-  const Contents& contents_;
-  size_t integer_ = 0;
-  size_t address_ = 0;
-  size_t count_ = 0;
-};
 
 std::optional<Type> value_of(Result<Type> made) {
   if (!made) return std::nullopt;
@@ -138,7 +35,7 @@ std::optional<Type> basic(Datatype type) {
   }
 }
 
-std::optional<Type> decode_darray(Arguments& of, const Type& child) {
+std::optional<Type> decode_darray(TypeArguments& of, const Type& child) {
   layout::DarrayArguments dealt;
   dealt.processes = of.plain();
   dealt.rank = of.plain();
@@ -159,8 +56,8 @@ std::optional<Type> decode_darray(Arguments& of, const Type& child) {
   return value_of(layout::darray(dealt, child));
 }
 
-std::optional<Type> build(const Contents& contents, const std::vector<Type>& children) {
-  Arguments of(contents);
+std::optional<Type> build(const TypeContents& contents, const std::vector<Type>& children) {
+  TypeArguments of(contents);
   const int how = contents.combiner;
   if (children.empty() && how != combiners.structure) return std::nullopt;
   const auto& child = children.empty() ? Type(nullptr) : children[0];
@@ -222,8 +119,6 @@ std::optional<Type> as_the_mpi_has_it(Type made, Datatype type) {
   return value_of(layout::resized(lb, extent, made));
 }
 
-constexpr int depth_most = 64;
-
 // Any basic type, by the bytes that belong to it. What is longer than its data is a pair with a gap: something, and an int.
 std::optional<Type> whole_basic(Datatype type) {
   if (auto made = basic(type)) return made;
@@ -245,8 +140,8 @@ std::optional<Type> whole_basic(Datatype type) {
 using BasicType = std::optional<Type>(Datatype);
 
 std::optional<Type> decode(Datatype type, int depth, BasicType* basic_type = &basic) {
-  if (depth > depth_most) return std::nullopt;
-  Contents contents;
+  if (depth > type_depth_most) return std::nullopt;
+  TypeContents contents;
   if (!contents.read(type)) return std::nullopt;
   if (contents.combiner == combiners.named || contents.is_f90()) return basic_type(type);
   std::vector<Type> children;
@@ -258,49 +153,6 @@ std::optional<Type> decode(Datatype type, int depth, BasicType* basic_type = &ba
   auto made = build(contents, children);
   if (!made) return std::nullopt;
   return as_the_mpi_has_it(std::move(*made), type);
-}
-
-// The one basic type that a type is made of.
-std::optional<Datatype> element(Datatype type, int depth) {
-  Contents contents;
-  if (depth > depth_most || !contents.read(type)) return std::nullopt;
-  if (contents.combiner == combiners.named || contents.is_f90()) return type;
-  std::optional<Datatype> found;
-  for (const Datatype child : contents.types) {
-    const auto one = element(child, depth + 1);
-    if (!one || (found && *found != *one)) return std::nullopt;
-    found = one;
-  }
-  return found;
-}
-
-// The basic types in their order: each constructor with one child repeats it.
-trace::Sequence sequence(Datatype type, int depth) {
-  Count size = 0;
-  if (depth > depth_most || real.Type_size_x(type, &size) != success || size < 0) return trace::Sequence::unknown();
-  Contents contents;
-  if (!contents.read(type)) return trace::Sequence::unknown();
-  if (contents.combiner == combiners.named || contents.is_f90()) {
-    // Names are at most 128 bytes long in every MPI so far; an MPI whose names are longer would not be one of these.
-    char name[1024] = {};
-    int length = 0;
-    if (real.Type_get_name(type, name, &length) != success || length <= 0) return trace::Sequence::unknown();
-    return trace::Sequence::one({name, static_cast<size_t>(length)}, size);
-  }
-  if (contents.combiner == combiners.structure) {
-    Arguments of(contents);
-    const std::vector<int64_t> lengths = of.numbers(of.number());
-    trace::Sequence all;
-    for (size_t i = 0; i < contents.types.size() && i < lengths.size(); ++i) {
-      if (lengths[i] > 0) all = all + sequence(contents.types[i], depth + 1).repeated(lengths[i]);
-    }
-    return all;
-  }
-  Count child = 0;
-  if (contents.types.size() != 1 || real.Type_size_x(contents.types[0], &child) != success || child < 0) {
-    return trace::Sequence::unknown();
-  }
-  return child == 0 ? trace::Sequence() : sequence(contents.types[0], depth + 1).repeated(size / child);
 }
 
 int forget_type(Datatype type, int, void*, void*) {
@@ -317,7 +169,7 @@ FormPointer make(Datatype type, bool& is_basic) {
   Count size = 0;
   Count lb = 0;
   Count extent = 0;
-  is_basic = Contents::is_basic(type);
+  is_basic = TypeContents::is_basic(type);
   if (real.Type_size_x(type, &size) != success || real.Type_get_extent_x(type, &lb, &extent) != success) {
     return unknown_form(0);
   }
@@ -345,11 +197,9 @@ void find_tally(const Form& form) {
 
 }  // namespace
 
-bool is_basic_type(Datatype type) { return Contents::is_basic(type); }
+bool is_basic_type(Datatype type) { return TypeContents::is_basic(type); }
 std::optional<Type> decode_type(Datatype type) { return decode(type, 0); }
 std::optional<Type> decode_whole_type(Datatype type) { return decode(type, 0, &whole_basic); }
-std::optional<Datatype> element_of_type(Datatype type) { return element(type, 0); }
-trace::Sequence sequence_of_type(Datatype type) { return sequence(type, 0); }
 
 bool Types::begin() { return real.Type_create_keyval(&copies_no_type, &forget_type, &keyval_, nullptr) == success; }
 

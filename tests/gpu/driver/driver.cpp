@@ -480,5 +480,8 @@ int cuGetErrorString(int result, const char** text) {
   return ok;
 }
 
+// No call of CUDA: for tests that look at device memory.
+void* fake_gpu_window(uint64_t start) { return fake::Memory::all().window(start); }
+
 }  // extern "C"
 #pragma GCC visibility pop

@@ -70,6 +70,7 @@ bool Memory::free(uint64_t start, bool is_device) {
   const Allocation gone = found->second;
   allocations_.erase(found);
   munmap(reinterpret_cast<void*>(gone.start), gone.mapped);
+  if (gone.window != nullptr) munmap(gone.window, gone.mapped);
   if (gone.file >= 0) close(gone.file);
   if (gone.is_device && !gone.is_import) used_ -= gone.mapped;
   return true;
@@ -128,6 +129,18 @@ size_t Memory::bytes_left() {
   const std::lock_guard lock(mutex_);
   const size_t all = capacity();
   return all > used_ ? all - used_ : 0;
+}
+
+void* Memory::window(uint64_t start) {
+  const std::lock_guard lock(mutex_);
+  const auto found = allocations_.find(start);
+  if (found == allocations_.end() || found->second.file < 0) return nullptr;
+  Allocation& known = found->second;
+  if (known.window == nullptr) {
+    void* const made = mmap(nullptr, known.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, known.file, 0);
+    if (made != MAP_FAILED) known.window = made;
+  }
+  return known.window;
 }
 
 void Memory::protect(int access) {

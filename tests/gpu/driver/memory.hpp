@@ -25,6 +25,7 @@ struct Allocation {
   bool is_device = false;
   bool is_import = false;
   bool is_foreign = false;  // memory of the host that somebody else allocated
+  void* window = nullptr;
 };
 
 struct Handle {
@@ -49,6 +50,8 @@ class Memory {
   std::optional<Handle> handle_of(uint64_t start);
   uint64_t open(const Handle& handle);
   size_t bytes_left();
+  // The same bytes at an address where the test itself may look at them at any time; gone when they are freed.
+  void* window(uint64_t start);
 
  private:
   friend class Open;

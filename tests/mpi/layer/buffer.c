@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
+
 enum { guard = 256, prime = 65521, row = 4 * 65536 };
 
 static unsigned char known[row + prime];
@@ -32,8 +34,8 @@ static long base_of(Form const *form, long count, long *length) {
 Buffer buffer_make(Form const *form, long count, uint64_t seed) {
   Buffer buffer = {.form = form, .count = count};
   buffer.first = base_of(form, count, &buffer.length);
-  buffer.arena = malloc((size_t)buffer.length);
-  buffer.base = buffer.arena + buffer.first;
+  buffer.memory = device_alloc(buffer.length, &buffer.arena);
+  buffer.base = buffer.memory + buffer.first;
   buffer_refill(&buffer, seed);
   return buffer;
 }
@@ -43,7 +45,7 @@ void buffer_refill(Buffer *buffer, uint64_t seed) {
   copy_known(buffer->arena, buffer->seed, 0, buffer->length);
 }
 
-void buffer_free(Buffer *buffer) { free(buffer->arena), buffer->arena = NULL; }
+void buffer_free(Buffer *buffer) { device_free(buffer->memory, buffer->arena), buffer->arena = NULL; }
 
 static void packed_of(Sent const *sent, long bytes, unsigned char *packed) {
   long length, first = base_of(sent->form, sent->count, &length);
@@ -62,7 +64,7 @@ long buffer_wrong(Buffer const *buffer, Sent const *sent, long bytes, int any_in
   unsigned char *const packed = malloc((size_t)(bytes > inside ? bytes : inside) + 1);
   copy_known(expected, buffer->seed, 0, buffer->length);
   if (any_inside) {
-    form_gather(buffer->form, buffer->count, inside, buffer->base, packed);
+    form_gather(buffer->form, buffer->count, inside, buffer->arena + buffer->first, packed);
     form_scatter(buffer->form, buffer->count, inside, expected + buffer->first, packed);
   } else if (bytes > 0) {
     packed_of(sent, bytes, packed);

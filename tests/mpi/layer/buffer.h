@@ -7,8 +7,9 @@
 #include "form.h"
 
 typedef struct {
-  unsigned char *arena, *base;
-  long length, first; /* bytes in all; where the base lies */
+  unsigned char *arena, *memory; /* where the test sees the bytes, and where they lie: the same on the host */
+  unsigned char *base;           /* in `memory`: what MPI is told */
+  long length, first;            /* bytes in all; where the base lies */
   uint64_t seed;
   Form const *form;
   long count;

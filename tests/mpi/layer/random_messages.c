@@ -49,7 +49,11 @@ void wrong(Context *context, char const *words, ...) {
 }
 
 void check(Context *context, char const *call, int code) {
-  if (code != MPI_SUCCESS) wrong(context, "%s gives class %d", call, class_of(code));
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length;
+  MPI_Error_string(code, text, &length);
+  wrong(context, "%s gives class %d: %s", call, class_of(code), text);
 }
 
 static void stuck(int number) {

@@ -1,0 +1,242 @@
+// The calls that start, complete and free requests whose buffers are lent, and those in which freed ones go on.
+#include "mpi/abi/calls.hpp"
+#include "mpi/abi/lent.hpp"
+#include "mpi/abi/squeezed_type.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+// The requests of one call, as the program gave them, and the statuses that tell of them. They are taken out while the MPI
+// completes them, and put back where they have not ended.
+class LentBatch {
+ public:
+  LentBatch(int count, const Request* requests, Status* statuses) : statuses_(statuses) {
+    const auto length = static_cast<size_t>(count < 0 ? 0 : count);
+    handles_.assign(requests, requests + length);
+    for (const Request handle : handles_) {
+      found_.push_back(lent_requests.take(handle));
+      any_ = any_ || found_.back() != nullptr;
+    }
+    if (!any_ || statuses != status_ignore) return;
+    own_.resize(length);
+    statuses_ = own_.data();
+  }
+  LentBatch(const LentBatch&) = delete;
+  LentBatch& operator=(const LentBatch&) = delete;
+  ~LentBatch() {
+    lent_requests.put_back(handles_, found_);
+    if (lent_requests.has_orphans()) lent_requests.look_at_orphans(false);
+  }
+  [[nodiscard]] Status* statuses() { return statuses_; }
+  // Request `i` has ended with `code`; its status is number `k`.
+  void end(int i, int k, int code) {
+    const auto at = static_cast<size_t>(i);
+    if (at >= found_.size() || found_[at] == nullptr) return;
+    const int landed = code == success ? land(*found_[at], statuses_[k]) : success;
+    if (landed != success) code_ = landed;
+    if (!found_[at]->is_persistent)
+      found_[at].reset();
+    else
+      found_[at]->is_active = false;
+  }
+  // What the program's call returns.
+  [[nodiscard]] int answer(int code) const { return code == success ? code_ : code; }
+
+ private:
+  Status* statuses_;
+  std::vector<Status> own_;
+  std::vector<Request> handles_;
+  std::vector<std::shared_ptr<LentRequest>> found_;
+  bool any_ = false;
+  int code_ = success;
+};
+
+template <Name name, class... Arguments>
+struct Next {
+  static inline int (*next)(Arguments...) = nullptr;
+  static inline int (*the_mpis)(Arguments...) = nullptr;
+  static OffloadHook hook(int (*function)(Arguments...)) {
+    return {name.letters, reinterpret_cast<void*>(function), reinterpret_cast<void**>(&next),
+            reinterpret_cast<void**>(&the_mpis)};
+  }
+};
+using ToStart = Next<"Start", Request*>;
+using ToStartall = Next<"Startall", int, Request*>;
+using ToWait = Next<"Wait", Request*, Status*>;
+using ToTest = Next<"Test", Request*, int*, Status*>;
+using ToWaitall = Next<"Waitall", int, Request*, Status*>;
+using ToTestall = Next<"Testall", int, Request*, int*, Status*>;
+using ToWaitany = Next<"Waitany", int, Request*, int*, Status*>;
+using ToTestany = Next<"Testany", int, Request*, int*, int*, Status*>;
+using ToWaitsome = Next<"Waitsome", int, Request*, int*, int*, Status*>;
+using ToTestsome = Next<"Testsome", int, Request*, int*, int*, Status*>;
+using ToLook = Next<"Request_get_status", Request, int*, Status*>;
+using ToFree = Next<"Request_free", Request*>;
+using ToFinalize = Next<"Finalize">;
+
+#define SPINLOOM_UNLESS_LENT(To, ...)                     \
+  if (lent_requests.none()) return To::next(__VA_ARGS__); \
+  if (layer.library->inside(__builtin_return_address(0))) return To::the_mpis(__VA_ARGS__)
+
+int start_lent(Request* request) {
+  SPINLOOM_UNLESS_LENT(ToStart, request);
+  const std::shared_ptr<LentRequest> lent = lent_requests.find(*request);
+  const int code = lent == nullptr ? success : fill(*lent);
+  return code == success ? ToStart::next(request) : code;
+}
+int start_all_lent(int count, Request* requests) {
+  SPINLOOM_UNLESS_LENT(ToStartall, count, requests);
+  for (int i = 0; i < count; ++i) {
+    const std::shared_ptr<LentRequest> lent = lent_requests.find(requests[i]);
+    const int code = lent == nullptr ? success : fill(*lent);
+    if (code != success) return code;
+  }
+  return ToStartall::next(count, requests);
+}
+
+int wait_lent(Request* request, Status* status) {
+  SPINLOOM_UNLESS_LENT(ToWait, request, status);
+  LentBatch batch(1, request, status);
+  const int code = ToWait::next(request, batch.statuses());
+  batch.end(0, 0, code);
+  return batch.answer(code);
+}
+int test_lent(Request* request, int* flag, Status* status) {
+  SPINLOOM_UNLESS_LENT(ToTest, request, flag, status);
+  LentBatch batch(1, request, status);
+  const int code = ToTest::next(request, flag, batch.statuses());
+  if (code != success || *flag != 0) batch.end(0, 0, code);
+  return batch.answer(code);
+}
+
+// All have ended, or some with errors of their own.
+int end_all(LentBatch& batch, int count, int code) {
+  if (code != success && code != error_in_status) return code;
+  for (int i = 0; i < count; ++i) {
+    const int own = code == success ? success : batch.statuses()[i].error;
+    if (own != error_pending) batch.end(i, i, own);
+  }
+  return batch.answer(code);
+}
+int wait_all_lent(int count, Request* requests, Status* statuses) {
+  SPINLOOM_UNLESS_LENT(ToWaitall, count, requests, statuses);
+  LentBatch batch(count, requests, statuses);
+  return end_all(batch, count, ToWaitall::next(count, requests, batch.statuses()));
+}
+int test_all_lent(int count, Request* requests, int* flag, Status* statuses) {
+  SPINLOOM_UNLESS_LENT(ToTestall, count, requests, flag, statuses);
+  LentBatch batch(count, requests, statuses);
+  const int code = ToTestall::next(count, requests, flag, batch.statuses());
+  return code == success && *flag == 0 ? code : end_all(batch, count, code);
+}
+
+int wait_any_lent(int count, Request* requests, int* index, Status* status) {
+  SPINLOOM_UNLESS_LENT(ToWaitany, count, requests, index, status);
+  LentBatch batch(count, requests, status);
+  const int code = ToWaitany::next(count, requests, index, batch.statuses());
+  if (*index >= 0 && *index < count) batch.end(*index, 0, code);
+  return batch.answer(code);
+}
+int test_any_lent(int count, Request* requests, int* index, int* flag, Status* status) {
+  SPINLOOM_UNLESS_LENT(ToTestany, count, requests, index, flag, status);
+  LentBatch batch(count, requests, status);
+  const int code = ToTestany::next(count, requests, index, flag, batch.statuses());
+  if (*flag != 0 && *index >= 0 && *index < count) batch.end(*index, 0, code);
+  return batch.answer(code);
+}
+
+int end_some(LentBatch& batch, const int* done, const int* indices, int code) {
+  if (*done == undefined || (code != success && code != error_in_status)) return code;
+  for (int k = 0; k < *done; ++k) {
+    batch.end(indices[k], k, code == success ? success : batch.statuses()[k].error);
+  }
+  return batch.answer(code);
+}
+int wait_some_lent(int count, Request* requests, int* done, int* indices, Status* statuses) {
+  SPINLOOM_UNLESS_LENT(ToWaitsome, count, requests, done, indices, statuses);
+  LentBatch batch(count, requests, statuses);
+  const int code = ToWaitsome::next(count, requests, done, indices, batch.statuses());
+  return end_some(batch, done, indices, code);
+}
+int test_some_lent(int count, Request* requests, int* done, int* indices, Status* statuses) {
+  SPINLOOM_UNLESS_LENT(ToTestsome, count, requests, done, indices, statuses);
+  LentBatch batch(count, requests, statuses);
+  const int code = ToTestsome::next(count, requests, done, indices, batch.statuses());
+  return end_some(batch, done, indices, code);
+}
+
+// The bytes are put in place now; whoever completes the request later finds them there.
+int look_lent(Request request, int* flag, Status* status) {
+  SPINLOOM_UNLESS_LENT(ToLook, request, flag, status);
+  const std::shared_ptr<LentRequest> lent = lent_requests.find(request);
+  if (lent == nullptr) return ToLook::next(request, flag, status);
+  StatusOf seen(status);
+  const int code = ToLook::next(request, flag, seen.get());
+  if (code != success || *flag == 0 || !lent->is_active || lent->has_landed) return code;
+  const int landed = land_once(*lent, *seen.get());
+  lent->has_landed = true;
+  return landed;
+}
+
+int free_lent(Request* request) {
+  SPINLOOM_UNLESS_LENT(ToFree, request);
+  std::shared_ptr<LentRequest> lent = lent_requests.take(*request);
+  if (lent == nullptr || !lent->is_active) return ToFree::next(request);
+  lent_requests.orphan(*request, std::move(lent));
+  *request = handles().request_null;
+  return success;
+}
+
+int finalize_lent() {
+  if (!lent_requests.none()) lent_requests.look_at_orphans(true);
+  SqueezedType::let_all_go();
+  return ToFinalize::next();
+}
+
+#undef SPINLOOM_UNLESS_LENT
+
+// Calls in which a program may wait for what it receives by a request that it has freed.
+template <Name name, class... Arguments>
+struct Beside {
+  using To = Next<name, Arguments...>;
+  static int call(Arguments... arguments) {
+    const int code = To::next(arguments...);
+    if (lent_requests.has_orphans() && !layer.library->inside(__builtin_return_address(0))) {
+      lent_requests.look_at_orphans(false);
+    }
+    return code;
+  }
+  static OffloadHook hook() { return To::hook(&call); }
+};
+
+}  // namespace
+
+const OffloadHook* lending_hook(std::string_view word) {
+  static const OffloadHook requests[] = {ToStart::hook(&start_lent),
+                                         ToStartall::hook(&start_all_lent),
+                                         ToWait::hook(&wait_lent),
+                                         ToTest::hook(&test_lent),
+                                         ToWaitall::hook(&wait_all_lent),
+                                         ToTestall::hook(&test_all_lent),
+                                         ToWaitany::hook(&wait_any_lent),
+                                         ToTestany::hook(&test_any_lent),
+                                         ToWaitsome::hook(&wait_some_lent),
+                                         ToTestsome::hook(&test_some_lent),
+                                         ToLook::hook(&look_lent),
+                                         ToFree::hook(&free_lent),
+                                         ToFinalize::hook(&finalize_lent),
+                                         Beside<"Barrier", Comm>::hook(),
+                                         Beside<"Probe", int, int, Comm, Status*>::hook(),
+                                         Beside<"Iprobe", int, int, Comm, int*, Status*>::hook(),
+                                         Beside<"Mprobe", int, int, Comm, MessageHandle*, Status*>::hook(),
+                                         Beside<"Improbe", int, int, Comm, int*, MessageHandle*, Status*>::hook()};
+  for (const std::span<const OffloadHook> table :
+       {std::span<const OffloadHook>(requests), lent_messages(), lent_collectives(), lent_reductions()}) {
+    for (const OffloadHook& hook : table) {
+      if (word == hook.name) return &hook;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

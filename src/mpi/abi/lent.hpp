@@ -1,0 +1,102 @@
+// Lent - calls whose buffers may lie in a GPU's memory.
+//
+// Contract: Lent<"X", int(parameters)>::hook<Rule, ending>() stands in front of the layer's function. Without a driver of a GPU in
+//   the process a call costs two loads and a branch more. With one, each buffer is looked at; where all are the host's, the call
+//   goes on as it is. A call that has some of a device gets memory of the host in their place (loan.hpp): a blocking one puts
+//   what has come in place before it returns, others when they are completed.
+// Invariants: (1) calls that the MPI makes itself are left alone; (2) nothing is thrown through the program's C.
+// Threads: any; a request is one thread's at a time. Time: none.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <tuple>
+
+#include "mpi/abi/lent_requests.hpp"
+#include "mpi/abi/recorded.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+enum class Ending : uint8_t { blocking, non_blocking, persistent };
+
+[[nodiscard]] inline bool may_lend() { return !DeviceWatch::of_process().none() && layer.pack_on; }
+
+template <Name name, class Function>
+struct Lent;
+template <Name name, class... Arguments>
+struct Lent<name, int(Arguments...)> {
+  static inline int (*next)(Arguments...) = nullptr;
+  static inline int (*the_mpis)(Arguments...) = nullptr;
+
+  template <class Rule, Ending ending>
+  static int call(Arguments... arguments) {
+    if (!may_lend()) return next(arguments...);
+    if (layer.library->inside(__builtin_return_address(0))) return the_mpis(arguments...);
+    const int code = lent<Rule, ending>(arguments...);
+    if (lent_requests.has_orphans()) lent_requests.look_at_orphans(false);
+    return code;
+  }
+  template <class Rule, Ending ending>
+  static OffloadHook hook() {
+    return {name.letters, reinterpret_cast<void*>(&call<Rule, ending>), reinterpret_cast<void**>(&next),
+            reinterpret_cast<void**>(&the_mpis)};
+  }
+
+ private:
+  template <class Rule, Ending ending>
+  [[gnu::noinline]] static int lent(Arguments... arguments) {
+    Loan loan;
+    try {
+      Rule{}(loan, arguments...);
+      if (loan.empty()) return next(arguments...);
+      if constexpr (ending != Ending::persistent) loan.fill();
+      if constexpr (ending == Ending::blocking)
+        return finish<Rule>(loan, arguments...);
+      else
+        return follow<Rule, ending>(loan, arguments...);
+    } catch (const Refused& refused) {
+      return raise_refusal(loan.comm, refused.error);
+    } catch (...) {
+      return raise(loan.comm, error_other);
+    }
+  }
+  template <class Rule>
+  static int finish(Loan& loan, Arguments... arguments) {
+    Status own{};
+    Status* status = &own;
+    if constexpr (Rule::by_status) {
+      auto all = std::tie(arguments...);
+      Status*& theirs = std::get<sizeof...(Arguments) - 1>(all);
+      if (theirs == status_ignore) theirs = &own;
+      status = theirs;
+    }
+    const int code = next(arguments...);
+    if (code == success) loan.land(Rule::by_status ? bytes_of(*status, real) : -1);
+    return code;
+  }
+  template <class Rule, Ending ending>
+  static int follow(Loan& loan, Arguments... arguments) {
+    auto request = std::make_shared<LentRequest>();
+    request->loan = std::move(loan);
+    request->by_status = Rule::by_status && !Rule::sends_too;  // statuses of MPI_Isendrecv are not always the receive's
+    request->is_persistent = ending == Ending::persistent;
+    request->is_active = !request->is_persistent;
+    const int code = next(arguments...);
+    if (code != success) return code;
+    auto all = std::tie(arguments...);
+    const Request made = *std::get<sizeof...(Arguments) - 1>(all);
+    // Handles of what has ended at once may be those of several requests.
+    if (request->is_active && !request->by_status && has_ended(made)) {
+      request->loan.land(-1);
+      return success;
+    }
+    lent_requests.keep(made, std::move(request));
+    return code;
+  }
+};
+
+[[nodiscard]] std::span<const OffloadHook> lent_messages();
+[[nodiscard]] std::span<const OffloadHook> lent_collectives();
+[[nodiscard]] std::span<const OffloadHook> lent_reductions();
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

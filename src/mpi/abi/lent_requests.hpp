@@ -1,0 +1,68 @@
+// LentRequests - requests whose buffers are lent until they have ended.
+//
+// Contract: keep() notes one by its handle; who completes requests takes them out before the MPI does, lands those that have
+//   ended, and puts the others back. Requests that the program frees while they are active go on as orphans, which are looked at
+//   in the program's later calls.
+// Invariants: (1) a handle that the MPI has given out again is never taken for the request that had it before.
+// Threads: any; a request is one thread's at a time. Time: none.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "mpi/abi/loan.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+// A request whose call's buffers are lent.
+struct LentRequest {
+  Loan loan;
+  bool by_status = false;  // how much has come is told by the status
+  bool is_persistent = false;
+  bool is_active = true;
+  bool has_landed = false;  // MPI_Request_get_status has put it in place already
+};
+
+class LentRequests {
+ public:
+  [[nodiscard]] bool none() const { return count_.load(std::memory_order_relaxed) == 0; }
+  void keep(Request handle, std::shared_ptr<LentRequest> request);
+  [[nodiscard]] std::shared_ptr<LentRequest> find(Request handle);
+  // Removes it before the MPI completes the request: another thread may be given the same handle at once.
+  [[nodiscard]] std::shared_ptr<LentRequest> take(Request handle);
+  // Those that are not null; the others have ended.
+  void put_back(std::span<const Request> handles, std::span<std::shared_ptr<LentRequest>> requests);
+  // What the program has freed before its end: the request is the MPI's until it has ended.
+  void orphan(Request handle, std::shared_ptr<LentRequest> request);
+  [[nodiscard]] bool has_orphans() const { return orphan_count_.load(std::memory_order_relaxed) != 0; }
+  // `all`: waits for them.
+  void look_at_orphans(bool all);
+
+ private:
+  struct Orphan {
+    Request handle;
+    std::shared_ptr<LentRequest> request;
+  };
+  std::mutex mutex_;
+  HandleMap<std::shared_ptr<LentRequest>> open_;
+  std::vector<Orphan> orphans_;
+  std::atomic<size_t> count_{0};
+  std::atomic<size_t> orphan_count_{0};
+  void count();
+};
+extern LentRequests& lent_requests;
+
+// Puts what a request has got in place, once it has ended well. The code that the program gets.
+[[nodiscard]] int land(LentRequest& lent, const Status& status);
+// The same where the request stays open.
+[[nodiscard]] int land_once(LentRequest& lent, const Status& status);
+[[nodiscard]] int fill(LentRequest& lent);
+// A call in which something is refused.
+[[nodiscard]] int raise_refusal(Comm comm, const Error& error);
+// Whether a request has ended already, so that nothing need be kept for it.
+[[nodiscard]] bool has_ended(Request request);
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

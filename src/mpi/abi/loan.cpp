@@ -1,0 +1,217 @@
+#include "mpi/abi/loan.hpp"
+
+#include <limits>
+#include <map>
+#include <string>
+
+#include "mpi/abi/squeezed_type.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+template <class Value>
+Value need(Result<Value> made) {
+  if (!made) throw Refused{made.error()};
+  return std::move(*made);
+}
+void need(const spinloom::Status& done) {
+  if (!done.ok()) throw Refused{done.error()};
+}
+
+FormPointer lent_form(Datatype type) {
+  const Lock lock;
+  return layer.types.form(type);
+}
+
+// Below zero: memory of the host. `first`: the lowest byte that is touched, in or around a buffer.
+int device_at(const void* buffer, int64_t first) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): MPI_BOTTOM and a type of addresses
+  const auto* const address = reinterpret_cast<const void*>(reinterpret_cast<intptr_t>(buffer) + first);
+  return need(DeviceWatch::of_process().owner(address)).ordinal;
+}
+
+// Also of a type that is not known here.
+int64_t extent_of(Datatype type, const Form& form) {
+  Count lb = 0;
+  Count extent = form.extent;
+  if (!form.known && real.Type_get_extent_x(type, &lb, &extent) != success) extent = 0;
+  return extent;
+}
+
+// The bytes around `count` elements, from the buffer: the first, and the one behind the last.
+Range span_of(Datatype type, int64_t count) {
+  Count lb = 0;
+  Count extent = 0;
+  Count true_lb = 0;
+  Count true_extent = 0;
+  if (real.Type_get_extent_x(type, &lb, &extent) != success ||
+      real.Type_get_true_extent_x(type, &true_lb, &true_extent) != success) {
+    throw Refused{fail(Code::invalid, "the MPI does not say how long a datatype is")};
+  }
+  const Count last = true_lb + (count - 1) * extent;
+  return {std::min(true_lb, last), std::max(true_lb, last) + true_extent};
+}
+
+// Where the first byte of the first element lies.
+int64_t first_of(Datatype type, const Form& form) { return form.known ? form.true_lb : span_of(type, 1).first; }
+
+// What lies between the elements comes along.
+Use use_of_image(Use use) { return use == Use::reads ? use : Use::both; }
+
+}  // namespace
+
+std::optional<Datatype> Loan::squeeze(Datatype type, const FormPointer& form, Use use) {
+  if (!form->known) return std::nullopt;
+  auto squeezed = need(SqueezedType::of(type, form));
+  if (use != Use::writes && squeezed->is_cut_anywhere()) return std::nullopt;
+  kept_.push_back(squeezed);
+  return squeezed->type();
+}
+
+std::byte* Loan::add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use) {
+  auto room = need(DeviceMoves::of_process().room(ordinal, room_bytes));
+  std::byte* const data = room.data();
+  ends_.push_back({ordinal, buffer, std::move(blocks), std::move(room), use, false});
+  return data;
+}
+
+bool Loan::lend_block(void*& buffer, int64_t count, Datatype& type, Use use) {
+  if (count <= 0 || buffer == in_place || type == handles().type_null) return false;
+  const FormPointer form = lent_form(type);
+  const int ordinal = device_at(buffer, first_of(type, *form));
+  if (ordinal < 0) return false;
+  const std::optional<Datatype> twin = squeeze(type, form, use);
+  if (!twin) {
+    lend_range(buffer, span_of(type, count), use_of_image(use));
+    return true;
+  }
+  buffer = add(ordinal, buffer, {{form, count, 0, 0}}, Place::capacity_of(*form, count), use);
+  type = *twin;
+  return true;
+}
+
+bool Loan::lend_as_it_is(void*& buffer, int64_t count, Datatype type, Use use) {
+  if (count <= 0 || buffer == in_place || type == handles().type_null) return false;
+  const FormPointer form = lent_form(type);
+  if (device_at(buffer, first_of(type, *form)) < 0) return false;
+  const bool has_gaps = !form->known || !form->contiguous(count);
+  lend_range(buffer, span_of(type, count), has_gaps ? use_of_image(use) : use);
+  return true;
+}
+
+bool Loan::lend_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use) {
+  if (bytes <= 0 || offset < 0 || device_at(buffer, offset) < 0) return false;
+  lend_range(buffer, {offset, offset + bytes}, use);
+  return true;
+}
+
+// What stands for the buffer has the same bytes at the same places from it.
+void Loan::lend_range(void*& buffer, Range range, Use use) {
+  static const FormPointer byte = basic_form(1, 1);
+  const int64_t bytes = range.last - range.first;
+  std::byte* const data = add(device_at(buffer, range.first), buffer, {{byte, bytes, range.first, 0}}, bytes, use);
+  ends_.back().is_image = true;
+  buffer = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(data) - range.first);  // NOLINT: may lie outside
+}
+
+template <class N, class Place>
+bool Loan::lend_blocks(void*& buffer, int n, const N* counts, const Place*& places, const Datatype* types,
+                       bool in_bytes, std::vector<Datatype>& twins, Use use) {
+  if (n <= 0 || buffer == in_place || counts == nullptr || places == nullptr) return false;
+  std::vector<FormPointer> forms(static_cast<size_t>(n));
+  const auto offset_of = [&](size_t i) {
+    return static_cast<int64_t>(places[i]) * (in_bytes ? 1 : extent_of(types[i], *forms[i]));
+  };
+  twins.assign(types, types + n);
+  int ordinal = -1;
+  bool is_image = false;
+  Range image{INT64_MAX, INT64_MIN};
+  for (size_t i = 0; i < forms.size(); ++i) {
+    if (counts[i] <= 0 || types[i] == handles().type_null) continue;
+    forms[i] = lent_form(types[i]);
+    if (ordinal < 0) ordinal = device_at(buffer, offset_of(i) + first_of(types[i], *forms[i]));
+    if (ordinal < 0) return false;
+    const Range here = span_of(types[i], static_cast<int64_t>(counts[i]));
+    image.first = std::min(image.first, offset_of(i) + here.first);
+    image.last = std::max(image.last, offset_of(i) + here.last);
+    const std::optional<Datatype> twin = squeeze(types[i], forms[i], use);
+    is_image = is_image || !twin;
+    if (twin) twins[in_bytes ? i : 0] = *twin;
+  }
+  if (ordinal < 0) return false;
+  if (is_image) {
+    lend_range(buffer, image, use_of_image(use));
+    twins.assign(types, types + n);
+    return true;
+  }
+  std::vector<DeviceBlock> blocks;
+  auto packed_places = std::make_shared<std::vector<Place>>(forms.size());
+  int64_t packed = 0;
+  int64_t elements = 0;
+  for (size_t i = 0; i < forms.size(); ++i) {
+    const int64_t place = in_bytes ? packed : elements;
+    if (place > std::numeric_limits<Place>::max()) {
+      throw Refused{fail(Code::unsupported, "a call with ", packed,
+                         " bytes in a GPU's memory: take the form of the call with large counts")};
+    }
+    (*packed_places)[i] = static_cast<Place>(place);
+    if (forms[i] == nullptr) continue;
+    const auto count = static_cast<int64_t>(counts[i]);
+    blocks.push_back({forms[i], count, offset_of(i), packed});
+    packed += forms[i]->size * count;
+    elements += count;
+  }
+  buffer = add(ordinal, buffer, std::move(blocks), packed, use);
+  places = packed_places->data();
+  kept_.push_back(std::move(packed_places));
+  return true;
+}
+template bool Loan::lend_blocks(void*&, int, const int*, const int*&, const Datatype*, bool, std::vector<Datatype>&,
+                                Use);
+template bool Loan::lend_blocks(void*&, int, const int*, const Aint*&, const Datatype*, bool, std::vector<Datatype>&,
+                                Use);
+template bool Loan::lend_blocks(void*&, int, const Count*, const Aint*&, const Datatype*, bool, std::vector<Datatype>&,
+                                Use);
+
+bool Loan::writes() const {
+  return std::ranges::any_of(ends_, [](const End& end) { return end.use != Use::reads; });
+}
+
+void Loan::fill() {
+  for (const End& end : ends_) {
+    if (end.use == Use::writes) continue;
+    need(DeviceMoves::of_process().pack(end.ordinal, end.buffer, end.blocks, end.room.data()));
+  }
+}
+
+void Loan::land(int64_t bytes) {
+  for (const End& end : ends_) {
+    if (end.use == Use::reads) continue;
+    DeviceMoves& moves = DeviceMoves::of_process();
+    need(bytes >= 0 && !end.is_image && end.blocks.size() == 1
+             ? moves.unpack_part(end.ordinal, end.room.data(), end.blocks.front(), bytes, end.buffer)
+             : moves.unpack(end.ordinal, end.room.data(), end.blocks, end.buffer));
+  }
+}
+
+int code_of(const Error& error) {
+  static std::mutex mutex;
+  static std::map<std::string, int> codes;
+  constexpr size_t codes_max = 64;
+  constexpr size_t text_max = 255;  // what every MPI has room for
+  const std::lock_guard lock(mutex);
+  const std::string sentence = ("spinloom: " + error.message).substr(0, text_max);
+  const auto known = codes.find(sentence);
+  if (known != codes.end()) return known->second;
+  // MPICH 4.0 does not find the texts of codes that are added to a class of MPI's own.
+  static int error_class = error_other;
+  if (error_class == error_other && real.Add_error_class(&error_class) != success) return error_other;
+  int code = error_other;
+  if (codes.size() >= codes_max || real.Add_error_code(error_class, &code) != success ||
+      real.Add_error_string(code, sentence.c_str()) != success) {
+    return error_other;
+  }
+  return codes[sentence] = code;
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,111 @@
+// Loan - the buffers of one call that lie in a GPU's memory, and the memory of the host that the call gets in their place.
+//
+// Contract: lend() and its like look at a buffer; one of a device is replaced, with its datatype: packed bytes in pinned
+//   memory, as many elements of the same basic types without gaps, so that whoever cuts a message into elements cuts it as
+//   the other ranks do. Of a datatype that is not known here the bytes come as they lie, gaps included. fill() puts what the call
+//   reads there; land() puts what it has written in place. What goes wrong is thrown as Refused.
+// Invariants: (1) a buffer of the host is left alone; (2) each buffer's bytes are moved by one kernel, or one copy where they
+//   are contiguous. Threads: one. Time: none.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "mpi/abi/layer.hpp"
+#include "mpi/device_moves.hpp"
+#include "mpi/device_watch.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+struct Refused {
+  Error error;
+};
+
+enum class Use : uint8_t { reads, writes, both };
+
+class Loan {
+ public:
+  Comm comm = handles().comm_world;  // whose error handler is told
+
+  template <class Pointer, class N>  // void* or const void*
+  void lend(Pointer& buffer, N count, Datatype& type, Use use) {
+    void* found = const_cast<void*>(static_cast<const void*>(buffer));
+    if (!lend_block(found, static_cast<int64_t>(count), type, use)) return;
+    buffer = found;
+  }
+  // The same where the count is of all peers together, `n` times `count`.
+  template <class Pointer, class N>
+  void lend_each(Pointer& buffer, int n, N count, Datatype& type, Use use) {
+    lend(buffer, static_cast<int64_t>(n) * static_cast<int64_t>(count), type, use);
+  }
+  // Blocks of one type at places in elements, or each of a type of its own at places in bytes.
+  template <class Pointer, class N, class Place>
+  void lend_list(Pointer& buffer, int n, const N* counts, const Place*& places, Datatype& type, Use use) {
+    const std::vector<Datatype> types(static_cast<size_t>(n < 0 ? 0 : n), type);
+    std::vector<Datatype> twins;
+    void* found = const_cast<void*>(static_cast<const void*>(buffer));
+    if (!lend_blocks(found, n, counts, places, types.data(), false, twins, use)) return;
+    buffer = found;
+    if (!twins.empty()) type = twins.front();
+  }
+  template <class Pointer, class N, class Place>
+  void lend_list(Pointer& buffer, int n, const N* counts, const Place*& places, const Datatype*& types, Use use) {
+    auto twins = std::make_shared<std::vector<Datatype>>();
+    void* found = const_cast<void*>(static_cast<const void*>(buffer));
+    if (!lend_blocks(found, n, counts, places, types, true, *twins, use)) return;
+    buffer = found;
+    types = twins->data();
+    kept_.push_back(std::move(twins));
+  }
+  // The operands of a reduction: the MPI must know what they are, so that the datatype stays, and gaps come along.
+  template <class Pointer>
+  void lend_operand(Pointer& buffer, int64_t count, Datatype type, Use use) {
+    void* found = const_cast<void*>(static_cast<const void*>(buffer));
+    if (lend_as_it_is(found, count, type, use)) buffer = found;
+  }
+  // So many bytes at `offset`; what stands for the buffer has them at the same place.
+  template <class Pointer>
+  void lend_bytes(Pointer& buffer, int64_t offset, int64_t bytes, Use use) {
+    void* found = const_cast<void*>(static_cast<const void*>(buffer));
+    if (lend_bytes_at(found, offset, bytes, use)) buffer = found;
+  }
+
+  [[nodiscard]] bool empty() const { return ends_.empty(); }
+  [[nodiscard]] bool writes() const;
+  void fill();
+  // `bytes`: how many a receive has got; below zero: all.
+  void land(int64_t bytes);
+
+ private:
+  struct End {
+    int ordinal = 0;
+    void* buffer = nullptr;
+    std::vector<DeviceBlock> blocks;
+    DeviceMoves::Room room;
+    Use use = Use::reads;
+    bool is_image = false;  // the bytes as they lie on the device, gaps included
+  };
+
+  [[nodiscard]] bool lend_block(void*& buffer, int64_t count, Datatype& type, Use use);
+  [[nodiscard]] bool lend_as_it_is(void*& buffer, int64_t count, Datatype type, Use use);
+  [[nodiscard]] bool lend_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use);
+  void lend_range(void*& buffer, Range range, Use use);
+  template <class N, class Place>
+  [[nodiscard]] bool lend_blocks(void*& buffer, int n, const N* counts, const Place*& places, const Datatype* types,
+                                 bool in_bytes, std::vector<Datatype>& twins, Use use);
+  // The pinned memory that stands for `buffer`.
+  [[nodiscard]] std::byte* add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use);
+
+  // What the MPI gets in place of the datatype; nothing where it must have the bytes as they lie.
+  [[nodiscard]] std::optional<Datatype> squeeze(Datatype type, const FormPointer& form, Use use);
+
+  std::list<End> ends_;
+  std::vector<std::shared_ptr<const void>> kept_;  // what the MPI reads until the call has ended
+};
+
+// Sentences of what was refused become errors of MPI, whose text is the sentence.
+[[nodiscard]] int code_of(const Error& error);
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,325 @@
+// Rules of loans: which buffers each call reads and writes, by its arguments (loan.hpp).
+//
+// Contract: a rule's operator() lends the call's buffers. received() says how many bytes a receive has got, from the status at the
+//   end of the arguments; below zero: all that there is room for.
+#pragma once
+
+#include "mpi/abi/loan.hpp"
+#include "mpi/abi/topology.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI::lending {
+
+// What arguments that are not significant hold is nobody's business: roots and peers are looked at first.
+struct Send {
+  static constexpr bool by_status = false;
+  static constexpr bool sends_too = false;
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& buffer, N& count, Datatype& type, int& peer, int&, Comm& comm, More&...) {
+    loan.comm = comm;
+    if (peer != proc_null) loan.lend(buffer, count, type, Use::reads);
+  }
+};
+struct Receive {
+  static constexpr bool by_status = true;
+  static constexpr bool sends_too = false;
+  template <class N, class... More>
+  void operator()(Loan& loan, void*& buffer, N& count, Datatype& type, int& peer, int&, Comm& comm, More&...) {
+    loan.comm = comm;
+    if (peer != proc_null) loan.lend(buffer, count, type, Use::writes);
+  }
+};
+struct ReceiveMatched {
+  static constexpr bool by_status = true;
+  static constexpr bool sends_too = false;
+  template <class N, class... More>
+  void operator()(Loan& loan, void*& buffer, N& count, Datatype& type, MessageHandle*& message, More&...) {
+    if (*message != handles().message_no_proc) loan.lend(buffer, count, type, Use::writes);
+  }
+};
+struct SendReceive {
+  static constexpr bool by_status = true;
+  static constexpr bool sends_too = true;
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, N& out_count, Datatype& out_type, int& peer, int&, void*& in,
+                  N& in_count, Datatype& in_type, int& source, int&, Comm& comm, More&...) {
+    // Where no status says how much has come, what was there before stays behind it.
+    constexpr bool is_blocking = (std::is_same_v<More, Status*> || ...);
+    loan.comm = comm;
+    if (peer != proc_null) loan.lend(out, out_count, out_type, Use::reads);
+    if (source != proc_null) loan.lend(in, in_count, in_type, is_blocking ? Use::writes : Use::both);
+  }
+};
+struct Replace {
+  static constexpr bool by_status = true;
+  static constexpr bool sends_too = true;
+  template <class N, class... More>
+  void operator()(Loan& loan, void*& buffer, N& count, Datatype& type, int&, int&, int& source, int&, Comm& comm,
+                  More&...) {
+    loan.comm = comm;
+    loan.lend(buffer, count, type, source == proc_null ? Use::reads : Use::both);
+  }
+};
+
+// Packed bytes are as many as there are in the elements.
+inline int64_t packed_bytes_of(int64_t count, Datatype type) {
+  Count size = 0;
+  return real.Type_size_x(type, &size) == success ? size * count : 0;
+}
+struct Pack {
+  static constexpr bool by_status = false;
+  static constexpr bool sends_too = false;
+  template <class N>
+  void operator()(Loan& loan, const void*& buffer, N& count, Datatype& type, void*& packed, N&, N*& position,
+                  Comm& comm) {
+    loan.comm = comm;
+    loan.lend_bytes(packed, static_cast<int64_t>(*position), packed_bytes_of(count, type), Use::writes);
+    loan.lend(buffer, count, type, Use::reads);
+  }
+};
+struct Unpack {
+  static constexpr bool by_status = false;
+  static constexpr bool sends_too = false;
+  template <class N>
+  void operator()(Loan& loan, const void*& packed, N&, N*& position, void*& buffer, N& count, Datatype& type,
+                  Comm& comm) {
+    loan.comm = comm;
+    loan.lend_bytes(packed, static_cast<int64_t>(*position), packed_bytes_of(count, type), Use::reads);
+    loan.lend(buffer, count, type, Use::writes);
+  }
+};
+
+// ---- collective calls ----
+
+struct Collective {
+  static constexpr bool by_status = false;
+  static constexpr bool sends_too = false;
+
+ protected:
+  // The ranks of the other side of an intercommunicator, else all.
+  void begin(Loan& loan, Comm comm) {
+    loan.comm = comm;
+    if (real.Comm_test_inter(comm, &is_inter_) != success) is_inter_ = 0;
+    const int code = is_inter_ != 0 ? real.Comm_remote_size(comm, &peers_) : real.Comm_size(comm, &peers_);
+    if (code != success) peers_ = 0;
+  }
+  void begin_rooted(Loan& loan, int root, Comm comm) {
+    begin(loan, comm);
+    int rank = -1;
+    if (real.Comm_rank(comm, &rank) != success) rank = -1;
+    is_root_ = is_inter_ != 0 ? root == root_here : root == rank;
+    takes_part_ = root != proc_null;
+  }
+  // A root has a part of its own, but for that of an intercommunicator.
+  [[nodiscard]] bool has_part() const { return takes_part_ && !(is_root_ && is_inter_ != 0); }
+
+  int peers_ = 0;
+  int is_inter_ = 0;
+  bool is_root_ = false;
+  bool takes_part_ = true;
+};
+
+// What is sent in place lies where the result goes.
+inline Use use_of_result(const void* out) { return out == in_place ? Use::both : Use::writes; }
+
+struct Bcast : Collective {
+  template <class N, class... More>
+  void operator()(Loan& loan, void*& buffer, N& count, Datatype& type, int& root, Comm& comm, More&...) {
+    begin_rooted(loan, root, comm);
+    if (takes_part_) loan.lend(buffer, count, type, is_root_ ? Use::reads : Use::writes);
+  }
+};
+struct Gather : Collective {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, N& out_count, Datatype& out_type, void*& in, N& in_count,
+                  Datatype& in_type, int& root, Comm& comm, More&...) {
+    begin_rooted(loan, root, comm);
+    const Use use = use_of_result(out);
+    if (has_part()) loan.lend(out, out_count, out_type, Use::reads);
+    if (is_root_) loan.lend_each(in, peers_, in_count, in_type, use);
+  }
+};
+struct Gatherv : Collective {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, N& out_count, Datatype& out_type, void*& in, const N*& counts,
+                  const Displacement<N>*& places, Datatype& in_type, int& root, Comm& comm, More&...) {
+    begin_rooted(loan, root, comm);
+    const Use use = use_of_result(out);
+    if (has_part()) loan.lend(out, out_count, out_type, Use::reads);
+    if (is_root_) loan.lend_list(in, peers_, counts, places, in_type, use);
+  }
+};
+struct Scatter : Collective {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, N& out_count, Datatype& out_type, void*& in, N& in_count,
+                  Datatype& in_type, int& root, Comm& comm, More&...) {
+    begin_rooted(loan, root, comm);
+    if (is_root_) loan.lend_each(out, peers_, out_count, out_type, Use::reads);
+    if (has_part()) loan.lend(in, in_count, in_type, Use::writes);
+  }
+};
+struct Scatterv : Collective {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, const N*& counts, const Displacement<N>*& places, Datatype& out_type,
+                  void*& in, N& in_count, Datatype& in_type, int& root, Comm& comm, More&...) {
+    begin_rooted(loan, root, comm);
+    if (is_root_) loan.lend_list(out, peers_, counts, places, out_type, Use::reads);
+    if (has_part()) loan.lend(in, in_count, in_type, Use::writes);
+  }
+};
+struct Allgather : Collective {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, N& out_count, Datatype& out_type, void*& in, N& in_count,
+                  Datatype& in_type, Comm& comm, More&...) {
+    begin(loan, comm);
+    const Use use = use_of_result(out);
+    loan.lend(out, out_count, out_type, Use::reads);
+    loan.lend_each(in, peers_, in_count, in_type, use);
+  }
+};
+struct Allgatherv : Collective {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, N& out_count, Datatype& out_type, void*& in, const N*& counts,
+                  const Displacement<N>*& places, Datatype& in_type, Comm& comm, More&...) {
+    begin(loan, comm);
+    const Use use = use_of_result(out);
+    loan.lend(out, out_count, out_type, Use::reads);
+    loan.lend_list(in, peers_, counts, places, in_type, use);
+  }
+};
+struct Alltoall : Collective {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, N& out_count, Datatype& out_type, void*& in, N& in_count,
+                  Datatype& in_type, Comm& comm, More&...) {
+    begin(loan, comm);
+    const Use use = use_of_result(out);
+    loan.lend_each(out, peers_, out_count, out_type, Use::reads);
+    loan.lend_each(in, peers_, in_count, in_type, use);
+  }
+};
+// With one type for all, or a list of types.
+struct Alltoallv : Collective {
+  template <class N, class Place, class Types, class... More>
+  void operator()(Loan& loan, const void*& out, const N*& out_counts, const Place*& out_places, Types& out_types,
+                  void*& in, const N*& in_counts, const Place*& in_places, Types& in_types, Comm& comm, More&...) {
+    begin(loan, comm);
+    const Use use = use_of_result(out);
+    if (out != in_place) loan.lend_list(out, peers_, out_counts, out_places, out_types, Use::reads);
+    loan.lend_list(in, peers_, in_counts, in_places, in_types, use);
+  }
+};
+using Alltoallw = Alltoallv;
+
+struct Neighbourhood : Collective {
+ protected:
+  void begin(Loan& loan, Comm comm) {
+    loan.comm = comm;
+    const Neighbours found = neighbours_of(comm);
+    to_ = static_cast<int>(found.to.size());
+    from_ = static_cast<int>(found.from.size());
+  }
+  int to_ = 0;
+  int from_ = 0;
+};
+struct Neighbor_allgather : Neighbourhood {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, N& out_count, Datatype& out_type, void*& in, N& in_count,
+                  Datatype& in_type, Comm& comm, More&...) {
+    begin(loan, comm);
+    loan.lend(out, out_count, out_type, Use::reads);
+    loan.lend_each(in, from_, in_count, in_type, has_nobody(comm) ? Use::both : Use::writes);
+  }
+
+ protected:
+  // What MPI_PROC_NULL would send leaves its place as it is.
+  static bool has_nobody(Comm comm) {
+    const Neighbours found = neighbours_of(comm);
+    return std::ranges::find(found.from, proc_null) != found.from.end();
+  }
+};
+struct Neighbor_allgatherv : Neighbor_allgather {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, N& out_count, Datatype& out_type, void*& in, const N*& counts,
+                  const Displacement<N>*& places, Datatype& in_type, Comm& comm, More&...) {
+    begin(loan, comm);
+    loan.lend(out, out_count, out_type, Use::reads);
+    loan.lend_list(in, from_, counts, places, in_type, has_nobody(comm) ? Use::both : Use::writes);
+  }
+};
+struct Neighbor_alltoall : Neighbor_allgather {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, N& out_count, Datatype& out_type, void*& in, N& in_count,
+                  Datatype& in_type, Comm& comm, More&...) {
+    begin(loan, comm);
+    loan.lend_each(out, to_, out_count, out_type, Use::reads);
+    loan.lend_each(in, from_, in_count, in_type, has_nobody(comm) ? Use::both : Use::writes);
+  }
+};
+struct Neighbor_alltoallv : Neighbor_allgather {
+  template <class N, class Place, class Types, class... More>
+  void operator()(Loan& loan, const void*& out, const N*& out_counts, const Place*& out_places, Types& out_types,
+                  void*& in, const N*& in_counts, const Place*& in_places, Types& in_types, Comm& comm, More&...) {
+    begin(loan, comm);
+    loan.lend_list(out, to_, out_counts, out_places, out_types, Use::reads);
+    loan.lend_list(in, from_, in_counts, in_places, in_types, has_nobody(comm) ? Use::both : Use::writes);
+  }
+};
+using Neighbor_alltoallw = Neighbor_alltoallv;
+
+struct Reduce : Collective {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, void*& in, N& count, Datatype& type, Op&, int& root, Comm& comm,
+                  More&...) {
+    begin_rooted(loan, root, comm);
+    const Use use = use_of_result(out);
+    if (has_part()) loan.lend_operand(out, count, type, Use::reads);
+    if (is_root_) loan.lend_operand(in, count, type, use);
+  }
+};
+struct Allreduce : Collective {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, void*& in, N& count, Datatype& type, Op&, Comm& comm, More&...) {
+    begin(loan, comm);
+    const Use use = use_of_result(out);
+    loan.lend_operand(out, count, type, Use::reads);
+    loan.lend_operand(in, count, type, use);
+  }
+};
+using Scan = Allreduce;
+// The first rank gets nothing: its buffer stays as it is.
+struct Exscan : Collective {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, void*& in, N& count, Datatype& type, Op&, Comm& comm, More&...) {
+    begin(loan, comm);
+    loan.lend_operand(out, count, type, Use::reads);
+    loan.lend_operand(in, count, type, Use::both);
+  }
+};
+struct Reduce_scatter_block : Collective {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, void*& in, N& count, Datatype& type, Op&, Comm& comm, More&...) {
+    begin(loan, comm);
+    int size = 0;
+    if (real.Comm_size(comm, &size) != success) return;
+    const int64_t all = static_cast<int64_t>(count) * size;
+    if (out == in_place) return loan.lend_operand(in, all, type, Use::both);
+    loan.lend_operand(out, all, type, Use::reads);
+    loan.lend_operand(in, static_cast<int64_t>(count), type, Use::writes);
+  }
+};
+struct Reduce_scatter : Collective {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& out, void*& in, const N*& counts, Datatype& type, Op&, Comm& comm,
+                  More&...) {
+    begin(loan, comm);
+    int size = 0;
+    int rank = 0;
+    if (real.Comm_size(comm, &size) != success || real.Comm_rank(comm, &rank) != success) return;
+    int64_t all = 0;
+    for (int i = 0; i < size; ++i) all += static_cast<int64_t>(counts[i]);
+    if (out == in_place) return loan.lend_operand(in, all, type, Use::both);
+    loan.lend_operand(out, all, type, Use::reads);
+    loan.lend_operand(in, static_cast<int64_t>(counts[rank]), type, Use::writes);
+  }
+};
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI::lending

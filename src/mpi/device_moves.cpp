@@ -1,0 +1,158 @@
+#include "mpi/device_moves.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace spinloom::mpi {
+namespace {
+
+constexpr size_t room_least = size_t{4} << 10;
+constexpr size_t idle_most = size_t{1} << 30;  // pinned memory that waits for the next message
+
+int64_t bytes_of(const DeviceBlock& block) { return block.form->size * block.count; }
+
+Result<layout::Blob> contiguous_blob(int64_t bytes) {
+  SPL_ASSIGN(const layout::Type byte, layout::primitive("byte"));
+  SPL_ASSIGN(const layout::Type run, layout::contiguous(bytes, byte));
+  return layout::Blob::build(run);
+}
+
+// What plans count from: the first byte of the first block, because a buffer may be MPI_BOTTOM.
+int64_t origin_of(std::span<const DeviceBlock> blocks) { return blocks.front().offset + blocks.front().form->true_lb; }
+
+// The side of a block on the device.
+Result<gpu::Side> side_of(const DeviceBlock& block, int64_t origin) {
+  const Form& form = *block.form;
+  if (form.contiguous(block.count)) {
+    SPL_ASSIGN(layout::Blob blob, contiguous_blob(bytes_of(block)));
+    return gpu::Side::of(std::move(blob), 1, block.offset + form.true_lb - origin);
+  }
+  if (!form.layout) return fail(Code::unsupported, "the layout of a datatype of ", form.size, " bytes is not known");
+  return gpu::Side::of(form.layout->blob(), block.count, block.offset - origin);
+}
+
+}  // namespace
+
+DeviceMoves& DeviceMoves::of_process() {
+  static auto* const moves = new DeviceMoves;  // at the end of a process the driver may have gone before
+  return *moves;
+}
+
+DeviceMoves::Room::~Room() {
+  if (memory_.data() != nullptr) of_process().give_back(key_, std::move(memory_));
+}
+
+Result<DeviceMoves::Room> DeviceMoves::room(int ordinal, int64_t bytes) {
+  const size_t size = std::bit_ceil(std::max(room_least, static_cast<size_t>(bytes)));
+  Room room;
+  room.key_ = {ordinal, size};
+  {
+    const std::lock_guard lock(mutex_);
+    auto& idle = idle_[room.key_];
+    if (!idle.empty()) {
+      room.memory_ = std::move(idle.back());
+      idle.pop_back();
+      idle_bytes_ -= size;
+      return room;
+    }
+  }
+  SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
+  SPL_ASSIGN(room.memory_, gpu::Memory::pinned(device, size));
+  return room;
+}
+
+void DeviceMoves::give_back(std::pair<int, size_t> key, gpu::Memory memory) {
+  const std::lock_guard lock(mutex_);
+  if (idle_bytes_ + key.second > idle_most) return;
+  idle_bytes_ += key.second;
+  idle_[key].push_back(std::move(memory));
+}
+
+Result<std::shared_ptr<gpu::Plan>> DeviceMoves::plan(const gpu::Device& device, std::span<const DeviceBlock> blocks,
+                                                     bool packs) {
+  const int64_t origin = origin_of(blocks);
+  Key key{device.ordinal(), packs ? 1 : 0};
+  for (const DeviceBlock& block : blocks) {
+    const Form& form = *block.form;
+    for (const int64_t word : {static_cast<int64_t>(form.number), form.size, form.extent, form.true_lb, block.count,
+                               block.offset - origin, block.packed}) {
+      key.push_back(word);
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(plans_, key, &Entry::key);
+    if (found != plans_.end()) {
+      plans_.splice(plans_.begin(), plans_, found);
+      return found->plan;
+    }
+  }
+  std::vector<gpu::Message> messages;
+  std::vector<FormPointer> forms;
+  for (const DeviceBlock& block : blocks) {
+    SPL_ASSIGN(gpu::Side there, side_of(block, origin));
+    gpu::Side here = gpu::Side::packed(block.packed);
+    messages.push_back(packs ? gpu::Message{std::move(there), std::move(here)}
+                             : gpu::Message{std::move(here), std::move(there)});
+    forms.push_back(block.form);
+  }
+  SPL_ASSIGN(gpu::Plan made, gpu::Plan::make(device, messages));
+  auto plan = std::make_shared<gpu::Plan>(std::move(made));
+  std::list<Entry> dropped;  // freed when the lock is
+  const std::lock_guard lock(mutex_);
+  plans_.push_front({std::move(key), std::move(forms), plan});
+  if (plans_.size() > plans_max) dropped.splice(dropped.begin(), plans_, std::prev(plans_.end()));
+  return plan;
+}
+
+Status DeviceMoves::move(int ordinal, std::span<const DeviceBlock> blocks, std::byte* buffer, std::byte* packed,
+                         bool packs) {
+  int64_t bytes = 0;
+  for (const DeviceBlock& block : blocks) bytes += bytes_of(block);
+  if (bytes == 0) return {};
+  moves_.fetch_add(1, std::memory_order_relaxed);
+  bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
+  const DeviceBlock& first = blocks.front();
+  if (blocks.size() == 1 && first.form->contiguous(first.count)) {
+    std::byte* const there = buffer + first.offset + first.form->true_lb;
+    std::byte* const here = packed + first.packed;
+    SPL_TRY(gpu::copy_bytes(device, packs ? here : there, packs ? there : here, static_cast<size_t>(bytes), nullptr));
+    return device.synchronise();
+  }
+  SPL_ASSIGN(const std::shared_ptr<gpu::Plan> found, plan(device, blocks, packs));
+  std::byte* const base = buffer + origin_of(blocks);
+  SPL_TRY(packs ? found->launch(base, packed) : found->launch(packed, base));
+  return device.synchronise();
+}
+
+Status DeviceMoves::pack(int ordinal, const void* buffer, std::span<const DeviceBlock> blocks, std::byte* packed) {
+  return move(ordinal, blocks, static_cast<std::byte*>(const_cast<void*>(buffer)), packed, true);
+}
+
+Status DeviceMoves::unpack(int ordinal, const std::byte* packed, std::span<const DeviceBlock> blocks, void* buffer) {
+  return move(ordinal, blocks, static_cast<std::byte*>(buffer), const_cast<std::byte*>(packed), false);
+}
+
+Status DeviceMoves::unpack_part(int ordinal, const std::byte* packed, const DeviceBlock& block, int64_t bytes,
+                                void* buffer) {
+  const Form& form = *block.form;
+  if (form.size == 0 || bytes >= bytes_of(block)) return unpack(ordinal, packed, {&block, 1}, buffer);
+  DeviceBlock whole = block;
+  whole.count = bytes / form.size;
+  SPL_TRY(unpack(ordinal, packed, {&whole, 1}, buffer));
+  const int64_t rest = bytes - whole.count * form.size;
+  if (rest == 0) return {};
+  // The element that has come in part: what is there, with what has come over it.
+  DeviceBlock last = block;
+  last.count = 1;
+  last.offset += whole.count * form.extent;
+  last.packed = 0;
+  SPL_ASSIGN(const Room element, room(ordinal, form.size));
+  SPL_TRY(pack(ordinal, buffer, {&last, 1}, element.data()));
+  std::memcpy(element.data(), packed + block.packed + whole.count * form.size, static_cast<size_t>(rest));
+  return unpack(ordinal, element.data(), {&last, 1}, buffer);
+}
+
+}  // namespace spinloom::mpi

@@ -19,6 +19,9 @@ on. A process that ends is Trouble at the other, at once.
 from __future__ import annotations
 
 import operator
+import socket
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 from spinloom import core, device
@@ -27,7 +30,7 @@ from spinloom.errors import Trouble
 if TYPE_CHECKING:
     from spinloom.layout import Layout
 
-__all__ = ["Move", "Pair"]
+__all__ = ["Move", "Pair", "with_itself"]
 
 
 class Move:
@@ -132,3 +135,29 @@ class Pair:
                     sends, layout.engine, device.memory(array, view), count, offset, as_memory, handle
                 )
             )
+
+
+OTHER = "import sys; from spinloom import gpu; gpu.Pair(int(sys.argv[1]), patience_s=20)"
+
+
+def with_itself() -> Pair | None:
+    """A pair with a second process that does nothing else and has ended, to know what works on this machine.
+
+    None where the second process, or the pair, does not come about.
+    """
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        other = subprocess.Popen(
+            [sys.executable, "-c", OTHER, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        theirs.close()
+        try:
+            return Pair(ours, patience_s=20)
+        except Trouble:
+            return None
+        finally:
+            ours.close()  # the other one ends, too
+            other.wait()

@@ -8,6 +8,7 @@ from conftest import needs_engine
 from gpu_programs import HERE, KINDS, ROOT, program
 from spinloom import gpu
 from spinloom.errors import Trouble
+from spinloom.verbs import doctor
 
 pytestmark = needs_engine
 
@@ -41,3 +42,19 @@ def test_a_pair_needs_a_device(monkeypatch):
     monkeypatch.setenv("SPINLOOM_GPU", "shim")
     with pytest.raises(Trouble, match="has no device that two processes could share"):
         gpu.Pair(0)
+
+
+@KINDS
+def test_doctor_tries_two_processes(kind):
+    said = program(kind, "-c", "from spinloom.verbs import doctor; print(doctor.gpu_pair())")
+    assert said.startswith("ipc: each process has read the other's memory by CUDA IPC")
+
+
+def test_doctor_has_no_word_of_it_without_a_gpu(monkeypatch):
+    monkeypatch.setattr(doctor, "gpus", lambda: "")
+    assert doctor.gpu_pair() == ""
+
+
+def test_a_second_process_that_does_not_come_is_no_pair(monkeypatch):
+    monkeypatch.setattr(gpu, "OTHER", "raise SystemExit(1)")
+    assert gpu.with_itself() is None

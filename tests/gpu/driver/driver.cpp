@@ -42,6 +42,7 @@ enum Answer {
   no_device = 100,
   bad_device = 101,
   invalid_context = 201,
+  already_mapped = 208,
   not_found = 500,
   not_ready = 600,
   not_supported = 801,
@@ -458,7 +459,9 @@ int cuIpcOpenMemHandle_v2(uint64_t* address, IpcHandle handle, unsigned) {
   fake::Handle told;
   std::memcpy(&told, handle.bytes, sizeof told);
   if (told.process == getpid()) return invalid_context;
-  *address = fake::Memory::all().open(told);
+  bool stale = false;
+  *address = fake::Memory::all().open(told, stale);
+  if (stale) return already_mapped;
   return *address != 0 ? ready() : static_cast<int>(invalid_value);
 }
 int cuIpcCloseMemHandle(uint64_t address) {

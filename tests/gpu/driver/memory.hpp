@@ -15,6 +15,13 @@
 
 namespace fake {
 
+struct Handle {
+  int32_t process = 0;
+  int32_t file = -1;
+  uint64_t bytes = 0;
+  uint64_t number = 0;
+};
+
 struct Allocation {
   uint64_t start = 0;
   size_t bytes = 0;  // as asked for
@@ -24,15 +31,9 @@ struct Allocation {
   int file = -1;  // of device memory
   bool is_device = false;
   bool is_import = false;
+  Handle from{};  // of an import
   bool is_foreign = false;  // memory of the host that somebody else allocated
   void* window = nullptr;
-};
-
-struct Handle {
-  int32_t process = 0;
-  int32_t file = -1;
-  uint64_t bytes = 0;
-  uint64_t number = 0;
 };
 
 class Memory {
@@ -48,7 +49,8 @@ class Memory {
   bool unpin(uint64_t start);
   std::optional<Allocation> find(uint64_t address);
   std::optional<Handle> handle_of(uint64_t start);
-  uint64_t open(const Handle& handle);
+  // `stale`: the place of that memory is mapped already, from before it was freed and allocated again.
+  uint64_t open(const Handle& handle, bool& stale);
   size_t bytes_left();
   // The same bytes at an address where the test itself may look at them at any time; gone when they are freed.
   void* window(uint64_t start);

@@ -10,11 +10,12 @@ if [ "${1:-}" = --only-build ]; then only_build=yes; shift; fi
 build=${1:-build/gpu_try}
 out=${OUT:-$build}
 mkdir -p "$build" "$out"
-if [ ! -x "$build/spinloom_gpu_bench" ]; then
-  # Where there is no GoogleTest, the benchmark alone: it compares bytes, too.
+if [ ! -x "$build/spinloom_gpu_pair_bench" ]; then
+  # Where there is no GoogleTest, the benchmarks alone: they compare bytes, too.
   tests=ON
-  targets="spinloom_gpu_bench spinloom_gpu_test"
-  if [ ! -e /usr/include/gtest/gtest.h ]; then tests=OFF; targets=spinloom_gpu_bench; fi
+  benches="spinloom_gpu_bench spinloom_gpu_pair_bench"
+  targets="$benches spinloom_gpu_test"
+  if [ ! -e /usr/include/gtest/gtest.h ]; then tests=OFF; targets=$benches; fi
   cmake -S . -B "$build/tree" -GNinja -DSPINLOOM_TESTS=$tests -DSPINLOOM_CUDA_ARCHITECTURES="${ARCHITECTURES:-90}" \
     >"$out/configure.log" 2>&1 || { tail -20 "$out/configure.log"; exit 1; }
   ninja -C "$build/tree" $targets >"$out/build.log" 2>&1 ||
@@ -29,5 +30,6 @@ if [ -x "$build/spinloom_gpu_test" ]; then
   tail -60 "$out/test.log"
   echo "tests: exit $status"
 fi
+timeout 60 "$build/spinloom_gpu_pair_bench" 2>&1 | tee "$out/pairs.csv"
 timeout 120 "$build/spinloom_gpu_bench" 2>&1 | tee "$out/bench.csv"
 exit "$status"

@@ -257,6 +257,10 @@ class Detour:
         self.read.pack()
         self.write.unpack()
 
+    def begin_copy(self) -> Any:
+        self.read.pack()
+        return self.write.begin_unpack()
+
 
 def bind_copy(
     engine: Any, source: Any, count: int, offset: int, to: Any, destination: Any, to_count: int,

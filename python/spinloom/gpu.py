@@ -11,14 +11,17 @@ from layout to layout; staged, through pinned memory of the host that both have 
 through the connection. Packed sizes must be equal, layouts need not be. The connection stays the caller's;
 both may use it between moves, not while one is under way. begin_send() and begin_receive() return at once;
 one move in each direction may be under way, and both go on while their process calls test() or wait() of
-either. Streams are those of device.py: a send comes after what the array's library has begun, a receive is over when the
-bytes are there. What is wrong with a message is Trouble at both processes, and the pair goes on. A process
-that ends is Trouble at the other, at once.
+either. Streams are those of device.py: a send comes after what the array's library has begun, a receive is
+over when the bytes are there. What is wrong with a message is Trouble at both processes, and the pair goes
+on. A process that ends is Trouble at the other, at once.
 """
 
 from __future__ import annotations
 
 import operator
+import socket
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 from spinloom import core, device
@@ -27,7 +30,7 @@ from spinloom.errors import Trouble
 if TYPE_CHECKING:
     from spinloom.layout import Layout
 
-__all__ = ["Move", "Pair"]
+__all__ = ["Move", "Pair", "with_itself"]
 
 
 class Move:
@@ -132,3 +135,29 @@ class Pair:
                     sends, layout.engine, device.memory(array, view), count, offset, as_memory, handle
                 )
             )
+
+
+OTHER = "import sys; from spinloom import gpu; gpu.Pair(int(sys.argv[1]), patience_s=20)"
+
+
+def with_itself() -> Pair | None:
+    """A pair with a second process that does nothing else and has ended, to know what works on this machine.
+
+    None where the second process, or the pair, does not come about.
+    """
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        other = subprocess.Popen(
+            [sys.executable, "-c", OTHER, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        theirs.close()
+        try:
+            return Pair(ours, patience_s=20)
+        except Trouble:
+            return None
+        finally:
+            ours.close()  # the other one ends, too
+            other.wait()

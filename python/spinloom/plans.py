@@ -10,6 +10,40 @@ from collections.abc import Callable
 from typing import Any
 
 
+class Done:
+    """What a plan has begun: begin_pack() and its like make it. It keeps the plan and its arrays."""
+
+    __slots__ = ("engine",)
+
+    def __init__(self, engine: Any = None) -> None:
+        self.engine = engine  # None: over when it began
+
+    def test(self) -> bool:
+        """Whether the bytes are there. Between host and GPU the host moves a piece in this call."""
+        return self.engine is None or self.engine.test()
+
+    def wait(self) -> None:
+        """Returns when the bytes are there."""
+        if self.engine is not None:
+            self.engine.wait()
+
+    def hold(self, stream: Any) -> None:
+        """What `stream` begins from now on comes after the bytes; the host does not wait."""
+        from spinloom import device
+
+        handle = device.handle_of(stream)
+        if self.engine is not None:
+            self.engine.hold(handle)
+
+
+def begun(engine: Any, call: str) -> Done:
+    begin = getattr(engine, f"begin_{call}", None)
+    if begin is not None:
+        return Done(begin())
+    getattr(engine, call)()  # on the host
+    return Done()
+
+
 class PackPlan:
     """A layout bound to an array and a packed buffer: Layout.bind() makes it.
 
@@ -26,15 +60,26 @@ class PackPlan:
         self.pack: Callable[[], None] = engine.pack  # the engine's own: no Python runs in a call
         self.unpack: Callable[[], None] = engine.unpack
 
+    def begin_pack(self) -> Done:
+        """pack() without waiting, also where one end is the host's; on the host it is over at once."""
+        return begun(self.engine, "pack")
+
+    def begin_unpack(self) -> Done:
+        return begun(self.engine, "unpack")
+
 
 class CopyPlan:
     """A layout in one array bound to a layout in another: Layout.bind_copy() makes it. copy() does it."""
 
-    __slots__ = ("__weakref__", "copy", "stream")
+    __slots__ = ("__weakref__", "copy", "engine", "stream")
 
     def __init__(self, engine: Any, stream: int | None = None) -> None:
-        self.stream = stream
+        self.engine, self.stream = engine, stream
         self.copy: Callable[[], None] = engine.copy
+
+    def begin_copy(self) -> Done:
+        """copy() without waiting, also where one end is the host's; on the host it is over at once."""
+        return begun(self.engine, "copy")
 
 
 class SetPlan:
@@ -49,6 +94,13 @@ class SetPlan:
         self.engine, self.stream = engine, stream
         self.pack: Callable[[], None] = engine.pack
         self.unpack: Callable[[], None] = engine.unpack
+
+    def begin_pack(self) -> Done:
+        """pack() without waiting; on the host it is over at once."""
+        return begun(self.engine, "pack")
+
+    def begin_unpack(self) -> Done:
+        return begun(self.engine, "unpack")
 
     @property
     def launches(self) -> int:

@@ -177,12 +177,24 @@ void bind_gpu(nb::module_& module) {
           },
           nb::arg("address"), nb::arg("shape"), nb::arg("strides"), nb::arg("item_bytes"), nb::arg("writable"),
           nb::arg("owner").none());
+  nb::class_<GpuDone>(module, "GpuDone", "What was begun on a GPU; plans.Done.")
+      .def("test", [](GpuDone& self) { return unwrap(without_lock([&] { return self.test(); })); })
+      .def("wait", [](GpuDone& self) { unwrap(without_lock([&] { return self.wait(); })); })
+      .def(
+          "hold",
+          [](const GpuDone& self, uint64_t stream) {
+            // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's handle
+            unwrap(without_lock([&] { return self.hold(reinterpret_cast<gpu::Stream>(stream)); }));
+          },
+          nb::arg("stream"));
   nb::class_<GpuPackPlan>(module, "GpuPackPlan", "A layout, an array, a packed buffer and a stream; device.PackPlan.")
       .def(nb::init<const Committed&, nb::object, nb::object, int64_t, int64_t, bool, uint64_t>(), nb::arg("layout"),
            nb::arg("array").none(), nb::arg("packed").none(), nb::arg("count"), nb::arg("offset"), nb::arg("as_memory"),
            nb::arg("stream"))
       .def("pack", &GpuPackPlan::pack)
       .def("unpack", &GpuPackPlan::unpack)
+      .def("begin_pack", &GpuPackPlan::begin_pack, nb::keep_alive<0, 1>())
+      .def("begin_unpack", &GpuPackPlan::begin_unpack, nb::keep_alive<0, 1>())
       .def_prop_ro("kernel", &GpuPackPlan::kernel)
       .def("launch_ns", &GpuPackPlan::launch_ns, nb::arg("calls"));
   nb::class_<GpuCopyPlan>(module, "GpuCopyPlan", "Two layouts, their arrays and a stream; device.CopyPlan.")
@@ -191,14 +203,18 @@ void bind_gpu(nb::module_& module) {
            nb::arg("layout"), nb::arg("source").none(), nb::arg("count"), nb::arg("offset"), nb::arg("to"),
            nb::arg("destination").none(), nb::arg("to_count"), nb::arg("to_offset"), nb::arg("as_memory"),
            nb::arg("stream"))
-      .def("copy", &GpuCopyPlan::copy);
+      .def("copy", &GpuCopyPlan::copy)
+      .def("begin_copy", &GpuCopyPlan::begin_copy, nb::keep_alive<0, 1>());
   nb::class_<GpuCopies>(module, "GpuCopies", "Copies between layouts, in one launch; layout.bind_copies.")
       .def(nb::init<nb::list, uint64_t>(), nb::arg("messages"), nb::arg("stream"))
-      .def("copy", &GpuCopies::copy);
+      .def("copy", &GpuCopies::copy)
+      .def("begin_copy", &GpuCopies::begin_copy, nb::keep_alive<0, 1>());
   nb::class_<GpuSet>(module, "GpuSet", "Messages of one launch; device.SetPlan.")
       .def(nb::init<nb::list, uint64_t>(), nb::arg("messages"), nb::arg("stream"))
       .def("pack", &GpuSet::pack)
       .def("unpack", &GpuSet::unpack)
+      .def("begin_pack", &GpuSet::begin_pack, nb::keep_alive<0, 1>())
+      .def("begin_unpack", &GpuSet::begin_unpack, nb::keep_alive<0, 1>())
       .def_prop_ro("launches", &GpuSet::launches)
       .def_prop_ro("kernel", &GpuSet::kernel);
   nb::class_<GpuPairMove>(module, "GpuPairMove", "A message between two processes; gpu.Move.")

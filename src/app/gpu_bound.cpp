@@ -68,6 +68,10 @@ class OneDevice {
   std::optional<gpu::Device> device_;
 };
 
+GpuDone begun(const std::optional<GpuMove>& move) {
+  return move ? unwrap(without_lock([&] { return move->begin(); })) : GpuDone();
+}
+
 // Raises the sentence of what is read-only.
 void require_writable(nb::handle array, const char* role) {
   PythonBuffer(array, Access::read, role, Place::anywhere).require_writable();
@@ -116,15 +120,33 @@ GpuPackPlan::GpuPackPlan(const layout::Committed& layout, nb::object array, nb::
   unpack_ = unwrap(GpuMove::find(flat, laid, stream_of(stream)));
 }
 
-void GpuPackPlan::pack() const {
+void GpuPackPlan::check_pack() const {
   if (!packed_writable_) require_writable(packed_, "the packed buffer");
+}
+
+void GpuPackPlan::check_unpack() const {
+  if (!array_writable_) require_writable(array_, "the array");
+  if (!layout_.receives(count_)) unwrap(layout_.check_receive(count_));
+}
+
+void GpuPackPlan::pack() const {
+  check_pack();
   if (pack_) unwrap(without_lock([&] { return pack_->run(); }));
 }
 
 void GpuPackPlan::unpack() const {
-  if (!array_writable_) require_writable(array_, "the array");
-  if (!layout_.receives(count_)) unwrap(layout_.check_receive(count_));
+  check_unpack();
   if (unpack_) unwrap(without_lock([&] { return unpack_->run(); }));
+}
+
+GpuDone GpuPackPlan::begin_pack() const {
+  check_pack();
+  return begun(pack_);
+}
+
+GpuDone GpuPackPlan::begin_unpack() const {
+  check_unpack();
+  return begun(unpack_);
 }
 
 int64_t GpuPackPlan::launch_ns(int64_t calls) const {
@@ -152,6 +174,8 @@ GpuCopyPlan::GpuCopyPlan(const layout::Committed& from, nb::object source, int64
 void GpuCopyPlan::copy() const {
   if (move_) unwrap(without_lock([&] { return move_->run(); }));
 }
+
+GpuDone GpuCopyPlan::begin_copy() const { return begun(move_); }
 
 bool bytes_meet(const layout::Committed& from, int64_t count, const GpuEnd& read, const layout::Committed& to,
                 int64_t to_count, const GpuEnd& written) {
@@ -200,6 +224,8 @@ void GpuCopies::copy() const {
   if (move_) unwrap(without_lock([&] { return move_->run(); }));
 }
 
+GpuDone GpuCopies::begin_copy() const { return begun(move_); }
+
 GpuSet::GpuSet(nb::list messages, uint64_t stream) : kept_(std::move(messages)) {
   std::vector<gpu::Message> packing;
   std::vector<gpu::Message> unpacking;
@@ -236,9 +262,20 @@ void GpuSet::pack() const {
   if (pack_) unwrap(without_lock([&] { return pack_->run(); }));
 }
 
-void GpuSet::unpack() const {
+GpuDone GpuSet::begin_pack() const { return begun(pack_); }
+
+GpuDone GpuSet::begin_unpack() const {
+  check_unpack();
+  return begun(unpack_);
+}
+
+void GpuSet::check_unpack() const {
   if (no_unpack_) throw Raised{*no_unpack_};
   if (read_only_.is_valid()) require_writable(read_only_, "the array");
+}
+
+void GpuSet::unpack() const {
+  check_unpack();
   if (unpack_) unwrap(without_lock([&] { return unpack_->run(); }));
 }
 

@@ -2,7 +2,7 @@
 //
 // Contract: constructors check what the calls of bindings_gpu.cpp check, and keep the arrays. GpuPackPlan moves one
 //   message, GpuSet any number of them in one launch; GpuCopies does the same from layouts to layouts. unpack() refuses
-//   layouts that write a byte twice.
+//   layouts that write a byte twice. begin_pack() and its like do not wait, whatever the ends are.
 // Threads: constructors with the interpreter lock; the lock is released while a kernel is launched. Time: host time.
 #pragma once
 
@@ -33,6 +33,8 @@ class GpuPackPlan {
 
   void pack() const;
   void unpack() const;
+  [[nodiscard]] GpuDone begin_pack() const;
+  [[nodiscard]] GpuDone begin_unpack() const;
   // Of pack(); empty where bytes are staged or there are none.
   [[nodiscard]] std::string kernel() const {
     return pack_ && pack_->program() != nullptr ? pack_->program()->kernel_name() : "";
@@ -41,6 +43,9 @@ class GpuPackPlan {
   [[nodiscard]] int64_t launch_ns(int64_t calls) const;
 
  private:
+  void check_pack() const;
+  void check_unpack() const;
+
   layout::Committed layout_;
   int64_t count_;
   nb::object array_;
@@ -58,6 +63,7 @@ class GpuCopyPlan {
               uint64_t stream);
 
   void copy() const;
+  [[nodiscard]] GpuDone begin_copy() const;
 
  private:
   nb::object source_;
@@ -75,6 +81,7 @@ class GpuCopies {
   GpuCopies(nb::list messages, uint64_t stream);  // of (layout, source, layout, destination)
 
   void copy() const;
+  [[nodiscard]] GpuDone begin_copy() const;
 
  private:
   nb::list kept_;
@@ -88,10 +95,14 @@ class GpuSet {
 
   void pack() const;
   void unpack() const;
+  [[nodiscard]] GpuDone begin_pack() const;
+  [[nodiscard]] GpuDone begin_unpack() const;
   [[nodiscard]] int launches() const { return pack_ ? pack_->program()->launches() : 0; }
   [[nodiscard]] std::string kernel() const { return pack_ ? pack_->program()->kernel_name() : ""; }
 
  private:
+  void check_unpack() const;
+
   nb::list kept_;
   nb::object read_only_;  // an array that unpack() must not write
   std::optional<GpuMove> pack_;

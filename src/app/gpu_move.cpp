@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <functional>
 #include <list>
+#include <memory>
 #include <string>
 
 #include "gpu/shim.hpp"
@@ -126,10 +127,10 @@ Result<GpuMove> GpuMove::find(const GpuEnd& from, const GpuEnd& to, gpu::Stream 
   const gpu::Message message{from.side, to.side};
   SPL_ASSIGN(move.way_, KeptMoves::all().get(ordinal, !place.in_place, from.side, to.side, [&]() -> Result<Way> {
     if (place.in_place) return way_of(place.device, {&message, 1});
-    SPL_ASSIGN(gpu::Staging made, from.on_device ? gpu::Staging::make(*place.device, from.side, to.side)
-                                                 : gpu::Staging::make(*place.device, to.side, from.side));
     Way way;
-    way.staged = std::make_shared<Staged>(std::move(made));
+    way.staged = from.on_device ? std::make_shared<Areas>(*place.device, from.side, to.side)
+                                : std::make_shared<Areas>(*place.device, to.side, from.side);
+    SPL_TRY(Areas::take(way.staged));  // what is wrong is said here
     return way;
   }));
   return move;
@@ -162,13 +163,73 @@ const gpu::Program* GpuMove::program() const {
 Status GpuMove::run() const {
   if (way_.on_host) return gpu::run_on_host(*way_.on_host, ends_);
   if (way_.staged != nullptr) {
-    const std::lock_guard lock(way_.staged->one_at_a_time);
-    gpu::Staging& staging = way_.staged->staging;
-    const gpu::Ends& ends = ends_.front();
-    return to_host_ ? staging.to_host(ends.from, ends.to, stream_) : staging.to_device(ends.from, ends.to, stream_);
+    SPL_ASSIGN(GpuDone done, begin());
+    return done.wait();
   }
   SPL_TRY(way_.plan->launch(ends_, stream_));
   return waits_ ? way_.plan->device().synchronise(stream_) : Status{};
+}
+
+Result<GpuDone> GpuMove::begin() const {
+  GpuDone done;
+  if (way_.on_host) {
+    SPL_TRY(gpu::run_on_host(*way_.on_host, ends_));
+  } else if (way_.staged != nullptr) {
+    SPL_ASSIGN(const std::shared_ptr<gpu::Staging> area, Areas::take(way_.staged));
+    done.area_ = area;
+    const gpu::Ends& ends = ends_.front();
+    SPL_ASSIGN(done.staged_, to_host_ ? area->begin_to_host(ends.from, ends.to, stream_)
+                                      : area->begin_to_device(ends.from, ends.to, stream_));
+  } else {
+    SPL_ASSIGN(done.mark_, way_.plan->begin(ends_, stream_));
+  }
+  return done;
+}
+
+Result<std::shared_ptr<gpu::Staging>> GpuMove::Areas::take(const std::shared_ptr<Areas>& areas) {
+  std::optional<gpu::Staging> area;
+  {
+    const std::lock_guard lock(areas->mutex_);
+    if (!areas->idle_.empty()) {
+      area = std::move(areas->idle_.back());
+      areas->idle_.pop_back();
+    }
+  }
+  if (!area) {
+    SPL_ASSIGN(area, gpu::Staging::make(areas->device_, areas->on_device_, areas->on_host_));
+  }
+  return std::shared_ptr<gpu::Staging>(new gpu::Staging(std::move(*area)), [areas](gpu::Staging* used) {
+    const std::unique_ptr<gpu::Staging> back(used);
+    const std::lock_guard lock(areas->mutex_);
+    areas->idle_.push_back(std::move(*back));
+  });
+}
+
+Result<bool> GpuDone::test() {
+  if (mark_) return mark_.reached();
+  if (!staged_) return true;
+  SPL_ASSIGN(const bool is_over, staged_->test());
+  if (is_over) {
+    staged_.reset();
+    area_.reset();
+  }
+  return is_over;
+}
+
+Status GpuDone::wait() {
+  if (mark_) return mark_.synchronise();
+  if (staged_) SPL_TRY(staged_->wait());
+  staged_.reset();
+  area_.reset();
+  return {};
+}
+
+Status GpuDone::hold(gpu::Stream stream) const {
+  if (mark_) return mark_.hold(stream);
+  if (!staged_) return {};
+  return fail(Code::unsupported,
+              "bytes between host and device are moved by the host, too, so a stream cannot wait for them: "
+              "wait() first");
 }
 
 }  // namespace spinloom::app

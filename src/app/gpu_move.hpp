@@ -4,7 +4,8 @@
 //   looks up what moves them: a plan where both ends are a device's or pinned memory, a staging area where one is
 //   pageable memory of the host. Plans and staging areas are made at their first use and kept for the next, at most
 //   `moves_kept_max`; the least recently used go first, and who holds one keeps it alive. run() launches; it waits for
-//   the bytes only where one end is the host's. What is said to be a device's memory and is not, or lies in two
+//   the bytes only where one end is the host's. begin() never waits for them; what it gives is asked, waited for, or lets
+//   another stream wait where no end is the host's. What is said to be a device's memory and is not, or lies in two
 //   devices, is an Error.
 // Invariants: a plan that is dropped has ended its launches before its memory is freed, because the driver waits for
 //   the device whose memory it frees.
@@ -22,6 +23,7 @@
 
 #include "base/result.hpp"
 #include "gpu/device.hpp"
+#include "gpu/event.hpp"
 #include "gpu/message.hpp"
 #include "gpu/plan.hpp"
 #include "gpu/program.hpp"
@@ -47,6 +49,20 @@ bool emulated();
 // The device whose memory [first, last) of an end is; `role` names the end in errors.
 Result<gpu::Device> device_of(const GpuEnd& end, const char* role);
 
+// What was begun: a kernel with a mark behind it, bytes through pinned pieces, or nothing that could still be under way.
+class GpuDone {
+ public:
+  [[nodiscard]] Result<bool> test();
+  [[nodiscard]] Status wait();
+  [[nodiscard]] Status hold(gpu::Stream stream) const;
+
+ private:
+  friend class GpuMove;
+  gpu::Event mark_;
+  std::shared_ptr<void> area_;  // goes back when the move is over
+  std::optional<gpu::StagingMove> staged_;
+};
+
 class GpuMove {
  public:
   static Result<GpuMove> find(const GpuEnd& from, const GpuEnd& to, gpu::Stream stream);
@@ -55,18 +71,28 @@ class GpuMove {
                                   std::vector<gpu::Ends> ends, gpu::Stream stream);
 
   [[nodiscard]] Status run() const;
+  [[nodiscard]] Result<GpuDone> begin() const;
   [[nodiscard]] const gpu::Program* program() const;  // none where bytes are staged
 
  private:
-  struct Staged {
-    explicit Staged(gpu::Staging made) : staging(std::move(made)) {}
-    std::mutex one_at_a_time;
-    gpu::Staging staging;
+  // Areas for moves of one kind: one for each move that is under way.
+  class Areas {
+   public:
+    Areas(gpu::Device device, gpu::Side on_device, gpu::Side on_host)
+        : device_(std::move(device)), on_device_(std::move(on_device)), on_host_(std::move(on_host)) {}
+    static Result<std::shared_ptr<gpu::Staging>> take(const std::shared_ptr<Areas>& areas);
+
+   private:
+    gpu::Device device_;
+    gpu::Side on_device_;
+    gpu::Side on_host_;
+    std::mutex mutex_;
+    std::vector<gpu::Staging> idle_;
   };
   struct Way {
     std::optional<gpu::Plan> plan;
     std::optional<gpu::Program> on_host;  // under SPINLOOM_GPU=shim
-    std::shared_ptr<Staged> staged;
+    std::shared_ptr<Areas> staged;
   };
   friend class KeptMoves;
   static Result<Way> way_of(const std::optional<gpu::Device>& device, std::span<const gpu::Message> messages);

@@ -9,6 +9,7 @@ namespace spinloom::gpu {
 // One kernel, from the sender's memory to ours.
 Status PairMove::State::load(const PairLetter::Head& head, const layout::Blob& blob) {
   SPL_ASSIGN(memory, PeerMemory::open(pair->device, head.memory));
+  pair->exporter = head.memory.process;
   if (head.has_event != 0) {
     if (!pair->peer_order_handle || *pair->peer_order_handle != head.event) {
       SPL_ASSIGN(pair->peer_order, Event::open(pair->device, head.event));

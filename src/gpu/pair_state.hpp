@@ -102,9 +102,15 @@ struct Pair::State {
   std::optional<EventHandle> order_handle;
   Event peer_order;
   std::optional<EventHandle> peer_order_handle;
+  std::optional<uint64_t> exporter;  // whose memory was mapped
 
   State(Device on, std::shared_ptr<PairChannel> over, PairOptions with)
       : device(std::move(on)), channel(std::move(over)), options(std::move(with)) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (exporter) PeerMemory::forget(*exporter);
+  }
 
   void pump();
   void listen();  // waits for a letter, at most a millisecond

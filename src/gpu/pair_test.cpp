@@ -332,6 +332,45 @@ TEST_F(OnDevicePair, WrongMessagesAreErrorsAtBoth) {
   }
 }
 
+// A full device is full for a while, a lost one is lost.
+TEST_F(DevicePairs, HasNoMemoryThenNoDevice) {
+  Pair pair = connected();
+  PairMessages messages(pair);
+  {
+    const PairMemory target(pair.device(), pair_cases[7].to, 1);
+    setenv("FAKE_GPU_BYTES", "1", 1);
+    const Status received = pair.receive(target.side(), target.base());
+    ASSERT_FALSE(received.ok());
+    EXPECT_EQ(received.error().code, Code::exhausted) << received.error().message;
+    unsetenv("FAKE_GPU_BYTES");
+  }
+  messages.receive(pair_cases[7], 4);
+  const PairMemory target(pair.device(), pair_cases[7].to, 1);
+  setenv("FAKE_GPU_LOST_AFTER", "0", 1);
+  const Status received = pair.receive(target.side(), target.base());
+  ASSERT_FALSE(received.ok());
+  EXPECT_NE(received.error().message.find("a kernel failed"), std::string::npos) << received.error().message;
+}
+
+TEST_F(OnDevicePair, TroubleOfOneDeviceIsToldToTheOther) {
+  if (Device::at(0)->name() != "a GPU of the tests") GTEST_SKIP() << "a GPU does not fail when it is told to";
+  for (const char* const way : every_way) {
+    SCOPED_TRACE(way);
+    const PairPeer peer("HasNoMemoryThenNoDevice", way);
+    auto pair = peer.connect();
+    ASSERT_TRUE(pair.ok()) << pair.error().message;
+    PairMessages messages(*pair);
+    const PairMemory source(pair->device(), pair_cases[7].from, 1);
+    const Status full = pair->send(source.side(), source.base());
+    ASSERT_FALSE(full.ok());
+    EXPECT_NE(full.error().message.find("free memory of the device"), std::string::npos) << full.error().message;
+    messages.send(pair_cases[7], 4);
+    const Status lost = pair->send(source.side(), source.base());
+    ASSERT_FALSE(lost.ok());
+    EXPECT_NE(lost.error().message.find("a kernel failed"), std::string::npos) << lost.error().message;
+  }
+}
+
 TEST_F(DevicePairs, EndsWhenTheOfferComes) {
   Pair pair = connected();
   pollfd asked{socket_, POLLIN, 0};

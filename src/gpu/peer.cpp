@@ -1,5 +1,6 @@
 #include "gpu/peer.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,8 +15,15 @@ namespace {
 
 constexpr unsigned ipc_lazy_peer_access = 1;
 
+// Its id, and above it the namespace of ids: in containers many a process has the id 1.
+uint64_t this_process() {
+  struct stat space{};
+  const uint64_t ids = stat("/proc/self/ns/pid", &space) == 0 ? static_cast<uint64_t>(space.st_ino) : 0;
+  return ids << 32 | static_cast<uint32_t>(getpid());
+}
+
 Status check_other(const PeerHandle& handle) {
-  if (handle.process != static_cast<uint64_t>(getpid())) return {};
+  if (handle.process != this_process()) return {};
   return fail(Code::invalid, "this process exported that memory itself: use its address");
 }
 
@@ -63,8 +71,11 @@ class PeerCache {
       --entry;
       if (entry->use_count() == 1) entry = entries_.erase(entry);
     }
-    SPL_ASSIGN(Entry mapping, map(device, handle));
-    entries_.push_front(std::move(mapping));
+    auto mapping = map(device, handle);
+    // Memory that was freed there and allocated again at the same place: the mapping of the old one is in the way.
+    if (!mapping && forget(handle.process)) mapping = map(device, handle);
+    if (!mapping) return mapping.error();
+    entries_.push_front(std::move(*mapping));
     return entries_.front();
   }
 
@@ -77,12 +88,23 @@ class PeerCache {
     DeviceAddress address = 0;
     auto mapping = std::make_shared<PeerMemory::Mapping>(device, handle);
     SPL_CUDA(*state.driver, state.driver->ipc_open(&address, raw, ipc_lazy_peer_access), "to map memory that process ",
-             handle.process, " exported");
+             static_cast<uint32_t>(handle.process), " exported");
     mapping->start = reinterpret_cast<std::byte*>(address);
     return Entry(std::move(mapping));
   }
 
+  void forget_all(uint64_t process) {
+    const std::lock_guard lock(mutex_);
+    (void)forget(process);
+  }
+
  private:
+  // False: there was nothing.
+  bool forget(uint64_t process) {
+    return entries_.remove_if(
+               [&](const Entry& entry) { return entry->handle.process == process && entry.use_count() == 1; }) > 0;
+  }
+
   std::mutex mutex_;
   std::list<Entry> entries_;
 };
@@ -102,9 +124,9 @@ Result<PeerHandle> export_memory(const void* pointer) {
            "to export the allocation of address ", pointer,
            " (memory of a pool or of the virtual memory calls cannot be exported)");
   PeerHandle handle;
+  handle.process = this_process();
   std::memcpy(handle.handle.data(), raw.bytes, sizeof raw.bytes);
   handle.offset = reinterpret_cast<uint64_t>(pointer) - reinterpret_cast<uint64_t>(found.start);
-  handle.process = static_cast<uint64_t>(getpid());
   return handle;
 }
 
@@ -119,5 +141,7 @@ Result<PeerMemory> PeerMemory::open_once(const Device& device, const PeerHandle&
   SPL_ASSIGN(const std::shared_ptr<const Mapping> mapping, PeerCache::map(device, handle));
   return PeerMemory(mapping, mapping->start + handle.offset);
 }
+
+void PeerMemory::forget(uint64_t process) { PeerCache::process().forget_all(process); }
 
 }  // namespace spinloom::gpu

@@ -3,7 +3,8 @@
 // Contract: export_memory() names the allocation that holds a pointer and the pointer's place in it: 80 bytes that any
 //   channel may carry. PeerMemory::open() maps it in this process, on `device`; the address is good for loads and
 //   stores of a plan. Handles stay mapped in a cache (the least recently used goes first once `open_max` are mapped and
-//   nobody holds it), because mapping takes far longer than a launch. The exporter must keep the memory until the peer
+//   nobody holds it; where a mapping fails, all of that process that nobody holds), because mapping takes far longer than
+//   a launch. The exporter must keep the memory until the peer
 //   is done.
 // Invariants: (1) an address is valid as long as its PeerMemory lives; (2) a process cannot open what it exported
 //   itself: that is an Error.
@@ -24,7 +25,7 @@ namespace spinloom::gpu {
 struct PeerHandle {
   std::array<std::byte, 64> handle{};
   uint64_t offset = 0;  // of the pointer in its allocation
-  uint64_t process = 0;  // who exported it
+  uint64_t process = 0;  // who exported it: its id, and above it the namespace of ids
 };
 static_assert(sizeof(PeerHandle) == 80);
 
@@ -36,6 +37,9 @@ class PeerMemory {
   static Result<PeerMemory> open(const Device& device, const PeerHandle& handle);
   // Not kept: unmapped with the last PeerMemory of it.
   static Result<PeerMemory> open_once(const Device& device, const PeerHandle& handle);
+
+  // Unmaps what one process exported and nobody holds: memory that it frees stays taken as long as it is mapped here.
+  static void forget(uint64_t process);
 
   [[nodiscard]] std::byte* data() const { return data_; }
 

@@ -89,6 +89,13 @@ Status Plan::launch(std::span<const Ends> ends, Stream stream) const {
   return {};
 }
 
+Result<Event> Plan::begin(std::span<const Ends> ends, Stream stream) const {
+  SPL_ASSIGN(Event mark, Event::make(device_));
+  SPL_TRY(launch(ends, stream));
+  SPL_TRY(mark.record(stream));
+  return mark;
+}
+
 Status Plan::check(std::span<const Ends> ends) const {
   for (const Ends& pair : ends) {
     for (const void* const pointer : {pair.from, static_cast<const void*>(pair.to)}) {

@@ -19,6 +19,7 @@
 
 #include "base/result.hpp"
 #include "gpu/device.hpp"
+#include "gpu/event.hpp"
 #include "gpu/program.hpp"
 
 namespace spinloom::gpu {
@@ -33,6 +34,8 @@ class Plan {
     const Ends ends{from, to};
     return launch({&ends, 1}, stream);
   }
+  // The same with a mark behind it, which the host can ask, wait for, or let another stream wait for.
+  [[nodiscard]] Result<Event> begin(std::span<const Ends> ends, Stream stream = nullptr) const;
   [[nodiscard]] Status check(std::span<const Ends> ends) const;
 
   [[nodiscard]] const Program& program() const { return program_; }

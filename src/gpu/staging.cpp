@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
-#include "gpu/device_state.hpp"
 #include "gpu/draft.hpp"
+#include "gpu/event.hpp"
 #include "layout/copy.hpp"
 
 namespace spinloom::gpu {
@@ -13,7 +14,7 @@ namespace spinloom::gpu {
 struct Staging::State {
   struct Piece {
     Memory pinned;
-    void* done = nullptr;  // an event: the piece's copy has ended
+    Event done;  // the piece's copy has ended
   };
 
   Device device;
@@ -25,6 +26,8 @@ struct Staging::State {
   Plan unpack;
   Memory packed;
   std::vector<Piece> pieces;
+  Event over;  // what comes behind the last piece
+  bool is_busy = false;
 
   State(Device on, Side host_side, int64_t all, int64_t piece, Plan packs, Plan unpacks)
       : device(std::move(on)),
@@ -33,33 +36,47 @@ struct Staging::State {
         piece_bytes(piece),
         pack(std::move(packs)),
         unpack(std::move(unpacks)) {}
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() {
-    const Driver& driver = *device.state().driver;
-    const ContextGuard guard(driver, device.state().context);
-    for (const Piece& piece : pieces) {
-      if (piece.done != nullptr) (void)driver.event_destroy(piece.done);
-    }
-  }
 
   [[nodiscard]] int64_t last_of(int64_t first) const { return std::min(bytes, first + piece_bytes); }
+  [[nodiscard]] int64_t ahead() const { return static_cast<int64_t>(pieces.size()) * piece_bytes; }
   Piece& piece_at(int64_t first) { return pieces[static_cast<size_t>(first / piece_bytes) % pieces.size()]; }
-  Status wait(const Piece& piece) const {
-    const Driver& driver = *device.state().driver;
-    SPL_CUDA(driver, driver.event_synchronize(piece.done), "to wait for a piece");
-    return {};
-  }
   // The packed bytes of the device's side, where pieces are copied from or to.
   [[nodiscard]] std::byte* packed_at(const void* on_device) const {
     if (packed.data() != nullptr) return packed.data();
     return static_cast<std::byte*>(const_cast<void*>(on_device)) + device_offset;
   }
-  Status mark(const Piece& piece, Stream stream) const {
-    const Driver& driver = *device.state().driver;
-    SPL_CUDA(driver, driver.event_record(piece.done, stream), "to mark a piece");
-    return {};
+};
+
+// The host's part of a move: `issued` bytes have been put on the stream, `done` bytes are out of their pieces.
+struct StagingMove::State {
+  std::shared_ptr<Staging::State> staging;
+  bool to_host = false;
+  void* on_device = nullptr;
+  std::byte* on_host = nullptr;
+  Stream stream = nullptr;
+  int64_t issued = 0;
+  int64_t done = 0;
+  bool is_marked = false;  // to the device: the end is on the stream
+  bool is_over = false;
+  std::optional<Error> failed;
+
+  ~State() {
+    if (!is_over) leave();
   }
+  void leave() {
+    if (!is_over) (void)staging->device.synchronise(stream);  // pieces that copies still use
+    is_over = true;
+    staging->is_busy = false;
+  }
+
+  Status start();
+  // One piece, if it is its turn; `waits` for the turn otherwise.
+  Result<bool> step(bool waits);
+
+ private:
+  Result<bool> step_to_host(bool waits);
+  Result<bool> step_to_device(bool waits);
+  Status issue();
 };
 
 Result<Staging> Staging::make(const Device& device, const Side& on_device, const Side& on_host,
@@ -81,72 +98,152 @@ Result<Staging> Staging::make(const Device& device, const Side& on_device, const
   if (on_device.blob) {
     SPL_ASSIGN(state->packed, Memory::device(device, static_cast<size_t>(bytes)));
   }
-  const Driver& driver = *device.state().driver;
-  const ContextGuard guard(driver, device.state().context);
-  SPL_CUDA(driver, guard.result(), "to use device ", device.ordinal());
   const int64_t wanted = std::min<int64_t>(options.pieces, (bytes + piece_bytes - 1) / piece_bytes);
-  constexpr unsigned no_timing = 2;
   for (int64_t i = 0; i < wanted; ++i) {
     State::Piece& piece = state->pieces.emplace_back();
     SPL_ASSIGN(piece.pinned, Memory::pinned(device, static_cast<size_t>(std::min(piece_bytes, bytes))));
-    SPL_CUDA(driver, driver.event_create(&piece.done, no_timing), "to make an event on device ", device.ordinal());
+    SPL_ASSIGN(piece.done, Event::make(device));
   }
+  SPL_ASSIGN(state->over, Event::make(device));
   return Staging(std::move(state));
 }
 
-Status Staging::to_host(const void* on_device, void* on_host, Stream stream) {
-  State& state = *state_;
-  const Device::State& device = state.device.state();
-  const ContextGuard guard(*device.driver, device.context);
-  SPL_CUDA(*device.driver, guard.result(), "to use device ", device.ordinal);
-  std::byte* const packed = state.packed_at(on_device);
-  auto* const base = static_cast<std::byte*>(on_host) + state.host.offset;
-  if (state.packed.data() != nullptr) SPL_TRY(state.pack.launch(on_device, packed, stream));
-  int64_t issued = 0;
-  for (int64_t first = 0; first < state.bytes; first += state.piece_bytes) {
-    const auto ahead = static_cast<int64_t>(state.pieces.size()) * state.piece_bytes;
-    for (; issued < std::min(state.bytes, first + ahead); issued += state.piece_bytes) {
-      const State::Piece& piece = state.piece_at(issued);
-      const auto length = static_cast<size_t>(state.last_of(issued) - issued);
-      SPL_TRY(copy_bytes(state.device, piece.pinned.data(), packed + issued, length, stream));
-      SPL_TRY(state.mark(piece, stream));
-    }
-    const State::Piece& piece = state.piece_at(first);
-    SPL_TRY(state.wait(piece));
-    const int64_t last = state.last_of(first);
-    const std::span<const std::byte> bytes(piece.pinned.data(), static_cast<size_t>(last - first));
-    if (state.host.blob) {
-      SPL_TRY(layout::unpack(*state.host.blob, state.host.count, base, first, last, bytes));
-    } else {
-      std::memcpy(base + first, bytes.data(), bytes.size());
-    }
-  }
+// ---- a move ----
+
+namespace {
+
+Result<bool> come_to(const Event& event, bool waits) {
+  if (!waits) return event.reached();
+  SPL_TRY(event.synchronise());
+  return true;
+}
+
+}  // namespace
+
+// The next piece on its way to the host.
+Status StagingMove::State::issue() {
+  Staging::State& all = *staging;
+  const Staging::State::Piece& piece = all.piece_at(issued);
+  const auto length = static_cast<size_t>(all.last_of(issued) - issued);
+  SPL_TRY(copy_bytes(all.device, piece.pinned.data(), all.packed_at(on_device) + issued, length, stream));
+  SPL_TRY(piece.done.record(stream));
+  issued += all.piece_bytes;
   return {};
 }
 
-Status Staging::to_device(const void* on_host, void* on_device, Stream stream) {
-  State& state = *state_;
-  const Device::State& device = state.device.state();
-  const ContextGuard guard(*device.driver, device.context);
-  SPL_CUDA(*device.driver, guard.result(), "to use device ", device.ordinal);
-  std::byte* const packed = state.packed_at(on_device);
-  const auto* const base = static_cast<const std::byte*>(on_host) + state.host.offset;
-  const auto ahead = static_cast<int64_t>(state.pieces.size()) * state.piece_bytes;
-  for (int64_t first = 0; first < state.bytes; first += state.piece_bytes) {
-    const State::Piece& piece = state.piece_at(first);
-    if (first >= ahead) SPL_TRY(state.wait(piece));
-    const int64_t last = state.last_of(first);
-    const std::span<std::byte> bytes(piece.pinned.data(), static_cast<size_t>(last - first));
-    if (state.host.blob) {
-      SPL_TRY(layout::pack(*state.host.blob, state.host.count, base, first, last, bytes));
-    } else {
-      std::memcpy(bytes.data(), base + first, bytes.size());
-    }
-    SPL_TRY(copy_bytes(state.device, packed + first, bytes.data(), bytes.size(), stream));
-    SPL_TRY(state.mark(piece, stream));
+Status StagingMove::State::start() {
+  if (!to_host) return {};
+  Staging::State& all = *staging;
+  if (all.packed.data() != nullptr) SPL_TRY(all.pack.launch(on_device, all.packed.data(), stream));
+  while (issued < std::min(all.bytes, all.ahead())) SPL_TRY(issue());
+  return {};
+}
+
+Result<bool> StagingMove::State::step_to_host(bool waits) {
+  Staging::State& all = *staging;
+  if (done >= all.bytes) return true;
+  const Staging::State::Piece& piece = all.piece_at(done);
+  SPL_ASSIGN(const bool is_there, come_to(piece.done, waits));
+  if (!is_there) return false;
+  const int64_t last = all.last_of(done);
+  const std::span<const std::byte> bytes(piece.pinned.data(), static_cast<size_t>(last - done));
+  if (all.host.blob) {
+    SPL_TRY(layout::unpack(*all.host.blob, all.host.count, on_host, done, last, bytes));
+  } else {
+    std::memcpy(on_host + done, bytes.data(), bytes.size());
   }
-  if (state.packed.data() != nullptr) SPL_TRY(state.unpack.launch(packed, on_device, stream));
-  return state.device.synchronise(stream);
+  done = last;
+  if (issued < all.bytes) SPL_TRY(issue());
+  return done >= all.bytes;
+}
+
+Result<bool> StagingMove::State::step_to_device(bool waits) {
+  Staging::State& all = *staging;
+  if (issued < all.bytes) {
+    const Staging::State::Piece& piece = all.piece_at(issued);
+    if (issued >= all.ahead()) {
+      SPL_ASSIGN(const bool is_free, come_to(piece.done, waits));
+      if (!is_free) return false;
+    }
+    const int64_t last = all.last_of(issued);
+    const std::span<std::byte> bytes(piece.pinned.data(), static_cast<size_t>(last - issued));
+    if (all.host.blob) {
+      SPL_TRY(layout::pack(*all.host.blob, all.host.count, on_host, issued, last, bytes));
+    } else {
+      std::memcpy(bytes.data(), on_host + issued, bytes.size());
+    }
+    SPL_TRY(copy_bytes(all.device, all.packed_at(on_device) + issued, bytes.data(), bytes.size(), stream));
+    SPL_TRY(piece.done.record(stream));
+    issued = last;
+    return false;
+  }
+  if (!is_marked) {
+    if (all.packed.data() != nullptr) SPL_TRY(all.unpack.launch(all.packed.data(), on_device, stream));
+    SPL_TRY(all.over.record(stream));
+    is_marked = true;
+  }
+  return come_to(all.over, waits);
+}
+
+Result<bool> StagingMove::State::step(bool waits) {
+  if (failed) return *failed;
+  if (is_over) return true;
+  const auto ended = to_host ? step_to_host(waits) : step_to_device(waits);
+  if (!ended) {
+    failed = ended.error();
+    leave();
+  } else if (*ended) {
+    is_over = true;
+    staging->is_busy = false;
+  }
+  return ended;
+}
+
+Result<bool> StagingMove::test() { return state_->step(false); }
+
+Status StagingMove::wait() {
+  while (true) {
+    SPL_ASSIGN(const bool is_over, state_->step(true));
+    if (is_over) return {};
+  }
+}
+
+namespace {
+
+Result<StagingMove> begin_staging(const std::shared_ptr<Staging::State>& staging, bool to_host, void* on_device,
+                                  std::byte* on_host, Stream stream) {
+  if (staging->is_busy) {
+    return fail(Code::invalid, "the staging area is still at its last move: wait for that, or make another area");
+  }
+  auto move = std::make_shared<StagingMove::State>();
+  move->staging = staging;
+  move->to_host = to_host;
+  move->on_device = on_device;
+  move->on_host = on_host + staging->host.offset;
+  move->stream = stream;
+  staging->is_busy = true;
+  SPL_TRY(move->start());
+  return StagingMove(std::move(move));
+}
+
+}  // namespace
+
+Result<StagingMove> Staging::begin_to_host(const void* on_device, void* on_host, Stream stream) {
+  return begin_staging(state_, true, const_cast<void*>(on_device), static_cast<std::byte*>(on_host), stream);
+}
+
+Result<StagingMove> Staging::begin_to_device(const void* on_host, void* on_device, Stream stream) {
+  return begin_staging(state_, false, on_device, static_cast<std::byte*>(const_cast<void*>(on_host)), stream);
+}
+
+Status Staging::to_host(const void* on_device, void* on_host, Stream stream) {
+  SPL_ASSIGN(StagingMove move, begin_to_host(on_device, on_host, stream));
+  return move.wait();
+}
+
+Status Staging::to_device(const void* on_host, void* on_device, Stream stream) {
+  SPL_ASSIGN(StagingMove move, begin_to_device(on_host, on_device, stream));
+  return move.wait();
 }
 
 }  // namespace spinloom::gpu

@@ -3,9 +3,12 @@
 // Contract: make() takes a device side and a host side of equal packed bytes and owns all that a move needs: the plan,
 //   a packed buffer on the device, two or more pinned pieces. to_host() packs with one kernel, copies the packed bytes
 //   in pieces and unpacks each piece on the host while the next is under way; to_device() is the same backwards. Both
-//   return when the bytes are there. Where the host's memory is pinned, a plan over its address moves the bytes with no
+//   return when the bytes are there. begin_to_host() and begin_to_device() return at once: the move goes on while its
+//   caller tests it, by one piece at most a call, because the host packs and unpacks pieces in that call. Where the host's memory is pinned, a plan over its address moves the bytes with no
 //   piece at all; this is the way for memory that is not.
 // Invariants: (1) a move allocates nothing.
+// Errors: a second move while one is under way. A move that is dropped before it is over ends its copies first, and leaves
+//   the rest of the bytes where they are.
 // Threads: one move at a time. Time: host time.
 #pragma once
 
@@ -25,6 +28,20 @@ struct StagingOptions {
   int pieces = 3;  // pinned, at least 2
 };
 
+// Bytes between host and device under way.
+class StagingMove {
+ public:
+  // True: the bytes are there.
+  [[nodiscard]] Result<bool> test();
+  [[nodiscard]] Status wait();
+
+  struct State;
+  explicit StagingMove(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
 class Staging {
  public:
   static Result<Staging> make(const Device& device, const Side& on_device, const Side& on_host,
@@ -32,9 +49,12 @@ class Staging {
 
   [[nodiscard]] Status to_host(const void* on_device, void* on_host, Stream stream = nullptr);
   [[nodiscard]] Status to_device(const void* on_host, void* on_device, Stream stream = nullptr);
+  [[nodiscard]] Result<StagingMove> begin_to_host(const void* on_device, void* on_host, Stream stream = nullptr);
+  [[nodiscard]] Result<StagingMove> begin_to_device(const void* on_host, void* on_device, Stream stream = nullptr);
+
+  struct State;
 
  private:
-  struct State;
   explicit Staging(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   std::shared_ptr<State> state_;

@@ -2,68 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from conftest import needs_engine
-from spinloom import core, gpu
+from gpu_programs import HERE, KINDS, ROOT, program
+from spinloom import gpu
 from spinloom.errors import Trouble
+from spinloom.verbs import doctor
 
 pytestmark = needs_engine
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-DRIVER = Path(os.environ.get("SPINLOOM_TEST_BUILD", ROOT / "build/release")) / "gpu_driver"
 WAYS = ["ipc", "staged", "packed"]
 
 
-def has_gpu() -> bool:
-    return core.available() and bool(core.load().gpu_devices())
-
-
-@pytest.fixture(params=["the driver of the tests", "a GPU"])
-def environment(request):
-    """Of a program that has a GPU."""
-    made = dict(os.environ)
-    if request.param == "a GPU":
-        if not has_gpu():
-            pytest.skip("there is no GPU here")
-        pytest.importorskip("cupy")
-        return made
-    if not (DRIVER / "libcuda.so.1").exists():
-        pytest.skip(f"{DRIVER} is not built")
-    made["LD_LIBRARY_PATH"] = f"{DRIVER}:{made.get('LD_LIBRARY_PATH', '')}"
-    made["PYTHONPATH"] = f"{HERE / 'on_driver'}:{made.get('PYTHONPATH', '')}"
-    return made
-
-
-def program(environment, *arguments):
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
+@KINDS
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", ["views", "both_ways", "errors", "talks", "killed"])
-def test_two_processes(environment, case, way):
-    said = program({**environment, "SPINLOOM_GPU_PEER": way}, HERE / "pair_process.py", case)
+def test_two_processes(kind, case, way):
+    said = program(kind, HERE / "pair_process.py", case, SPINLOOM_GPU_PEER=way)
     assert f"process 0 of {case}: {way}" in said
 
 
+@KINDS
 @pytest.mark.parametrize("way", ["auto", *WAYS])
-def test_the_example(environment, way):
-    said = program({**environment, "SPINLOOM_GPU_PEER": way}, ROOT / "examples/gpu/two_processes.py")
+def test_the_example(kind, way):
+    said = program(kind, ROOT / "examples/gpu/two_processes.py", SPINLOOM_GPU_PEER=way)
     assert said.count("the ghost column holds the neighbour's column") == 2
     assert f"process 1: {'ipc' if way == 'auto' else way}: " in said
 
@@ -79,3 +42,19 @@ def test_a_pair_needs_a_device(monkeypatch):
     monkeypatch.setenv("SPINLOOM_GPU", "shim")
     with pytest.raises(Trouble, match="has no device that two processes could share"):
         gpu.Pair(0)
+
+
+@KINDS
+def test_doctor_tries_two_processes(kind):
+    said = program(kind, "-c", "from spinloom.verbs import doctor; print(doctor.gpu_pair())")
+    assert said.startswith("ipc: each process has read the other's memory by CUDA IPC")
+
+
+def test_doctor_has_no_word_of_it_without_a_gpu(monkeypatch):
+    monkeypatch.setattr(doctor, "gpus", lambda: "")
+    assert doctor.gpu_pair() == ""
+
+
+def test_a_second_process_that_does_not_come_is_no_pair(monkeypatch):
+    monkeypatch.setattr(gpu, "OTHER", "raise SystemExit(1)")
+    assert gpu.with_itself() is None

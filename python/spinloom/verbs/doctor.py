@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import click
 from rich.table import Table
 
-from spinloom import core, data, jobs, mpi_doctor, otf2_export, output, plot, toolchain
+from spinloom import core, data, gpu, jobs, mpi_doctor, otf2_export, output, plot, toolchain
 from spinloom.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, Trouble
 from spinloom.verbs.options import form_options
 
@@ -51,6 +51,11 @@ def gpus() -> str:
         return ""
     found = core.load().gpu_devices()
     return "; ".join(f"{one['name']} (CUDA {one['driver']}, kernels: {one['kernels']})" for one in found)
+
+
+def gpu_pair() -> str:
+    """How two processes reach each other's memory on the GPU here, tried by two; "" without one."""
+    return f"{found.way}: {found.reason}" if gpus() and (found := gpu.with_itself()) is not None else ""
 
 
 def array_libraries() -> str:
@@ -129,6 +134,7 @@ PARTS = (
     ),
     Part("GPU driver", False, "datatypes in GPU memory", library("libcuda.so.1")),
     Part("GPU", False, "layouts of CuPy and PyTorch arrays in one launch; spinloom bench gpu", gpus),
+    Part("GPU of two processes", False, "messages between two processes' GPUs: gpu.Pair", gpu_pair),
     Part("GPU arrays", False, "arrays of a GPU in Python: CuPy or PyTorch", array_libraries),
 )
 

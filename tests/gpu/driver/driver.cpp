@@ -1,12 +1,13 @@
 // A driver for tests: libcuda.so.1 without a GPU. Its device memory is memory that only the driver can touch (memory.hpp),
 //   its kernels are the kernels' own source, run by the host.
 //
-// Contract: the calls of src/gpu/driver.hpp, one device. Work is queued and done when somebody waits, so that who forgets
-//   to wait reads old bytes. Copies from and to memory of the host that is not pinned are done at once, as CUDA does.
-//   An event that is asked for is reached at the second time. An event between processes is reached some time after it was
-//   recorded, whether anybody waits or not.
-//   FAKE_GPU_BYTES: memory of the device. FAKE_GPU_NO_IPC: another process's memory cannot be opened. FAKE_GPU_NO_PINNING:
-//   memory of the host cannot be pinned where it lies. FAKE_GPU_LOST_AFTER: the launch after so many fails, and all that follow.
+// Contract: the calls of src/gpu/driver.hpp. Work is queued and done when somebody waits, so that who forgets to wait reads
+//   old bytes. Copies from and to memory of the host that is not pinned are done at once, as CUDA does. An event that is
+//   asked for is reached at the second time; one between processes is reached some time after it was recorded, whether
+//   anybody waits or not.
+//   FAKE_GPU_DEVICES: how many there are, 1 unless told. FAKE_GPU_BYTES: memory of all of them.
+//   FAKE_GPU_NO_IPC: another process's memory cannot be opened. FAKE_GPU_NO_PINNING: memory of the host cannot be pinned
+//   where it lies. FAKE_GPU_LOST_AFTER: the launch after so many fails, and all that follow.
 //   FAKE_GPU_LOG: a file to which the process adds a line when it ends: launches, copies, calls that ask about an address.
 // Threads: any; one works at a time. Time: none.
 #include <fcntl.h>
@@ -41,6 +42,7 @@ enum Answer {
   no_device = 100,
   bad_device = 101,
   invalid_context = 201,
+  already_mapped = 208,
   not_found = 500,
   not_ready = 600,
   not_supported = 801,
@@ -180,6 +182,14 @@ void run(const Launch& launch) {
   }
 }
 
+// FAKE_GPU_DEVICES: how many there are, 1 unless told.
+int devices() {
+  const char* const told = std::getenv("FAKE_GPU_DEVICES");
+  return told != nullptr ? std::atoi(told) : 1;
+}
+
+int primaries[8] = {};  // contexts by their addresses
+
 bool has_context() { return depth > 0 && contexts[depth - 1] != nullptr; }
 
 int ready() {
@@ -187,6 +197,8 @@ int ready() {
   if (failed != ok) return failed;
   return has_context() ? ok : invalid_context;
 }
+
+int current_device() { return static_cast<int>(static_cast<int*>(contexts[depth - 1]) - primaries); }
 
 bool is_pageable(uint64_t address) { return !fake::Memory::all().find(address); }
 
@@ -205,12 +217,12 @@ int cuDriverGetVersion(int* version) {
   return ok;
 }
 int cuDeviceGetCount(int* count) {
-  *count = 1;
+  *count = devices();
   return is_initialised ? ok : not_initialised;
 }
 int cuDeviceGet(int* device, int ordinal) {
   *device = ordinal;
-  return ordinal == 0 ? ok : bad_device;
+  return ordinal >= 0 && ordinal < devices() ? ok : bad_device;
 }
 int cuDeviceGetName(char* name, int bytes, int) {
   std::snprintf(name, static_cast<size_t>(bytes), "a GPU of the tests");
@@ -221,9 +233,9 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   return ok;
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) {
-  static int primary = 0;
-  *context = &primary;
-  return device == 0 ? ok : bad_device;
+  if (device < 0 || device >= devices()) return bad_device;
+  *context = &primaries[device];
+  return ok;
 }
 int cuCtxPushCurrent_v2(void* context) {
   if (depth == 16) return invalid_value;
@@ -251,7 +263,7 @@ int cuMemGetInfo_v2(size_t* free_bytes, size_t* all_bytes) {
 }
 int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   if (const int code = ready(); code != ok) return code;
-  *address = fake::Memory::all().device(bytes);
+  *address = fake::Memory::all().device(bytes, current_device());
   return *address != 0 ? ok : out_of_memory;
 }
 int cuMemFree_v2(uint64_t address) {
@@ -294,7 +306,7 @@ int cuPointerGetAttributes(unsigned count, int* attributes, void** values, uint6
       case 2: *static_cast<unsigned*>(values[i]) = !found ? 0U : found->is_device ? 2U : 1U; break;
       case 7: *static_cast<unsigned long long*>(values[i]) = found ? found->number : 0; break;
       case 8: *static_cast<unsigned*>(values[i]) = 0; break;
-      case 9: *static_cast<int*>(values[i]) = found ? 0 : -2; break;
+      case 9: *static_cast<int*>(values[i]) = found ? found->ordinal : -2; break;
       case 11: *static_cast<uint64_t*>(values[i]) = found ? found->start : 0; break;
       case 12: *static_cast<size_t*>(values[i]) = found ? found->bytes : 0; break;
       default: return invalid_value;
@@ -382,8 +394,9 @@ int cuIpcOpenEventHandle(void** event, IpcHandle handle) {
   *event = new SharedEvent(std::move(made));
   return ready();
 }
-int cuDeviceGetUuid(void* uuid, int) {
+int cuDeviceGetUuid(void* uuid, int number) {
   std::memcpy(uuid, "a GPU for tests", 16);
+  static_cast<char*>(uuid)[15] = static_cast<char>(number);
   return ok;
 }
 int cuMemHostRegister_v2(void* address, size_t bytes, unsigned) {
@@ -425,6 +438,8 @@ int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned 
   launch.entry = static_cast<int>(reinterpret_cast<uintptr_t>(function)) - 1;
   launch.blocks = x;
   launch.arguments = *static_cast<kernel::Arguments*>(parameters[0]);
+  const auto arena = fake::Memory::all().find(reinterpret_cast<uint64_t>(launch.arguments.arena));
+  if (arena && arena->ordinal != current_device()) return invalid_context;  // of a plan of another device
   const bool many = launch.entry == many_ends_entry;
   std::memcpy(&launch.ends, parameters[1], many ? sizeof(kernel::ManyEnds) : sizeof(kernel::OneEnds));
   if (launch.entry < first_of_many) launch.part = *static_cast<kernel::Part*>(parameters[2]);
@@ -444,7 +459,9 @@ int cuIpcOpenMemHandle_v2(uint64_t* address, IpcHandle handle, unsigned) {
   fake::Handle told;
   std::memcpy(&told, handle.bytes, sizeof told);
   if (told.process == getpid()) return invalid_context;
-  *address = fake::Memory::all().open(told);
+  bool stale = false;
+  *address = fake::Memory::all().open(told, stale);
+  if (stale) return already_mapped;
   return *address != 0 ? ready() : static_cast<int>(invalid_value);
 }
 int cuIpcCloseMemHandle(uint64_t address) {

@@ -34,7 +34,7 @@ uint64_t Memory::keep(Allocation made) {
   return made.start;
 }
 
-uint64_t Memory::device(size_t bytes) {
+uint64_t Memory::device(size_t bytes, int ordinal) {
   const std::lock_guard lock(mutex_);
   const size_t mapped = in_pages(bytes);
   if (bytes == 0 || mapped > bytes_left()) return 0;
@@ -47,8 +47,12 @@ uint64_t Memory::device(size_t bytes) {
     close(file);
     return 0;
   }
-  return keep(
-      {.start = reinterpret_cast<uint64_t>(start), .bytes = bytes, .mapped = mapped, .file = file, .is_device = true});
+  return keep({.start = reinterpret_cast<uint64_t>(start),
+               .bytes = bytes,
+               .mapped = mapped,
+               .ordinal = ordinal,
+               .file = file,
+               .is_device = true});
 }
 
 uint64_t Memory::pinned(size_t bytes) {
@@ -102,11 +106,20 @@ std::optional<Handle> Memory::handle_of(uint64_t start) {
   return Handle{getpid(), found->file, found->bytes, found->number};
 }
 
-uint64_t Memory::open(const Handle& handle) {
+uint64_t Memory::open(const Handle& handle, bool& stale) {
   const std::lock_guard lock(mutex_);
   const std::string path = "/proc/" + std::to_string(handle.process) + "/fd/" + std::to_string(handle.file);
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return 0;
+  for (const auto& [start, allocation] : allocations_) {
+    if (!allocation.is_import || allocation.from.process != handle.process || allocation.from.file != handle.file)
+      continue;
+    if (allocation.from.number != handle.number) stale = true;
+  }
+  if (stale) {
+    close(file);
+    return 0;
+  }
   const size_t mapped = in_pages(handle.bytes);
   void* const start = mmap(nullptr, mapped, open_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED, file, 0);
   if (start == MAP_FAILED) {
@@ -118,7 +131,8 @@ uint64_t Memory::open(const Handle& handle) {
                .mapped = mapped,
                .file = file,
                .is_device = true,
-               .is_import = true});
+               .is_import = true,
+               .from = handle});
 }
 
 size_t Memory::bytes_left() {

@@ -15,18 +15,6 @@
 
 namespace fake {
 
-struct Allocation {
-  uint64_t start = 0;
-  size_t bytes = 0;  // as asked for
-  size_t mapped = 0;  // whole pages
-  uint64_t number = 0;  // of no other allocation
-  int file = -1;  // of device memory
-  bool is_device = false;
-  bool is_import = false;
-  bool is_foreign = false;  // memory of the host that somebody else allocated
-  void* window = nullptr;
-};
-
 struct Handle {
   int32_t process = 0;
   int32_t file = -1;
@@ -34,12 +22,26 @@ struct Handle {
   uint64_t number = 0;
 };
 
+struct Allocation {
+  uint64_t start = 0;
+  size_t bytes = 0;  // as asked for
+  size_t mapped = 0;  // whole pages
+  uint64_t number = 0;  // of no other allocation
+  int ordinal = 0;  // of the device
+  int file = -1;  // of device memory
+  bool is_device = false;
+  bool is_import = false;
+  Handle from{};  // of an import
+  bool is_foreign = false;  // memory of the host that somebody else allocated
+  void* window = nullptr;
+};
+
 class Memory {
  public:
   static Memory& all();
 
   // 0: there is no more.
-  uint64_t device(size_t bytes);
+  uint64_t device(size_t bytes, int ordinal);
   uint64_t pinned(size_t bytes);
   bool free(uint64_t start, bool is_device);
   // Memory of the host that is pinned where it lies.
@@ -47,7 +49,8 @@ class Memory {
   bool unpin(uint64_t start);
   std::optional<Allocation> find(uint64_t address);
   std::optional<Handle> handle_of(uint64_t start);
-  uint64_t open(const Handle& handle);
+  // `stale`: the place of that memory is mapped already, from before it was freed and allocated again.
+  uint64_t open(const Handle& handle, bool& stale);
   size_t bytes_left();
   // The same bytes at an address where the test itself may look at them at any time; gone when they are freed.
   void* window(uint64_t start);

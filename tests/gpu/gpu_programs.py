@@ -1,0 +1,50 @@
+"""Programs of their own that have a GPU: the driver of tests/gpu/driver, or a real one with CuPy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spinloom import core
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+DRIVER = Path(os.environ.get("SPINLOOM_TEST_BUILD", ROOT / "build/release")) / "gpu_driver"
+
+
+def has_gpu() -> bool:
+    return core.available() and bool(core.load().gpu_devices())
+
+
+def environment_of(kind: str) -> dict[str, str]:
+    made = dict(os.environ)
+    if kind == "a GPU":
+        if not has_gpu():
+            pytest.skip("there is no GPU here")
+        pytest.importorskip("cupy")
+        return made
+    if not (DRIVER / "libcuda.so.1").exists():
+        pytest.skip(f"{DRIVER} is not built")
+    made["LD_LIBRARY_PATH"] = f"{DRIVER}:{made.get('LD_LIBRARY_PATH', '')}"
+    made["PYTHONPATH"] = f"{HERE / 'on_driver'}:{made.get('PYTHONPATH', '')}"
+    return made
+
+
+KINDS = pytest.mark.parametrize("kind", ["the driver of the tests", "a GPU"])
+
+
+def program(kind: str, *arguments: object, **variables: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env={**environment_of(kind), **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

@@ -34,7 +34,7 @@ sed -i 's/ -Werror)/)/' "$WORK/tree/cmake/floors.cmake"
   -DSPINLOOM_CUDA_ARCHITECTURES="${ARCHITECTURES:-90}" \
   -DPython_EXECUTABLE="$(command -v "$PYTHON")" >"$OUT/configure.log" 2>&1 ||
   { say "CMake failed"; tail -20 "$OUT/configure.log"; exit 3; }
-"${CMAKE:-cmake}" --build "$WORK/build" --target spinloom_core spinloom_mpi_library spinloom_gpu_bench -j "$JOBS" >"$OUT/build.log" 2>&1 ||
+"${CMAKE:-cmake}" --build "$WORK/build" --target spinloom_core spinloom_mpi_library spinloom_gpu_bench spinloom_gpu_pair_bench -j "$JOBS" >"$OUT/build.log" 2>&1 ||
   { say "the build failed"; grep -B2 -A12 -m3 'error' "$OUT/build.log"; exit 3; }
 site=$WORK/site
 rm -rf "$site" && mkdir -p "$site"
@@ -79,6 +79,8 @@ timeout 60 "$PYTHON" "$WORK/tree/examples/gpu/stencil.py" --size 1048 8192 --ran
 say "stencil: exit $?"
 timeout 100 "$WORK/build/src/gpu/spinloom_gpu_bench" >"$OUT/kernels.csv" 2>&1
 say "kernels: exit $?"
+timeout 60 "$WORK/build/src/gpu/spinloom_gpu_pair_bench" 2>&1 | tee "$OUT/pair.csv"
+say "two processes: exit $?"
 timeout 300 "$PYTHON" -m spinloom.cli bench gpu --seconds "${SECONDS_OF_BENCH:-100}" --out "$OUT" >"$OUT/bench.log" 2>&1
 say "bench: exit $?"
 tail -60 "$OUT/bench.log"

@@ -20,6 +20,7 @@ from patience import seconds
 from spinloom import data
 
 SOURCES = Path(__file__).parent / "mpi/layer"
+COLLECTIVES = [*sorted((Path(__file__).parent / "mpi/collectives").glob("*.c")), SOURCES / "device.c"]
 BIN = Path(sys.executable).parent
 TIME_LIMIT_S = seconds(420)
 

@@ -58,8 +58,18 @@ Result<DeviceMoves::Room> DeviceMoves::room(int ordinal, int64_t bytes) {
     }
   }
   SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
-  SPL_ASSIGN(room.memory_, gpu::Memory::pinned(device, size));
+  auto made = gpu::Memory::pinned(device, size);
+  if (!made && drop_idle()) made = gpu::Memory::pinned(device, size);
+  SPL_ASSIGN(room.memory_, std::move(made));
   return room;
+}
+
+// False: there was none.
+bool DeviceMoves::drop_idle() {
+  std::map<std::pair<int, size_t>, std::vector<gpu::Memory>> dropped;  // freed when the lock is
+  const std::lock_guard lock(mutex_);
+  dropped.swap(idle_);
+  return std::exchange(idle_bytes_, 0) > 0;
 }
 
 void DeviceMoves::give_back(std::pair<int, size_t> key, gpu::Memory memory) {

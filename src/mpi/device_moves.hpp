@@ -75,6 +75,7 @@ class DeviceMoves {
                                                         bool packs);
   [[nodiscard]] Status move(int ordinal, std::span<const DeviceBlock> blocks, std::byte* buffer, std::byte* packed,
                             bool packs);
+  [[nodiscard]] bool drop_idle();
   void give_back(std::pair<int, size_t> key, gpu::Memory memory);
 
   std::mutex mutex_;

@@ -14,16 +14,25 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import MPIS, Mpi, compile_for, every_mpi, machines_of, preloads, programs_in, run
+from layer_programs import (
+    COLLECTIVES,
+    MPIS,
+    Mpi,
+    compile_for,
+    every_mpi,
+    machines_of,
+    preloads,
+    programs_in,
+    run,
+)
 
-SOURCES = sorted((Path(__file__).parent / "collectives").glob("*.c"))
 ROUNDS = 150
 SHORT = {"SPINLOOM_MPI_MIN_BYTES": "100"}
 
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("collectives"), *SOURCES)
+    return programs_in(tmp_path_factory.mktemp("collectives"), *COLLECTIVES)
 
 
 def exchanged(words: list[str], settings: dict[str, str]) -> tuple[int, str]:

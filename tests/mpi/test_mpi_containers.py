@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from layer_programs import BIN, MPIS, Mpi, compile_for, preloads, run
+from layer_programs import BIN, COLLECTIVES, MPIS, Mpi, compile_for, preloads, run
 from test_mpi_examples import EXAMPLES, grid_of
 
 GRID = ["64", "5", "1", "1", "2"]
@@ -82,7 +82,7 @@ def test_pairs_with_a_dev_shm_of_their_own_are_machines_of_their_own(mpi, tmp_pa
     if mpi.name != MPIS[0].name:
         pytest.skip(f"{mpi.name} itself does not start without a common /dev/shm")
     program, report = tmp_path / "calls", tmp_path / "report"
-    compile_for(mpi, sorted((Path(__file__).parent / "collectives").glob("*.c")), program)
+    compile_for(mpi, COLLECTIVES, program)
     words = [*BY_TCP[mpi.name], mpi.launcher]
     with TemporaryDirectory(dir="/dev/shm") as one, TemporaryDirectory(dir="/dev/shm") as other:
         for own in (one, other, one, other):

@@ -1,23 +1,34 @@
-"""MPI programs with buffers in a GPU's memory, on the driver of tests/gpu/driver."""
+"""MPI programs with buffers in a GPU's memory, on the driver of tests/gpu/driver.
+
+The host cannot touch the memory of that driver: a program in which it does dies.
+
+Programs draw calls from a seed and compare every byte with what they work out themselves.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from layer_programs import every_mpi, messages, programs_in
+from layer_programs import COLLECTIVES, SOURCES, Mpi, every_mpi, messages, preloads, programs_in, run
 
+HERE = Path(__file__).parent
 ROUNDS = 60
 
 
-def driver() -> Path:
-    """Its folder; it is built with the C++ tests."""
-    found = sorted(Path(__file__).parents[2].glob("build/*/gpu_driver/libcuda.so.1"))
+def on_devices(percent: int) -> dict[str, str]:
+    """The settings of a job in which so many of 100 buffers are a device's."""
+    found = sorted(HERE.parents[1].glob("build/*/gpu_driver/libcuda.so.1"))
     if not found:
         pytest.skip("the driver for tests is built with -DSPINLOOM_TESTS=ON")
-    return found[0].parent
+    return {
+        "LAYER_DEVICE": str(percent),
+        "SPINLOOM_MPI_GPU": "on",
+        "LD_LIBRARY_PATH": str(found[0].parent),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -25,23 +36,85 @@ def programs(tmp_path_factory):
     return programs_in(tmp_path_factory.mktemp("gpu"))
 
 
+@pytest.fixture(scope="module")
+def collectives(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("gpu_collectives"), *COLLECTIVES)
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory):
+    sources = (HERE / "device_calls.c", SOURCES / "device.c", SOURCES / "form.c")
+    return programs_in(tmp_path_factory.mktemp("gpu_calls"), *sources)
+
+
 def moves(report: Path) -> list[int]:
     return [json.loads(line)["gpu_moves"] for line in report.read_text(encoding="utf-8").splitlines()]
+
+
+def said(mpi: Mpi, ranks: int, words: list[str], settings: dict[str, str]) -> tuple[str, str]:
+    """What the program prints, and what comes on stderr."""
+    ran = run([mpi.launcher, *mpi.options, "-n", str(ranks), *words], settings)
+    assert ran.returncode == 0, f"{settings} {words}\n{ran.stdout[-1000:]}{ran.stderr[-3000:]}"
+    return ran.stdout, ran.stderr
 
 
 @every_mpi
 @pytest.mark.parametrize(("ranks", "percent"), [(2, 100), (3, 60)])
 def test_random_messages_of_devices_are_what_they_are_on_the_host(mpi, programs, tmp_path, ranks, percent):
     report = tmp_path / "report"
-    settings = {
-        "LAYER_DEVICE": str(percent),
-        "SPINLOOM_MPI_GPU": "on",
-        "LD_LIBRARY_PATH": str(driver()),
-    }
     program = programs(mpi)
     on_host = messages(mpi, program, ranks, 13, ROUNDS, None)
-    assert messages(mpi, program, ranks, 13, ROUNDS, report, **settings) == on_host
+    assert messages(mpi, program, ranks, 13, ROUNDS, report, **on_devices(percent)) == on_host
     assert min(moves(report)) > ROUNDS
+
+
+@every_mpi
+def test_threads_may_have_buffers_in_one_device(mpi, programs, tmp_path):
+    report = tmp_path / "report"
+    messages(mpi, programs(mpi), 2, 7, ROUNDS // 3, report, ("--threads", "3"), **on_devices(80))
+    assert min(moves(report)) > ROUNDS // 3
+
+
+@every_mpi
+@pytest.mark.parametrize(("ranks", "percent"), [(2, 100), (3, 60), (4, 80)])
+def test_random_collective_calls_of_devices(mpi, collectives, tmp_path, ranks, percent):
+    report = tmp_path / "report"
+    words = [str(collectives(mpi)), str(ranks), str(ROUNDS), "0", "1"]
+    on_host = said(mpi, ranks, words, {})[0]
+    told = said(mpi, ranks, words, preloads(report) | on_devices(percent))[0]
+    assert re.search(r"messages \d+ wrong 0 hash", on_host)
+    assert told == on_host
+    assert min(moves(report)) > ROUNDS // 2
+
+
+@every_mpi
+@pytest.mark.parametrize("what", ["reduce", "pack"])
+@pytest.mark.parametrize("percent", [60, 100])
+def test_reductions_and_packing_of_devices(mpi, calls, tmp_path, what, percent):
+    report = tmp_path / "report"
+    words = [str(calls(mpi)), what, "5", "100"]
+    on_host = said(mpi, 3, words, {})[0]
+    assert re.search(r"calls [12]00 wrong 0", on_host)
+    assert said(mpi, 3, words, preloads(report) | on_devices(percent))[0] == on_host
+    assert min(moves(report)) > 50
+
+
+ERRORS = {
+    "send": "pinned host memory: out of memory",
+    "freed": "was freed while a call had it as a buffer",
+    "mixed": "lies partly in memory of a device and partly in memory of the host",
+}
+
+
+@every_mpi
+@pytest.mark.parametrize("what", list(ERRORS))
+def test_what_cannot_be_done_is_an_error_of_the_communicator(mpi, calls, tmp_path, what):
+    settings = preloads(tmp_path / "report") | on_devices(100) | {"FAKE_GPU_PINNED_MOST": "500000"}
+    if what != "send":
+        del settings["FAKE_GPU_PINNED_MOST"]
+    out, err = said(mpi, 2, [str(calls(mpi)), "errors", what], settings)
+    assert re.search(rf"code 1 heard 1: spinloom: .*{ERRORS[what]}", out)
+    assert len(re.findall(rf"^spinloom: .*{ERRORS[what]}", err, re.MULTILINE)) == 1
 
 
 @every_mpi

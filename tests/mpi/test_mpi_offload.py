@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import MPIS, Mpi, every_mpi, programs_in, run
+from layer_programs import COLLECTIVES, MPIS, Mpi, every_mpi, programs_in, run
 from spinloom import data
 
 HERE = Path(__file__).parent
-SOURCES = sorted((HERE / "collectives").glob("*.c"))
 USERS_OWN = "an operation that the NIC does not have"
 
 
@@ -32,7 +31,7 @@ def threads(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def random_types(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("random_types"), *SOURCES)
+    return programs_in(tmp_path_factory.mktemp("random_types"), *COLLECTIVES)
 
 
 def job(mpi: Mpi, ranks: int, program: Path, *words: object) -> list[str]:

@@ -21,6 +21,9 @@ enum class Ending : uint8_t { blocking, non_blocking, persistent };
 
 [[nodiscard]] inline bool may_lend() { return !DeviceWatch::of_process().none() && layer.pack_on; }
 
+// MPICH 4.0 copies what a rank sends itself in persistent collective calls when they are made.
+[[nodiscard]] inline bool reads_at_init() { return layer.library->abi() == Abi::mpich; }
+
 template <Name name, class Function>
 struct Lent;
 template <Name name, class... Arguments>
@@ -49,7 +52,7 @@ struct Lent<name, int(Arguments...)> {
     try {
       Rule{}(loan, arguments...);
       if (loan.empty()) return next(arguments...);
-      if constexpr (ending != Ending::persistent) loan.fill();
+      if (ending != Ending::persistent || (Rule::is_collective && reads_at_init())) loan.fill();
       if constexpr (ending == Ending::blocking)
         return finish<Rule>(loan, arguments...);
       else

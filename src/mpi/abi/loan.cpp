@@ -1,5 +1,6 @@
 #include "mpi/abi/loan.hpp"
 
+#include <cstdio>
 #include <limits>
 #include <map>
 #include <string>
@@ -28,6 +29,21 @@ int device_at(const void* buffer, int64_t first) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): MPI_BOTTOM and a type of addresses
   const auto* const address = reinterpret_cast<const void*>(reinterpret_cast<intptr_t>(buffer) + first);
   return need(DeviceWatch::of_process().owner(address)).ordinal;
+}
+
+// The device that a buffer's first and last byte belong to; below zero: the host. `touched`: from the buffer.
+int device_of(const void* buffer, Range touched) {
+  const int first = device_at(buffer, touched.first);
+  const int last = device_at(buffer, touched.last - 1);
+  if (first != last) {
+    throw Refused{fail(Code::invalid, "a buffer lies partly in memory of ", first < 0 ? "the host" : "a device",
+                       " and partly in memory of ",
+                       last < 0    ? "the host"
+                       : first < 0 ? "a device"
+                                   : "another device",
+                       ": one call can have one of them as a buffer")};
+  }
+  return first;
 }
 
 // Also of a type that is not known here.
@@ -78,8 +94,10 @@ std::byte* Loan::add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks,
 bool Loan::lend_block(void*& buffer, int64_t count, Datatype& type, Use use) {
   if (count <= 0 || buffer == in_place || type == handles().type_null) return false;
   const FormPointer form = lent_form(type);
+  if (form->size == 0) return false;
   const int ordinal = device_at(buffer, first_of(type, *form));
   if (ordinal < 0) return false;
+  (void)device_of(buffer, span_of(type, count));
   const std::optional<Datatype> twin = squeeze(type, form, use);
   if (!twin) {
     lend_range(buffer, span_of(type, count), use_of_image(use));
@@ -109,7 +127,7 @@ bool Loan::lend_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use) 
 void Loan::lend_range(void*& buffer, Range range, Use use) {
   static const FormPointer byte = basic_form(1, 1);
   const int64_t bytes = range.last - range.first;
-  std::byte* const data = add(device_at(buffer, range.first), buffer, {{byte, bytes, range.first, 0}}, bytes, use);
+  std::byte* const data = add(device_of(buffer, range), buffer, {{byte, bytes, range.first, 0}}, bytes, use);
   ends_.back().is_image = true;
   buffer = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(data) - range.first);  // NOLINT: may lie outside
 }
@@ -128,7 +146,9 @@ bool Loan::lend_blocks(void*& buffer, int n, const N* counts, const Place*& plac
   Range image{INT64_MAX, INT64_MIN};
   for (size_t i = 0; i < forms.size(); ++i) {
     if (counts[i] <= 0 || types[i] == handles().type_null) continue;
-    forms[i] = lent_form(types[i]);
+    FormPointer form = lent_form(types[i]);
+    if (form->size == 0) continue;
+    forms[i] = std::move(form);
     if (ordinal < 0) ordinal = device_at(buffer, offset_of(i) + first_of(types[i], *forms[i]));
     if (ordinal < 0) return false;
     const Range here = span_of(types[i], static_cast<int64_t>(counts[i]));
@@ -139,6 +159,7 @@ bool Loan::lend_blocks(void*& buffer, int n, const N* counts, const Place*& plac
     if (twin) twins[in_bytes ? i : 0] = *twin;
   }
   if (ordinal < 0) return false;
+  (void)device_of(buffer, image);
   if (is_image) {
     lend_range(buffer, image, use_of_image(use));
     twins.assign(types, types + n);
@@ -173,13 +194,18 @@ template bool Loan::lend_blocks(void*&, int, const int*, const Aint*&, const Dat
 template bool Loan::lend_blocks(void*&, int, const Count*, const Aint*&, const Datatype*, bool, std::vector<Datatype>&,
                                 Use);
 
-bool Loan::writes() const {
-  return std::ranges::any_of(ends_, [](const End& end) { return end.use != Use::reads; });
+// A program may have freed the memory of a buffer while its call was open.
+void Loan::check(const End& end) {
+  const DeviceBlock& first = end.blocks.front();
+  if (device_at(end.buffer, first.offset + first.form->true_lb) == end.ordinal) return;
+  throw Refused{fail(Code::invalid, "the memory of device ", end.ordinal, " at ", end.buffer,
+                     " was freed while a call had it as a buffer")};
 }
 
 void Loan::fill() {
   for (const End& end : ends_) {
     if (end.use == Use::writes) continue;
+    check(end);
     need(DeviceMoves::of_process().pack(end.ordinal, end.buffer, end.blocks, end.room.data()));
   }
 }
@@ -187,6 +213,7 @@ void Loan::fill() {
 void Loan::land(int64_t bytes) {
   for (const End& end : ends_) {
     if (end.use == Use::reads) continue;
+    check(end);
     DeviceMoves& moves = DeviceMoves::of_process();
     need(bytes >= 0 && !end.is_image && end.blocks.size() == 1
              ? moves.unpack_part(end.ordinal, end.room.data(), end.blocks.front(), bytes, end.buffer)
@@ -203,6 +230,8 @@ int code_of(const Error& error) {
   const std::string sentence = ("spinloom: " + error.message).substr(0, text_max);
   const auto known = codes.find(sentence);
   if (known != codes.end()) return known->second;
+  // Once: the MPI's error handler may not show the text.
+  if (codes.size() < codes_max) std::fprintf(stderr, "%s\n", sentence.c_str());
   // MPICH 4.0 does not find the texts of codes that are added to a class of MPI's own.
   static int error_class = error_other;
   if (error_class == error_other && real.Add_error_class(&error_class) != success) return error_other;

@@ -73,7 +73,6 @@ class Loan {
   }
 
   [[nodiscard]] bool empty() const { return ends_.empty(); }
-  [[nodiscard]] bool writes() const;
   void fill();
   // `bytes`: how many a receive has got; below zero: all.
   void land(int64_t bytes);
@@ -88,6 +87,7 @@ class Loan {
     bool is_image = false;  // the bytes as they lie on the device, gaps included
   };
 
+  static void check(const End& end);
   [[nodiscard]] bool lend_block(void*& buffer, int64_t count, Datatype& type, Use use);
   [[nodiscard]] bool lend_as_it_is(void*& buffer, int64_t count, Datatype type, Use use);
   [[nodiscard]] bool lend_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use);

@@ -12,6 +12,7 @@ namespace spinloom::mpi::SPINLOOM_ABI::lending {
 // What arguments that are not significant hold is nobody's business: roots and peers are looked at first.
 struct Send {
   static constexpr bool by_status = false;
+  static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
   template <class N, class... More>
   void operator()(Loan& loan, const void*& buffer, N& count, Datatype& type, int& peer, int&, Comm& comm, More&...) {
@@ -21,6 +22,7 @@ struct Send {
 };
 struct Receive {
   static constexpr bool by_status = true;
+  static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
   template <class N, class... More>
   void operator()(Loan& loan, void*& buffer, N& count, Datatype& type, int& peer, int&, Comm& comm, More&...) {
@@ -30,6 +32,7 @@ struct Receive {
 };
 struct ReceiveMatched {
   static constexpr bool by_status = true;
+  static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
   template <class N, class... More>
   void operator()(Loan& loan, void*& buffer, N& count, Datatype& type, MessageHandle*& message, More&...) {
@@ -38,6 +41,7 @@ struct ReceiveMatched {
 };
 struct SendReceive {
   static constexpr bool by_status = true;
+  static constexpr bool is_collective = false;
   static constexpr bool sends_too = true;
   template <class N, class... More>
   void operator()(Loan& loan, const void*& out, N& out_count, Datatype& out_type, int& peer, int&, void*& in,
@@ -51,6 +55,7 @@ struct SendReceive {
 };
 struct Replace {
   static constexpr bool by_status = true;
+  static constexpr bool is_collective = false;
   static constexpr bool sends_too = true;
   template <class N, class... More>
   void operator()(Loan& loan, void*& buffer, N& count, Datatype& type, int&, int&, int& source, int&, Comm& comm,
@@ -67,6 +72,7 @@ inline int64_t packed_bytes_of(int64_t count, Datatype type) {
 }
 struct Pack {
   static constexpr bool by_status = false;
+  static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
   template <class N>
   void operator()(Loan& loan, const void*& buffer, N& count, Datatype& type, void*& packed, N&, N*& position,
@@ -78,6 +84,7 @@ struct Pack {
 };
 struct Unpack {
   static constexpr bool by_status = false;
+  static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
   template <class N>
   void operator()(Loan& loan, const void*& packed, N&, N*& position, void*& buffer, N& count, Datatype& type,
@@ -92,6 +99,7 @@ struct Unpack {
 
 struct Collective {
   static constexpr bool by_status = false;
+  static constexpr bool is_collective = true;
   static constexpr bool sends_too = false;
 
  protected:

@@ -272,6 +272,10 @@ int cuMemFree_v2(uint64_t address) {
 }
 int cuMemHostAlloc(void** address, size_t bytes, unsigned) {
   if (const int code = ready(); code != ok) return code;
+  if (const char* const most = std::getenv("FAKE_GPU_PINNED_MOST"); most != nullptr && bytes > std::stoul(most)) {
+    *address = nullptr;
+    return out_of_memory;
+  }
   *address = reinterpret_cast<void*>(fake::Memory::all().pinned(bytes));
   return *address != nullptr ? ok : out_of_memory;
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../layer/device.h"
+
 enum { none, single, multiple }; /* blocks at one side */
 enum { by_none, by_sender, by_receiver, by_pair };
 
@@ -130,14 +132,16 @@ static int other_end(Op const* op, Side const* side, int block) {
   return side == &op->in ? group->in[group->rank][slot] : group->out[group->rank][slot];
 }
 
-static unsigned char* room_for(Draw* own, Side* side, Pool* pools) {
+static void make_room(Draw* own, Side* side, Pool* pools) {
   int const where = (int)below(own, 4);
   long const aligned = (side->length + 15) / 16 * 16;
   side->allocated = where >= 2 || pools[where].left < aligned;
-  if (side->allocated) return malloc((size_t)side->length);
-  unsigned char* const room = pools[where].at;
+  if (side->allocated) {
+    side->memory = device_alloc(side->length, &side->arena);
+    return;
+  }
+  side->memory = side->arena = pools[where].at;
   pools[where].at += aligned, pools[where].left -= aligned;
-  return room;
 }
 
 static Form const* form_at(Side const* side, int block) { return &side->form[side->forms == 1 ? 0 : block]; }
@@ -212,8 +216,9 @@ static void lay_out(Draw* own, Op* op, Side* side, Pool* pools) {
   }
   low = (low - 7) / 8 * 8;
   side->length = high - low + 2 * guard;
-  side->arena = room_for(own, side, pools);
-  side->base = side->arena + guard - low;
+  make_room(own, side, pools);
+  side->first = guard - low;
+  side->base = side->memory + side->first;
   side->want = malloc((size_t)side->length);
   free(counts), free(places);
 }
@@ -270,7 +275,7 @@ static void put(Op const* op, Side const* side, int block, uint64_t seed, unsign
   Form const* const form = form_at(side, block);
   unsigned char* const packed = malloc((size_t)bytes);
   copy_known(packed, seed, bytes);
-  form_put(form, side->counts[block], arena + (side->base - side->arena) + side->at[block], packed);
+  form_put(form, side->counts[block], arena + side->first + side->at[block], packed);
   free(packed);
 }
 
@@ -319,7 +324,7 @@ static int matched(Op* op, int start, int block, unsigned char* taken) {
   int found = -1, first = -1, several = 0;
   Form const* const form = form_at(in, block);
   unsigned char *const got = malloc((size_t)bytes), *const packed = malloc((size_t)bytes);
-  form_get(form, in->counts[block], in->base + in->at[block], got);
+  form_get(form, in->counts[block], in->arena + in->first + in->at[block], got);
   for (int slot = 0; slot < group->outs[from]; ++slot) {
     if (group->out[from][slot] != group->rank) continue;
     ++several;
@@ -379,6 +384,6 @@ void op_free(Op* op) {
 #if MPI_VERSION >= 4
     free(side->large_counts);
 #endif
-    if (side->allocated) free(side->arena);
+    if (side->allocated) device_free(side->memory, side->arena);
   }
 }

@@ -41,8 +41,9 @@ typedef struct {
   MPI_Count* large_counts;
 #endif
   MPI_Aint* large_places;
-  unsigned char *arena, *base, *want;
-  long length;
+  unsigned char *arena, *memory; /* where the test sees the bytes, and where they lie: the same on the host */
+  unsigned char *base, *want;    /* the base is in `memory` */
+  long length, first;            /* bytes in all; where the base lies */
   int allocated;
 } Side;
 

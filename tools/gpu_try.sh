@@ -26,7 +26,7 @@ if [ "$only_build" = yes ]; then exit 0; fi
 nvidia-smi --query-gpu=name,driver_version,clocks.max.mem,clocks.max.sm --format=csv || true
 status=0
 if [ -x "$build/spinloom_gpu_test" ]; then
-  timeout 90 "$build/spinloom_gpu_test" --gtest_brief=1 >"$out/test.log" 2>&1 || status=$?
+  timeout 180 "$build/spinloom_gpu_test" --gtest_brief=1 >"$out/test.log" 2>&1 || status=$?
   tail -60 "$out/test.log"
   echo "tests: exit $status"
 fi

@@ -4,6 +4,7 @@
     pair = gpu.Pair(ours)
     pair.send(face, grid)                        # one process
     pair.receive(ghost, grid)                    # the other
+    gpu.Pair(MPI.COMM_WORLD, peer=1)             # the same over mpi4py
 
 Contract: both processes make a Pair over their end of the same connection, at the same time. It finds the
 best way that works between these two (`way`, and `reason`, a sentence): ipc, one kernel of the receiver
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from spinloom import core, device
 from spinloom.errors import Trouble
+from spinloom.gpu_channel import MpiChannel
 
 if TYPE_CHECKING:
     from spinloom.layout import Layout
@@ -36,10 +38,10 @@ __all__ = ["Move", "Pair", "with_itself"]
 class Move:
     """A message under way. It keeps its array."""
 
-    __slots__ = ("engine",)
+    __slots__ = ("channel", "engine")
 
-    def __init__(self, engine: Any) -> None:
-        self.engine = engine
+    def __init__(self, engine: Any, channel: Any = None) -> None:
+        self.engine, self.channel = engine, channel
 
     def test(self) -> bool:
         """Takes the next steps that need no waiting. True: the move is over."""
@@ -48,6 +50,8 @@ class Move:
     def wait(self) -> None:
         """Returns when the move is over: bytes have come, or memory may be written again."""
         self.engine.wait()
+        if self.channel is not None:
+            self.channel.settle()
 
     @property
     def way(self) -> str:
@@ -56,26 +60,41 @@ class Move:
 
 
 class Pair:
-    """This process and another one. `connection`: an end of a duplex multiprocessing.Pipe(), or a socket."""
+    """This process and another one.
 
-    __slots__ = ("__weakref__", "connection", "engine")
+    `connection` is an end of a duplex multiprocessing.Pipe(), a stream socket, or a communicator of mpi4py,
+    in which `peer` is the other process's rank.
+    """
+
+    __slots__ = ("__weakref__", "channel", "connection", "engine")
 
     def __init__(
-        self, connection: Any, *, device: int = 0, way: str | None = None, patience_s: float = 60.0
+        self,
+        connection: Any,
+        peer: int | None = None,
+        *,
+        device: int = 0,
+        way: str | None = None,
+        patience_s: float = 60.0,
     ) -> None:
         """Finds the way. `way` forces one, as SPINLOOM_GPU_PEER does; auto chooses."""
-        fileno = getattr(connection, "fileno", None)
-        try:
-            number = fileno() if fileno is not None else operator.index(connection)
-        except TypeError:
-            raise TypeError(
-                "connection must be a multiprocessing Connection or a socket, "
-                f"not {type(connection).__name__}"
-            ) from None
+        channel: Any = MpiChannel(connection, peer) if hasattr(connection, "Iprobe") else None
+        if channel is None:
+            if peer is not None:
+                raise Trouble("invalid", "peer= is the rank of the other process in an mpi4py communicator")
+            fileno = getattr(connection, "fileno", None)
+            try:
+                channel = fileno() if fileno is not None else operator.index(connection)
+            except TypeError:
+                raise TypeError(
+                    "connection must be a multiprocessing Connection, a socket or a communicator of mpi4py, "
+                    f"not {type(connection).__name__}"
+                ) from None
         if not 0 < patience_s < 1e6:
             raise Trouble("invalid", f"patience_s is {patience_s}; it must be a number of seconds above 0")
         self.connection = connection
-        self.engine = core.load().GpuPair(number, device, way or "", max(1, int(patience_s * 1000)))
+        self.channel = channel if isinstance(channel, MpiChannel) else None
+        self.engine = core.load().GpuPair(channel, device, way or "", max(1, int(patience_s * 1000)))
 
     @property
     def way(self) -> str:
@@ -133,7 +152,8 @@ class Pair:
             return Move(
                 self.engine.begin(
                     sends, layout.engine, device.memory(array, view), count, offset, as_memory, handle
-                )
+                ),
+                self.channel,
             )
 
 

@@ -222,7 +222,7 @@ void bind_gpu(nb::module_& module) {
       .def("wait", &GpuPairMove::wait)
       .def_prop_ro("way", &GpuPairMove::way);
   nb::class_<GpuPair>(module, "GpuPair", "Two processes and the way between their GPUs; gpu.Pair.")
-      .def(nb::init<int, int, std::string, int>(), nb::arg("socket"), nb::arg("device"), nb::arg("way"),
+      .def(nb::init<nb::object, int, std::string, int>(), nb::arg("channel"), nb::arg("device"), nb::arg("way"),
            nb::arg("patience_ms"))
       .def_prop_ro("way", &GpuPair::way)
       .def_prop_ro("reason", &GpuPair::reason)

@@ -1,5 +1,8 @@
 #include "app/gpu_pair.hpp"
 
+#include <exception>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "app/bindings_support.hpp"
@@ -10,19 +13,64 @@ namespace {
 
 constexpr int signals_every_ms = 50;
 
+class PythonChannel : public gpu::PairChannel {
+ public:
+  explicit PythonChannel(nb::object channel) : channel_(std::move(channel)) {}
+  ~PythonChannel() override {
+    const nb::gil_scoped_acquire lock;
+    channel_.reset();
+  }
+
+  Status send(std::span<const std::byte> message) override {
+    return called([&]() -> Status {
+      channel_.attr("send")(nb::bytes(message.data(), message.size()));
+      return {};
+    });
+  }
+  Result<std::optional<gpu::PairMessage>> receive(int patience_ms) override {
+    return called([&]() -> Result<std::optional<gpu::PairMessage>> {
+      const nb::object came = channel_.attr("receive")(patience_ms);
+      if (came.is_none()) return std::optional<gpu::PairMessage>();
+      const auto bytes = nb::cast<nb::bytes>(came);
+      const auto* const first = static_cast<const std::byte*>(bytes.data());
+      return std::optional<gpu::PairMessage>(std::in_place, first, first + bytes.size());
+    });
+  }
+
+ private:
+  template <class Call>
+  static auto called(const Call& call) -> decltype(call()) {
+    const nb::gil_scoped_acquire lock;
+    try {
+      return call();
+    } catch (const std::exception& error) {
+      return fail(Code::environment, "the channel of the pair broke: ", error.what());
+    }
+  }
+
+  nb::object channel_;
+};
+
 }  // namespace
 
-GpuPair::GpuPair(int socket, int device, std::string way, int patience_ms) {
+GpuPair::GpuPair(nb::object connection, int device, std::string way, int patience_ms) {
   if (emulated()) {
     throw Raised{fail(Code::unsupported, "SPINLOOM_GPU=shim has no device that two processes could share")};
   }
   gpu::PairOptions options;
   options.way = std::move(way);
   options.patience_ms = patience_ms;
+  const bool is_socket = nb::isinstance<nb::int_>(connection);
+  const int socket = is_socket ? nb::cast<int>(connection) : -1;
+  const std::shared_ptr<gpu::PairChannel> spoken =
+      is_socket ? nullptr : std::make_shared<PythonChannel>(std::move(connection));
   shared_ = std::make_shared<GpuPairShared>(unwrap(without_lock([&]() -> Result<gpu::Pair> {
     if (!gpu::available()) return fail(Code::environment, "there is no GPU to pair: ", gpu::why_not());
     SPL_ASSIGN(const gpu::Device found, gpu::Device::at(device));
-    SPL_ASSIGN(std::shared_ptr<gpu::PairChannel> channel, gpu::SocketChannel::make(socket));
+    std::shared_ptr<gpu::PairChannel> channel = spoken;
+    if (is_socket) {
+      SPL_ASSIGN(channel, gpu::SocketChannel::make(socket));
+    }
     return gpu::Pair::connect(found, std::move(channel), options);
   })));
 }

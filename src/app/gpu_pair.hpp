@@ -1,6 +1,7 @@
 // GpuPair - gpu/pair.hpp for arrays of Python: a pair of processes, and moves that keep their arrays.
 //
-// Contract: connect() takes a stream socket, which stays the caller's. begin() checks what the calls of bindings_gpu.cpp
+// Contract: the channel is a stream socket, which stays the caller's, or an object of Python with send(bytes) and
+//   receive(patience_ms) -> bytes or None; what that raises is the end of the pair. begin() checks what the calls of bindings_gpu.cpp
 //   check; a GPU's array and pinned memory are taken. A move keeps the pair and its array until it is dropped.
 // Threads: constructors with the interpreter lock; the lock is released while a call waits, and calls of one pair wait for
 //   each other. Time: host time.
@@ -44,7 +45,7 @@ class GpuPairMove {
 
 class GpuPair {
  public:
-  GpuPair(int socket, int device, std::string way, int patience_ms);
+  GpuPair(nb::object channel, int device, std::string way, int patience_ms);
 
   [[nodiscard]] std::string way() const { return gpu::name_of(shared_->pair.way()); }
   [[nodiscard]] const std::string& reason() const { return shared_->pair.reason(); }

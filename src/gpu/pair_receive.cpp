@@ -27,6 +27,9 @@ Result<bool> PairMove::State::accept(const PairLetter& letter) {
     return end(fail(Code::invalid, "the sender has withdrawn the message: ", letter.sentence()), false);
   }
   const auto begin = [&]() -> Status {
+    if (head.way != PairWay::ipc && head.way != PairWay::packed && (head.way != PairWay::staged || !pair->ring)) {
+      return fail(Code::fault, "the sender chose a way that there is not");
+    }
     way = head.way;
     if (head.is_new != 0 && head.slot < pair_blobs_max) {
       SPL_ASSIGN(pair->blobs_known[head.slot], layout::Blob::validate(letter.rest));
@@ -43,7 +46,6 @@ Result<bool> PairMove::State::accept(const PairLetter& letter) {
       }
       return load(head, *pair->blobs_known[head.slot]);
     }
-    if (way != PairWay::packed && !pair->ring) return fail(Code::fault, "the sender chose a way that there is not");
     count = (bytes + pair->piece_bytes() - 1) / pair->piece_bytes();
     direct = way == PairWay::staged && count == 1 && piece_on_device(0) != nullptr;
     return pair->furnish(lane(), direct ? 0 : bytes, way == PairWay::packed);

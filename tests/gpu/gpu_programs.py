@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from spinloom import core
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-DRIVER = Path(os.environ.get("SPINLOOM_TEST_BUILD", ROOT / "build/release")) / "gpu_driver"
+DRIVER = (
+    Path(os.environ.get("SPINLOOM_TEST_BUILD", ROOT / "build/release")) / "gpu_driver"
+)  # with the C++ tests
 
 
 def has_gpu() -> bool:
@@ -37,9 +40,9 @@ def environment_of(kind: str) -> dict[str, str]:
 KINDS = pytest.mark.parametrize("kind", ["the driver of the tests", "a GPU"])
 
 
-def program(kind: str, *arguments: object, **variables: str) -> str:
+def program(kind: str, *arguments: object, launcher: Sequence[object] = (), **variables: str) -> str:
     done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
+        [*map(str, launcher), sys.executable, *map(str, arguments)],
         env={**environment_of(kind), **variables},
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""One of the two processes of test_gpu_pair.py: `python pair_process.py CASE` starts the other one itself."""
+"""A process of test_gpu_pair.py: `python pair_process.py CASE` starts the other one itself, or is a rank."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from typing import Any
 
 import cupy
@@ -102,8 +101,8 @@ def killed(pair: gpu.Pair, rank: int) -> None:
 CASES = [views, both_ways, errors, talks, killed]
 
 
-def run(connection: Connection, name: str, rank: int) -> None:
-    pair = gpu.Pair(connection)
+def run(connection: Any, name: str, rank: int, peer: int | None = None) -> None:
+    pair = gpu.Pair(connection, peer)
     assert pair.way == os.environ["SPINLOOM_GPU_PEER"], pair.reason
     assert pair.reason
     next(case for case in CASES if case.__name__ == name)(pair, rank)
@@ -111,6 +110,11 @@ def run(connection: Connection, name: str, rank: int) -> None:
 
 
 def main(name: str) -> None:
+    if "PMI_SIZE" in os.environ:  # two ranks of an MPI
+        from mpi4py import MPI
+
+        run(MPI.COMM_WORLD, name, MPI.COMM_WORLD.rank, 1 - MPI.COMM_WORLD.rank)
+        return
     processes = multiprocessing.get_context("spawn")
     ours, theirs = processes.Pipe()
     other = processes.Process(target=run, args=(theirs, name, 1))

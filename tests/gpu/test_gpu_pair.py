@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 from conftest import needs_engine
@@ -31,8 +35,35 @@ def test_the_example(kind, way):
     assert f"process 1: {'ipc' if way == 'auto' else way}: " in said
 
 
+@KINDS
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("case", ["views", "both_ways", "errors"])
+def test_two_ranks(kind, case, way):
+    mpi4py = pytest.importorskip("mpi4py")
+    launcher = Path(sys.executable).with_name("mpiexec")
+    if not launcher.exists():
+        pytest.skip(f"there is no launcher beside Python for mpi4py {mpi4py.__version__}")
+    said = program(
+        kind, HERE / "pair_process.py", case, SPINLOOM_GPU_PEER=way, launcher=[launcher, "-n", "2"]
+    )
+    assert all(f"process {rank} of {case}: {way}" in said for rank in (0, 1)), said
+
+
+def test_ranks_that_a_pair_refuses():
+    comm = SimpleNamespace(Iprobe=None, size=2, rank=1)
+    with pytest.raises(Trouble, match="needs peer=, the rank of the other process"):
+        gpu.Pair(comm)
+    for peer in (-1, 1, 2):
+        with pytest.raises(Trouble, match=f"peer = {peer} is no other rank of the 2"):
+            gpu.Pair(comm, peer=peer)
+    with pytest.raises(Trouble, match="peer= is the rank"):
+        gpu.Pair(0, peer=1)
+
+
 def test_what_a_pair_refuses():
-    with pytest.raises(TypeError, match="a multiprocessing Connection or a socket, not str"):
+    with pytest.raises(
+        TypeError, match="a multiprocessing Connection, a socket or a communicator of mpi4py, not str"
+    ):
         gpu.Pair("here")
     with pytest.raises(Trouble, match="patience_s is 0"):
         gpu.Pair(0, patience_s=0)

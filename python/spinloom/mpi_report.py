@@ -19,7 +19,7 @@ from spinloom.errors import Trouble
 FORMAT = 1
 VARIOUS = -1  # in place of a count, or of a receiver's rank
 GAINERS = 5
-REST = ("refused", "offered", "withdrawn", "helped", "packs", "window_copies")
+REST = ("refused", "offered", "withdrawn", "helped", "packs", "window_copies", "gpu_moves", "gpu_bytes")
 LINE_BYTES = 64
 DISTANCES_SHOWN = 6
 TEXT_SHOWN = 72
@@ -239,8 +239,12 @@ def facts(document: dict[str, Any]) -> list[str]:
     if not any(job["with_layer"] for job in jobs):
         reasons = sorted({why for job in jobs for why in job["why_off"]})
         why = "; ".join(reasons or ["no rank has called MPI_Finalize with the layer"])
-        if totals["packs"]:
-            return [f"the layer carried no messages: {why}", packed(totals)]
+        others = [
+            *([packed(totals)] if totals["packs"] else []),
+            *([on_gpus(totals)] if totals["gpu_moves"] else []),
+        ]
+        if others:
+            return [f"the layer carried no messages: {why}", *others]
         return [f"the layer was off: {why}"]
     ranks = f"{sum(job['with_layer'] for job in jobs)} of {sum(job['ranks'] for job in jobs)} ranks"
     went = f"{totals['sent']:,} messages with {totals['sent_bytes']:,} B went through shared memory"
@@ -252,6 +256,8 @@ def facts(document: dict[str, Any]) -> list[str]:
         said.append(packed(totals))
     if totals["window_copies"]:
         said.append(f"{totals['window_copies']:,} puts and gets were one copy by their origins")
+    if totals["gpu_moves"]:
+        said.append(on_gpus(totals))
     for job in jobs:
         if job["in_calls_seconds"]:
             spent = f"{span(job['in_calls_seconds'])} of {in_seconds(job['seconds'])}"
@@ -260,6 +266,11 @@ def facts(document: dict[str, Any]) -> list[str]:
                 "'spinloom run --path=pass --report' measures the MPI's own"
             )
     return said
+
+
+def on_gpus(totals: dict[str, Any]) -> str:
+    moved = f"{totals['gpu_moves']:,} buffers with {totals['gpu_bytes']:,} B"
+    return f"{moved} in the memory of GPUs were packed or unpacked there"
 
 
 def packed(totals: dict[str, Any]) -> str:

@@ -85,8 +85,9 @@ Result<std::shared_ptr<gpu::Plan>> DeviceMoves::plan(const gpu::Device& device, 
   Key key{device.ordinal(), packs ? 1 : 0};
   for (const DeviceBlock& block : blocks) {
     const Form& form = *block.form;
-    for (const int64_t word : {static_cast<int64_t>(form.number), form.size, form.extent, form.true_lb, block.count,
-                               block.offset - origin, block.packed}) {
+    for (const int64_t word :
+         {static_cast<int64_t>(form.number), form.size, form.extent, form.true_lb, block.count, block.offset - origin,
+          block.packed + (block.is_image ? block.offset : 0), int64_t{block.is_image}}) {
       key.push_back(word);
     }
   }
@@ -103,6 +104,9 @@ Result<std::shared_ptr<gpu::Plan>> DeviceMoves::plan(const gpu::Device& device, 
   for (const DeviceBlock& block : blocks) {
     SPL_ASSIGN(gpu::Side there, side_of(block, origin));
     gpu::Side here = gpu::Side::packed(block.packed);
+    if (block.is_image) {
+      SPL_ASSIGN(here, side_of(block, -block.packed));
+    }
     messages.push_back(packs ? gpu::Message{std::move(there), std::move(here)}
                              : gpu::Message{std::move(here), std::move(there)});
     forms.push_back(block.form);
@@ -127,7 +131,7 @@ Status DeviceMoves::move(int ordinal, std::span<const DeviceBlock> blocks, std::
   const DeviceBlock& first = blocks.front();
   if (blocks.size() == 1 && first.form->contiguous(first.count)) {
     std::byte* const there = buffer + first.offset + first.form->true_lb;
-    std::byte* const here = packed + first.packed;
+    std::byte* const here = packed + first.packed + (first.is_image ? first.offset + first.form->true_lb : 0);
     SPL_TRY(gpu::copy_bytes(device, packs ? here : there, packs ? there : here, static_cast<size_t>(bytes), nullptr));
     return device.synchronise();
   }

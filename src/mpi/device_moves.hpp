@@ -1,4 +1,4 @@
-// DeviceMoves - bytes between a device's memory, as layouts have them, and packed bytes in pinned memory of the host.
+// DeviceMoves - bytes between a device's memory, as layouts have them, and pinned memory of the host, mostly packed.
 //
 // Contract: room() lends pinned memory, which goes back for the next when it is dropped. pack() gathers blocks into it, unpack()
 //   puts them in place: one kernel each, however many blocks and types there are, or one copy where the bytes are
@@ -27,12 +27,14 @@
 
 namespace spinloom::mpi {
 
-// `count` elements at `offset` from the buffer, and at `packed` in the pinned memory.
+// `count` elements at `offset` from the buffer; in the pinned memory they are packed, at `packed`, or lie there as they do
+// around a buffer at `packed`, which may be outside.
 struct DeviceBlock {
   FormPointer form;
   int64_t count = 0;
   int64_t offset = 0;
   int64_t packed = 0;
+  bool is_image = false;
 };
 
 class DeviceMoves {

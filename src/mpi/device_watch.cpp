@@ -4,7 +4,6 @@
 #include <link.h>
 #include <unistd.h>
 
-#include <string>
 #include <string_view>
 
 #include "gpu/device.hpp"
@@ -20,23 +19,29 @@ constexpr int attribute_number = 7;
 constexpr int attribute_managed = 8;
 constexpr unsigned type_device = 2;
 
-struct Listed {
-  std::string last;  // the library that was loaded last
-  bool has_driver = false;
-};
-
-Listed list() {
-  Listed listed;
+bool lists_driver() {
+  bool found = false;
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* into) {
-        auto& found = *static_cast<Listed*>(into);
         const std::string_view path = info->dlpi_name;
-        found.last = path;
-        if (path.substr(path.rfind('/') + 1).starts_with("libcuda.so")) found.has_driver = true;
-        return 0;
+        const bool is_driver = path.substr(path.rfind('/') + 1).starts_with("libcuda.so");
+        *static_cast<bool*>(into) = is_driver;
+        return is_driver ? 1 : 0;
       },
-      &listed);
-  return listed;
+      &found);
+  return found;
+}
+
+// How many libraries the loader has ever loaded.
+uint64_t loads() {
+  uint64_t loaded = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* into) {
+        *static_cast<uint64_t*>(into) = info->dlpi_adds;
+        return 1;
+      },
+      &loaded);
+  return loaded;
 }
 
 }  // namespace
@@ -47,25 +52,17 @@ DeviceWatch& DeviceWatch::of_process() {
 }
 
 bool DeviceWatch::look() {
+  const uint64_t loaded = loads();
+  if (loaded == loads_.load(std::memory_order_relaxed)) return false;
   const std::lock_guard lock(mutex_);
   if (has_driver_) return true;
-  const Listed listed = list();
-  if (listed.has_driver) {
+  if (lists_driver()) {
     void* const driver = dlopen(driver_name, RTLD_LAZY | RTLD_NOLOAD);
     if (driver != nullptr) attributes_ = reinterpret_cast<Attributes>(dlsym(driver, "cuPointerGetAttributes"));
   }
-  if (attributes_ != nullptr) {
-    news_.store(&unknown_, std::memory_order_relaxed);
-    has_driver_.store(true, std::memory_order_release);
-    return true;
-  }
-  // Libraries that were loaded later come behind this one, which this handle keeps where it is.
-  void* const last = dlopen(listed.last.empty() ? nullptr : listed.last.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-  const link_map* entry = nullptr;
-  if (last != nullptr && dlinfo(last, RTLD_DI_LINKMAP, &entry) == 0 && entry != nullptr) {
-    news_.store(reinterpret_cast<void* const volatile*>(&entry->l_next), std::memory_order_relaxed);
-  }
-  return false;
+  if (attributes_ != nullptr) has_driver_.store(true, std::memory_order_release);
+  loads_.store(loaded, std::memory_order_relaxed);
+  return has_driver_;
 }
 
 Result<DeviceWatch::Owner> DeviceWatch::owner(const void* address) {
@@ -94,7 +91,7 @@ bool DeviceWatch::is_wanted(const char* setting) {
   for (const char* const device : {"/dev/nvidiactl", "/dev/dxg", "/dev/nvmap"}) {  // also Windows' Linux, and Tegra
     if (access(device, F_OK) == 0) return true;
   }
-  return list().has_driver;
+  return lists_driver();
 }
 
 }  // namespace spinloom::mpi

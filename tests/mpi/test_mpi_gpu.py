@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from layer_programs import COLLECTIVES, SOURCES, Mpi, every_mpi, messages, preloads, programs_in, run
+from spinloom import mpi_report
 
 HERE = Path(__file__).parent
 ROUNDS = 60
@@ -97,6 +98,8 @@ def test_reductions_and_packing_of_devices(mpi, calls, tmp_path, what, percent):
     assert re.search(r"calls [12]00 wrong 0", on_host)
     assert said(mpi, 3, words, preloads(report) | on_devices(percent))[0] == on_host
     assert min(moves(report)) > 50
+    facts = mpi_report.facts(mpi_report.merge(mpi_report.read(report)))
+    assert f"{sum(moves(report)):,} buffers with " in " ".join(facts)
 
 
 ERRORS = {

@@ -117,6 +117,8 @@ def line(rank: int, *sent: list, job: str = "j", ranks: int = 2, **more: object)
             "helped",
             "packs",
             "window_copies",
+            "gpu_moves",
+            "gpu_bytes",
         ),
         0,
     )

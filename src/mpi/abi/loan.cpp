@@ -71,8 +71,32 @@ Range span_of(Datatype type, int64_t count) {
 // Where the first byte of the first element lies.
 int64_t first_of(Datatype type, const Form& form) { return form.known ? form.true_lb : span_of(type, 1).first; }
 
-// What lies between the elements comes along.
-Use use_of_image(Use use) { return use == Use::reads ? use : Use::both; }
+// Less than a receive has room for may come, and an image is put in place as a whole.
+Use use_of_image(Use use) { return use == Use::writes ? Use::both : use; }
+
+const FormPointer& bytes_form() {
+  static const FormPointer byte = basic_form(1, 1);
+  return byte;
+}
+
+// The bytes that belong to a type, also to one that the layer leaves to the MPI, as pairs.
+FormPointer exact_form(Datatype type, const FormPointer& form) {
+  if (form->known) return form;
+  struct Exact {
+    FormPointer form;  // which another datatype under the same handle has not
+    FormPointer exact;
+  };
+  static std::mutex mutex;
+  static auto& kept = *new std::list<Exact>;  // the latest first
+  constexpr size_t kept_max = 64;
+  const std::lock_guard lock(mutex);
+  const auto found = std::ranges::find(kept, form, &Exact::form);
+  if (found != kept.end()) return found->exact;
+  const auto whole = decode_whole_type(type);
+  kept.push_front({form, whole ? make_form(*whole) : form});
+  if (kept.size() > kept_max) kept.pop_back();
+  return kept.front().exact;
+}
 
 }  // namespace
 
@@ -87,7 +111,7 @@ std::optional<Datatype> Loan::squeeze(Datatype type, const FormPointer& form, Us
 std::byte* Loan::add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use) {
   auto room = need(DeviceMoves::of_process().room(ordinal, room_bytes));
   std::byte* const data = room.data();
-  ends_.push_back({ordinal, buffer, std::move(blocks), std::move(room), use, false});
+  ends_.push_back({ordinal, buffer, std::move(blocks), std::move(room), use});
   return data;
 }
 
@@ -100,7 +124,7 @@ bool Loan::lend_block(void*& buffer, int64_t count, Datatype& type, Use use) {
   (void)device_of(buffer, span_of(type, count));
   const std::optional<Datatype> twin = squeeze(type, form, use);
   if (!twin) {
-    lend_range(buffer, span_of(type, count), use_of_image(use));
+    lend_image(buffer, {{exact_form(type, form), count}}, span_of(type, count), use_of_image(use));
     return true;
   }
   buffer = add(ordinal, buffer, {{form, count, 0, 0}}, Place::capacity_of(*form, count), use);
@@ -111,24 +135,31 @@ bool Loan::lend_block(void*& buffer, int64_t count, Datatype& type, Use use) {
 bool Loan::lend_as_it_is(void*& buffer, int64_t count, Datatype type, Use use) {
   if (count <= 0 || buffer == in_place || type == handles().type_null) return false;
   const FormPointer form = lent_form(type);
-  if (device_at(buffer, first_of(type, *form)) < 0) return false;
-  const bool has_gaps = !form->known || !form->contiguous(count);
-  lend_range(buffer, span_of(type, count), has_gaps ? use_of_image(use) : use);
+  if (form->size == 0 || device_at(buffer, first_of(type, *form)) < 0) return false;
+  lend_image(buffer, {{exact_form(type, form), count}}, span_of(type, count), use);
   return true;
 }
 
 bool Loan::lend_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use) {
   if (bytes <= 0 || offset < 0 || device_at(buffer, offset) < 0) return false;
-  lend_range(buffer, {offset, offset + bytes}, use);
+  lend_image(buffer, {{bytes_form(), bytes, offset}}, {offset, offset + bytes}, use);
   return true;
 }
 
 // What stands for the buffer has the same bytes at the same places from it.
-void Loan::lend_range(void*& buffer, Range range, Use use) {
-  static const FormPointer byte = basic_form(1, 1);
-  const int64_t bytes = range.last - range.first;
-  std::byte* const data = add(device_of(buffer, range), buffer, {{byte, bytes, range.first, 0}}, bytes, use);
-  ends_.back().is_image = true;
+void Loan::lend_image(void*& buffer, std::vector<DeviceBlock> blocks, Range range, Use use) {
+  for (const DeviceBlock& block : blocks) {
+    if (block.form->known) continue;
+    blocks = {{bytes_form(), range.last - range.first, range.first}};  // all that lies there
+    if (use == Use::writes) use = Use::both;
+    break;
+  }
+  for (DeviceBlock& block : blocks) {
+    block.packed = -range.first;
+    block.is_image = true;
+  }
+  const int ordinal = device_of(buffer, range);
+  std::byte* const data = add(ordinal, buffer, std::move(blocks), range.last - range.first, use);
   buffer = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(data) - range.first);  // NOLINT: may lie outside
 }
 
@@ -161,7 +192,12 @@ bool Loan::lend_blocks(void*& buffer, int n, const N* counts, const Place*& plac
   if (ordinal < 0) return false;
   (void)device_of(buffer, image);
   if (is_image) {
-    lend_range(buffer, image, use_of_image(use));
+    std::vector<DeviceBlock> blocks;
+    for (size_t i = 0; i < forms.size(); ++i) {
+      if (forms[i] == nullptr) continue;
+      blocks.push_back({exact_form(types[i], forms[i]), static_cast<int64_t>(counts[i]), offset_of(i)});
+    }
+    lend_image(buffer, std::move(blocks), image, use_of_image(use));
     twins.assign(types, types + n);
     return true;
   }
@@ -215,7 +251,7 @@ void Loan::land(int64_t bytes) {
     if (end.use == Use::reads) continue;
     check(end);
     DeviceMoves& moves = DeviceMoves::of_process();
-    need(bytes >= 0 && !end.is_image && end.blocks.size() == 1
+    need(bytes >= 0 && end.blocks.size() == 1 && !end.blocks.front().is_image
              ? moves.unpack_part(end.ordinal, end.room.data(), end.blocks.front(), bytes, end.buffer)
              : moves.unpack(end.ordinal, end.room.data(), end.blocks, end.buffer));
   }

@@ -84,14 +84,13 @@ class Loan {
     std::vector<DeviceBlock> blocks;
     DeviceMoves::Room room;
     Use use = Use::reads;
-    bool is_image = false;  // the bytes as they lie on the device, gaps included
   };
 
   static void check(const End& end);
   [[nodiscard]] bool lend_block(void*& buffer, int64_t count, Datatype& type, Use use);
   [[nodiscard]] bool lend_as_it_is(void*& buffer, int64_t count, Datatype type, Use use);
   [[nodiscard]] bool lend_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use);
-  void lend_range(void*& buffer, Range range, Use use);
+  void lend_image(void*& buffer, std::vector<DeviceBlock> blocks, Range range, Use use);
   template <class N, class Place>
   [[nodiscard]] bool lend_blocks(void*& buffer, int n, const N* counts, const Place*& places, const Datatype* types,
                                  bool in_bytes, std::vector<Datatype>& twins, Use use);

@@ -48,7 +48,8 @@ std::string Layer::told(bool has_ended) const {
               ", \"landed\": ", totals.landed, ", \"landed_bytes\": ", totals.landed_bytes,
               ", \"refused\": ", totals.refused, ", \"offered\": ", totals.offered,
               ", \"withdrawn\": ", totals.withdrawn, ", \"helped\": ", totals.helped, ", \"packs\": ", pack_calls,
-              ", \"gpu_moves\": ", DeviceMoves::of_process().moves(), ", \"window_copies\": ", windows.copies(),
+              ", \"gpu_moves\": ", DeviceMoves::of_process().moves(),
+              ", \"gpu_bytes\": ", DeviceMoves::of_process().bytes(), ", \"window_copies\": ", windows.copies(),
               ", \"seconds\": ", lived, ", \"in_calls_seconds\": ", lived * in_calls / static_cast<double>(lived_ticks),
               ", \"machine\": \"", machine(), "\", \"collectives\": ", offload.as_json(), ", \"rma\": ", rma.as_json(),
               ", \"types\": ", tally ? tally->as_json() : "[]", "}\n");

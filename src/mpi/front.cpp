@@ -128,10 +128,10 @@ void* find(const std::string& name) {
     *offload->the_mpis = real;
     target = offload->function;
   }
-  const OffloadHook* const lending = is_lending() && real != nullptr ? own.lending_hook(word) : nullptr;
+  const OffloadHook* const lending = is_lending() ? own.lending_hook(word) : nullptr;
   if (lending != nullptr) {
     *lending->next = target;
-    *lending->the_mpis = real;
+    *lending->the_mpis = real != nullptr ? real : target;  // calls with large counts that the MPI does not have
     target = lending->function;
   }
   const RecordingHook* const recording = is_recording() ? own.recording_hook(word) : nullptr;

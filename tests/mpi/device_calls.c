@@ -22,26 +22,28 @@ typedef struct {
   long length;
 } Room;
 
-static Room room_of(long bytes, Draw *draw) {
+static Room room_of(long bytes, Draw* draw) {
   Room room = {.length = bytes + 2 * guard};
   room.memory = device_alloc(room.length, &room.window);
   room.expected = malloc((size_t)room.length);
   for (long i = 0; i < room.length; ++i) room.expected[i] = room.window[i] = (unsigned char)draw_next(draw);
   return room;
 }
-static void check_room(Room const *room, char const *what, long round) {
+static void check_room(Room const* room, char const* what, long round) {
   for (long i = 0; i < room->length; ++i) {
     if (room->window[i] == room->expected[i]) continue;
-    if (all_wrong++ < 4) fprintf(stderr, "rank %d, round %ld, %s: byte %ld of %ld is wrong\n", rank, round, what, i - guard, room->length - 2 * guard);
+    if (all_wrong++ < 4)
+      fprintf(stderr, "rank %d, round %ld, %s: byte %ld of %ld is wrong\n", rank, round, what, i - guard,
+              room->length - 2 * guard);
     return;
   }
 }
-static void room_free(Room *room) { device_free(room->memory, room->window), free(room->expected); }
+static void room_free(Room* room) { device_free(room->memory, room->window), free(room->expected); }
 
 /* ---- reductions ---- */
 
 typedef struct {
-  char const *name;
+  char const* name;
   MPI_Datatype type;
   MPI_Op op;
   long extent;
@@ -50,11 +52,11 @@ typedef struct {
 enum { of_int, of_double, of_pair, of_spaced };
 
 /* Two ints with an int's gap between them. */
-static void add_spaced(void *in, void *out, int *count, MPI_Datatype *type) {
+static void add_spaced(void* in, void* out, int* count, MPI_Datatype* type) {
   (void)type;
   for (int i = 0; i < *count; ++i) {
-    int const *const from = (int const *)in + 4L * i;
-    int *const to = (int *)out + 4L * i;
+    int const* const from = (int const*)in + 4L * i;
+    int* const to = (int*)out + 4L * i;
     to[0] += from[0], to[2] += from[2];
   }
 }
@@ -63,14 +65,15 @@ static int value_of(uint64_t seed, long round, int of_rank, long index) {
   Draw draw = draw_from(seed + (uint64_t)round * 131, (uint64_t)of_rank, (uint64_t)index);
   return (int)below(&draw, 2000) - 1000;
 }
-static int both(Operand const *operand, int a, int b) {
+static int both(Operand const* operand, int a, int b) {
   if (operand->op == MPI_MAX || operand->op == MPI_MAXLOC) return a > b ? a : b;
   if (operand->op == MPI_BXOR) return a ^ b;
   return a + b;
 }
 
 /* Writes element `index` of the reduction over ranks first..last. */
-static void put_element(Operand const *operand, unsigned char *at, uint64_t seed, long round, long index, int first, int last) {
+static void put_element(Operand const* operand, unsigned char* at, uint64_t seed, long round, long index, int first,
+                        int last) {
   int value = value_of(seed, round, first, index), second = value_of(seed, round, first, -1 - index), owner = first;
   for (int from = first + 1; from <= last; ++from) {
     int const other = value_of(seed, round, from, index);
@@ -85,7 +88,8 @@ static void put_element(Operand const *operand, unsigned char *at, uint64_t seed
     default: memcpy(at, &value, sizeof value), memcpy(at + 8, &second, sizeof second);
   }
 }
-static void put_row(Operand const *operand, unsigned char *at, uint64_t seed, long round, long begin, long count, int first, int last) {
+static void put_row(Operand const* operand, unsigned char* at, uint64_t seed, long round, long begin, long count,
+                    int first, int last) {
   for (long i = 0; i < count; ++i) put_element(operand, at + i * operand->extent, seed, round, begin + i, first, last);
 }
 
@@ -97,8 +101,8 @@ enum { reduces_badly = 0 };
 enum { reduce, allreduce, scan, exscan, scatter_block, scatter, reductions };
 #define REDUCE(waits, upper, lower, ...) ((waits) ? MPI_I##lower(__VA_ARGS__, &request) : MPI_##upper(__VA_ARGS__))
 
-static void reduce_round(Draw *plan, uint64_t seed, long round, Operand const *operands, int kinds) {
-  Operand const *const operand = &operands[below(plan, kinds)];
+static void reduce_round(Draw* plan, uint64_t seed, long round, Operand const* operands, int kinds) {
+  Operand const* const operand = &operands[below(plan, kinds)];
   int const what = (int)below(plan, reductions), waits = one_in(plan, 2);
   int const in_place = one_in(plan, 3) && what != exscan && (what != reduce || waits || !reduces_badly);
   int const root = (int)below(plan, size);
@@ -115,16 +119,17 @@ static void reduce_round(Draw *plan, uint64_t seed, long round, Operand const *o
   long const given = spreads ? all : each, got = spreads && !in_place ? counts[rank] : given;
   Draw own = draw_from(seed, (uint64_t)round, 100 + (uint64_t)rank);
   Room in = room_of(given * operand->extent, &own), out = room_of(got * operand->extent, &own);
-  Room *const source = in_place ? &out : &in;
+  Room* const source = in_place ? &out : &in;
   put_row(operand, source->window + guard, seed, round, 0, given, rank, rank);
   memcpy(source->expected, source->window, (size_t)source->length);
   int const is_root = what != reduce || rank == root;
   if (is_root) {
     int const last = what == scan ? rank : what == exscan ? rank - 1 : size - 1;
-    if (last >= 0) put_row(operand, out.expected + guard, seed, round, spreads ? before : 0, spreads ? counts[rank] : each, 0, last);
+    if (last >= 0)
+      put_row(operand, out.expected + guard, seed, round, spreads ? before : 0, spreads ? counts[rank] : each, 0, last);
   }
-  void const *const from = in_place && is_root ? MPI_IN_PLACE : source->memory + guard;
-  void *const to = is_root ? out.memory + guard : NULL;
+  void const* const from = in_place && is_root ? MPI_IN_PLACE : source->memory + guard;
+  void* const to = is_root ? out.memory + guard : NULL;
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Datatype const type = operand->type;
   MPI_Op const op = operand->op;
@@ -135,15 +140,20 @@ static void reduce_round(Draw *plan, uint64_t seed, long round, Operand const *o
     case allreduce: code = REDUCE(waits, Allreduce, allreduce, from, to, (int)each, type, op, comm); break;
     case scan: code = REDUCE(waits, Scan, scan, from, to, (int)each, type, op, comm); break;
     case exscan: code = REDUCE(waits, Exscan, exscan, from, to, (int)each, type, op, comm); break;
-    case scatter_block: code = REDUCE(waits, Reduce_scatter_block, reduce_scatter_block, from, to, (int)each, type, op, comm); break;
+    case scatter_block:
+      code = REDUCE(waits, Reduce_scatter_block, reduce_scatter_block, from, to, (int)each, type, op, comm);
+      break;
     default: code = REDUCE(waits, Reduce_scatter, reduce_scatter, from, to, counts, type, op, comm);
   }
   if (waits && code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
   if (code != MPI_SUCCESS) ++all_wrong, fprintf(stderr, "round %ld: reduction %d gives %d\n", round, what, code);
   char name[100];
-  snprintf(name, sizeof name, "reduction %d of %ld %s%s%s, root %d", what, each, operand->name, in_place ? ", in place" : "", waits ? ", waits" : "", root);
+  snprintf(name, sizeof name, "reduction %d of %ld %s%s%s, root %d", what, each, operand->name,
+           in_place ? ", in place" : "", waits ? ", waits" : "", root);
   /* In place, what lies behind this rank's part is anybody's. */
-  if (spreads && in_place) memcpy(out.expected + guard + counts[rank] * operand->extent, out.window + guard + counts[rank] * operand->extent, (size_t)((given - counts[rank]) * operand->extent));
+  if (spreads && in_place)
+    memcpy(out.expected + guard + counts[rank] * operand->extent, out.window + guard + counts[rank] * operand->extent,
+           (size_t)((given - counts[rank]) * operand->extent));
   check_room(&in, name, round), check_room(&out, name, round);
   room_free(&in), room_free(&out);
   ++calls;
@@ -184,17 +194,20 @@ static void run_packing(uint64_t seed, long rounds) {
     form_span(&form, count, &low, &high);
     long const bytes = form.size * count, before = below(&plan, 100), behind = below(&plan, 100);
     Room memory = room_of(high - low, &plan), packed = room_of(before + bytes + behind, &plan);
-    unsigned char *const base = memory.memory + guard - low;
+    unsigned char* const base = memory.memory + guard - low;
     int position = (int)before;
     form_gather(&form, count, bytes, memory.window + guard - low, packed.expected + guard + before);
     int code = MPI_Pack(base, (int)count, form.type, packed.memory + guard, (int)(before + bytes), &position, self);
-    if (code != MPI_SUCCESS || position != before + bytes) ++all_wrong, fprintf(stderr, "Pack gives %d and position %d\n", code, position);
+    if (code != MPI_SUCCESS || position != before + bytes)
+      ++all_wrong, fprintf(stderr, "Pack gives %d and position %d\n", code, position);
     check_room(&memory, "Pack's source", round), check_room(&packed, form.name, round);
-    for (long i = 0; i < bytes; ++i) packed.expected[guard + before + i] = packed.window[guard + before + i] = (unsigned char)draw_next(&plan);
+    for (long i = 0; i < bytes; ++i)
+      packed.expected[guard + before + i] = packed.window[guard + before + i] = (unsigned char)draw_next(&plan);
     form_scatter(&form, count, bytes, memory.expected + guard - low, packed.expected + guard + before);
     position = (int)before;
     code = MPI_Unpack(packed.memory + guard, (int)(before + bytes), &position, base, (int)count, form.type, self);
-    if (code != MPI_SUCCESS || position != before + bytes) ++all_wrong, fprintf(stderr, "Unpack gives %d and position %d\n", code, position);
+    if (code != MPI_SUCCESS || position != before + bytes)
+      ++all_wrong, fprintf(stderr, "Unpack gives %d and position %d\n", code, position);
     check_room(&packed, "Unpack's source", round), check_room(&memory, form.name, round);
     room_free(&memory), room_free(&packed);
     form_free(&form);
@@ -207,14 +220,14 @@ static void run_packing(uint64_t seed, long rounds) {
 
 static int heard;
 static char heard_text[MPI_MAX_ERROR_STRING];
-static void hear(MPI_Comm *comm, int *code, ...) {
+static void hear(MPI_Comm* comm, int* code, ...) {
   int length;
   (void)comm;
   MPI_Error_string(*code, heard_text, &length);
   ++heard;
 }
 
-static int run_error(char const *what) {
+static int run_error(char const* what) {
   MPI_Comm comm;
   MPI_Errhandler handler;
   MPI_Datatype both_memories;
@@ -258,7 +271,7 @@ static int run_error(char const *what) {
   return 0;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);

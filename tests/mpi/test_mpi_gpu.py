@@ -48,6 +48,11 @@ def calls(tmp_path_factory):
     return programs_in(tmp_path_factory.mktemp("gpu_calls"), *sources)
 
 
+@pytest.fixture(scope="module")
+def looks(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("gpu_looks"), HERE / "device_looks.c", SOURCES / "device.c")
+
+
 def moves(report: Path) -> list[int]:
     return [json.loads(line)["gpu_moves"] for line in report.read_text(encoding="utf-8").splitlines()]
 
@@ -100,6 +105,16 @@ def test_reductions_and_packing_of_devices(mpi, calls, tmp_path, what, percent):
     assert min(moves(report)) > 50
     facts = mpi_report.facts(mpi_report.merge(mpi_report.read(report)))
     assert f"{sum(moves(report)):,} buffers with " in " ".join(facts)
+
+
+@every_mpi
+def test_what_a_look_at_a_request_tells_of_is_in_place(mpi, looks, tmp_path):
+    report = tmp_path / "report"
+    out, _ = said(mpi, 2, [str(looks(mpi))], preloads(report) | on_devices(100))
+    found = re.search(r"looks (\d+) wrong 0", out)
+    assert found, out
+    assert int(found[1]) >= 3
+    assert min(moves(report)) >= 3
 
 
 ERRORS = {

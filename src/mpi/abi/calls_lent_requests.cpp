@@ -71,6 +71,9 @@ using ToTestany = Next<"Testany", int, Request*, int*, int*, Status*>;
 using ToWaitsome = Next<"Waitsome", int, Request*, int*, int*, Status*>;
 using ToTestsome = Next<"Testsome", int, Request*, int*, int*, Status*>;
 using ToLook = Next<"Request_get_status", Request, int*, Status*>;
+using ToLookAtAll = Next<"Request_get_status_all", int, const Request*, int*, Status*>;
+using ToLookAtAny = Next<"Request_get_status_any", int, const Request*, int*, int*, Status*>;
+using ToLookAtSome = Next<"Request_get_status_some", int, const Request*, int*, int*, Status*>;
 using ToFree = Next<"Request_free", Request*>;
 using ToFinalize = Next<"Finalize">;
 
@@ -165,17 +168,59 @@ int test_some_lent(int count, Request* requests, int* done, int* indices, Status
   return end_some(batch, done, indices, code);
 }
 
-// The bytes are put in place now; whoever completes the request later finds them there.
-int look_lent(Request request, int* flag, Status* status) {
-  SPINLOOM_UNLESS_LENT(ToLook, request, flag, status);
+// The bytes of a request that has ended are put in place now; whoever completes it later finds them there.
+int land_seen(Request request, const Status& seen) {
   const std::shared_ptr<LentRequest> lent = lent_requests.find(request);
-  if (lent == nullptr) return ToLook::next(request, flag, status);
-  StatusOf seen(status);
-  const int code = ToLook::next(request, flag, seen.get());
-  if (code != success || *flag == 0 || !lent->is_active || lent->has_landed) return code;
-  const int landed = land_once(*lent, *seen.get());
+  if (lent == nullptr || !lent->is_active || lent->has_landed) return success;
+  const int landed = land_once(*lent, seen);
   lent->has_landed = true;
   return landed;
+}
+int look_lent(Request request, int* flag, Status* status) {
+  SPINLOOM_UNLESS_LENT(ToLook, request, flag, status);
+  StatusOf seen(status);
+  const int code = ToLook::next(request, flag, seen.get());
+  return code != success || *flag == 0 ? code : land_seen(request, *seen.get());
+}
+
+// Statuses for `count` requests where the program wants none.
+class SeenStatuses {
+ public:
+  SeenStatuses(int count, Status* theirs) : statuses_(theirs) {
+    if (theirs != status_ignore) return;
+    own_.resize(static_cast<size_t>(count < 0 ? 0 : count));
+    statuses_ = own_.data();
+  }
+  SeenStatuses(const SeenStatuses&) = delete;
+  SeenStatuses& operator=(const SeenStatuses&) = delete;
+  [[nodiscard]] Status* get() { return statuses_; }
+
+ private:
+  std::vector<Status> own_;
+  Status* statuses_;
+};
+int look_at_all_lent(int count, const Request* requests, int* flag, Status* statuses) {
+  SPINLOOM_UNLESS_LENT(ToLookAtAll, count, requests, flag, statuses);
+  SeenStatuses seen(count, statuses);
+  int code = ToLookAtAll::next(count, requests, flag, seen.get());
+  for (int i = 0; i < count && code == success && *flag != 0; ++i) code = land_seen(requests[i], seen.get()[i]);
+  return code;
+}
+int look_at_any_lent(int count, const Request* requests, int* index, int* flag, Status* status) {
+  SPINLOOM_UNLESS_LENT(ToLookAtAny, count, requests, index, flag, status);
+  StatusOf seen(status);
+  const int code = ToLookAtAny::next(count, requests, index, flag, seen.get());
+  if (code != success || *flag == 0 || *index < 0 || *index >= count) return code;
+  return land_seen(requests[*index], *seen.get());
+}
+int look_at_some_lent(int count, const Request* requests, int* done, int* indices, Status* statuses) {
+  SPINLOOM_UNLESS_LENT(ToLookAtSome, count, requests, done, indices, statuses);
+  SeenStatuses seen(count, statuses);
+  int code = ToLookAtSome::next(count, requests, done, indices, seen.get());
+  for (int k = 0; code == success && k < *done && *done != undefined; ++k) {
+    code = land_seen(requests[indices[k]], seen.get()[k]);
+  }
+  return code;
 }
 
 int free_lent(Request* request) {
@@ -223,6 +268,9 @@ const OffloadHook* lending_hook(std::string_view word) {
                                          ToWaitsome::hook(&wait_some_lent),
                                          ToTestsome::hook(&test_some_lent),
                                          ToLook::hook(&look_lent),
+                                         ToLookAtAll::hook(&look_at_all_lent),
+                                         ToLookAtAny::hook(&look_at_any_lent),
+                                         ToLookAtSome::hook(&look_at_some_lent),
                                          ToFree::hook(&free_lent),
                                          ToFinalize::hook(&finalize_lent),
                                          Beside<"Barrier", Comm>::hook(),

@@ -36,7 +36,7 @@ __all__ = ["Move", "Pair", "with_itself"]
 
 
 class Move:
-    """A message under way. It keeps its array."""
+    """A message under way. It keeps its array; dropped before it is over, it ends the pair."""
 
     __slots__ = ("channel", "engine")
 

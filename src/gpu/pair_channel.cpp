@@ -1,7 +1,9 @@
 #include "gpu/pair_channel.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -29,8 +31,12 @@ Result<std::shared_ptr<PairChannel>> SocketChannel::make(int socket) {
   if (type != SOCK_STREAM) {
     return fail(Code::invalid, "socket ", socket, " is no stream socket: a pair needs messages in order");
   }
-  return std::shared_ptr<PairChannel>(new SocketChannel(socket));
+  const int descriptor = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+  if (descriptor < 0) return fail(Code::environment, "a descriptor for socket ", socket, ": ", std::strerror(errno));
+  return std::shared_ptr<PairChannel>(new SocketChannel(descriptor));
 }
+
+SocketChannel::~SocketChannel() { close(socket_); }
 
 Result<bool> SocketChannel::ready(short events, int patience_ms) const {
   pollfd asked{socket_, events, 0};

@@ -53,6 +53,7 @@ void Pair::State::take(PairMessage message) {
     case PairLetterKind::go:
     case PairLetterKind::done:
     case PairLetterKind::refused: to_sender.push_back(std::move(letter)); return;
+    case PairLetterKind::ended: broken = Error{Code::environment, letter.sentence()}; return;
   }
   broken = fail(Code::invalid, "the other process of the pair sent a letter of an unknown kind");
 }
@@ -191,7 +192,9 @@ Event& PairMove::State::event_of(int64_t piece) const {
 PairMove::State::~State() {
   if (phase == Phase::over) return;
   (void)pair->device.synchronise(stream);  // copies from and to pieces
-  if (!pair->broken) pair->broken = fail(Code::invalid, "a move of the pair was dropped before it was over");
+  if (pair->broken) return;
+  (void)pair->post(PairLetterKind::ended, "the other process of the pair has dropped a move before it was over");
+  pair->broken = fail(Code::invalid, "a move of the pair was dropped before it was over");
 }
 
 void PairMove::State::end() {

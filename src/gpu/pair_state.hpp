@@ -36,6 +36,7 @@ enum class PairLetterKind : uint32_t {
   go,  // to the sender: pieces may come
   done,  // to the sender: the bytes are there
   refused,  // to the sender: a sentence
+  ended,  // to both: a sentence, there will be no more
 };
 
 struct PairLetter {

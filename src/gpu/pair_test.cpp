@@ -173,6 +173,7 @@ class PairPeer {
     close(socket);
     if (other_ >= 0) close(other_);
   }
+  void hang_up() const { (void)shutdown(socket, SHUT_RDWR); }
   void expect_exit() {
     int status = 0;
     EXPECT_EQ(waitpid(child_, &status, 0), child_);
@@ -368,6 +369,37 @@ TEST_F(OnDevicePair, TroubleOfOneDeviceIsToldToTheOther) {
     const Status lost = pair->send(source.side(), source.base());
     ASSERT_FALSE(lost.ok());
     EXPECT_NE(lost.error().message.find("a kernel failed"), std::string::npos) << lost.error().message;
+  }
+}
+
+TEST_F(DevicePairs, DropsAMove) {
+  Pair pair = connected();
+  const PairMemory target(pair.device(), good.to, 1);
+  {
+    const auto dropped = pair.begin_receive(target.side(), target.base());
+    ASSERT_TRUE(dropped.ok());
+  }
+  const Status received = pair.receive(target.side(), target.base());
+  ASSERT_FALSE(received.ok());
+  EXPECT_NE(received.error().message.find("dropped before it was over"), std::string::npos);
+  char byte = 0;
+  while (read(socket_, &byte, 1) > 0) continue;  // alive until the other one has been told
+}
+
+TEST_F(OnDevicePair, AMoveThatIsDroppedEndsThePairAtBoth) {
+  for (const char* const way : every_way) {
+    SCOPED_TRACE(way);
+    const PairPeer peer("DropsAMove", way);
+    auto pair = peer.connect();
+    ASSERT_TRUE(pair.ok()) << pair.error().message;
+    const PairMemory source(pair->device(), good.from, 1);
+    for (int times = 0; times < 2; ++times) {
+      const Status sent = pair->send(source.side(), source.base());
+      ASSERT_FALSE(sent.ok());
+      EXPECT_NE(sent.error().message.find("the other process of the pair has dropped a move"), std::string::npos)
+          << sent.error().message;
+    }
+    peer.hang_up();
   }
 }
 

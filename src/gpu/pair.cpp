@@ -43,7 +43,7 @@ struct PairVerdict {
     PairVerdict verdict;
     verdict.ok = status.ok() ? 1 : 0;
     const std::string_view words = status.ok() ? name : std::string_view(status.error().message);
-    std::memcpy(verdict.words, words.data(), std::min(words.size(), sizeof verdict.words - 1));
+    words.copy(verdict.words, sizeof verdict.words - 1);
     return verdict;
   }
   [[nodiscard]] std::string text() const { return {words, strnlen(words, sizeof words)}; }

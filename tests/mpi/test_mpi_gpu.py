@@ -67,11 +67,16 @@ def said(mpi: Mpi, ranks: int, words: list[str], settings: dict[str, str]) -> tu
 @every_mpi
 @pytest.mark.parametrize(("ranks", "percent"), [(2, 100), (3, 60)])
 def test_random_messages_of_devices_are_what_they_are_on_the_host(mpi, programs, tmp_path, ranks, percent):
-    report = tmp_path / "report"
+    report, log = tmp_path / "report", tmp_path / "log"
     program = programs(mpi)
     on_host = messages(mpi, program, ranks, 13, ROUNDS, None)
-    assert messages(mpi, program, ranks, 13, ROUNDS, report, **on_devices(percent)) == on_host
+    settings = on_devices(percent) | {"FAKE_GPU_LOG": str(log)}
+    assert messages(mpi, program, ranks, 13, ROUNDS, report, **settings) == on_host
     assert min(moves(report)) > ROUNDS
+    # One kernel a buffer, and never a copy a block; plans are copied to the device, too.
+    done = [[int(number) for number in line.split()[1::2]] for line in log.read_text("utf-8").splitlines()]
+    assert 0 < sum(launches for launches, _, _ in done) <= sum(moves(report))
+    assert sum(copies for _, copies, _ in done) <= 2 * sum(moves(report))
 
 
 @every_mpi

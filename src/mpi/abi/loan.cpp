@@ -24,26 +24,25 @@ FormPointer lent_form(Datatype type) {
   return layer.types.form(type);
 }
 
-// Below zero: memory of the host. `first`: the lowest byte that is touched, in or around a buffer.
-int device_at(const void* buffer, int64_t first) {
+DeviceWatch::Owner owner_at(const void* buffer, int64_t place) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): MPI_BOTTOM and a type of addresses
-  const auto* const address = reinterpret_cast<const void*>(reinterpret_cast<intptr_t>(buffer) + first);
-  return need(DeviceWatch::of_process().owner(address)).ordinal;
+  const auto* const address = reinterpret_cast<const void*>(reinterpret_cast<intptr_t>(buffer) + place);
+  return need(DeviceWatch::of_process().owner(address));
 }
+// Below zero: memory of the host.
+int device_at(const void* buffer, int64_t place) { return owner_at(buffer, place).ordinal; }
 
-// The device that a buffer's first and last byte belong to; below zero: the host. `touched`: from the buffer.
-int device_of(const void* buffer, Range touched) {
-  const int first = device_at(buffer, touched.first);
-  const int last = device_at(buffer, touched.last - 1);
-  if (first != last) {
-    throw Refused{fail(Code::invalid, "a buffer lies partly in memory of ", first < 0 ? "the host" : "a device",
-                       " and partly in memory of ",
-                       last < 0    ? "the host"
-                       : first < 0 ? "a device"
-                                   : "another device",
-                       ": one call can have one of them as a buffer")};
+// Both ends of what is touched from a buffer must belong to the device of which a byte between is.
+void need_whole(const DeviceWatch::Owner& owner, const void* buffer, Range touched) {
+  const int64_t base = reinterpret_cast<intptr_t>(buffer);
+  const int64_t start = reinterpret_cast<intptr_t>(owner.start);
+  if (base + touched.first >= start && base + touched.last <= start + static_cast<int64_t>(owner.bytes)) return;
+  for (const int64_t place : {touched.first, touched.last - 1}) {
+    const int there = device_at(buffer, place);
+    if (there == owner.ordinal) continue;
+    throw Refused{fail(Code::invalid, "a buffer lies partly in memory of a device and partly in memory of ",
+                       there < 0 ? "the host" : "another device", ": one call can have one of them as a buffer")};
   }
-  return first;
 }
 
 // Also of a type that is not known here.
@@ -119,15 +118,16 @@ bool Loan::lend_block(void*& buffer, int64_t count, Datatype& type, Use use) {
   if (count <= 0 || buffer == in_place || type == handles().type_null) return false;
   const FormPointer form = lent_form(type);
   if (form->size == 0) return false;
-  const int ordinal = device_at(buffer, first_of(type, *form));
-  if (ordinal < 0) return false;
-  (void)device_of(buffer, span_of(type, count));
+  const DeviceWatch::Owner owner = owner_at(buffer, first_of(type, *form));
+  if (owner.ordinal < 0) return false;
+  const Range span = span_of(type, count);
+  need_whole(owner, buffer, span);
   const std::optional<Datatype> twin = squeeze(type, form, use);
   if (!twin) {
-    lend_image(buffer, {{exact_form(type, form), count}}, span_of(type, count), use_of_image(use));
+    lend_image(owner.ordinal, buffer, {{exact_form(type, form), count}}, span, use_of_image(use));
     return true;
   }
-  buffer = add(ordinal, buffer, {{form, count, 0, 0}}, Place::capacity_of(*form, count), use);
+  buffer = add(owner.ordinal, buffer, {{form, count, 0, 0}}, Place::capacity_of(*form, count), use);
   type = *twin;
   return true;
 }
@@ -135,19 +135,26 @@ bool Loan::lend_block(void*& buffer, int64_t count, Datatype& type, Use use) {
 bool Loan::lend_as_it_is(void*& buffer, int64_t count, Datatype type, Use use) {
   if (count <= 0 || buffer == in_place || type == handles().type_null) return false;
   const FormPointer form = lent_form(type);
-  if (form->size == 0 || device_at(buffer, first_of(type, *form)) < 0) return false;
-  lend_image(buffer, {{exact_form(type, form), count}}, span_of(type, count), use);
+  if (form->size == 0) return false;
+  const DeviceWatch::Owner owner = owner_at(buffer, first_of(type, *form));
+  if (owner.ordinal < 0) return false;
+  const Range span = span_of(type, count);
+  need_whole(owner, buffer, span);
+  lend_image(owner.ordinal, buffer, {{exact_form(type, form), count}}, span, use);
   return true;
 }
 
 bool Loan::lend_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use) {
-  if (bytes <= 0 || offset < 0 || device_at(buffer, offset) < 0) return false;
-  lend_image(buffer, {{bytes_form(), bytes, offset}}, {offset, offset + bytes}, use);
+  if (bytes <= 0 || offset < 0) return false;
+  const DeviceWatch::Owner owner = owner_at(buffer, offset);
+  if (owner.ordinal < 0) return false;
+  need_whole(owner, buffer, {offset, offset + bytes});
+  lend_image(owner.ordinal, buffer, {{bytes_form(), bytes, offset}}, {offset, offset + bytes}, use);
   return true;
 }
 
 // What stands for the buffer has the same bytes at the same places from it.
-void Loan::lend_image(void*& buffer, std::vector<DeviceBlock> blocks, Range range, Use use) {
+void Loan::lend_image(int ordinal, void*& buffer, std::vector<DeviceBlock> blocks, Range range, Use use) {
   for (const DeviceBlock& block : blocks) {
     if (block.form->known) continue;
     blocks = {{bytes_form(), range.last - range.first, range.first}};  // all that lies there
@@ -158,7 +165,6 @@ void Loan::lend_image(void*& buffer, std::vector<DeviceBlock> blocks, Range rang
     block.packed = -range.first;
     block.is_image = true;
   }
-  const int ordinal = device_of(buffer, range);
   std::byte* const data = add(ordinal, buffer, std::move(blocks), range.last - range.first, use);
   buffer = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(data) - range.first);  // NOLINT: may lie outside
 }
@@ -172,7 +178,7 @@ bool Loan::lend_blocks(void*& buffer, int n, const N* counts, const Place*& plac
     return static_cast<int64_t>(places[i]) * (in_bytes ? 1 : extent_of(types[i], *forms[i]));
   };
   twins.assign(types, types + n);
-  int ordinal = -1;
+  DeviceWatch::Owner owner;
   bool is_image = false;
   Range image{INT64_MAX, INT64_MIN};
   for (size_t i = 0; i < forms.size(); ++i) {
@@ -180,8 +186,8 @@ bool Loan::lend_blocks(void*& buffer, int n, const N* counts, const Place*& plac
     FormPointer form = lent_form(types[i]);
     if (form->size == 0) continue;
     forms[i] = std::move(form);
-    if (ordinal < 0) ordinal = device_at(buffer, offset_of(i) + first_of(types[i], *forms[i]));
-    if (ordinal < 0) return false;
+    if (owner.ordinal < 0) owner = owner_at(buffer, offset_of(i) + first_of(types[i], *forms[i]));
+    if (owner.ordinal < 0) return false;
     const Range here = span_of(types[i], static_cast<int64_t>(counts[i]));
     image.first = std::min(image.first, offset_of(i) + here.first);
     image.last = std::max(image.last, offset_of(i) + here.last);
@@ -189,15 +195,15 @@ bool Loan::lend_blocks(void*& buffer, int n, const N* counts, const Place*& plac
     is_image = is_image || !twin;
     if (twin) twins[in_bytes ? i : 0] = *twin;
   }
-  if (ordinal < 0) return false;
-  (void)device_of(buffer, image);
+  if (owner.ordinal < 0) return false;
+  need_whole(owner, buffer, image);
   if (is_image) {
     std::vector<DeviceBlock> blocks;
     for (size_t i = 0; i < forms.size(); ++i) {
       if (forms[i] == nullptr) continue;
       blocks.push_back({exact_form(types[i], forms[i]), static_cast<int64_t>(counts[i]), offset_of(i)});
     }
-    lend_image(buffer, std::move(blocks), image, use_of_image(use));
+    lend_image(owner.ordinal, buffer, std::move(blocks), image, use_of_image(use));
     twins.assign(types, types + n);
     return true;
   }
@@ -218,7 +224,7 @@ bool Loan::lend_blocks(void*& buffer, int n, const N* counts, const Place*& plac
     packed += forms[i]->size * count;
     elements += count;
   }
-  buffer = add(ordinal, buffer, std::move(blocks), packed, use);
+  buffer = add(owner.ordinal, buffer, std::move(blocks), packed, use);
   places = packed_places->data();
   kept_.push_back(std::move(packed_places));
   return true;

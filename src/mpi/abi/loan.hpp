@@ -90,7 +90,7 @@ class Loan {
   [[nodiscard]] bool lend_block(void*& buffer, int64_t count, Datatype& type, Use use);
   [[nodiscard]] bool lend_as_it_is(void*& buffer, int64_t count, Datatype type, Use use);
   [[nodiscard]] bool lend_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use);
-  void lend_image(void*& buffer, std::vector<DeviceBlock> blocks, Range range, Use use);
+  void lend_image(int ordinal, void*& buffer, std::vector<DeviceBlock> blocks, Range range, Use use);
   template <class N, class Place>
   [[nodiscard]] bool lend_blocks(void*& buffer, int n, const N* counts, const Place*& places, const Datatype* types,
                                  bool in_bytes, std::vector<Datatype>& twins, Use use);

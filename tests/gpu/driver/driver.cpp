@@ -7,8 +7,8 @@
 //   anybody waits or not.
 //   FAKE_GPU_DEVICES: how many there are, 1 unless told. FAKE_GPU_BYTES: memory of all of them.
 //   FAKE_GPU_NO_IPC: another process's memory cannot be opened. FAKE_GPU_NO_PINNING: memory of the host cannot be pinned
-//   where it lies. FAKE_GPU_PINNED_MOST: no allocation of pinned memory may have more bytes. FAKE_GPU_LOST_AFTER: the launch
-//   after so many fails, and all that follow.
+//   where it lies. FAKE_GPU_PINNED_MOST: no allocation of pinned memory may have more bytes.
+//   FAKE_GPU_LOST_AFTER: the launch after so many fails, and all that follow.
 //   FAKE_GPU_LOG: a file to which the process adds a line when it ends: launches, copies, calls that ask about an address.
 // Threads: any; one works at a time. Time: none.
 #include <fcntl.h>

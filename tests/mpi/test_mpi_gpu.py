@@ -53,6 +53,11 @@ def looks(tmp_path_factory):
     return programs_in(tmp_path_factory.mktemp("gpu_looks"), HERE / "device_looks.c", SOURCES / "device.c")
 
 
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("gpu_local"), HERE / "device_local.c", SOURCES / "device.c")
+
+
 def moves(report: Path) -> list[int]:
     return [json.loads(line)["gpu_moves"] for line in report.read_text(encoding="utf-8").splitlines()]
 
@@ -120,6 +125,15 @@ def test_what_a_look_at_a_request_tells_of_is_in_place(mpi, looks, tmp_path):
     assert found, out
     assert int(found[1]) >= 3
     assert min(moves(report)) >= 3
+
+
+@every_mpi
+def test_calls_of_one_rank_and_sends_with_large_counts(mpi, local, tmp_path):
+    report = tmp_path / "report"
+    words = [str(local(mpi))]
+    assert said(mpi, 2, words, {})[0] == "checks 21 wrong 0\n"
+    assert said(mpi, 2, words, preloads(report) | on_devices(100))[0] == "checks 21 wrong 0\n"
+    assert moves(report) == [11, 11]
 
 
 ERRORS = {

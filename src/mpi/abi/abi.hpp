@@ -86,6 +86,10 @@ using GrequestCancel = int(void*, int);
   X(Type_commit, (Datatype*))                                                          \
   X(Barrier, (Comm))                                                                   \
   X(Reduce_local, (const void*, void*, int, Datatype, Op))                             \
+  X(Pack_external, (const char*, const void*, int, Datatype, void*, Aint, Aint*))      \
+  X(Unpack_external, (const char*, const void*, Aint, Aint*, void*, int, Datatype))    \
+  X(Buffer_attach, (void*, int))                                                       \
+  X(Buffer_detach, (void*, int*))                                                      \
   X(Type_contiguous, (int, Datatype, Datatype*))                                       \
   X(Type_create_struct, (int, const int*, const Aint*, const Datatype*, Datatype*))    \
   X(Type_create_resized, (Datatype, Aint, Aint, Datatype*))                            \

@@ -2,6 +2,7 @@
 #include <iterator>
 
 #include "mpi/abi/leaves.hpp"
+#include "mpi/abi/narrow.hpp"
 #include "mpi/front.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -132,15 +133,19 @@ struct StandIn<int(Arguments...)> {
 };
 #define SPINLOOM_STAND_IN(name, parameters) \
   {#name "_c", reinterpret_cast<void*>(&StandIn<int parameters>::call<&Counted<Count>::name>)}
-Hook large_table[] = {
+Hook large_table[] = {{"Reduce_local_c", reinterpret_cast<void*>(&narrowed::reduce_local)},
+                      {"Pack_external_c", reinterpret_cast<void*>(&narrowed::pack_external)},
+                      {"Unpack_external_c", reinterpret_cast<void*>(&narrowed::unpack_external)},
+                      {"Buffer_attach_c", reinterpret_cast<void*>(&narrowed::buffer_attach)},
+                      {"Buffer_detach_c", reinterpret_cast<void*>(&narrowed::buffer_detach)},
 #define SPINLOOM_HOOK(name, M, parameters) SPINLOOM_STAND_IN(name, parameters),
-    SPINLOOM_BUFFERED_CALLS(SPINLOOM_HOOK, Count) SPINLOOM_ACCUMULATE_CALLS(SPINLOOM_HOOK, Count)
+                      SPINLOOM_BUFFERED_CALLS(SPINLOOM_HOOK, Count) SPINLOOM_ACCUMULATE_CALLS(SPINLOOM_HOOK, Count)
 #undef SPINLOOM_HOOK
 #define SPINLOOM_HOOK(name, iname, M, ...)                                                   \
   SPINLOOM_STAND_IN(name, (__VA_ARGS__)), SPINLOOM_STAND_IN(iname, (__VA_ARGS__, Request*)), \
       {#name "_init_c",                                                                      \
        reinterpret_cast<void*>(&StandIn<int(__VA_ARGS__, Info, Request*)>::call<&Counted<Count>::name##_init>)},
-        SPINLOOM_REDUCTION_CALLS(SPINLOOM_HOOK, Count)
+                          SPINLOOM_REDUCTION_CALLS(SPINLOOM_HOOK, Count)
 #undef SPINLOOM_HOOK
 };
 

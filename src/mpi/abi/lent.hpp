@@ -101,5 +101,6 @@ struct Lent<name, int(Arguments...)> {
 [[nodiscard]] std::span<const OffloadHook> lent_messages();
 [[nodiscard]] std::span<const OffloadHook> lent_collectives();
 [[nodiscard]] std::span<const OffloadHook> lent_reductions();
+[[nodiscard]] std::span<const OffloadHook> lent_local();
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -95,6 +95,40 @@ struct Unpack {
   }
 };
 
+// The portable form has lengths of its own: all that is left of the packed buffer is lent.
+struct PackExternal {
+  static constexpr bool by_status = false;
+  static constexpr bool is_collective = false;
+  static constexpr bool sends_too = false;
+  template <class N, class Place>
+  void operator()(Loan& loan, const char*&, const void*& buffer, N& count, Datatype& type, void*& packed, Place& bytes,
+                  Place*& position) {
+    loan.lend_bytes(packed, *position, bytes - *position, Use::both);
+    loan.lend(buffer, count, type, Use::reads);
+  }
+};
+struct UnpackExternal {
+  static constexpr bool by_status = false;
+  static constexpr bool is_collective = false;
+  static constexpr bool sends_too = false;
+  template <class N, class Place>
+  void operator()(Loan& loan, const char*&, const void*& packed, Place& bytes, Place*& position, void*& buffer,
+                  N& count, Datatype& type) {
+    loan.lend_bytes(packed, *position, bytes - *position, Use::reads);
+    loan.lend(buffer, count, type, Use::writes);
+  }
+};
+struct ReduceLocal {
+  static constexpr bool by_status = false;
+  static constexpr bool is_collective = false;
+  static constexpr bool sends_too = false;
+  template <class N>
+  void operator()(Loan& loan, const void*& in, void*& in_out, N& count, Datatype& type, Op&) {
+    loan.lend_operand(in, count, type, Use::reads);
+    loan.lend_operand(in_out, count, type, Use::both);
+  }
+};
+
 // ---- collective calls ----
 
 struct Collective {

@@ -75,4 +75,13 @@ struct Shortened<int (*)(Wide...), small, int (*Counted<int>::*)(Short...)> {
 
 void narrow_collectives();
 
+// Calls of one rank.
+namespace narrowed {
+int reduce_local(const void* in, void* in_out, Count count, Datatype type, Op operation);
+int pack_external(const char* form, const void* in, Count count, Datatype type, void* out, Count bytes, Count* place);
+int unpack_external(const char* form, const void* in, Count bytes, Count* place, void* out, Count count, Datatype type);
+int buffer_attach(void* buffer, Count bytes);
+int buffer_detach(void* address, Count* bytes);
+}  // namespace narrowed
+
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -67,7 +67,7 @@ struct DeviceName {
                                                               call(error_string, "cuGetErrorString",                  \
                                                                    (int result, const char** text))
 
-// What peers, events and memory of the host take beside.
+// Calls that memory between processes, events and pinned memory need, besides those above.
 #define SPL_DRIVER_PEER_CALLS(call)                                                                              \
   call(device_uuid, "cuDeviceGetUuid", (DeviceName * name, int device))                                          \
       call(event_query, "cuEventQuery", (void* event))                                                           \

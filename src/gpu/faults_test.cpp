@@ -136,7 +136,7 @@ TEST_F(DeviceFaults, OutOfMemory) {
   const Message long_list{Side::of(*layout::Blob::build(must_parse("idxblock(1, rand(5, 300000, 100000), double)"))),
                           Side::packed()};
   expect_told(Plan::make(device, {&long_list, 1}), full);
-  // What fits goes on.
+  // A device that was full once still takes what fits.
   const Plan plan = *Plan::make(device, {&fault_message(), 1});
   const Memory target = fault_memory(device, 24'000);
   ASSERT_TRUE(plan.launch(source.data(), target.data()).ok());
@@ -145,7 +145,7 @@ TEST_F(DeviceFaults, OutOfMemory) {
 
 TEST_F(OnDeviceFaults, AFullDeviceIsASentence) { run_apart("OutOfMemory", {{"FAKE_GPU_BYTES", "100000"}}); }
 
-// What the driver says is current.
+// The context that the driver names as current.
 void* current_context() {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW);
   const auto ask = reinterpret_cast<int (*)(void**)>(dlsym(library, "cuCtxGetCurrent"));

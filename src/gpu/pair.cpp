@@ -33,7 +33,7 @@ struct PairCard {
   char trouble[256] = {};  // why it cannot export
 };
 
-// How a try went.
+// Whether the process could use what the other offered, told to the other.
 struct PairVerdict {
   uint32_t mark = card_mark;
   uint32_t ok = 0;
@@ -164,7 +164,7 @@ Result<std::string> share_ring(Pair::State& pair, const PairCard& ours, const Pa
       made = ring.error();
     }
   }
-  // The name goes to the other; how joining went comes back.
+  // The other process joins the shared memory by its name, and answers whether it could.
   SPL_ASSIGN(const PairVerdict first,
              exchange(*pair.channel, PairVerdict::of(made, pair.ring.name()), pair.options.patience_ms));
   Status joined = made;

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import seconds
 from spinloom import core
 
 HERE = Path(__file__).parent
@@ -46,7 +47,7 @@ def program(kind: str, *arguments: object, launcher: Sequence[object] = (), **va
         env={**environment_of(kind), **variables},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=seconds(120),
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

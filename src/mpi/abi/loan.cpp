@@ -97,6 +97,23 @@ FormPointer exact_form(Datatype type, const FormPointer& form) {
   return kept.front().exact;
 }
 
+// A buffer of a device: all that `count` elements touch of it is there.
+struct OnDevice {
+  FormPointer form;
+  int ordinal;
+  Range span;
+};
+std::optional<OnDevice> on_device(const void* buffer, int64_t count, Datatype type) {
+  if (count <= 0 || buffer == in_place || type == handles().type_null) return std::nullopt;
+  FormPointer form = lent_form(type);
+  if (form->size == 0) return std::nullopt;
+  const DeviceWatch::Owner owner = owner_at(buffer, first_of(type, *form));
+  if (owner.ordinal < 0) return std::nullopt;
+  const Range span = span_of(type, count);
+  need_whole(owner, buffer, span);
+  return OnDevice{std::move(form), owner.ordinal, span};
+}
+
 }  // namespace
 
 std::optional<Datatype> Loan::squeeze(Datatype type, const FormPointer& form, Use use) {
@@ -115,32 +132,23 @@ std::byte* Loan::add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks,
 }
 
 bool Loan::lend_block(void*& buffer, int64_t count, Datatype& type, Use use) {
-  if (count <= 0 || buffer == in_place || type == handles().type_null) return false;
-  const FormPointer form = lent_form(type);
-  if (form->size == 0) return false;
-  const DeviceWatch::Owner owner = owner_at(buffer, first_of(type, *form));
-  if (owner.ordinal < 0) return false;
-  const Range span = span_of(type, count);
-  need_whole(owner, buffer, span);
-  const std::optional<Datatype> twin = squeeze(type, form, use);
+  const std::optional<OnDevice> found = on_device(buffer, count, type);
+  if (!found) return false;
+  const std::optional<Datatype> twin = squeeze(type, found->form, use);
   if (!twin) {
-    lend_image(owner.ordinal, buffer, {{exact_form(type, form), count}}, span, use_of_image(use));
+    lend_image(found->ordinal, buffer, {{exact_form(type, found->form), count}}, found->span, use_of_image(use));
     return true;
   }
-  buffer = add(owner.ordinal, buffer, {{form, count, 0, 0}}, Place::capacity_of(*form, count), use);
+  const int64_t capacity = Place::capacity_of(*found->form, count);
+  buffer = add(found->ordinal, buffer, {{found->form, count, 0, 0}}, capacity, use);
   type = *twin;
   return true;
 }
 
 bool Loan::lend_as_it_is(void*& buffer, int64_t count, Datatype type, Use use) {
-  if (count <= 0 || buffer == in_place || type == handles().type_null) return false;
-  const FormPointer form = lent_form(type);
-  if (form->size == 0) return false;
-  const DeviceWatch::Owner owner = owner_at(buffer, first_of(type, *form));
-  if (owner.ordinal < 0) return false;
-  const Range span = span_of(type, count);
-  need_whole(owner, buffer, span);
-  lend_image(owner.ordinal, buffer, {{exact_form(type, form), count}}, span, use);
+  const std::optional<OnDevice> found = on_device(buffer, count, type);
+  if (!found) return false;
+  lend_image(found->ordinal, buffer, {{exact_form(type, found->form), count}}, found->span, use);
   return true;
 }
 

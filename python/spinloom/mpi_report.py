@@ -19,7 +19,8 @@ from spinloom.errors import Trouble
 FORMAT = 1
 VARIOUS = -1  # in place of a count, or of a receiver's rank
 GAINERS = 5
-REST = ("refused", "offered", "withdrawn", "helped", "packs", "window_copies", "gpu_moves", "gpu_bytes")
+GPU = ("gpu_moves", "gpu_bytes", "gpu_taken", "gpu_taken_bytes")
+REST = ("refused", "offered", "withdrawn", "helped", "packs", "window_copies", *GPU)
 LINE_BYTES = 64
 DISTANCES_SHOWN = 6
 TEXT_SHOWN = 72
@@ -81,6 +82,7 @@ def merge(lines: list[dict[str, Any]]) -> dict[str, Any]:
             name: sum(line[name] for line in lines)
             for name in ("sent", "sent_bytes", "landed", "landed_bytes", *REST)
         },
+        "gpu_why": sorted({line["gpu_why"] for line in lines if line["gpu_why"]}),
         "types": types,
         "gainers": gainers(types),
         **merged_collectives(lines),
@@ -241,7 +243,7 @@ def facts(document: dict[str, Any]) -> list[str]:
         why = "; ".join(reasons or ["no rank has called MPI_Finalize with the layer"])
         others = [
             *([packed(totals)] if totals["packs"] else []),
-            *([on_gpus(totals)] if totals["gpu_moves"] else []),
+            *on_gpus(document),
         ]
         if others:
             return [f"the layer carried no messages: {why}", *others]
@@ -256,8 +258,7 @@ def facts(document: dict[str, Any]) -> list[str]:
         said.append(packed(totals))
     if totals["window_copies"]:
         said.append(f"{totals['window_copies']:,} puts and gets were one copy by their origins")
-    if totals["gpu_moves"]:
-        said.append(on_gpus(totals))
+    said += on_gpus(document)
     for job in jobs:
         if job["in_calls_seconds"]:
             spent = f"{span(job['in_calls_seconds'])} of {in_seconds(job['seconds'])}"
@@ -268,9 +269,17 @@ def facts(document: dict[str, Any]) -> list[str]:
     return said
 
 
-def on_gpus(totals: dict[str, Any]) -> str:
-    moved = f"{totals['gpu_moves']:,} buffers with {totals['gpu_bytes']:,} B"
-    return f"{moved} in the memory of GPUs were packed or unpacked there"
+def on_gpus(document: dict[str, Any]) -> list[str]:
+    totals, said = document["totals"], []
+    if totals["gpu_taken"]:
+        taken = f"{totals['gpu_taken']:,} messages with {totals['gpu_taken_bytes']:,} B"
+        said.append(f"{taken} went from GPU memory to their receivers by one kernel or copy, without the MPI")
+    if totals["gpu_moves"]:
+        moved = f"{totals['gpu_moves']:,} buffers with {totals['gpu_bytes']:,} B"
+        said.append(f"{moved} in the memory of GPUs were packed or unpacked there, for the host to carry")
+    if said and document["gpu_why"]:
+        said.append(f"ranks could not map each other's GPU memory: {'; '.join(document['gpu_why'])}")
+    return said
 
 
 def packed(totals: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ WAYS = {
     "mapped": ("#2f5d8c", "for the receiver to copy once"),
     "joint": ("#1d3f63", "for both ends to copy once"),
     "cma": ("#4f7fb0", "for the receiver to copy once, by system calls"),
+    "device": ("#2c7a64", "for the receiver's GPU to copy once"),
     "staged": ("#7ba3cc", "packed into shared memory, and unpacked from there"),
     "packed": ("#9fb8a8", "packed before the MPI carried it to other machines"),
     "pass": ("#c9c9c9", "carried by the MPI"),

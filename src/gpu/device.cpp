@@ -14,6 +14,7 @@ constexpr int attribute_processors = 16;
 constexpr int attribute_compute_major = 75;
 constexpr int attribute_compute_minor = 76;
 constexpr int pointer_memory_type = 2;
+constexpr int pointer_number = 7;
 constexpr int pointer_managed = 8;
 constexpr int pointer_ordinal = 9;
 constexpr int pointer_range_start = 11;
@@ -87,9 +88,11 @@ Result<Pointer> inspect(const void* pointer) {
   int ordinal = -1;
   DeviceAddress start = 0;
   size_t bytes = 0;
-  int attributes[] = {pointer_memory_type, pointer_managed, pointer_ordinal, pointer_range_start, pointer_range_bytes};
-  void* values[] = {&type, &managed, &ordinal, &start, &bytes};
-  const int result = table->pointer_attributes(5, attributes, values, address_of(pointer));
+  unsigned long long number = 0;
+  int attributes[] = {pointer_memory_type, pointer_managed,     pointer_ordinal,
+                      pointer_range_start, pointer_range_bytes, pointer_number};
+  void* values[] = {&type, &managed, &ordinal, &start, &bytes, &number};
+  const int result = table->pointer_attributes(6, attributes, values, address_of(pointer));
   // Memory that the driver does not know is a host pointer; older drivers say so by an error.
   if (result == cuda_invalid_value || (result == 0 && type == 0)) return Pointer{};
   SPL_CUDA(*table, result, "to ask the driver about address ", pointer);
@@ -99,6 +102,7 @@ Result<Pointer> inspect(const void* pointer) {
   found.ordinal = ordinal;
   found.start = reinterpret_cast<const void*>(start);
   found.bytes = bytes;
+  found.number = number;
   return found;
 }
 

@@ -34,6 +34,7 @@ struct Pointer {
   int ordinal = -1;        // host: -1
   const void* start = nullptr;  // of the allocation that holds it
   size_t bytes = 0;        // of that allocation
+  uint64_t number = 0;     // of that allocation, and of no other that this process makes; 0: it has none
 };
 
 bool available();

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <list>
 #include <mutex>
+#include <optional>
+#include <unordered_map>
 
 #include "gpu/device_state.hpp"
 
@@ -109,6 +111,32 @@ class PeerCache {
   std::list<Entry> entries_;
 };
 
+// What this process has exported, by the allocations' numbers, so that the driver is asked once for each.
+class Exports {
+ public:
+  static Exports& process() {
+    static auto* const exports = new Exports;
+    return *exports;
+  }
+
+  std::optional<PeerHandle> find(uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto found = handles_.find(number);
+    return found == handles_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void keep(uint64_t number, const PeerHandle& handle) {
+    if (number == 0) return;
+    constexpr size_t kept_max = 1024;
+    const std::lock_guard lock(mutex_);
+    if (handles_.size() >= kept_max) handles_.clear();
+    handles_[number] = handle;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, PeerHandle> handles_;
+};
+
 Result<PeerHandle> export_memory(const void* pointer) {
   SPL_ASSIGN(const Pointer found, inspect(pointer));
   if (found.kind != PointerKind::device) {
@@ -116,16 +144,21 @@ Result<PeerHandle> export_memory(const void* pointer) {
                 " cannot be given to another process: it is not memory that a device allocated");
   }
   SPL_ASSIGN(const Device device, Device::at(found.ordinal));
-  const Device::State& state = device.state();
-  const ContextGuard guard(*state.driver, state.context);
-  SPL_CUDA(*state.driver, guard.result(), "to use device ", state.ordinal);
-  IpcHandle raw{};
-  SPL_CUDA(*state.driver, state.driver->ipc_get(&raw, reinterpret_cast<DeviceAddress>(found.start)),
-           "to export the allocation of address ", pointer,
-           " (memory of a pool or of the virtual memory calls cannot be exported)");
   PeerHandle handle;
-  handle.process = this_process();
-  std::memcpy(handle.handle.data(), raw.bytes, sizeof raw.bytes);
+  if (const auto known = Exports::process().find(found.number)) {
+    handle = *known;
+  } else {
+    const Device::State& state = device.state();
+    const ContextGuard guard(*state.driver, state.context);
+    SPL_CUDA(*state.driver, guard.result(), "to use device ", state.ordinal);
+    IpcHandle raw{};
+    SPL_CUDA(*state.driver, state.driver->ipc_get(&raw, reinterpret_cast<DeviceAddress>(found.start)),
+             "to export the allocation of address ", pointer,
+             " (memory of a pool or of the virtual memory calls cannot be exported)");
+    handle.process = this_process();
+    std::memcpy(handle.handle.data(), raw.bytes, sizeof raw.bytes);
+    Exports::process().keep(found.number, handle);
+  }
   handle.offset = reinterpret_cast<uint64_t>(pointer) - reinterpret_cast<uint64_t>(found.start);
   return handle;
 }

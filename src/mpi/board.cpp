@@ -17,34 +17,32 @@
 namespace spinloom::mpi {
 namespace {
 
-constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7307;  // changes with the form of the board
+constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7308;  // changes with the form of the board
 constexpr uint64_t page_bytes = 4096;
 constexpr uint64_t member_bytes = 64;
 
 constexpr uint64_t slots_bytes = Board::slots * sizeof(Slot);
 constexpr uint64_t counts_bytes = sizeof(Polls::Counts);
 constexpr uint64_t own_bytes =
-    slots_bytes + counts_bytes + sizeof(Postings::Table) + Polls::most * sizeof(Board::HatchPlace);
+    slots_bytes + counts_bytes + sizeof(Postings::Table) + Polls::most * sizeof(Board::HatchPlace) + sizeof(DeviceSign);
 
 uint64_t pages(uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
 
 }  // namespace
 
-// In the file: the header's page, the members, who sees whom (a row of the receiver for each), the polls, each rank's
-// slots, counts of calls, postings, and places of hatches.
+// In the file: the header's page, the members, who sees whom (a row of the receiver for each) and whose device's memory,
+// the polls, each rank's slots, counts of calls, postings, places of hatches, and sign.
 Board::Member& Board::member(uint32_t rank) const {
   static_assert(sizeof(Member) <= member_bytes);
   return *reinterpret_cast<Member*>(base_ + page_bytes + rank * member_bytes);
 }
 
-std::atomic<uint8_t>* Board::seen_by(uint32_t receiver) const {
-  const uint64_t row = page_bytes + pages(size_ * member_bytes) + uint64_t{receiver} * size_;
-  return reinterpret_cast<std::atomic<uint8_t>*>(base_ + row);
+std::atomic<uint8_t>* Board::seen_by(uint32_t row) const {
+  const uint64_t place = page_bytes + pages(size_ * member_bytes) + uint64_t{row} * size_;
+  return reinterpret_cast<std::atomic<uint8_t>*>(base_ + place);
 }
 
-uint64_t Board::polls_place() const {
-  return page_bytes + pages(size_ * member_bytes) + pages(uint64_t{size_} * size_);
-}
+uint64_t Board::polls_place() const { return page_bytes + pages(size_ * member_bytes) + pages(rows_bytes()); }
 
 uint64_t Board::own_place(uint32_t rank) const {
   return polls_place() + pages(sizeof(Polls::Table)) + rank * pages(own_bytes);
@@ -63,6 +61,10 @@ Postings Board::postings(uint32_t rank) const {
 Board::HatchPlace& Board::hatch_place(uint32_t rank, uint32_t ballot) const {
   const uint64_t places = own_place(rank) + slots_bytes + counts_bytes + sizeof(Postings::Table);
   return reinterpret_cast<HatchPlace*>(base_ + places)[ballot];
+}
+
+DeviceSign& Board::device_sign(uint32_t rank) const {
+  return *reinterpret_cast<DeviceSign*>(base_ + own_place(rank) + own_bytes - sizeof(DeviceSign));
 }
 
 bool Board::all_reach() const {
@@ -220,7 +222,10 @@ bool Board::reads(const Member& there, const peer::Process& process) const {
 
 void Board::leave() {
   if (header_ == nullptr) return;
-  for (uint32_t rank = 0; rank < size_; ++rank) seen_by(rank_)[rank].store(0, std::memory_order_release);
+  for (uint32_t rank = 0; rank < size_; ++rank) {
+    seen_by(rank_)[rank].store(0, std::memory_order_release);
+    maps_device(rank_, rank).store(0, std::memory_order_release);
+  }
   member(rank_).state.store(2, std::memory_order_release);
   const uint32_t left = header_->left.fetch_add(1, std::memory_order_acq_rel) + 1;
   if (left == header_->joined.load(std::memory_order_acquire)) shm_unlink(name_.c_str());

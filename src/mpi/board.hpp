@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "gpu/peer.hpp"
 #include "mpi/joint.hpp"
 #include "mpi/polls.hpp"
 #include "mpi/postings.hpp"
@@ -42,6 +43,20 @@ enum class Stage : uint32_t {
   taken,  // the receiver copies them from there
   joint,  // so it does, and the sender may help
   returned,  // the receiver could not read them: the sender packs them after all
+  broken,  // nor could the sender
+};
+
+// Where an offered message lies in a device's memory: as the first byte of it that is touched, which peers may map.
+struct DeviceOffer {
+  gpu::PeerHandle memory{};
+  int64_t offset = 0;  // of the buffer from there
+};
+
+// What a rank puts up so that others find out whether they can map the memory of its device.
+struct DeviceSign {
+  std::atomic<uint64_t> is_up;
+  uint64_t token;  // the first bytes of the memory
+  gpu::PeerHandle memory;
 };
 
 struct alignas(128) Slot {
@@ -49,6 +64,7 @@ struct alignas(128) Slot {
   std::atomic<uint64_t> ready;  // packed bytes of it that can be read
   std::atomic<Stage> stage;
   Offer offer;
+  DeviceOffer device;  // where the offer is `on_device`
   alignas(64) JointCopy joint;
   alignas(64) std::atomic<uint64_t> done;
   alignas(64) uint8_t record[128];  // as it is sent; MPI may read it until the message is matched
@@ -113,6 +129,12 @@ class Board {
     std::atomic<uint64_t> address;  // in the rank's heap; 0: it has none
   };
   [[nodiscard]] HatchPlace& hatch_place(uint32_t rank, uint32_t ballot) const;
+  // A rank's sign, and how many are up; whether `receiver` has read the sign of `sender`.
+  [[nodiscard]] DeviceSign& device_sign(uint32_t rank) const;
+  [[nodiscard]] std::atomic<uint32_t>& device_signs() const { return header_->device_signs; }
+  [[nodiscard]] std::atomic<uint8_t>& maps_device(uint32_t receiver, uint32_t sender) const {
+    return seen_by(size_ + receiver)[sender];
+  }
   // Whether every founder has mapped every other's heap.
   [[nodiscard]] bool all_reach() const;
   // Whether every founder can agree with others.
@@ -128,6 +150,7 @@ class Board {
     std::atomic<uint32_t> left;
     std::atomic<uint32_t> settled;  // 0: by nobody
     std::atomic<uint32_t> numbers;
+    std::atomic<uint32_t> device_signs;
   };
   enum class Standing : uint32_t { open, here, founder, late };
   struct Member {
@@ -159,7 +182,9 @@ class Board {
   [[nodiscard]] Polls::Table* polls_table() const;
   [[nodiscard]] Polls::Counts& counts(uint32_t rank) const;
   [[nodiscard]] Member& member(uint32_t rank) const;
-  [[nodiscard]] std::atomic<uint8_t>* seen_by(uint32_t receiver) const;
+  [[nodiscard]] uint64_t rows_bytes() const { return 2 * uint64_t{size_} * size_; }
+  // Rows from `size_` on tell of devices.
+  [[nodiscard]] std::atomic<uint8_t>* seen_by(uint32_t row) const;
 
   std::string name_;
   int file_ = -1;

@@ -32,6 +32,20 @@ Result<gpu::Side> side_of(const DeviceBlock& block, int64_t origin) {
   return gpu::Side::of(form.layout->blob(), block.count, block.offset - origin);
 }
 
+// What keys of plans begin with.
+constexpr int64_t key_of_unpacking = 0;
+constexpr int64_t key_of_packing = 1;
+constexpr int64_t key_of_taking = 2;
+
+void add_to(std::vector<int64_t>& key, const DeviceBlock& block, int64_t origin) {
+  const Form& form = *block.form;
+  for (const int64_t word :
+       {static_cast<int64_t>(form.number), form.size, form.extent, form.true_lb, block.count, block.offset - origin,
+        block.packed + (block.is_image ? block.offset : 0), int64_t{block.is_image}}) {
+    key.push_back(word);
+  }
+}
+
 }  // namespace
 
 DeviceMoves& DeviceMoves::of_process() {
@@ -79,28 +93,35 @@ void DeviceMoves::give_back(std::pair<int, size_t> key, gpu::Memory memory) {
   idle_[key].push_back(std::move(memory));
 }
 
-Result<std::shared_ptr<gpu::Plan>> DeviceMoves::plan(const gpu::Device& device, std::span<const DeviceBlock> blocks,
-                                                     bool packs) {
+// Null: there is none yet.
+DeviceMoves::PlanPointer DeviceMoves::find(const Key& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(plans_, key, &Entry::key);
+  if (found == plans_.end()) return nullptr;
+  plans_.splice(plans_.begin(), plans_, found);
+  return found->plan;
+}
+
+Result<DeviceMoves::PlanPointer> DeviceMoves::make(const gpu::Device& device, Key key,
+                                                   std::span<const gpu::Message> messages,
+                                                   std::vector<std::shared_ptr<const void>> parts) {
+  SPL_ASSIGN(gpu::Plan made, gpu::Plan::make(device, messages));
+  auto plan = std::make_shared<gpu::Plan>(std::move(made));
+  std::list<Entry> dropped;  // freed when the lock is
+  const std::lock_guard lock(mutex_);
+  plans_.push_front({std::move(key), std::move(parts), plan});
+  if (plans_.size() > plans_max) dropped.splice(dropped.begin(), plans_, std::prev(plans_.end()));
+  return plan;
+}
+
+Result<DeviceMoves::PlanPointer> DeviceMoves::plan(const gpu::Device& device, std::span<const DeviceBlock> blocks,
+                                                   bool packs) {
   const int64_t origin = origin_of(blocks);
-  Key key{device.ordinal(), packs ? 1 : 0};
-  for (const DeviceBlock& block : blocks) {
-    const Form& form = *block.form;
-    for (const int64_t word :
-         {static_cast<int64_t>(form.number), form.size, form.extent, form.true_lb, block.count, block.offset - origin,
-          block.packed + (block.is_image ? block.offset : 0), int64_t{block.is_image}}) {
-      key.push_back(word);
-    }
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find(plans_, key, &Entry::key);
-    if (found != plans_.end()) {
-      plans_.splice(plans_.begin(), plans_, found);
-      return found->plan;
-    }
-  }
+  Key key{packs ? key_of_packing : key_of_unpacking, device.ordinal()};
+  for (const DeviceBlock& block : blocks) add_to(key, block, origin);
+  if (PlanPointer known = find(key)) return known;
   std::vector<gpu::Message> messages;
-  std::vector<FormPointer> forms;
+  std::vector<std::shared_ptr<const void>> forms;
   for (const DeviceBlock& block : blocks) {
     SPL_ASSIGN(gpu::Side there, side_of(block, origin));
     gpu::Side here = gpu::Side::packed(block.packed);
@@ -111,13 +132,29 @@ Result<std::shared_ptr<gpu::Plan>> DeviceMoves::plan(const gpu::Device& device, 
                              : gpu::Message{std::move(here), std::move(there)});
     forms.push_back(block.form);
   }
-  SPL_ASSIGN(gpu::Plan made, gpu::Plan::make(device, messages));
-  auto plan = std::make_shared<gpu::Plan>(std::move(made));
-  std::list<Entry> dropped;  // freed when the lock is
-  const std::lock_guard lock(mutex_);
-  plans_.push_front({std::move(key), std::move(forms), plan});
-  if (plans_.size() > plans_max) dropped.splice(dropped.begin(), plans_, std::prev(plans_.end()));
-  return plan;
+  return make(device, std::move(key), messages, std::move(forms));
+}
+
+// `to`: null for packed bytes.
+Result<DeviceMoves::PlanPointer> DeviceMoves::plan_to_take(const gpu::Device& device, const DeviceSource& from,
+                                                           const DeviceBlock* to) {
+  Key key{key_of_taking, device.ordinal(), reinterpret_cast<intptr_t>(from.blob.get()),
+          from.count,    from.bytes,       from.offset};
+  if (to != nullptr) add_to(key, *to, origin_of({to, 1}));
+  if (PlanPointer known = find(key)) return known;
+  gpu::Message message{{}, gpu::Side::packed()};
+  if (from.blob != nullptr) {
+    message.from = gpu::Side::of(*from.blob, from.count, from.offset);
+  } else {
+    SPL_ASSIGN(layout::Blob run, contiguous_blob(from.bytes));
+    message.from = gpu::Side::of(std::move(run), 1, from.offset);
+  }
+  std::vector<std::shared_ptr<const void>> parts{from.blob};
+  if (to != nullptr) {
+    SPL_ASSIGN(message.to, side_of(*to, origin_of({to, 1})));
+    parts.push_back(to->form);
+  }
+  return make(device, std::move(key), {&message, 1}, std::move(parts));
 }
 
 Status DeviceMoves::move(int ordinal, std::span<const DeviceBlock> blocks, std::byte* buffer, std::byte* packed,
@@ -135,7 +172,7 @@ Status DeviceMoves::move(int ordinal, std::span<const DeviceBlock> blocks, std::
     SPL_TRY(gpu::copy_bytes(device, packs ? here : there, packs ? there : here, static_cast<size_t>(bytes), nullptr));
     return device.synchronise();
   }
-  SPL_ASSIGN(const std::shared_ptr<gpu::Plan> found, plan(device, blocks, packs));
+  SPL_ASSIGN(const PlanPointer found, plan(device, blocks, packs));
   std::byte* const base = buffer + origin_of(blocks);
   SPL_TRY(packs ? found->launch(base, packed) : found->launch(packed, base));
   return device.synchronise();
@@ -167,6 +204,27 @@ Status DeviceMoves::unpack_part(int ordinal, const std::byte* packed, const Devi
   SPL_TRY(pack(ordinal, buffer, {&last, 1}, element.data()));
   std::memcpy(element.data(), packed + block.packed + whole.count * form.size, static_cast<size_t>(rest));
   return unpack(ordinal, element.data(), {&last, 1}, buffer);
+}
+
+Status DeviceMoves::take(int ordinal, const DeviceSource& from, const DeviceBlock* to, std::byte* base) {
+  taken_.fetch_add(1, std::memory_order_relaxed);
+  taken_bytes_.fetch_add(from.bytes, std::memory_order_relaxed);
+  SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
+  if (from.blob == nullptr && (to == nullptr || to->form->contiguous(to->count))) {
+    SPL_TRY(gpu::copy_bytes(device, base, from.data + from.offset, static_cast<size_t>(from.bytes), nullptr));
+  } else {
+    SPL_ASSIGN(const PlanPointer found, plan_to_take(device, from, to));
+    SPL_TRY(found->launch(from.data, base));
+  }
+  return device.synchronise();
+}
+
+Status DeviceMoves::take(int ordinal, const DeviceSource& from, const DeviceBlock& to, void* buffer) {
+  return take(ordinal, from, &to, static_cast<std::byte*>(buffer) + origin_of({&to, 1}));
+}
+
+Status DeviceMoves::take_packed(int ordinal, const DeviceSource& from, std::byte* packed) {
+  return take(ordinal, from, nullptr, packed);
 }
 
 }  // namespace spinloom::mpi

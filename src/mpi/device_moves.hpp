@@ -4,6 +4,7 @@
 //   puts them in place: one kernel each, however many blocks and types there are, or one copy where the bytes are
 //   contiguous; the kernel reads and writes the pinned memory itself. Both return when the bytes are there. They run on
 //   the default stream: behind what was put there and on every stream that waits for it.
+//   take() and take_packed() do the same with a message that lies in a peer's device, where this process has mapped it.
 //   Plans are made when they are first needed and kept, the `plans_max` that were used last.
 // Invariants: (1) a call whose plan and room are kept allocates nothing on the device or in pinned memory.
 // Threads: any. Time: host time.
@@ -24,6 +25,7 @@
 #include "gpu/device.hpp"
 #include "gpu/plan.hpp"
 #include "mpi/message.hpp"
+#include "mpi/peer_layouts.hpp"
 
 namespace spinloom::mpi {
 
@@ -35,6 +37,15 @@ struct DeviceBlock {
   int64_t offset = 0;
   int64_t packed = 0;
   bool is_image = false;
+};
+
+// A message in a peer's memory: its first byte that is touched is at `data`, its buffer `offset` bytes from there.
+struct DeviceSource {
+  BlobPointer blob;  // null: one run
+  int64_t count = 1;
+  int64_t bytes = 0;
+  int64_t offset = 0;
+  const std::byte* data = nullptr;
 };
 
 class DeviceMoves {
@@ -67,30 +78,44 @@ class DeviceMoves {
   [[nodiscard]] Status unpack_part(int ordinal, const std::byte* packed, const DeviceBlock& block, int64_t bytes,
                                    void* buffer);
 
+  // By device `ordinal`. A block that holds as many bytes as the message, without an image; or pinned memory.
+  [[nodiscard]] Status take(int ordinal, const DeviceSource& from, const DeviceBlock& to, void* buffer);
+  [[nodiscard]] Status take_packed(int ordinal, const DeviceSource& from, std::byte* packed);
+
   // Of all calls, for the report.
   [[nodiscard]] int64_t moves() const { return moves_.load(std::memory_order_relaxed); }
   [[nodiscard]] int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  [[nodiscard]] int64_t taken() const { return taken_.load(std::memory_order_relaxed); }
+  [[nodiscard]] int64_t taken_bytes() const { return taken_bytes_.load(std::memory_order_relaxed); }
 
  private:
   using Key = std::vector<int64_t>;
-  [[nodiscard]] Result<std::shared_ptr<gpu::Plan>> plan(const gpu::Device& device, std::span<const DeviceBlock> blocks,
-                                                        bool packs);
+  using PlanPointer = std::shared_ptr<gpu::Plan>;
+  struct Entry {
+    Key key;
+    std::vector<std::shared_ptr<const void>> parts;  // whose numbers and addresses the key has
+    PlanPointer plan;
+  };
+  [[nodiscard]] PlanPointer find(const Key& key);
+  [[nodiscard]] Result<PlanPointer> make(const gpu::Device& device, Key key, std::span<const gpu::Message> messages,
+                                         std::vector<std::shared_ptr<const void>> parts);
+  [[nodiscard]] Result<PlanPointer> plan_to_take(const gpu::Device& device, const DeviceSource& from,
+                                                 const DeviceBlock* to);
+  [[nodiscard]] Status take(int ordinal, const DeviceSource& from, const DeviceBlock* to, std::byte* base);
+  [[nodiscard]] Result<PlanPointer> plan(const gpu::Device& device, std::span<const DeviceBlock> blocks, bool packs);
   [[nodiscard]] Status move(int ordinal, std::span<const DeviceBlock> blocks, std::byte* buffer, std::byte* packed,
                             bool packs);
   [[nodiscard]] bool drop_idle();
   void give_back(std::pair<int, size_t> key, gpu::Memory memory);
 
   std::mutex mutex_;
-  struct Entry {
-    Key key;
-    std::vector<FormPointer> forms;  // whose numbers the key has
-    std::shared_ptr<gpu::Plan> plan;
-  };
   std::list<Entry> plans_;  // the latest used first
   std::map<std::pair<int, size_t>, std::vector<gpu::Memory>> idle_;  // by device and size
   size_t idle_bytes_ = 0;
   std::atomic<int64_t> moves_{0};
   std::atomic<int64_t> bytes_{0};
+  std::atomic<int64_t> taken_{0};
+  std::atomic<int64_t> taken_bytes_{0};
 };
 
 }  // namespace spinloom::mpi

@@ -23,6 +23,7 @@ struct Offer {
   uint64_t blob_bytes;
   bool by_cma = false;  // not in the heap: to be read by system calls
   bool joins = false;  // its owner may help to copy
+  bool on_device = false;  // in a GPU's memory: `buffer` says nothing
   friend bool operator==(const Offer&, const Offer&) = default;
 };
 

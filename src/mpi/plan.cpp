@@ -35,6 +35,7 @@ const char* name_of(Way way) {
     case Way::mapped: return "mapped";
     case Way::joint: return "joint";
     case Way::cma: return "cma";
+    case Way::device: return "device";
   }
   return "pass";
 }

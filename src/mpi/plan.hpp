@@ -23,11 +23,14 @@ enum class Way : uint8_t {
   mapped,  // offered where it lies, in memory that the receiver maps
   joint,  // the same, and the sender helps to copy
   cma,  // offered where it lies, to be read by system calls
+  device,  // offered where it lies, in a GPU's memory that the receiver maps
 };
 
 [[nodiscard]] const char* name_of(Way way);
 // Whether the receiver comes for it.
-[[nodiscard]] constexpr bool is_offered(Way way) { return way == Way::mapped || way == Way::joint || way == Way::cma; }
+[[nodiscard]] constexpr bool is_offered(Way way) {
+  return way == Way::mapped || way == Way::joint || way == Way::cma || way == Way::device;
+}
 
 // Which ways a message may be offered.
 struct Reach {

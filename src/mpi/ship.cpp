@@ -95,6 +95,35 @@ std::optional<Parcel> Ship::offer(const Message& message, By by) {
   return parcel;
 }
 
+std::optional<Parcel> Ship::offer(const DeviceEnd& end, const char*& why) {
+  const DeviceBlock& block = end.block();
+  const Form& form = *block.form;
+  const std::byte* const first = static_cast<const std::byte*>(end.buffer()) + block.offset + form.true_lb;
+  const auto memory = gpu::export_memory(first);
+  if (!memory) {
+    why = "the GPU's driver does not export the buffer's memory";
+    return std::nullopt;
+  }
+  Offer offer{.buffer = 0, .count = block.count, .form = 0, .blob = 0, .blob_bytes = 0, .on_device = true};
+  DeviceOffer there{.memory = *memory};
+  why = "there was no room in shared memory";
+  if (!form.contiguous(block.count)) {
+    if (!form.layout || !publish(form)) return std::nullopt;
+    offer.form = form.number;
+    offer.blob = form.published.address();
+    offer.blob_bytes = form.published.bytes();
+    there.offset = -form.true_lb;
+  }
+  auto parcel = prepare(form.size * block.count, false);
+  if (!parcel) return parcel;
+  parcel->offered = true;
+  parcel->slot->offer = offer;
+  parcel->slot->device = there;
+  parcel->slot->stage.store(Stage::offered, std::memory_order_release);
+  ++totals_.offered;
+  return parcel;
+}
+
 bool Ship::is_done(const Parcel& parcel) {
   return parcel.slot->done.load(std::memory_order_acquire) >= parcel.serial;  // the slot may carry a later one
 }

@@ -4,6 +4,7 @@
 //   message where it lies, and waits until the receiver has taken it (is_done()); once it will not wait any more it
 //   withdraw()s: if the receiver has not begun, the sender load()s the bytes after all. It does so, too, when the receiver
 //   could not read an offer (is_returned()). While the receiver copies, a sender that has nothing else to do may help().
+//   A message in a device's memory is offered in the same way, where its receiver is known to map that.
 //   The receiver read()s what the MPI gave it, and where that is a record, land()s the bytes, or drop()s them.
 // Prices: a prepared message is packed once and unpacked once; unpacking begins when the first chunk is packed. An
 //   offered one is copied once, by the receiver: from the sender's heap, or by system calls (cma.hpp). Where it is long,
@@ -24,6 +25,8 @@
 
 #include "base/result.hpp"
 #include "mpi/board.hpp"
+#include "mpi/device_end.hpp"
+#include "mpi/device_peers.hpp"
 #include "mpi/message.hpp"
 #include "mpi/peer_layouts.hpp"
 #include "mpi/settings.hpp"
@@ -76,6 +79,11 @@ class Ship {
     End end;
   };
   [[nodiscard]] Status fetch(uint32_t sender, const Offer& offer, int64_t bytes, const Message& into, Source& source);
+  // Offers a message where it lies in a device's memory, which the receiver is known to map (devices()) and to which nobody
+  // writes any more. Nothing: it goes otherwise; the sentence says why.
+  [[nodiscard]] std::optional<Parcel> offer(const DeviceEnd& end, const char*& why);
+  [[nodiscard]] DevicePeers& devices() { return devices_; }
+  [[nodiscard]] const DevicePeers& devices() const { return devices_; }
   // Puts a layout where peers can read it. False: there is no room.
   [[nodiscard]] static bool publish(const Form& form);
   // Reads the layout that `sender` has published, if this rank can.
@@ -87,12 +95,17 @@ class Ship {
   void help(const Parcel& parcel, const Message& message);
   // False: the receiver has begun to take it, and is_done() will become true.
   [[nodiscard]] static bool withdraw(const Parcel& parcel);
+  // It cannot be packed after all: its receiver is told.
+  static void give_up(const Parcel& parcel) { parcel.slot->stage.store(Stage::broken, std::memory_order_release); }
   void load(const Parcel& parcel, const Message& message) const;
   void abandon(const Parcel& parcel);  // no record of it was sent
 
   // Nothing unless `bytes` is a live record of this job.
   [[nodiscard]] std::optional<Record> read(const void* bytes, int64_t length) const;
-  [[nodiscard]] Status land(const Record& record, const Message& into, void (*idle)() = nullptr);
+  // `end`: the buffer of a device for which `into` stands, if any. Bytes that come from a peer's device are put in place there,
+  // where they fill whole elements.
+  [[nodiscard]] Status land(const Record& record, const Message& into, void (*idle)() = nullptr,
+                            DeviceEnd* end = nullptr);
   void drop(const Record& record);
 
   void count_withdrawn() { ++totals_.withdrawn; }
@@ -107,6 +120,7 @@ class Ship {
   void take_back();
   [[nodiscard]] Status unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const;
   [[nodiscard]] Status pull(const Record& record, const Offer& offer, const Message& into);
+  [[nodiscard]] Status pull_from_device(const Record& record, const Slot& slot, const Message& into, DeviceEnd* end);
   [[nodiscard]] bool can_join(const Record& record, const Message& into) const;
   [[nodiscard]] Status pull_jointly(const Record& record, const End& theirs, const Message& into);
   struct PeerEnd {
@@ -117,6 +131,7 @@ class Ship {
   [[nodiscard]] BlobPointer layout_of(uint32_t sender, const Offer& offer);
 
   Board board_;
+  DevicePeers devices_{board_};
   Staging staging_;
   Totals totals_;
   int64_t chunk_bytes_ = 0;

@@ -62,17 +62,22 @@ void Ship::drop(const Record& record) {
   board_.slot(record.sender, record.slot).done.store(record.serial, std::memory_order_release);
 }
 
-Status Ship::land(const Record& record, const Message& into, void (*idle)()) {
+Status Ship::land(const Record& record, const Message& into, void (*idle)(), DeviceEnd* end) {
   Slot& slot = board_.slot(record.sender, record.slot);
   Stage stage = Stage::offered;
   bool pulls = slot.stage.compare_exchange_strong(stage, Stage::taken, std::memory_order_acq_rel);
-  Status moved = pulls ? pull(record, slot.offer, into) : Status{};
-  if (!moved.ok() && slot.offer.by_cma) {  // memory that the system does not read, such as a device's
+  const bool on_device = pulls && slot.offer.on_device;
+  Status moved = on_device ? pull_from_device(record, slot, into, end)
+                 : pulls   ? pull(record, slot.offer, into)
+                           : Status{};
+  if (!moved.ok() && on_device) devices_.give_up(record.sender, moved.error());
+  if (!moved.ok() && (on_device || slot.offer.by_cma)) {  // memory that the system does not read, such as a device's
     slot.stage.store(Stage::returned, std::memory_order_release);
     pulls = false;
   }
   if (!pulls) moved = unload(record, slot, into, idle);
-  if (pulls || moved.ok()) slot.done.store(record.serial, std::memory_order_release);
+  const bool is_broken = slot.stage.load(std::memory_order_relaxed) == Stage::broken;
+  if (pulls || moved.ok() || is_broken) slot.done.store(record.serial, std::memory_order_release);
   if (!moved.ok()) return moved;
   totals_.landed.fetch_add(1, std::memory_order_relaxed);
   totals_.landed_bytes.fetch_add(record.bytes, std::memory_order_relaxed);
@@ -90,6 +95,9 @@ Status Ship::unload(const Record& record, const Slot& slot, const Message& into,
     if (last <= first) {
       if (!wait.pause()) continue;
       if (!board_.lives(record.sender)) return ended(record);
+      if (slot.stage.load(std::memory_order_relaxed) == Stage::broken) {
+        return fail(Code::environment, "rank ", record.sender, " cannot read its GPU's memory any more");
+      }
       if (idle != nullptr) idle();
       continue;
     }
@@ -179,6 +187,35 @@ Status Ship::pull(const Record& record, const Offer& offer, const Message& into)
   if (theirs.end.base == nullptr) return lost(record.sender);
   if (offer.joins && can_join(record, into)) return pull_jointly(record, theirs.end, into);
   return copy_from(theirs.end, into, bytes);
+}
+
+// By a kernel or a copy of this rank's device.
+Status Ship::pull_from_device(const Record& record, const Slot& slot, const Message& into, DeviceEnd* end) {
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  const Offer& offer = slot.offer;
+  DeviceSource from{.blob = nullptr, .count = offer.count, .bytes = bytes, .offset = slot.device.offset};
+  if (offer.form != 0) {
+    from.blob = layout_of(record.sender, offer);
+    if (!from.blob || from.blob->size() * offer.count != bytes) return lost(record.sender);
+  }
+  const int ordinal = devices_.ordinal();
+  SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
+  SPL_ASSIGN(const gpu::PeerMemory mapped, gpu::PeerMemory::open(device, slot.device.memory));
+  from.data = mapped.data();
+  DeviceMoves& moves = DeviceMoves::of_process();
+  if (end != nullptr && end->ordinal() == ordinal && bytes % end->block().form->size == 0) {
+    SPL_TRY(end->check());
+    DeviceBlock block = end->block();
+    block.count = bytes / block.form->size;
+    SPL_TRY(moves.take(ordinal, from, block, end->buffer()));
+    end->set_in_place();
+    return {};
+  }
+  if (end != nullptr) return moves.take_packed(ordinal, from, end->room());
+  SPL_ASSIGN(const DeviceMoves::Room room, moves.room(ordinal, bytes));
+  SPL_TRY(moves.take_packed(ordinal, from, room.data()));
+  into.unpack({0, bytes}, reinterpret_cast<const uint8_t*>(room.data()));
+  return {};
 }
 
 Status Ship::fetch(uint32_t sender, const Offer& offer, int64_t bytes, const Message& into, Source& source) {

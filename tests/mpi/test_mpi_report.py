@@ -119,6 +119,8 @@ def line(rank: int, *sent: list, job: str = "j", ranks: int = 2, **more: object)
             "window_copies",
             "gpu_moves",
             "gpu_bytes",
+            "gpu_taken",
+            "gpu_taken_bytes",
         ),
         0,
     )
@@ -131,6 +133,7 @@ def line(rank: int, *sent: list, job: str = "j", ranks: int = 2, **more: object)
         "ended": True,
         "on": True,
         "why_off": "",
+        "gpu_why": "",
         "machine": "m",
     }
     return {**base, **totals, "types": types, **more}

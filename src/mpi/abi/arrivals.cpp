@@ -16,10 +16,11 @@ int query_offer(void* serial, Status* status) {
   query_nothing(nullptr, status);
   const bool cancelled = layer.cancelled_offers.has(reinterpret_cast<uint64_t>(serial));
   real.Status_set_cancelled(status, cancelled ? 1 : 0);
-  return success;
+  return layer.broken_offers.has(reinterpret_cast<uint64_t>(serial)) ? error_other : success;
 }
 int free_offer(void* serial) {
   layer.cancelled_offers.forget(reinterpret_cast<uint64_t>(serial));
+  layer.broken_offers.forget(reinterpret_cast<uint64_t>(serial));
   return success;
 }
 int cancel_nothing(void*, int) { return success; }
@@ -108,11 +109,15 @@ int Layer::land(const Record& record, const Place& place, Status* status) {
   }
   constexpr auto idle = [] { layer.take_returned(); };
   if (place.form->known) {
-    if (!ship.land(record, {*place.form, place.count, place.buffer}, idle).ok()) return raise(place.comm, error_other);
+    const std::shared_ptr<DeviceEnd> end = DeviceEnds::of_process().find(place.buffer);
+    const Message into(*place.form, place.count, place.buffer);
+    const spinloom::Status landed = ship.land(record, into, idle, end.get());
+    if (!landed.ok()) return raise(place.comm, code_of(landed.error()));
   } else {
     std::vector<uint8_t> packed(record.bytes);
     const FormPointer bytes_form = basic_form(1, 1);
-    if (!ship.land(record, {*bytes_form, bytes, packed.data()}, idle).ok()) return raise(place.comm, error_other);
+    const spinloom::Status landed = ship.land(record, {*bytes_form, bytes, packed.data()}, idle);
+    if (!landed.ok()) return raise(place.comm, code_of(landed.error()));
     if (const int code = put_bytes(packed.data(), bytes, place); code != success) return code;
   }
   real.Status_set_elements_x(status, handles().byte, bytes);

@@ -7,19 +7,19 @@ namespace {
 
 #define SPINLOOM_LENT(ending, name, N, rule, form, ...) \
   Lent<#name ending, int(__VA_ARGS__)>::hook<lending::rule, Ending::form>(),
-#define SPINLOOM_SENDS(ending, N)                                                                            \
-  SPINLOOM_LENT(ending, Send, N, Send, blocking, const void*, N, Datatype, int, int, Comm)                   \
-  SPINLOOM_LENT(ending, Ssend, N, Send, blocking, const void*, N, Datatype, int, int, Comm)                  \
-  SPINLOOM_LENT(ending, Rsend, N, Send, blocking, const void*, N, Datatype, int, int, Comm)                  \
-  SPINLOOM_LENT(ending, Bsend, N, Send, blocking, const void*, N, Datatype, int, int, Comm)                  \
-  SPINLOOM_LENT(ending, Isend, N, Send, non_blocking, const void*, N, Datatype, int, int, Comm, Request*)    \
-  SPINLOOM_LENT(ending, Issend, N, Send, non_blocking, const void*, N, Datatype, int, int, Comm, Request*)   \
-  SPINLOOM_LENT(ending, Irsend, N, Send, non_blocking, const void*, N, Datatype, int, int, Comm, Request*)   \
-  SPINLOOM_LENT(ending, Ibsend, N, Send, non_blocking, const void*, N, Datatype, int, int, Comm, Request*)   \
-  SPINLOOM_LENT(ending, Send_init, N, Send, persistent, const void*, N, Datatype, int, int, Comm, Request*)  \
-  SPINLOOM_LENT(ending, Ssend_init, N, Send, persistent, const void*, N, Datatype, int, int, Comm, Request*) \
-  SPINLOOM_LENT(ending, Rsend_init, N, Send, persistent, const void*, N, Datatype, int, int, Comm, Request*) \
-  SPINLOOM_LENT(ending, Bsend_init, N, Send, persistent, const void*, N, Datatype, int, int, Comm, Request*)
+#define SPINLOOM_SENDS(ending, N)                                                                                  \
+  SPINLOOM_LENT(ending, Send, N, Send, blocking, const void*, N, Datatype, int, int, Comm)                         \
+  SPINLOOM_LENT(ending, Ssend, N, Send, blocking, const void*, N, Datatype, int, int, Comm)                        \
+  SPINLOOM_LENT(ending, Rsend, N, Send, blocking, const void*, N, Datatype, int, int, Comm)                        \
+  SPINLOOM_LENT(ending, Bsend, N, SendBuffered, blocking, const void*, N, Datatype, int, int, Comm)                \
+  SPINLOOM_LENT(ending, Isend, N, Send, non_blocking, const void*, N, Datatype, int, int, Comm, Request*)          \
+  SPINLOOM_LENT(ending, Issend, N, Send, non_blocking, const void*, N, Datatype, int, int, Comm, Request*)         \
+  SPINLOOM_LENT(ending, Irsend, N, Send, non_blocking, const void*, N, Datatype, int, int, Comm, Request*)         \
+  SPINLOOM_LENT(ending, Ibsend, N, SendBuffered, non_blocking, const void*, N, Datatype, int, int, Comm, Request*) \
+  SPINLOOM_LENT(ending, Send_init, N, Send, persistent, const void*, N, Datatype, int, int, Comm, Request*)        \
+  SPINLOOM_LENT(ending, Ssend_init, N, Send, persistent, const void*, N, Datatype, int, int, Comm, Request*)       \
+  SPINLOOM_LENT(ending, Rsend_init, N, Send, persistent, const void*, N, Datatype, int, int, Comm, Request*)       \
+  SPINLOOM_LENT(ending, Bsend_init, N, SendBuffered, persistent, const void*, N, Datatype, int, int, Comm, Request*)
 #define SPINLOOM_RECEIVES(ending, N)                                                                                   \
   SPINLOOM_LENT(ending, Recv, N, Receive, blocking, void*, N, Datatype, int, int, Comm, Status*)                       \
   SPINLOOM_LENT(ending, Irecv, N, Receive, non_blocking, void*, N, Datatype, int, int, Comm, Request*)                 \

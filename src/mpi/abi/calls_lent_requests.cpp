@@ -81,20 +81,27 @@ using ToFinalize = Next<"Finalize">;
   if (lent_requests.none()) return To::next(__VA_ARGS__); \
   if (layer.library->inside(__builtin_return_address(0))) return To::the_mpis(__VA_ARGS__)
 
+int after_start(const LentRequest* lent, int code) {
+  if (code != success && lent != nullptr) drop_offer(lent->loan);
+  return code;
+}
+
 int start_lent(Request* request) {
   SPINLOOM_UNLESS_LENT(ToStart, request);
   const std::shared_ptr<LentRequest> lent = lent_requests.find(*request);
-  const int code = lent == nullptr ? success : fill(*lent);
-  return code == success ? ToStart::next(request) : code;
+  const int code = lent == nullptr ? success : fill(*lent, *request);
+  return code == success ? after_start(lent.get(), ToStart::next(request)) : code;
 }
 int start_all_lent(int count, Request* requests) {
   SPINLOOM_UNLESS_LENT(ToStartall, count, requests);
   for (int i = 0; i < count; ++i) {
     const std::shared_ptr<LentRequest> lent = lent_requests.find(requests[i]);
-    const int code = lent == nullptr ? success : fill(*lent);
+    const int code = lent == nullptr ? success : fill(*lent, requests[i]);
     if (code != success) return code;
   }
-  return ToStartall::next(count, requests);
+  const int code = ToStartall::next(count, requests);
+  for (int i = 0; i < count && code != success; ++i) (void)after_start(lent_requests.find(requests[i]).get(), code);
+  return code;
 }
 
 int wait_lent(Request* request, Status* status) {

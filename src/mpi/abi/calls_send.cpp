@@ -22,8 +22,9 @@ Outgoing outgoing(const void* buffer, N count, Datatype type, int peer, Comm com
 
 // Messages that nothing can be done for leave at once.
 template <class N>
-bool passes(N count, Datatype type, int peer, Comm comm) {
+bool passes(const void* buffer, N count, Datatype type, int peer, Comm comm) {
   const Lock lock;
+  if (!layer.lent_parcels.empty() && layer.has_lent(buffer)) return false;
   const Form& form = *layer.types.form(type);
   const bool passing = form.size * static_cast<int64_t>(count) < layer.settings.min_bytes ||
                        (form.contiguous(count) && !layer.settings.offers_runs());
@@ -34,13 +35,13 @@ bool passes(N count, Datatype type, int peer, Comm comm) {
 
 }  // namespace
 
-#define SPINLOOM_SEND(name, mode)                                                                             \
-  template <class N>                                                                                          \
-  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm) {                        \
-    if (passes(count, type, peer, comm)) return real.counted<N>().name(buffer, count, type, peer, tag, comm); \
-    const Outgoing out = outgoing(buffer, count, type, peer, comm, Layer::Offers::any);                       \
-    if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm);                     \
-    return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, nullptr);                            \
+#define SPINLOOM_SEND(name, mode)                                                                                     \
+  template <class N>                                                                                                  \
+  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm) {                                \
+    if (passes(buffer, count, type, peer, comm)) return real.counted<N>().name(buffer, count, type, peer, tag, comm); \
+    const Outgoing out = outgoing(buffer, count, type, peer, comm, Layer::Offers::any);                               \
+    if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm);                             \
+    return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, nullptr);                                    \
   }
 SPINLOOM_SEND(Send, standard)
 SPINLOOM_SEND(Ssend, synchronous)
@@ -71,7 +72,7 @@ int noted(Mode mode, int code, Request* request) {
     const auto pass = [&] {                                                                                     \
       return noted(Mode::mode, real.counted<N>().name(buffer, count, type, peer, tag, comm, request), request); \
     };                                                                                                          \
-    if (passes(count, type, peer, comm)) return pass();                                                         \
+    if (passes(buffer, count, type, peer, comm)) return pass();                                                 \
     const Outgoing out = outgoing(buffer, count, type, peer, comm);                                             \
     if (!out.parcel) return pass();                                                                             \
     return noted(Mode::mode, layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, request), request);  \
@@ -89,7 +90,8 @@ void remember_send(const void* buffer, int64_t count, Datatype type, int peer, i
   Place place = layer.place_of(buffer, count, type, comm);
   const Form& form = *place.form;
   if (form.tally == nullptr) {
-    if (!form.known || form.contiguous(count) || place.capacity() < layer.settings.min_bytes) return;
+    const bool is_plain_run = form.contiguous(count) && DeviceEnds::of_process().find(buffer) == nullptr;
+    if (!form.known || is_plain_run || place.capacity() < layer.settings.min_bytes) return;
     const int to = layer.world_rank(comm, peer);
     if (to < 0 || to == layer.rank) return;
   }  // for the report the starts of all are counted

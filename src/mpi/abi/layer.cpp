@@ -26,6 +26,8 @@ std::unique_ptr<Offered> offered_of(const Parcel& parcel, const Place& place) {
   auto one = std::make_unique<Offered>(Offered{.parcel = parcel, .place = place});
   constexpr int64_t patience_least_ns = 20'000;
   one->patience_ns = patience_least_ns + place.capacity() / 4;
+  constexpr int64_t patience_with_devices_ns = 5'000'000;  // to pack after all costs both ends as much as a round trip
+  if (parcel.slot->offer.on_device) one->patience_ns += patience_with_devices_ns;
   return one;
 }
 
@@ -191,6 +193,9 @@ int Layer::world_rank(Comm comm, int rank_in_comm) {
 }
 
 std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may) {
+  if (!lent_parcels.empty()) {
+    if (auto lent = take_lent(place.buffer)) return lent;
+  }
   const bool may_offer = may != Offers::none;
   const bool takes_runs = place.call[0] != 0;  // the receiver may have gaps where the sender has none
   const int64_t bytes = place.capacity();
@@ -274,7 +279,9 @@ int Layer::announce(const Parcel& parcel, const Place& place, Mode mode, int pee
   add_offer(std::move(one));
   while (is_open(waited)) progress(Waiting::blocked);
   if (request != nullptr) *request = handles().request_null;
-  return success;
+  if (!broken_offers.has(waited)) return success;
+  broken_offers.forget(waited);
+  return raise(place.comm, error_other);
 }
 
 void Layer::hand_over(const Parcel& parcel, const Place& place) {
@@ -302,6 +309,11 @@ Open* Layer::take(Request handle) {
 
 void Layer::put_back(Request handle, Open* known) {
   if (threaded) open.put(key_of(handle), known);
+}
+
+bool Layer::knows(Request handle) {
+  const Lock lock;
+  return open.find(key_of(handle)) != nullptr;
 }
 
 void Layer::release(Request handle, Open* known) {

@@ -122,7 +122,7 @@ struct Open {
   }
 };
 
-// The offered sends that the MPI has taken back, by their serials. Its mutex is never held while the MPI is called, because
+// Offered sends that did not end as others do, by their serials. Its mutex is never held while the MPI is called, because
 // the MPI asks from within.
 class Cancelled {
  public:
@@ -202,6 +202,7 @@ struct Layer {
   std::vector<std::unique_ptr<Offered>> offered;
   std::vector<std::unique_ptr<Underway>> underway;
   Cancelled cancelled_offers;
+  Cancelled broken_offers;  // whose bytes could not be read after all
   std::vector<Orphan> orphans;  // receives that the program has freed before their end
   Windows windows;
   Nic nic;
@@ -215,6 +216,12 @@ struct Layer {
     std::unique_ptr<std::vector<uint8_t>> bytes;
   };
   std::vector<Copy> outbox;
+  // Messages in a GPU's memory that are offered already, by the memory of the host that stands for them, until the call that
+  // sends them announces them (lent.hpp).
+  std::vector<std::pair<const void*, Parcel>> lent_parcels;
+  [[nodiscard]] bool has_lent(const void* room) const;
+  [[nodiscard]] std::optional<Parcel> take_lent(const void* room);
+  [[nodiscard]] bool may_offer_to(uint32_t receiver);
 
   void start();
   void stop();
@@ -268,6 +275,7 @@ struct Layer {
   void remember_receive(void* buffer, int64_t count, Datatype type, Comm comm, Request handle, ClaimPointer claim = {});
   void keep_type(Open& known) const;
   void release(Request handle, Open* known);
+  [[nodiscard]] bool knows(Request handle);
   void poll_orphans();
   void poll_outbox();
 
@@ -332,7 +340,7 @@ struct Layer {
   [[nodiscard]] static int64_t counted_as(const Place& place) {
     return place.form->contiguous(place.count) ? TypeTally::various : place.count;
   }
-  [[nodiscard]] bool may_offer_to(uint32_t receiver);
+  [[nodiscard]] static bool fill_lent(const Offered& one);
   void add_offer(std::unique_ptr<Offered> one);
   void count_offers();
   void progress_calls();
@@ -387,6 +395,9 @@ inline int raise(Comm comm, int code) {
   const int answer = real.Comm_call_errhandler(comm, code);
   return answer == success ? code : answer;
 }
+
+// An error of MPI whose text is the sentence (errors.cpp).
+[[nodiscard]] int code_of(const Error& error);
 
 // The program's status, or one of ours where it wants none.
 class StatusOf {

@@ -25,6 +25,13 @@ enum class Ending : uint8_t { blocking, non_blocking, persistent };
 // MPICH 4.0 copies what a rank sends itself in persistent collective calls when they are made.
 [[nodiscard]] inline bool reads_at_init() { return layer.library->abi() == Abi::mpich; }
 
+// The first calls with buffers of a device: ranks find out whose device memory they can map.
+void meet_devices(const Loan& loan);
+// Offers what the call sends to its receiver where it lies, for the call to announce. False: the host is to have the bytes.
+[[nodiscard]] bool offer_lent(const Loan& loan);
+// What the call has not announced, because it failed.
+void drop_offer(const Loan& loan);
+
 template <Name name, class Function>
 struct Lent;
 template <Name name, class... Arguments>
@@ -53,7 +60,9 @@ struct Lent<name, int(Arguments...)> {
     try {
       Rule{}(loan, arguments...);
       if (loan.empty()) return next(arguments...);
-      if (ending != Ending::persistent || (Rule::is_collective && reads_at_init())) loan.fill();
+      meet_devices(loan);
+      const bool reads_now = ending != Ending::persistent || (Rule::is_collective && reads_at_init());
+      if (reads_now && !offer_lent(loan)) loan.fill();
       if constexpr (ending == Ending::blocking)
         return finish<Rule>(loan, arguments...);
       else
@@ -75,6 +84,7 @@ struct Lent<name, int(Arguments...)> {
       status = theirs;
     }
     const int code = next(arguments...);
+    if (code != success) drop_offer(loan);
     if (code == success) loan.land(Rule::by_status ? bytes_of(*status, real) : -1);
     return code;
   }
@@ -86,7 +96,10 @@ struct Lent<name, int(Arguments...)> {
     request->is_persistent = ending == Ending::persistent;
     request->is_active = !request->is_persistent;
     const int code = next(arguments...);
-    if (code != success) return code;
+    if (code != success) {
+      drop_offer(request->loan);
+      return code;
+    }
     auto all = std::tie(arguments...);
     const Request made = *std::get<sizeof...(Arguments) - 1>(all);
     // Handles of what has ended at once may be those of several requests.

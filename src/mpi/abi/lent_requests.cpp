@@ -101,9 +101,9 @@ int land(LentRequest& lent, const Status& status) {
   return code;
 }
 
-int fill(LentRequest& lent) {
+int fill(LentRequest& lent, Request handle) {
   try {
-    lent.loan.fill();
+    if (!layer.knows(handle) || !offer_lent(lent.loan)) lent.loan.fill();
     lent.is_active = true;
     lent.has_landed = false;
     return success;

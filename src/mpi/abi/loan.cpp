@@ -1,9 +1,6 @@
 #include "mpi/abi/loan.hpp"
 
-#include <cstdio>
 #include <limits>
-#include <map>
-#include <string>
 
 #include "mpi/abi/squeezed_type.hpp"
 
@@ -125,10 +122,8 @@ std::optional<Datatype> Loan::squeeze(Datatype type, const FormPointer& form, Us
 }
 
 std::byte* Loan::add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use) {
-  auto room = need(DeviceMoves::of_process().room(ordinal, room_bytes));
-  std::byte* const data = room.data();
-  ends_.push_back({ordinal, buffer, std::move(blocks), std::move(room), use});
-  return data;
+  ends_.push_back(need(DeviceEnd::make(ordinal, buffer, std::move(blocks), room_bytes, use)));
+  return ends_.back()->room();
 }
 
 bool Loan::lend_block(void*& buffer, int64_t count, Datatype& type, Use use) {
@@ -244,53 +239,22 @@ template bool Loan::lend_blocks(void*&, int, const int*, const Aint*&, const Dat
 template bool Loan::lend_blocks(void*&, int, const Count*, const Aint*&, const Datatype*, bool, std::vector<Datatype>&,
                                 Use);
 
-// A program may have freed the memory of a buffer while its call was open.
-void Loan::check(const End& end) {
-  const DeviceBlock& first = end.blocks.front();
-  if (device_at(end.buffer, first.offset + first.form->true_lb) == end.ordinal) return;
-  throw Refused{fail(Code::invalid, "the memory of device ", end.ordinal, " at ", end.buffer,
-                     " was freed while a call had it as a buffer")};
-}
-
 void Loan::fill() {
-  for (const End& end : ends_) {
-    if (end.use == Use::writes) continue;
-    check(end);
-    need(DeviceMoves::of_process().pack(end.ordinal, end.buffer, end.blocks, end.room.data()));
-  }
+  for (const auto& end : ends_) need(end->fill());
 }
 
 void Loan::land(int64_t bytes) {
-  for (const End& end : ends_) {
-    if (end.use == Use::reads) continue;
-    check(end);
-    DeviceMoves& moves = DeviceMoves::of_process();
-    need(bytes >= 0 && end.blocks.size() == 1 && !end.blocks.front().is_image
-             ? moves.unpack_part(end.ordinal, end.room.data(), end.blocks.front(), bytes, end.buffer)
-             : moves.unpack(end.ordinal, end.room.data(), end.blocks, end.buffer));
-  }
+  for (const auto& end : ends_) need(end->land(bytes));
 }
 
-int code_of(const Error& error) {
-  static std::mutex mutex;
-  static std::map<std::string, int> codes;
-  constexpr size_t codes_max = 64;
-  constexpr size_t text_max = 255;  // what every MPI has room for
-  const std::lock_guard lock(mutex);
-  const std::string sentence = ("spinloom: " + error.message).substr(0, text_max);
-  const auto known = codes.find(sentence);
-  if (known != codes.end()) return known->second;
-  // Once: the MPI's error handler may not show the text.
-  if (codes.size() < codes_max) std::fprintf(stderr, "%s\n", sentence.c_str());
-  // MPICH 4.0 does not find the texts of codes that are added to a class of MPI's own.
-  static int error_class = error_other;
-  if (error_class == error_other && real.Add_error_class(&error_class) != success) return error_other;
-  int code = error_other;
-  if (codes.size() >= codes_max || real.Add_error_code(error_class, &code) != success ||
-      real.Add_error_string(code, sentence.c_str()) != success) {
-    return error_other;
+const DeviceEnd* Loan::sent() const {
+  const DeviceEnd* found = nullptr;
+  for (const auto& end : ends_) {
+    if (!end->is_read()) continue;
+    if (found != nullptr || !end->is_packed()) return nullptr;
+    found = end.get();
   }
-  return codes[sentence] = code;
+  return found;
 }
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

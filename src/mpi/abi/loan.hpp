@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "mpi/abi/layer.hpp"
-#include "mpi/device_moves.hpp"
+#include "mpi/device_end.hpp"
 #include "mpi/device_watch.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -23,11 +23,18 @@ struct Refused {
   Error error;
 };
 
-enum class Use : uint8_t { reads, writes, both };
+// What a call sends of a buffer that is lent: as many elements of what stands for it, to whom.
+struct Sending {
+  int64_t count;
+  Datatype type;
+  int peer;
+  Comm comm;
+};
 
 class Loan {
  public:
   Comm comm = handles().comm_world;  // whose error handler is told
+  std::optional<Sending> sending;  // of calls that a message in a device's memory may be offered by (lent_offers.cpp)
 
   template <class Pointer, class N>  // void* or const void*
   void lend(Pointer& buffer, N count, Datatype& type, Use use) {
@@ -73,20 +80,14 @@ class Loan {
   }
 
   [[nodiscard]] bool empty() const { return ends_.empty(); }
+  [[nodiscard]] int ordinal() const { return ends_.front()->ordinal(); }
   void fill();
   // `bytes`: how many a receive has got; below zero: all.
   void land(int64_t bytes);
+  // The one buffer that the call reads, if it lies in a device's memory and its packed bytes stand for it.
+  [[nodiscard]] const DeviceEnd* sent() const;
 
  private:
-  struct End {
-    int ordinal = 0;
-    void* buffer = nullptr;
-    std::vector<DeviceBlock> blocks;
-    DeviceMoves::Room room;
-    Use use = Use::reads;
-  };
-
-  static void check(const End& end);
   [[nodiscard]] bool lend_block(void*& buffer, int64_t count, Datatype& type, Use use);
   [[nodiscard]] bool lend_as_it_is(void*& buffer, int64_t count, Datatype type, Use use);
   [[nodiscard]] bool lend_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use);
@@ -100,11 +101,8 @@ class Loan {
   // What the MPI gets in place of the datatype; nothing where it must have the bytes as they lie.
   [[nodiscard]] std::optional<Datatype> squeeze(Datatype type, const FormPointer& form, Use use);
 
-  std::list<End> ends_;
+  std::vector<std::shared_ptr<DeviceEnd>> ends_;
   std::vector<std::shared_ptr<const void>> kept_;  // what the MPI reads until the call has ended
 };
-
-// Sentences of what was refused become errors of MPI, whose text is the sentence.
-[[nodiscard]] int code_of(const Error& error);
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -17,7 +17,17 @@ struct Send {
   template <class N, class... More>
   void operator()(Loan& loan, const void*& buffer, N& count, Datatype& type, int& peer, int&, Comm& comm, More&...) {
     loan.comm = comm;
-    if (peer != proc_null) loan.lend(buffer, count, type, Use::reads);
+    if (peer == proc_null) return;
+    loan.lend(buffer, count, type, Use::reads);
+    loan.sending = {static_cast<int64_t>(count), type, peer, comm};
+  }
+};
+// The MPI copies the message into memory that the program gave it.
+struct SendBuffered : Send {
+  template <class... Arguments>
+  void operator()(Loan& loan, Arguments&&... arguments) {
+    Send::operator()(loan, arguments...);
+    loan.sending.reset();
   }
 };
 struct Receive {
@@ -49,7 +59,10 @@ struct SendReceive {
     // Where no status says how much has come, what was there before stays behind it.
     constexpr bool is_blocking = (std::is_same_v<More, Status*> || ...);
     loan.comm = comm;
-    if (peer != proc_null) loan.lend(out, out_count, out_type, Use::reads);
+    if (peer != proc_null) {
+      loan.lend(out, out_count, out_type, Use::reads);
+      if (is_blocking) loan.sending = {static_cast<int64_t>(out_count), out_type, peer, comm};
+    }
     if (source != proc_null) loan.lend(in, in_count, in_type, is_blocking ? Use::writes : Use::both);
   }
 };

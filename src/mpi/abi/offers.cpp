@@ -105,8 +105,13 @@ void Layer::settle(Offered& one, Waiting waiting) {
 
 void Layer::pack_after_all(Offered& one) {
   Patience& patience = patience_[one.parcel.receiver];
-  ship.load(one.parcel, {*one.place.form, one.place.count, one.place.buffer});
   one.moved = true;
+  if (!fill_lent(one)) {
+    broken_offers.add(one.parcel.serial);
+    Ship::give_up(one.parcel);
+    return;
+  }
+  ship.load(one.parcel, {*one.place.form, one.place.count, one.place.buffer});
   ship.count_withdrawn();
   if (TypeTally* const told = one.place.form->tally) told->withdraw(one.place.count, one.parcel.receiver);
   constexpr uint32_t in_vain_most = 6;

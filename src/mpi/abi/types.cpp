@@ -204,7 +204,7 @@ std::optional<Type> decode_whole_type(Datatype type) { return decode(type, 0, &w
 bool Types::begin() { return real.Type_create_keyval(&copies_no_type, &forget_type, &keyval_, nullptr) == success; }
 
 void Types::note_leaving(Datatype type, const Form& form) {
-  if (layer.threaded || layer.tally) return;
+  if (layer.threaded || layer.tally || stays_) return;
   constexpr int64_t all = INT64_MAX;
   // The least count of which a message has so many bytes.
   const auto count_of = [&form](int64_t bytes) {

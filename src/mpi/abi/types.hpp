@@ -63,6 +63,12 @@ class Types {
     const Leaving& kept = leaving(type);
     return kept.key == key_of(type) && count < kept.packs;
   }
+  // From now on no call leaves at once: one may have a buffer whose message the layer sends (lent.hpp).
+  void stay() {
+    if (stays_) return;
+    stays_ = true;
+    leaving_ = {};
+  }
   // Whether the MPI has taken a call with this type without an error, so that it is committed.
   [[nodiscard]] bool is_tried(Datatype type) { return tried_.find(key_of(type)) != nullptr; }
   void set_tried(Datatype type) { tried_.put(key_of(type), true); }
@@ -92,6 +98,7 @@ class Types {
   const FormPointer* last_ = nullptr;
   uint64_t changes_ = 0;
   int keyval_ = 0;
+  bool stays_ = false;
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

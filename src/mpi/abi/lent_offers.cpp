@@ -1,0 +1,86 @@
+// Messages in a GPU's memory that their receivers take from there, without the host: offered before the call that announces them.
+#include <algorithm>
+
+#include "mpi/abi/lent.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+// The receiver in MPI_COMM_WORLD; below zero where it cannot be offered anything.
+int receiver_of(const DeviceEnd& end, const Sending& sending, const Place& place) {
+  const int64_t bytes = place.capacity();
+  if (!layer.on || bytes < layer.settings.min_bytes || bytes == INT64_MAX || place.form->record_bytes <= 0) return -1;
+  if (layer.settings.path == Path::pass || end.ordinal() != layer.ship.devices().ordinal()) return -1;
+  if (!end.block().form->known) return -1;
+  const int to = layer.world_rank(sending.comm, sending.peer);
+  if (to < 0 || to == layer.rank) return -1;
+  const auto receiver = static_cast<uint32_t>(to);
+  const bool may = layer.ship.can_reach(receiver) && layer.ship.devices().maps_ours(receiver);
+  return may && layer.may_offer_to(receiver) ? to : -1;
+}
+
+}  // namespace
+
+void meet_devices(const Loan& loan) {
+  if (!layer.on) return;
+  const Lock lock;
+  layer.types.stay();
+  layer.ship.devices().open(loan.ordinal());
+  layer.ship.devices().notice();
+}
+
+bool offer_lent(const Loan& loan) {
+  const DeviceEnd* const end = loan.sending ? loan.sent() : nullptr;
+  if (end == nullptr) return false;
+  const Sending& sending = *loan.sending;
+  int to = -1;
+  {
+    const Lock lock;
+    to = receiver_of(*end, sending, layer.place_of(end->room(), sending.count, sending.type, sending.comm));
+  }
+  if (to < 0 || !end->await().ok()) return false;
+  const Lock lock;
+  const Place place = layer.place_of(end->room(), sending.count, sending.type, sending.comm);
+  const char* why = "";
+  auto parcel = layer.ship.offer(*end, why);
+  if (!parcel) {
+    layer.count(place, to, Way::pass, why);
+    return false;
+  }
+  layer.count(place, to, Way::device, "the receiver maps this rank's GPU memory");
+  parcel->receiver = static_cast<uint32_t>(to);
+  layer.lent_parcels.emplace_back(end->room(), *parcel);
+  return true;
+}
+
+void drop_offer(const Loan& loan) {
+  const DeviceEnd* const end = loan.sending ? loan.sent() : nullptr;
+  if (end == nullptr) return;
+  const Lock lock;
+  if (const auto left = layer.take_lent(end->room())) layer.ship.abandon(*left);
+}
+
+bool Layer::has_lent(const void* room) const {
+  return std::ranges::any_of(lent_parcels, [room](const auto& each) { return each.first == room; });
+}
+
+std::optional<Parcel> Layer::take_lent(const void* room) {
+  const auto found = std::ranges::find(lent_parcels, room, &std::pair<const void*, Parcel>::first);
+  if (found == lent_parcels.end()) return std::nullopt;
+  const Parcel taken = found->second;
+  lent_parcels.erase(found);
+  return taken;
+}
+
+// The receiver has not come: the host gets the bytes after all.
+bool Layer::fill_lent(const Offered& one) {
+  if (!one.parcel.slot->offer.on_device) return true;
+  const std::shared_ptr<DeviceEnd> end = DeviceEnds::of_process().find(one.place.buffer);
+  const spinloom::Status filled =
+      end == nullptr ? fail(Code::fault, "a message that was offered is gone") : end->fill();
+  if (filled.ok()) return true;
+  std::fprintf(stderr, "spinloom: %s\n", filled.error().message.c_str());
+  return false;
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

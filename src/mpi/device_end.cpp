@@ -41,13 +41,15 @@ Status DeviceEnd::await() const {
   return device.synchronise();
 }
 
-Status DeviceEnd::fill() const {
+Status DeviceEnd::fill() {
   if (!is_read()) return {};
-  SPL_TRY(check());
-  return DeviceMoves::of_process().pack(ordinal_, buffer_, blocks_, room_.data());
+  filled_ = check();
+  if (filled_.ok()) filled_ = DeviceMoves::of_process().pack(ordinal_, buffer_, blocks_, room_.data());
+  return filled_;
 }
 
 Status DeviceEnd::land(int64_t bytes) {
+  SPL_TRY(filled_);
   if (use_ == Use::reads || std::exchange(is_in_place_, false)) return {};
   SPL_TRY(check());
   DeviceMoves& moves = DeviceMoves::of_process();

@@ -42,7 +42,8 @@ class DeviceEnd {
   // Of an end that is packed.
   [[nodiscard]] const DeviceBlock& block() const { return blocks_.front(); }
 
-  [[nodiscard]] Status fill() const;
+  // Where that fails, so does land().
+  [[nodiscard]] Status fill();
   // `bytes`: how many a receive has got; below zero: all.
   [[nodiscard]] Status land(int64_t bytes);
   void set_in_place() { is_in_place_ = true; }
@@ -56,6 +57,7 @@ class DeviceEnd {
   DeviceMoves::Room room_;
   Use use_;
   bool is_in_place_ = false;
+  Status filled_;
 };
 
 class DeviceEnds {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,6 +59,15 @@ def local(tmp_path_factory):
     return programs_in(tmp_path_factory.mktemp("gpu_local"), HERE / "device_local.c", SOURCES / "device.c")
 
 
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("gpu_pairs"), HERE / "device_pairs.c", SOURCES / "device.c")
+
+
+def merged(report: Path) -> dict[str, Any]:
+    return mpi_report.merge(mpi_report.read(report))
+
+
 def moves(report: Path) -> list[int]:
     return [json.loads(line)["gpu_moves"] for line in report.read_text(encoding="utf-8").splitlines()]
 
@@ -80,8 +90,9 @@ def test_random_messages_of_devices_are_what_they_are_on_the_host(mpi, programs,
     assert min(moves(report)) > ROUNDS
     # One kernel a buffer, and never a copy a block; plans are copied to the device, too.
     done = [[int(number) for number in line.split()[1::2]] for line in log.read_text("utf-8").splitlines()]
-    assert 0 < sum(launches for launches, _, _ in done) <= sum(moves(report))
-    assert sum(copies for _, copies, _ in done) <= 2 * sum(moves(report))
+    all_moves = sum(moves(report)) + merged(report)["totals"]["gpu_taken"]
+    assert 0 < sum(launches for launches, _, _ in done) <= all_moves
+    assert sum(copies for _, copies, _ in done) <= 2 * all_moves
 
 
 @every_mpi
@@ -103,6 +114,75 @@ def test_random_collective_calls_of_devices(mpi, collectives, tmp_path, ranks, p
     assert min(moves(report)) > ROUNDS // 2
 
 
+# ---- from one rank's device to another's ----
+
+
+def went(mpi: Mpi, program: Path, report: Path, what: str, **more: str) -> tuple[int, str, dict[str, Any]]:
+    """How many messages of device_pairs.c came, what else it said, and the report."""
+    out, err = said(mpi, 2, [str(program), what], preloads(report) | on_devices(100) | more)
+    found = re.search(r"messages (\d+) wrong 0$", out, re.MULTILINE)
+    assert found, out + err
+    return int(found[1]), out, merged(report)
+
+
+@every_mpi
+@pytest.mark.parametrize("what", ["calls", "host"])
+def test_a_receiver_takes_what_lies_in_the_memory_of_a_device(mpi, pairs, tmp_path, what):
+    log = tmp_path / "log"
+    messages, _, told = went(mpi, pairs(mpi), tmp_path / "report", what, FAKE_GPU_LOG=str(log))
+    totals = told["totals"]
+    # A sender that has waited in vain, as on a busy machine, packs after all.
+    assert totals["gpu_taken"] + totals["withdrawn"] >= messages - 8  # whose receiver was late before
+    assert totals["gpu_taken"] > messages // 2
+    # One kernel or copy a message, and one of each at the ends of those that the host has carried.
+    done = [[int(number) for number in line.split()[1::2]] for line in log.read_text("utf-8").splitlines()]
+    assert sum(launches for launches, _, _ in done) <= totals["gpu_taken"] + totals["gpu_moves"]
+    assert f"{totals['gpu_taken']:,} messages with " in " ".join(mpi_report.facts(told))
+
+
+@every_mpi
+def test_a_sender_does_not_depend_on_its_receiver(mpi, pairs, tmp_path):
+    messages, _, told = went(mpi, pairs(mpi), tmp_path / "report", "late")
+    assert (messages, told["totals"]["withdrawn"], told["totals"]["gpu_taken"]) == (1, 1, 0)
+
+
+@every_mpi
+def test_fewer_bytes_than_there_is_room_for_and_more(mpi, pairs, tmp_path):
+    messages, _, told = went(mpi, pairs(mpi), tmp_path / "report", "short")
+    assert messages == 11
+    assert told["totals"]["gpu_taken"] > 0
+
+
+@every_mpi
+def test_where_no_process_maps_anothers_device_the_host_carries(mpi, pairs, tmp_path):
+    messages, _, told = went(mpi, pairs(mpi), tmp_path / "report", "calls", FAKE_GPU_NO_IPC="1")
+    assert told["totals"]["gpu_taken"] == told["totals"]["offered"] == 0
+    assert told["totals"]["gpu_moves"] >= 2 * messages
+    assert "not supported" in " ".join(mpi_report.facts(told))
+
+
+@every_mpi
+def test_a_gpu_that_is_lost_under_an_offer_is_an_error_at_both_ends(mpi, pairs, tmp_path):
+    messages, out, _ = went(mpi, pairs(mpi), tmp_path / "report", "lost", FAKE_GPU_LOST_AFTER="0")
+    assert messages == 0
+    assert re.search(r"^rank 0: spinloom: .*a kernel failed", out, re.MULTILINE)
+    assert "rank 1: spinloom: rank 0 cannot read its GPU's memory any more" in out
+
+
+@every_mpi
+@pytest.mark.parametrize(("ranks", "percent"), [(2, 100), (4, 50)])
+def test_random_messages_from_device_to_device(mpi, programs, tmp_path, ranks, percent):
+    report = tmp_path / "report"
+    program = programs(mpi)
+    on_host = messages(mpi, program, ranks, 17, ROUNDS, None)
+    settings = on_devices(percent) | {"SPINLOOM_MPI_MIN_BYTES": "100"}
+    assert messages(mpi, program, ranks, 17, ROUNDS, report, **settings) == on_host
+    assert merged(report)["totals"]["gpu_taken"] > ROUNDS // 2
+
+
+# ---- other calls ----
+
+
 @every_mpi
 @pytest.mark.parametrize("what", ["reduce", "pack"])
 @pytest.mark.parametrize("percent", [60, 100])
@@ -113,8 +193,7 @@ def test_reductions_and_packing_of_devices(mpi, calls, tmp_path, what, percent):
     assert re.search(r"calls [12]00 wrong 0", on_host)
     assert said(mpi, 3, words, preloads(report) | on_devices(percent))[0] == on_host
     assert min(moves(report)) > 50
-    facts = mpi_report.facts(mpi_report.merge(mpi_report.read(report)))
-    assert f"{sum(moves(report)):,} buffers with " in " ".join(facts)
+    assert f"{sum(moves(report)):,} buffers with " in " ".join(mpi_report.facts(merged(report)))
 
 
 @every_mpi

@@ -122,7 +122,7 @@ struct Open {
   }
 };
 
-// Offered sends that did not end as others do, by their serials. Its mutex is never held while the MPI is called, because
+// The offered sends that the MPI has taken back, by their serials. Its mutex is never held while the MPI is called, because
 // the MPI asks from within.
 class Cancelled {
  public:
@@ -202,7 +202,6 @@ struct Layer {
   std::vector<std::unique_ptr<Offered>> offered;
   std::vector<std::unique_ptr<Underway>> underway;
   Cancelled cancelled_offers;
-  Cancelled broken_offers;  // whose bytes could not be read after all
   std::vector<Orphan> orphans;  // receives that the program has freed before their end
   Windows windows;
   Nic nic;

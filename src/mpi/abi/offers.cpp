@@ -107,7 +107,6 @@ void Layer::pack_after_all(Offered& one) {
   Patience& patience = patience_[one.parcel.receiver];
   one.moved = true;
   if (!fill_lent(one)) {
-    broken_offers.add(one.parcel.serial);
     Ship::give_up(one.parcel);
     return;
   }

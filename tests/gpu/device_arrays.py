@@ -58,7 +58,7 @@ CupyArray.__module__ = "cupy._core.core"
 
 
 class CupyStream:
-    """While it is entered, it is the current one; on its own device only, as in CuPy (-1: it is not known)."""
+    """While it is entered, it is the current one; on its own device only, as in CuPy (-1: unknown)."""
 
     null: Any = None
     current: Any = None

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -54,15 +55,45 @@ every_mpi = pytest.mark.parametrize("mpi", MPIS, ids=lambda mpi: mpi.name)
 def compile_for(
     mpi: Mpi, sources: list[Path], path: Path, *options: str, libraries: tuple[str, ...] = ()
 ) -> None:
-    """Skips where the MPI is missing or does not compile."""
+    """Fails where a program of ours does not compile.
+
+    Skips where the MPI is missing, compiles nothing here or not with these libraries, or where the program
+    itself says what it misses: #error "not this MPI: it has no MPI_Pack_c".
+    """
     if not mpi.present:
         pytest.skip(f"{mpi.name} is not here")
-    lib = Path(mpi.compiler).parent.parent / "lib"
-    words = [mpi.compiler, "-O2", "-pthread", *options, *map(str, sources)]
-    words += ["-o", str(path), *libraries, f"-Wl,-rpath,{lib}"]
-    made = subprocess.run(words, capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        pytest.skip(f"{mpi.name} does not compile here: {made.stderr[-300:]}")
+    words = [*options, *map(str, sources), "-o", str(path), *libraries]
+    told = refusal(mpi, words)
+    if told == "":
+        return
+    if lack := re.search(r'#error "?not this MPI: ([^"\n]*)', told):
+        pytest.skip(f"{mpi.name}: {lack[1]}")
+    if why := refusal_of_any(mpi, sources[0].suffix, libraries):
+        with_them = f" with {' '.join(libraries)}" if libraries else ""
+        pytest.skip(f"{mpi.name} compiles nothing{with_them} here: {why[-300:]}")
+    pytest.fail(f"{mpi.name} does not compile {' '.join(words)}\n{told[-4000:]}")
+
+
+def refusal(mpi: Mpi, words: list[str]) -> str:
+    """What the compiler says where it fails; empty where it does not."""
+    rpath = Path(mpi.compiler).parent.parent / "lib"
+    command = [mpi.compiler, "-O2", "-pthread", *words, f"-Wl,-rpath,{rpath}"]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "" if made.returncode == 0 else made.stderr or f"exit code {made.returncode}"
+
+
+LEAST = {
+    ".c": "#include <mpi.h>\nint main(int count, char** words) { return MPI_Init(&count, &words); }\n",
+    ".f90": "program least\n  use mpi\n  integer :: code\n  call MPI_Init(code)\nend program\n",
+}
+
+
+def refusal_of_any(mpi: Mpi, suffix: str, libraries: tuple[str, ...]) -> str:
+    """The same of the least program of an MPI with these libraries."""
+    with TemporaryDirectory() as folder:
+        source = Path(folder) / f"least{suffix}"
+        source.write_text(LEAST[suffix], encoding="utf-8")
+        return refusal(mpi, [str(source), "-o", f"{folder}/least", *libraries])
 
 
 def programs_in(folder: Path, *sources: Path) -> Callable[[Mpi], Path]:

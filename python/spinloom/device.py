@@ -121,8 +121,7 @@ def empty(array: Any, size: int, handle: int) -> Any:
     name = library(array)
     package: Any = sys.modules.get(name)
     if name == "cupy" and package is not None:
-        stream = package.cuda.Stream.null if handle == 0 else package.cuda.ExternalStream(handle)
-        with array.device, stream:
+        with array.device, cupy_stream(package, handle):
             return package.empty(size, "u1")
     if name == "torch" and package is not None:
         with torch_stream(package, handle, array.device):
@@ -134,6 +133,25 @@ def empty(array: Any, size: int, handle: int) -> Any:
         f"there is no buffer to pack into: {type(array).__name__} is of {name}, which is not known to make "
         "one; pass out=, an array of the GPU with enough bytes",
     )
+
+
+class NotCupys:
+    """A stream by its handle, as CUDA's stream protocol has it."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return (0, self.handle)
+
+
+def cupy_stream(cupy: Any, handle: int) -> Any:
+    """CuPy's object for a stream of the current device."""
+    if handle == 0:
+        return cupy.cuda.Stream.null
+    if hasattr(cupy.cuda.Stream, "from_external"):  # since CuPy 14, which warns of the other one
+        return cupy.cuda.Stream.from_external(NotCupys(handle))
+    return cupy.cuda.ExternalStream(handle)
 
 
 def torch_stream(torch: Any, handle: int, device: Any) -> contextlib.AbstractContextManager[Any]:

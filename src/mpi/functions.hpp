@@ -23,6 +23,7 @@
   X(Pack) X(Unpack) X(Pack_c) X(Unpack_c) \
   X(Comm_dup) X(Comm_dup_with_info) X(Comm_split) X(Comm_split_type) X(Comm_create) X(Comm_create_group) \
   X(Cart_create) X(Cart_sub) X(Graph_create) X(Dist_graph_create) X(Dist_graph_create_adjacent) X(Comm_idup) \
+  X(Type_free) X(Comm_free) X(Comm_disconnect) \
   SPINLOOM_FORMS(X, Bcast, Ibcast) SPINLOOM_FORMS(X, Gather, Igather) \
   SPINLOOM_FORMS(X, Gatherv, Igatherv) SPINLOOM_FORMS(X, Scatter, Iscatter) \
   SPINLOOM_FORMS(X, Scatterv, Iscatterv) SPINLOOM_FORMS(X, Allgather, Iallgather) \
@@ -52,7 +53,7 @@
   X(Get_accumulate_c) X(Rget_accumulate_c) X(Fetch_and_op) X(Compare_and_swap) \
   X(Win_create_dynamic) \
   X(Win_flush) X(Win_flush_all) X(Win_flush_local) X(Win_flush_local_all) X(Win_sync) \
-  X(Comm_free) X(Comm_disconnect) X(Intercomm_create) X(Intercomm_merge)
+  X(Intercomm_create) X(Intercomm_merge)
 
 // Calls of our own: no MPI has them.
 #define SPINLOOM_MPIX_FUNCTIONS(X) X(Type_commit_comm) X(Type_free_comm)

@@ -30,15 +30,25 @@ class OnDevice:
         }
 
 
-class Context:
-    def __enter__(self) -> None: ...
-    def __exit__(self, *_: object) -> None: ...
+class Device:
+    """While it is entered, it is the current one."""
+
+    current = 0
+
+    def __init__(self, number: int) -> None:
+        self.number, self.before = number, 0
+
+    def __enter__(self) -> None:
+        self.before, Device.current = Device.current, self.number
+
+    def __exit__(self, *_: object) -> None:
+        Device.current = self.before
 
 
 class CupyArray(OnDevice):
     """As CuPy has it: its package makes buffers, in the order of a stream."""
 
-    device = Context()
+    device = Device(1)
 
     def view(self, kind: str) -> CupyArray:
         return CupyArray(self.array.view(kind), self.stream)
@@ -47,20 +57,52 @@ class CupyArray(OnDevice):
 CupyArray.__module__ = "cupy._core.core"
 
 
-class CupyStream(Context):
+class CupyStream:
+    """While it is entered, it is the current one; on its own device only, as in CuPy (-1: unknown)."""
+
     null: Any = None
+    current: Any = None
 
-    def __init__(self, ptr: int) -> None:
-        self.ptr = ptr
+    def __init__(self, ptr: int, device: int = -1) -> None:
+        self.ptr, self.device = ptr, device
+        self.before: Any = None
+
+    def __enter__(self) -> None:
+        assert self.device in (-1, Device.current)
+        self.before, CupyStream.current = CupyStream.current, self
+
+    def __exit__(self, *_: object) -> None:
+        CupyStream.current = self.before
 
 
-CupyStream.null = CupyStream(0)
+class CupyStream14(CupyStream):
+    @classmethod
+    def from_external(cls, other: Any) -> CupyStream14:
+        version, handle = other.__cuda_stream__()
+        assert version == 0
+        assert type(handle) is int
+        return cls(handle, Device.current)
 
 
-def cupy_package() -> types.ModuleType:
-    package = types.ModuleType("cupy")
-    package.empty = lambda size, kind: CupyArray(np.full(size, 0xEE, kind))  # type: ignore[attr-defined]
-    package.cuda = types.SimpleNamespace(  # type: ignore[attr-defined]
-        Stream=CupyStream, ExternalStream=CupyStream
+CupyStream.current = CupyStream.null = CupyStream(0)
+
+
+def cupy_package(version: int = 14) -> types.ModuleType:
+    """`made_on` lists the handles of the streams that were current when buffers were made."""
+    package: Any = types.ModuleType("cupy")
+    package.made_on = []
+
+    def empty(size: int, kind: str) -> CupyArray:
+        package.made_on.append(CupyStream.current.ptr)
+        return CupyArray(np.full(size, 0xEE, kind))
+
+    def deprecated(_: int) -> CupyStream:
+        raise DeprecationWarning("ExternalStream is deprecated. Use Stream.from_external() instead")
+
+    package.empty = empty
+    package.cuda = (
+        types.SimpleNamespace(Stream=CupyStream14, ExternalStream=deprecated)
+        if version >= 14
+        else types.SimpleNamespace(Stream=CupyStream, ExternalStream=CupyStream)
     )
     return package

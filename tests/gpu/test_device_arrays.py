@@ -231,6 +231,19 @@ def test_the_array_s_library_makes_the_buffer(shim, cupy):
         made.pack(OnDevice(base))
 
 
+@pytest.mark.parametrize("version", [13, 14])
+def test_cupy_makes_the_buffer_in_the_order_of_the_stream(shim, waits, monkeypatch, version):
+    cupy = cupy_package(version)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    base = grid()
+    made = layout.from_array(base)
+    made.pack(CupyArray(base))
+    made.pack(CupyArray(base, 21))
+    made.pack(CupyArray(base, 21), stream=31)
+    assert cupy.made_on == [0, 21, 31]
+    assert CupyStream.current is CupyStream.null
+
+
 # ---- streams ----
 
 

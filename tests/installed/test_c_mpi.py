@@ -29,7 +29,7 @@ def flags(prefix: Path) -> list[str]:
 
 @pytest.fixture
 def column(mpi: Mpi, prefix: Path, tmp_path: Path) -> Path:
-    """The program, linked with the layer; skips where the MPI compiles nothing."""
+    """The program, linked with the layer; skips where the MPI compiles nothing here."""
     source, program = PROJECT / "column.c", tmp_path / "column"
     compile_for(mpi, [source], tmp_path / "column.o", "-c", f"-I{prefix}/include")
     beside = Path(mpi.compiler).parent.parent / "lib"

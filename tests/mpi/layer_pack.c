@@ -13,6 +13,9 @@
 #define LARGE 0
 #endif
 #if LARGE
+#if MPI_VERSION < 4
+#error "not this MPI: it has no MPI_Pack_c"
+#endif
 typedef MPI_Count Number;
 #define PACK MPI_Pack_c
 #define UNPACK MPI_Unpack_c

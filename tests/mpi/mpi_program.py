@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -65,10 +64,3 @@ def compilers() -> tuple[str, ...]:
     names = [f"{sys.prefix}/bin/mpicc", "mpicc", "mpicc.mpich", "mpicc.openmpi"]
     paths = [path for name in names if (path := shutil.which(name))]
     return tuple({str(Path(path).resolve()): path for path in paths}.values())
-
-
-def build(compiler: str, folder: Path) -> Path | None:
-    """The compiled program; nothing where the wrapper does not work."""
-    out = folder / "mpi_peer"
-    done = subprocess.run([compiler, "-O1", "-o", str(out), str(SOURCE)], capture_output=True, text=True)
-    return out if done.returncode == 0 else None

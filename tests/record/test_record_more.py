@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,10 +100,7 @@ def test_fortran_programs(mpi: Mpi, tmp_path):
     if not mpi.present or shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not here")
     program = tmp_path / "exchange"
-    words = [compiler, "-o", program, HERE / "exchange.f90"]
-    made = subprocess.run(list(map(str, words)), capture_output=True, text=True, cwd=tmp_path)
-    if made.returncode != 0:
-        pytest.skip(f"{compiler} does not compile here: {made.stderr[-300:]}")
+    compile_for(replace(mpi, compiler=compiler), [HERE / "exchange.f90"], program, f"-J{tmp_path}")
     ran = record(tmp_path / "trace", "--", mpi.launcher, *mpi.options, "-n", "2", program)
     assert ran.returncode == 0, ran.stderr
     for rank, one in enumerate(recorded.read(tmp_path / "trace")):

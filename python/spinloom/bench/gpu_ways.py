@@ -17,6 +17,7 @@ from typing import Any
 
 from spinloom.bench.gpu_rows import GpuRow, Grid
 from spinloom.bench.numpy_peer import ITEMS_MAX, loops_of
+from spinloom.device import cupy_stream
 from spinloom.layout import Layout
 
 ITEM_BYTES = (8, 4, 2, 1)
@@ -101,7 +102,7 @@ class Cupy:
 
     def __init__(self, stream: int) -> None:
         self.cupy: Any = importlib.import_module("cupy")
-        self.stream = self.cupy.cuda.ExternalStream(stream)
+        self.stream = cupy_stream(self.cupy, stream)
         self.stream.use()
 
     def array(self, raw: Raw, item: int, first: int = 0) -> Any:

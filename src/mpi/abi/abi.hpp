@@ -58,6 +58,7 @@ using GrequestCancel = int(void*, int);
   X(Comm_size, (Comm, int*))                                                           \
   X(Comm_remote_size, (Comm, int*))                                                    \
   X(Comm_free, (Comm*))                                                                \
+  X(Comm_disconnect, (Comm*))                                                          \
   X(Comm_group, (Comm, Group*))                                                        \
   X(Comm_remote_group, (Comm, Group*))                                                 \
   X(Comm_idup, (Comm, Comm*, Request*))                                                \
@@ -83,6 +84,7 @@ using GrequestCancel = int(void*, int);
   X(Dist_graph_neighbors, (Comm, int, int*, int*, int, int*, int*))                    \
   X(Type_create_keyval, (TypeCopy*, TypeDelete*, int*, void*))                         \
   X(Type_set_attr, (Datatype, int, void*))                                             \
+  X(Type_delete_attr, (Datatype, int))                                                 \
   X(Type_commit, (Datatype*))                                                          \
   X(Barrier, (Comm))                                                                   \
   X(Reduce_local, (const void*, void*, int, Datatype, Op))                             \

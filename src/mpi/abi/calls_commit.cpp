@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "mpi/abi/calls.hpp"
+#include "mpi/abi/recorder.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -80,7 +81,10 @@ int Type_commit_comm(Datatype* type, Comm comm) {
   }
 }
 
-int Type_free_comm(Datatype* type, Comm) { return real.Type_free(type); }
+int Type_free_comm(Datatype* type, Comm) {
+  recorder.let_go_type(*type);
+  return Type_free(type);
+}
 
 void Type_commit_comm_fortran(int* type, const int* comm, int* code) {
   in_fortran(&Type_commit_comm, type, *comm, code);

@@ -22,6 +22,8 @@ SPINLOOM_BY_ITSELF(Alltoallw)
 SPINLOOM_BY_ITSELF(Neighbor_alltoallv)
 SPINLOOM_BY_ITSELF(Neighbor_alltoallw)
 #undef SPINLOOM_BY_ITSELF
+template <>
+inline constexpr bool is_by_itself<&SPINLOOM_ABI::Type_free> = true;
 template <auto function>
 [[nodiscard]] bool is_on() {
   return is_by_itself<function> ? layer.pack_on : layer.on;
@@ -77,6 +79,9 @@ struct Guarded<int(Arguments...)> {
   X(Request_free, (Request*))                                            \
   X(Cancel, (Request*))                                                  \
   X(Comm_idup, (Comm, Comm*, Request*))                                  \
+  X(Type_free, (Datatype*))                                              \
+  X(Comm_free, (Comm*))                                                  \
+  X(Comm_disconnect, (Comm*))                                            \
   X(Probe, (int, int, Comm, Status*))                                    \
   X(Iprobe, (int, int, Comm, int*, Status*))                             \
   X(Mprobe, (int, int, Comm, MessageHandle*, Status*))                   \

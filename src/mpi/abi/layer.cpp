@@ -192,6 +192,13 @@ int Layer::world_rank(Comm comm, int rank_in_comm) {
   return static_cast<size_t>(rank_in_comm) < in_world->size() ? (*in_world)[static_cast<size_t>(rank_in_comm)] : -1;
 }
 
+void Layer::let_go_comm(Comm comm) {
+  if (comm == handles().comm_null || comm == handles().comm_world || comm == handles().comm_self) return;
+  if (forgotten_comms_.any()) forgotten_comms_.take([this](uint64_t gone) { ranks_.erase(gone); });
+  if (ranks_.find(key_of(comm)) != nullptr) real.Comm_delete_attr(comm, comm_keyval_);
+  teams.let_go(comm);
+}
+
 std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may) {
   if (!lent_parcels.empty()) {
     if (auto lent = take_lent(place.buffer)) return lent;

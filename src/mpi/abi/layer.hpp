@@ -291,6 +291,8 @@ struct Layer {
   // Of a communicator, or of the other side of an intercommunicator, in MPI_COMM_WORLD; below zero for a process of another
   // world.
   [[nodiscard]] std::vector<int> ranks_of(Comm comm) const;
+  // The program is about to free it.
+  void let_go_comm(Comm comm);
   void forget_comm(Comm comm) { forgotten_comms_.add(key_of(comm)); }  // needs no lock
   // Offered messages and non-blocking collective calls: whether any is under way; one look at each, and at what has arrived meanwhile, so that two ranks
   // that wait for each other both end. A call that waits calls progress() until its request is complete.

@@ -150,18 +150,39 @@ void Recorder::clear(trace::Call call, trace::CallForm form, int code) {
   is_poll_ = false;
 }
 
+void Recorder::take_forgotten_types() {
+  last_type_key_ = no_key;
+  forgotten_types_.take([this](uint64_t key) { types_.erase(key); });
+}
+
+void Recorder::take_forgotten_comms() {
+  last_comm_key_ = no_key;
+  forgotten_comms_.take([this](uint64_t key) { comms_.erase(key); });
+}
+
 uint32_t Recorder::find_type(Datatype type) {
   if (type == handles().type_null) return trace::none;
-  if (forgotten_types_.any()) {
-    last_type_key_ = no_key;
-    forgotten_types_.take([this](uint64_t key) { types_.erase(key); });
-  }
+  if (forgotten_types_.any()) take_forgotten_types();
   const uint64_t key = key_of(type);
   const uint32_t* found = types_.find(key);
   const uint32_t number = found != nullptr ? *found : add_type(type);
   last_type_key_ = key;
   last_type_ = number;
   return number;
+}
+
+void Recorder::let_go_type(Datatype type) {
+  const Guard guard(*this);
+  if (forgotten_types_.any()) take_forgotten_types();
+  // The others do not have it, and to take it away would be an error.
+  if (types_.find(key_of(type)) != nullptr && !is_basic_type(type)) real.Type_delete_attr(type, type_keyval_);
+}
+
+void Recorder::let_go_comm(Comm comm) {
+  const Guard guard(*this);
+  if (forgotten_comms_.any()) take_forgotten_comms();
+  const bool stays = comm == handles().comm_world || comm == handles().comm_self;
+  if (!stays && comms_.find(key_of(comm)) != nullptr) real.Comm_delete_attr(comm, comm_keyval_);
 }
 
 uint32_t Recorder::add_type(Datatype type) {
@@ -196,10 +217,7 @@ uint32_t Recorder::add_type(Datatype type) {
 const Recorder::CommFacts& Recorder::find_comm(Comm comm, uint32_t parent) {
   static const CommFacts nothing;
   if (comm == handles().comm_null) return nothing;
-  if (forgotten_comms_.any()) {
-    last_comm_key_ = no_key;
-    forgotten_comms_.take([this](uint64_t key) { comms_.erase(key); });
-  }
+  if (forgotten_comms_.any()) take_forgotten_comms();
   const uint64_t key = key_of(comm);
   const CommFacts* found = comms_.find(key);
   if (found == nullptr) {

@@ -51,6 +51,8 @@ class Recorder {
   [[nodiscard]] bool records(const void* caller) const {
     return on_.load(std::memory_order_relaxed) && !library_->inside(caller);
   }
+  // The caller is the MPI; before begin() there is nothing to know of the program.
+  [[nodiscard]] bool is_inside(const void* caller) const { return library_ == nullptr || library_->inside(caller); }
   [[nodiscard]] static uint64_t now_ns() {
     timespec now{};
     clock_gettime(clock_, &now);
@@ -111,6 +113,9 @@ class Recorder {
     const Guard guard(*this);
     return comm(made).number;
   }
+  // The program is about to free it: it loses our attribute.
+  void let_go_type(Datatype type);
+  void let_go_comm(Comm comm);
   void forget_type(Datatype type) { forgotten_types_.add(key_of(type)); }  // these need no lock
   void forget_comm(Comm comm) { forgotten_comms_.add(key_of(comm)); }
 
@@ -192,6 +197,8 @@ class Recorder {
   [[nodiscard]] bool open(uint64_t begun_ns);
   void clear(trace::Call call, trace::CallForm form, int code);
   void stop();
+  void take_forgotten_types();
+  void take_forgotten_comms();
   [[nodiscard]] uint32_t find_type(Datatype type);
   [[nodiscard]] uint32_t add_type(Datatype type);
   [[nodiscard]] const CommFacts& find_comm(Comm comm, uint32_t parent = trace::none);

@@ -33,6 +33,13 @@ int recorded_finalize() {
   return code;
 }
 
+// MPI_Type_free, which is not written down; where recording has ended, types have the recorder's attribute still.
+int (*type_free)(Datatype*) = nullptr;
+int freed_type(Datatype* type) {
+  if (type != nullptr && !recorder.is_inside(__builtin_return_address(0))) recorder.let_go_type(*type);
+  return type_free(type);
+}
+
 #define SPINLOOM_PLAIN(name, call, form, rule, parameters) \
   Recorded<#name, int parameters>::hook<Call::call, CallForm::form, rules::rule>()
 #define SPINLOOM_MAKES(name, parameters) SPINLOOM_PLAIN(name, Comm_make, blocking, CommMake, parameters),
@@ -42,6 +49,7 @@ std::span<const RecordingHook> plain_calls() {
       Beginning<"Init", int*, char***>::hook(),
       Beginning<"Init_thread", int*, char***, int, int*>::hook(),
       {"Finalize", reinterpret_cast<void*>(&recorded_finalize), reinterpret_cast<void**>(&finalize)},
+      {"Type_free", reinterpret_cast<void*>(&freed_type), reinterpret_cast<void**>(&type_free)},
       SPINLOOM_PLAIN(Start, Start, blocking, Start, (Request*)),
       SPINLOOM_PLAIN(Startall, Startall, blocking, Start, (int, Request*)),
       SPINLOOM_PLAIN(Wait, Wait, blocking, Wait, (Request*, Status*)),

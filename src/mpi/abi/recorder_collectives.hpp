@@ -296,7 +296,10 @@ struct CommMakeLater : Rule {
   void after(trace::Signature& to, Comm, Comm*, Request* request) { made_request(to, false, request); }
 };
 struct CommFree : Rule {
-  void before(Comm*& comm) { number_ = recorder.number_of(*comm); }
+  void before(Comm*& comm) {
+    number_ = recorder.number_of(*comm);
+    recorder.let_go_comm(*comm);
+  }
   void after(trace::Signature& to, Comm*) { to.comm = number_; }
 
  private:

@@ -93,6 +93,11 @@ bool Teams::lineage_of(Comm comm, Lineage*& found) const {
   return true;
 }
 
+void Teams::let_go(Comm comm) {
+  Lineage* lineage = nullptr;
+  if (board_ != nullptr && lineage_of(comm, lineage)) real.Comm_delete_attr(comm, keyval_);
+}
+
 Key Teams::next_child(Comm parent) {
   Lineage* lineage = nullptr;
   if (board_ == nullptr || parent == handles().comm_null || !lineage_of(parent, lineage) || lineage == nullptr)

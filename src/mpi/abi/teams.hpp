@@ -85,6 +85,8 @@ class Teams {
   void meet(Team& team) const;
   // Null unless all are founders.
   [[nodiscard]] std::shared_ptr<const Members> members(Comm comm);
+  // The program is about to free it: it loses our attribute.
+  void let_go(Comm comm);
   void forget(Comm comm) { forgotten_.add(key_of(comm)); }  // needs no lock
   // Of the founders, in the order of their ranks in MPI_COMM_WORLD; rank() is this one's there.
   [[nodiscard]] Comm comm() const { return comm_; }

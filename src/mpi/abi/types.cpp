@@ -220,6 +220,12 @@ void Types::note_leaving(Datatype type, const Form& form) {
   kept.packs = !form.known || form.size <= 0 || layer.settings.path == Path::pass ? all : form.contiguous_below();
 }
 
+void Types::let_go(Datatype type) {
+  if (forgotten_.any()) take_forgotten();
+  // The others do not have it, and to take it away would be an error.
+  if (forms_.find(key_of(type)) != nullptr && !TypeContents::is_basic(type)) real.Type_delete_attr(type, keyval_);
+}
+
 void Types::take_forgotten() {
   ++changes_;
   last_key_ = no_key;

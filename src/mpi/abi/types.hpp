@@ -3,7 +3,8 @@
 // Contract: form() describes a datatype; the first call for a handle asks the MPI how it was made, builds the same type
 //   from layout::Type, and compares sizes and bounds with the MPI's.
 //   The questions leaves_...() are the first of a call that passes, and cost a few instructions.
-// Invariants: (1) a handle is forgotten when its datatype is freed: the MPI calls an attribute's delete function then;
+// Invariants: (1) a handle is forgotten when its datatype is freed: by the delete function of an attribute, which
+//   let_go() takes away when the program frees the type, and the MPI itself where it frees one without a call of ours;
 //   (2) a type that cannot be built here, or whose sizes differ, has a Form that is not `known`; (3) Leaving says yes
 //   only where the call needs nothing of the layer; it is empty among threads, which it is not made for, and where a
 //   report counts every call.
@@ -44,6 +45,8 @@ class Types {
     if (forgotten_.any()) take_forgotten();
     return changes_;
   }
+  // The program is about to free it: it loses our attribute.
+  void let_go(Datatype type);
   void forget(Datatype type) {  // needs no lock
     Leaving& kept = leaving(type);
     if (kept.key != no_key) kept = {};

@@ -35,14 +35,25 @@ class MemoryPointer:
 
 
 class Stream:
-    def __init__(self, ptr: int) -> None:
-        self.ptr = ptr
+    """As CuPy 14 has it, without ExternalStream."""
+
+    ptr = 0
+    null: Any = None
+
+    @classmethod
+    def from_external(cls, other: Any) -> Stream:
+        made = cls()
+        version, made.ptr = other.__cuda_stream__()
+        if version != 0 or not isinstance(made.ptr, int):
+            raise ValueError("no stream")
+        return made
 
     def use(self) -> Stream:
         return self
 
 
-cuda = SimpleNamespace(ExternalStream=Stream, UnownedMemory=UnownedMemory, MemoryPointer=MemoryPointer)
+Stream.null = Stream()
+cuda = SimpleNamespace(Stream=Stream, UnownedMemory=UnownedMemory, MemoryPointer=MemoryPointer)
 
 
 def ndarray(shape: Any, kind: str, pointer: MemoryPointer, strides: Any = None) -> np.ndarray[Any, Any]:

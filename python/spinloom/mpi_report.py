@@ -19,7 +19,8 @@ from spinloom.errors import Trouble
 FORMAT = 1
 VARIOUS = -1  # in place of a count, or of a receiver's rank
 GAINERS = 5
-REST = ("refused", "offered", "withdrawn", "helped", "packs", "window_copies", "gpu_moves", "gpu_bytes")
+GPUS = ("gpu_moves", "gpu_bytes", "gpu_within", "gpu_as_they_are")
+REST = ("refused", "offered", "withdrawn", "helped", "packs", "window_copies", *GPUS)
 LINE_BYTES = 64
 DISTANCES_SHOWN = 6
 TEXT_SHOWN = 72
@@ -241,7 +242,7 @@ def facts(document: dict[str, Any]) -> list[str]:
         why = "; ".join(reasons or ["no rank has called MPI_Finalize with the layer"])
         others = [
             *([packed(totals)] if totals["packs"] else []),
-            *([on_gpus(totals)] if totals["gpu_moves"] else []),
+            *on_gpus(totals),
         ]
         if others:
             return [f"the layer carried no messages: {why}", *others]
@@ -256,8 +257,7 @@ def facts(document: dict[str, Any]) -> list[str]:
         said.append(packed(totals))
     if totals["window_copies"]:
         said.append(f"{totals['window_copies']:,} puts and gets were one copy by their origins")
-    if totals["gpu_moves"]:
-        said.append(on_gpus(totals))
+    said += on_gpus(totals)
     for job in jobs:
         if job["in_calls_seconds"]:
             spent = f"{span(job['in_calls_seconds'])} of {in_seconds(job['seconds'])}"
@@ -268,9 +268,19 @@ def facts(document: dict[str, Any]) -> list[str]:
     return said
 
 
-def on_gpus(totals: dict[str, Any]) -> str:
-    moved = f"{totals['gpu_moves']:,} buffers with {totals['gpu_bytes']:,} B"
-    return f"{moved} in the memory of GPUs were packed or unpacked there"
+def on_gpus(totals: dict[str, Any]) -> list[str]:
+    said = []
+    if totals["gpu_moves"]:
+        moved = f"{totals['gpu_moves']:,} buffers with {totals['gpu_bytes']:,} B"
+        within = totals["gpu_within"]
+        where = f"; {within:,} of them stayed in that memory, the others went by the host" if within else ""
+        said.append(f"{moved} in the memory of GPUs were packed or unpacked there{where}")
+    if totals["gpu_as_they_are"]:
+        said.append(
+            f"{totals['gpu_as_they_are']:,} buffers without gaps in the memory of GPUs were given as they "
+            "are to the MPI, which knows of GPUs"
+        )
+    return said
 
 
 def packed(totals: dict[str, Any]) -> str:

@@ -119,6 +119,8 @@ def line(rank: int, *sent: list, job: str = "j", ranks: int = 2, **more: object)
             "window_copies",
             "gpu_moves",
             "gpu_bytes",
+            "gpu_within",
+            "gpu_as_they_are",
         ),
         0,
     )

@@ -42,17 +42,18 @@ std::string Layer::told(bool has_ended) const {
   const double lived = tally ? seconds(now_ns() - started_ns) : 0;
   const int64_t lived_ticks = tally ? std::max<int64_t>(1, ticks() - started_ticks) : 1;
   const auto in_calls = static_cast<double>(in_calls_ticks.load(std::memory_order_relaxed));
-  return text("{\"job\": \"", job, "\", \"rank\": ", rank, ", \"ranks\": ", ranks,
-              ", \"ended\": ", has_ended ? "true" : "false", ", \"on\": ", on ? "true" : "false", ", \"why_off\": \"",
-              why_off, "\", \"sent\": ", totals.sent, ", \"sent_bytes\": ", totals.sent_bytes,
-              ", \"landed\": ", totals.landed, ", \"landed_bytes\": ", totals.landed_bytes,
-              ", \"refused\": ", totals.refused, ", \"offered\": ", totals.offered,
-              ", \"withdrawn\": ", totals.withdrawn, ", \"helped\": ", totals.helped, ", \"packs\": ", pack_calls,
-              ", \"gpu_moves\": ", DeviceMoves::of_process().moves(),
-              ", \"gpu_bytes\": ", DeviceMoves::of_process().bytes(), ", \"window_copies\": ", windows.copies(),
-              ", \"seconds\": ", lived, ", \"in_calls_seconds\": ", lived * in_calls / static_cast<double>(lived_ticks),
-              ", \"machine\": \"", machine(), "\", \"collectives\": ", offload.as_json(), ", \"rma\": ", rma.as_json(),
-              ", \"types\": ", tally ? tally->as_json() : "[]", "}\n");
+  return text(
+      "{\"job\": \"", job, "\", \"rank\": ", rank, ", \"ranks\": ", ranks,
+      ", \"ended\": ", has_ended ? "true" : "false", ", \"on\": ", on ? "true" : "false", ", \"why_off\": \"", why_off,
+      "\", \"sent\": ", totals.sent, ", \"sent_bytes\": ", totals.sent_bytes, ", \"landed\": ", totals.landed,
+      ", \"landed_bytes\": ", totals.landed_bytes, ", \"refused\": ", totals.refused, ", \"offered\": ", totals.offered,
+      ", \"withdrawn\": ", totals.withdrawn, ", \"helped\": ", totals.helped, ", \"packs\": ", pack_calls,
+      ", \"gpu_moves\": ", DeviceMoves::of_process().moves(), ", \"gpu_bytes\": ", DeviceMoves::of_process().bytes(),
+      ", \"gpu_within\": ", DeviceMoves::of_process().within(),
+      ", \"gpu_as_they_are\": ", DeviceMoves::of_process().as_they_are(), ", \"window_copies\": ", windows.copies(),
+      ", \"seconds\": ", lived, ", \"in_calls_seconds\": ", lived * in_calls / static_cast<double>(lived_ticks),
+      ", \"machine\": \"", machine(), "\", \"collectives\": ", offload.as_json(), ", \"rma\": ", rma.as_json(),
+      ", \"types\": ", tally ? tally->as_json() : "[]", "}\n");
 }
 
 std::string Layer::part() const { return text(settings.report, ".", job, "-", rank, ".part"); }

@@ -18,6 +18,12 @@ size_t capacity() {
   return told != nullptr ? std::strtoull(told, nullptr, 10) : size_t{8} << 30;
 }
 
+// FAKE_GPU_OPEN: everybody may touch device memory, so that an MPI that says it knows of GPUs can.
+int closed() {
+  static const bool open = std::getenv("FAKE_GPU_OPEN") != nullptr;
+  return open ? PROT_READ | PROT_WRITE : PROT_NONE;
+}
+
 size_t in_pages(size_t bytes) { return (bytes + page - 1) / page * page; }
 
 }  // namespace
@@ -41,7 +47,7 @@ uint64_t Memory::device(size_t bytes, int ordinal) {
   const int file = memfd_create("fake-gpu", MFD_CLOEXEC);
   if (file < 0) return 0;
   void* const start = ftruncate(file, static_cast<off_t>(mapped)) == 0
-                          ? mmap(nullptr, mapped, open_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED, file, 0)
+                          ? mmap(nullptr, mapped, open_ > 0 ? PROT_READ | PROT_WRITE : closed(), MAP_SHARED, file, 0)
                           : MAP_FAILED;
   if (start == MAP_FAILED) {
     close(file);
@@ -121,7 +127,7 @@ uint64_t Memory::open(const Handle& handle, bool& stale) {
     return 0;
   }
   const size_t mapped = in_pages(handle.bytes);
-  void* const start = mmap(nullptr, mapped, open_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED, file, 0);
+  void* const start = mmap(nullptr, mapped, open_ > 0 ? PROT_READ | PROT_WRITE : closed(), MAP_SHARED, file, 0);
   if (start == MAP_FAILED) {
     close(file);
     return 0;
@@ -167,7 +173,7 @@ Open::Open() {
 
 Open::~Open() {
   Memory& memory = Memory::all();
-  if (--memory.open_ == 0) memory.protect(PROT_NONE);
+  if (--memory.open_ == 0) memory.protect(closed());
   memory.mutex_.unlock();
 }
 

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <string>
+
+#include "guard.hpp"
 
 namespace fake {
 namespace {
@@ -18,9 +21,13 @@ size_t capacity() {
   return told != nullptr ? std::strtoull(told, nullptr, 10) : size_t{8} << 30;
 }
 
-// FAKE_GPU_OPEN: everybody may touch device memory, so that an MPI that says it knows of GPUs can.
+// FAKE_GPU_OPEN: everybody may touch device memory, so that an MPI that says it knows of GPUs can; all but the library that it
+// names, if it is not 1.
 int closed() {
-  static const bool open = std::getenv("FAKE_GPU_OPEN") != nullptr;
+  static const bool open = [] {
+    const char* const told = std::getenv("FAKE_GPU_OPEN");
+    return told != nullptr && (std::strcmp(told, "1") == 0 || !guard_begin(told));
+  }();
   return open ? PROT_READ | PROT_WRITE : PROT_NONE;
 }
 
@@ -104,6 +111,21 @@ std::optional<Allocation> Memory::find(uint64_t address) {
   --after;
   const Allocation& found = after->second;
   return address - found.start < found.bytes ? std::optional(found) : std::nullopt;
+}
+
+std::optional<Allocation> Memory::let(uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  auto found = find(address / page * page);
+  if (!found || !found->is_device) return std::nullopt;
+  mprotect(reinterpret_cast<void*>(found->start), found->mapped, PROT_READ | PROT_WRITE);
+  return found;
+}
+
+void Memory::shut(const Allocation& one) {
+  const std::lock_guard lock(mutex_);
+  const auto found = find(one.start);
+  if (open_ == 0 && found && found->number == one.number)
+    mprotect(reinterpret_cast<void*>(one.start), one.mapped, closed());
 }
 
 std::optional<Handle> Memory::handle_of(uint64_t start) {

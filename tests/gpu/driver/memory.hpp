@@ -48,6 +48,9 @@ class Memory {
   bool pin(uint64_t start, size_t bytes);
   bool unpin(uint64_t start);
   std::optional<Allocation> find(uint64_t address);
+  // Opens the device memory that holds an address, until shut() closes it, unless somebody has it Open.
+  std::optional<Allocation> let(uint64_t address);
+  void shut(const Allocation& one);
   std::optional<Handle> handle_of(uint64_t start);
   // `stale`: the place of that memory is mapped already, from before it was freed and allocated again.
   uint64_t open(const Handle& handle, bool& stale);

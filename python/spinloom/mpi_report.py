@@ -19,8 +19,8 @@ from spinloom.errors import Trouble
 FORMAT = 1
 VARIOUS = -1  # in place of a count, or of a receiver's rank
 GAINERS = 5
-GPU = ("gpu_moves", "gpu_bytes", "gpu_taken", "gpu_taken_bytes")
-REST = ("refused", "offered", "withdrawn", "helped", "packs", "window_copies", *GPU)
+GPUS = ("gpu_moves", "gpu_bytes", "gpu_within", "gpu_as_they_are", "gpu_taken", "gpu_taken_bytes")
+REST = ("refused", "offered", "withdrawn", "helped", "packs", "window_copies", *GPUS)
 LINE_BYTES = 64
 DISTANCES_SHOWN = 6
 TEXT_SHOWN = 72
@@ -276,9 +276,16 @@ def on_gpus(document: dict[str, Any]) -> list[str]:
         said.append(f"{taken} went from GPU memory to their receivers by one kernel or copy, without the MPI")
     if totals["gpu_moves"]:
         moved = f"{totals['gpu_moves']:,} buffers with {totals['gpu_bytes']:,} B"
-        said.append(f"{moved} in the memory of GPUs were packed or unpacked there, for the host to carry")
+        within = totals["gpu_within"]
+        where = f"; {within:,} of them stayed in that memory, the others went by the host" if within else ""
+        said.append(f"{moved} in the memory of GPUs were packed or unpacked there{where}")
+    if totals["gpu_as_they_are"]:
+        said.append(
+            f"{totals['gpu_as_they_are']:,} buffers without gaps in the memory of GPUs were given as they "
+            "are to the MPI, which knows of GPUs"
+        )
     if said and document["gpu_why"]:
-        said.append(f"ranks could not map each other's GPU memory: {'; '.join(document['gpu_why'])}")
+        said.append(f"ranks could not map each other's GPU memory: {document['gpu_why'][0]}")
     return said
 
 

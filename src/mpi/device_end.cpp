@@ -13,11 +13,19 @@ DeviceEnd::DeviceEnd(int ordinal, void* buffer, std::vector<DeviceBlock> blocks,
     : ordinal_(ordinal), buffer_(buffer), blocks_(std::move(blocks)), room_(std::move(room)), use_(use) {}
 
 Result<std::shared_ptr<DeviceEnd>> DeviceEnd::make(int ordinal, void* buffer, std::vector<DeviceBlock> blocks,
-                                                   int64_t room_bytes, Use use) {
-  SPL_ASSIGN(DeviceMoves::Room room, DeviceMoves::of_process().room(ordinal, room_bytes));
+                                                   int64_t room_bytes, Use use, DeviceMoves::Where where) {
+  DeviceMoves& moves = DeviceMoves::of_process();
+  auto found = moves.room(ordinal, room_bytes, where);
+  // A device that has no memory left is no trouble: the host has.
+  if (!found && where == DeviceMoves::Where::device) found = moves.room(ordinal, room_bytes);
+  SPL_ASSIGN(DeviceMoves::Room room, std::move(found));
   std::shared_ptr<DeviceEnd> end(new DeviceEnd(ordinal, buffer, std::move(blocks), std::move(room), use));
   if (end->is_packed()) DeviceEnds::of_process().add(end);
   return end;
+}
+
+std::shared_ptr<DeviceEnd> DeviceEnd::as_it_is(int ordinal, void* buffer, Use use) {
+  return std::shared_ptr<DeviceEnd>(new DeviceEnd(ordinal, buffer, {}, {}, use));
 }
 
 DeviceEnd::~DeviceEnd() {
@@ -37,22 +45,28 @@ Status DeviceEnd::check() const {
 
 Status DeviceEnd::await() const {
   SPL_TRY(check());
-  SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal_));
-  return device.synchronise();
+  return DeviceMoves::of_process().wait(ordinal_);
 }
 
 Status DeviceEnd::fill() {
+  DeviceMoves& moves = DeviceMoves::of_process();
+  if (is_as_it_is()) {  // also before it is written: kernels on the default stream may still read it
+    moves.count_as_they_are();
+    return moves.wait(ordinal_);
+  }
   if (!is_read()) return {};
   filled_ = check();
-  if (filled_.ok()) filled_ = DeviceMoves::of_process().pack(ordinal_, buffer_, blocks_, room_.data());
+  if (filled_.ok()) filled_ = moves.pack(ordinal_, buffer_, blocks_, room_.data());
+  if (is_on_device()) moves.count_within();
   return filled_;
 }
 
 Status DeviceEnd::land(int64_t bytes) {
   SPL_TRY(filled_);
-  if (use_ == Use::reads || std::exchange(is_in_place_, false)) return {};
+  if (use_ == Use::reads || is_as_it_is() || std::exchange(is_in_place_, false)) return {};
   SPL_TRY(check());
   DeviceMoves& moves = DeviceMoves::of_process();
+  if (is_on_device()) moves.count_within();
   return bytes >= 0 && is_packed() ? moves.unpack_part(ordinal_, room_.data(), block(), bytes, buffer_)
                                    : moves.unpack(ordinal_, room_.data(), blocks_, buffer_);
 }

@@ -1,4 +1,5 @@
-// DeviceEnd - a buffer of one call that lies in a GPU's memory, and the pinned memory of the host that stands for it.
+// DeviceEnd - a buffer of one call that lies in a GPU's memory, and what stands for it: pinned memory of the host, or other memory of
+//   that device, or nothing.
 //
 // Contract: fill() puts what the call reads into the room, land() what it has written in place. set_in_place() says that the
 //   bytes are in place already, because they came from a peer's device: the next land() does nothing then. Memory that
@@ -25,7 +26,10 @@ enum class Use : uint8_t { reads, writes, both };
 class DeviceEnd {
  public:
   static Result<std::shared_ptr<DeviceEnd>> make(int ordinal, void* buffer, std::vector<DeviceBlock> blocks,
-                                                 int64_t room_bytes, Use use);
+                                                 int64_t room_bytes, Use use,
+                                                 DeviceMoves::Where where = DeviceMoves::Where::host);
+  // The MPI gets the buffer itself: nothing is moved, and what is on the default stream is waited for.
+  static std::shared_ptr<DeviceEnd> as_it_is(int ordinal, void* buffer, Use use);
   DeviceEnd(const DeviceEnd&) = delete;
   DeviceEnd& operator=(const DeviceEnd&) = delete;
   ~DeviceEnd();
@@ -33,6 +37,9 @@ class DeviceEnd {
   [[nodiscard]] int ordinal() const { return ordinal_; }
   [[nodiscard]] void* buffer() const { return buffer_; }
   [[nodiscard]] std::byte* room() const { return room_.data(); }
+  [[nodiscard]] bool is_on_device() const { return room_.is_on_device(); }
+  [[nodiscard]] bool is_as_it_is() const { return blocks_.empty(); }
+  [[nodiscard]] bool is_in_place() const { return is_in_place_; }
   [[nodiscard]] bool is_read() const { return use_ != Use::writes; }
   [[nodiscard]] bool is_packed() const { return blocks_.size() == 1 && !blocks_.front().is_image; }
   // Returns when what is on the device's default stream has ended.

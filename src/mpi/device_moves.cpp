@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 namespace spinloom::mpi {
 namespace {
 
 constexpr size_t room_least = size_t{4} << 10;
-constexpr size_t idle_most = size_t{1} << 30;  // pinned memory that waits for the next message
+// Memory that waits for the next message: pinned, and of devices.
+constexpr std::array<size_t, 2> idle_most = {size_t{1} << 30, size_t{256} << 20};
+
+Result<gpu::Memory> allocate(const gpu::Device& device, DeviceMoves::Where where, size_t bytes) {
+  return where == DeviceMoves::Where::device ? gpu::Memory::device(device, bytes) : gpu::Memory::pinned(device, bytes);
+}
 
 int64_t bytes_of(const DeviceBlock& block) { return block.form->size * block.count; }
 
@@ -57,39 +61,42 @@ DeviceMoves::Room::~Room() {
   if (memory_.data() != nullptr) of_process().give_back(key_, std::move(memory_));
 }
 
-Result<DeviceMoves::Room> DeviceMoves::room(int ordinal, int64_t bytes) {
+Result<DeviceMoves::Room> DeviceMoves::room(int ordinal, int64_t bytes, Where where) {
   const size_t size = std::bit_ceil(std::max(room_least, static_cast<size_t>(bytes)));
   Room room;
-  room.key_ = {ordinal, size};
+  room.key_ = {where, ordinal, size};
   {
     const std::lock_guard lock(mutex_);
     auto& idle = idle_[room.key_];
     if (!idle.empty()) {
       room.memory_ = std::move(idle.back());
       idle.pop_back();
-      idle_bytes_ -= size;
+      idle_bytes_[static_cast<size_t>(where)] -= size;
       return room;
     }
   }
   SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
-  auto made = gpu::Memory::pinned(device, size);
-  if (!made && drop_idle()) made = gpu::Memory::pinned(device, size);
+  auto made = allocate(device, where, size);
+  if (!made && drop_idle()) made = allocate(device, where, size);
   SPL_ASSIGN(room.memory_, std::move(made));
   return room;
 }
 
 // False: there was none.
 bool DeviceMoves::drop_idle() {
-  std::map<std::pair<int, size_t>, std::vector<gpu::Memory>> dropped;  // freed when the lock is
+  std::map<RoomKey, std::vector<gpu::Memory>> dropped;  // freed when the lock is
   const std::lock_guard lock(mutex_);
   dropped.swap(idle_);
-  return std::exchange(idle_bytes_, 0) > 0;
+  const bool any = idle_bytes_ != std::array<size_t, 2>{};
+  idle_bytes_ = {};
+  return any;
 }
 
-void DeviceMoves::give_back(std::pair<int, size_t> key, gpu::Memory memory) {
+void DeviceMoves::give_back(const RoomKey& key, gpu::Memory memory) {
   const std::lock_guard lock(mutex_);
-  if (idle_bytes_ + key.second > idle_most) return;
-  idle_bytes_ += key.second;
+  const auto where = static_cast<size_t>(key.where);
+  if (idle_bytes_[where] + key.bytes > idle_most[where]) return;
+  idle_bytes_[where] += key.bytes;
   idle_[key].push_back(std::move(memory));
 }
 
@@ -186,6 +193,23 @@ Status DeviceMoves::unpack(int ordinal, const std::byte* packed, std::span<const
   return move(ordinal, blocks, static_cast<std::byte*>(buffer), const_cast<std::byte*>(packed), false);
 }
 
+Status DeviceMoves::read(int ordinal, const void* from, void* to, int64_t bytes) {
+  SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
+  SPL_TRY(gpu::copy_bytes(device, to, from, static_cast<size_t>(bytes), nullptr));
+  return device.synchronise();
+}
+
+Status DeviceMoves::write(int ordinal, const void* from, void* to, int64_t bytes) {
+  moves_.fetch_add(1, std::memory_order_relaxed);
+  bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  return read(ordinal, from, to, bytes);
+}
+
+Status DeviceMoves::wait(int ordinal) {
+  SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
+  return device.synchronise();
+}
+
 Status DeviceMoves::unpack_part(int ordinal, const std::byte* packed, const DeviceBlock& block, int64_t bytes,
                                 void* buffer) {
   const Form& form = *block.form;
@@ -202,7 +226,7 @@ Status DeviceMoves::unpack_part(int ordinal, const std::byte* packed, const Devi
   last.packed = 0;
   SPL_ASSIGN(const Room element, room(ordinal, form.size));
   SPL_TRY(pack(ordinal, buffer, {&last, 1}, element.data()));
-  std::memcpy(element.data(), packed + block.packed + whole.count * form.size, static_cast<size_t>(rest));
+  SPL_TRY(read(ordinal, packed + block.packed + whole.count * form.size, element.data(), rest));
   return unpack(ordinal, element.data(), {&last, 1}, buffer);
 }
 

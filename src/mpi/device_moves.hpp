@@ -1,16 +1,20 @@
-// DeviceMoves - bytes between a device's memory, as layouts have them, and pinned memory of the host, mostly packed.
+// DeviceMoves - bytes between a device's memory, as layouts have them, and a room for them, mostly packed.
 //
-// Contract: room() lends pinned memory, which goes back for the next when it is dropped. pack() gathers blocks into it, unpack()
-//   puts them in place: one kernel each, however many blocks and types there are, or one copy where the bytes are
-//   contiguous; the kernel reads and writes the pinned memory itself. Both return when the bytes are there. They run on
-//   the default stream: behind what was put there and on every stream that waits for it.
+// Contract: room() lends pinned memory of the host, or memory of the device, which goes back for the next when it is dropped.
+//   pack() gathers blocks into it, unpack() puts them in place: one kernel each, however many blocks and types there are, or one copy where the bytes are
+//   contiguous; the kernel reads and writes pinned memory itself. Both return when the bytes are there. They run on
+//   the default stream: behind what was put there and on every stream that waits for it. wait() waits for those streams.
+//   read() and write() copy what has no gaps.
 //   take() and take_packed() do the same with a message that lies in a peer's device, where this process has mapped it.
 //   Plans are made when they are first needed and kept, the `plans_max` that were used last.
-// Invariants: (1) a call whose plan and room are kept allocates nothing on the device or in pinned memory.
+// Invariants: (1) a call whose plan and room are kept allocates nothing on the device or in pinned memory; (2) what is kept of
+//   either memory has a limit, and is given up where the driver has no more.
 // Threads: any. Time: host time.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -29,7 +33,7 @@
 
 namespace spinloom::mpi {
 
-// `count` elements at `offset` from the buffer; in the pinned memory they are packed, at `packed`, or lie there as they do
+// `count` elements at `offset` from the buffer; in the room they are packed, at `packed`, or lie there as they do
 // around a buffer at `packed`, which may be outside.
 struct DeviceBlock {
   FormPointer form;
@@ -53,6 +57,13 @@ class DeviceMoves {
   static constexpr size_t plans_max = 256;
   static DeviceMoves& of_process();
 
+  enum class Where : uint8_t { host, device };
+  struct RoomKey {
+    Where where = Where::host;
+    int ordinal = 0;
+    size_t bytes = 0;
+    auto operator<=>(const RoomKey&) const = default;
+  };
   class Room {
    public:
     Room() = default;
@@ -64,29 +75,39 @@ class DeviceMoves {
     }
     ~Room();
     [[nodiscard]] std::byte* data() const { return memory_.data(); }
+    [[nodiscard]] bool is_on_device() const { return key_.where == Where::device; }
 
    private:
     friend class DeviceMoves;
     gpu::Memory memory_;
-    std::pair<int, size_t> key_;
+    RoomKey key_;
   };
 
-  [[nodiscard]] Result<Room> room(int ordinal, int64_t bytes);
+  [[nodiscard]] Result<Room> room(int ordinal, int64_t bytes, Where where = Where::host);
   [[nodiscard]] Status pack(int ordinal, const void* buffer, std::span<const DeviceBlock> blocks, std::byte* packed);
   [[nodiscard]] Status unpack(int ordinal, const std::byte* packed, std::span<const DeviceBlock> blocks, void* buffer);
   // Of the packed bytes of one block only so many have come.
   [[nodiscard]] Status unpack_part(int ordinal, const std::byte* packed, const DeviceBlock& block, int64_t bytes,
                                    void* buffer);
+  // Bytes as they lie, to and from any memory of the host.
+  [[nodiscard]] Status read(int ordinal, const void* from, void* to, int64_t bytes);
+  [[nodiscard]] Status write(int ordinal, const void* from, void* to, int64_t bytes);
+  [[nodiscard]] Status wait(int ordinal);
 
-  // By device `ordinal`. A block that holds as many bytes as the message, without an image; or pinned memory.
+  // By device `ordinal`. A block that holds as many bytes as the message, without an image; or a room.
   [[nodiscard]] Status take(int ordinal, const DeviceSource& from, const DeviceBlock& to, void* buffer);
   [[nodiscard]] Status take_packed(int ordinal, const DeviceSource& from, std::byte* packed);
 
-  // Of all calls, for the report.
+  // Of all calls, for the report: moves between a buffer and a room, those of them that stay in the device, and buffers that
+  // an MPI which knows of GPUs was given as they are.
+  void count_within() { within_.fetch_add(1, std::memory_order_relaxed); }
+  void count_as_they_are() { as_they_are_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] int64_t moves() const { return moves_.load(std::memory_order_relaxed); }
   [[nodiscard]] int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   [[nodiscard]] int64_t taken() const { return taken_.load(std::memory_order_relaxed); }
   [[nodiscard]] int64_t taken_bytes() const { return taken_bytes_.load(std::memory_order_relaxed); }
+  [[nodiscard]] int64_t within() const { return within_.load(std::memory_order_relaxed); }
+  [[nodiscard]] int64_t as_they_are() const { return as_they_are_.load(std::memory_order_relaxed); }
 
  private:
   using Key = std::vector<int64_t>;
@@ -106,16 +127,18 @@ class DeviceMoves {
   [[nodiscard]] Status move(int ordinal, std::span<const DeviceBlock> blocks, std::byte* buffer, std::byte* packed,
                             bool packs);
   [[nodiscard]] bool drop_idle();
-  void give_back(std::pair<int, size_t> key, gpu::Memory memory);
+  void give_back(const RoomKey& key, gpu::Memory memory);
 
   std::mutex mutex_;
   std::list<Entry> plans_;  // the latest used first
-  std::map<std::pair<int, size_t>, std::vector<gpu::Memory>> idle_;  // by device and size
-  size_t idle_bytes_ = 0;
+  std::map<RoomKey, std::vector<gpu::Memory>> idle_;
+  std::array<size_t, 2> idle_bytes_{};  // by Where
   std::atomic<int64_t> moves_{0};
   std::atomic<int64_t> bytes_{0};
   std::atomic<int64_t> taken_{0};
   std::atomic<int64_t> taken_bytes_{0};
+  std::atomic<int64_t> within_{0};
+  std::atomic<int64_t> as_they_are_{0};
 };
 
 }  // namespace spinloom::mpi

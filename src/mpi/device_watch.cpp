@@ -87,7 +87,7 @@ Result<DeviceWatch::Owner> DeviceWatch::owner(const void* address) {
 
 bool DeviceWatch::is_wanted(const char* setting) {
   const std::string_view value = setting == nullptr ? "" : setting;
-  if (value == "on" || value == "off") return value == "on";
+  if (value == "on" || value == "host" || value == "off") return value != "off";
   for (const char* const device : {"/dev/nvidiactl", "/dev/dxg", "/dev/nvmap"}) {  // also Windows' Linux, and Tegra
     if (access(device, F_OK) == 0) return true;
   }

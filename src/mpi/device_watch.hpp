@@ -33,7 +33,7 @@ class DeviceWatch {
   };
   [[nodiscard]] Result<Owner> owner(const void* address);
 
-  // SPINLOOM_MPI_GPU: on, off; auto (also if it is not set): where this machine has NVIDIA's driver, or the process has.
+  // SPINLOOM_MPI_GPU: on, host; off; auto (also if it is not set): where this machine has NVIDIA's driver, or the process has.
   [[nodiscard]] static bool is_wanted(const char* setting);
 
  private:

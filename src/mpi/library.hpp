@@ -29,6 +29,8 @@ class Library {
   [[nodiscard]] void* function(const std::string& name) const;  // "PMPI_Send"
   [[nodiscard]] void* between(const std::string& name) const;  // "MPI_Send"
   [[nodiscard]] void* object(const char* name) const;
+  // A function that not every MPI has ("MPIX_Query_cuda_support"), as a program would find it; null if there is none.
+  [[nodiscard]] void* extension(const char* name) const { return object(name); }
   [[nodiscard]] bool inside(const void* address) const {
     const auto place = reinterpret_cast<uint64_t>(address);
     if (place - program_.first < program_.bytes) return false;

@@ -59,8 +59,11 @@ class Reader {
     } else if (name == "SPINLOOM_MPI_RMA") {
       settings_.rma = value == "on";
       if (value != "on" && value != "off") complain(name, value, "on or off");
-    } else if (name == "SPINLOOM_MPI_GPU") {  // read by the front, before anything else
-      if (value != "auto" && value != "on" && value != "off") complain(name, value, "auto, on or off");
+    } else if (name == "SPINLOOM_MPI_GPU") {  // read by the front, too, before anything else
+      settings_.gpu_by_host = value == "host";
+      if (value != "auto" && value != "on" && value != "off" && value != "host") {
+        complain(name, value, "auto, on, off or host");
+      }
     } else if (name == "SPINLOOM_MPI_LAYOUT") {
       settings_.memoised = value != "naive";
       if (value != "naive" && value != "memoised") complain(name, value, "memoised or naive");

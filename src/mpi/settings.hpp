@@ -28,6 +28,7 @@ struct Settings {
   int64_t chunk_bytes = 4 << 10;  // so many packed bytes are handed to the receiver at once
   int64_t staging_bytes = 64 << 20;  // memory of this rank for messages under way
   bool collectives = false;  // non-blocking collective calls go by the live NIC
+  bool gpu_by_host = false;  // buffers in a GPU's memory go by the host, also where the MPI knows of GPUs
   bool rma = false;  // windows stand on the one-sided memory of the live NIC
   bool memoised = true;  // layouts of peers are kept; false: they are read with each message
   Prices prices;  // of this host, by which the ways are compared

@@ -35,6 +35,18 @@ TEST(MpiSettings, NumbersThatDoNotFitAreNotTaken) {
   EXPECT_EQ(settings.complaints.size(), 3u);
 }
 
+TEST(MpiSettings, BuffersOfGpusGoByTheHostWhereThatIsAskedFor) {
+  const char* const by_host[] = {"SPINLOOM_MPI_GPU=host", nullptr};
+  const char* const on[] = {"SPINLOOM_MPI_GPU=on", nullptr};
+  const char* const misspelt[] = {"SPINLOOM_MPI_GPU=hots", nullptr};
+  EXPECT_TRUE(read_settings(by_host).gpu_by_host);
+  EXPECT_TRUE(read_settings(by_host).complaints.empty());
+  EXPECT_FALSE(read_settings(on).gpu_by_host);
+  ASSERT_EQ(read_settings(misspelt).complaints.size(), 1u);
+  EXPECT_EQ(read_settings(misspelt).complaints[0],
+            "SPINLOOM_MPI_GPU=hots is ignored: it must be auto, on, off or host");
+}
+
 TEST(MpiSettings, MisspeltNamesAreSaid) {
   const char* const environment[] = {"SPINLOOM_MPI_MIN=64", "SPINLOOM_MPIX=1", nullptr};
   const Settings settings = read_settings(environment);

@@ -211,7 +211,7 @@ Status Ship::pull_from_device(const Record& record, const Slot& slot, const Mess
     end->set_in_place();
     return {};
   }
-  if (end != nullptr) return moves.take_packed(ordinal, from, end->room());
+  if (end != nullptr && !end->is_on_device()) return moves.take_packed(ordinal, from, end->room());
   SPL_ASSIGN(const DeviceMoves::Room room, moves.room(ordinal, bytes));
   SPL_TRY(moves.take_packed(ordinal, from, room.data()));
   into.unpack({0, bytes}, reinterpret_cast<const uint8_t*>(room.data()));

@@ -1,6 +1,7 @@
 """MPI programs with buffers in a GPU's memory, on the driver of tests/gpu/driver.
 
-The host cannot touch the memory of that driver: a program in which it does dies.
+The host cannot touch the memory of that driver: a program in which it does dies. Where an MPI says that it
+knows of GPUs (knows_gpus.c says it in its place) everybody can but the layer.
 
 Programs draw calls from a seed and compare every byte with what they work out themselves.
 """
@@ -8,17 +9,37 @@ Programs draw calls from a seed and compare every byte with what they work out t
 from __future__ import annotations
 
 import json
+import platform
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from layer_programs import COLLECTIVES, SOURCES, Mpi, every_mpi, messages, preloads, programs_in, run
+from layer_programs import COLLECTIVES, MPIS, SOURCES, Mpi, every_mpi, messages, preloads, programs_in, run
 from spinloom import mpi_report
 
 HERE = Path(__file__).parent
 ROUNDS = 60
+
+
+WAYS = ("by the host", "by an MPI that knows of GPUs", "by the host though the MPI knows of GPUs")
+every_way = pytest.mark.parametrize("way", WAYS)
+# The driver lets instructions through, not system calls. Those that copy a byte at a time take too long.
+BY_INSTRUCTIONS = {
+    "FAKE_GPU_OPEN": "libspinloom_mpi.so",
+    "GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1000000000",
+    "OMPI_MCA_btl": "self,vader",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    "UCX_TLS": "posix,self",
+    "MPIR_CVAR_CH4_CMA_ENABLE": "0",
+}
+
+
+def unless_three(ranks: int) -> dict[str, str]:
+    """Everybody may touch the device at once: to let single instructions through takes ten times as long."""
+    return {} if ranks == 3 else {"FAKE_GPU_OPEN": "1"}
 
 
 def on_devices(percent: int) -> dict[str, str]:
@@ -68,8 +89,40 @@ def merged(report: Path) -> dict[str, Any]:
     return mpi_report.merge(mpi_report.read(report))
 
 
+@pytest.fixture(scope="module")
+def ways(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("gpu_ways"), HERE / "device_ways.c", SOURCES / "device.c")
+
+
+@pytest.fixture(scope="module")
+def on_way(tmp_path_factory):
+    """on_way(way, percent, report): the settings of a job with the layer whose buffers go that way."""
+    knows = tmp_path_factory.mktemp("knows") / "knows.so"
+    words = ["gcc", "-shared", "-fPIC", "-O2", "-o", str(knows), str(HERE / "knows_gpus.c")]
+    subprocess.run(words, check=True)
+
+    def settings(way: str, percent: int, report: Path) -> dict[str, str]:
+        made = on_devices(percent) | preloads(report)
+        if way == WAYS[0]:
+            return made
+        made |= BY_INSTRUCTIONS | {"LD_PRELOAD": f"{made['LD_PRELOAD']}:{knows}"}
+        return made if way == WAYS[1] else made | {"SPINLOOM_MPI_GPU": "host"}
+
+    return settings
+
+
+def told(report: Path, name: str) -> list[int]:
+    return [json.loads(line)[name] for line in report.read_text(encoding="utf-8").splitlines()]
+
+
 def moves(report: Path) -> list[int]:
-    return [json.loads(line)["gpu_moves"] for line in report.read_text(encoding="utf-8").splitlines()]
+    return told(report, "gpu_moves")
+
+
+def on_driver(log: Path) -> list[tuple[int, int]]:
+    """The launches and the copies of each rank."""
+    done = [line.split() for line in log.read_text("utf-8").splitlines()]
+    return [(int(words[1]), int(words[3])) for words in done]
 
 
 def said(mpi: Mpi, ranks: int, words: list[str], settings: dict[str, str]) -> tuple[str, str]:
@@ -77,6 +130,18 @@ def said(mpi: Mpi, ranks: int, words: list[str], settings: dict[str, str]) -> tu
     ran = run([mpi.launcher, *mpi.options, "-n", str(ranks), *words], settings)
     assert ran.returncode == 0, f"{settings} {words}\n{ran.stdout[-1000:]}{ran.stderr[-3000:]}"
     return ran.stdout, ran.stderr
+
+
+@every_mpi
+@pytest.mark.parametrize(("ranks", "percent"), [(2, 100), (3, 60)])
+def test_random_messages_by_an_mpi_that_knows_of_gpus(mpi, programs, on_way, tmp_path, ranks, percent):
+    report = tmp_path / "report"
+    program = programs(mpi)
+    on_host = messages(mpi, program, ranks, 17, ROUNDS, None)
+    settings = on_way(WAYS[1], percent, report) | unless_three(ranks)
+    assert messages(mpi, program, ranks, 17, ROUNDS, None, **settings) == on_host
+    assert min(told(report, "gpu_as_they_are")) > ROUNDS
+    assert min(told(report, "gpu_within")) > ROUNDS
 
 
 @every_mpi
@@ -96,22 +161,31 @@ def test_random_messages_of_devices_are_what_they_are_on_the_host(mpi, programs,
 
 
 @every_mpi
-def test_threads_may_have_buffers_in_one_device(mpi, programs, tmp_path):
+@pytest.mark.parametrize("way", WAYS[:2])
+def test_threads_may_have_buffers_in_one_device(mpi, programs, on_way, way, tmp_path):
     report = tmp_path / "report"
-    messages(mpi, programs(mpi), 2, 7, ROUNDS // 3, report, ("--threads", "3"), **on_devices(80))
+    settings = on_way(way, 80, report)
+    if way == WAYS[1]:
+        settings["FAKE_GPU_OPEN"] = "1"  # what is let through for one thread would be shut by another
+    messages(mpi, programs(mpi), 2, 7, ROUNDS // 3, None, ("--threads", "3"), **settings)
     assert min(moves(report)) > ROUNDS // 3
 
 
 @every_mpi
 @pytest.mark.parametrize(("ranks", "percent"), [(2, 100), (3, 60), (4, 80)])
-def test_random_collective_calls_of_devices(mpi, collectives, tmp_path, ranks, percent):
+@pytest.mark.parametrize("way", WAYS[:2])
+def test_random_collective_calls_of_devices(mpi, collectives, on_way, way, tmp_path, ranks, percent):
     report = tmp_path / "report"
     words = [str(collectives(mpi)), str(ranks), str(ROUNDS), "0", "1"]
     on_host = said(mpi, ranks, words, {})[0]
-    told = said(mpi, ranks, words, preloads(report) | on_devices(percent))[0]
+    opened = unless_three(ranks) if way == WAYS[1] else {}
+    out = said(mpi, ranks, words, on_way(way, percent, report) | opened)[0]
     assert re.search(r"messages \d+ wrong 0 hash", on_host)
-    assert told == on_host
+    assert out == on_host
     assert min(moves(report)) > ROUNDS // 2
+    if way == WAYS[1]:
+        assert min(told(report, "gpu_as_they_are")) > 0
+        assert min(told(report, "gpu_within")) > 0
 
 
 # ---- from one rank's device to another's ----
@@ -131,7 +205,7 @@ def test_a_receiver_takes_what_lies_in_the_memory_of_a_device(mpi, pairs, tmp_pa
     log = tmp_path / "log"
     messages, _, told = went(mpi, pairs(mpi), tmp_path / "report", what, FAKE_GPU_LOG=str(log))
     totals = told["totals"]
-    # On a busy machine some receivers are late: then the sender packs after all, and offers nothing for some messages.
+    # On a busy machine some receivers are late: the sender packs after all, and offers nothing for a while.
     assert messages // 4 < totals["gpu_taken"] <= messages
     # One kernel or copy a message, and one of each at the ends of those that the host has carried.
     done = [[int(number) for number in line.split()[1::2]] for line in log.read_text("utf-8").splitlines()]
@@ -185,33 +259,92 @@ def test_random_messages_from_device_to_device(mpi, programs, tmp_path, ranks, p
 @every_mpi
 @pytest.mark.parametrize("what", ["reduce", "pack"])
 @pytest.mark.parametrize("percent", [60, 100])
-def test_reductions_and_packing_of_devices(mpi, calls, tmp_path, what, percent):
+@pytest.mark.parametrize("way", WAYS[:2])
+def test_reductions_and_packing_of_devices(mpi, calls, on_way, way, tmp_path, what, percent):
     report = tmp_path / "report"
     words = [str(calls(mpi)), what, "5", "100"]
     on_host = said(mpi, 3, words, {})[0]
     assert re.search(r"calls [12]00 wrong 0", on_host)
-    assert said(mpi, 3, words, preloads(report) | on_devices(percent))[0] == on_host
+    assert said(mpi, 3, words, on_way(way, percent, report))[0] == on_host
     assert min(moves(report)) > 50
-    assert f"{sum(moves(report)):,} buffers with " in " ".join(mpi_report.facts(merged(report)))
+    # Operands without gaps in calls that wait are the MPI's own matter; to pack is the layer's.
+    assert (min(told(report, "gpu_as_they_are")) > 0) == (way == WAYS[1] and what == "reduce")
+    facts = mpi_report.facts(merged(report))
+    assert f"{sum(moves(report)):,} buffers with " in " ".join(facts)
 
 
 @every_mpi
-def test_what_a_look_at_a_request_tells_of_is_in_place(mpi, looks, tmp_path):
+@every_way
+def test_what_a_look_at_a_request_tells_of_is_in_place(mpi, looks, on_way, way, tmp_path):
     report = tmp_path / "report"
-    out, _ = said(mpi, 2, [str(looks(mpi))], preloads(report) | on_devices(100))
+    out, _ = said(mpi, 2, [str(looks(mpi))], on_way(way, 100, report))
     found = re.search(r"looks (\d+) wrong 0", out)
     assert found, out
     assert int(found[1]) >= 3
-    assert min(moves(report)) >= 3
+    assert min(told(report, "gpu_as_they_are" if way == WAYS[1] else "gpu_moves")) >= 3
 
 
 @every_mpi
-def test_calls_of_one_rank_and_sends_with_large_counts(mpi, local, tmp_path):
+@every_way
+def test_calls_of_one_rank_and_sends_with_large_counts(mpi, local, on_way, way, tmp_path):
     report = tmp_path / "report"
     words = [str(local(mpi))]
     assert said(mpi, 2, words, {})[0] == "checks 21 wrong 0\n"
-    assert said(mpi, 2, words, preloads(report) | on_devices(100))[0] == "checks 21 wrong 0\n"
+    assert said(mpi, 2, words, on_way(way, 100, report))[0] == "checks 21 wrong 0\n"
     assert moves(report) == [11, 11]
+    # Of the calls only a send and three receives are for the MPI to do in the device.
+    assert sorted(told(report, "gpu_within")) == ([1, 3] if way == WAYS[1] else [0, 0])
+
+
+@every_mpi
+@every_way
+@pytest.mark.parametrize("items", [4000, 20, 3])
+@pytest.mark.parametrize("kind", ["plain", "gaps"])
+def test_which_way_buffers_go(mpi, ways, on_way, way, items, kind, tmp_path):
+    report, log = tmp_path / "report", tmp_path / "log"
+    words = [str(ways(mpi)), str(items), kind]
+    out, _ = said(mpi, 2, words, on_way(way, 100, report) | {"FAKE_GPU_LOG": str(log)})
+    found = re.fullmatch(r"buffers (\d+) reduced (\d+) wrong 0\n", out)
+    assert found, out
+    buffers, reduced = map(int, found.groups())
+    as_they_are, within = told(report, "gpu_as_they_are"), told(report, "gpu_within")
+    if way != WAYS[1]:
+        assert as_they_are == within == [0, 0]
+        # Each is one kernel, or one copy where there are no gaps; messages to oneself are not there.
+        assert moves(report) == [buffers + reduced] * 2
+        return
+    has_gaps = kind == "gaps"
+    assert as_they_are == [reduced if has_gaps else buffers + reduced] * 2
+    assert within == [buffers if has_gaps else 0] * 2
+    done = on_driver(log)
+    assert [launches for launches, _ in done] == [buffers if has_gaps else 0] * 2
+    if items != 20:  # as long as what the layer sends of its own: it is looked at
+        plans = 2  # one that packs and one that unpacks, which the driver copies to the device
+        assert [copies for _, copies in done] == [plans if has_gaps else 0] * 2
+    facts = " ".join(mpi_report.facts(merged(report)))
+    assert f"{2 * as_they_are[0]} buffers without gaps in the memory of GPUs were given as they are" in facts
+    assert (f"; {2 * buffers} of them stayed in that memory" in facts) == has_gaps
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the driver's guard is written for x86-64")
+@pytest.mark.parametrize("library", ["libopen-pal.so.40", "libmpich.so.12", "libmpi.so.12"])
+def test_the_driver_tells_who_touches_its_memory(library, ways, on_way, tmp_path):
+    mpi = MPIS[["libopen-pal.so.40", "libmpich.so.12", "libmpi.so.12"].index(library)]
+    settings = on_way(WAYS[1], 100, tmp_path / "report") | {"FAKE_GPU_OPEN": library}
+    ran = run([mpi.launcher, *mpi.options, "-n", "2", str(ways(mpi)), "4000", "plain"], settings)
+    assert ran.returncode != 0
+    assert f"{library} touches memory of the device" in ran.stderr
+
+
+@every_mpi
+def test_a_device_without_room_leaves_it_to_the_host(mpi, ways, on_way, tmp_path):
+    report = tmp_path / "report"
+    buffers, plans = 2 * 12 * 4096, 2 * 4096  # and less than 16,000 B beside them
+    settings = on_way(WAYS[1], 100, report) | {"FAKE_GPU_BYTES": str(buffers + plans + 4096)}
+    out, _ = said(mpi, 2, [str(ways(mpi)), "4000", "gaps"], settings)
+    assert out.startswith("buffers 33 ")
+    assert moves(report) == [33, 33]
+    assert told(report, "gpu_within") == [0, 0]
 
 
 ERRORS = {

@@ -121,6 +121,8 @@ def line(rank: int, *sent: list, job: str = "j", ranks: int = 2, **more: object)
             "gpu_bytes",
             "gpu_taken",
             "gpu_taken_bytes",
+            "gpu_within",
+            "gpu_as_they_are",
         ),
         0,
     )

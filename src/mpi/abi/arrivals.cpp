@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "mpi/abi/layer.hpp"
+#include "mpi/abi/aware.hpp"
+#include "mpi/abi/loan.hpp"
+#include "mpi/device_moves.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 int query_nothing(void*, Status* status) {
@@ -67,6 +69,9 @@ bool Layer::copy(const Place& place, std::vector<uint8_t>& bytes) {
 // The first `length` packed bytes at a place, written to `to`.
 bool Layer::peek(const Place& place, int64_t length, uint8_t* to) {
   const Form& form = *place.form;
+  if (const auto device = device_of(place)) {
+    return DeviceMoves::of_process().read(device->ordinal, device->first, to, length).ok();
+  }
   if (form.known) {
     Message(form, place.count, place.buffer).pack({0, length}, to);
     return true;
@@ -83,6 +88,10 @@ bool Layer::peek(const Place& place, int64_t length, uint8_t* to) {
 int Layer::put_bytes(const uint8_t* bytes, int64_t length, const Place& place) {
   const Form& form = *place.form;
   if (length == 0) return success;
+  if (const auto device = device_of(place)) {
+    const spinloom::Status put = DeviceMoves::of_process().write(device->ordinal, bytes, device->first, length);
+    return put.ok() ? success : raise(place.comm, code_of(put.error()));
+  }
   if (form.known) {
     Message(form, place.count, place.buffer).unpack({0, length}, bytes);
     return success;
@@ -99,6 +108,27 @@ int Layer::put_bytes(const uint8_t* bytes, int64_t length, const Place& place) {
   return code == success ? code : raise(place.comm, code);
 }
 
+namespace {
+
+// The message comes to pinned memory first, if its sender's bytes are the host's.
+int land_on_device(const DevicePlace& device, const Record& record, Comm comm, void (*idle)(), DeviceEnd* end) {
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  const FormPointer bytes_form = basic_form(1, 1);
+  DeviceMoves& moves = DeviceMoves::of_process();
+  const auto room = moves.room(device.ordinal, bytes);
+  if (!room) {
+    layer.ship.drop(record);
+    return raise(comm, code_of(room.error()));
+  }
+  const spinloom::Status landed = layer.ship.land(record, {*bytes_form, bytes, room->data()}, idle, end);
+  if (!landed.ok()) return raise(comm, code_of(landed.error()));
+  if (end != nullptr && end->is_in_place()) return success;
+  const spinloom::Status put = moves.write(device.ordinal, room->data(), device.first, bytes);
+  return put.ok() ? success : raise(comm, code_of(put.error()));
+}
+
+}  // namespace
+
 int Layer::land(const Record& record, const Place& place, Status* status) {
   const auto bytes = static_cast<int64_t>(record.bytes);
   if (bytes > place.capacity()) {
@@ -107,8 +137,10 @@ int Layer::land(const Record& record, const Place& place, Status* status) {
     return raise(place.comm, error_truncate);
   }
   constexpr auto idle = [] { layer.take_returned(); };
-  if (place.form->known) {
-    const std::shared_ptr<DeviceEnd> end = DeviceEnds::of_process().find(place.buffer);
+  const std::shared_ptr<DeviceEnd> end = DeviceEnds::of_process().find(place.buffer);
+  if (const auto device = device_of(place)) {
+    if (const int code = land_on_device(*device, record, place.comm, idle, end.get()); code != success) return code;
+  } else if (place.form->known) {
     const Message into(*place.form, place.count, place.buffer);
     const spinloom::Status landed = ship.land(record, into, idle, end.get());
     if (!landed.ok()) return raise(place.comm, code_of(landed.error()));

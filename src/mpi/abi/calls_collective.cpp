@@ -1,5 +1,9 @@
 // Collective calls. On communicators whose ranks have agreed on it, each is done by messages between pairs of ranks, which
 // take the way that the layer finds for each (exchange.hpp); all others are the MPI's.
+#include <optional>
+#include <string_view>
+
+#include "mpi/abi/aware.hpp"
 #include "mpi/abi/calls.hpp"
 #include "mpi/abi/exchange.hpp"
 #include "mpi/abi/packed_call.hpp"
@@ -81,6 +85,22 @@ constexpr bool has_orders(Kind kind) {
   return kind == Kind::Neighbor_alltoall || kind == Kind::Neighbor_alltoallv || kind == Kind::Neighbor_alltoallw;
 }
 
+// What a call that this thread is about to make will do.
+struct Ahead {
+  const Team* team = nullptr;  // that has counted it
+  bool has_agreed = false;
+  bool any = false;
+};
+thread_local Ahead ahead;
+
+// Counts a call; whether its ranks have agreed to take the layer's way.
+bool begin_call(Team& team, uint32_t number) {
+  if (!team.has_met) layer.teams.meet(team);
+  const bool has_agreed = team.voter.begin_call(number, team.counts);
+  if (has_agreed && !team.has_met) layer.teams.meet(team);  // all have come, because one has proposed
+  return has_agreed;
+}
+
 // Counts the call. Where its ranks have agreed, they all take the layer's way unless its blocks are short; `bytes` is then
 // the same on all. A rank that would gain proposes to agree.
 template <class Bytes, class Describe>
@@ -89,9 +109,8 @@ Team* team_of(Kind kind, Completion completion, Comm comm, const Bytes& bytes, c
   Team* const team = layer.teams.of(comm);
   if (team == nullptr) return nullptr;
   const auto number = static_cast<uint32_t>(kind);
-  if (!team->has_met) layer.teams.meet(*team);
-  const bool has_agreed = team->voter.begin_call(number, team->counts);
-  if (has_agreed && !team->has_met) layer.teams.meet(*team);  // all have come, because one has proposed
+  const bool is_counted = std::exchange(ahead.team, nullptr) == team;
+  const bool has_agreed = is_counted ? ahead.has_agreed : begin_call(*team, number);
   const bool looks =
       !has_agreed && team->has_met && team->voter.is_open(number) && is_worth_a_look(team->vain_looks[number]);
   if (!has_agreed && !looks && !layer.tally) return nullptr;
@@ -139,6 +158,7 @@ template <class Pattern>
 auto packed_call_of(Kind kind, Comm comm, const Pattern& pattern) {
   static uint8_t vain = 0;
   const Lock lock;
+  if (ahead.any) return decltype(packed_call(name_of(kind), comm, pattern)){};  // the buffers are a device's
   auto made = is_worth_a_look(vain) ? packed_call(name_of(kind), comm, pattern) : nullptr;
   if (made != nullptr) vain = 0;
   return made;
@@ -229,6 +249,22 @@ int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describ
 }
 
 }  // namespace
+
+bool foresee_layers_way(const char* name, Comm comm) {
+  ahead = {.any = true};
+  std::string_view word = name;
+  if (word.ends_with("_c")) word.remove_suffix(2);
+  const auto* const found =
+      std::ranges::find(names, word, [](const char* known) { return std::string_view(known).substr(4); });
+  if (found == std::end(names)) return true;
+  const Lock lock;
+  Team* const team = layer.on ? layer.teams.of(comm) : nullptr;
+  if (team == nullptr) return false;
+  ahead.has_agreed = begin_call(*team, static_cast<uint32_t>(found - std::begin(names)));
+  ahead.team = team;
+  return ahead.has_agreed;
+}
+void forget_foreseen() { ahead = {}; }
 
 // The three forms of a call: its parameters, the same as arguments, the bytes that all ranks see alike, and its messages.
 #define SPINLOOM_LIST(...) __VA_ARGS__

@@ -11,15 +11,15 @@ namespace {
   SPINLOOM_LENT(ending, Send, N, Send, blocking, const void*, N, Datatype, int, int, Comm)                         \
   SPINLOOM_LENT(ending, Ssend, N, Send, blocking, const void*, N, Datatype, int, int, Comm)                        \
   SPINLOOM_LENT(ending, Rsend, N, Send, blocking, const void*, N, Datatype, int, int, Comm)                        \
-  SPINLOOM_LENT(ending, Bsend, N, SendBuffered, blocking, const void*, N, Datatype, int, int, Comm)                \
+  SPINLOOM_LENT(ending, Bsend, N, BufferedSend, blocking, const void*, N, Datatype, int, int, Comm)                \
   SPINLOOM_LENT(ending, Isend, N, Send, non_blocking, const void*, N, Datatype, int, int, Comm, Request*)          \
   SPINLOOM_LENT(ending, Issend, N, Send, non_blocking, const void*, N, Datatype, int, int, Comm, Request*)         \
   SPINLOOM_LENT(ending, Irsend, N, Send, non_blocking, const void*, N, Datatype, int, int, Comm, Request*)         \
-  SPINLOOM_LENT(ending, Ibsend, N, SendBuffered, non_blocking, const void*, N, Datatype, int, int, Comm, Request*) \
+  SPINLOOM_LENT(ending, Ibsend, N, BufferedSend, non_blocking, const void*, N, Datatype, int, int, Comm, Request*) \
   SPINLOOM_LENT(ending, Send_init, N, Send, persistent, const void*, N, Datatype, int, int, Comm, Request*)        \
   SPINLOOM_LENT(ending, Ssend_init, N, Send, persistent, const void*, N, Datatype, int, int, Comm, Request*)       \
   SPINLOOM_LENT(ending, Rsend_init, N, Send, persistent, const void*, N, Datatype, int, int, Comm, Request*)       \
-  SPINLOOM_LENT(ending, Bsend_init, N, SendBuffered, persistent, const void*, N, Datatype, int, int, Comm, Request*)
+  SPINLOOM_LENT(ending, Bsend_init, N, BufferedSend, persistent, const void*, N, Datatype, int, int, Comm, Request*)
 #define SPINLOOM_RECEIVES(ending, N)                                                                                   \
   SPINLOOM_LENT(ending, Recv, N, Receive, blocking, void*, N, Datatype, int, int, Comm, Status*)                       \
   SPINLOOM_LENT(ending, Irecv, N, Receive, non_blocking, void*, N, Datatype, int, int, Comm, Request*)                 \
@@ -28,7 +28,7 @@ namespace {
   SPINLOOM_LENT(ending, Imrecv, N, ReceiveMatched, non_blocking, void*, N, Datatype, MessageHandle*, Request*)         \
   SPINLOOM_LENT(ending, Sendrecv, N, SendReceive, blocking, const void*, N, Datatype, int, int, void*, N, Datatype,    \
                 int, int, Comm, Status*)                                                                               \
-  SPINLOOM_LENT(ending, Isendrecv, N, SendReceive, non_blocking, const void*, N, Datatype, int, int, void*, N,         \
+  SPINLOOM_LENT(ending, Isendrecv, N, BeginSendReceive, non_blocking, const void*, N, Datatype, int, int, void*, N,    \
                 Datatype, int, int, Comm, Request*)                                                                    \
   SPINLOOM_LENT(ending, Sendrecv_replace, N, Replace, blocking, void*, N, Datatype, int, int, int, int, Comm, Status*) \
   SPINLOOM_LENT(ending, Isendrecv_replace, N, Replace, non_blocking, void*, N, Datatype, int, int, int, int, Comm,     \

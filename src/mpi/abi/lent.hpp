@@ -3,7 +3,7 @@
 // Contract: Lent<"X", int(parameters)>::hook<Rule, ending>() stands in front of the layer's function. Without a driver of a GPU in
 //   the process a call costs one question to the loader more (some 7 ns). With one,
 //   each buffer is looked at; where all are the host's, the call goes on as it is. A call that has some of a device gets
-//   memory of the host in their place (loan.hpp): a blocking one puts what has come in place before it returns, others
+//   other memory in their place, where the MPI does not take them as they are (loan.hpp): a blocking one puts what has come in place before it returns, others
 //   when they are completed.
 // Invariants: (1) calls that the MPI makes itself are left alone; (2) nothing is thrown through the program's C.
 // Threads: any; a request is one thread's at a time. Time: none.
@@ -17,6 +17,14 @@
 #include "mpi/abi/recorded.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
+
+// Nothing that is foreseen in a call outlives it.
+struct Foreseen {
+  Foreseen() = default;
+  Foreseen(const Foreseen&) = delete;
+  Foreseen& operator=(const Foreseen&) = delete;
+  ~Foreseen() { forget_foreseen(); }
+};
 
 enum class Ending : uint8_t { blocking, non_blocking, persistent };
 
@@ -56,7 +64,9 @@ struct Lent<name, int(Arguments...)> {
  private:
   template <class Rule, Ending ending>
   [[gnu::noinline]] static int lent(Arguments... arguments) {
+    const Foreseen foreseen;
     Loan loan;
+    loan.call = {Rule::takes, ending == Ending::blocking, name.letters};
     try {
       Rule{}(loan, arguments...);
       if (loan.empty()) return next(arguments...);
@@ -100,6 +110,7 @@ struct Lent<name, int(Arguments...)> {
       drop_offer(request->loan);
       return code;
     }
+    if (!request->is_persistent && request->loan.is_untouched()) return code;
     auto all = std::tie(arguments...);
     const Request made = *std::get<sizeof...(Arguments) - 1>(all);
     // Handles of what has ended at once may be those of several requests.

@@ -7,26 +7,30 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
 // The receiver in MPI_COMM_WORLD; below zero where it cannot be offered anything.
-int receiver_of(const DeviceEnd& end, const Sending& sending, const Place& place) {
-  const int64_t bytes = place.capacity();
-  if (!layer.on || bytes < layer.settings.min_bytes || bytes == INT64_MAX || place.form->record_bytes <= 0) return -1;
-  if (layer.settings.path == Path::pass || end.ordinal() != layer.ship.devices().ordinal()) return -1;
-  if (!end.block().form->known) return -1;
+int receiver_of(const Sending& sending, int64_t bytes, int ordinal) {
+  const Settings& settings = layer.settings;
+  if (!layer.on || settings.gpu_by_host || settings.path == Path::pass) return -1;
+  if (bytes < std::max(settings.min_bytes, Record::most + 1) || bytes == INT64_MAX) return -1;
+  if (ordinal != layer.ship.devices().ordinal()) return -1;
   const int to = layer.world_rank(sending.comm, sending.peer);
   if (to < 0 || to == layer.rank) return -1;
   const auto receiver = static_cast<uint32_t>(to);
-  const bool may = layer.ship.can_reach(receiver) && layer.ship.devices().maps_ours(receiver);
-  return may && layer.may_offer_to(receiver) ? to : -1;
+  return layer.ship.can_reach(receiver) && layer.ship.devices().maps_ours(receiver) ? to : -1;
 }
 
 }  // namespace
 
 void meet_devices(const Loan& loan) {
-  if (!layer.on) return;
+  if (!layer.on || layer.settings.gpu_by_host) return;
   const Lock lock;
   layer.types.stay();
   layer.ship.devices().open(loan.ordinal());
   layer.ship.devices().notice();
+}
+
+bool may_offer(const Sending& sending, int64_t bytes, int ordinal) {
+  const Lock lock;
+  return receiver_of(sending, bytes, ordinal) >= 0;
 }
 
 bool offer_lent(const Loan& loan) {
@@ -36,7 +40,9 @@ bool offer_lent(const Loan& loan) {
   int to = -1;
   {
     const Lock lock;
-    to = receiver_of(*end, sending, layer.place_of(end->room(), sending.count, sending.type, sending.comm));
+    const Place place = layer.place_of(end->room(), sending.count, sending.type, sending.comm);
+    to = receiver_of(sending, place.capacity(), end->ordinal());
+    if (place.form->record_bytes <= 0 || (to >= 0 && !layer.may_offer_to(static_cast<uint32_t>(to)))) to = -1;
   }
   if (to < 0 || !end->await().ok()) return false;
   const Lock lock;

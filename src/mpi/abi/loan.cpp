@@ -94,13 +94,22 @@ FormPointer exact_form(Datatype type, const FormPointer& form) {
   return kept.front().exact;
 }
 
+bool holds(const DeviceWatch::Owner& owner, const void* address) {
+  return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(owner.start) < owner.bytes;
+}
+
+bool is_run(const Form& form, int64_t count) { return form.known && form.contiguous(count); }
+
+}  // namespace
+
 // A buffer of a device: all that `count` elements touch of it is there.
-struct OnDevice {
+struct Loan::OnDevice {
   FormPointer form;
   int ordinal;
   Range span;
+  bool has_base;  // the buffer's own address is there, too, by which an MPI judges
 };
-std::optional<OnDevice> on_device(const void* buffer, int64_t count, Datatype type) {
+std::optional<Loan::OnDevice> Loan::on_device(const void* buffer, int64_t count, Datatype type) {
   if (count <= 0 || buffer == in_place || type == handles().type_null) return std::nullopt;
   FormPointer form = lent_form(type);
   if (form->size == 0) return std::nullopt;
@@ -108,10 +117,8 @@ std::optional<OnDevice> on_device(const void* buffer, int64_t count, Datatype ty
   if (owner.ordinal < 0) return std::nullopt;
   const Range span = span_of(type, count);
   need_whole(owner, buffer, span);
-  return OnDevice{std::move(form), owner.ordinal, span};
+  return OnDevice{std::move(form), owner.ordinal, span, holds(owner, buffer)};
 }
-
-}  // namespace
 
 std::optional<Datatype> Loan::squeeze(Datatype type, const FormPointer& form, Use use) {
   if (!form->known) return std::nullopt;
@@ -121,8 +128,18 @@ std::optional<Datatype> Loan::squeeze(Datatype type, const FormPointer& form, Us
   return squeezed->type();
 }
 
-std::byte* Loan::add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use) {
-  ends_.push_back(need(DeviceEnd::make(ordinal, buffer, std::move(blocks), room_bytes, use)));
+bool Loan::stays() {
+  if (!stays_) stays_ = stays_on_device(call, comm);
+  return *stays_;
+}
+
+void Loan::add_as_it_is(int ordinal, void* buffer, Use use) {
+  ends_.push_back(DeviceEnd::as_it_is(ordinal, buffer, use));
+}
+
+std::byte* Loan::add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use,
+                     Where where) {
+  ends_.push_back(need(DeviceEnd::make(ordinal, buffer, std::move(blocks), room_bytes, use, where)));
   return ends_.back()->room();
 }
 
@@ -130,21 +147,38 @@ bool Loan::lend_block(void*& buffer, int64_t count, Datatype& type, Use use) {
   const std::optional<OnDevice> found = on_device(buffer, count, type);
   if (!found) return false;
   const std::optional<Datatype> twin = squeeze(type, found->form, use);
-  if (!twin) {
-    lend_image(found->ordinal, buffer, {{exact_form(type, found->form), count}}, found->span, use_of_image(use));
-    return true;
+  if (!twin) return lend_as_it_lies(*found, buffer, count, type, use_of_image(use));
+  // The layer must take for a run, and leave to the MPI, what lies in memory of a device.
+  const bool stays_there = stays() && is_run(*lent_form(*twin), count);
+  if (stays_there && is_run(*found->form, count)) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): MPI_BOTTOM and a type of addresses
+    buffer = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(buffer) + found->form->true_lb);
+    add_as_it_is(found->ordinal, buffer, use);
+  } else {
+    const int64_t capacity = Place::capacity_of(*found->form, count);
+    // A message that is offered is the host's if it has to be packed after all.
+    const bool is_offered = use == Use::reads && sending && may_offer(*sending, capacity, found->ordinal);
+    buffer = add(found->ordinal, buffer, {{found->form, count, 0, 0}}, capacity, use,
+                 stays_there && !is_offered ? Where::device : Where::host);
   }
-  const int64_t capacity = Place::capacity_of(*found->form, count);
-  buffer = add(found->ordinal, buffer, {{found->form, count, 0, 0}}, capacity, use);
   type = *twin;
+  return true;
+}
+
+// The MPI gets the same datatype. Gaps are for the host: an MPI that knows of GPUs may copy each block by itself.
+bool Loan::lend_as_it_lies(const OnDevice& found, void*& buffer, int64_t count, Datatype type, Use use) {
+  const FormPointer form = exact_form(type, found.form);
+  const bool is_left_alone = found.form->known || call.takes == Takes::reduction;  // by the layer
+  if (is_run(*form, count) && is_left_alone && found.has_base && stays())
+    add_as_it_is(found.ordinal, buffer, use);
+  else
+    lend_image(found.ordinal, buffer, {{form, count}}, found.span, use);
   return true;
 }
 
 bool Loan::lend_as_it_is(void*& buffer, int64_t count, Datatype type, Use use) {
   const std::optional<OnDevice> found = on_device(buffer, count, type);
-  if (!found) return false;
-  lend_image(found->ordinal, buffer, {{exact_form(type, found->form), count}}, found->span, use);
-  return true;
+  return found && lend_as_it_lies(*found, buffer, count, type, use);
 }
 
 bool Loan::lend_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use) {
@@ -183,6 +217,7 @@ bool Loan::lend_blocks(void*& buffer, int n, const N* counts, const Place*& plac
   twins.assign(types, types + n);
   DeviceWatch::Owner owner;
   bool is_image = false;
+  bool has_gaps = false;
   Range image{INT64_MAX, INT64_MIN};
   for (size_t i = 0; i < forms.size(); ++i) {
     if (counts[i] <= 0 || types[i] == handles().type_null) continue;
@@ -196,10 +231,16 @@ bool Loan::lend_blocks(void*& buffer, int n, const N* counts, const Place*& plac
     image.last = std::max(image.last, offset_of(i) + here.last);
     const std::optional<Datatype> twin = squeeze(types[i], forms[i], use);
     is_image = is_image || !twin;
+    has_gaps = has_gaps || !is_run(*forms[i], static_cast<int64_t>(counts[i]));
     if (twin) twins[in_bytes ? i : 0] = *twin;
   }
   if (owner.ordinal < 0) return false;
   need_whole(owner, buffer, image);
+  if (!has_gaps && holds(owner, buffer) && stays()) {
+    add_as_it_is(owner.ordinal, buffer, use);
+    twins.assign(types, types + n);
+    return true;
+  }
   if (is_image) {
     std::vector<DeviceBlock> blocks;
     for (size_t i = 0; i < forms.size(); ++i) {
@@ -227,7 +268,7 @@ bool Loan::lend_blocks(void*& buffer, int n, const N* counts, const Place*& plac
     packed += forms[i]->size * count;
     elements += count;
   }
-  buffer = add(owner.ordinal, buffer, std::move(blocks), packed, use);
+  buffer = add(owner.ordinal, buffer, std::move(blocks), packed, use, stays() ? Where::device : Where::host);
   places = packed_places->data();
   kept_.push_back(std::move(packed_places));
   return true;
@@ -251,7 +292,7 @@ const DeviceEnd* Loan::sent() const {
   const DeviceEnd* found = nullptr;
   for (const auto& end : ends_) {
     if (!end->is_read()) continue;
-    if (found != nullptr || !end->is_packed()) return nullptr;
+    if (found != nullptr || !end->is_packed() || end->is_on_device()) return nullptr;
     found = end.get();
   }
   return found;

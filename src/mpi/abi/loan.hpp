@@ -1,19 +1,21 @@
 // Loan - the buffers of one call that lie in a GPU's memory, and the memory of the host that the call gets in their place.
 //
 // Contract: lend() and its like look at a buffer; one of a device is replaced, with its datatype: packed bytes in pinned
-//   memory, as many elements of the same basic types without gaps, so that whoever cuts a message into elements cuts it as
+//   memory, or, where the MPI takes that (aware.hpp), in memory of the same device; there a buffer without gaps stays what it
+//   is. They are as many elements of the same basic types without gaps, so that whoever cuts a message into elements cuts it as
 //   the other ranks do. Of a datatype that is not known here the bytes come as they lie, gaps included. fill() puts what the call
 //   reads there; land() puts what it has written in place. What goes wrong is thrown as Refused.
 // Invariants: (1) a buffer of the host is left alone; (2) each buffer's bytes are moved by one kernel, or one copy where they
 //   are contiguous. Threads: one. Time: none.
 #pragma once
 
+#include <algorithm>
 #include <list>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "mpi/abi/layer.hpp"
+#include "mpi/abi/aware.hpp"
 #include "mpi/device_end.hpp"
 #include "mpi/device_watch.hpp"
 
@@ -31,10 +33,14 @@ struct Sending {
   Comm comm;
 };
 
+// Whether the receiver maps memory of the sender's device, and takes messages of so many bytes from there (lent_offers.cpp).
+[[nodiscard]] bool may_offer(const Sending& sending, int64_t bytes, int ordinal);
+
 class Loan {
  public:
   Comm comm = handles().comm_world;  // whose error handler is told
   std::optional<Sending> sending;  // of calls that a message in a device's memory may be offered by (lent_offers.cpp)
+  LentCall call;
 
   template <class Pointer, class N>  // void* or const void*
   void lend(Pointer& buffer, N count, Datatype& type, Use use) {
@@ -81,6 +87,10 @@ class Loan {
 
   [[nodiscard]] bool empty() const { return ends_.empty(); }
   [[nodiscard]] int ordinal() const { return ends_.front()->ordinal(); }
+  // Whether all that was lent went to the MPI as it is, so that nothing is left to do when the call has ended.
+  [[nodiscard]] bool is_untouched() const {
+    return std::ranges::all_of(ends_, [](const auto& end) { return end->is_as_it_is(); });
+  }
   void fill();
   // `bytes`: how many a receive has got; below zero: all.
   void land(int64_t bytes);
@@ -88,20 +98,30 @@ class Loan {
   [[nodiscard]] const DeviceEnd* sent() const;
 
  private:
+  struct OnDevice;
+
+  [[nodiscard]] static std::optional<OnDevice> on_device(const void* buffer, int64_t count, Datatype type);
   [[nodiscard]] bool lend_block(void*& buffer, int64_t count, Datatype& type, Use use);
   [[nodiscard]] bool lend_as_it_is(void*& buffer, int64_t count, Datatype type, Use use);
+  bool lend_as_it_lies(const OnDevice& found, void*& buffer, int64_t count, Datatype type, Use use);
   [[nodiscard]] bool lend_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use);
   void lend_image(int ordinal, void*& buffer, std::vector<DeviceBlock> blocks, Range range, Use use);
   template <class N, class Place>
   [[nodiscard]] bool lend_blocks(void*& buffer, int n, const N* counts, const Place*& places, const Datatype* types,
                                  bool in_bytes, std::vector<Datatype>& twins, Use use);
-  // The pinned memory that stands for `buffer`.
-  [[nodiscard]] std::byte* add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use);
+  // The memory that stands for `buffer`.
+  using Where = DeviceMoves::Where;
+  [[nodiscard]] std::byte* add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use,
+                               Where where = Where::host);
+  void add_as_it_is(int ordinal, void* buffer, Use use);
+  // Whether the MPI takes memory of a device in this call; asked when there is some.
+  [[nodiscard]] bool stays();
 
   // What the MPI gets in place of the datatype; nothing where it must have the bytes as they lie.
   [[nodiscard]] std::optional<Datatype> squeeze(Datatype type, const FormPointer& form, Use use);
 
   std::vector<std::shared_ptr<DeviceEnd>> ends_;
+  std::optional<bool> stays_;
   std::vector<std::shared_ptr<const void>> kept_;  // what the MPI reads until the call has ended
 };
 

@@ -14,16 +14,19 @@ struct Send {
   static constexpr bool by_status = false;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
+  static constexpr Takes takes = Takes::message;
   template <class N, class... More>
   void operator()(Loan& loan, const void*& buffer, N& count, Datatype& type, int& peer, int&, Comm& comm, More&...) {
     loan.comm = comm;
     if (peer == proc_null) return;
-    loan.lend(buffer, count, type, Use::reads);
     loan.sending = {static_cast<int64_t>(count), type, peer, comm};
+    loan.lend(buffer, count, type, Use::reads);
+    loan.sending->type = type;
   }
 };
-// The MPI copies the message into memory that the program gave it.
-struct SendBuffered : Send {
+// The MPI copies what it buffers, into memory of the host.
+struct BufferedSend : Send {
+  static constexpr Takes takes = Takes::host;
   template <class... Arguments>
   void operator()(Loan& loan, Arguments&&... arguments) {
     Send::operator()(loan, arguments...);
@@ -34,6 +37,7 @@ struct Receive {
   static constexpr bool by_status = true;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
+  static constexpr Takes takes = Takes::message;
   template <class N, class... More>
   void operator()(Loan& loan, void*& buffer, N& count, Datatype& type, int& peer, int&, Comm& comm, More&...) {
     loan.comm = comm;
@@ -44,6 +48,7 @@ struct ReceiveMatched {
   static constexpr bool by_status = true;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
+  static constexpr Takes takes = Takes::message;
   template <class N, class... More>
   void operator()(Loan& loan, void*& buffer, N& count, Datatype& type, MessageHandle*& message, More&...) {
     if (*message != handles().message_no_proc) loan.lend(buffer, count, type, Use::writes);
@@ -53,6 +58,7 @@ struct SendReceive {
   static constexpr bool by_status = true;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = true;
+  static constexpr Takes takes = Takes::message;
   template <class N, class... More>
   void operator()(Loan& loan, const void*& out, N& out_count, Datatype& out_type, int& peer, int&, void*& in,
                   N& in_count, Datatype& in_type, int& source, int&, Comm& comm, More&...) {
@@ -60,16 +66,22 @@ struct SendReceive {
     constexpr bool is_blocking = (std::is_same_v<More, Status*> || ...);
     loan.comm = comm;
     if (peer != proc_null) {
-      loan.lend(out, out_count, out_type, Use::reads);
       if (is_blocking) loan.sending = {static_cast<int64_t>(out_count), out_type, peer, comm};
+      loan.lend(out, out_count, out_type, Use::reads);
+      if (is_blocking) loan.sending->type = out_type;
     }
     if (source != proc_null) loan.lend(in, in_count, in_type, is_blocking ? Use::writes : Use::both);
   }
+};
+// As two calls of which the MPI makes one request: it may be taken apart by the layer.
+struct BeginSendReceive : SendReceive {
+  static constexpr Takes takes = Takes::host;
 };
 struct Replace {
   static constexpr bool by_status = true;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = true;
+  static constexpr Takes takes = Takes::host;
   template <class N, class... More>
   void operator()(Loan& loan, void*& buffer, N& count, Datatype& type, int&, int&, int& source, int&, Comm& comm,
                   More&...) {
@@ -87,6 +99,7 @@ struct Pack {
   static constexpr bool by_status = false;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
+  static constexpr Takes takes = Takes::host;
   template <class N>
   void operator()(Loan& loan, const void*& buffer, N& count, Datatype& type, void*& packed, N&, N*& position,
                   Comm& comm) {
@@ -99,6 +112,7 @@ struct Unpack {
   static constexpr bool by_status = false;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
+  static constexpr Takes takes = Takes::host;
   template <class N>
   void operator()(Loan& loan, const void*& packed, N&, N*& position, void*& buffer, N& count, Datatype& type,
                   Comm& comm) {
@@ -113,6 +127,7 @@ struct PackExternal {
   static constexpr bool by_status = false;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
+  static constexpr Takes takes = Takes::host;
   template <class N, class Place>
   void operator()(Loan& loan, const char*&, const void*& buffer, N& count, Datatype& type, void*& packed, Place& bytes,
                   Place*& position) {
@@ -124,6 +139,7 @@ struct UnpackExternal {
   static constexpr bool by_status = false;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
+  static constexpr Takes takes = Takes::host;
   template <class N, class Place>
   void operator()(Loan& loan, const char*&, const void*& packed, Place& bytes, Place*& position, void*& buffer,
                   N& count, Datatype& type) {
@@ -135,6 +151,7 @@ struct ReduceLocal {
   static constexpr bool by_status = false;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
+  static constexpr Takes takes = Takes::host;
   template <class N>
   void operator()(Loan& loan, const void*& in, void*& in_out, N& count, Datatype& type, Op&) {
     loan.lend_operand(in, count, type, Use::reads);
@@ -148,6 +165,7 @@ struct Collective {
   static constexpr bool by_status = false;
   static constexpr bool is_collective = true;
   static constexpr bool sends_too = false;
+  static constexpr Takes takes = Takes::collective;
 
  protected:
   // The ranks of the other side of an intercommunicator, else all.
@@ -264,7 +282,10 @@ struct Alltoallv : Collective {
 };
 using Alltoallw = Alltoallv;
 
+// No MPI says of these that it takes memory of a device.
 struct Neighbourhood : Collective {
+  static constexpr Takes takes = Takes::host;
+
  protected:
   void begin(Loan& loan, Comm comm) {
     loan.comm = comm;
@@ -320,7 +341,10 @@ struct Neighbor_alltoallv : Neighbor_allgather {
 };
 using Neighbor_alltoallw = Neighbor_alltoallv;
 
-struct Reduce : Collective {
+struct Reduction : Collective {
+  static constexpr Takes takes = Takes::reduction;
+};
+struct Reduce : Reduction {
   template <class N, class... More>
   void operator()(Loan& loan, const void*& out, void*& in, N& count, Datatype& type, Op&, int& root, Comm& comm,
                   More&...) {
@@ -330,7 +354,7 @@ struct Reduce : Collective {
     if (is_root_) loan.lend_operand(in, count, type, use);
   }
 };
-struct Allreduce : Collective {
+struct Allreduce : Reduction {
   template <class N, class... More>
   void operator()(Loan& loan, const void*& out, void*& in, N& count, Datatype& type, Op&, Comm& comm, More&...) {
     begin(loan, comm);
@@ -341,7 +365,7 @@ struct Allreduce : Collective {
 };
 using Scan = Allreduce;
 // The first rank gets nothing: its buffer stays as it is.
-struct Exscan : Collective {
+struct Exscan : Reduction {
   template <class N, class... More>
   void operator()(Loan& loan, const void*& out, void*& in, N& count, Datatype& type, Op&, Comm& comm, More&...) {
     begin(loan, comm);
@@ -349,7 +373,7 @@ struct Exscan : Collective {
     loan.lend_operand(in, count, type, Use::both);
   }
 };
-struct Reduce_scatter_block : Collective {
+struct Reduce_scatter_block : Reduction {
   template <class N, class... More>
   void operator()(Loan& loan, const void*& out, void*& in, N& count, Datatype& type, Op&, Comm& comm, More&...) {
     begin(loan, comm);
@@ -361,7 +385,7 @@ struct Reduce_scatter_block : Collective {
     loan.lend_operand(in, static_cast<int64_t>(count), type, Use::writes);
   }
 };
-struct Reduce_scatter : Collective {
+struct Reduce_scatter : Reduction {
   template <class N, class... More>
   void operator()(Loan& loan, const void*& out, void*& in, const N*& counts, Datatype& type, Op&, Comm& comm,
                   More&...) {

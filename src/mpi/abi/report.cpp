@@ -56,9 +56,10 @@ std::string Layer::told(bool has_ended) const {
       ", \"gpu_moves\": ", DeviceMoves::of_process().moves(), ", \"gpu_bytes\": ", DeviceMoves::of_process().bytes(),
       ", \"gpu_taken\": ", DeviceMoves::of_process().taken(),
       ", \"gpu_taken_bytes\": ", DeviceMoves::of_process().taken_bytes(), ", \"gpu_why\": \"",
-      without_quotes(ship.devices().why()), "\", \"window_copies\": ", windows.copies(), ", \"seconds\": ", lived,
-      ", \"in_calls_seconds\": ", lived * in_calls / static_cast<double>(lived_ticks), ", \"machine\": \"", machine(),
-      "\", \"collectives\": ", offload.as_json(), ", \"rma\": ", rma.as_json(),
+      without_quotes(ship.devices().why()), "\", \"gpu_within\": ", DeviceMoves::of_process().within(),
+      ", \"gpu_as_they_are\": ", DeviceMoves::of_process().as_they_are(), ", \"window_copies\": ", windows.copies(),
+      ", \"seconds\": ", lived, ", \"in_calls_seconds\": ", lived * in_calls / static_cast<double>(lived_ticks),
+      ", \"machine\": \"", machine(), "\", \"collectives\": ", offload.as_json(), ", \"rma\": ", rma.as_json(),
       ", \"types\": ", tally ? tally->as_json() : "[]", "}\n");
 }
 

@@ -5,6 +5,7 @@
 //   old bytes. Copies from and to memory of the host that is not pinned are done at once, as CUDA does. An event that is
 //   asked for is reached at the second time; one between processes is reached some time after it was recorded, whether
 //   anybody waits or not.
+//   FAKE_GPU_OPEN: everybody may touch device memory.
 //   FAKE_GPU_DEVICES: how many there are, 1 unless told. FAKE_GPU_BYTES: memory of all of them.
 //   FAKE_GPU_NO_IPC: another process's memory cannot be opened. FAKE_GPU_NO_PINNING: memory of the host cannot be pinned
 //   where it lies. FAKE_GPU_PINNED_MOST: no allocation of pinned memory may have more bytes.

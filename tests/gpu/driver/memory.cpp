@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <string>
+
+#include "guard.hpp"
 
 namespace fake {
 namespace {
@@ -16,6 +19,16 @@ constexpr size_t page = 4096;
 size_t capacity() {
   const char* const told = std::getenv("FAKE_GPU_BYTES");
   return told != nullptr ? std::strtoull(told, nullptr, 10) : size_t{8} << 30;
+}
+
+// FAKE_GPU_OPEN: everybody may touch device memory, so that an MPI that says it knows of GPUs can; all but the library that it
+// names, if it is not 1.
+int closed() {
+  static const bool open = [] {
+    const char* const told = std::getenv("FAKE_GPU_OPEN");
+    return told != nullptr && (std::strcmp(told, "1") == 0 || !guard_begin(told));
+  }();
+  return open ? PROT_READ | PROT_WRITE : PROT_NONE;
 }
 
 size_t in_pages(size_t bytes) { return (bytes + page - 1) / page * page; }
@@ -41,7 +54,7 @@ uint64_t Memory::device(size_t bytes, int ordinal) {
   const int file = memfd_create("fake-gpu", MFD_CLOEXEC);
   if (file < 0) return 0;
   void* const start = ftruncate(file, static_cast<off_t>(mapped)) == 0
-                          ? mmap(nullptr, mapped, open_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED, file, 0)
+                          ? mmap(nullptr, mapped, open_ > 0 ? PROT_READ | PROT_WRITE : closed(), MAP_SHARED, file, 0)
                           : MAP_FAILED;
   if (start == MAP_FAILED) {
     close(file);
@@ -100,6 +113,21 @@ std::optional<Allocation> Memory::find(uint64_t address) {
   return address - found.start < found.bytes ? std::optional(found) : std::nullopt;
 }
 
+std::optional<Allocation> Memory::let(uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  auto found = find(address / page * page);
+  if (!found || !found->is_device) return std::nullopt;
+  mprotect(reinterpret_cast<void*>(found->start), found->mapped, PROT_READ | PROT_WRITE);
+  return found;
+}
+
+void Memory::shut(const Allocation& one) {
+  const std::lock_guard lock(mutex_);
+  const auto found = find(one.start);
+  if (open_ == 0 && found && found->number == one.number)
+    mprotect(reinterpret_cast<void*>(one.start), one.mapped, closed());
+}
+
 std::optional<Handle> Memory::handle_of(uint64_t start) {
   const auto found = find(start);
   if (!found || !found->is_device || found->is_import) return std::nullopt;
@@ -121,7 +149,7 @@ uint64_t Memory::open(const Handle& handle, bool& stale) {
     return 0;
   }
   const size_t mapped = in_pages(handle.bytes);
-  void* const start = mmap(nullptr, mapped, open_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED, file, 0);
+  void* const start = mmap(nullptr, mapped, open_ > 0 ? PROT_READ | PROT_WRITE : closed(), MAP_SHARED, file, 0);
   if (start == MAP_FAILED) {
     close(file);
     return 0;
@@ -167,7 +195,7 @@ Open::Open() {
 
 Open::~Open() {
   Memory& memory = Memory::all();
-  if (--memory.open_ == 0) memory.protect(PROT_NONE);
+  if (--memory.open_ == 0) memory.protect(closed());
   memory.mutex_.unlock();
 }
 

@@ -1,7 +1,7 @@
 // Memory of the driver for tests: what it has given out, and who may touch it.
 //
 // Contract: device() gives memory that nobody can read or write but the driver, so that a program, an MPI or a library that
-//   takes it for memory of the host dies at once; pinned() gives memory of the host. find() says which allocation holds an
+//   takes it for memory of the host dies at once, unless FAKE_GPU_OPEN lets everybody; pinned() gives memory of the host. find() says which allocation holds an
 //   address. Open makes device memory accessible as long as it lives. Device memory may be opened by another process of the
 //   user by its handle, as CUDA IPC does.
 // Invariants: (1) freed memory is found no more. Threads: any. Time: none.
@@ -48,6 +48,9 @@ class Memory {
   bool pin(uint64_t start, size_t bytes);
   bool unpin(uint64_t start);
   std::optional<Allocation> find(uint64_t address);
+  // Opens the device memory that holds an address, until shut() closes it, unless somebody has it Open.
+  std::optional<Allocation> let(uint64_t address);
+  void shut(const Allocation& one);
   std::optional<Handle> handle_of(uint64_t start);
   // `stale`: the place of that memory is mapped already, from before it was freed and allocated again.
   uint64_t open(const Handle& handle, bool& stale);

@@ -69,7 +69,11 @@ if [ -d "${MPI4PY_TESTS:-}" ]; then
       test_cco_buf test_cco_vec test_cco_nb_buf test_cco_nb_vec test_cco_pr_buf test_cco_ngh_buf test_pack) >"$log" 2>&1 </dev/null
     say "mpi4py's tests, $launcher: exit $? - $(grep -E '^(Ran|OK|FAILED)' "$log" | sort | uniq | tr '\n' ' ')"
     grep -E '^(FAIL|ERROR):' "$log" | sort | uniq -c | head -20
-    run_mpi "$launcher" 60 "$WORK/tree/bench/gpu_mpi.py" --seconds 12 2>&1 </dev/null | tee "$OUT/gpu_mpi.csv"
+    for way in on host; do # from device to device where that is open, and by the host alone
+      say "messages of GPU arrays, $launcher, SPINLOOM_MPI_GPU=$way"
+      SPINLOOM_MPI_GPU=$way run_mpi "$launcher" 60 "$WORK/tree/bench/gpu_mpi.py" --seconds 12 2>&1 </dev/null |
+        tee "${log%.log}-$way.csv"
+    done
   done <<<"${LAUNCHERS:-mpiexec}"
 fi
 

@@ -64,7 +64,9 @@ class PeerCache {
       return entry->device == device && entry->handle.handle == handle.handle &&
              entry->handle.process == handle.process;
     });
-    if (found != entries_.end()) {
+    if (found != entries_.end() && (*found)->handle.number != handle.number) {
+      entries_.erase(found);  // whoever holds it has freed memory
+    } else if (found != entries_.end()) {
       entries_.splice(entries_.begin(), entries_, found);
       return entries_.front();
     }
@@ -156,6 +158,7 @@ Result<PeerHandle> export_memory(const void* pointer) {
              "to export the allocation of address ", pointer,
              " (memory of a pool or of the virtual memory calls cannot be exported)");
     handle.process = this_process();
+    handle.number = found.number;
     std::memcpy(handle.handle.data(), raw.bytes, sizeof raw.bytes);
     Exports::process().keep(found.number, handle);
   }

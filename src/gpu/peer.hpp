@@ -1,12 +1,13 @@
 // Peer - memory of a GPU that another process has allocated, mapped here by CUDA IPC.
 //
-// Contract: export_memory() names the allocation that holds a pointer and the pointer's place in it: 80 bytes that any
+// Contract: export_memory() names the allocation that holds a pointer and the pointer's place in it: 88 bytes that any
 //   channel may carry. PeerMemory::open() maps it in this process, on `device`; the address is good for loads and
 //   stores of a plan. Handles stay mapped in a cache (the least recently used goes first once `open_max` are mapped and
 //   nobody holds it; where a mapping fails, all of that process that nobody holds), because mapping takes far longer than
 //   a launch. The exporter must keep the memory until the peer
 //   is done.
-// Invariants: (1) an address is valid as long as its PeerMemory lives; (2) a process cannot open what it exported
+// Invariants: (1) an address is valid as long as its PeerMemory lives; (2) a mapping is used for the allocation alone that it was
+//   made for: drivers may name one that was freed and its successor alike; (3) a process cannot open what it exported
 //   itself: that is an Error.
 // Threads: any. Time: host time.
 #pragma once
@@ -25,9 +26,10 @@ namespace spinloom::gpu {
 struct PeerHandle {
   std::array<std::byte, 64> handle{};
   uint64_t offset = 0;  // of the pointer in its allocation
+  uint64_t number = 0;  // of the allocation, and of no other that the process makes
   uint64_t process = 0;  // who exported it: its id, and above it the namespace of ids
 };
-static_assert(sizeof(PeerHandle) == 80);
+static_assert(sizeof(PeerHandle) == 88);
 
 Result<PeerHandle> export_memory(const void* pointer);
 

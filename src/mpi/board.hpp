@@ -50,6 +50,7 @@ enum class Stage : uint32_t {
 struct DeviceOffer {
   gpu::PeerHandle memory{};
   int64_t offset = 0;  // of the buffer from there
+  bool waits = false;  // its sender does nothing else, and packs what the receiver hands back
 };
 
 // What a rank puts up so that others find out whether they can map the memory of its device.

@@ -43,7 +43,8 @@ Status DeviceEnd::check() const {
               " was freed while a call had it as a buffer");
 }
 
-Status DeviceEnd::await() const {
+Status DeviceEnd::await() {
+  filled_ = {};
   SPL_TRY(check());
   return DeviceMoves::of_process().wait(ordinal_);
 }

@@ -42,8 +42,8 @@ class DeviceEnd {
   [[nodiscard]] bool is_in_place() const { return is_in_place_; }
   [[nodiscard]] bool is_read() const { return use_ != Use::writes; }
   [[nodiscard]] bool is_packed() const { return blocks_.size() == 1 && !blocks_.front().is_image; }
-  // Returns when what is on the device's default stream has ended.
-  [[nodiscard]] Status await() const;
+  // In place of fill(), where a peer is to take the bytes: returns when what is on the device's default stream has ended.
+  [[nodiscard]] Status await();
   // An Error where the program has freed the memory.
   [[nodiscard]] Status check() const;
   // Of an end that is packed.

@@ -231,8 +231,6 @@ Status DeviceMoves::unpack_part(int ordinal, const std::byte* packed, const Devi
 }
 
 Status DeviceMoves::take(int ordinal, const DeviceSource& from, const DeviceBlock* to, std::byte* base) {
-  taken_.fetch_add(1, std::memory_order_relaxed);
-  taken_bytes_.fetch_add(from.bytes, std::memory_order_relaxed);
   SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
   if (from.blob == nullptr && (to == nullptr || to->form->contiguous(to->count))) {
     SPL_TRY(gpu::copy_bytes(device, base, from.data + from.offset, static_cast<size_t>(from.bytes), nullptr));
@@ -240,7 +238,10 @@ Status DeviceMoves::take(int ordinal, const DeviceSource& from, const DeviceBloc
     SPL_ASSIGN(const PlanPointer found, plan_to_take(device, from, to));
     SPL_TRY(found->launch(from.data, base));
   }
-  return device.synchronise();
+  SPL_TRY(device.synchronise());
+  taken_.fetch_add(1, std::memory_order_relaxed);
+  taken_bytes_.fetch_add(from.bytes, std::memory_order_relaxed);
+  return {};
 }
 
 Status DeviceMoves::take(int ordinal, const DeviceSource& from, const DeviceBlock& to, void* buffer) {

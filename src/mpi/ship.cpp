@@ -95,7 +95,7 @@ std::optional<Parcel> Ship::offer(const Message& message, By by) {
   return parcel;
 }
 
-std::optional<Parcel> Ship::offer(const DeviceEnd& end, const char*& why) {
+std::optional<Parcel> Ship::offer(const DeviceEnd& end, bool waits, const char*& why) {
   const DeviceBlock& block = end.block();
   const Form& form = *block.form;
   const std::byte* const first = static_cast<const std::byte*>(end.buffer()) + block.offset + form.true_lb;
@@ -105,7 +105,7 @@ std::optional<Parcel> Ship::offer(const DeviceEnd& end, const char*& why) {
     return std::nullopt;
   }
   Offer offer{.buffer = 0, .count = block.count, .form = 0, .blob = 0, .blob_bytes = 0, .on_device = true};
-  DeviceOffer there{.memory = *memory};
+  DeviceOffer there{.memory = *memory, .offset = 0, .waits = waits};
   why = "there was no room in shared memory";
   if (!form.contiguous(block.count)) {
     if (!form.layout || !publish(form)) return std::nullopt;

@@ -81,7 +81,7 @@ class Ship {
   [[nodiscard]] Status fetch(uint32_t sender, const Offer& offer, int64_t bytes, const Message& into, Source& source);
   // Offers a message where it lies in a device's memory, which the receiver is known to map (devices()) and to which nobody
   // writes any more. Nothing: it goes otherwise; the sentence says why.
-  [[nodiscard]] std::optional<Parcel> offer(const DeviceEnd& end, const char*& why);
+  [[nodiscard]] std::optional<Parcel> offer(const DeviceEnd& end, bool waits, const char*& why);
   [[nodiscard]] DevicePeers& devices() { return devices_; }
   [[nodiscard]] const DevicePeers& devices() const { return devices_; }
   // Puts a layout where peers can read it. False: there is no room.
@@ -120,7 +120,8 @@ class Ship {
   void take_back();
   [[nodiscard]] Status unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const;
   [[nodiscard]] Status pull(const Record& record, const Offer& offer, const Message& into);
-  [[nodiscard]] Status pull_from_device(const Record& record, const Slot& slot, const Message& into, DeviceEnd* end);
+  [[nodiscard]] Status pull_from_device(const Record& record, const Slot& slot, const Message& into, DeviceEnd* end,
+                                        bool& is_mapped);
   [[nodiscard]] bool can_join(const Record& record, const Message& into) const;
   [[nodiscard]] Status pull_jointly(const Record& record, const End& theirs, const Message& into);
   struct PeerEnd {

@@ -67,11 +67,13 @@ Status Ship::land(const Record& record, const Message& into, void (*idle)(), Dev
   Stage stage = Stage::offered;
   bool pulls = slot.stage.compare_exchange_strong(stage, Stage::taken, std::memory_order_acq_rel);
   const bool on_device = pulls && slot.offer.on_device;
-  Status moved = on_device ? pull_from_device(record, slot, into, end)
+  bool is_mapped = true;
+  Status moved = on_device ? pull_from_device(record, slot, into, end, is_mapped)
                  : pulls   ? pull(record, slot.offer, into)
                            : Status{};
-  if (!moved.ok() && on_device) devices_.give_up(record.sender, moved.error());
-  if (!moved.ok() && (on_device || slot.offer.by_cma)) {  // memory that the system does not read, such as a device's
+  if (!is_mapped) devices_.give_up(record.sender, moved.error());
+  // What the system does not read or map, its sender packs. A sender that does not wait must not be needed.
+  if (!moved.ok() && (on_device ? !is_mapped && slot.device.waits : slot.offer.by_cma)) {
     slot.stage.store(Stage::returned, std::memory_order_release);
     pulls = false;
   }
@@ -189,8 +191,44 @@ Status Ship::pull(const Record& record, const Offer& offer, const Message& into)
   return copy_from(theirs.end, into, bytes);
 }
 
+namespace {
+
 // By a kernel or a copy of this rank's device.
-Status Ship::pull_from_device(const Record& record, const Slot& slot, const Message& into, DeviceEnd* end) {
+Status take(int ordinal, const DeviceSource& from, const Message& into, DeviceEnd* end) {
+  DeviceMoves& moves = DeviceMoves::of_process();
+  if (end != nullptr && end->ordinal() == ordinal && from.bytes % end->block().form->size == 0) {
+    DeviceBlock block = end->block();
+    block.count = from.bytes / block.form->size;
+    SPL_TRY(moves.take(ordinal, from, block, end->buffer()));
+    end->set_in_place();
+    return {};
+  }
+  if (end != nullptr && !end->is_on_device()) return moves.take_packed(ordinal, from, end->room());
+  SPL_ASSIGN(const DeviceMoves::Room room, moves.room(ordinal, from.bytes));
+  SPL_TRY(moves.take_packed(ordinal, from, room.data()));
+  into.unpack({0, from.bytes}, reinterpret_cast<const uint8_t*>(room.data()));
+  return {};
+}
+
+// By one copy of all that the message spans: it needs no memory of the device, which may have none left.
+Status take_span(int ordinal, const DeviceSource& from, const Message& into) {
+  const std::byte* const buffer = from.data + from.offset;
+  const std::byte* first = buffer;
+  int64_t length = from.bytes;
+  if (from.blob != nullptr && !Message(Form(*from.blob), from.count, buffer).reach(first, length)) {
+    return fail(Code::fault, "a message spans more than an address can say");
+  }
+  std::vector<std::byte> span(static_cast<size_t>(length));
+  SPL_TRY(DeviceMoves::of_process().read(ordinal, first, span.data(), length));
+  End here{.blob = from.blob.get(), .count = from.count};
+  here.base = span.data() + (buffer - first);
+  return copy_from(here, into, from.bytes);
+}
+
+}  // namespace
+
+Status Ship::pull_from_device(const Record& record, const Slot& slot, const Message& into, DeviceEnd* end,
+                              bool& is_mapped) {
   const auto bytes = static_cast<int64_t>(record.bytes);
   const Offer& offer = slot.offer;
   DeviceSource from{.blob = nullptr, .count = offer.count, .bytes = bytes, .offset = slot.device.offset};
@@ -198,24 +236,18 @@ Status Ship::pull_from_device(const Record& record, const Slot& slot, const Mess
     from.blob = layout_of(record.sender, offer);
     if (!from.blob || from.blob->size() * offer.count != bytes) return lost(record.sender);
   }
+  if (end != nullptr) SPL_TRY(end->check());
   const int ordinal = devices_.ordinal();
-  SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
-  SPL_ASSIGN(const gpu::PeerMemory mapped, gpu::PeerMemory::open(device, slot.device.memory));
-  from.data = mapped.data();
-  DeviceMoves& moves = DeviceMoves::of_process();
-  if (end != nullptr && end->ordinal() == ordinal && bytes % end->block().form->size == 0) {
-    SPL_TRY(end->check());
-    DeviceBlock block = end->block();
-    block.count = bytes / block.form->size;
-    SPL_TRY(moves.take(ordinal, from, block, end->buffer()));
-    end->set_in_place();
-    return {};
-  }
-  if (end != nullptr && !end->is_on_device()) return moves.take_packed(ordinal, from, end->room());
-  SPL_ASSIGN(const DeviceMoves::Room room, moves.room(ordinal, bytes));
-  SPL_TRY(moves.take_packed(ordinal, from, room.data()));
-  into.unpack({0, bytes}, reinterpret_cast<const uint8_t*>(room.data()));
-  return {};
+  const auto map = [&]() -> Result<gpu::PeerMemory> {
+    SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
+    return gpu::PeerMemory::open(device, slot.device.memory);
+  };
+  const auto mapped = map();
+  is_mapped = mapped.ok();
+  if (!mapped) return mapped.error();
+  from.data = mapped->data();
+  if (take(ordinal, from, into, end).ok()) return {};
+  return take_span(ordinal, from, into);
 }
 
 Status Ship::fetch(uint32_t sender, const Offer& offer, int64_t bytes, const Message& into, Source& source) {

@@ -1,6 +1,6 @@
 /* Two ranks whose buffers lie in the memory of one GPU: each takes what the other sends from there.
  *
- * Usage: device_pairs calls | late | short | host | lost. Prints how many messages there were and how many bytes were
+ * Usage: device_pairs calls | late | short | host | lost | full | start. Prints how many messages there were and how many bytes were
  * wrong. Every byte of a receiver's buffer is compared, gaps included. */
 #include <mpi.h>
 #include <stdio.h>
@@ -233,6 +233,71 @@ static void run_short(void) {
   free_buffer(one, 1);
 }
 
+/* The receiver's device has no memory left for the tables of a layout, and the sender is somewhere else. */
+static void run_full(void) {
+  enum { blocks_most = 2000 };
+  struct Buffer one = buffer_of(1);
+  struct Kind from = {MPI_DATATYPE_NULL, malloc(sizeof(int) * room), 0}, to = from;
+  int lengths[blocks_most], places[blocks_most], count = 0, at = 0, token = 0;
+  MPI_Request request;
+  to.places = malloc(sizeof(int) * room);
+  for (; count < blocks_most && at + 60 < room; ++count) {
+    lengths[count] = 1 + count * 37 % 29;
+    places[count] = at;
+    at += lengths[count] + 1 + count * 53 % 31;
+    add(&from, places[count], lengths[count]);
+  }
+  add(&to, 0, from.bytes);
+  MPI_Type_indexed(count, lengths, places, MPI_BYTE, &from.type);
+  MPI_Type_commit(&from.type);
+  for (int turn = 0; turn < 4; ++turn) {
+    fill(one, turn, rank == 0);
+    if (rank == 1) {
+      MPI_Recv(one.memory, from.bytes, MPI_BYTE, 0, 4, world, MPI_STATUS_IGNORE);
+      compare(one, &from, &to, from.bytes, turn);
+      MPI_Send(&token, 1, MPI_INT, 0, 5, world);
+    } else if (turn % 2 == 0) {
+      MPI_Isend(one.memory, 1, from.type, 1, 4, world, &request);
+      MPI_Recv(&token, 1, MPI_INT, 1, 5, world, MPI_STATUS_IGNORE);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      MPI_Sendrecv(one.memory, 1, from.type, 1, 4, &token, 1, MPI_INT, 1, 5, world, MPI_STATUS_IGNORE);
+    }
+  }
+  free_kind(&from);
+  free(to.places);
+  free_buffer(one, 1);
+}
+
+/* Two requests, of which the second cannot start: what was made ready for the first is nobody else's. */
+static void run_start(void) {
+  struct Buffer good = buffer_of(1), freed = buffer_of(1), later = buffer_of(1);
+  struct Kind from = kind_of(column), to = kind_of(run);
+  MPI_Request request[2];
+  if (rank == 0) {
+    MPI_Send_init(good.memory, 1, from.type, 1, 6, world, &request[0]);
+    MPI_Send_init(freed.memory, 1, from.type, 1, 7, world, &request[1]);
+    free_buffer(freed, 1);
+    wrong += MPI_Startall(2, request) == MPI_SUCCESS;
+    MPI_Request_free(&request[0]);
+    MPI_Request_free(&request[1]);
+  }
+  for (int turn = 0; turn < 3; ++turn) {
+    fill(good, 40 + turn, 1);
+    fill(later, turn, rank == 0);
+    if (rank == 0) {
+      MPI_Send(later.memory, 1, from.type, 1, 8, world);
+    } else {
+      MPI_Recv(later.memory, 1, to.type, 0, 8, world, MPI_STATUS_IGNORE);
+      compare(later, &from, &to, from.bytes, turn);
+    }
+  }
+  free_kind(&from);
+  free_kind(&to);
+  free_buffer(good, 1);
+  free_buffer(later, 1);
+}
+
 int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "calls";
   int both[2], all[2];
@@ -241,12 +306,15 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
   MPI_Comm_rank(world, &rank);
   peer = 1 - rank;
+  if (!strcmp(what, "full") && rank == 1) setenv("FAKE_GPU_BYTES", "110592", 1); /* the buffer, the sign and a page */
   meet();
   if (!strcmp(what, "calls")) run_calls(1);
   if (!strcmp(what, "host")) run_calls(0);
   if (!strcmp(what, "late")) run_late(0);
   if (!strcmp(what, "short")) run_short();
   if (!strcmp(what, "lost")) run_late(1);
+  if (!strcmp(what, "full")) run_full();
+  if (!strcmp(what, "start")) run_start();
   both[0] = messages, both[1] = wrong;
   MPI_Reduce(both, all, 2, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
   if (rank == 0) printf("messages %d wrong %d\n", all[0], all[1]);

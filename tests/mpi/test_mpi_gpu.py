@@ -220,6 +220,20 @@ def test_a_sender_does_not_depend_on_its_receiver(mpi, pairs, tmp_path):
 
 
 @every_mpi
+def test_a_receiver_without_memory_of_its_device_needs_no_sender(mpi, pairs, tmp_path):
+    messages, _, told = went(mpi, pairs(mpi), tmp_path / "report", "full")
+    assert (messages, told["totals"]["offered"]) == (4, 4)
+    assert told["totals"]["gpu_taken"] == told["totals"]["withdrawn"] == 0
+
+
+@every_mpi
+def test_what_was_ready_for_a_call_that_failed_is_not_sent_by_another(mpi, pairs, tmp_path):
+    messages, _, told = went(mpi, pairs(mpi), tmp_path / "report", "start")
+    assert messages == 3
+    assert told["totals"]["gpu_taken"] > 0
+
+
+@every_mpi
 def test_fewer_bytes_than_there_is_room_for_and_more(mpi, pairs, tmp_path):
     messages, _, told = went(mpi, pairs(mpi), tmp_path / "report", "short")
     assert messages == 11

@@ -81,26 +81,35 @@ using ToFinalize = Next<"Finalize">;
   if (lent_requests.none()) return To::next(__VA_ARGS__); \
   if (layer.library->inside(__builtin_return_address(0))) return To::the_mpis(__VA_ARGS__)
 
-int after_start(const LentRequest* lent, int code) {
-  if (code != success && lent != nullptr) drop_offer(lent->loan);
-  return code;
+// Of requests that did not start after all.
+void stop(LentRequest* lent) {
+  if (lent == nullptr) return;
+  drop_offer(lent->loan);
+  lent->is_active = false;
 }
 
 int start_lent(Request* request) {
   SPINLOOM_UNLESS_LENT(ToStart, request);
   const std::shared_ptr<LentRequest> lent = lent_requests.find(*request);
-  const int code = lent == nullptr ? success : fill(*lent, *request);
-  return code == success ? after_start(lent.get(), ToStart::next(request)) : code;
+  int code = lent == nullptr ? success : fill(*lent, *request);
+  if (code == success) code = ToStart::next(request);
+  if (code != success) stop(lent.get());
+  return code;
 }
 int start_all_lent(int count, Request* requests) {
   SPINLOOM_UNLESS_LENT(ToStartall, count, requests);
+  std::vector<std::shared_ptr<LentRequest>> filled;
   for (int i = 0; i < count; ++i) {
-    const std::shared_ptr<LentRequest> lent = lent_requests.find(requests[i]);
-    const int code = lent == nullptr ? success : fill(*lent, requests[i]);
-    if (code != success) return code;
+    filled.push_back(lent_requests.find(requests[i]));
+    const int code = filled.back() == nullptr ? success : fill(*filled.back(), requests[i]);
+    if (code == success) continue;
+    for (const auto& lent : filled) stop(lent.get());
+    return code;
   }
   const int code = ToStartall::next(count, requests);
-  for (int i = 0; i < count && code != success; ++i) (void)after_start(lent_requests.find(requests[i]).get(), code);
+  for (const auto& lent : filled) {  // some may have started
+    if (code != success && lent != nullptr) drop_offer(lent->loan);
+  }
   return code;
 }
 

@@ -201,7 +201,7 @@ void Layer::let_go_comm(Comm comm) {
 
 std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may) {
   if (!lent_parcels.empty()) {
-    if (auto lent = take_lent(place.buffer)) return lent;
+    if (auto lent = take_lent(place.buffer, place.count, place.type)) return lent;
   }
   const bool may_offer = may != Offers::none;
   const bool takes_runs = place.call[0] != 0;  // the receiver may have gaps where the sender has none

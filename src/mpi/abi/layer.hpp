@@ -217,9 +217,15 @@ struct Layer {
   std::vector<Copy> outbox;
   // Messages in a GPU's memory that are offered already, by the memory of the host that stands for them, until the call that
   // sends them announces them (lent.hpp).
-  std::vector<std::pair<const void*, Parcel>> lent_parcels;
+  struct LentParcel {
+    const void* room;
+    int64_t count;
+    Datatype type;
+    Parcel parcel;
+  };
+  std::vector<LentParcel> lent_parcels;
   [[nodiscard]] bool has_lent(const void* room) const;
-  [[nodiscard]] std::optional<Parcel> take_lent(const void* room);
+  [[nodiscard]] std::optional<Parcel> take_lent(const void* room, int64_t count, Datatype type);
   [[nodiscard]] bool may_offer_to(uint32_t receiver);
 
   void start();

@@ -36,7 +36,8 @@ enum class Ending : uint8_t { blocking, non_blocking, persistent };
 // The first calls with buffers of a device: ranks find out whose device memory they can map.
 void meet_devices(const Loan& loan);
 // Offers what the call sends to its receiver where it lies, for the call to announce. False: the host is to have the bytes.
-[[nodiscard]] bool offer_lent(const Loan& loan);
+// `waits`: the call returns when the receiver has them, and does nothing else before.
+[[nodiscard]] bool offer_lent(const Loan& loan, bool waits);
 // What the call has not announced, because it failed.
 void drop_offer(const Loan& loan);
 
@@ -72,7 +73,10 @@ struct Lent<name, int(Arguments...)> {
       if (loan.empty()) return next(arguments...);
       meet_devices(loan);
       const bool reads_now = ending != Ending::persistent || (Rule::is_collective && reads_at_init());
-      if (reads_now && !offer_lent(loan)) loan.fill();
+      if (reads_now) {
+        const bool waits = ending == Ending::blocking && !Rule::by_status;
+        loan.fill(offer_lent(loan, waits) ? loan.sent() : nullptr);
+      }
       if constexpr (ending == Ending::blocking)
         return finish<Rule>(loan, arguments...);
       else

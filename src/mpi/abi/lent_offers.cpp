@@ -33,8 +33,8 @@ bool may_offer(const Sending& sending, int64_t bytes, int ordinal) {
   return receiver_of(sending, bytes, ordinal) >= 0;
 }
 
-bool offer_lent(const Loan& loan) {
-  const DeviceEnd* const end = loan.sending ? loan.sent() : nullptr;
+bool offer_lent(const Loan& loan, bool waits) {
+  DeviceEnd* const end = loan.sending ? loan.sent() : nullptr;
   if (end == nullptr) return false;
   const Sending& sending = *loan.sending;
   int to = -1;
@@ -48,14 +48,14 @@ bool offer_lent(const Loan& loan) {
   const Lock lock;
   const Place place = layer.place_of(end->room(), sending.count, sending.type, sending.comm);
   const char* why = "";
-  auto parcel = layer.ship.offer(*end, why);
+  auto parcel = layer.ship.offer(*end, waits, why);
   if (!parcel) {
     layer.count(place, to, Way::pass, why);
     return false;
   }
   layer.count(place, to, Way::device, "the receiver maps this rank's GPU memory");
   parcel->receiver = static_cast<uint32_t>(to);
-  layer.lent_parcels.emplace_back(end->room(), *parcel);
+  layer.lent_parcels.push_back({end->room(), sending.count, sending.type, *parcel});
   return true;
 }
 
@@ -63,17 +63,21 @@ void drop_offer(const Loan& loan) {
   const DeviceEnd* const end = loan.sending ? loan.sent() : nullptr;
   if (end == nullptr) return;
   const Lock lock;
-  if (const auto left = layer.take_lent(end->room())) layer.ship.abandon(*left);
+  if (const auto left = layer.take_lent(end->room(), loan.sending->count, loan.sending->type))
+    layer.ship.abandon(*left);
 }
 
 bool Layer::has_lent(const void* room) const {
-  return std::ranges::any_of(lent_parcels, [room](const auto& each) { return each.first == room; });
+  return std::ranges::any_of(lent_parcels, [room](const LentParcel& each) { return each.room == room; });
 }
 
-std::optional<Parcel> Layer::take_lent(const void* room) {
-  const auto found = std::ranges::find(lent_parcels, room, &std::pair<const void*, Parcel>::first);
+// An address alone may also stand for an image in another room, which has a type of its own.
+std::optional<Parcel> Layer::take_lent(const void* room, int64_t count, Datatype type) {
+  const auto found = std::ranges::find_if(lent_parcels, [&](const LentParcel& each) {
+    return each.room == room && each.count == count && each.type == type;
+  });
   if (found == lent_parcels.end()) return std::nullopt;
-  const Parcel taken = found->second;
+  const Parcel taken = found->parcel;
   lent_parcels.erase(found);
   return taken;
 }

@@ -103,7 +103,8 @@ int land(LentRequest& lent, const Status& status) {
 
 int fill(LentRequest& lent, Request handle) {
   try {
-    if (!layer.knows(handle) || !offer_lent(lent.loan)) lent.loan.fill();
+    const bool is_offered = layer.knows(handle) && offer_lent(lent.loan, false);
+    lent.loan.fill(is_offered ? lent.loan.sent() : nullptr);
     lent.is_active = true;
     lent.has_landed = false;
     return success;

@@ -280,16 +280,18 @@ template bool Loan::lend_blocks(void*&, int, const int*, const Aint*&, const Dat
 template bool Loan::lend_blocks(void*&, int, const Count*, const Aint*&, const Datatype*, bool, std::vector<Datatype>&,
                                 Use);
 
-void Loan::fill() {
-  for (const auto& end : ends_) need(end->fill());
+void Loan::fill(const DeviceEnd* but) {
+  for (const auto& end : ends_) {
+    if (end.get() != but) need(end->fill());
+  }
 }
 
 void Loan::land(int64_t bytes) {
   for (const auto& end : ends_) need(end->land(bytes));
 }
 
-const DeviceEnd* Loan::sent() const {
-  const DeviceEnd* found = nullptr;
+DeviceEnd* Loan::sent() const {
+  DeviceEnd* found = nullptr;
   for (const auto& end : ends_) {
     if (!end->is_read()) continue;
     if (found != nullptr || !end->is_packed() || end->is_on_device()) return nullptr;

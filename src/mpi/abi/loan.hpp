@@ -91,11 +91,12 @@ class Loan {
   [[nodiscard]] bool is_untouched() const {
     return std::ranges::all_of(ends_, [](const auto& end) { return end->is_as_it_is(); });
   }
-  void fill();
+  // Not where a peer takes the bytes.
+  void fill(const DeviceEnd* but = nullptr);
   // `bytes`: how many a receive has got; below zero: all.
   void land(int64_t bytes);
   // The one buffer that the call reads, if it lies in a device's memory and its packed bytes stand for it.
-  [[nodiscard]] const DeviceEnd* sent() const;
+  [[nodiscard]] DeviceEnd* sent() const;
 
  private:
   struct OnDevice;

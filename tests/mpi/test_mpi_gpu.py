@@ -354,8 +354,8 @@ def test_the_driver_tells_who_touches_its_memory(library, ways, on_way, tmp_path
 @every_mpi
 def test_a_device_without_room_leaves_it_to_the_host(mpi, ways, on_way, tmp_path):
     report = tmp_path / "report"
-    buffers, plans, sign = 2 * 12 * 4096, 2 * 4096, 4096  # and less than 16,000 B beside them
-    room = {"FAKE_GPU_BYTES": str(buffers + plans + sign + 4096), "FAKE_GPU_NO_IPC": "1"}
+    buffers, plans = 2 * 12 * 4096, 2 * 4096  # and less than 16,000 B beside them
+    room = {"FAKE_GPU_BYTES": str(buffers + plans + 4096), "FAKE_GPU_NO_IPC": "1"}
     settings = on_way(WAYS[1], 100, report) | room
     out, _ = said(mpi, 2, [str(ways(mpi)), "4000", "gaps"], settings)
     assert out.startswith("buffers 33 ")

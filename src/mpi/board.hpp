@@ -43,7 +43,7 @@ enum class Stage : uint32_t {
   taken,  // the receiver copies them from there
   joint,  // so it does, and the sender may help
   returned,  // the receiver could not read them: the sender packs them after all
-  broken,  // nor could the sender
+  broken,  // the sender could not read them either: there is no message
 };
 
 // Where an offered message lies in a device's memory: as the first byte of it that is touched, which peers may map.

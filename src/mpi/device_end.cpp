@@ -45,12 +45,14 @@ Status DeviceEnd::check() const {
 
 Status DeviceEnd::await() {
   filled_ = {};
+  is_in_place_ = false;
   SPL_TRY(check());
   return DeviceMoves::of_process().wait(ordinal_);
 }
 
 Status DeviceEnd::fill() {
   DeviceMoves& moves = DeviceMoves::of_process();
+  is_in_place_ = false;  // a persistent call before this one may have failed after its bytes had come
   if (is_as_it_is()) {  // also before it is written: kernels on the default stream may still read it
     moves.count_as_they_are();
     return moves.wait(ordinal_);
@@ -90,7 +92,7 @@ void DeviceEnds::add(const std::shared_ptr<DeviceEnd>& end) {
   count_.store(ends_.size(), std::memory_order_relaxed);
 }
 
-// Whoever gets the room next is added after it was given back.
+// The room is given back after this, so that nobody else can have been added by its address yet.
 void DeviceEnds::remove(const void* room) {
   const std::lock_guard lock(mutex_);
   ends_.erase(key_of_room(room));

@@ -72,7 +72,8 @@ Status Ship::land(const Record& record, const Message& into, void (*idle)(), Dev
                  : pulls   ? pull(record, slot.offer, into)
                            : Status{};
   if (!is_mapped) devices_.give_up(record.sender, moved.error());
-  // What the system does not read or map, its sender packs. A sender that does not wait must not be needed.
+  // What cannot be read or mapped goes back to its sender, which packs it. A message on a device goes back only to a sender that
+  // waits for that: another may be in a call that never looks.
   if (!moved.ok() && (on_device ? !is_mapped && slot.device.waits : slot.offer.by_cma)) {
     slot.stage.store(Stage::returned, std::memory_order_release);
     pulls = false;

@@ -18,7 +18,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 
 // What kind of call it is to an MPI that knows of GPUs.
 enum class Takes : uint8_t {
-  host,  // memory of the host: it copies by itself, or does not say that it takes anything else
+  host,  // it gets memory of the host: it does not say that it takes a device's, or the layer may do its work
   message,
   collective,
   reduction,

@@ -71,7 +71,7 @@ bool Layer::has_lent(const void* room) const {
   return std::ranges::any_of(lent_parcels, [room](const LentParcel& each) { return each.room == room; });
 }
 
-// An address alone may also stand for an image in another room, which has a type of its own.
+// The type is compared, too: the address that stands for an image may happen to be that of another message's room.
 std::optional<Parcel> Layer::take_lent(const void* room, int64_t count, Datatype type) {
   const auto found = std::ranges::find_if(lent_parcels, [&](const LentParcel& each) {
     return each.room == room && each.count == count && each.type == type;

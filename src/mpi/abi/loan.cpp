@@ -156,8 +156,9 @@ bool Loan::lend_block(void*& buffer, int64_t count, Datatype& type, Use use) {
     add_as_it_is(found->ordinal, buffer, use);
   } else {
     const int64_t capacity = Place::capacity_of(*found->form, count);
-    // A message that is offered is the host's if it has to be packed after all.
-    const bool is_offered = use == Use::reads && sending && may_offer(*sending, capacity, found->ordinal);
+    // A message that is offered to a peer is packed into memory of the host if the peer does not come for it.
+    const bool is_offered =
+        stays_there && use == Use::reads && sending && may_offer(*sending, capacity, found->ordinal);
     buffer = add(found->ordinal, buffer, {{found->form, count, 0, 0}}, capacity, use,
                  stays_there && !is_offered ? Where::device : Where::host);
   }

@@ -7,6 +7,15 @@
 // clang-format off
 // A collective call: blocking, non-blocking and persistent.
 #define SPINLOOM_FORMS(X, name, iname) X(name) X(name##_c) X(iname) X(iname##_c) X(name##_init) X(name##_init_c)
+// A call on a file: at the file's own place, or all ranks together.
+#define SPINLOOM_FILE_FORMS(X, way) \
+  X(File_##way) X(File_##way##_c) X(File_i##way) X(File_i##way##_c) \
+  X(File_##way##_all) X(File_##way##_all_c) X(File_i##way##_all) X(File_i##way##_all_c) \
+  X(File_##way##_all_begin) X(File_##way##_all_begin_c) X(File_##way##_all_end)
+#define SPINLOOM_SHARED_FILE_FORMS(X, way) \
+  X(File_##way##_shared) X(File_##way##_shared_c) X(File_i##way##_shared) X(File_i##way##_shared_c) \
+  X(File_##way##_ordered) X(File_##way##_ordered_c) \
+  X(File_##way##_ordered_begin) X(File_##way##_ordered_begin_c) X(File_##way##_ordered_end)
 #define SPINLOOM_MPI_FUNCTIONS(X)                                                             \
   X(Init) X(Init_thread) X(Finalize)                                                          \
   X(Send) X(Ssend) X(Rsend) X(Isend) X(Issend) X(Irsend)                                      \
@@ -44,6 +53,8 @@
   X(Buffer_attach) X(Buffer_attach_c) X(Buffer_detach) X(Buffer_detach_c)                      \
   X(Pack_external) X(Pack_external_c) X(Unpack_external) X(Unpack_external_c)                  \
   X(Reduce_local) X(Reduce_local_c)                                                            \
+  SPINLOOM_FILE_FORMS(X, read) SPINLOOM_FILE_FORMS(X, read_at) SPINLOOM_SHARED_FILE_FORMS(X, read) \
+  SPINLOOM_FILE_FORMS(X, write) SPINLOOM_FILE_FORMS(X, write_at) SPINLOOM_SHARED_FILE_FORMS(X, write) \
   X(Barrier) X(Ibarrier) X(Barrier_init)                                                      \
   SPINLOOM_FORMS(X, Reduce, Ireduce) SPINLOOM_FORMS(X, Allreduce, Iallreduce)                 \
   SPINLOOM_FORMS(X, Reduce_scatter, Ireduce_scatter)                                          \

@@ -81,6 +81,11 @@ def local(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("gpu_files"), HERE / "device_files.c", SOURCES / "device.c")
+
+
+@pytest.fixture(scope="module")
 def pairs(tmp_path_factory):
     return programs_in(tmp_path_factory.mktemp("gpu_pairs"), HERE / "device_pairs.c", SOURCES / "device.c")
 
@@ -379,6 +384,23 @@ def test_what_cannot_be_done_is_an_error_of_the_communicator(mpi, calls, tmp_pat
     out, err = said(mpi, 2, [str(calls(mpi)), "errors", what], settings)
     assert re.search(rf"code 1 heard 1: spinloom: .*{ERRORS[what]}", out)
     assert len(re.findall(rf"^spinloom: .*{ERRORS[what]}", err, re.MULTILINE)) == 1
+
+
+@every_mpi
+@every_way
+def test_files_are_written_from_devices_and_read_into_them(mpi, files, on_way, way, tmp_path):
+    report = tmp_path / "report"
+    settings = on_way(way, 100, report)
+    out, _ = said(mpi, 2, [str(files(mpi)), str(tmp_path / "file")], settings)
+    assert out == "calls 122 wrong 0\n"
+    assert min(moves(report)) >= 122
+
+
+@every_mpi
+def test_what_cannot_be_done_is_an_error_of_the_file(mpi, files, tmp_path):
+    settings = preloads(tmp_path / "report") | on_devices(100) | {"FAKE_GPU_PINNED_MOST": "5000"}
+    out, _ = said(mpi, 2, [str(files(mpi)), str(tmp_path / "file"), "errors"], settings)
+    assert re.search(rf"codes 1 1 heard 1: spinloom: .*{ERRORS['send']}", out)
 
 
 @every_mpi

@@ -16,6 +16,9 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 
 using Aint = intptr_t;
+using Offset = int64_t;
+// A pointer in every interface.
+using File = struct FileOfTheMpi*;
 using Count = int64_t;
 using CommCopy = int(Comm, int, void*, void*, void*, int*);
 using CommDelete = int(Comm, int, void*, void*);
@@ -111,8 +114,9 @@ using GrequestCancel = int(void*, int);
   X(Type_get_envelope, (Datatype, int*, int*, int*, int*))                             \
   X(Type_get_contents, (Datatype, int, int, int, int*, Aint*, Datatype*))
 
-// Calls of MPI 4 and later: null where the MPI is older.
+// Calls of MPI 4 and later, and of a part that an MPI may be built without: null where it has none.
 #define SPINLOOM_NEWER_CALLS(X)                                            \
+  X(File_call_errhandler, (File, int))                                     \
   X(Request_get_status_all, (int, const Request*, int*, Status*))          \
   X(Request_get_status_any, (int, const Request*, int*, int*, Status*))    \
   X(Request_get_status_some, (int, const Request*, int*, int*, Status*))   \

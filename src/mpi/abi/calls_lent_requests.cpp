@@ -295,7 +295,8 @@ const OffloadHook* lending_hook(std::string_view word) {
                                          Beside<"Mprobe", int, int, Comm, MessageHandle*, Status*>::hook(),
                                          Beside<"Improbe", int, int, Comm, int*, MessageHandle*, Status*>::hook()};
   for (const std::span<const OffloadHook> table :
-       {std::span<const OffloadHook>(requests), lent_messages(), lent_collectives(), lent_reductions(), lent_local()}) {
+       {std::span<const OffloadHook>(requests), lent_messages(), lent_collectives(), lent_reductions(), lent_local(),
+        lent_files()}) {
     for (const OffloadHook& hook : table) {
       if (word == hook.name) return &hook;
     }

@@ -3,8 +3,8 @@
 // Contract: Lent<"X", int(parameters)>::hook<Rule, ending>() stands in front of the layer's function. Without a driver of a GPU in
 //   the process a call costs one question to the loader more (some 7 ns). With one,
 //   each buffer is looked at; where all are the host's, the call goes on as it is. A call that has some of a device gets
-//   other memory in their place, where the MPI does not take them as they are (loan.hpp): a blocking one puts what has come in place before it returns, others
-//   when they are completed.
+//   other memory in their place, where the MPI does not take them as they are (loan.hpp): a blocking one puts what has come in
+//   place before it returns, others when they are completed.
 // Invariants: (1) calls that the MPI makes itself are left alone; (2) nothing is thrown through the program's C.
 // Threads: any; a request is one thread's at a time. Time: none.
 #pragma once
@@ -26,7 +26,7 @@ struct Foreseen {
   ~Foreseen() { forget_foreseen(); }
 };
 
-enum class Ending : uint8_t { blocking, non_blocking, persistent };
+enum class Ending : uint8_t { blocking, non_blocking, persistent, split };
 
 [[nodiscard]] inline bool may_lend() { return !DeviceWatch::of_process().none() && layer.pack_on; }
 
@@ -40,6 +40,9 @@ void meet_devices(const Loan& loan);
 [[nodiscard]] bool offer_lent(const Loan& loan, bool waits);
 // What the call has not announced, because it failed.
 void drop_offer(const Loan& loan);
+
+// The first half of a collective call on a file: its loan is kept for the second (calls_lent_files.cpp).
+void keep_split(Loan&& loan);
 
 template <Name name, class Function>
 struct Lent;
@@ -79,12 +82,14 @@ struct Lent<name, int(Arguments...)> {
       }
       if constexpr (ending == Ending::blocking)
         return finish<Rule>(loan, arguments...);
+      else if constexpr (ending == Ending::split)
+        return split(loan, arguments...);
       else
         return follow<Rule, ending>(loan, arguments...);
     } catch (const Refused& refused) {
-      return raise_refusal(loan.comm, refused.error);
+      return loan.raise(code_of(refused.error));
     } catch (...) {
-      return raise(loan.comm, error_other);
+      return loan.raise(error_other);
     }
   }
   template <class Rule>
@@ -100,6 +105,11 @@ struct Lent<name, int(Arguments...)> {
     const int code = next(arguments...);
     if (code != success) drop_offer(loan);
     if (code == success) loan.land(Rule::by_status ? bytes_of(*status, real) : -1);
+    return code;
+  }
+  static int split(Loan& loan, Arguments... arguments) {
+    const int code = next(arguments...);
+    if (code == success) keep_split(std::move(loan));
     return code;
   }
   template <class Rule, Ending ending>
@@ -131,5 +141,6 @@ struct Lent<name, int(Arguments...)> {
 [[nodiscard]] std::span<const OffloadHook> lent_collectives();
 [[nodiscard]] std::span<const OffloadHook> lent_reductions();
 [[nodiscard]] std::span<const OffloadHook> lent_local();
+[[nodiscard]] std::span<const OffloadHook> lent_files();
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

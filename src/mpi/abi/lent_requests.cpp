@@ -70,8 +70,6 @@ void LentRequests::look_at_orphans(bool all) {
   count();
 }
 
-int raise_refusal(Comm comm, const Error& error) { return raise(comm, code_of(error)); }
-
 bool has_ended(Request request) {
   int flag = 0;
   const int code = layer.on ? SPINLOOM_ABI::Request_get_status(request, &flag, status_ignore)
@@ -88,9 +86,9 @@ int land_once(LentRequest& lent, const Status& status) {
     lent.loan.land(lent.by_status ? bytes_of(status, real) : -1);
     return success;
   } catch (const Refused& refused) {
-    return raise_refusal(lent.loan.comm, refused.error);
+    return lent.loan.raise(code_of(refused.error));
   } catch (...) {
-    return raise(lent.loan.comm, error_other);
+    return lent.loan.raise(error_other);
   }
 }
 
@@ -109,9 +107,9 @@ int fill(LentRequest& lent, Request handle) {
     lent.has_landed = false;
     return success;
   } catch (const Refused& refused) {
-    return raise_refusal(lent.loan.comm, refused.error);
+    return lent.loan.raise(code_of(refused.error));
   } catch (...) {
-    return raise(lent.loan.comm, error_other);
+    return lent.loan.raise(error_other);
   }
 }
 

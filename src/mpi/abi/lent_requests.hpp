@@ -61,8 +61,6 @@ extern LentRequests& lent_requests;
 [[nodiscard]] int land_once(LentRequest& lent, const Status& status);
 // Before a persistent request is started.
 [[nodiscard]] int fill(LentRequest& lent, Request handle);
-// A call in which something is refused.
-[[nodiscard]] int raise_refusal(Comm comm, const Error& error);
 // Whether a request has ended already, so that nothing need be kept for it.
 [[nodiscard]] bool has_ended(Request request);
 

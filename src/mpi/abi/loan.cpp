@@ -281,6 +281,12 @@ template bool Loan::lend_blocks(void*&, int, const int*, const Aint*&, const Dat
 template bool Loan::lend_blocks(void*&, int, const Count*, const Aint*&, const Datatype*, bool, std::vector<Datatype>&,
                                 Use);
 
+int Loan::raise(int code) const {
+  if (file == nullptr) return SPINLOOM_ABI::raise(comm, code);
+  const int answer = real.File_call_errhandler == nullptr ? success : real.File_call_errhandler(file, code);
+  return answer == success ? code : answer;
+}
+
 void Loan::fill(const DeviceEnd* but) {
   for (const auto& end : ends_) {
     if (end.get() != but) need(end->fill());

@@ -38,7 +38,9 @@ struct Sending {
 
 class Loan {
  public:
-  Comm comm = handles().comm_world;  // whose error handler is told
+  Comm comm = handles().comm_world;  // whose error handler is told,
+  File file = nullptr;  // or the file's, in calls on one
+  void* stand_in = nullptr;  // what the MPI has in place of the one buffer of a call on a file
   std::optional<Sending> sending;  // of calls that a message in a device's memory may be offered by (lent_offers.cpp)
   LentCall call;
 
@@ -91,6 +93,8 @@ class Loan {
   [[nodiscard]] bool is_untouched() const {
     return std::ranges::all_of(ends_, [](const auto& end) { return end->is_as_it_is(); });
   }
+  // Tells the error handler: the code that the call returns.
+  [[nodiscard]] int raise(int code) const;
   // Not where a peer takes the bytes.
   void fill(const DeviceEnd* but = nullptr);
   // `bytes`: how many a receive has got; below zero: all.

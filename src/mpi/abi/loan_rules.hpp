@@ -159,6 +159,45 @@ struct ReduceLocal {
   }
 };
 
+// ---- calls on files ----
+
+struct FileCall {
+  static constexpr bool by_status = false;
+  static constexpr bool is_collective = false;
+  static constexpr bool sends_too = false;
+  static constexpr Takes takes = Takes::host;
+
+ protected:
+  template <class Pointer, class N>
+  static void lend(Loan& loan, File file, Pointer& buffer, N& count, Datatype& type, Use use) {
+    loan.file = file;
+    loan.lend(buffer, count, type, use);
+    loan.stand_in = const_cast<void*>(static_cast<const void*>(buffer));
+  }
+};
+// At the end of a file less comes than there is room for, and not every MPI's status says how much (ROMIO's in
+// MPI_File_iread_all): what was in the buffer before goes with it, and lands again where nothing has come.
+struct FileRead : FileCall {
+  template <class N, class... More>
+  void operator()(Loan& loan, File& file, void*& buffer, N& count, Datatype& type, More&...) {
+    lend(loan, file, buffer, count, type, Use::both);
+  }
+  template <class N, class... More>
+  void operator()(Loan& loan, File& file, Offset&, void*& buffer, N& count, Datatype& type, More&...) {
+    lend(loan, file, buffer, count, type, Use::both);
+  }
+};
+struct FileWrite : FileCall {
+  template <class N, class... More>
+  void operator()(Loan& loan, File& file, const void*& buffer, N& count, Datatype& type, More&...) {
+    lend(loan, file, buffer, count, type, Use::reads);
+  }
+  template <class N, class... More>
+  void operator()(Loan& loan, File& file, Offset&, const void*& buffer, N& count, Datatype& type, More&...) {
+    lend(loan, file, buffer, count, type, Use::reads);
+  }
+};
+
 // ---- collective calls ----
 
 struct Collective {

@@ -86,6 +86,13 @@ def files(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def windows(tmp_path_factory):
+    return programs_in(
+        tmp_path_factory.mktemp("gpu_windows"), HERE / "device_windows.c", SOURCES / "device.c"
+    )
+
+
+@pytest.fixture(scope="module")
 def pairs(tmp_path_factory):
     return programs_in(tmp_path_factory.mktemp("gpu_pairs"), HERE / "device_pairs.c", SOURCES / "device.c")
 
@@ -401,6 +408,44 @@ def test_what_cannot_be_done_is_an_error_of_the_file(mpi, files, tmp_path):
     settings = preloads(tmp_path / "report") | on_devices(100) | {"FAKE_GPU_PINNED_MOST": "5000"}
     out, _ = said(mpi, 2, [str(files(mpi)), str(tmp_path / "file"), "errors"], settings)
     assert re.search(rf"codes 1 1 heard 1: spinloom: .*{ERRORS['send']}", out)
+
+
+@every_mpi
+@pytest.mark.parametrize("rma", ["off", "on"])
+@pytest.mark.parametrize(
+    ("way", "ranks", "percent"), [(WAYS[0], 2, 100), (WAYS[0], 3, 60), (WAYS[1], 2, 100)]
+)
+def test_accesses_to_windows_have_buffers_in_devices(
+    mpi, windows, on_way, way, ranks, percent, rma, tmp_path
+):
+    report = tmp_path / "report"
+    settings = on_way(way, percent, report) | {"SPINLOOM_MPI_RMA": rma}
+    out, _ = said(mpi, ranks, [str(windows(mpi))], settings)
+    assert out == "accesses 62 wrong 0\n"
+    assert (merged(report).get("rma", {}).get("windows", 0) > 0) == (rma == "on")
+    assert min(moves(report)) >= 62 or percent < 100
+
+
+REFUSED = {
+    "create": "MPI_Win_create",
+    "attach": "MPI_Win_attach",
+    "psend": "MPI_Psend_init",
+    "precv": "MPI_Precv_init",
+}
+
+
+@every_mpi
+def test_an_mpi_that_knows_nothing_of_gpus_is_not_made_to_keep_their_memory(mpi, windows, tmp_path):
+    settings = preloads(tmp_path / "report") | on_devices(100)
+    out, _ = said(mpi, 2, [str(windows(mpi)), "refused"], settings)
+    lines = out.splitlines()
+    assert len(lines) >= 2
+    for line in lines:
+        call, code, text = line.split(maxsplit=2)
+        assert code == "1:"
+        assert text.startswith(
+            f"spinloom: {REFUSED[call]} got memory of a GPU, which this MPI knows nothing of"
+        )
 
 
 @every_mpi

@@ -22,11 +22,6 @@ bool says_it_knows() {
   return query_support != nullptr && query_support(cuda, &is_supported) == success && is_supported != 0;
 }
 
-bool mpi_knows_gpus() {
-  static const bool knows = says_it_knows();
-  return knows;
-}
-
 bool may_stay(const LentCall& call, Comm comm) {
   switch (call.takes) {
     case Takes::host: return false;
@@ -38,6 +33,11 @@ bool may_stay(const LentCall& call, Comm comm) {
 }
 
 }  // namespace
+
+bool mpi_knows_gpus() {
+  static const bool knows = says_it_knows();
+  return knows;
+}
 
 bool stays_on_device(const LentCall& call, Comm comm) {
   if (call.takes == Takes::host || layer.settings.gpu_by_host || !mpi_knows_gpus() || !may_stay(call, comm))

@@ -30,6 +30,8 @@ struct LentCall {
   const char* name = "";  // "Alltoall", "Alltoall_c"
 };
 
+// What the MPI says of itself.
+[[nodiscard]] bool mpi_knows_gpus();
 [[nodiscard]] bool stays_on_device(const LentCall& call, Comm comm);
 
 struct DevicePlace {

@@ -296,7 +296,7 @@ const OffloadHook* lending_hook(std::string_view word) {
                                          Beside<"Improbe", int, int, Comm, int*, MessageHandle*, Status*>::hook()};
   for (const std::span<const OffloadHook> table :
        {std::span<const OffloadHook>(requests), lent_messages(), lent_collectives(), lent_reductions(), lent_local(),
-        lent_files()}) {
+        lent_files(), lent_accesses()}) {
     for (const OffloadHook& hook : table) {
       if (word == hook.name) return &hook;
     }

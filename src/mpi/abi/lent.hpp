@@ -26,7 +26,7 @@ struct Foreseen {
   ~Foreseen() { forget_foreseen(); }
 };
 
-enum class Ending : uint8_t { blocking, non_blocking, persistent, split };
+enum class Ending : uint8_t { blocking, non_blocking, persistent, split, epoch };
 
 [[nodiscard]] inline bool may_lend() { return !DeviceWatch::of_process().none() && layer.pack_on; }
 
@@ -43,6 +43,8 @@ void drop_offer(const Loan& loan);
 
 // The first half of a collective call on a file: its loan is kept for the second (calls_lent_files.cpp).
 void keep_split(Loan&& loan);
+// An access to a window: its loan is kept until its epoch, or a flush, has ended (calls_lent_windows.cpp).
+void keep_access(Loan&& loan, int target);
 
 template <Name name, class Function>
 struct Lent;
@@ -84,6 +86,8 @@ struct Lent<name, int(Arguments...)> {
         return finish<Rule>(loan, arguments...);
       else if constexpr (ending == Ending::split)
         return split(loan, arguments...);
+      else if constexpr (ending == Ending::epoch)
+        return access<Rule>(loan, arguments...);
       else
         return follow<Rule, ending>(loan, arguments...);
     } catch (const Refused& refused) {
@@ -110,6 +114,12 @@ struct Lent<name, int(Arguments...)> {
   static int split(Loan& loan, Arguments... arguments) {
     const int code = next(arguments...);
     if (code == success) keep_split(std::move(loan));
+    return code;
+  }
+  template <class Rule>
+  static int access(Loan& loan, Arguments... arguments) {
+    const int code = next(arguments...);
+    if (code == success) keep_access(std::move(loan), Rule::target_of(arguments...));
     return code;
   }
   template <class Rule, Ending ending>
@@ -142,5 +152,6 @@ struct Lent<name, int(Arguments...)> {
 [[nodiscard]] std::span<const OffloadHook> lent_reductions();
 [[nodiscard]] std::span<const OffloadHook> lent_local();
 [[nodiscard]] std::span<const OffloadHook> lent_files();
+[[nodiscard]] std::span<const OffloadHook> lent_accesses();
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -282,6 +282,10 @@ template bool Loan::lend_blocks(void*&, int, const Count*, const Aint*&, const D
                                 Use);
 
 int Loan::raise(int code) const {
+  if (window) {
+    const int answer = real.Win_call_errhandler(*window, code);
+    return answer == success ? code : answer;
+  }
   if (file == nullptr) return SPINLOOM_ABI::raise(comm, code);
   const int answer = real.File_call_errhandler == nullptr ? success : real.File_call_errhandler(file, code);
   return answer == success ? code : answer;

@@ -39,7 +39,8 @@ struct Sending {
 class Loan {
  public:
   Comm comm = handles().comm_world;  // whose error handler is told,
-  File file = nullptr;  // or the file's, in calls on one
+  File file = nullptr;  // or the file's, in calls on one,
+  std::optional<Win> window;  // or the window's
   void* stand_in = nullptr;  // what the MPI has in place of the one buffer of a call on a file
   std::optional<Sending> sending;  // of calls that a message in a device's memory may be offered by (lent_offers.cpp)
   LentCall call;

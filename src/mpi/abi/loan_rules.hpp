@@ -198,6 +198,83 @@ struct FileWrite : FileCall {
   }
 };
 
+// ---- accesses to windows ----
+
+// The target's memory is the MPI's business; a call that has no target touches nothing.
+struct Access {
+  static constexpr bool by_status = false;
+  static constexpr bool is_collective = false;
+  static constexpr bool sends_too = false;
+  static constexpr Takes takes = Takes::host;
+};
+struct Put : Access {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& origin, N& count, Datatype& type, int& target, Aint&, N&, Datatype&,
+                  Win& window, More&...) {
+    loan.window = window;
+    if (target != proc_null) loan.lend(origin, count, type, Use::reads);
+  }
+  template <class N, class... More>
+  static int target_of(const void*, N, Datatype, int target, More...) {
+    return target;
+  }
+};
+struct Get : Access {
+  template <class N, class... More>
+  void operator()(Loan& loan, void*& origin, N& count, Datatype& type, int& target, Aint&, N&, Datatype&, Win& window,
+                  More&...) {
+    loan.window = window;
+    if (target != proc_null) loan.lend(origin, count, type, Use::writes);
+  }
+  template <class N, class... More>
+  static int target_of(void*, N, Datatype, int target, More...) {
+    return target;
+  }
+};
+struct Accumulate : Put {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& origin, N& count, Datatype& type, int& target, Aint&, N&, Datatype&, Op&,
+                  Win& window, More&...) {
+    loan.window = window;
+    if (target != proc_null) loan.lend_operand(origin, static_cast<int64_t>(count), type, Use::reads);
+  }
+};
+struct Get_accumulate : Access {
+  template <class N, class... More>
+  void operator()(Loan& loan, const void*& origin, N& count, Datatype& type, void*& result, N& result_count,
+                  Datatype& result_type, int& target, Aint&, N&, Datatype&, Op&, Win& window, More&...) {
+    loan.window = window;
+    if (target == proc_null) return;
+    loan.lend_operand(origin, static_cast<int64_t>(count), type, Use::reads);
+    loan.lend_operand(result, static_cast<int64_t>(result_count), result_type, Use::both);
+  }
+  template <class N, class... More>
+  static int target_of(const void*, N, Datatype, void*, N, Datatype, int target, More...) {
+    return target;
+  }
+};
+struct Fetch_and_op : Access {
+  void operator()(Loan& loan, const void*& origin, void*& result, Datatype& type, int& target, Aint&, Op&,
+                  Win& window) {
+    loan.window = window;
+    if (target == proc_null) return;
+    loan.lend_operand(origin, 1, type, Use::reads);
+    loan.lend_operand(result, 1, type, Use::both);
+  }
+  static int target_of(const void*, void*, Datatype, int target, Aint, Op, Win) { return target; }
+};
+struct Compare_and_swap : Access {
+  void operator()(Loan& loan, const void*& origin, const void*& compared, void*& result, Datatype& type, int& target,
+                  Aint&, Win& window) {
+    loan.window = window;
+    if (target == proc_null) return;
+    loan.lend_operand(origin, 1, type, Use::reads);
+    loan.lend_operand(compared, 1, type, Use::reads);
+    loan.lend_operand(result, 1, type, Use::both);
+  }
+  static int target_of(const void*, const void*, void*, Datatype, int target, Aint, Win) { return target; }
+};
+
 // ---- collective calls ----
 
 struct Collective {

@@ -1,0 +1,162 @@
+// Accesses to windows with buffers in a GPU's memory: what is put is packed into memory of the host before the MPI takes it; that
+// memory stays until the access has ended at this rank, and what was got lands then. And the calls that would make an MPI
+// touch memory of a device that it knows nothing of: they are refused.
+#include <list>
+#include <mutex>
+
+#include "mpi/abi/lent.hpp"
+#include "mpi/abi/loan_rules.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+constexpr int all_targets = -1;
+
+class Accesses {
+ public:
+  static Accesses& of_process() {
+    static auto* const accesses = new Accesses;
+    return *accesses;
+  }
+  [[nodiscard]] bool none() const { return count_.load(std::memory_order_relaxed) == 0; }
+  void keep(Loan&& loan, int target) {
+    LentRequest access;
+    access.loan = std::move(loan);
+    const std::lock_guard lock(mutex_);
+    open_.push_back({target, std::move(access)});
+    count_ = open_.size();
+  }
+  // Those to `target` that have ended are put in place, in the order in which they were made.
+  [[nodiscard]] int land_all(Win window, int target) {
+    std::list<Access> ended;
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto access = open_.begin(); access != open_.end();) {
+        const auto next = std::next(access);
+        const bool is_to = target == all_targets || access->target == target;
+        if (is_to && *access->lent.loan.window == window) ended.splice(ended.end(), open_, access);
+        access = next;
+      }
+      count_ = open_.size();
+    }
+    int code = success;
+    for (Access& access : ended) {
+      if (const int landed = land(access.lent, Status{}); landed != success) code = landed;
+    }
+    return code;
+  }
+
+ private:
+  struct Access {
+    int target;
+    LentRequest lent;
+  };
+  std::mutex mutex_;
+  std::list<Access> open_;
+  std::atomic<size_t> count_{0};
+};
+
+// A call after which accesses have ended: those to one target, or all of the window.
+template <Name name, class... Arguments>
+struct Closing {
+  static inline int (*next)(Arguments...) = nullptr;
+  static inline int (*the_mpis)(Arguments...) = nullptr;
+  template <int (*target_of)(Arguments...)>
+  static int call(Arguments... arguments) {
+    if (Accesses::of_process().none()) return next(arguments...);
+    if (layer.library->inside(__builtin_return_address(0))) return the_mpis(arguments...);
+    const int code = next(arguments...);
+    if (code != success) return code;
+    const auto all = std::tie(arguments...);
+    return Accesses::of_process().land_all(std::get<sizeof...(Arguments) - 1>(all), target_of(arguments...));
+  }
+  template <int (*target_of)(Arguments...)>
+  static OffloadHook hook() {
+    return {name.letters, reinterpret_cast<void*>(&call<target_of>), reinterpret_cast<void**>(&next),
+            reinterpret_cast<void**>(&the_mpis)};
+  }
+};
+int whole(Win) { return all_targets; }
+int fenced(int, Win) { return all_targets; }
+int one(int target, Win) { return target; }
+
+// A call that would have the MPI keep memory of a device.
+bool is_beyond(const void* buffer) {
+  if (!may_lend() || mpi_knows_gpus()) return false;
+  const auto owner = DeviceWatch::of_process().owner(buffer);
+  return owner && owner->ordinal >= 0;
+}
+int code_of_refusal(const char* name) {
+  return code_of(
+      {Code::unsupported, text("MPI_", name, " got memory of a GPU, which this MPI knows nothing of: give it memory of",
+                               " the host, or use an MPI that was built for GPUs")});
+}
+enum class Told : uint8_t { comm, window };
+// `at`: where among the arguments the handle is whose error handler is told.
+template <Name name, class... Arguments>
+struct Refusing {
+  static inline int (*next)(Arguments...) = nullptr;
+  static inline int (*the_mpis)(Arguments...) = nullptr;
+  template <size_t buffer_at, Told told, size_t at>
+  static int call(Arguments... arguments) {
+    const auto all = std::tie(arguments...);
+    if (!is_beyond(std::get<buffer_at>(all))) return next(arguments...);
+    Loan loan;
+    if constexpr (told == Told::comm)
+      loan.comm = std::get<at>(all);
+    else
+      loan.window = std::get<at>(all);
+    return loan.raise(code_of_refusal(name.letters));
+  }
+  template <size_t buffer_at, Told told, size_t at>
+  static OffloadHook hook() {
+    return {name.letters, reinterpret_cast<void*>(&call<buffer_at, told, at>), reinterpret_cast<void**>(&next),
+            reinterpret_cast<void**>(&the_mpis)};
+  }
+};
+template <Name name>
+OffloadHook refusing_parts() {
+  return Refusing<name, void*, int, Count, Datatype, int, int, Comm, Info, Request*>::template hook<0, Told::comm, 6>();
+}
+
+// Without a request the epoch ends them.
+#define SPINLOOM_LENT(ending, name, rname, ...)                                    \
+  Lent<#name ending, int(__VA_ARGS__, Win)>::hook<lending::name, Ending::epoch>(), \
+      Lent<#rname ending, int(__VA_ARGS__, Win, Request*)>::hook<lending::name, Ending::non_blocking>()
+#define SPINLOOM_LENT_ACCESSES(ending, N)                                                                             \
+  SPINLOOM_LENT(ending, Put, Rput, const void*, N, Datatype, int, Aint, N, Datatype),                                 \
+      SPINLOOM_LENT(ending, Get, Rget, void*, N, Datatype, int, Aint, N, Datatype),                                   \
+      SPINLOOM_LENT(ending, Accumulate, Raccumulate, const void*, N, Datatype, int, Aint, N, Datatype, Op),           \
+      SPINLOOM_LENT(ending, Get_accumulate, Rget_accumulate, const void*, N, Datatype, void*, N, Datatype, int, Aint, \
+                    N, Datatype, Op),                                                                                 \
+      Refusing<"Win_create" ending, void*, Aint, N, Info, Comm, Win*>::hook<0, Told::comm, 4>()
+
+}  // namespace
+
+void keep_access(Loan&& loan, int target) { Accesses::of_process().keep(std::move(loan), target); }
+
+std::span<const OffloadHook> lent_accesses() {
+  using Fetch = Lent<"Fetch_and_op", int(const void*, void*, Datatype, int, Aint, Op, Win)>;
+  using Swap = Lent<"Compare_and_swap", int(const void*, const void*, void*, Datatype, int, Aint, Win)>;
+  static const OffloadHook table[] = {SPINLOOM_LENT_ACCESSES("", int),
+                                      SPINLOOM_LENT_ACCESSES("_c", Count),
+                                      Fetch::hook<lending::Fetch_and_op, Ending::epoch>(),
+                                      Swap::hook<lending::Compare_and_swap, Ending::epoch>(),
+                                      Closing<"Win_fence", int, Win>::hook<&fenced>(),
+                                      Closing<"Win_complete", Win>::hook<&whole>(),
+                                      Closing<"Win_unlock", int, Win>::hook<&one>(),
+                                      Closing<"Win_unlock_all", Win>::hook<&whole>(),
+                                      Closing<"Win_flush", int, Win>::hook<&one>(),
+                                      Closing<"Win_flush_all", Win>::hook<&whole>(),
+                                      Closing<"Win_flush_local", int, Win>::hook<&one>(),
+                                      Closing<"Win_flush_local_all", Win>::hook<&whole>(),
+                                      Refusing<"Win_attach", Win, void*, Aint>::hook<1, Told::window, 0>(),
+                                      refusing_parts<"Psend_init">(),
+                                      refusing_parts<"Precv_init">()};
+  return table;
+}
+
+#undef SPINLOOM_LENT
+#undef SPINLOOM_LENT_ACCESSES
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,8 +1,11 @@
 /* Accesses to windows of the host's memory with buffers in a GPU's memory:
  *   device_windows           every access in every kind of epoch, with gaps and without; every byte is compared
+ *   device_windows threads   threads that get from one window, each with flushes of its own
  *   device_windows refused   calls that would have the MPI keep a GPU's memory
  * Ends with "accesses N wrong 0", or with the errors' texts, from rank 0. */
 #include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +137,38 @@ static void two_targets(void) {
   done += 2;
 }
 
+enum { threads = 4, gets = 100 };
+static atomic_int wrong_gets;
+static void* get_often(void* number) {
+  Buffer const into = buffer_of();
+  for (int turn = 0; turn < gets; ++turn) {
+    int const of = (rank + turn + *(int*)number) % size;
+    for (int i = 0; i < items; ++i) into.seen[i] = -4;
+    MPI_Get(into.memory, items, MPI_INT, of, 0, items, MPI_INT, win);
+    if (turn % 2 == 0) MPI_Win_flush(of, win);
+    if (turn % 2 == 1) MPI_Win_flush_all(win);
+    int i = 0;
+    while (i < items && into.seen[i] == there(of, i)) ++i;
+    if (i < items) atomic_fetch_add(&wrong_gets, 1);
+  }
+  device_free((unsigned char*)into.memory, (unsigned char*)into.seen);
+  return NULL;
+}
+static void by_threads(void) {
+  pthread_t thread[threads];
+  int number[threads];
+  MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, win);
+  for (int i = 0; i < items; ++i) target[i] = there(rank, i);
+  MPI_Win_unlock(rank, win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock_all(0, win);
+  for (int i = 0; i < threads; ++i) number[i] = i, pthread_create(&thread[i], NULL, get_often, &number[i]);
+  for (int i = 0; i < threads; ++i) pthread_join(thread[i], NULL);
+  MPI_Win_unlock_all(win);
+  wrong += wrong_gets;
+  done += threads * gets;
+}
+
 static void tell(char const* call, int code) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
@@ -156,7 +191,9 @@ static void refused(void) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  int const has_threads = argc > 1 && strcmp(argv[1], "threads") == 0;
+  int provided;
+  MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   to = (rank + 1) % size, from = (rank + size - 1) % size;
@@ -169,8 +206,10 @@ int main(int argc, char** argv) {
   MPI_Type_vector(items, 1, stride, MPI_INT, &apart);
   MPI_Type_commit(&apart);
   int any = 0;
-  if (argc > 1) {
+  if (argc > 1 && !has_threads) {
     refused();
+  } else if (has_threads) {
+    by_threads();
   } else {
     for (int access = 0; access < accesses; ++access)
       for (int epoch = 0; epoch < epochs; ++epoch) {
@@ -178,9 +217,9 @@ int main(int argc, char** argv) {
         if (access < fetch) try_access(access, epoch, apart, 1, stride);
       }
     two_targets();
-    MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    if (rank == 0) printf("accesses %d wrong %d\n", done, any);
   }
+  MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (rank == 0 && done > 0) printf("accesses %d wrong %d\n", done, any);
   MPI_Type_free(&apart);
   MPI_Win_free(&win);
   MPI_Group_free(&world), MPI_Group_free(&to_group), MPI_Group_free(&from_group);

@@ -426,6 +426,13 @@ def test_accesses_to_windows_have_buffers_in_devices(
     assert min(moves(report)) >= 62 or percent < 100
 
 
+@every_mpi
+def test_threads_access_one_window(mpi, windows, tmp_path):
+    settings = preloads(tmp_path / "report") | on_devices(100)
+    out, _ = said(mpi, 2, [str(windows(mpi)), "threads"], settings)
+    assert out == "accesses 400 wrong 0\n"
+
+
 REFUSED = {
     "create": "MPI_Win_create",
     "attach": "MPI_Win_attach",

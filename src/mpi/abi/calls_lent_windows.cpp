@@ -12,6 +12,7 @@ namespace {
 
 constexpr int all_targets = -1;
 
+// Threads may share a window: what a call ends was made before it began, and whoever asks next waits until that is in place.
 class Accesses {
  public:
   static Accesses& of_process() {
@@ -23,35 +24,40 @@ class Accesses {
     LentRequest access;
     access.loan = std::move(loan);
     const std::lock_guard lock(mutex_);
-    open_.push_back({target, std::move(access)});
+    open_.push_back({target, made_++, std::move(access)});
     count_ = open_.size();
   }
-  // Those to `target` that have ended are put in place, in the order in which they were made.
-  [[nodiscard]] int land_all(Win window, int target) {
+  // How many have been made.
+  [[nodiscard]] uint64_t made() {
+    const std::lock_guard lock(mutex_);
+    return made_;
+  }
+  // Of the first `made`, those to `target` that have ended are put in place, in the order in which they were made.
+  [[nodiscard]] int land_all(Win window, int target, uint64_t made) {
+    const std::lock_guard lock(mutex_);
     std::list<Access> ended;
-    {
-      const std::lock_guard lock(mutex_);
-      for (auto access = open_.begin(); access != open_.end();) {
-        const auto next = std::next(access);
-        const bool is_to = target == all_targets || access->target == target;
-        if (is_to && *access->lent.loan.window == window) ended.splice(ended.end(), open_, access);
-        access = next;
-      }
-      count_ = open_.size();
+    for (auto access = open_.begin(); access != open_.end();) {
+      const auto next = std::next(access);
+      const bool is_to = access->serial < made && (target == all_targets || access->target == target);
+      if (is_to && *access->lent.loan.window == window) ended.splice(ended.end(), open_, access);
+      access = next;
     }
     int code = success;
     for (Access& access : ended) {
       if (const int landed = land(access.lent, Status{}); landed != success) code = landed;
     }
+    count_ = open_.size();  // not before: none() sends others away
     return code;
   }
 
  private:
   struct Access {
     int target;
+    uint64_t serial;
     LentRequest lent;
   };
-  std::mutex mutex_;
+  std::recursive_mutex mutex_;  // an error handler may make calls
+  uint64_t made_ = 0;
   std::list<Access> open_;
   std::atomic<size_t> count_{0};
 };
@@ -65,10 +71,11 @@ struct Closing {
   static int call(Arguments... arguments) {
     if (Accesses::of_process().none()) return next(arguments...);
     if (layer.library->inside(__builtin_return_address(0))) return the_mpis(arguments...);
+    const uint64_t made = Accesses::of_process().made();
     const int code = next(arguments...);
     if (code != success) return code;
     const auto all = std::tie(arguments...);
-    return Accesses::of_process().land_all(std::get<sizeof...(Arguments) - 1>(all), target_of(arguments...));
+    return Accesses::of_process().land_all(std::get<sizeof...(Arguments) - 1>(all), target_of(arguments...), made);
   }
   template <int (*target_of)(Arguments...)>
   static OffloadHook hook() {

@@ -74,6 +74,21 @@ Status DeviceEnd::land(int64_t bytes) {
                                    : moves.unpack(ordinal_, room_.data(), blocks_, buffer_);
 }
 
+// Of what is no more known than that it lies there, each part is the whole.
+std::span<const DeviceBlock> DeviceEnd::part(size_t i) const {
+  return i < blocks_.size() ? std::span(blocks_).subspan(i, 1) : std::span(blocks_);
+}
+
+Status DeviceEnd::fill_part(size_t i) const {
+  SPL_TRY(check());
+  return DeviceMoves::of_process().pack(ordinal_, buffer_, part(i), room_.data());
+}
+
+Status DeviceEnd::land_part(size_t i) const {
+  SPL_TRY(check());
+  return DeviceMoves::of_process().unpack(ordinal_, room_.data(), part(i), buffer_);
+}
+
 DeviceEnds& DeviceEnds::of_process() {
   static auto* const ends = new DeviceEnds;  // calls come until the very end of the process
   return *ends;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "mpi/device_moves.hpp"
@@ -54,8 +55,12 @@ class DeviceEnd {
   // `bytes`: how many a receive has got; below zero: all.
   [[nodiscard]] Status land(int64_t bytes);
   void set_in_place() { is_in_place_ = true; }
+  // The same for one block of several, by any thread.
+  [[nodiscard]] Status fill_part(size_t i) const;
+  [[nodiscard]] Status land_part(size_t i) const;
 
  private:
+  [[nodiscard]] std::span<const DeviceBlock> part(size_t i) const;
   DeviceEnd(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, DeviceMoves::Room room, Use use);
 
   int ordinal_;

@@ -62,7 +62,8 @@
   SPINLOOM_FORMS(X, Scan, Iscan) SPINLOOM_FORMS(X, Exscan, Iexscan)                           \
   X(Accumulate) X(Raccumulate) X(Get_accumulate) X(Rget_accumulate) X(Accumulate_c) X(Raccumulate_c) \
   X(Get_accumulate_c) X(Rget_accumulate_c) X(Fetch_and_op) X(Compare_and_swap) \
-  X(Win_create_dynamic) X(Win_attach) X(Psend_init) X(Precv_init) \
+  X(Win_create_dynamic) X(Win_attach) \
+  X(Psend_init) X(Precv_init) X(Pready) X(Pready_range) X(Pready_list) X(Parrived) \
   X(Win_flush) X(Win_flush_all) X(Win_flush_local) X(Win_flush_local_all) X(Win_sync) \
   X(Intercomm_create) X(Intercomm_merge)
 

@@ -40,11 +40,19 @@ static int* in_file;
   return writes ? MPI_File_##write(__VA_ARGS__, status) : MPI_File_##read(__VA_ARGS__, status)
 #define LATER(write, read, ...)                                                                            \
   return code = writes ? MPI_File_##write(__VA_ARGS__, &request) : MPI_File_##read(__VA_ARGS__, &request), \
-         code == MPI_SUCCESS ? MPI_Wait(&request, status) : code
+         code == MPI_SUCCESS ? ended(&request, status) : code
 #define SPLIT(write, read, end_write, end_read, ...)                            \
   code = writes ? MPI_File_##write(__VA_ARGS__) : MPI_File_##read(__VA_ARGS__); \
   if (code != MPI_SUCCESS) return code;                                         \
   return writes ? MPI_File_##end_write(file, buffer, status) : MPI_File_##end_read(file, buffer, status)
+
+static int ended(MPI_Request* request, MPI_Status* status) {
+  static int turn;
+  int code = MPI_SUCCESS, flag = 0;
+  if (turn++ % 2 == 0) return MPI_Wait(request, status);
+  while (flag == 0 && code == MPI_SUCCESS) code = MPI_Test(request, &flag, status);
+  return code;
+}
 
 static int transfer(int way, int writes, MPI_File file, MPI_Offset place, void* buffer, int count, MPI_Datatype type,
                     MPI_Status* status) {
@@ -214,6 +222,27 @@ static void interleaved(char const* path, MPI_Datatype type, int turn) {
   calls += 2;
 }
 
+/* Requests that nobody waits for, of a file that is closed at once. */
+static void freed(char const* path, MPI_Datatype type, int turn) {
+  MPI_Request request;
+  MPI_Offset const place = (MPI_Offset)rank * items;
+  MPI_File file = opened(path);
+  for (int i = 0; i < span; ++i) window[i] = i % stride == 0 ? item(rank, turn, i / stride) : -3;
+  MPI_File_iwrite_at(file, place, memory, 1, type, &request);
+  MPI_Request_free(&request);
+  for (int i = 0; i < span; ++i) window[i] = -3;
+  MPI_File_iread_at(file, place, memory, 1, type, &request);
+  MPI_Request_free(&request);
+  MPI_File_close(&file);
+  for (int i = 0; i < span; ++i)
+    if (window[i] != (i % stride == 0 ? item(rank, turn, i / stride) : -3)) {
+      say(at_later, "freed, in memory", i, window[i]);
+      break;
+    }
+  MPI_Barrier(MPI_COMM_WORLD);
+  calls += 2;
+}
+
 static int heard;
 static void hear(MPI_File* file, int* code, ...) {
   (void)file, (void)code;
@@ -262,7 +291,8 @@ int main(int argc, char** argv) {
           read_and_compare(argv[1], way, large, type, count, every, turn++, 7);
           ++calls;
         }
-    interleaved(argv[1], apart, turn);
+    interleaved(argv[1], apart, turn++);
+    freed(argv[1], apart, turn);
     int any = 0;
     MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) printf("calls %d wrong %d\n", calls, any);

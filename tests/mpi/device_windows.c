@@ -183,11 +183,6 @@ static void refused(void) {
   MPI_Win_set_errhandler(other, MPI_ERRORS_RETURN);
   tell("attach", MPI_Win_attach(other, origin.memory, span));
   MPI_Win_free(&other);
-#if MPI_VERSION >= 4
-  MPI_Request request;
-  tell("psend", MPI_Psend_init(origin.memory, 2, 10, MPI_INT, to, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
-  tell("precv", MPI_Precv_init(origin.memory, 2, 10, MPI_INT, from, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
-#endif
 }
 
 int main(int argc, char** argv) {

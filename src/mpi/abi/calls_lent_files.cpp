@@ -19,7 +19,8 @@ class Splits {
   [[nodiscard]] bool none() const { return count_.load(std::memory_order_relaxed) == 0; }
   void keep(std::shared_ptr<LentRequest> begun) {
     const std::lock_guard lock(mutex_);
-    begun_[begun->loan.file] = std::move(begun);
+    const File file = *begun->loan.file;
+    begun_[file] = std::move(begun);
     count_ = begun_.size();
   }
   [[nodiscard]] std::shared_ptr<LentRequest> take(File file) {

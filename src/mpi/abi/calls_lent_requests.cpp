@@ -241,8 +241,14 @@ int look_at_some_lent(int count, const Request* requests, int* done, int* indice
 
 int free_lent(Request* request) {
   SPINLOOM_UNLESS_LENT(ToFree, request);
+  forget_parts(*request);
   std::shared_ptr<LentRequest> lent = lent_requests.take(*request);
   if (lent == nullptr || !lent->is_active) return ToFree::next(request);
+  if (lent->loan.file) {  // which may be closed at once
+    Status status{};
+    const int code = layer.on ? SPINLOOM_ABI::Wait(request, &status) : real.Wait(request, &status);
+    return code == success ? land(*lent, status) : code;
+  }
   lent_requests.orphan(*request, std::move(lent));
   *request = handles().request_null;
   return success;
@@ -296,7 +302,7 @@ const OffloadHook* lending_hook(std::string_view word) {
                                          Beside<"Improbe", int, int, Comm, int*, MessageHandle*, Status*>::hook()};
   for (const std::span<const OffloadHook> table :
        {std::span<const OffloadHook>(requests), lent_messages(), lent_collectives(), lent_reductions(), lent_local(),
-        lent_files(), lent_accesses()}) {
+        lent_files(), lent_accesses(), lent_parts()}) {
     for (const OffloadHook& hook : table) {
       if (word == hook.name) return &hook;
     }

@@ -121,11 +121,6 @@ struct Refusing {
             reinterpret_cast<void**>(&the_mpis)};
   }
 };
-template <Name name>
-OffloadHook refusing_parts() {
-  return Refusing<name, void*, int, Count, Datatype, int, int, Comm, Info, Request*>::template hook<0, Told::comm, 6>();
-}
-
 // Without a request the epoch ends them.
 #define SPINLOOM_LENT(ending, name, rname, ...)                                    \
   Lent<#name ending, int(__VA_ARGS__, Win)>::hook<lending::name, Ending::epoch>(), \
@@ -157,9 +152,7 @@ std::span<const OffloadHook> lent_accesses() {
                                       Closing<"Win_flush_all", Win>::hook<&whole>(),
                                       Closing<"Win_flush_local", int, Win>::hook<&one>(),
                                       Closing<"Win_flush_local_all", Win>::hook<&whole>(),
-                                      Refusing<"Win_attach", Win, void*, Aint>::hook<1, Told::window, 0>(),
-                                      refusing_parts<"Psend_init">(),
-                                      refusing_parts<"Precv_init">()};
+                                      Refusing<"Win_attach", Win, void*, Aint>::hook<1, Told::window, 0>()};
   return table;
 }
 

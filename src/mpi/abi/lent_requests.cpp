@@ -77,13 +77,39 @@ bool has_ended(Request request) {
   return code == success && flag != 0;
 }
 
+void land_part(LentRequest& lent, size_t i) {
+  const std::lock_guard lock(lent.parts->mutex);
+  if (i >= lent.parts->is_in_place.size() || lent.parts->is_in_place[i]) return;
+  lent.loan.land_part(i);
+  lent.parts->is_in_place[i] = true;
+}
+
+namespace {
+
+void land_parts(LentRequest& lent) {
+  for (size_t i = 0; !lent.parts->is_sent && i < lent.parts->is_in_place.size(); ++i) land_part(lent, i);
+}
+
+// What is sent of it is filled when the program says that it is ready.
+void start_parts(LentRequest& lent) {
+  const std::lock_guard lock(lent.parts->mutex);
+  if (lent.parts->is_sent) return;
+  lent.parts->is_in_place.assign(lent.parts->is_in_place.size(), false);
+  lent.loan.fill();
+}
+
+}  // namespace
+
 // Nothing of a receive that was cancelled.
 int land_once(LentRequest& lent, const Status& status) {
   int is_cancelled = 0;
   if (lent.by_status && real.Test_cancelled(&status, &is_cancelled) != success) is_cancelled = 0;
   if (lent.has_landed || is_cancelled != 0) return success;
   try {
-    lent.loan.land(lent.by_status ? bytes_of(status, real) : -1);
+    if (lent.parts != nullptr)
+      land_parts(lent);
+    else
+      lent.loan.land(lent.by_status ? bytes_of(status, real) : -1);
     return success;
   } catch (const Refused& refused) {
     return lent.loan.raise(code_of(refused.error));
@@ -101,8 +127,12 @@ int land(LentRequest& lent, const Status& status) {
 
 int fill(LentRequest& lent, Request handle) {
   try {
-    const bool is_offered = layer.knows(handle) && offer_lent(lent.loan, false);
-    lent.loan.fill(is_offered ? lent.loan.sent() : nullptr);
+    if (lent.parts != nullptr) {
+      start_parts(lent);
+    } else {
+      const bool is_offered = layer.knows(handle) && offer_lent(lent.loan, false);
+      lent.loan.fill(is_offered ? lent.loan.sent() : nullptr);
+    }
     lent.is_active = true;
     lent.has_landed = false;
     return success;

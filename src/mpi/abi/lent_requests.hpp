@@ -17,6 +17,14 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
+// Of a partitioned message: each part moves by itself.
+struct Parts {
+  Parts(size_t count, bool sent) : is_sent(sent), is_in_place(count) {}
+  const bool is_sent;
+  std::mutex mutex;
+  std::vector<bool> is_in_place;  // of what is received
+};
+
 // A request whose call's buffers are lent.
 struct LentRequest {
   Loan loan;
@@ -24,6 +32,7 @@ struct LentRequest {
   bool is_persistent = false;
   bool is_active = true;
   bool has_landed = false;  // MPI_Request_get_status has put it in place already
+  std::unique_ptr<Parts> parts;  // null but for partitioned messages
 };
 
 class LentRequests {
@@ -59,6 +68,8 @@ extern LentRequests& lent_requests;
 [[nodiscard]] int land(LentRequest& lent, const Status& status);
 // The same where the request stays open.
 [[nodiscard]] int land_once(LentRequest& lent, const Status& status);
+// One part of what a partitioned message has brought.
+void land_part(LentRequest& lent, size_t i);
 // Before a persistent request is started.
 [[nodiscard]] int fill(LentRequest& lent, Request handle);
 // Whether a request has ended already, so that nothing need be kept for it.

@@ -286,8 +286,9 @@ int Loan::raise(int code) const {
     const int answer = real.Win_call_errhandler(*window, code);
     return answer == success ? code : answer;
   }
-  if (file == nullptr) return SPINLOOM_ABI::raise(comm, code);
-  const int answer = real.File_call_errhandler == nullptr ? success : real.File_call_errhandler(file, code);
+  if (!file) return SPINLOOM_ABI::raise(comm, code);
+  const bool has_handler = *file != nullptr && real.File_call_errhandler != nullptr;
+  const int answer = has_handler ? real.File_call_errhandler(*file, code) : success;
   return answer == success ? code : answer;
 }
 
@@ -300,6 +301,9 @@ void Loan::fill(const DeviceEnd* but) {
 void Loan::land(int64_t bytes) {
   for (const auto& end : ends_) need(end->land(bytes));
 }
+
+void Loan::fill_part(size_t i) const { need(ends_.front()->fill_part(i)); }
+void Loan::land_part(size_t i) const { need(ends_.front()->land_part(i)); }
 
 DeviceEnd* Loan::sent() const {
   DeviceEnd* found = nullptr;

@@ -39,7 +39,7 @@ struct Sending {
 class Loan {
  public:
   Comm comm = handles().comm_world;  // whose error handler is told,
-  File file = nullptr;  // or the file's, in calls on one,
+  std::optional<File> file;  // or the file's, in calls on one,
   std::optional<Win> window;  // or the window's
   void* stand_in = nullptr;  // what the MPI has in place of the one buffer of a call on a file
   std::optional<Sending> sending;  // of calls that a message in a device's memory may be offered by (lent_offers.cpp)
@@ -100,6 +100,9 @@ class Loan {
   void fill(const DeviceEnd* but = nullptr);
   // `bytes`: how many a receive has got; below zero: all.
   void land(int64_t bytes);
+  // One block of a buffer that was lent as a list, by any thread.
+  void fill_part(size_t i) const;
+  void land_part(size_t i) const;
   // The one buffer that the call reads, if it lies in a device's memory and its packed bytes stand for it.
   [[nodiscard]] DeviceEnd* sent() const;
 

@@ -159,6 +159,43 @@ struct ReduceLocal {
   }
 };
 
+// ---- partitioned messages ----
+
+struct Partitioned {
+  static constexpr bool by_status = false;
+  static constexpr bool is_collective = false;
+  static constexpr bool sends_too = false;
+  static constexpr Takes takes = Takes::host;
+
+ protected:
+  template <class Pointer>
+  static void lend(Loan& loan, Pointer& buffer, int parts, Count count, Datatype& type, int peer, Comm comm, Use use) {
+    loan.comm = comm;
+    if (peer == proc_null || parts <= 0) return;
+    const std::vector<Count> counts(static_cast<size_t>(parts), count);
+    std::vector<Aint> places(counts.size());
+    for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<Aint>(i) * static_cast<Aint>(count);
+    const Aint* all = places.data();
+    loan.lend_list(buffer, parts, counts.data(), all, type, use);
+  }
+};
+struct PartitionedSend : Partitioned {
+  static constexpr bool is_sent = true;
+  template <class... More>
+  void operator()(Loan& loan, const void*& buffer, int& parts, Count& count, Datatype& type, int& peer, int&,
+                  Comm& comm, More&...) {
+    lend(loan, buffer, parts, count, type, peer, comm, Use::reads);
+  }
+};
+struct PartitionedReceive : Partitioned {
+  static constexpr bool is_sent = false;
+  template <class... More>
+  void operator()(Loan& loan, void*& buffer, int& parts, Count& count, Datatype& type, int& peer, int&, Comm& comm,
+                  More&...) {
+    lend(loan, buffer, parts, count, type, peer, comm, Use::writes);
+  }
+};
+
 // ---- calls on files ----
 
 struct FileCall {

@@ -87,16 +87,18 @@ int whole(Win) { return all_targets; }
 int fenced(int, Win) { return all_targets; }
 int one(int target, Win) { return target; }
 
-// A call that would have the MPI keep memory of a device.
+// A call that would have the MPI, or the layer's own windows, keep memory of a device.
 bool is_beyond(const void* buffer) {
-  if (!may_lend() || mpi_knows_gpus()) return false;
+  if (!may_lend() || (mpi_knows_gpus() && !layer.settings.rma)) return false;
   const auto owner = DeviceWatch::of_process().owner(buffer);
   return owner && owner->ordinal >= 0;
 }
 int code_of_refusal(const char* name) {
-  return code_of(
-      {Code::unsupported, text("MPI_", name, " got memory of a GPU, which this MPI knows nothing of: give it memory of",
-                               " the host, or use an MPI that was built for GPUs")});
+  const char* const why =
+      layer.settings.rma
+          ? "which windows on the NIC (--rma) cannot have: give it memory of the host"
+          : "which this MPI knows nothing of: give it memory of the host, or use an MPI that was built for GPUs";
+  return code_of({Code::unsupported, text("MPI_", name, " got memory of a GPU, ", why)});
 }
 enum class Told : uint8_t { comm, window };
 // `at`: where among the arguments the handle is whose error handler is told.

@@ -3,6 +3,7 @@
 
 #include "mpi/abi/leaves.hpp"
 #include "mpi/abi/narrow.hpp"
+#include "mpi/abi/narrow_files.hpp"
 #include "mpi/front.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -143,6 +144,12 @@ Hook large_table[] = {{"Reduce_local_c", reinterpret_cast<void*>(&narrowed::redu
                       {"Unpack_external_c", reinterpret_cast<void*>(&narrowed::unpack_external)},
                       {"Buffer_attach_c", reinterpret_cast<void*>(&narrowed::buffer_attach)},
                       {"Buffer_detach_c", reinterpret_cast<void*>(&narrowed::buffer_detach)},
+                      SPINLOOM_NARROW_FILES(read, file_call, void*),
+                      SPINLOOM_NARROW_FILES(read_at, file_call_at, void*),
+                      SPINLOOM_NARROW_SHARED_FILES(read, void*),
+                      SPINLOOM_NARROW_FILES(write, file_call, const void*),
+                      SPINLOOM_NARROW_FILES(write_at, file_call_at, const void*),
+                      SPINLOOM_NARROW_SHARED_FILES(write, const void*),
 #define SPINLOOM_HOOK(name, M, parameters) SPINLOOM_STAND_IN(name, parameters),
                       SPINLOOM_BUFFERED_CALLS(SPINLOOM_HOOK, Count) SPINLOOM_ACCUMULATE_CALLS(SPINLOOM_HOOK, Count)
 #undef SPINLOOM_HOOK

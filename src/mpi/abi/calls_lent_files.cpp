@@ -42,20 +42,16 @@ class Splits {
 // Buffer: void* or const void*.
 template <Name name, class Buffer>
 struct End {
-  static inline int (*next)(File, Buffer, Status*) = nullptr;
-  static inline int (*the_mpis)(File, Buffer, Status*) = nullptr;
+  using To = Next<name, File, Buffer, Status*>;
   static int call(File file, Buffer buffer, Status* status) {
-    if (Splits::of_process().none()) return next(file, buffer, status);
-    if (layer.library->inside(__builtin_return_address(0))) return the_mpis(file, buffer, status);
+    if (Splits::of_process().none()) return To::next(file, buffer, status);
+    if (layer.library->inside(__builtin_return_address(0))) return To::the_mpis(file, buffer, status);
     const std::shared_ptr<LentRequest> begun = Splits::of_process().take(file);
-    if (begun == nullptr) return next(file, buffer, status);
-    const int code = next(file, begun->loan.stand_in, status);
+    if (begun == nullptr) return To::next(file, buffer, status);
+    const int code = To::next(file, begun->loan.stand_in, status);
     return code == success ? land(*begun, Status{}) : code;
   }
-  static OffloadHook hook() {
-    return {name.letters, reinterpret_cast<void*>(&call), reinterpret_cast<void**>(&next),
-            reinterpret_cast<void**>(&the_mpis)};
-  }
+  static OffloadHook hook() { return To::hook(&call); }
 };
 
 #define SPINLOOM_LENT(ending, name, Rule, form, ...) \

@@ -53,19 +53,10 @@ int with_parts(Request request, Move move) {
   }
 }
 
-template <Name name, class... Arguments>
-struct Part {
-  static inline int (*next)(Arguments...) = nullptr;
-  static inline int (*the_mpis)(Arguments...) = nullptr;
-  static OffloadHook hook(int (*function)(Arguments...)) {
-    return {name.letters, reinterpret_cast<void*>(function), reinterpret_cast<void**>(&next),
-            reinterpret_cast<void**>(&the_mpis)};
-  }
-};
-using ToReady = Part<"Pready", int, Request>;
-using ToReadyRange = Part<"Pready_range", int, int, Request>;
-using ToReadyList = Part<"Pready_list", int, const int*, Request>;
-using ToArrived = Part<"Parrived", Request, int, int*>;
+using ToReady = Next<"Pready", int, Request>;
+using ToReadyRange = Next<"Pready_range", int, int, Request>;
+using ToReadyList = Next<"Pready_list", int, const int*, Request>;
+using ToArrived = Next<"Parrived", Request, int, int*>;
 
 int ready(int part, Request request) {
   const int code = with_parts(request, [&](LentRequest& lent) { lent.loan.fill_part(static_cast<size_t>(part)); });

@@ -51,15 +51,6 @@ class LentBatch {
   int code_ = success;
 };
 
-template <Name name, class... Arguments>
-struct Next {
-  static inline int (*next)(Arguments...) = nullptr;
-  static inline int (*the_mpis)(Arguments...) = nullptr;
-  static OffloadHook hook(int (*function)(Arguments...)) {
-    return {name.letters, reinterpret_cast<void*>(function), reinterpret_cast<void**>(&next),
-            reinterpret_cast<void**>(&the_mpis)};
-  }
-};
 using ToStart = Next<"Start", Request*>;
 using ToStartall = Next<"Startall", int, Request*>;
 using ToWait = Next<"Wait", Request*, Status*>;

@@ -20,11 +20,11 @@ class Accesses {
     return *accesses;
   }
   [[nodiscard]] bool none() const { return count_.load(std::memory_order_relaxed) == 0; }
-  void keep(Loan&& loan, int target) {
+  void keep(Loan&& loan) {
     LentRequest access;
     access.loan = std::move(loan);
     const std::lock_guard lock(mutex_);
-    open_.push_back({target, made_++, std::move(access)});
+    open_.push_back({made_++, std::move(access)});
     count_ = open_.size();
   }
   // How many have been made.
@@ -38,7 +38,7 @@ class Accesses {
     std::list<Access> ended;
     for (auto access = open_.begin(); access != open_.end();) {
       const auto next = std::next(access);
-      const bool is_to = access->serial < made && (target == all_targets || access->target == target);
+      const bool is_to = access->serial < made && (target == all_targets || access->lent.loan.target == target);
       if (is_to && *access->lent.loan.window == window) ended.splice(ended.end(), open_, access);
       access = next;
     }
@@ -52,7 +52,6 @@ class Accesses {
 
  private:
   struct Access {
-    int target;
     uint64_t serial;
     LentRequest lent;
   };
@@ -65,22 +64,20 @@ class Accesses {
 // A call after which accesses have ended: those to one target, or all of the window.
 template <Name name, class... Arguments>
 struct Closing {
-  static inline int (*next)(Arguments...) = nullptr;
-  static inline int (*the_mpis)(Arguments...) = nullptr;
+  using To = Next<name, Arguments...>;
   template <int (*target_of)(Arguments...)>
   static int call(Arguments... arguments) {
-    if (Accesses::of_process().none()) return next(arguments...);
-    if (layer.library->inside(__builtin_return_address(0))) return the_mpis(arguments...);
+    if (Accesses::of_process().none()) return To::next(arguments...);
+    if (layer.library->inside(__builtin_return_address(0))) return To::the_mpis(arguments...);
     const uint64_t made = Accesses::of_process().made();
-    const int code = next(arguments...);
+    const int code = To::next(arguments...);
     if (code != success) return code;
     const auto all = std::tie(arguments...);
     return Accesses::of_process().land_all(std::get<sizeof...(Arguments) - 1>(all), target_of(arguments...), made);
   }
   template <int (*target_of)(Arguments...)>
   static OffloadHook hook() {
-    return {name.letters, reinterpret_cast<void*>(&call<target_of>), reinterpret_cast<void**>(&next),
-            reinterpret_cast<void**>(&the_mpis)};
+    return To::hook(&call<target_of>);
   }
 };
 int whole(Win) { return all_targets; }
@@ -100,16 +97,16 @@ int code_of_refusal(const char* name) {
           : "which this MPI knows nothing of: give it memory of the host, or use an MPI that was built for GPUs";
   return code_of({Code::unsupported, text("MPI_", name, " got memory of a GPU, ", why)});
 }
+// Whose error handler hears of it.
 enum class Told : uint8_t { comm, window };
-// `at`: where among the arguments the handle is whose error handler is told.
+// `at`: where among the arguments its handle is.
 template <Name name, class... Arguments>
 struct Refusing {
-  static inline int (*next)(Arguments...) = nullptr;
-  static inline int (*the_mpis)(Arguments...) = nullptr;
+  using To = Next<name, Arguments...>;
   template <size_t buffer_at, Told told, size_t at>
   static int call(Arguments... arguments) {
     const auto all = std::tie(arguments...);
-    if (!is_beyond(std::get<buffer_at>(all))) return next(arguments...);
+    if (!is_beyond(std::get<buffer_at>(all))) return To::next(arguments...);
     Loan loan;
     if constexpr (told == Told::comm)
       loan.comm = std::get<at>(all);
@@ -119,8 +116,7 @@ struct Refusing {
   }
   template <size_t buffer_at, Told told, size_t at>
   static OffloadHook hook() {
-    return {name.letters, reinterpret_cast<void*>(&call<buffer_at, told, at>), reinterpret_cast<void**>(&next),
-            reinterpret_cast<void**>(&the_mpis)};
+    return To::hook(&call<buffer_at, told, at>);
   }
 };
 // Without a request the epoch ends them.
@@ -137,7 +133,7 @@ struct Refusing {
 
 }  // namespace
 
-void keep_access(Loan&& loan, int target) { Accesses::of_process().keep(std::move(loan), target); }
+void keep_access(Loan&& loan) { Accesses::of_process().keep(std::move(loan)); }
 
 std::span<const OffloadHook> lent_accesses() {
   using Fetch = Lent<"Fetch_and_op", int(const void*, void*, Datatype, int, Aint, Op, Win)>;

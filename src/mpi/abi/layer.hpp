@@ -403,6 +403,13 @@ inline int raise(Comm comm, int code) {
   return answer == success ? code : answer;
 }
 
+// The same for a file's. A null file has none, nor has an MPI that was built without files.
+inline int raise_on_file(File file, int code) {
+  if (file == nullptr || real.File_call_errhandler == nullptr) return code;
+  const int answer = real.File_call_errhandler(file, code);
+  return answer == success ? code : answer;
+}
+
 // An error of MPI whose text is the sentence (errors.cpp).
 [[nodiscard]] int code_of(const Error& error);
 

@@ -47,7 +47,18 @@ void keep_split(Loan&& loan);
 void keep_parts(Request request, Loan&& loan, int count, bool is_sent);
 void forget_parts(Request request);
 // An access to a window: its loan is kept until its epoch, or a flush, has ended (calls_lent_windows.cpp).
-void keep_access(Loan&& loan, int target);
+void keep_access(Loan&& loan);
+
+// A call that a function of the layer's stands in front of.
+template <Name name, class... Arguments>
+struct Next {
+  static inline int (*next)(Arguments...) = nullptr;
+  static inline int (*the_mpis)(Arguments...) = nullptr;
+  static OffloadHook hook(int (*function)(Arguments...)) {
+    return {name.letters, reinterpret_cast<void*>(function), reinterpret_cast<void**>(&next),
+            reinterpret_cast<void**>(&the_mpis)};
+  }
+};
 
 template <Name name, class Function>
 struct Lent;
@@ -93,7 +104,7 @@ struct Lent<name, int(Arguments...)> {
       else if constexpr (ending == Ending::partitioned)
         return partition<Rule>(loan, arguments...);
       else if constexpr (ending == Ending::epoch)
-        return access<Rule>(loan, arguments...);
+        return access(loan, arguments...);
       else
         return follow<Rule, ending>(loan, arguments...);
     } catch (const Refused& refused) {
@@ -130,10 +141,9 @@ struct Lent<name, int(Arguments...)> {
       keep_parts(*std::get<sizeof...(Arguments) - 1>(all), std::move(loan), std::get<1>(all), Rule::is_sent);
     return code;
   }
-  template <class Rule>
   static int access(Loan& loan, Arguments... arguments) {
     const int code = next(arguments...);
-    if (code == success) keep_access(std::move(loan), Rule::target_of(arguments...));
+    if (code == success) keep_access(std::move(loan));
     return code;
   }
   template <class Rule, Ending ending>
@@ -151,8 +161,8 @@ struct Lent<name, int(Arguments...)> {
     if (!request->is_persistent && request->loan.is_untouched()) return code;
     auto all = std::tie(arguments...);
     const Request made = *std::get<sizeof...(Arguments) - 1>(all);
-    // Handles of what has ended at once may be those of several requests. A file's are never looked at: MPICH 5 does not end one
-    // afterwards, and Open MPI 4.1 says of one that it has ended before its bytes are there.
+    // What has ended at once lands at once: MPIs give several such requests the same handle. A file's request is not asked: after
+    // the question MPI_Test fails in MPICH 5, and the answer of Open MPI 4.1 comes before the bytes.
     if (request->is_active && !request->by_status && !request->loan.file && has_ended(made)) {
       request->loan.land(-1);
       return success;

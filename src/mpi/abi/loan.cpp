@@ -286,10 +286,7 @@ int Loan::raise(int code) const {
     const int answer = real.Win_call_errhandler(*window, code);
     return answer == success ? code : answer;
   }
-  if (!file) return SPINLOOM_ABI::raise(comm, code);
-  const bool has_handler = *file != nullptr && real.File_call_errhandler != nullptr;
-  const int answer = has_handler ? real.File_call_errhandler(*file, code) : success;
-  return answer == success ? code : answer;
+  return file ? raise_on_file(*file, code) : SPINLOOM_ABI::raise(comm, code);
 }
 
 void Loan::fill(const DeviceEnd* but) {

@@ -41,6 +41,7 @@ class Loan {
   Comm comm = handles().comm_world;  // whose error handler is told,
   std::optional<File> file;  // or the file's, in calls on one,
   std::optional<Win> window;  // or the window's
+  int target = proc_null;  // of an access to a window
   void* stand_in = nullptr;  // what the MPI has in place of the one buffer of a call on a file
   std::optional<Sending> sending;  // of calls that a message in a device's memory may be offered by (lent_offers.cpp)
   LentCall call;

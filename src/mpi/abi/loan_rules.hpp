@@ -90,16 +90,20 @@ struct Replace {
   }
 };
 
+// The MPI gets memory of the host, and no status says how much has come.
+struct ByTheHost {
+  static constexpr bool by_status = false;
+  static constexpr bool is_collective = false;
+  static constexpr bool sends_too = false;
+  static constexpr Takes takes = Takes::host;
+};
+
 // Packed bytes are as many as there are in the elements.
 inline int64_t packed_bytes_of(int64_t count, Datatype type) {
   Count size = 0;
   return real.Type_size_x(type, &size) == success ? size * count : 0;
 }
-struct Pack {
-  static constexpr bool by_status = false;
-  static constexpr bool is_collective = false;
-  static constexpr bool sends_too = false;
-  static constexpr Takes takes = Takes::host;
+struct Pack : ByTheHost {
   template <class N>
   void operator()(Loan& loan, const void*& buffer, N& count, Datatype& type, void*& packed, N&, N*& position,
                   Comm& comm) {
@@ -108,11 +112,7 @@ struct Pack {
     loan.lend(buffer, count, type, Use::reads);
   }
 };
-struct Unpack {
-  static constexpr bool by_status = false;
-  static constexpr bool is_collective = false;
-  static constexpr bool sends_too = false;
-  static constexpr Takes takes = Takes::host;
+struct Unpack : ByTheHost {
   template <class N>
   void operator()(Loan& loan, const void*& packed, N&, N*& position, void*& buffer, N& count, Datatype& type,
                   Comm& comm) {
@@ -123,11 +123,7 @@ struct Unpack {
 };
 
 // The portable form has lengths of its own: all that is left of the packed buffer is lent.
-struct PackExternal {
-  static constexpr bool by_status = false;
-  static constexpr bool is_collective = false;
-  static constexpr bool sends_too = false;
-  static constexpr Takes takes = Takes::host;
+struct PackExternal : ByTheHost {
   template <class N, class Place>
   void operator()(Loan& loan, const char*&, const void*& buffer, N& count, Datatype& type, void*& packed, Place& bytes,
                   Place*& position) {
@@ -135,11 +131,7 @@ struct PackExternal {
     loan.lend(buffer, count, type, Use::reads);
   }
 };
-struct UnpackExternal {
-  static constexpr bool by_status = false;
-  static constexpr bool is_collective = false;
-  static constexpr bool sends_too = false;
-  static constexpr Takes takes = Takes::host;
+struct UnpackExternal : ByTheHost {
   template <class N, class Place>
   void operator()(Loan& loan, const char*&, const void*& packed, Place& bytes, Place*& position, void*& buffer,
                   N& count, Datatype& type) {
@@ -147,11 +139,7 @@ struct UnpackExternal {
     loan.lend(buffer, count, type, Use::writes);
   }
 };
-struct ReduceLocal {
-  static constexpr bool by_status = false;
-  static constexpr bool is_collective = false;
-  static constexpr bool sends_too = false;
-  static constexpr Takes takes = Takes::host;
+struct ReduceLocal : ByTheHost {
   template <class N>
   void operator()(Loan& loan, const void*& in, void*& in_out, N& count, Datatype& type, Op&) {
     loan.lend_operand(in, count, type, Use::reads);
@@ -161,12 +149,7 @@ struct ReduceLocal {
 
 // ---- partitioned messages ----
 
-struct Partitioned {
-  static constexpr bool by_status = false;
-  static constexpr bool is_collective = false;
-  static constexpr bool sends_too = false;
-  static constexpr Takes takes = Takes::host;
-
+struct Partitioned : ByTheHost {
  protected:
   template <class Pointer>
   static void lend(Loan& loan, Pointer& buffer, int parts, Count count, Datatype& type, int peer, Comm comm, Use use) {
@@ -198,12 +181,7 @@ struct PartitionedReceive : Partitioned {
 
 // ---- calls on files ----
 
-struct FileCall {
-  static constexpr bool by_status = false;
-  static constexpr bool is_collective = false;
-  static constexpr bool sends_too = false;
-  static constexpr Takes takes = Takes::host;
-
+struct FileCall : ByTheHost {
  protected:
   template <class Pointer, class N>
   static void lend(Loan& loan, File file, Pointer& buffer, N& count, Datatype& type, Use use) {
@@ -238,78 +216,61 @@ struct FileWrite : FileCall {
 // ---- accesses to windows ----
 
 // The target's memory is the MPI's business; a call that has no target touches nothing.
-struct Access {
-  static constexpr bool by_status = false;
-  static constexpr bool is_collective = false;
-  static constexpr bool sends_too = false;
-  static constexpr Takes takes = Takes::host;
+struct Access : ByTheHost {
+ protected:
+  // Whether the buffers are touched.
+  static bool begin(Loan& loan, int target, Win window) {
+    loan.window = window;
+    loan.target = target;
+    return target != proc_null;
+  }
 };
 struct Put : Access {
   template <class N, class... More>
   void operator()(Loan& loan, const void*& origin, N& count, Datatype& type, int& target, Aint&, N&, Datatype&,
                   Win& window, More&...) {
-    loan.window = window;
-    if (target != proc_null) loan.lend(origin, count, type, Use::reads);
-  }
-  template <class N, class... More>
-  static int target_of(const void*, N, Datatype, int target, More...) {
-    return target;
+    if (begin(loan, target, window)) loan.lend(origin, count, type, Use::reads);
   }
 };
 struct Get : Access {
   template <class N, class... More>
   void operator()(Loan& loan, void*& origin, N& count, Datatype& type, int& target, Aint&, N&, Datatype&, Win& window,
                   More&...) {
-    loan.window = window;
-    if (target != proc_null) loan.lend(origin, count, type, Use::writes);
-  }
-  template <class N, class... More>
-  static int target_of(void*, N, Datatype, int target, More...) {
-    return target;
+    if (begin(loan, target, window)) loan.lend(origin, count, type, Use::writes);
   }
 };
-struct Accumulate : Put {
+struct Accumulate : Access {
   template <class N, class... More>
   void operator()(Loan& loan, const void*& origin, N& count, Datatype& type, int& target, Aint&, N&, Datatype&, Op&,
                   Win& window, More&...) {
-    loan.window = window;
-    if (target != proc_null) loan.lend_operand(origin, static_cast<int64_t>(count), type, Use::reads);
+    if (begin(loan, target, window)) loan.lend_operand(origin, static_cast<int64_t>(count), type, Use::reads);
   }
 };
 struct Get_accumulate : Access {
   template <class N, class... More>
   void operator()(Loan& loan, const void*& origin, N& count, Datatype& type, void*& result, N& result_count,
                   Datatype& result_type, int& target, Aint&, N&, Datatype&, Op&, Win& window, More&...) {
-    loan.window = window;
-    if (target == proc_null) return;
+    if (!begin(loan, target, window)) return;
     loan.lend_operand(origin, static_cast<int64_t>(count), type, Use::reads);
     loan.lend_operand(result, static_cast<int64_t>(result_count), result_type, Use::both);
-  }
-  template <class N, class... More>
-  static int target_of(const void*, N, Datatype, void*, N, Datatype, int target, More...) {
-    return target;
   }
 };
 struct Fetch_and_op : Access {
   void operator()(Loan& loan, const void*& origin, void*& result, Datatype& type, int& target, Aint&, Op&,
                   Win& window) {
-    loan.window = window;
-    if (target == proc_null) return;
+    if (!begin(loan, target, window)) return;
     loan.lend_operand(origin, 1, type, Use::reads);
     loan.lend_operand(result, 1, type, Use::both);
   }
-  static int target_of(const void*, void*, Datatype, int target, Aint, Op, Win) { return target; }
 };
 struct Compare_and_swap : Access {
   void operator()(Loan& loan, const void*& origin, const void*& compared, void*& result, Datatype& type, int& target,
                   Aint&, Win& window) {
-    loan.window = window;
-    if (target == proc_null) return;
+    if (!begin(loan, target, window)) return;
     loan.lend_operand(origin, 1, type, Use::reads);
     loan.lend_operand(compared, 1, type, Use::reads);
     loan.lend_operand(result, 1, type, Use::both);
   }
-  static int target_of(const void*, const void*, void*, Datatype, int target, Aint, Win) { return target; }
 };
 
 // ---- collective calls ----

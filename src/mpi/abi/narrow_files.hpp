@@ -11,12 +11,6 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI::narrowed {
 
-inline int refuse_count_of(File file) {
-  if (real.File_call_errhandler == nullptr) return error_other;
-  const int answer = real.File_call_errhandler(file, error_other);
-  return answer == success ? error_other : answer;
-}
-
 // The MPI's function with ints.
 template <Name name, class Function>
 Function* small_one() {
@@ -27,13 +21,13 @@ Function* small_one() {
 
 template <Name name, class Buffer, class... More>
 int file_call(File file, Buffer buffer, Count count, Datatype type, More... more) {
-  if (count != static_cast<int>(count)) return refuse_count_of(file);
+  if (count != static_cast<int>(count)) return raise_on_file(file, error_other);
   using Small = int(File, Buffer, int, Datatype, More...);
   return small_one<name, Small>()(file, buffer, static_cast<int>(count), type, more...);
 }
 template <Name name, class Buffer, class... More>
 int file_call_at(File file, Offset place, Buffer buffer, Count count, Datatype type, More... more) {
-  if (count != static_cast<int>(count)) return refuse_count_of(file);
+  if (count != static_cast<int>(count)) return raise_on_file(file, error_other);
   using Small = int(File, Offset, Buffer, int, Datatype, More...);
   return small_one<name, Small>()(file, place, buffer, static_cast<int>(count), type, more...);
 }

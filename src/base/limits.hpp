@@ -1,7 +1,7 @@
 // Limits - every named limit of the project. Going beyond one is an Error that names it.
 //
-// The Python package reads the limits that it needs from spinloom._core.limits (app/bindings.cpp). Where limits depend
-// on each other, a static_assert here says how.
+// The Python package reads the limits that it needs from spinloom._core.limits (app/python/bindings.cpp). Where limits
+// depend on each other, a static_assert here says how.
 #pragma once
 
 #include <cstdint>

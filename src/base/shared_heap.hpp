@@ -55,13 +55,13 @@ class SharedHeap {
   // The size of the block that begins at `block`; 0 if none does.
   [[nodiscard]] size_t size_of(const void* block);
 
-  // Whether all of these bytes lie in the region.
+  // True if all of these bytes lie in the region.
   [[nodiscard]] bool holds(const void* start, size_t bytes) const {
     const uint64_t base = base_.load(std::memory_order_acquire);
     const uint64_t offset = reinterpret_cast<uint64_t>(start) - base;
     return base != 0 && offset < bytes_ && bytes <= bytes_ - offset;
   }
-  // Whether peers see all of these bytes as this process does.
+  // True if peers see all of these bytes as this process does.
   [[nodiscard]] bool shares(const void* start, size_t bytes);
   // To be told when the program has mapped other memory there, or has unmapped it.
   void replaced(const void* start, size_t bytes) { replace(start, bytes, false); }

@@ -1,4 +1,4 @@
-#include "program/program.hpp"
+#include "base/namespaces/program.hpp"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -115,8 +115,8 @@ class ElfReader {
     return {};
   }
 
-  // The loader would give all copies one variable for what C++ calls inline: variables, and static ones of templates and
-  // inline functions.
+  // The loader would give all copies one variable for what C++ calls inline: variables, and static ones of templates
+  // and inline functions.
   void give_own(uint64_t table, uint64_t count) {
     for (uint64_t symbol = 0; symbol < count; ++symbol) {
       uint8_t& info = program_.file_[table + symbol * sizeof(Elf64_Sym) + offsetof(Elf64_Sym, st_info)];

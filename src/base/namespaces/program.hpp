@@ -3,8 +3,8 @@
 // Contract: open() reads a shared object or a position-independent executable; its Error says why the file cannot be
 //   loaded several times into one process. load() makes one more copy, with globals of its own, and runs its
 //   constructors.
-// Invariants: (1) no file stays behind; (2) copies stay loaded until the process ends: a NIC may still write to them; (3)
-//   destructors run when finish() is called, not when the process ends.
+// Invariants: (1) no file stays behind; (2) copies stay loaded until the process ends: a NIC may still write to them;
+//   (3) destructors run when finish() is called, not when the process ends.
 // Threads: one owner. Time: none.
 #pragma once
 

@@ -19,7 +19,7 @@
 #include <iterator>
 #include <string>
 
-#include "layout/fuzz.hpp"
+#include "base/testing/fuzz.hpp"
 
 namespace {
 

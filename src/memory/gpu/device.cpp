@@ -1,10 +1,10 @@
-#include "gpu/device.hpp"
+#include "memory/gpu/device.hpp"
 
 #include <algorithm>
 #include <map>
 #include <mutex>
 
-#include "gpu/device_state.hpp"
+#include "memory/gpu/device_state.hpp"
 
 namespace spinloom::gpu {
 namespace {

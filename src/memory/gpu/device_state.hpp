@@ -12,14 +12,14 @@
 #include <optional>
 #include <string>
 
-#include "gpu/device.hpp"
-#include "gpu/driver.hpp"
-#include "gpu/kernel_parts.h"
+#include "memory/gpu/device.hpp"
+#include "memory/gpu/driver.hpp"
+#include "memory/gpu/kernel_parts.h"
 
 namespace spinloom::gpu {
 
-// In the order of kernels.cu: one part of each kind; parts that differ, the same with many pairs of addresses, many parts
-// of kind word, and one part in brief.
+// In the order of kernels.cu: one part of each kind; parts that differ, the same with many pairs of addresses, many
+// parts of kind word, and one part in brief.
 inline constexpr size_t entries = kernel::kinds + 4;
 
 struct Kernels {

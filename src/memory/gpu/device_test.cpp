@@ -1,6 +1,6 @@
 // The same messages as shim_test.cpp, on a GPU where there is one, or on the driver of tests/gpu/driver (its test is
 // OnDevice.WithoutAGpu); staging, peers and errors of the driver.
-#include "gpu/device.hpp"
+#include "memory/gpu/device.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/naive.hpp"
-#include "gpu/peer.hpp"
-#include "gpu/plan.hpp"
-#include "gpu/staging.hpp"
-#include "gpu/test_moves.hpp"
-#include "layout/test_support.hpp"
+#include "memory/gpu/naive.hpp"
+#include "memory/gpu/peer.hpp"
+#include "memory/gpu/plan.hpp"
+#include "memory/gpu/staging.hpp"
+#include "memory/gpu/testing/moves.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::gpu {
 namespace {
@@ -97,20 +97,36 @@ TEST_F(OnDevice, Sets) {
 TEST_F(OnDevice, OneCopyABlockMovesTheSameBytes) {
   const Device device = *Device::at(0);
   const layout::Type type = must_parse("hvector(300, 24, 40B, byte)");
-  const Message pack{Side::of(*layout::Blob::build(type)), Side::packed()};
+  const layout::Blob blob = *layout::Blob::build(type);
   const auto extent = static_cast<size_t>(type.extent());
-  std::vector<std::byte> data(extent);
-  for (size_t i = 0; i < extent; ++i) data[i] = static_cast<std::byte>(i * 7 % 251);
-  const Memory source = must(Memory::device(device, extent));
-  const Memory target = must(Memory::device(device, 7200));
-  ASSERT_TRUE(copy_bytes(device, source.data(), data.data(), extent, nullptr).ok());
-  const auto copies = naive_move(device, pack, {source.data(), target.data()}, nullptr);
-  ASSERT_TRUE(copies.ok()) << copies.error().message;
-  EXPECT_EQ(*copies, 300);
-  std::vector<std::byte> out(7200);
-  ASSERT_TRUE(copy_bytes(device, out.data(), target.data(), 7200, nullptr).ok());
-  ASSERT_TRUE(device.synchronise().ok());
-  for (size_t i = 0; i < 7200; ++i) ASSERT_EQ(out[i], data[i / 24 * 40 + i % 24]) << i;
+  const auto moved = [&](const Message& message, const std::vector<std::byte>& from, size_t to_bytes) {
+    std::vector<std::byte> to(to_bytes, std::byte{0xee});
+    const Memory source = must(Memory::device(device, from.size()));
+    const Memory target = must(Memory::device(device, to_bytes));
+    EXPECT_TRUE(copy_bytes(device, source.data(), from.data(), from.size(), nullptr).ok());
+    EXPECT_TRUE(copy_bytes(device, target.data(), to.data(), to_bytes, nullptr).ok());
+    const auto copies = naive_move(device, message, {source.data(), target.data()}, nullptr);
+    EXPECT_TRUE(copies.ok()) << copies.error().message;
+    EXPECT_EQ(*copies, 300);
+    EXPECT_TRUE(copy_bytes(device, to.data(), target.data(), to_bytes, nullptr).ok());
+    EXPECT_TRUE(device.synchronise().ok());
+    return to;
+  };
+  for (const auto& [at, packed_at] : {std::pair<size_t, size_t>{0, 0}, {16, 48}}) {
+    SCOPED_TRACE(text("at ", at, ", packed at ", packed_at));
+    const Side scattered = Side::of(blob, 1, static_cast<int64_t>(at));
+    const Side packed = Side::packed(static_cast<int64_t>(packed_at));
+    std::vector<std::byte> data(at + extent);
+    for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 7 % 251);
+    std::vector<std::byte> wanted(packed_at + 7200, std::byte{0xee});
+    std::vector<std::byte> unpacked(at + extent, std::byte{0xee});
+    for (size_t i = 0; i < 7200; ++i) {
+      const size_t place = at + i / 24 * 40 + i % 24;
+      wanted[packed_at + i] = unpacked[place] = data[place];
+    }
+    EXPECT_EQ(moved({scattered, packed}, data, wanted.size()), wanted);
+    EXPECT_EQ(moved({packed, scattered}, wanted, unpacked.size()), unpacked);
+  }
 }
 
 TEST_F(OnDevice, StagingJoinsLayoutsOfHostAndDevice) {

@@ -1,13 +1,13 @@
-#include "gpu/draft.hpp"
+#include "memory/gpu/draft.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "gpu/draft_list.hpp"
-#include "gpu/draft_pieces.hpp"
-#include "gpu/draft_shapes.hpp"
-#include "layout/cursor.hpp"
+#include "memory/gpu/draft_list.hpp"
+#include "memory/gpu/draft_pieces.hpp"
+#include "memory/gpu/draft_shapes.hpp"
+#include "memory/layout/cursor.hpp"
 
 namespace spinloom::gpu {
 namespace {

@@ -1,9 +1,9 @@
 // Draft - a part before it is laid down: levels of a message with strides or listed offsets on both sides.
 //
 // Contract: drafts_of() takes one message apart: nested loops and lists as they stand; runs and structs as tables of
-//   pieces; two layouts as common levels, or as pieces of both; whatever is too large for tables as a walk; what is short and in
-//   several parts as one list (draft_list.hpp). All parts have fewer than 2^31 bytes. Tables that no draft owns point into
-//   the blobs of the message, which must live as long.
+//   pieces; two layouts as common levels, or as pieces of both; whatever is too large for tables as a walk; what is
+//   short and in several parts as one list (draft_list.hpp). All parts have fewer than 2^31 bytes. Tables that no draft
+//   owns point into the blobs of the message, which must live as long.
 // Invariants: (1) the drafts of a message move each of its packed bytes once.
 // Threads: pure. Time: none.
 #pragma once
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "gpu/kernel_parts.h"
-#include "gpu/message.hpp"
+#include "memory/gpu/kernel_parts.h"
+#include "memory/gpu/message.hpp"
 
 namespace spinloom::gpu {
 

@@ -1,4 +1,4 @@
-#include "gpu/draft_list.hpp"
+#include "memory/gpu/draft_list.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -13,7 +13,7 @@
 #include <optional>
 #include <span>
 
-#include "gpu/draft.hpp"
+#include "memory/gpu/draft.hpp"
 
 namespace spinloom::gpu {
 

@@ -1,12 +1,12 @@
-#include "gpu/draft_pieces.hpp"
+#include "memory/gpu/draft_pieces.hpp"
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "layout/blocks.hpp"
-#include "layout/cursor.hpp"
+#include "memory/layout/blocks.hpp"
+#include "memory/layout/cursor.hpp"
 
 namespace spinloom::gpu {
 namespace {

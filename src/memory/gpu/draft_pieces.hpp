@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "gpu/draft.hpp"
+#include "memory/gpu/draft.hpp"
 
 namespace spinloom::gpu {
 

@@ -1,8 +1,8 @@
-#include "gpu/draft_shapes.hpp"
+#include "memory/gpu/draft_shapes.hpp"
 
 #include <algorithm>
 
-#include "layout/width.hpp"
+#include "memory/layout/width.hpp"
 
 namespace spinloom::gpu {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 
 namespace spinloom::gpu {
 

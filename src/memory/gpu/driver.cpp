@@ -1,4 +1,4 @@
-#include "gpu/driver.hpp"
+#include "memory/gpu/driver.hpp"
 
 #include <dlfcn.h>
 

@@ -1,15 +1,20 @@
 // What is said where there is no driver, no GPU, no NVRTC; and the kernels' text compiled by NVRTC where it is there.
-#include "gpu/driver.hpp"
+#include "memory/gpu/driver.hpp"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <string>
 
-#include "gpu/device.hpp"
-#include "gpu/kernel_text.hpp"
-#include "gpu/plan.hpp"
+#include "base/testing/folder.hpp"
+#include "memory/gpu/device.hpp"
+#include "memory/gpu/kernel_text.hpp"
+#include "memory/gpu/plan.hpp"
 
 namespace spinloom::gpu {
 namespace {
@@ -104,6 +109,47 @@ TEST(Nvrtc, CompilesTheTextThatIsBuiltIn) {
     ASSERT_TRUE(image.ok()) << image.error().message;
     EXPECT_EQ(image->substr(1, 3), "ELF");
     EXPECT_NE(image->find(names[entry]), std::string::npos);
+  }
+}
+
+TEST(WheelOfNvrtc, IsThere) {
+  if (std::getenv("SPINLOOM_TEST_WHEEL") == nullptr) GTEST_SKIP() << "a part of OnDeviceNvrtc.IsFoundInAWheel";
+  EXPECT_EQ(compiler_version().value(), "NVRTC 13.0");
+}
+
+// The wheel nvidia-cuda-nvrtc lies beside the package spinloom, which has this library or, one folder deeper, a layer
+// with it; or in the virtual environment. The compiler is that of the driver for tests.
+TEST(OnDeviceNvrtc, IsFoundInAWheel) {
+  if (!available()) GTEST_SKIP() << why_not();
+  if (Device::at(0)->name() != "a GPU of the tests") GTEST_SKIP() << "its compiler is that of the tests";
+  void* const loaded = dlopen("libnvrtc.so.13", RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(loaded, nullptr) << dlerror();
+  Dl_info compiler{};
+  ASSERT_NE(dladdr(dlsym(loaded, "nvrtcVersion"), &compiler), 0);
+  for (const char* const place : {"package", "layer", "environment"}) {
+    SCOPED_TRACE(place);
+    const TestFolder folder;
+    const bool is_environment = place == std::string("environment");
+    const std::string packages = folder.of(is_environment ? "lib/python3.11/site-packages" : "site-packages");
+    const std::string wheel = packages + "/nvidia/cu13/lib";
+    const std::string program = packages + (place == std::string("layer") ? "/spinloom/lib/x" : "/spinloom/x");
+    std::filesystem::create_directories(wheel);
+    std::filesystem::create_directories(packages + "/spinloom/lib");
+    std::filesystem::copy(compiler.dli_fname, wheel + "/libnvrtc.so.13");
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      unsetenv("LD_LIBRARY_PATH");
+      unsetenv("VIRTUAL_ENV");
+      setenv("SPINLOOM_TEST_WHEEL", "1", 1);
+      if (is_environment) setenv("VIRTUAL_ENV", folder.path().c_str(), 1);
+      const char* const name = is_environment ? "spinloom_gpu_test" : program.c_str();
+      execl("/proc/self/exe", name, "--gtest_filter=WheelOfNvrtc.*", "--gtest_brief=1", nullptr);
+      _exit(127);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "it is not found";
   }
 }
 

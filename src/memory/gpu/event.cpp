@@ -1,10 +1,10 @@
-#include "gpu/event.hpp"
+#include "memory/gpu/event.hpp"
 
 #include <cstring>
 #include <memory>
 #include <utility>
 
-#include "gpu/device_state.hpp"
+#include "memory/gpu/device_state.hpp"
 
 namespace spinloom::gpu {
 namespace {

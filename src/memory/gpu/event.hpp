@@ -1,8 +1,9 @@
 // Event - a mark on a stream: the host can ask whether the stream has come so far, and another stream can wait for it.
 //
 // Contract: record() marks what is on a stream now. reached() asks without waiting; synchronise() waits; hold() lets a
-//   stream wait, and returns at once. An event that was made `shared` can be given to another process, 64 bytes that any
-//   channel may carry, and waited for there; only who made it records it. An event that was never recorded is reached.
+//   stream wait, and returns at once. An event that was made `shared` can be given to another process, 64 bytes that
+//   any channel may carry, and waited for there; only who made it records it. An event that was never recorded is
+//   reached.
 // Threads: one at a time. Time: host time.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <memory>
 
 #include "base/result.hpp"
-#include "gpu/device.hpp"
+#include "memory/gpu/device.hpp"
 
 namespace spinloom::gpu {
 

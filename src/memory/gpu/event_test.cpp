@@ -1,6 +1,6 @@
-// What is begun and not waited for: marks behind launches, and bytes between host and device by pieces, on a GPU or on the
-// driver of tests/gpu/driver.
-#include "gpu/event.hpp"
+// What is begun and not waited for: marks behind launches, and bytes between host and device by pieces, on a GPU or on
+// the driver of tests/gpu/driver.
+#include "memory/gpu/event.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/plan.hpp"
-#include "gpu/staging.hpp"
-#include "layout/test_support.hpp"
+#include "memory/gpu/plan.hpp"
+#include "memory/gpu/staging.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::gpu {
 namespace {

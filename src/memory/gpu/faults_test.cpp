@@ -1,5 +1,6 @@
-// What can go wrong with a device: each is a sentence, nothing crashes, and the caller's context stays current. Where the
-// driver of tests/gpu/driver is needed to make it go wrong, a second process has it, because a lost device stays lost.
+// What can go wrong with a device: each is a sentence, nothing crashes, and the caller's context stays current. Where
+// the driver of tests/gpu/driver is needed to make it go wrong, a second process has it, because a lost device stays
+// lost.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -12,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/event.hpp"
-#include "gpu/peer.hpp"
-#include "gpu/plan.hpp"
-#include "gpu/staging.hpp"
-#include "layout/test_support.hpp"
+#include "memory/gpu/event.hpp"
+#include "memory/gpu/peer.hpp"
+#include "memory/gpu/plan.hpp"
+#include "memory/gpu/staging.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::gpu {
 namespace {

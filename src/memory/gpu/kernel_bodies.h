@@ -1,10 +1,10 @@
 // Kernel bodies - what one thread does of one tile of a part.
 //
-// Contract: run<kind>(arguments, part, ends, tile, thread, phase, shared) is what one thread does of one tile. One source:
-//   CUDA and NVRTC compile it for devices, C++ for the host (shim.hpp), where threads are turns of a loop. A device runs
-//   both sides of a barrier in one call, with phase 2. A host calls what stands before the barrier with phase 0 for all
-//   threads, and then what stands behind it with phase 1; only `tile` has a barrier. Consecutive threads take consecutive
-//   packed bytes; kernels differ in how they find their place.
+// Contract: run<kind>(arguments, part, ends, tile, thread, phase, shared) is what one thread does of one tile. One
+//   source: CUDA and NVRTC compile it for devices, C++ for the host (shim.hpp), where threads are turns of a loop. A
+//   device runs both sides of a barrier in one call, with phase 2. A host calls what stands before the barrier with
+//   phase 0 for all threads, and then what stands behind it with phase 1; only `tile` has a barrier. Consecutive
+//   threads take consecutive packed bytes; kernels differ in how they find their place.
 // Invariants: (1) a word is read and written at a multiple of its width; (2) every packed byte of the part is moved by
 //   one thread; (3) a thread reads and writes bytes of the message only.
 // Threads: of a device. Time: none.
@@ -12,8 +12,8 @@
 #define SPINLOOM_GPU_KERNEL_BODIES_H
 
 #ifndef __CUDACC_RTC__
-#include "gpu/kernel_tiles.h"
-#include "gpu/kernel_warps.h"
+#include "memory/gpu/kernel_tiles.h"
+#include "memory/gpu/kernel_warps.h"
 #endif
 
 namespace spinloom::gpu::kernel {

@@ -3,14 +3,14 @@
 // Contract: run_brief(brief, arena, ends, block, thread): what one thread does of one block of threads. A short message
 //   takes as long as what comes before its first read: so a Brief holds one part with strides of 32 bits, lies in the
 //   constant bank, and all widths share the code that finds a place. Which parts fit one: program_brief.hpp.
-// Invariants: (1) a word is read and written at a multiple of its width; (2) one thread moves it; (3) a block of threads
-//   moves threads * width packed bytes, in more turns where addresses allow only narrower words.
+// Invariants: (1) a word is read and written at a multiple of its width; (2) one thread moves it; (3) a block of
+//   threads moves threads * width packed bytes, in more turns where addresses allow only narrower words.
 // Threads: of a device, or turns of a loop. Time: none.
 #ifndef SPINLOOM_GPU_KERNEL_BRIEF_H
 #define SPINLOOM_GPU_KERNEL_BRIEF_H
 
 #ifndef __CUDACC_RTC__
-#include "gpu/kernel_places.h"
+#include "memory/gpu/kernel_places.h"
 #endif
 
 namespace spinloom::gpu::kernel {

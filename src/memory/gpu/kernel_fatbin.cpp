@@ -1,4 +1,4 @@
-#include "gpu/kernel_text.hpp"
+#include "memory/gpu/kernel_text.hpp"
 
 #ifdef SPINLOOM_FATBIN
 __asm__(

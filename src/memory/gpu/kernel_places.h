@@ -1,14 +1,14 @@
 // Kernel places - words, quotients, and where a packed byte of a part lies.
 //
-// Contract: places_of() turns packed bytes of a part into offsets on both sides, by its levels and, in_pieces, its table;
-//   walked() does it by a seek in a blob. The file compiles as CUDA, as NVRTC's text, and as C++.
+// Contract: places_of() turns packed bytes of a part into offsets on both sides, by its levels and, in_pieces, its
+//   table; walked() does it by a seek in a blob. The file compiles as CUDA, as NVRTC's text, and as C++.
 // Invariants: (1) no division; (2) no memory is written but through put() and word_at().
 // Threads: of a device, or turns of a loop. Time: none.
 #ifndef SPINLOOM_GPU_KERNEL_PLACES_H
 #define SPINLOOM_GPU_KERNEL_PLACES_H
 
 #ifndef __CUDACC_RTC__
-#include "gpu/kernel_parts.h"
+#include "memory/gpu/kernel_parts.h"
 #endif
 
 #ifdef __CUDACC__

@@ -8,7 +8,7 @@
 #define SPINLOOM_GPU_KERNEL_TILES_H
 
 #ifndef __CUDACC_RTC__
-#include "gpu/kernel_places.h"
+#include "memory/gpu/kernel_places.h"
 #endif
 
 namespace spinloom::gpu::kernel {

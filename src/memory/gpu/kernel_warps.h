@@ -1,14 +1,14 @@
 // Kernel warps - a warp a block: long blocks at any address.
 //
-// Contract: the 32 threads of a warp move a contiguous run: single bytes to where the target is aligned, then words, which
-//   are put together from two where the source has another alignment, then single bytes.
+// Contract: the 32 threads of a warp move a contiguous run: single bytes to where the target is aligned, then words,
+//   which are put together from two where the source has another alignment, then single bytes.
 // Invariants: (1) a thread reads and writes bytes of the run only.
 // Threads: of a device, or turns of a loop. Time: none.
 #ifndef SPINLOOM_GPU_KERNEL_WARPS_H
 #define SPINLOOM_GPU_KERNEL_WARPS_H
 
 #ifndef __CUDACC_RTC__
-#include "gpu/kernel_words.h"
+#include "memory/gpu/kernel_words.h"
 #endif
 
 namespace spinloom::gpu::kernel {

@@ -1,14 +1,14 @@
 // Kernel words - a thread a word: kernels word, pieces and walk.
 //
-// Contract: each thread moves words of one width, a batch at a time: all are read before the first is written. Consecutive
-//   threads take consecutive packed words.
+// Contract: each thread moves words of one width, a batch at a time: all are read before the first is written.
+//   Consecutive threads take consecutive packed words.
 // Invariants: (1) a word is read and written at a multiple of its width; (2) one thread moves it.
 // Threads: of a device, or turns of a loop. Time: none.
 #ifndef SPINLOOM_GPU_KERNEL_WORDS_H
 #define SPINLOOM_GPU_KERNEL_WORDS_H
 
 #ifndef __CUDACC_RTC__
-#include "gpu/kernel_places.h"
+#include "memory/gpu/kernel_places.h"
 #endif
 
 namespace spinloom::gpu::kernel {

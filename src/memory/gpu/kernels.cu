@@ -1,7 +1,7 @@
 // The kernels: entries over kernel_bodies.h and kernel_brief.h. One part, which comes with the launch, or many.
 #ifndef __CUDACC_RTC__
-#include "gpu/kernel_bodies.h"
-#include "gpu/kernel_brief.h"
+#include "memory/gpu/kernel_bodies.h"
+#include "memory/gpu/kernel_brief.h"
 #endif
 
 using namespace spinloom::gpu::kernel;

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 
 namespace spinloom::gpu {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "gpu/device_state.hpp"
-#include "gpu/kernel_text.hpp"
+#include "memory/gpu/device_state.hpp"
+#include "memory/gpu/kernel_text.hpp"
 
 namespace spinloom::gpu {
 namespace {

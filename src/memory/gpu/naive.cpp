@@ -1,7 +1,7 @@
-#include "gpu/naive.hpp"
+#include "memory/gpu/naive.hpp"
 
-#include "gpu/device_state.hpp"
-#include "layout/blocks.hpp"
+#include "memory/gpu/device_state.hpp"
+#include "memory/layout/blocks.hpp"
 
 namespace spinloom::gpu {
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "base/result.hpp"
-#include "gpu/device.hpp"
-#include "gpu/message.hpp"
+#include "memory/gpu/device.hpp"
+#include "memory/gpu/message.hpp"
 
 namespace spinloom::gpu {
 

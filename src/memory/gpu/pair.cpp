@@ -1,5 +1,5 @@
 // How two processes find the way between them.
-#include "gpu/pair.hpp"
+#include "memory/gpu/pair.hpp"
 
 #include <sys/random.h>
 
@@ -9,8 +9,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "gpu/device_state.hpp"
-#include "gpu/pair_state.hpp"
+#include "memory/gpu/device_state.hpp"
+#include "memory/gpu/pair_state.hpp"
 
 namespace spinloom::gpu {
 namespace {
@@ -33,7 +33,7 @@ struct PairCard {
   char trouble[256] = {};  // why it cannot export
 };
 
-// Whether the process could use what the other offered, told to the other.
+// A process tells the other whether it could use what the other offered.
 struct PairVerdict {
   uint32_t mark = card_mark;
   uint32_t ok = 0;

@@ -1,7 +1,8 @@
 // Pair - two processes that move messages between memories of their GPUs, layout to layout, by the best way that works
 // between these two.
 //
-// Contract: both call connect() over a channel that joins them. Each describes itself, the other tries what is described:
+// Contract: both call connect() over a channel that joins them. Each describes itself, the other tries what is
+//   described:
 //     ipc      each maps the other's memory by CUDA IPC and has read a token there. A message is one kernel of the
 //              receiver, which loads from the sender's memory by the sender's layout and stores by its own.
 //     staged   both have mapped the same pinned memory of the host. A message is packed by one kernel, goes through
@@ -9,15 +10,15 @@
 //     packed   packed bytes go through the channel.
 //   The first that works is taken; reason() is a sentence that says why. SPINLOOM_GPU_PEER, or options.way, forces one,
 //   at one process or at both: then it is that or an Error with the reason.
-//   A message: one process sends, the other receives. Both name memory by a layout, a count and an address; packed sizes
-//   must be equal. begin_send() takes what was on `stream` before into account; once the move is over the memory may be
-//   written again. begin_receive() puts its kernel on `stream`; the move is over when the bytes are there. A process may
-//   send and receive at once, one move in each direction; moves go on while their process calls test() or wait() of
-//   either.
+//   A message: one process sends, the other receives. Both name memory by a layout, a count and an address; packed
+//   sizes must be equal. begin_send() takes what was on `stream` before into account; once the move is over the memory
+//   may be written again. begin_receive() puts its kernel on `stream`; the move is over when the bytes are there. A
+//   process may send and receive at once, one move in each direction; moves go on while their process calls test() or
+//   wait() of either.
 //   Memory that another process cannot map, of a pool or pinned, is sent as packed bytes where the way is ipc.
-// Errors: what is wrong with one message (memory of the host, freed, too short, of another device; other sizes) is an Error
-//   at both processes, and the pair goes on. A peer that has ended, or a channel that breaks, ends the pair: this and all
-//   later moves are Errors, at once. connect() waits `patience_ms` for the other process.
+// Errors: what is wrong with one message (memory of the host, freed, too short, of another device; other sizes) is an
+//   Error at both processes, and the pair goes on. A peer that has ended, or a channel that breaks, ends the pair: this
+//   and all later moves are Errors, at once. connect() waits `patience_ms` for the other process.
 // Threads: one at a time a pair. Time: host time.
 #pragma once
 
@@ -28,9 +29,9 @@
 #include <utility>
 
 #include "base/result.hpp"
-#include "gpu/device.hpp"
-#include "gpu/message.hpp"
-#include "gpu/pair_channel.hpp"
+#include "memory/gpu/device.hpp"
+#include "memory/gpu/message.hpp"
+#include "memory/gpu/pair_channel.hpp"
 
 namespace spinloom::gpu {
 

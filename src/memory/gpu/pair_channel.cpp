@@ -1,4 +1,4 @@
-#include "gpu/pair_channel.hpp"
+#include "memory/gpu/pair_channel.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

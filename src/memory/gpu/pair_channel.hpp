@@ -1,11 +1,12 @@
 // PairChannel - short messages between the two processes of a pair: the caller's, or a socket's.
 //
 // Contract: messages arrive whole, in order, once. send() may wait until the peer has room. receive() gives the next
-//   message, or nothing within `patience_ms` (0: one look). An Error from either means that the peer cannot be reached any
-//   more. Messages are at most `message_bytes_max` long.
-//   SocketChannel speaks over a stream socket of the caller's, by a descriptor of its own, so that a number which the caller
-//   closes is never another's here: a Unix socket pair, TCP, or what a duplex multiprocessing.Pipe() of Python is. It reads its own messages and not a byte more, so that the caller may use the
-//   socket between moves. While it waits for room it takes in what comes, so that two that send to each other both go on.
+//   message, or nothing within `patience_ms` (0: one look). An Error from either means that the peer cannot be reached
+//   any more. Messages are at most `message_bytes_max` long.
+//   SocketChannel speaks over a stream socket of the caller's, by a descriptor of its own, so that a number which the
+//   caller closes is never another's here: a Unix socket pair, TCP, or what a duplex multiprocessing.Pipe() of Python
+//   is. It reads its own messages and not a byte more, so that the caller may use the socket between moves. While it
+//   waits for room it takes in what comes, so that two that send to each other both go on.
 // Threads: one at a time. Time: host time.
 #pragma once
 

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "base/checked.hpp"
-#include "gpu/draft.hpp"
-#include "gpu/pair_state.hpp"
+#include "memory/gpu/draft.hpp"
+#include "memory/gpu/pair_state.hpp"
 
 namespace spinloom::gpu {
 namespace {

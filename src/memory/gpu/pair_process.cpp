@@ -1,4 +1,4 @@
-#include "gpu/pair_process.hpp"
+#include "memory/gpu/pair_process.hpp"
 
 #include <poll.h>
 #include <sys/stat.h>

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "gpu/pair_state.hpp"
+#include "memory/gpu/pair_state.hpp"
 
 namespace spinloom::gpu {
 

@@ -1,4 +1,4 @@
-#include "gpu/pair_ring.hpp"
+#include "memory/gpu/pair_ring.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -9,7 +9,8 @@
 #include <cstring>
 #include <utility>
 
-#include "gpu/device_state.hpp"
+#include "base/private_folder.hpp"
+#include "memory/gpu/device_state.hpp"
 
 namespace spinloom::gpu {
 namespace {
@@ -38,6 +39,7 @@ Result<PairRing> PairRing::map(const Device& device, const PairRingShape& shape,
   int trouble = makes ? posix_fallocate(file, 0, static_cast<off_t>(ring.bytes_)) : 0;
   struct stat found{};
   if (trouble == 0 && fstat(file, &found) != 0) trouble = errno;
+  if (trouble == 0 && !is_this_user(found.st_uid)) trouble = EPERM;
   if (trouble == 0 && found.st_size != static_cast<off_t>(ring.bytes_)) trouble = EINVAL;
   void* const start =
       trouble != 0 ? MAP_FAILED : mmap(nullptr, ring.bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

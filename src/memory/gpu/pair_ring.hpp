@@ -3,10 +3,10 @@
 //
 // Contract: make() makes the memory under a name in /dev/shm and pins it for the device; join() maps it by that name,
 //   after which the maker calls unlink(). Both check a token. Lane 0 is written by the maker of the ring, lane 1 by the
-//   other. A lane's `filled` pieces were given to the reader so far, `freed` of them were given back; who writes the lane
-//   sets both to 0 before it offers a message, and a reader touches them only from the offer to its answer.
-// Invariants: (1) freed <= filled <= freed + pieces; (2) memory is taken as a whole when it is made, so that a full /dev/shm
-//   is an Error and no SIGBUS later.
+//   other. A lane's `filled` pieces were given to the reader so far, `freed` of them were given back; who writes the
+//   lane sets both to 0 before it offers a message, and a reader touches them only from the offer to its answer.
+// Invariants: (1) freed <= filled <= freed + pieces; (2) memory is taken as a whole when it is made, so that a full
+//   /dev/shm is an Error and no SIGBUS later.
 // Threads: a lane has one writer and one reader. Time: none.
 #pragma once
 
@@ -16,7 +16,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "gpu/device.hpp"
+#include "memory/gpu/device.hpp"
 
 namespace spinloom::gpu {
 

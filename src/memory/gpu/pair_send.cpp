@@ -1,7 +1,7 @@
 // The sender's side of a pair's move.
 #include <algorithm>
 
-#include "gpu/pair_state.hpp"
+#include "memory/gpu/pair_state.hpp"
 
 namespace spinloom::gpu {
 

@@ -1,7 +1,7 @@
 // Pair state - what a pair and its two moves share: letters, lanes, layouts that the peer has. For the floor only.
 //
-// Contract: a letter is one message of the channel. pump() takes one that has come, if any, and sorts it by its reader; it
-//   never waits. A channel that breaks and a peer that has ended are kept in `broken`, behind the letters that came
+// Contract: a letter is one message of the channel. pump() takes one that has come, if any, and sorts it by its reader;
+//   it never waits. A channel that breaks and a peer that has ended are kept in `broken`, behind the letters that came
 //   before. Layouts are sent once: a slot of 64 names one afterwards, and both sides fill the slots in the same order.
 //   Letters of a message carry its number; those of a message that is over are passed over, because both ends may end
 //   one at once.
@@ -17,12 +17,12 @@
 #include <string_view>
 #include <vector>
 
-#include "gpu/event.hpp"
-#include "gpu/pair.hpp"
-#include "gpu/pair_process.hpp"
-#include "gpu/pair_ring.hpp"
-#include "gpu/peer.hpp"
-#include "gpu/plan.hpp"
+#include "memory/gpu/event.hpp"
+#include "memory/gpu/pair.hpp"
+#include "memory/gpu/pair_process.hpp"
+#include "memory/gpu/pair_ring.hpp"
+#include "memory/gpu/peer.hpp"
+#include "memory/gpu/plan.hpp"
 
 namespace spinloom::gpu {
 
@@ -183,8 +183,8 @@ struct PairMove::State {
   Status empty_pieces();
 };
 
-// The bytes that a side touches lie in memory that the device reaches, as a whole. Gives the packed bytes and the first byte
-// that is touched.
+// The bytes that a side touches lie in memory that the device reaches, as a whole. Gives the packed bytes and the first
+// byte that is touched.
 struct PairSpan {
   int64_t bytes = 0;
   std::byte* first = nullptr;

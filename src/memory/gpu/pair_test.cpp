@@ -1,7 +1,7 @@
-// Two processes of one device, or of the driver of tests/gpu/driver: each way of a pair moves layouts to layouts; what goes
-// wrong at one is an Error at both; a process that ends is told at once. The second process is this program again, because
-// a process that forks keeps no driver.
-#include "gpu/pair.hpp"
+// Two processes of one device, or of the driver of tests/gpu/driver: each way of a pair moves layouts to layouts; what
+// goes wrong at one is an Error at both; a process that ends is told at once. The second process is this program again,
+// because a process that forks keeps no driver.
+#include "memory/gpu/pair.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/plan.hpp"
-#include "layout/test_support.hpp"
+#include "memory/gpu/plan.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::gpu {
 namespace {
@@ -264,7 +264,7 @@ TEST_F(OnDevicePair, EveryWayMovesLayoutsToLayouts) {
   }
 }
 
-// By CUDA IPC a message is one kernel, at the receiver.
+// A message by CUDA IPC is one kernel, at the receiver.
 TEST_F(DevicePairs, CountsItsLaunches) {
   Pair pair = connected();
   PairMessages messages(pair);

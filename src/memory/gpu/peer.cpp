@@ -1,4 +1,4 @@
-#include "gpu/peer.hpp"
+#include "memory/gpu/peer.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "gpu/device_state.hpp"
+#include "memory/gpu/device_state.hpp"
 
 namespace spinloom::gpu {
 namespace {

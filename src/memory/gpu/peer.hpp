@@ -3,12 +3,12 @@
 // Contract: export_memory() names the allocation that holds a pointer and the pointer's place in it: 88 bytes that any
 //   channel may carry. PeerMemory::open() maps it in this process, on `device`; the address is good for loads and
 //   stores of a plan. Handles stay mapped in a cache (the least recently used goes first once `open_max` are mapped and
-//   nobody holds it; where a mapping fails, all of that process that nobody holds), because mapping takes far longer than
-//   a launch. The exporter must keep the memory until the peer
+//   nobody holds it; where a mapping fails, all of that process that nobody holds), because mapping takes far longer
+//   than a launch. The exporter must keep the memory until the peer
 //   is done.
-// Invariants: (1) an address is valid as long as its PeerMemory lives; (2) a mapping is used for the allocation alone that it was
-//   made for: drivers may name one that was freed and its successor alike; (3) a process cannot open what it exported
-//   itself: that is an Error.
+// Invariants: (1) an address is valid as long as its PeerMemory lives; (2) a mapping is used for the allocation alone
+//   that it was made for: drivers may name one that was freed and its successor alike; (3) a process cannot open what
+//   it exported itself: that is an Error.
 // Threads: any. Time: host time.
 #pragma once
 
@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "base/result.hpp"
-#include "gpu/device.hpp"
+#include "memory/gpu/device.hpp"
 
 namespace spinloom::gpu {
 

@@ -1,10 +1,10 @@
-#include "gpu/plan.hpp"
+#include "memory/gpu/plan.hpp"
 
 #include <atomic>
 
-#include "gpu/device_state.hpp"
-#include "gpu/kernel_brief.h"
-#include "gpu/program_body.hpp"
+#include "memory/gpu/device_state.hpp"
+#include "memory/gpu/kernel_brief.h"
+#include "memory/gpu/program_body.hpp"
 
 namespace spinloom::gpu {
 namespace {

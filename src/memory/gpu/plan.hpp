@@ -1,10 +1,10 @@
 // Plan - a program that is resident on a device: one launch moves a whole set of messages.
 //
 // Contract: make() loads the kernels once a device and uploads tables and blobs; launch() puts one kernel on the
-//   caller's stream and returns. It allocates nothing, waits for nothing and may be captured into a CUDA graph. ends has
-//   one pair of addresses for each that the messages name; addresses may be memory of the device, of a peer that was
-//   mapped (peer.hpp), or pinned host memory. Memory that the kernel reads and writes must not overlap. Order with other
-//   work is that of the stream. The plan must live until the launch has ended.
+//   caller's stream and returns. It allocates nothing, waits for nothing and may be captured into a CUDA graph. ends
+//   has one pair of addresses for each that the messages name; addresses may be memory of the device, of a peer that
+//   was mapped (peer.hpp), or pinned host memory. Memory that the kernel reads and writes must not overlap. Order with
+//   other work is that of the stream. The plan must live until the launch has ended.
 //   launch() checks only that pointers are given; check() asks the driver about each and is for callers that do not
 //   know what they have: a host pointer, another device's memory or freed memory is an Error.
 // Invariants: (1) launches(): one kernel a call, none for a set without bytes.
@@ -18,9 +18,9 @@
 #include <utility>
 
 #include "base/result.hpp"
-#include "gpu/device.hpp"
-#include "gpu/event.hpp"
-#include "gpu/program.hpp"
+#include "memory/gpu/device.hpp"
+#include "memory/gpu/event.hpp"
+#include "memory/gpu/program.hpp"
 
 namespace spinloom::gpu {
 

@@ -1,4 +1,4 @@
-#include "gpu/program.hpp"
+#include "memory/gpu/program.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -6,9 +6,9 @@
 #include <iterator>
 #include <optional>
 
-#include "gpu/program_body.hpp"
-#include "gpu/program_brief.hpp"
-#include "gpu/program_part.hpp"
+#include "memory/gpu/program_body.hpp"
+#include "memory/gpu/program_brief.hpp"
+#include "memory/gpu/program_part.hpp"
 
 namespace spinloom::gpu {
 namespace {

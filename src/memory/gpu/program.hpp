@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "gpu/message.hpp"
+#include "memory/gpu/message.hpp"
 
 namespace spinloom::gpu {
 

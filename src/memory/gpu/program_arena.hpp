@@ -1,7 +1,7 @@
 // Program arena - writes tables and blobs behind each other, and tells their places.
 //
-// Contract: add() copies bytes to a multiple of 16 and returns their place. place_of() gives the place of a table within
-//   a blob, which is added once.
+// Contract: add() copies bytes to a multiple of 16 and returns their place. place_of() gives the place of a table
+//   within a blob, which is added once.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 
 namespace spinloom::gpu {
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "gpu/kernel_parts.h"
-#include "gpu/program.hpp"
+#include "memory/gpu/kernel_parts.h"
+#include "memory/gpu/program.hpp"
 
 namespace spinloom::gpu {
 

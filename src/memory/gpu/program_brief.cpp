@@ -1,4 +1,4 @@
-#include "gpu/program_brief.hpp"
+#include "memory/gpu/program_brief.hpp"
 
 #include <cstdint>
 #include <limits>

@@ -1,10 +1,10 @@
-#include "gpu/program_part.hpp"
+#include "memory/gpu/program_part.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 
-#include "layout/reciprocal.hpp"
+#include "memory/layout/reciprocal.hpp"
 
 namespace spinloom::gpu {
 namespace {
@@ -132,8 +132,8 @@ std::optional<Turn> turn_of(const Draft& draft, bool forced) {
   const DraftLevel& rows = draft.levels[*row];
   if (!forced) {
     if (columns.count < tile_count_min || rows.count < tile_count_min) return std::nullopt;
-    // A tile pays where neighbours in the packed order lie in one sector on neither side alone: each side runs along its
-    // own level in small steps, and along the other side's level in steps that leave the sector.
+    // A tile pays where neighbours in the packed order lie in one sector on neither side alone: each side runs along
+    // its own level in small steps, and along the other side's level in steps that leave the sector.
     if (std::abs(columns.from.stride) > sector_bytes || std::abs(rows.to.stride) > sector_bytes) return std::nullopt;
     if (std::abs(rows.from.stride) <= sector_bytes / 2) return std::nullopt;
   }

@@ -1,7 +1,7 @@
 // Program part - one draft as a part: its kernel, word width, tiles, tables.
 //
-// Contract: lay_down() chooses the kernel of a draft, or takes `forced` where the draft allows it, and adds its tables to
-//   the arena. tile_bytes is what a block of threads moves; tiles_of() how many blocks of threads the part takes.
+// Contract: lay_down() chooses the kernel of a draft, or takes `forced` where the draft allows it, and adds its tables
+//   to the arena. tile_bytes is what a block of threads moves; tiles_of() how many blocks of threads the part takes.
 //   touched_by() (program_sectors.cpp) is the memory traffic of a part on both sides, in sectors.
 // Threads: one owner of the arena. Time: none.
 #pragma once
@@ -9,15 +9,15 @@
 #include <cstdint>
 #include <optional>
 
-#include "gpu/draft.hpp"
-#include "gpu/program_arena.hpp"
+#include "memory/gpu/draft.hpp"
+#include "memory/gpu/program_arena.hpp"
 
 namespace spinloom::gpu {
 
 kernel::Part lay_down(const Draft& draft, const Message& message, std::optional<uint32_t> forced, ProgramArena& arena);
 void cut(kernel::Part& part, int64_t tile_bytes);
 int64_t tiles_of(const kernel::Part& part);
-// Whether consecutive packed bytes are consecutive in a side's memory.
+// True if consecutive packed bytes are consecutive in the memory of one side.
 bool is_dense(const Draft& draft, bool is_from);
 int64_t touched_by(const Draft& draft, const kernel::Part& part);
 

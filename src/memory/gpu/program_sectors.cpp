@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/program_part.hpp"
+#include "memory/gpu/program_part.hpp"
 
 namespace spinloom::gpu {
 namespace {

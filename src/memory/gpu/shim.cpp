@@ -1,12 +1,12 @@
-#include "gpu/shim.hpp"
+#include "memory/gpu/shim.hpp"
 
 #include <array>
 #include <cstddef>
 
-#include "gpu/kernel_bodies.h"
-#include "gpu/kernel_brief.h"
-#include "gpu/program_body.hpp"
-#include "layout/width.hpp"
+#include "memory/gpu/kernel_bodies.h"
+#include "memory/gpu/kernel_brief.h"
+#include "memory/gpu/program_body.hpp"
+#include "memory/layout/width.hpp"
 
 namespace spinloom::gpu {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/result.hpp"
-#include "gpu/program.hpp"
+#include "memory/gpu/program.hpp"
 
 namespace spinloom::gpu {
 

@@ -1,6 +1,6 @@
 // The kernels' source over the host shim, byte for byte against the type map: random types, every kernel, bases at any
 // address, counts, offsets, gaps and guards.
-#include "gpu/shim.hpp"
+#include "memory/gpu/shim.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "gpu/kernel_bodies.h"
-#include "gpu/program_body.hpp"
-#include "gpu/test_moves.hpp"
-#include "layout/cursor.hpp"
-#include "layout/test_support.hpp"
+#include "memory/gpu/kernel_bodies.h"
+#include "memory/gpu/program_body.hpp"
+#include "memory/gpu/testing/moves.hpp"
+#include "memory/layout/cursor.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::gpu {
 namespace {
@@ -148,8 +148,8 @@ TEST(Program, TellsWhatALaunchTouches) {
   EXPECT_EQ(touched("vector(4, 1, 2, int)", 0).launches(), 0);
 }
 
-// Messages beyond 2^31 bytes are several parts. Without the memory: the place of packed byte p, as a kernel finds it, is
-// the cursor's; the parts hold each packed byte once, one behind the other.
+// Messages beyond 2^31 bytes are several parts. Without the memory: the place of packed byte p, as a kernel finds it,
+// is the cursor's; the parts hold each packed byte once, one behind the other.
 TEST(Program, SplitsLongMessages) {
   const struct {
     const char* type;

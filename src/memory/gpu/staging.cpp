@@ -1,13 +1,13 @@
-#include "gpu/staging.hpp"
+#include "memory/gpu/staging.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 #include <vector>
 
-#include "gpu/draft.hpp"
-#include "gpu/event.hpp"
-#include "layout/copy.hpp"
+#include "memory/gpu/draft.hpp"
+#include "memory/gpu/event.hpp"
+#include "memory/layout/copy.hpp"
 
 namespace spinloom::gpu {
 

@@ -4,11 +4,12 @@
 //   a packed buffer on the device, two or more pinned pieces. to_host() packs with one kernel, copies the packed bytes
 //   in pieces and unpacks each piece on the host while the next is under way; to_device() is the same backwards. Both
 //   return when the bytes are there. begin_to_host() and begin_to_device() return at once: the move goes on while its
-//   caller tests it, by one piece at most a call, because the host packs and unpacks pieces in that call. Where the host's memory is pinned, a plan over its address moves the bytes with no
-//   piece at all; this is the way for memory that is not.
+//   caller tests it, by one piece at most a call, because the host packs and unpacks pieces in that call. Where the
+//   host's memory is pinned, a plan over its address moves the bytes with no piece at all; this is the way for memory
+//   that is not.
 // Invariants: (1) a move allocates nothing.
-// Errors: a second move while one is under way. A move that is dropped before it is over ends its copies first, and leaves
-//   the rest of the bytes where they are.
+// Errors: a second move while one is under way. A move that is dropped before it is over ends its copies first, and
+//   leaves the rest of the bytes where they are.
 // Threads: one move at a time. Time: host time.
 #pragma once
 
@@ -17,9 +18,9 @@
 #include <memory>
 
 #include "base/result.hpp"
-#include "gpu/device.hpp"
-#include "gpu/message.hpp"
-#include "gpu/plan.hpp"
+#include "memory/gpu/device.hpp"
+#include "memory/gpu/message.hpp"
+#include "memory/gpu/plan.hpp"
 
 namespace spinloom::gpu {
 

@@ -1,4 +1,4 @@
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/checked.hpp"
-#include "layout/blob_write.hpp"
-#include "layout/normalise.hpp"
-#include "layout/plain_list.hpp"
+#include "memory/layout/blob_write.hpp"
+#include "memory/layout/normalise.hpp"
+#include "memory/layout/plain_list.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "base/limits.hpp"
 #include "base/result.hpp"
-#include "layout/type.hpp"
+#include "memory/layout/type.hpp"
 #include "spinloom/layout_walk.h"
 
 namespace spinloom::layout {
@@ -35,8 +35,8 @@ enum class Width : uint8_t {
 struct BlobOptions {
   Width width = Width::automatic;
   int64_t count = 1;  // elements that the narrow walker must reach
-  // Whether a list of small blocks stays one where many of them touch (plain_list.hpp). A processor copies equal blocks
-  // faster than runs of several lengths; a NIC pays for every block.
+  // If set, a list of small blocks stays a list where many of them touch (plain_list.hpp). A processor copies equal
+  // blocks faster than runs of several lengths; a NIC pays for every block.
   bool keep_lists = false;
 };
 
@@ -58,7 +58,7 @@ class Blob {
   [[nodiscard]] int depth() const { return header().depth; }
   // The kind of the root node (SPL_LEAF_VECTOR, ...), by which a specialised handler is chosen.
   [[nodiscard]] uint32_t root_kind() const;
-  // Whether the narrow walker reaches `count` elements of this blob.
+  // True if the narrow walker reaches `count` elements of this blob.
   [[nodiscard]] bool narrow_reaches(int64_t count) const;
 
  private:

@@ -1,4 +1,4 @@
-#include "layout/blob_pool.hpp"
+#include "memory/layout/blob_pool.hpp"
 
 #include <array>
 #include <bit>

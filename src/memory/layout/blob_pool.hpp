@@ -11,7 +11,7 @@
 #include <memory>
 #include <span>
 
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 
 namespace spinloom::layout {
 

@@ -1,12 +1,12 @@
 // Sharing of identical blobs: by bytes, among threads, and gone when nobody needs them.
-#include "layout/blob_pool.hpp"
+#include "memory/layout/blob_pool.hpp"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 #include <vector>
 
-#include "layout/test_support.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -1,15 +1,15 @@
 // Blobs: round trips, sharing, and everything that validation must refuse.
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "layout/cursor.hpp"
-#include "layout/plain_list.hpp"
-#include "layout/reciprocal.hpp"
-#include "layout/segment.hpp"
-#include "layout/test_support.hpp"
+#include "memory/layout/cursor.hpp"
+#include "memory/layout/plain_list.hpp"
+#include "memory/layout/reciprocal.hpp"
+#include "memory/layout/segment.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -1,4 +1,4 @@
-#include "layout/blob_type.hpp"
+#include "memory/layout/blob_type.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "layout/width.hpp"
+#include "memory/layout/width.hpp"
 
 namespace spinloom::layout {
 namespace {
@@ -16,7 +16,8 @@ struct Element {
   int64_t bytes;
 };
 
-// Of what blocks of so many bytes are made: a complex number where that is one block, else the widest integer that fits.
+// What blocks of so many bytes are made of: a complex number where that is one block, else the widest integer that
+// fits.
 Result<Element> element_of(uint64_t bytes) {
   constexpr std::pair<uint64_t, const char*> integers[] = {{8, "int64_t"}, {4, "int32_t"}, {2, "int16_t"}, {1, "byte"}};
   std::pair<uint64_t, const char*> found{16, "double_complex"};

@@ -1,11 +1,11 @@
 // What a blob was made of: a type with the same map, whose blob has the same pieces.
-#include "layout/blob_type.hpp"
+#include "memory/layout/blob_type.hpp"
 
 #include <gtest/gtest.h>
 
-#include "layout/oracle.hpp"
-#include "layout/test_support.hpp"
-#include "layout/text.hpp"
+#include "memory/layout/oracle.hpp"
+#include "memory/layout/testing/support.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -4,9 +4,9 @@
 #include <limits>
 #include <vector>
 
-#include "layout/blob.hpp"
-#include "layout/reciprocal.hpp"
-#include "layout/width.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/reciprocal.hpp"
+#include "memory/layout/width.hpp"
 
 namespace spinloom::layout {
 namespace {

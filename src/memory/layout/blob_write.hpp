@@ -10,10 +10,10 @@
 #include <cstdlib>
 #include <memory>
 
-#include "layout/nest.hpp"
-#include "layout/reciprocal.hpp"
-#include "layout/type.hpp"
-#include "layout/width.hpp"
+#include "memory/layout/nest.hpp"
+#include "memory/layout/reciprocal.hpp"
+#include "memory/layout/type.hpp"
+#include "memory/layout/width.hpp"
 
 namespace spinloom::layout {
 

@@ -1,10 +1,10 @@
-#include "layout/block_statistics.hpp"
+#include "memory/layout/block_statistics.hpp"
 
 #include <algorithm>
 #include <bit>
 
 #include "base/limits.hpp"
-#include "layout/blocks.hpp"
+#include "memory/layout/blocks.hpp"
 
 namespace spinloom::layout {
 

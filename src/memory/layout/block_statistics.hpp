@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "base/result.hpp"
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 
 namespace spinloom::layout {
 

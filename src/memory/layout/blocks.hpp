@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/result.hpp"
-#include "layout/blob.hpp"
-#include "layout/cursor.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/cursor.hpp"
 
 namespace spinloom::layout {
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/limits.hpp"
-#include "layout/blocks.hpp"
-#include "layout/committed.hpp"
-#include "layout/nest.hpp"
-#include "layout/normalise.hpp"
-#include "layout/text.hpp"
+#include "memory/layout/blocks.hpp"
+#include "memory/layout/committed.hpp"
+#include "memory/layout/nest.hpp"
+#include "memory/layout/normalise.hpp"
+#include "memory/layout/text.hpp"
 #include "spinloom/layout.h"
 
 using namespace spinloom;          // NOLINT: one translation unit, C names outside

@@ -1,4 +1,4 @@
-#include "layout/committed.hpp"
+#include "memory/layout/committed.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/checked.hpp"
-#include "layout/blob_pool.hpp"
-#include "layout/copy.hpp"
-#include "layout/overlap.hpp"
-#include "layout/transfer.hpp"
+#include "memory/layout/blob_pool.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/overlap.hpp"
+#include "memory/layout/transfer.hpp"
 
 namespace spinloom::layout {
 namespace {

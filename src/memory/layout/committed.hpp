@@ -17,11 +17,11 @@
 #include <utility>
 
 #include "base/result.hpp"
-#include "layout/blob.hpp"
-#include "layout/copy.hpp"
-#include "layout/oracle.hpp"
-#include "layout/struct_array.hpp"
-#include "layout/type.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/oracle.hpp"
+#include "memory/layout/struct_array.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::layout {
 
@@ -66,7 +66,7 @@ class Committed {
     }
     return receives(count) && layout::unpack_at_once(blob(), count, base, packed);
   }
-  // Whether check_receive() has been asked before, for as many elements or more, and found nothing.
+  // True if an earlier check_receive() has shown that a message of `count` elements writes no byte twice.
   [[nodiscard]] bool receives(int64_t count) const {
     return count <= shared_->apart_count.load(std::memory_order_relaxed);
   }

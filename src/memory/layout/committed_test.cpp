@@ -1,4 +1,4 @@
-#include "layout/committed.hpp"
+#include "memory/layout/committed.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "layout/blocks.hpp"
-#include "layout/overlap.hpp"
-#include "layout/test_support.hpp"
+#include "memory/layout/blocks.hpp"
+#include "memory/layout/overlap.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

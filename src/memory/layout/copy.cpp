@@ -1,4 +1,4 @@
-#include "layout/copy.hpp"
+#include "memory/layout/copy.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "base/checked.hpp"
-#include "layout/copy_walker.hpp"
-#include "layout/kernel.hpp"
-#include "layout/struct_moves.hpp"
-#include "layout/width.hpp"
+#include "memory/layout/copy_walker.hpp"
+#include "memory/layout/kernel.hpp"
+#include "memory/layout/struct_moves.hpp"
+#include "memory/layout/width.hpp"
 
 namespace spinloom::layout {
 namespace {

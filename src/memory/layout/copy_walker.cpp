@@ -1,4 +1,4 @@
-#include "layout/copy_walker.hpp"
+#include "memory/layout/copy_walker.hpp"
 
 #include <algorithm>
 #include <cstring>

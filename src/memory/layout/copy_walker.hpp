@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 
 namespace spinloom::layout {
 

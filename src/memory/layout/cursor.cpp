@@ -1,4 +1,4 @@
-#include "layout/cursor.hpp"
+#include "memory/layout/cursor.hpp"
 
 #include <algorithm>
 

@@ -13,8 +13,8 @@
 #include <variant>
 
 #include "base/result.hpp"
-#include "layout/blob.hpp"
-#include "layout/width.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/width.hpp"
 
 namespace spinloom::layout {
 

@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include "layout/blob.hpp"
-#include "layout/test_support.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -4,16 +4,17 @@
 //   SPINLOOM_TEST_CUTS=10000000   how many cuts in all (make test-slow); a slice without it
 //   SPINLOOM_TEST_TYPE='3 x ...'  only this message, with SPINLOOM_TEST_SEED for its cuts
 //   SPINLOOM_TEST_SEED=N          where the seeds begin
+#include "memory/layout/testing/differential.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <optional>
 #include <string>
 
-#include "layout/test_differential.hpp"
-#include "layout/test_place.hpp"
-#include "layout/test_shrink.hpp"
-#include "layout/test_support.hpp"
+#include "memory/layout/testing/place.hpp"
+#include "memory/layout/testing/shrink.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

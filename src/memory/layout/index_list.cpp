@@ -1,4 +1,4 @@
-#include "layout/index_list.hpp"
+#include "memory/layout/index_list.hpp"
 
 #include <numeric>
 #include <unordered_map>

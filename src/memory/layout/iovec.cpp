@@ -1,4 +1,4 @@
-#include "layout/iovec.hpp"
+#include "memory/layout/iovec.hpp"
 
 #include <limits>
 

@@ -1,9 +1,9 @@
 // The exported list against the oracle's blocks.
-#include "layout/iovec.hpp"
+#include "memory/layout/iovec.hpp"
 
 #include <gtest/gtest.h>
 
-#include "layout/test_support.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -1,12 +1,12 @@
-#include "layout/kernel.hpp"
+#include "memory/layout/kernel.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
 #include <vector>
 
-#include "layout/kernel_sets.hpp"
-#include "layout/width.hpp"
+#include "memory/layout/kernel_sets.hpp"
+#include "memory/layout/width.hpp"
 
 namespace spinloom::layout {
 namespace {
@@ -114,7 +114,7 @@ bool interleaved(const Grid::Side& side, int64_t rows, int64_t blocks) {
          blocks * line_bytes > tile_bytes;
 }
 
-// Whether no two blocks share a byte, so that they may be written in any order.
+// True only if no two blocks share a byte, so that they may be written in any order.
 bool apart(const Grid::Side& side, const Grid& grid) {
   const int64_t small = std::min(std::abs(side.row), std::abs(side.block));
   const int64_t large = std::max(std::abs(side.row), std::abs(side.block));

@@ -18,7 +18,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 
 namespace spinloom::layout {
 
@@ -101,7 +101,7 @@ using TransposeKernel = void (*)(std::byte* to, int64_t to_pitch, const std::byt
 inline constexpr size_t group_moves = 4;
 inline constexpr size_t moves_kernels = 7 * 7 * 7 + 3 * 3 * 3 * 3;
 using MoveLengths = std::array<int64_t, group_moves>;
-// Whether there is a kernel for four moves of such lengths.
+// True if there is a kernel for four moves of such lengths.
 constexpr bool is_common(const MoveLengths& lengths) {
   return (lengths[0] | lengths[1] | lengths[2] | lengths[3] | 28) == 28 && lengths[3] != 0;
 }

@@ -1,8 +1,8 @@
 // The kernel set for CPUs with AVX-512. The file is compiled for AVX-512, and empty where the compiler lacks it.
-#include "layout/kernel_sets.hpp"
+#include "memory/layout/kernel_sets.hpp"
 
 #if defined(__AVX512BW__)
-#include "layout/kernel_loops.hpp"
+#include "memory/layout/kernel_loops.hpp"
 #endif
 
 namespace spinloom::layout {

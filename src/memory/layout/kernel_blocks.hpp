@@ -11,12 +11,19 @@
 #include <immintrin.h>
 #endif
 
-#include "layout/kernel.hpp"
+#include "memory/layout/kernel.hpp"
 
 namespace spinloom::layout {
 namespace {
 
 #define SPL_FORCE_INLINE inline __attribute__((always_inline))
+
+// Goes on to the next block of a row. Behind the last one a step may lead anywhere, which a sum of pointers must not:
+// a row of one block may have any stride.
+template <class Byte>
+SPL_FORCE_INLINE void advance(Byte*& at, int64_t step) {
+  at = reinterpret_cast<Byte*>(reinterpret_cast<uintptr_t>(at) + static_cast<uintptr_t>(step));
+}
 
 template <int64_t bytes>
 struct VectorOf {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <random>
 
-#include "layout/kernel.hpp"
-#include "layout/kernel_test.hpp"
-#include "layout/test_support.hpp"
+#include "memory/layout/kernel.hpp"
+#include "memory/layout/kernel_test.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

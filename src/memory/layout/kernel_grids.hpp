@@ -12,25 +12,25 @@
 #include <immintrin.h>
 #endif
 
-#include "layout/kernel_blocks.hpp"
+#include "memory/layout/kernel_blocks.hpp"
 
 namespace spinloom::layout {
 namespace {
 
 // Blocks further apart than far_bytes are prefetched. The smallest blocks are not: the core's own window reaches as far
-// ahead as the prefetch would, and each prefetch costs a load. Blocks that are packed are prefetched only if the lines of
-// all come from beyond the second-level cache: the window hides the way from there, and blocks at a large power of two
-// share a set of the first-level cache, out of which prefetches would push each other.
+// ahead as the prefetch would, and each prefetch costs a load. Blocks that are packed are prefetched only if the lines
+// of all come from beyond the second-level cache: the window hides the way from there, and blocks at a large power of
+// two share a set of the first-level cache, out of which prefetches would push each other.
 constexpr int64_t far_bytes = 256;
 constexpr int64_t far_lines_bytes = int64_t{256} << 10;
 constexpr int64_t far_block_min = 24;
 constexpr int64_t ahead_blocks = 16;
 
-// Lines so far apart share two sets of the first-level cache or fewer, or four. A core asks early for the lines of all stores
-// in its buffer, some 64; more of a set than it has ways push each other out, and each store then waits by itself. So every
-// few blocks the buffer is emptied. Unpacked on a Zen 5, us before and now: 512 blocks of 64 B, 4 KiB apart, 3.5, 1.5; 2 KiB
-// 2.5, 0.9; 128 of 8 B, 8 KiB apart, 0.92, 0.30; 65,536 of 8 B, 1 KiB apart, 355, 301. Where blocks are prefetched, four sets
-// are enough: 65,536 of 64 B, 1 KiB apart, took 285 and 315.
+// Lines so far apart share two sets of the first-level cache or fewer, or four. A core asks early for the lines of all
+// stores in its buffer, some 64; more of a set than it has ways push each other out, and each store then waits by
+// itself. So every few blocks the buffer is emptied. Unpacked on a Zen 5, us before and now: 512 blocks of 64 B, 4 KiB
+// apart, 3.5, 1.5; 2 KiB 2.5, 0.9; 128 of 8 B, 8 KiB apart, 0.92, 0.30; 65,536 of 8 B, 1 KiB apart, 355, 301. Where
+// blocks are prefetched, four sets are enough: 65,536 of 64 B, 1 KiB apart, took 285 and 315.
 constexpr int64_t two_sets_bytes = 2048;
 constexpr int64_t four_sets_bytes = 1024;
 constexpr int64_t stores_in_buffer = 8;
@@ -103,8 +103,8 @@ SPL_FORCE_INLINE void copy_row(const Block& block, std::byte* t, int64_t to_step
   }
   for (; left > 0; --left) {
     block(t, f);
-    t += to_step;
-    f += from_step;
+    advance(t, to_step);
+    advance(f, from_step);
   }
 }
 
@@ -228,7 +228,7 @@ void stream_dense(std::byte* to, const std::byte* from, int64_t step, int64_t bl
   for (; blocks > 0 && (reinterpret_cast<uintptr_t>(to) & 63) != 0; --blocks) {
     move<size>(to, from);
     to += size;
-    from += step;
+    advance(from, step);
   }
   for (; blocks >= per_line; blocks -= per_line) {
     const __m128i a = quarter<size>(from, step, 0);
@@ -252,7 +252,7 @@ void stream_dense(std::byte* to, const std::byte* from, int64_t step, int64_t bl
   for (; blocks > 0; --blocks) {
     move<size>(to, from);
     to += size;
-    from += step;
+    advance(from, step);
   }
 }
 #endif
@@ -265,8 +265,8 @@ void stream_lines(std::byte* to, int64_t to_step, const std::byte* from, int64_t
     if (at > 0) copy_piece(to, from, at);
     for (; at + 64 <= block; at += 64) stream_line(to + at, from + at);
     if (at < block) copy_piece(to + at, from + at, block - at);
-    to += to_step;
-    from += from_step;
+    advance(to, to_step);
+    advance(from, from_step);
   }
 }
 

@@ -1,5 +1,6 @@
 // Kernel loops - the source of every kernel set: included once by each kernel_SET.cpp, which is compiled for its
-// instruction set. Its parts: kernel_blocks, kernel_grids, kernel_moves, kernel_structs, kernel_tables, kernel_transposes.
+// instruction set. Its parts: kernel_blocks, kernel_grids, kernel_moves, kernel_structs, kernel_tables,
+// kernel_transposes.
 //
 // Contract: defines `set_of(name)` in an anonymous namespace. Vectors are the compiler's own; what an instruction set
 //   lacks becomes several narrower moves. Nothing here or in the parts may call an inline function of another header:
@@ -11,12 +12,12 @@
 #include <cstdint>
 #include <utility>
 
-#include "layout/kernel_blocks.hpp"
-#include "layout/kernel_grids.hpp"
-#include "layout/kernel_moves.hpp"
-#include "layout/kernel_structs.hpp"
-#include "layout/kernel_tables.hpp"
-#include "layout/kernel_transposes.hpp"
+#include "memory/layout/kernel_blocks.hpp"
+#include "memory/layout/kernel_grids.hpp"
+#include "memory/layout/kernel_moves.hpp"
+#include "memory/layout/kernel_structs.hpp"
+#include "memory/layout/kernel_tables.hpp"
+#include "memory/layout/kernel_transposes.hpp"
 
 namespace spinloom::layout {
 namespace {

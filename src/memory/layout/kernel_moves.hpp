@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "layout/kernel_blocks.hpp"
+#include "memory/layout/kernel_blocks.hpp"
 
 namespace spinloom::layout {
 namespace {
@@ -51,8 +51,8 @@ void copy_moves(std::byte* to, const std::byte* from, int64_t structs, const Mov
     second.store(to + to_b);
     third.store(to + to_c);
     fourth.store(to + to_d);
-    to += to_step;
-    from += from_step;
+    advance(to, to_step);
+    advance(from, from_step);
   }
 }
 

@@ -1,6 +1,6 @@
 // The kernel set that every CPU of the target runs: SSE2 on x86-64, NEON on AArch64.
-#include "layout/kernel_loops.hpp"
-#include "layout/kernel_sets.hpp"
+#include "memory/layout/kernel_loops.hpp"
+#include "memory/layout/kernel_sets.hpp"
 
 namespace spinloom::layout {
 

@@ -4,7 +4,7 @@
 // Threads: pure. Time: none.
 #pragma once
 
-#include "layout/kernel.hpp"
+#include "memory/layout/kernel.hpp"
 
 namespace spinloom::layout {
 

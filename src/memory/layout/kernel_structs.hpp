@@ -15,7 +15,7 @@
 #include <immintrin.h>
 #endif
 
-#include "layout/kernel_blocks.hpp"
+#include "memory/layout/kernel_blocks.hpp"
 
 namespace spinloom::layout {
 namespace {
@@ -143,8 +143,8 @@ SPL_FORCE_INLINE void copy_groups(const Window<width>* given, std::byte* to, int
   for (; groups > 0; --groups) {
 #pragma GCC unroll 4
     for (int64_t i = 0; i < made; ++i) copy_window(windows[i], to, from);
-    to += to_step;
-    from += from_step;
+    advance(to, to_step);
+    advance(from, from_step);
   }
 }
 
@@ -156,13 +156,13 @@ SPL_FORCE_INLINE void copy_all(const Window<width>* windows, int64_t made, std::
   if (made == 3) return copy_groups<3>(windows, to, to_step, from, from_step, structs);
   for (; structs > 0; --structs) {
     for (int64_t i = 0; i < made; ++i) copy_window(windows[i], to, from);
-    to += to_step;
-    from += from_step;
+    advance(to, to_step);
+    advance(from, from_step);
   }
 }
 
-// The number of structs that fit into one window; more than 1 only if structs follow each other without overlapping. The
-// runs of a struct may come in any order.
+// The number of structs that fit into one window; more than 1 only if structs follow each other without overlapping.
+// The runs of a struct may come in any order.
 template <class Side, class Run>
 SPL_FORCE_INLINE int64_t structs_in_window(const Side& side, const Run* runs, int64_t count) {
   const int64_t first = side.place(0);

@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-#include "layout/kernel_blocks.hpp"
+#include "memory/layout/kernel_blocks.hpp"
 
 namespace spinloom::layout {
 namespace {

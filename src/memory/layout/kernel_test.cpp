@@ -1,5 +1,5 @@
 // Every kernel set that this CPU runs, at random cuts, against the oracle; and forcing one by name.
-#include "layout/kernel.hpp"
+#include "memory/layout/kernel.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 #include <random>
 #include <utility>
 
-#include "layout/committed.hpp"
-#include "layout/copy.hpp"
-#include "layout/kernel_test.hpp"
-#include "layout/test_support.hpp"
-#include "layout/transfer.hpp"
+#include "memory/layout/committed.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/kernel_test.hpp"
+#include "memory/layout/testing/support.hpp"
+#include "memory/layout/transfer.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "layout/kernel.hpp"
+#include "memory/layout/kernel.hpp"
 
 namespace spinloom::layout {
 

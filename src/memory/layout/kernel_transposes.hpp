@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "layout/kernel_blocks.hpp"
+#include "memory/layout/kernel_blocks.hpp"
 
 namespace spinloom::layout {
 namespace {

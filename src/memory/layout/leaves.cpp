@@ -1,4 +1,4 @@
-#include "layout/leaves.hpp"
+#include "memory/layout/leaves.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "layout/kernel.hpp"
+#include "memory/layout/kernel.hpp"
 
 namespace spinloom::layout {
 namespace {
@@ -68,8 +68,8 @@ class Collector {
     leaves.bytes += turns * loop.size;
   }
 
-  // By the stride of the packed rows: 3 where they meet in one set of a usual first-level cache (64 sets of lines), 1
-  // where they meet in two.
+  // How packed rows with this stride crowd a usual first-level cache (64 sets of lines): 3 where they meet in one set,
+  // 1 where they meet in two.
   static int64_t crowding(int64_t stride) { return stride % 4096 == 0 ? 3 : stride % 2048 == 0 ? 1 : 0; }
 
   static int64_t length_of(const Nest& nest, int64_t i) {

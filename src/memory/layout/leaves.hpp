@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "layout/nest.hpp"
+#include "memory/layout/nest.hpp"
 
 namespace spinloom::layout {
 

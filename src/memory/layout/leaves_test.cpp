@@ -1,10 +1,10 @@
-#include "layout/leaves.hpp"
+#include "memory/layout/leaves.hpp"
 
 #include <gtest/gtest.h>
 
-#include "layout/block_statistics.hpp"
-#include "layout/normalise.hpp"
-#include "layout/test_support.hpp"
+#include "memory/layout/block_statistics.hpp"
+#include "memory/layout/normalise.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -1,9 +1,9 @@
-#include "layout/normalise.hpp"
+#include "memory/layout/normalise.hpp"
 
 #include <algorithm>
 #include <unordered_map>
 
-#include "layout/passes.hpp"
+#include "memory/layout/passes.hpp"
 
 namespace spinloom::layout {
 namespace {

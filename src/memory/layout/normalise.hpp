@@ -6,8 +6,8 @@
 // Threads: pure. Time: none.
 #pragma once
 
-#include "layout/nest.hpp"
-#include "layout/type.hpp"
+#include "memory/layout/nest.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::layout {
 

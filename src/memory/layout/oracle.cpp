@@ -1,4 +1,4 @@
-#include "layout/oracle.hpp"
+#include "memory/layout/oracle.hpp"
 
 #include <algorithm>
 #include <cstring>

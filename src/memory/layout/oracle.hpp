@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "layout/type.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::layout::oracle {
 
@@ -77,7 +77,7 @@ Status compare(const Type& type, int64_t count, std::span<const std::byte> packe
 Status compare_over(const Type& type, int64_t count, std::span<const std::byte> packed,
                     std::span<const std::byte> destination, int64_t base, std::span<std::byte> before);
 
-// Whether some byte is written twice: such a receive has no defined result in MPI. Exact.
+// True if some byte is written twice: such a receive has no defined result in MPI. Exact.
 Result<bool> overlaps(const Type& type, int64_t count);
 
 // ---- the walk ----

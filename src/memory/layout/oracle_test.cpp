@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "layout/test_support.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

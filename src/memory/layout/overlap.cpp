@@ -1,4 +1,4 @@
-#include "layout/overlap.hpp"
+#include "memory/layout/overlap.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/limits.hpp"
-#include "layout/blob.hpp"
-#include "layout/cursor.hpp"
-#include "layout/normalise.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/cursor.hpp"
+#include "memory/layout/normalise.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "layout/nest.hpp"
-#include "layout/type.hpp"
+#include "memory/layout/nest.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::layout {
 

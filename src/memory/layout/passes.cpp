@@ -1,4 +1,4 @@
-#include "layout/passes.hpp"
+#include "memory/layout/passes.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "layout/nest.hpp"
+#include "memory/layout/nest.hpp"
 
 namespace spinloom::layout {
 

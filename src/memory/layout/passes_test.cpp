@@ -1,10 +1,10 @@
 // Each pass with its before and after, and the normal forms of whole types.
-#include "layout/passes.hpp"
+#include "memory/layout/passes.hpp"
 
 #include <gtest/gtest.h>
 
-#include "layout/normalise.hpp"
-#include "layout/test_support.hpp"
+#include "memory/layout/normalise.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -1,20 +1,20 @@
-#include "layout/plain_list.hpp"
+#include "memory/layout/plain_list.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "base/limits.hpp"
-#include "layout/kernel.hpp"
-#include "layout/normalise.hpp"
-#include "layout/passes.hpp"
+#include "memory/layout/kernel.hpp"
+#include "memory/layout/normalise.hpp"
+#include "memory/layout/passes.hpp"
 
 namespace spinloom::layout {
 namespace {
 
-// With every kernel set, a list of blocks of these lengths is copied faster than its merged runs as long as no more than
-// 70 % of the blocks touch the one before. A table of runs takes two words a run, so that it is the smaller one from a
-// half on. At five eighths the list is larger by a third.
+// Every kernel set copies a list of blocks of these lengths faster than its merged runs as long as no more than 70 % of
+// the blocks touch the one before. A table of runs takes two words a run, so that it is the smaller one if half of the
+// blocks touch, or more. At five eighths the list is larger by a third.
 int64_t touching_max(int64_t entries, int64_t block, bool keep_lists) {
   if (keep_lists && block % 4 == 0 && block <= 16) return entries * 5 / 8;
   return entries >= long_list_min ? entries / few_touch_share - 1 : 0;
@@ -82,7 +82,7 @@ class PlainTable {
  private:
   [[nodiscard]] int64_t place(int64_t i) const { return list_.node->displacements[i] * list_.unit; }
 
-  // Whether the blocks, merged, would be a list of equal blocks again, but a shorter one.
+  // True if the blocks, merged, would be a list of equal blocks again, but a shorter one.
   [[nodiscard]] bool merges_evenly(int64_t block) const {
     const auto* const offsets = reinterpret_cast<const S*>(to_);
     const int64_t count = list_.node->displacements.size();

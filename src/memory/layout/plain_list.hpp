@@ -5,15 +5,16 @@
 //   bytes as normalisation and the general writer would (checked for random types), or nothing where a pass would
 //   change the list: an empty block, blocks that touch (more than a few in a long list), equal steps.
 //   With keep_lists, a list of equal blocks of 4, 8, 12 or 16 bytes stays one as long as no more than five eighths of
-//   them touch the one before, unless they merge to few runs (a struct) or to equal runs (a shorter list).
+//   them touch the one before. It does not stay one if they merge to few runs (a struct) or to equal runs (a shorter
+//   list).
 // Threads: pure. Time: O(entries), each read once.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
-#include "layout/blob_write.hpp"
-#include "layout/type.hpp"
+#include "memory/layout/blob_write.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::layout {
 

@@ -1,14 +1,14 @@
 // Lists of small blocks of which many touch: which stay lists for a processor, and that all move the right bytes.
-#include "layout/plain_list.hpp"
+#include "memory/layout/plain_list.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <vector>
 
-#include "layout/committed.hpp"
-#include "layout/kernel_test.hpp"
-#include "layout/test_support.hpp"
+#include "memory/layout/committed.hpp"
+#include "memory/layout/kernel_test.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -1,4 +1,4 @@
-#include "layout/segment.hpp"
+#include "memory/layout/segment.hpp"
 
 #include "base/checked.hpp"
 

@@ -13,7 +13,7 @@
 #include <variant>
 
 #include "base/result.hpp"
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 #include "spinloom/segment.h"
 
 namespace spinloom::layout {

@@ -1,12 +1,12 @@
 // The segment against the oracle: in order, resumed, caught up, reset, from checkpoints.
-#include "layout/segment.hpp"
+#include "memory/layout/segment.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "layout/test_support.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

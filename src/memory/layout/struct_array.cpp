@@ -1,4 +1,4 @@
-#include "layout/struct_array.hpp"
+#include "memory/layout/struct_array.hpp"
 
 #include <algorithm>
 #include <cstdlib>

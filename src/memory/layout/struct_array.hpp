@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "layout/blob.hpp"
-#include "layout/kernel.hpp"
-#include "layout/struct_moves.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/kernel.hpp"
+#include "memory/layout/struct_moves.hpp"
 
 namespace spinloom::layout {
 

@@ -1,4 +1,4 @@
-#include "layout/struct_moves.hpp"
+#include "memory/layout/struct_moves.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "layout/kernel.hpp"
-#include "layout/width.hpp"
+#include "memory/layout/kernel.hpp"
+#include "memory/layout/width.hpp"
 
 namespace spinloom::layout {
 
@@ -31,10 +31,10 @@ class StructMoves {
   template <class W>
   [[nodiscard]] bool make(const KernelSet& set, const typename W::Node& leaf, int64_t stride);
 
-  // Whether structs may be written in any order, because no byte is written twice: the runs' offsets rise, and the
+  // True if structs may be written in any order, because no byte is written twice: the runs' offsets rise, and the
   // structs do not overlap.
   [[nodiscard]] bool is_apart() const { return apart_; }
-  // Whether the runs have the same lengths, and both the same kernels.
+  // True if the runs of both have the same lengths and the same kernels.
   [[nodiscard]] bool alike(const StructMoves& other) const;
 
   void pack(std::byte* packed, const std::byte* memory, int64_t structs) const {

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "layout/type.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::layout {
 

@@ -5,7 +5,7 @@
 
 #include "base/limits.hpp"
 #include "base/nearest.hpp"
-#include "layout/text.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::layout {
 namespace {

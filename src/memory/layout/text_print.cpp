@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "layout/text.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::layout {
 namespace {

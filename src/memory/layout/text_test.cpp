@@ -1,7 +1,7 @@
 // The notation: round trips, positions of errors, limits.
 #include <gtest/gtest.h>
 
-#include "layout/test_support.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

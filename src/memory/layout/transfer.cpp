@@ -1,14 +1,14 @@
-#include "layout/transfer.hpp"
+#include "memory/layout/transfer.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "base/checked.hpp"
-#include "layout/copy.hpp"
-#include "layout/kernel.hpp"
-#include "layout/transfer_pair.hpp"
-#include "layout/width.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/kernel.hpp"
+#include "memory/layout/transfer_pair.hpp"
+#include "memory/layout/width.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -1,8 +1,8 @@
-// Pair - two blobs walked side by side, as long as their nodes agree: equal grids, lists of equal blocks, members of equal
-// sizes.
+// Pair - two blobs walked side by side, as long as their nodes agree: equal grids, lists of equal blocks, members of
+// equal sizes.
 //
-// Contract: agree() says whether copy() and copy_part() can handle two nodes, agree_repeated() whether copy_repeated() and
-//   copy_rows() can handle a row of them. `target` and `source` are the places of the nodes in memory.
+// Contract: agree() says whether copy() and copy_part() can handle two nodes, agree_repeated() whether copy_repeated()
+//   and copy_rows() can handle a row of them. `target` and `source` are the places of the nodes in memory.
 // Threads: pure over disjoint memory. Time: none.
 #pragma once
 
@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "layout/blob.hpp"
-#include "layout/kernel.hpp"
-#include "layout/struct_moves.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/kernel.hpp"
+#include "memory/layout/struct_moves.hpp"
 
 namespace spinloom::layout {
 
@@ -31,7 +31,7 @@ class Pair {
     return *reinterpret_cast<const Node*>(blob.data() + sizeof(spl_layout_header));
   }
 
-  // Whether copy() can handle these two nodes.
+  // True if copy() can handle these two nodes.
   [[nodiscard]] bool agree(const Node& to, const Node& from) const {
     if (to.size != from.size) return false;
     Grid grid;
@@ -55,7 +55,7 @@ class Pair {
     }
   }
 
-  // Whether copy_repeated() can handle these two nodes. Short tables that differ are copied faster through a buffer.
+  // True if copy_repeated() can handle these two nodes. Short tables that differ are copied faster through a buffer.
   [[nodiscard]] bool agree_repeated(const Node& to, int64_t to_stride, const Node& from) const {
     if (!is_few(to) || !is_few(from)) return agree(to, from);
     StructMoves written;
@@ -106,8 +106,8 @@ class Pair {
     }
   }
 
-  // Copies the packed bytes [first, last) of two nodes that agree, in whole blocks. What lies before, between and behind
-  // these is left to rest(first, last). All positions count from `start`, the position of the nodes.
+  // Copies the packed bytes [first, last) of two nodes that agree, in whole blocks. What lies before, between and
+  // behind these is left to rest(first, last). All positions count from `start`, the position of the nodes.
   template <class Rest>
   void copy_part(const Node& to, std::byte* target, const Node& from, const std::byte* source, int64_t start,
                  int64_t first, int64_t last, const Rest& rest) const {
@@ -176,8 +176,8 @@ class Pair {
   }
 
  private:
-  // The blocks [begin, end) of a grid: a part of a row, whole rows, a part of a row. They are written past the caches where
-  // the whole grid would be.
+  // The blocks [begin, end) of a grid: a part of a row, whole rows, a part of a row. They are written past the caches
+  // where the whole grid would be.
   void copy_blocks(std::byte* target, const std::byte* source, const Grid& grid, int64_t begin, int64_t end) const {
     const auto part = [&](int64_t row, int64_t first, int64_t rows, int64_t blocks) {
       if (rows <= 0 || blocks <= 0) return;
@@ -245,7 +245,7 @@ class Pair {
     return std::abs(static_cast<int64_t>(node.size) - wanted) <= wanted / 16 ? length : 0;
   }
 
-  // Whether the entries are too long to be copied faster through a buffer.
+  // True if the entries are too long to be copied faster through a buffer.
   static bool coarse(const Node& node) {
     constexpr int64_t coarse_bytes = 64;
     return static_cast<int64_t>(node.size) >= static_cast<int64_t>(node.count) * coarse_bytes;

@@ -1,4 +1,4 @@
-#include "layout/type.hpp"
+#include "memory/layout/type.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "base/checked.hpp"
 #include "base/limits.hpp"
 #include "base/nearest.hpp"
-#include "layout/type_build.hpp"
+#include "memory/layout/type_build.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "layout/index_list.hpp"
+#include "memory/layout/index_list.hpp"
 
 namespace spinloom::layout {
 

@@ -9,7 +9,7 @@
 
 #include "base/checked.hpp"
 #include "base/limits.hpp"
-#include "layout/type.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::layout {
 

@@ -1,5 +1,5 @@
 // The distributed array (MPI_Type_create_darray).
-#include "layout/type_build.hpp"
+#include "memory/layout/type_build.hpp"
 
 namespace spinloom::layout {
 namespace {

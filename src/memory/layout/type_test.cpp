@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/limits.hpp"
-#include "layout/test_support.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "layout/copy.hpp"
-#include "layout/cursor.hpp"
-#include "layout/reciprocal.hpp"
-#include "layout/test_support.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/cursor.hpp"
+#include "memory/layout/reciprocal.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

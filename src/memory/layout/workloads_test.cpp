@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "layout/blob.hpp"
-#include "layout/normalise.hpp"
-#include "layout/test_support.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/normalise.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

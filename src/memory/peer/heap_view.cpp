@@ -1,4 +1,4 @@
-#include "peer/heap_view.hpp"
+#include "memory/peer/heap_view.hpp"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -16,7 +16,7 @@
 namespace spinloom::peer {
 namespace {
 
-// Whether the file is memory of the system's own file system with a sealed size. Other file systems are refused: one
+// True if the file is memory of the system's own file system with a sealed size. Other file systems are refused: one
 // may be full, and reading a hole of its files would then kill the process.
 bool is_sealed_memory(int file, const SharedHeap::Place& place) {
   struct stat status{};
@@ -44,17 +44,19 @@ bool leaves_room(uint64_t bytes) {
 HeapView::HeapView(HeapView&& other) noexcept
     : here_(std::exchange(other.here_, nullptr)),
       theirs_(std::exchange(other.theirs_, 0)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
+      bytes_(std::exchange(other.bytes_, 0)),
+      is_own_(other.is_own_) {}
 
 HeapView& HeapView::operator=(HeapView&& other) noexcept {
   std::swap(here_, other.here_);
   std::swap(theirs_, other.theirs_);
   std::swap(bytes_, other.bytes_);
+  std::swap(is_own_, other.is_own_);
   return *this;
 }
 
 HeapView::~HeapView() {
-  if (here_ != nullptr) munmap(const_cast<uint8_t*>(here_), bytes_);
+  if (here_ != nullptr && !is_own_) munmap(const_cast<uint8_t*>(here_), bytes_);
 }
 
 Result<HeapView> HeapView::map(int64_t pid, const SharedHeap::Place& place, bool writable) {

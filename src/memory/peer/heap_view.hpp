@@ -1,7 +1,7 @@
 // HeapView - the heap of a peer process, mapped into this process for reading, or for writing, too.
 //
 // Contract: map() opens the file of the peer's SharedHeap by the peer's descriptor of it (/proc/PID/fd), and maps it.
-//   at() gives the address in this process for bytes at an address of the peer.
+//   at() gives the address in this process for bytes at an address of the peer. of_itself() maps nothing.
 // Invariants: (1) reading is safe whatever the peer does later: map() takes only memory whose size is sealed, and a
 //   hole reads as zeros; (2) nothing changes at the peer, unless the view is writable and is written to; (3) a mapping
 //   stays when its peer ends; (4) where the number of addresses is limited (ulimit -v), a mapping that would leave less
@@ -24,6 +24,15 @@ class HeapView {
   ~HeapView();
 
   [[nodiscard]] static Result<HeapView> map(int64_t pid, const SharedHeap::Place& place, bool writable = false);
+  // This process's own heap, as it lies.
+  [[nodiscard]] static HeapView of_itself(const SharedHeap::Place& place) {
+    HeapView made;
+    made.here_ = reinterpret_cast<const uint8_t*>(place.base);
+    made.theirs_ = place.base;
+    made.bytes_ = place.bytes;
+    made.is_own_ = true;
+    return made;
+  }
   // Null unless all of these bytes lie in the heap.
   [[nodiscard]] const uint8_t* at(uint64_t address, uint64_t length) const {
     const uint64_t offset = address - theirs_;
@@ -39,6 +48,7 @@ class HeapView {
   const uint8_t* here_ = nullptr;
   uint64_t theirs_ = 0;  // the peer's address of the bytes at here_
   uint64_t bytes_ = 0;
+  bool is_own_ = false;  // no mapping of this view's
 };
 
 }  // namespace spinloom::peer

@@ -1,5 +1,5 @@
 // Which heaps of peers are mapped, and which are refused.
-#include "peer/heap_view.hpp"
+#include "memory/peer/heap_view.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -61,6 +61,23 @@ TEST(HeapView, SeesWhatThePeerWritesAndNothingElse) {
   HeapView moved = std::move(*view);
   EXPECT_EQ(view->at(address, 1), nullptr);
   EXPECT_EQ(moved.at(address, 1), seen);
+  EXPECT_TRUE(heap.release(block));
+}
+
+TEST(HeapView, OfItselfMapsNothingAndUnmapsNothing) {
+  SharedHeap& heap = process_heap();
+  auto* const block = static_cast<uint8_t*>(heap.allocate(200'000));
+  ASSERT_NE(block, nullptr);
+  const auto address = reinterpret_cast<uint64_t>(block);
+  {
+    HeapView view = HeapView::of_itself(heap.place());
+    const HeapView moved = std::move(view);
+    EXPECT_EQ(moved.at(address, 200'000), block);
+    EXPECT_EQ(moved.at(0, 1), nullptr);
+    EXPECT_EQ(view.at(address, 1), nullptr);  // NOLINT(bugprone-use-after-move): it holds nothing
+  }
+  block[0] = 5;
+  EXPECT_EQ(block[0], 5);
   EXPECT_TRUE(heap.release(block));
 }
 

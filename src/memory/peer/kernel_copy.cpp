@@ -1,4 +1,4 @@
-#include "peer/kernel_copy.hpp"
+#include "memory/peer/kernel_copy.hpp"
 
 #include <sys/uio.h>
 

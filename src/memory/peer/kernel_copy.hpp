@@ -17,8 +17,8 @@
 #include <cstdint>
 
 #include "base/result.hpp"
-#include "peer/blocks.hpp"
-#include "peer/process.hpp"
+#include "memory/peer/blocks.hpp"
+#include "memory/peer/process.hpp"
 
 namespace spinloom::peer {
 

@@ -1,4 +1,4 @@
-#include "peer/long_copy.hpp"
+#include "memory/peer/long_copy.hpp"
 
 #include <cstring>
 

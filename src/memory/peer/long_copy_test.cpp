@@ -1,5 +1,5 @@
 // Copies of all lengths, from and to all places.
-#include "peer/long_copy.hpp"
+#include "memory/peer/long_copy.hpp"
 
 #include <gtest/gtest.h>
 

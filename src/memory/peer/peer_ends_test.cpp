@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "peer/two_processes.hpp"
+#include "memory/peer/testing/two_processes.hpp"
 
 namespace spinloom::peer {
 namespace {

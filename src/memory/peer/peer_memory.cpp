@@ -1,9 +1,9 @@
-#include "peer/peer_memory.hpp"
+#include "memory/peer/peer_memory.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "peer/long_copy.hpp"
+#include "memory/peer/long_copy.hpp"
 
 namespace spinloom::peer {
 namespace {

@@ -6,19 +6,20 @@
 //   with equally many bytes, whose blocks may be cut differently. A caller that has a layout instead of a list makes
 //   the blocks for one stretch of the message after another: calls of some hundred blocks each cost no more than one
 //   call with all of them.
-//   Of a peer in this process, any address that is this process's counts as the peer's, and one that is not crashes:
+//   For a peer in this process, any address that is this process's counts as the peer's, and one that is not crashes:
 //   read() and write() must get addresses from that peer alone.
-// Prices: bytes of a mapped heap, and those of this process, cost a copy in memory; for the kernel's way see kernel_copy.hpp.
+// Prices: bytes of a mapped heap, and those of this process, cost a copy in memory; for the kernel's way see
+// kernel_copy.hpp.
 // Invariants: (1) neither reading nor finding out whether it works changes anything at the peer; (2) an address that
 //   is not the peer's is an Error: then the first Copied::bytes of the lists are copied, and what the remaining bytes
 //   of the destination hold is unknown. Lists with different numbers of bytes are an Error before anything is copied;
 //   (3) bytes count as read only if they are the peer's: where its process has ended meanwhile, and its number may
 //   belong to another process, reading by the kernel fails. Bytes of a mapped heap can be read after the peer's end;
-//   (4) what is written goes to the peer alone, with one exception. If a thread of ours does not run between
-//   Process::holds() and the call that follows it, and if during that time the peer ends and another process of the
-//   same user gets its number, then the call writes to that process, but only if it has writable memory at the
-//   address of the peer's known word. Nothing less than ptrace would close this gap: the system has no call that
-//   writes by a process's descriptor.
+//   (4) what is written goes to the peer alone, with one exception. A thread of ours may be held up between
+//   Process::holds() and the call that follows it, while the peer ends and another process of the same user gets its
+//   number. The call then writes to that process, but only if it has writable memory at the address of the peer's
+//   known word. Nothing less than ptrace would close this gap: the system has no call that writes by a process's
+//   descriptor.
 // Threads: one owner; it need not be the one that made it. Time: bounded by the bytes; Process reads the clock.
 #pragma once
 
@@ -27,10 +28,10 @@
 
 #include "base/result.hpp"
 #include "base/shared_heap.hpp"
-#include "peer/blocks.hpp"
-#include "peer/heap_view.hpp"
-#include "peer/kernel_copy.hpp"
-#include "peer/process.hpp"
+#include "memory/peer/blocks.hpp"
+#include "memory/peer/heap_view.hpp"
+#include "memory/peer/kernel_copy.hpp"
+#include "memory/peer/process.hpp"
 
 namespace spinloom::peer {
 

@@ -1,5 +1,5 @@
 // Lists of blocks, cut in any way, copied between two processes and compared with a byte-by-byte model.
-#include "peer/peer_memory.hpp"
+#include "memory/peer/peer_memory.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "peer/two_processes.hpp"
+#include "memory/peer/testing/two_processes.hpp"
 
 namespace spinloom::peer {
 namespace {

@@ -1,4 +1,4 @@
-#include "peer/process.hpp"
+#include "memory/peer/process.hpp"
 
 #include <poll.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-#include "peer/shared_copy.hpp"
+#include "memory/peer/shared_copy.hpp"
 
 #include <algorithm>
 

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "peer/peer_memory.hpp"
+#include "memory/peer/peer_memory.hpp"
 
 namespace spinloom::peer {
 
@@ -49,9 +49,9 @@ class SharedCopy {
   [[nodiscard]] std::optional<CopyPart> take();
   // Nobody takes a part of the copy after this call.
   void stop();
-  // Whether the helper's parts have ended; only for a copy without parts left to take.
+  // True if the helper's parts have ended; only for a copy without parts left to take.
   [[nodiscard]] bool done() const { return memory_->ended.load(std::memory_order_acquire) == parts_ - own_; }
-  // Whether the helper could not write one of its parts.
+  // True if the helper could not write one of its parts.
   [[nodiscard]] bool failed() const { return memory_->failed.load(std::memory_order_relaxed) != 0; }
   [[nodiscard]] const CopyPart& whole() const { return whole_; }
   void end() { active_ = false; }

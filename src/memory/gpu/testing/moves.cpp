@@ -1,4 +1,4 @@
-#include "gpu/test_moves.hpp"
+#include "memory/gpu/testing/moves.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "layout/test_support.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::gpu::test {
 namespace {

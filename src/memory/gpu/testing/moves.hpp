@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "gpu/program.hpp"
-#include "layout/type.hpp"
+#include "memory/gpu/program.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::gpu::test {
 

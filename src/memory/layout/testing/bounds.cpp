@@ -1,11 +1,11 @@
-#include "layout/test_bounds.hpp"
+#include "memory/layout/testing/bounds.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "layout/copy.hpp"
-#include "layout/cursor.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/cursor.hpp"
 #include "spinloom/segment.h"
 
 namespace spinloom::layout::test {

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 
 namespace spinloom::layout::test {
 

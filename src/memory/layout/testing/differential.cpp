@@ -1,4 +1,4 @@
-#include "layout/test_differential.hpp"
+#include "memory/layout/testing/differential.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "layout/copy.hpp"
-#include "layout/cursor.hpp"
-#include "layout/segment.hpp"
-#include "layout/test_place.hpp"
-#include "layout/test_support.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/cursor.hpp"
+#include "memory/layout/segment.hpp"
+#include "memory/layout/testing/place.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout::test {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/random.hpp"
-#include "layout/type.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::layout::test {
 

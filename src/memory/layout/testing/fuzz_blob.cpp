@@ -3,12 +3,12 @@
 #include <cstring>
 #include <string>
 
-#include "layout/blob.hpp"
-#include "layout/fuzz.hpp"
-#include "layout/reciprocal.hpp"
-#include "layout/test_bounds.hpp"
-#include "layout/test_support.hpp"
-#include "layout/width.hpp"
+#include "base/testing/fuzz.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/reciprocal.hpp"
+#include "memory/layout/testing/bounds.hpp"
+#include "memory/layout/testing/support.hpp"
+#include "memory/layout/width.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spinloom;

@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "layout/blob.hpp"
-#include "layout/fuzz.hpp"
-#include "layout/test_support.hpp"
+#include "base/testing/fuzz.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/testing/support.hpp"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "layout/test_place.hpp"
+#include "memory/layout/testing/place.hpp"
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "layout/type.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::layout::test {
 

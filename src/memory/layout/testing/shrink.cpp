@@ -1,4 +1,4 @@
-#include "layout/test_shrink.hpp"
+#include "memory/layout/testing/shrink.hpp"
 
 #include <cmath>
 #include <cstdlib>

@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "layout/type.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::layout::test {
 

@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "base/checked.hpp"
-#include "layout/copy.hpp"
-#include "layout/cursor.hpp"
-#include "layout/test_differential.hpp"
-#include "layout/test_place.hpp"
-#include "layout/test_support.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/cursor.hpp"
+#include "memory/layout/testing/differential.hpp"
+#include "memory/layout/testing/place.hpp"
+#include "memory/layout/testing/support.hpp"
 #include "spinloom/segment.h"
 
 namespace spinloom::layout::test {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "base/test_seeds.hpp"
-#include "layout/oracle.hpp"
-#include "layout/text.hpp"
-#include "layout/type.hpp"
+#include "base/testing/seeds.hpp"
+#include "memory/layout/oracle.hpp"
+#include "memory/layout/text.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::layout::test {
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/assert.hpp"
-#include "peer/peer_memory.hpp"
+#include "memory/peer/peer_memory.hpp"
 
 namespace spinloom::peer {
 

@@ -1,16 +1,16 @@
 // Action - what the engine of an Ethernet NIC asks of its driver.
 //
-// Contract: as spin/action.hpp; the driver performs actions in the order given. What takes time comes back as one of
-//   the engine's on_... calls.
+// Contract: as nic/spin/action.hpp; the driver performs actions in the order given. What takes time comes back as one
+//   of the engine's on_... calls.
 // Threads: plain values. Time: none.
 #pragma once
 
 #include <cstdint>
 #include <variant>
 
-#include "frame/egress.hpp"
-#include "spin/action.hpp"
-#include "spin/her.hpp"
+#include "nic/frames/egress.hpp"
+#include "nic/spin/action.hpp"
+#include "nic/spin/her.hpp"
 
 namespace spinloom::frame {
 
@@ -29,7 +29,8 @@ struct ToHost {
   PayloadRef bytes;
   bool by_handler = false;
 };
-// Puts a frame on the wire. The driver calls on_transmitted(frame) when its bytes have been read, or on_not_sent(frame).
+// Puts a frame on the wire. The driver calls on_transmitted(frame) when its bytes have been read, or
+// on_not_sent(frame).
 struct Transmit {
   EgressFrame frame;
 };

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "spin/fifo.hpp"
-#include "spin/ids.hpp"
-#include "spin/payload.hpp"
+#include "nic/spin/fifo.hpp"
+#include "nic/spin/ids.hpp"
+#include "nic/spin/payload.hpp"
 
 namespace spinloom::frame {
 

@@ -1,4 +1,4 @@
-#include "frame/egress.hpp"
+#include "nic/frames/egress.hpp"
 
 #include <gtest/gtest.h>
 

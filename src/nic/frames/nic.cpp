@@ -1,8 +1,8 @@
 // Frames: from the wire through matching to packet memory, from the host and from handlers to the wire.
-#include "frame/nic.hpp"
+#include "nic/frames/nic.hpp"
 
 #include "base/limits.hpp"
-#include "frame/nic_impl.hpp"
+#include "nic/frames/nic_impl.hpp"
 
 namespace spinloom::frame {
 namespace {

@@ -21,13 +21,13 @@
 #include <string>
 #include <vector>
 
-#include "frame/action.hpp"
-#include "frame/counts.hpp"
-#include "frame/packet_allocator.hpp"
-#include "frame/rule_set.hpp"
-#include "spin/handler_call.hpp"
-#include "spin/scheduler.hpp"
-#include "spin/telemetry.hpp"
+#include "nic/frames/action.hpp"
+#include "nic/frames/counts.hpp"
+#include "nic/frames/packet_allocator.hpp"
+#include "nic/frames/rule_set.hpp"
+#include "nic/spin/handler_call.hpp"
+#include "nic/spin/scheduler.hpp"
+#include "nic/spin/telemetry.hpp"
 
 namespace spinloom::frame {
 

@@ -1,5 +1,5 @@
 // The calls of a running handler, and the ends of its DMAs (docs/ethernet.md has the table).
-#include "frame/nic_impl.hpp"
+#include "nic/frames/nic_impl.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::frame {

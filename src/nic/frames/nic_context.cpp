@@ -1,5 +1,5 @@
 // Contexts and rule sets: what the host configures, as a whole or not at all.
-#include "frame/nic_impl.hpp"
+#include "nic/frames/nic_impl.hpp"
 
 namespace spinloom::frame {
 

@@ -1,5 +1,5 @@
 // Handlers: when they start, and what their ends mean for their frames.
-#include "frame/nic_impl.hpp"
+#include "nic/frames/nic_impl.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::frame {

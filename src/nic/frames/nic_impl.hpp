@@ -1,19 +1,19 @@
 // The parts of the Ethernet NIC's engine, for its sources. nic.hpp has the contract.
 //
-// A frame in packet memory is a Packet. Its `uses` counts the handlers that run or will run on it, and one more while its
-// message keeps it for the completion handler; at zero its slot is free.
+// A frame in packet memory is a Packet. Its `uses` counts the handlers that run or will run on it, and one more while
+// its message keeps it for the completion handler; at zero its slot is free.
 #pragma once
 
 #include <array>
 
-#include "frame/nic.hpp"
-#include "spin/dma_tracker.hpp"
-#include "spin/executions.hpp"
-#include "spin/handler_requests.hpp"
-#include "spin/message_index.hpp"
-#include "spin/packet_buffer.hpp"
-#include "spin/slab.hpp"
-#include "spin/table.hpp"
+#include "nic/frames/nic.hpp"
+#include "nic/spin/dma_tracker.hpp"
+#include "nic/spin/executions.hpp"
+#include "nic/spin/handler_requests.hpp"
+#include "nic/spin/message_index.hpp"
+#include "nic/spin/packet_buffer.hpp"
+#include "nic/spin/slab.hpp"
+#include "nic/spin/table.hpp"
 
 namespace spinloom::frame {
 
@@ -37,7 +37,7 @@ struct Packet {
 // What the header handler has said about the frames of its message.
 enum class Verdict : uint8_t { process, drop, to_host };
 
-// As PsPIN's message queues go on: begins -> header -> payload -> draining -> completion.
+// A message goes through the phases of PsPIN's message queues: begins -> header -> payload -> draining -> completion.
 enum class Phase : uint8_t { begins, header, payload, draining, completion };
 
 struct Message {

@@ -2,7 +2,7 @@
 // last frame has been here, the completion handler alone, with that frame.
 #include <utility>
 
-#include "frame/nic_impl.hpp"
+#include "nic/frames/nic_impl.hpp"
 
 namespace spinloom::frame {
 

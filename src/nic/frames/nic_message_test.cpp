@@ -1,7 +1,7 @@
 #include <map>
 
 #include "base/random.hpp"
-#include "frame/test_support.hpp"
+#include "nic/frames/testing/support.hpp"
 
 namespace spinloom::frame {
 namespace {

@@ -1,9 +1,9 @@
-#include "frame/nic.hpp"
+#include "nic/frames/nic.hpp"
 
 #include <cstring>
 
-#include "frame/test_support.hpp"
-#include "spin/handler_abi.hpp"
+#include "nic/frames/testing/support.hpp"
+#include "nic/spin/handler_abi.hpp"
 
 namespace spinloom::frame {
 namespace {

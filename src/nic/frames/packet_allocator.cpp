@@ -1,4 +1,4 @@
-#include "frame/packet_allocator.hpp"
+#include "nic/frames/packet_allocator.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "spin/fifo.hpp"
+#include "nic/spin/fifo.hpp"
 
 namespace spinloom::frame {
 

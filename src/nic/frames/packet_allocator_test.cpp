@@ -1,11 +1,11 @@
-#include "frame/packet_allocator.hpp"
+#include "nic/frames/packet_allocator.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "base/random.hpp"
-#include "spin/test_support.hpp"
+#include "nic/spin/testing/support.hpp"
 
 namespace spinloom::frame {
 namespace {

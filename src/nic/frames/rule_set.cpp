@@ -1,4 +1,4 @@
-#include "frame/rule_set.hpp"
+#include "nic/frames/rule_set.hpp"
 
 #include <algorithm>
 #include <bit>

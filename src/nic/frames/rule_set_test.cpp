@@ -1,9 +1,9 @@
-#include "frame/rule_set.hpp"
+#include "nic/frames/rule_set.hpp"
 
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
-#include "spin/test_support.hpp"
+#include "nic/spin/testing/support.hpp"
 
 namespace spinloom::frame {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "hpu/test_machine.hpp"
+#include "nic/hpu/testing/machine.hpp"
 
 namespace spinloom::hpu {
 namespace {
@@ -37,7 +37,7 @@ Measured measure(Assembler code, const A15Parameters& parameters = {}) {
 TEST(A15, IndependentOperationsAreLimitedByTheUnits) {
   // issue_i = floor(i / alus); T = floor(N / 2) + 1 with the ret as instruction N = 40: 21.
   EXPECT_EQ(measure(repeat(as::addi(as::t0, as::zero, 1), 40)).cycles, 21u);
-  // With 4 units the rename width is the limit: T = floor(40 / 3) + 1 = 14.
+  // If there are 4 units, the rename width is the limit: T = floor(40 / 3) + 1 = 14.
   A15Parameters wide;
   wide.alus = 4;
   EXPECT_EQ(measure(repeat(as::addi(as::t0, as::zero, 1), 40), wide).cycles, 14u);
@@ -206,8 +206,8 @@ TEST(A15, FullWindowDelaysALongTail) {
   Assembler code;
   code(as::div(as::t0, as::a1, as::a2)).append(repeat(as::nop(), 39))(as::lw(as::t1, as::a1, 4));
   EXPECT_EQ(measure(code, parameters).cycles, 62u);
-  // With 80 entries the load enters at floor(40 / 3) = 13 and waits. At 50 all 42 instructions are complete and
-  // retire at 8 a cycle: T = 50 + floor(41 / 8) = 55.
+  // In a window of 80 entries, the load enters at floor(40 / 3) = 13 and waits. At 50 all 42 instructions are complete
+  // and retire at 8 a cycle: T = 50 + floor(41 / 8) = 55.
   parameters.window = 80;
   EXPECT_EQ(measure(code, parameters).cycles, 55u);
 }
@@ -234,9 +234,9 @@ TEST(A15, CommandIsSixStoresAndOneLoad) {
 }
 
 TEST(A15, ACommandsLoadWaitsForAnsweredStoresAndIsTheOldest) {
-  // As above, with stores 2 cycles apart and answered after 6: store i retires at 2 + 2 i, the last store at 12,
-  // answered at 18, and the load issues 3 cycles later, at 21. If stores are answered after 2, the last answer comes
-  // at 14 and the load issues at 17.
+  // The command of the test before, but its stores are 2 cycles apart and answered after 6: store i retires at 2 + 2 i,
+  // the last store at 12, answered at 18, and the load issues 3 cycles later, at 21. If stores are answered after 2,
+  // the last answer comes at 14 and the load issues at 17.
   A15Parameters parameters;
   parameters.device_store_cycles = 2;
   parameters.device_answer_cycles = 6;

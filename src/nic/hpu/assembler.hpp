@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "hpu/elf.hpp"
+#include "nic/hpu/elf.hpp"
 #include "spinloom/hpu_map.h"
 
 namespace spinloom::hpu::assembler {

@@ -4,8 +4,8 @@
 // tests say that they were skipped and why.
 #include <gtest/gtest.h>
 
-#include "hpu/compile_programs.hpp"
-#include "hpu/test_machine.hpp"
+#include "nic/hpu/testing/compile_programs.hpp"
+#include "nic/hpu/testing/machine.hpp"
 
 namespace spinloom::hpu {
 namespace {

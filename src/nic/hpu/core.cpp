@@ -1,15 +1,15 @@
-#include "hpu/core.hpp"
+#include "nic/hpu/core.hpp"
 
 #include <algorithm>
 #include <ios>
 #include <variant>
 
-#include "hpu/core_state.hpp"
-#include "hpu/execute.hpp"
-#include "hpu/instruction_profile.hpp"
-#include "hpu/timing_a15.hpp"
-#include "hpu/timing_functional.hpp"
-#include "hpu/timing_pulp.hpp"
+#include "nic/hpu/core_state.hpp"
+#include "nic/hpu/execute.hpp"
+#include "nic/hpu/instruction_profile.hpp"
+#include "nic/hpu/timing_a15.hpp"
+#include "nic/hpu/timing_functional.hpp"
+#include "nic/hpu/timing_pulp.hpp"
 
 namespace spinloom::hpu {
 

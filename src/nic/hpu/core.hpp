@@ -41,9 +41,9 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "hpu/elf.hpp"
-#include "hpu/memory.hpp"
-#include "hpu/timing.hpp"
+#include "nic/hpu/elf.hpp"
+#include "nic/hpu/memory.hpp"
+#include "nic/hpu/timing.hpp"
 #include "spinloom/hpu_map.h"
 
 namespace spinloom::hpu {

@@ -9,10 +9,10 @@
 #include <array>
 #include <cstdint>
 
-#include "hpu/core.hpp"
-#include "hpu/decode.hpp"
-#include "hpu/float_unit.hpp"
-#include "hpu/function_profile.hpp"
+#include "nic/hpu/core.hpp"
+#include "nic/hpu/decode.hpp"
+#include "nic/hpu/float_unit.hpp"
+#include "nic/hpu/function_profile.hpp"
 
 namespace spinloom::hpu {
 

@@ -1,11 +1,11 @@
 // Core as a driver uses it: calls, device registers, several cores on shared memory, misuse.
-#include "hpu/core.hpp"
+#include "nic/hpu/core.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "hpu/test_machine.hpp"
+#include "nic/hpu/testing/machine.hpp"
 
 namespace spinloom::hpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "hpu/decode_fields.hpp"
+#include "nic/hpu/decode_fields.hpp"
 
 namespace spinloom::hpu {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "hpu/soft_float.hpp"
+#include "nic/hpu/soft_float.hpp"
 
 namespace spinloom::hpu {
 
@@ -88,7 +88,7 @@ struct StatusAccess {
 [[nodiscard]] constexpr bool is_load(OpCode code) { return code >= OpCode::lb && code <= OpCode::fld; }
 [[nodiscard]] constexpr bool is_store(OpCode code) { return code >= OpCode::sb && code <= OpCode::fsd; }
 [[nodiscard]] constexpr bool is_atomic(OpCode code) { return code >= OpCode::lr && code <= OpCode::amomaxu; }
-// Whether the code is a floating-point operation other than a load or store.
+// True for floating-point operations other than loads and stores.
 [[nodiscard]] constexpr bool is_float_operation(OpCode code) { return code >= OpCode::fmadd && code <= OpCode::fcsr; }
 [[nodiscard]] constexpr bool is_float(OpCode code) {
   return is_float_operation(code) || code == OpCode::flw || code == OpCode::fld || code == OpCode::fsw ||

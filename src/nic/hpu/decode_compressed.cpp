@@ -1,5 +1,5 @@
 // The C extension: translates each compressed instruction to its 32-bit form.
-#include "hpu/decode.hpp"
+#include "nic/hpu/decode.hpp"
 
 namespace spinloom::hpu {
 namespace {

@@ -4,7 +4,7 @@
 // Threads: pure. Time: none.
 #pragma once
 
-#include "hpu/decode.hpp"
+#include "nic/hpu/decode.hpp"
 
 namespace spinloom::hpu {
 

@@ -1,7 +1,7 @@
 // The F and D extensions.
 #include <cstddef>
 
-#include "hpu/decode_fields.hpp"
+#include "nic/hpu/decode_fields.hpp"
 
 namespace spinloom::hpu {
 namespace {
@@ -27,7 +27,7 @@ Op rounded_form(Op op, OpCode code) {
   return op;
 }
 
-// As rounded_form(), for operations with one source.
+// Does what rounded_form() does, for operations with one source.
 Op rounded_unary(Op op, OpCode code) {
   op.rs2 = 0;
   return rounded_form(op, code);

@@ -1,10 +1,10 @@
 // Decoding: compressed instructions against their 32-bit forms, and totality.
-#include "hpu/decode.hpp"
+#include "nic/hpu/decode.hpp"
 
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
-#include "hpu/test_machine.hpp"
+#include "nic/hpu/testing/machine.hpp"
 
 namespace spinloom::hpu {
 namespace {

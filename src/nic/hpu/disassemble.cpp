@@ -1,4 +1,4 @@
-#include "hpu/disassemble.hpp"
+#include "nic/hpu/disassemble.hpp"
 
 #include <array>
 #include <ios>

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "hpu/decode.hpp"
+#include "nic/hpu/decode.hpp"
 
 namespace spinloom::hpu {
 

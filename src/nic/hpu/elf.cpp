@@ -1,4 +1,4 @@
-#include "hpu/elf.hpp"
+#include "nic/hpu/elf.hpp"
 
 #include <algorithm>
 #include <ios>
@@ -210,8 +210,8 @@ Status check_section_headers(const Reader& reader) {
 
 uint32_t section_count(const Reader& reader) { return reader.u32(32) == 0 ? 0 : reader.u16(48); }
 
-// Whether an architecture such as "rv32i2p1_m2p0_f2p2_zicsr2p0" names F or D; names that begin with z, s or x have
-// several letters.
+// True if an architecture such as "rv32i2p1_m2p0_f2p2_zicsr2p0" names F, D, or G, which contains both. Names that begin
+// with z, s or x have several letters, which do not count.
 bool names_float(std::string_view architecture) {
   bool in_name = false;
   for (size_t i = std::min<size_t>(4, architecture.size()); i < architecture.size(); ++i) {
@@ -271,7 +271,7 @@ std::string architecture_of(std::span<const uint8_t> bytes) {
   return {};
 }
 
-// Whether the file asks for floating point, by a hard-float ABI or an architecture with F or D.
+// True if the file asks for floating point, by a hard-float ABI or an architecture with F or D.
 Result<bool> asks_for_float(const Reader& reader) {
   if ((reader.u32(36) & flags_float_abi) != 0) return true;
   for (uint32_t i = 0; i < section_count(reader); ++i) {

@@ -54,9 +54,9 @@ class Image {
   // The address of a function or object by name; otherwise an Error that lists the known symbols.
   [[nodiscard]] Result<uint32_t> address_of(std::string_view symbol) const;
 
-  // Whether the file was built for cores with floating point (F or D), as its ABI or its architecture says.
+  // True if the file was built for cores with floating point (F or D), as its ABI or its architecture says.
   [[nodiscard]] bool needs_float() const { return needs_float_; }
-  // Whether any slot decodes as a floating-point instruction, executed or not.
+  // True if any slot decodes as a floating-point instruction, executed or not.
   [[nodiscard]] bool has_float_code() const { return has_float_code_; }
 
   // Decoded instructions: slot i is the instruction at base() + 2 i. Two slots past the end fault.

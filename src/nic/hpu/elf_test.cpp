@@ -1,13 +1,13 @@
 // ELF loading: a well-formed file made here field by field, each field broken in turn, and random mutations.
-#include "hpu/elf.hpp"
+#include "nic/hpu/elf.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
 #include "base/random.hpp"
-#include "hpu/decode.hpp"
-#include "hpu/test_machine.hpp"
+#include "nic/hpu/decode.hpp"
+#include "nic/hpu/testing/machine.hpp"
 
 namespace spinloom::hpu {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <limits>
 
-#include "hpu/core_state.hpp"
+#include "nic/hpu/core_state.hpp"
 
 namespace spinloom::hpu {
 

@@ -1,6 +1,6 @@
-#include "hpu/execute.hpp"
-#include "hpu/instruction_profile.hpp"
-#include "hpu/timing_a15.hpp"
+#include "nic/hpu/execute.hpp"
+#include "nic/hpu/instruction_profile.hpp"
+#include "nic/hpu/timing_a15.hpp"
 
 namespace spinloom::hpu {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "hpu/soft_float.hpp"
+#include "nic/hpu/soft_float.hpp"
 
 namespace spinloom::hpu {
 

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstring>
 
-#include "hpu/disassemble.hpp"
-#include "hpu/test_machine.hpp"
+#include "nic/hpu/disassemble.hpp"
+#include "nic/hpu/testing/machine.hpp"
 
 namespace spinloom::hpu {
 namespace {

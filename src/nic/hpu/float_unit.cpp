@@ -1,4 +1,4 @@
-#include "hpu/float_unit.hpp"
+#include "nic/hpu/float_unit.hpp"
 
 #include "base/result.hpp"
 

@@ -12,8 +12,8 @@
 #include <array>
 #include <cstdint>
 
-#include "hpu/decode.hpp"
-#include "hpu/soft_float.hpp"
+#include "nic/hpu/decode.hpp"
+#include "nic/hpu/soft_float.hpp"
 
 namespace spinloom::hpu {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "hpu/elf.hpp"
+#include "nic/hpu/elf.hpp"
 
 namespace spinloom::hpu {
 

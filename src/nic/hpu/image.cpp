@@ -2,8 +2,8 @@
 #include <cstring>
 #include <ios>
 
-#include "hpu/decode.hpp"
-#include "hpu/elf.hpp"
+#include "nic/hpu/decode.hpp"
+#include "nic/hpu/elf.hpp"
 #include "spinloom/hpu_map.h"
 
 namespace spinloom::hpu {

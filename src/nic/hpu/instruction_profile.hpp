@@ -14,9 +14,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "hpu/decode.hpp"
-#include "hpu/elf.hpp"
-#include "hpu/memory.hpp"
+#include "nic/hpu/decode.hpp"
+#include "nic/hpu/elf.hpp"
+#include "nic/hpu/memory.hpp"
 
 namespace spinloom::hpu {
 

@@ -1,10 +1,10 @@
 // Cycles by instruction, and instructions as text.
-#include "hpu/instruction_profile.hpp"
+#include "nic/hpu/instruction_profile.hpp"
 
 #include <gtest/gtest.h>
 
-#include "hpu/disassemble.hpp"
-#include "hpu/test_machine.hpp"
+#include "nic/hpu/disassemble.hpp"
+#include "nic/hpu/testing/machine.hpp"
 
 namespace spinloom::hpu {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "hpu/test_machine.hpp"
+#include "nic/hpu/testing/machine.hpp"
 
 namespace spinloom::hpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "hpu/memory.hpp"
+#include "nic/hpu/memory.hpp"
 
 #include <ios>
 

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "hpu/function_profile.hpp"
-#include "hpu/test_machine.hpp"
+#include "nic/hpu/function_profile.hpp"
+#include "nic/hpu/testing/machine.hpp"
 
 namespace spinloom::hpu {
 namespace {

@@ -1,10 +1,10 @@
 // Floating point compared with qemu's user mode, bits and flags: every operation on biased operands in every rounding
 // mode, random instruction sequences, and compiled C. Skipped visibly without qemu.
-#include "hpu/compile_programs.hpp"
-#include "hpu/disassemble.hpp"
-#include "hpu/float_operands.hpp"
-#include "hpu/qemu_machine.hpp"
-#include "hpu/random_program.hpp"
+#include "nic/hpu/disassemble.hpp"
+#include "nic/hpu/float_operands.hpp"
+#include "nic/hpu/random_program.hpp"
+#include "nic/hpu/testing/compile_programs.hpp"
+#include "nic/hpu/testing/qemu_machine.hpp"
 
 namespace spinloom::hpu {
 namespace {

@@ -1,7 +1,7 @@
 // The core compared with qemu's user mode: random instruction sequences and compiled C. Skipped visibly without qemu.
-#include "hpu/compile_programs.hpp"
-#include "hpu/qemu_machine.hpp"
-#include "hpu/random_program.hpp"
+#include "nic/hpu/random_program.hpp"
+#include "nic/hpu/testing/compile_programs.hpp"
+#include "nic/hpu/testing/qemu_machine.hpp"
 
 namespace spinloom::hpu {
 namespace {

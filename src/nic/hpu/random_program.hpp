@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/random.hpp"
-#include "hpu/assembler.hpp"
+#include "nic/hpu/assembler.hpp"
 
 namespace spinloom::hpu {
 

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "hpu/random_program.hpp"
-#include "hpu/test_machine.hpp"
+#include "nic/hpu/random_program.hpp"
+#include "nic/hpu/testing/machine.hpp"
 
 namespace spinloom::hpu {
 namespace {

@@ -1,6 +1,6 @@
 // Numbers are unpacked to an integer significand of 128 bits. Products and sums of such numbers are exact, or exact
 // except for a last bit that stands for all lower bits; pack() rounds once.
-#include "hpu/soft_float.hpp"
+#include "nic/hpu/soft_float.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -140,7 +140,7 @@ Number infinite(bool negative) {
   return number;
 }
 
-// Whether an operand is a NaN, so that the result is a NaN.
+// True if an operand is a NaN, so that the result is a NaN.
 bool either_nan(const Number& a, const Number& b, FloatContext& context) {
   if (a.signaling || b.signaling) context.flags |= flag_invalid;
   return a.kind == Kind::nan || b.kind == Kind::nan;
@@ -213,7 +213,7 @@ Number root(Number a, FloatContext& context) {
   return {Kind::finite, false, false, a.exponent / 2 - 1, found << 1 | (remains ? 1 : 0)};
 }
 
-// Whether a < b, for numbers that are not NaN.
+// True if a < b. Neither number may be a NaN.
 bool less(const FloatFormat& format, uint64_t a, uint64_t b) {
   const bool a_negative = (a & format.sign_bit()) != 0;
   const bool b_negative = (b & format.sign_bit()) != 0;

@@ -1,6 +1,6 @@
 // Soft floating point compared with the host's, which has the first four rounding modes. Ties to away are compared
 // with sums that are exact in the wider format.
-#include "hpu/soft_float.hpp"
+#include "nic/hpu/soft_float.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <cmath>
 #include <limits>
 
-#include "hpu/float_operands.hpp"
-#include "hpu/test_machine.hpp"
+#include "nic/hpu/float_operands.hpp"
+#include "nic/hpu/testing/machine.hpp"
 
 namespace spinloom::hpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "hpu/timing.hpp"
+#include "nic/hpu/timing.hpp"
 
 #include <bit>
 #include <span>

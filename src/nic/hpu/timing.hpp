@@ -11,7 +11,7 @@
 #include <variant>
 
 #include "base/result.hpp"
-#include "hpu/memory.hpp"
+#include "nic/hpu/memory.hpp"
 
 namespace spinloom::hpu {
 
@@ -73,7 +73,7 @@ struct PulpParameters {
 
 using TimingParameters = std::variant<FunctionalParameters, A15Parameters, PulpParameters>;
 
-// Whether cores of this kind have the F and D extensions.
+// True for cores that have the F and D extensions.
 [[nodiscard]] inline bool has_float(const TimingParameters& parameters) {
   return !std::holds_alternative<PulpParameters>(parameters);
 }

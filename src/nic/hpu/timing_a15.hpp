@@ -3,12 +3,12 @@
 // Contract: a dataflow model. Instructions are presented once, in program order, and each gets four cycles. For
 //   instruction i with sources s, unit group u and latency L:
 //
-//   rename_i   = max(rename_{i-1}, restart, retire_{i-window}),   at most rename_width a cycle
-//   ready_i    = max(rename_i, complete of the writers of s, what memory and device order ask for)
-//   issue_i    = first cycle >= ready_i in which u has a free unit (older instructions choose first)
-//   complete_i = issue_i + L        an operation with L = 1 feeds one that issues in the next cycle
-//   retire_i   = max(complete_i, retire_{i-1}),                   at most retire_width a cycle
-//   restart    = complete_b + front_end_cycles after a mispredicted branch b
+//   rename_i   = max(rename_{i-1}, restart, retire_{i-window}),   at most rename_width a cycle;
+//   ready_i    = max(rename_i, complete of the writers of s, what memory and device order ask for);
+//   issue_i    = first cycle >= ready_i in which u has a free unit (older instructions choose first);
+//   complete_i = issue_i + L        an operation with L = 1 feeds one that issues in the next cycle;
+//   retire_i   = max(complete_i, retire_{i-1}),                   at most retire_width a cycle;
+//   restart    = complete_b + front_end_cycles after a mispredicted branch b.
 //
 // Latencies L: alu_cycles; multiply_cycles; divide_cycles (its unit stays taken); float_*_cycles in units of their
 // own, which stay taken for a division or a root; load_cycles + memory_cycles of the class (+ misaligned_cycles);
@@ -37,11 +37,11 @@
 #include <array>
 #include <cstdint>
 
-#include "hpu/calendar.hpp"
-#include "hpu/decode.hpp"
-#include "hpu/predictor.hpp"
-#include "hpu/timing.hpp"
-#include "hpu/timing_stalls.hpp"
+#include "nic/hpu/calendar.hpp"
+#include "nic/hpu/decode.hpp"
+#include "nic/hpu/predictor.hpp"
+#include "nic/hpu/timing.hpp"
+#include "nic/hpu/timing_stalls.hpp"
 
 namespace spinloom::hpu {
 

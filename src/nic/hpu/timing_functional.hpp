@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "hpu/decode.hpp"
-#include "hpu/timing.hpp"
-#include "hpu/timing_stalls.hpp"
+#include "nic/hpu/decode.hpp"
+#include "nic/hpu/timing.hpp"
+#include "nic/hpu/timing_stalls.hpp"
 
 namespace spinloom::hpu {
 

@@ -12,8 +12,9 @@
 //     command window: 1, the load of ISSUE until the driver answers.
 //   extra: load_use_cycles after a load, 0 after everything else;
 //   jalr waits one cycle more for the result of the instruction right before it;
-//   atomic: in a memory of one cycle it takes 1; its result comes, and the next atomic issues, atomic_near_cycles later.
-//     Loads and stores are not held up. Any other memory blocks the core for memory_cycles[k] + atomic_far_cycles.
+//   atomic: in a memory of one cycle it takes 1; its result comes, and the next atomic issues, atomic_near_cycles
+//     later. Loads and stores are not held up. Any other memory blocks the core for memory_cycles[k] +
+//     atomic_far_cycles.
 //
 // A core stalls for the whole access to a memory that is farther than the cluster's: there is no overlap to model.
 //
@@ -31,9 +32,9 @@
 #include <bit>
 #include <cstdint>
 
-#include "hpu/decode.hpp"
-#include "hpu/timing.hpp"
-#include "hpu/timing_stalls.hpp"
+#include "nic/hpu/decode.hpp"
+#include "nic/hpu/timing.hpp"
+#include "nic/hpu/timing_stalls.hpp"
 
 namespace spinloom::hpu {
 

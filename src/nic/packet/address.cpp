@@ -1,4 +1,4 @@
-#include "packet/address.hpp"
+#include "nic/packet/address.hpp"
 
 #include <algorithm>
 #include <charconv>

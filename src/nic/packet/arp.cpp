@@ -1,7 +1,7 @@
-#include "packet/arp.hpp"
+#include "nic/packet/arp.hpp"
 
 #include "base/byte_order.hpp"
-#include "packet/ethernet.hpp"
+#include "nic/packet/ethernet.hpp"
 
 namespace spinloom::packet {
 

@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <span>
 
-#include "packet/address.hpp"
-#include "packet/read.hpp"
+#include "nic/packet/address.hpp"
+#include "nic/packet/read.hpp"
 
 namespace spinloom::packet {
 

@@ -1,4 +1,4 @@
-#include "packet/build.hpp"
+#include "nic/packet/build.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "packet/checksum.hpp"
+#include "nic/packet/checksum.hpp"
 
 #include <bit>
 #include <cstring>

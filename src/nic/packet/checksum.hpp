@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "packet/read.hpp"
+#include "nic/packet/read.hpp"
 
 namespace spinloom::packet {
 

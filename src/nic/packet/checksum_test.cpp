@@ -1,11 +1,11 @@
 // The Internet checksum against RFC 1071's own words and numbers, and the incremental update of RFC 1624.
-#include "packet/checksum.hpp"
+#include "nic/packet/checksum.hpp"
 
 #include <gtest/gtest.h>
 
 #include "base/byte_order.hpp"
-#include "base/test_seeds.hpp"
-#include "packet/test_support.hpp"
+#include "base/testing/seeds.hpp"
+#include "nic/packet/testing/support.hpp"
 
 namespace spinloom::packet {
 namespace {

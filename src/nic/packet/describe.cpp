@@ -1,9 +1,9 @@
-#include "packet/describe.hpp"
+#include "nic/packet/describe.hpp"
 
-#include "packet/arp.hpp"
-#include "packet/ethernet.hpp"
-#include "packet/icmp.hpp"
-#include "packet/udp.hpp"
+#include "nic/packet/arp.hpp"
+#include "nic/packet/ethernet.hpp"
+#include "nic/packet/icmp.hpp"
+#include "nic/packet/udp.hpp"
 
 namespace spinloom::packet {
 

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "packet/read.hpp"
+#include "nic/packet/read.hpp"
 
 namespace spinloom::packet {
 

@@ -1,10 +1,10 @@
-#include "packet/describe.hpp"
+#include "nic/packet/describe.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "packet/build.hpp"
+#include "nic/packet/build.hpp"
 
 namespace spinloom::packet {
 namespace {

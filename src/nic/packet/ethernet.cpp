@@ -1,4 +1,4 @@
-#include "packet/ethernet.hpp"
+#include "nic/packet/ethernet.hpp"
 
 #include "base/byte_order.hpp"
 

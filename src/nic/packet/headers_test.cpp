@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "base/byte_order.hpp"
-#include "base/test_seeds.hpp"
-#include "packet/test_support.hpp"
+#include "base/testing/seeds.hpp"
+#include "nic/packet/testing/support.hpp"
 
 namespace spinloom::packet {
 namespace {

@@ -1,4 +1,4 @@
-#include "packet/icmp.hpp"
+#include "nic/packet/icmp.hpp"
 
 #include "base/byte_order.hpp"
 

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <span>
 
-#include "packet/ipv4.hpp"
+#include "nic/packet/ipv4.hpp"
 
 namespace spinloom::packet {
 

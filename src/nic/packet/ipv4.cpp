@@ -1,4 +1,4 @@
-#include "packet/ipv4.hpp"
+#include "nic/packet/ipv4.hpp"
 
 #include <algorithm>
 

@@ -17,9 +17,9 @@
 #include <cstdint>
 #include <span>
 
-#include "packet/address.hpp"
-#include "packet/checksum.hpp"
-#include "packet/read.hpp"
+#include "nic/packet/address.hpp"
+#include "nic/packet/checksum.hpp"
+#include "nic/packet/read.hpp"
 
 namespace spinloom::packet {
 

@@ -1,4 +1,4 @@
-#include "packet/read.hpp"
+#include "nic/packet/read.hpp"
 
 namespace spinloom::packet {
 

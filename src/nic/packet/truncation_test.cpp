@@ -1,8 +1,8 @@
 // Whatever the bytes are: nothing is read behind them, and no length reaches beyond them.
 #include <gtest/gtest.h>
 
-#include "base/test_seeds.hpp"
-#include "packet/test_support.hpp"
+#include "base/testing/seeds.hpp"
+#include "nic/packet/testing/support.hpp"
 
 namespace spinloom::packet {
 namespace {

@@ -1,4 +1,4 @@
-#include "packet/udp.hpp"
+#include "nic/packet/udp.hpp"
 
 #include "base/byte_order.hpp"
 

@@ -2,9 +2,9 @@
 //
 //   0 source port | 2 target port | 4 length | 6 checksum | 8 payload ...
 //
-// Contract: read_udp() takes a whole IPv4 datagram and looks at the header only; verify_udp() adds up the payload, too. A
-//   datagram whose checksum field is 0 has none, and is right. write_udp() writes the header in front of a payload that
-//   already stands at out[8]; `out` ends where the payload ends. It returns the header's length.
+// Contract: read_udp() takes a whole IPv4 datagram and looks at the header only; verify_udp() adds up the payload, too.
+//   A datagram whose checksum field is 0 has none, and is right. write_udp() writes the header in front of a payload
+//   that already stands at out[8]; `out` ends where the payload ends. It returns the header's length.
 // Invariants: (1) the payload lies in the IPv4 payload; (2) verify(read(write(u))) holds; (3) nothing is read outside
 //   of the IPv4 payload.
 // Threads: pure. Time: none.
@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-#include "packet/ipv4.hpp"
+#include "nic/packet/ipv4.hpp"
 
 namespace spinloom::packet {
 

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "nic/event.hpp"
-#include "nic/ids.hpp"
-#include "nic/packet.hpp"
-#include "spin/action.hpp"
-#include "spin/atomic.hpp"
-#include "spin/her.hpp"
-#include "spin/iovec.hpp"
+#include "nic/portals/event.hpp"
+#include "nic/portals/ids.hpp"
+#include "nic/portals/packet.hpp"
+#include "nic/spin/action.hpp"
+#include "nic/spin/atomic.hpp"
+#include "nic/spin/her.hpp"
+#include "nic/spin/iovec.hpp"
 
 namespace spinloom::nic {
 

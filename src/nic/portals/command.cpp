@@ -1,4 +1,4 @@
-#include "nic/command.hpp"
+#include "nic/portals/command.hpp"
 
 namespace spinloom::nic {
 

@@ -14,14 +14,14 @@
 #include <variant>
 #include <vector>
 
-#include "nic/descriptor.hpp"
-#include "nic/entry.hpp"
-#include "nic/event.hpp"
-#include "nic/ids.hpp"
-#include "nic/packet.hpp"
-#include "nic/queue_index.hpp"
-#include "spin/context.hpp"
-#include "spin/telemetry.hpp"
+#include "nic/portals/descriptor.hpp"
+#include "nic/portals/entry.hpp"
+#include "nic/portals/event.hpp"
+#include "nic/portals/ids.hpp"
+#include "nic/portals/packet.hpp"
+#include "nic/portals/queue_index.hpp"
+#include "nic/spin/context.hpp"
+#include "nic/spin/telemetry.hpp"
 
 namespace spinloom::nic {
 
@@ -109,7 +109,8 @@ struct Append {
   Entry entry;
   AppendNews news = {};  // optional
 };
-// The answer is an UnlinkResult, or Code::invalid if the entry has left its list by itself and all its messages have ended.
+// The answer is an UnlinkResult, or Code::invalid if the entry has left its list by itself and all its messages have
+// ended.
 struct Unlink {
   EntryId id;
 };
@@ -178,6 +179,7 @@ struct Put {
   bool ct_bytes = false;  // counts bytes instead of operations
   bool event_send_disable = false;
   bool event_success_disable = false;  // acknowledgements make an event only if they report a failure
+  bool sparse = false;  // parts of the memory may not be there: the put asks before it leaves (HostMemory)
   uint64_t user_ptr = 0;
   DescriptorRef descriptor;  // optional
   uint64_t descriptor_offset = 0;
@@ -191,6 +193,7 @@ struct ReplyTo {
   bool ct_reply = false;
   bool ct_bytes = false;  // counts bytes instead of replies
   bool event_success_disable = false;
+  bool sparse = false;  // as for puts: asked before the request leaves
   uint64_t user_ptr = 0;
   DescriptorRef descriptor;  // optional
   uint64_t descriptor_offset = 0;

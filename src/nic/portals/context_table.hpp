@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "base/limits.hpp"
-#include "nic/command.hpp"
-#include "spin/context.hpp"
-#include "spin/iovec.hpp"
-#include "spin/nic_memory.hpp"
-#include "spin/table.hpp"
-#include "spin/telemetry.hpp"
+#include "nic/portals/command.hpp"
+#include "nic/spin/context.hpp"
+#include "nic/spin/iovec.hpp"
+#include "nic/spin/nic_memory.hpp"
+#include "nic/spin/table.hpp"
+#include "nic/spin/telemetry.hpp"
 
 namespace spinloom::nic {
 

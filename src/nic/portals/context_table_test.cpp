@@ -1,4 +1,4 @@
-#include "nic/context_table.hpp"
+#include "nic/portals/context_table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "nic/ids.hpp"
-#include "spin/iovec.hpp"
+#include "nic/portals/ids.hpp"
+#include "nic/spin/iovec.hpp"
 
 namespace spinloom::nic {
 
@@ -76,7 +76,7 @@ class Descriptor {
   uint32_t holders_ = 0;
 };
 
-// Whether a range lies in the descriptor's list.
+// True if the descriptor has a list that contains the range.
 [[nodiscard]] inline bool is_listed(const DescriptorRef& descriptor, uint64_t offset, uint64_t length) {
   if (!descriptor || !descriptor->list().exists()) return false;
   const uint64_t whole = descriptor->list().length();

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <span>
 
-#include "nic/ids.hpp"
-#include "spin/iovec.hpp"
+#include "nic/portals/ids.hpp"
+#include "nic/spin/iovec.hpp"
 
 namespace spinloom::nic {
 
@@ -53,6 +53,7 @@ struct Entry {
   uint32_t user = any_user;  // the user who may access the entry
   uint64_t user_ptr = 0;
   ContextId context;  // none: data goes straight to memory
+  bool sparse = false;  // parts of the memory may not be there: each message asks (HostMemory)
 };
 
 }  // namespace spinloom::nic

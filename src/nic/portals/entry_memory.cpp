@@ -1,4 +1,4 @@
-#include "nic/entry_memory.hpp"
+#include "nic/portals/entry_memory.hpp"
 
 #include <algorithm>
 

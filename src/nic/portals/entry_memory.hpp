@@ -4,8 +4,8 @@
 // Threads: one owner (ends of a list are computed when they are first needed). Time: none.
 #pragma once
 
-#include "nic/match_list.hpp"
-#include "spin/iovec.hpp"
+#include "nic/portals/match_list.hpp"
+#include "nic/spin/iovec.hpp"
 
 namespace spinloom::nic {
 

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "nic/ids.hpp"
-#include "spin/atomic.hpp"
+#include "nic/portals/ids.hpp"
+#include "nic/spin/atomic.hpp"
 
 namespace spinloom::nic {
 

@@ -1,4 +1,4 @@
-#include "nic/event_queues.hpp"
+#include "nic/portals/event_queues.hpp"
 
 namespace spinloom::nic {
 

@@ -14,9 +14,9 @@
 #include <memory>
 
 #include "base/limits.hpp"
-#include "nic/action.hpp"
-#include "nic/command.hpp"
-#include "spin/table.hpp"
+#include "nic/portals/action.hpp"
+#include "nic/portals/command.hpp"
+#include "nic/spin/table.hpp"
 
 namespace spinloom::nic {
 
@@ -59,7 +59,7 @@ class EventQueues {
   void hold(QueueId id) { ++queues_.find(id)->holders; }
   void let_go(QueueId id);
   [[nodiscard]] bool is_held(QueueId id) const { return queues_.find(id)->holders > 0; }
-  // Whether `events` more events have room.
+  // True if the queue has room for `events` more events.
   [[nodiscard]] bool has_room(QueueId id, uint32_t events) const;
   void expect(QueueId id) { ++queues_.find(id)->events_due; }
   void settle(QueueId id);

@@ -8,10 +8,10 @@
 
 #include <cstdint>
 
-#include "nic/event.hpp"
-#include "nic/ids.hpp"
-#include "spin/dma_tracker.hpp"
-#include "spin/handler_call.hpp"
+#include "nic/portals/event.hpp"
+#include "nic/portals/ids.hpp"
+#include "nic/spin/dma_tracker.hpp"
+#include "nic/spin/handler_call.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::nic {

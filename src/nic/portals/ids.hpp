@@ -1,7 +1,7 @@
 // Ids - the names under which the host and the NIC speak of NIC objects.
 //
-// Contract: those of spin/ids.hpp, and those of Portals. The host's floor (portals) picks the ids of entries, queues and
-//   counters, the engine the ids of HERs and DMAs. The names of sPIN are names of this NIC, too.
+// Contract: those of nic/spin/ids.hpp, and those of Portals. The host's floor (portals) picks the ids of entries,
+//   queues and counters, the engine the ids of HERs and DMAs. The names of sPIN are names of this NIC, too.
 // Invariants: an id that the host picks has a generation beside its index. So a name of an object that is gone (in an
 //   entry, in a waiting command) never means the next object with that index.
 // Threads: plain values. Time: none.
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <ostream>
 
-#include "spin/ids.hpp"
+#include "nic/spin/ids.hpp"
 
 namespace spinloom::nic {
 

@@ -1,5 +1,5 @@
 // Outgoing messages: packets, the end of reading, acknowledgements, peers that are gone.
-#include "nic/initiator.hpp"
+#include "nic/portals/initiator.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -25,6 +25,7 @@ Initiator::Initiator(Rank rank, const NicLimits& config, const Parts& parts)
       contexts_(parts.contexts),
       executions_(parts.executions),
       dmas_(parts.dmas),
+      memory_(parts.memory),
       buffer_(config.outbound_packets, config.payload_bytes) {}
 
 Status Initiator::check(const Put& put) const {
@@ -59,7 +60,7 @@ uint32_t Initiator::open(const Put& put) {
   return slot;
 }
 
-// Whether a put is short and has no message ahead of it. Without an acknowledgement it leaves no state behind.
+// True for a short put that has no message ahead of it. Without an acknowledgement it leaves no state behind.
 bool Initiator::goes_at_once(const Put& put, const Origin& origin) const {
   return config_.at_once_bytes > 0 && put.length <= config_.at_once_bytes && outbound_.empty() && flowing_.empty() &&
          !origin.waits.exists() && (put.local != nullptr || put.length == 0);
@@ -99,10 +100,32 @@ void Initiator::put_at_once(const Put& put, const Origin& origin, Actions& out) 
 }
 
 void Initiator::put(const Put& put, Actions& out, const Origin& origin) {
+  if (put.sparse && !has_bytes(put)) return refuse(open(put), out);
   if (goes_at_once(put, origin)) return put_at_once(put, origin, out);
   const uint32_t slot = open(put);
   outgoing_[slot].origin = origin;
   start(slot, out);
+}
+
+bool Initiator::has_bytes(const Put& put) const {
+  if (put.local != nullptr) return is_there(put.sparse, put.local, put.length, Access::read);
+  if (!put.sparse || memory_ == nullptr || put.length == 0) return true;
+  return memory_->reaches(put.descriptor->list(), put.descriptor_offset, put.length, Access::read);
+}
+
+// Ends a message whose memory is not there: nothing of it leaves.
+void Initiator::refuse(uint32_t slot, Actions& out) {
+  end_unsent(outgoing_[slot], Fail::segv, out);
+  finish(slot, out);
+}
+
+// No acknowledgement comes for a message that never arrives.
+void Initiator::end_unsent(Outgoing& message, Fail why, Actions& out) {
+  const Put& put = message.put;
+  message.failure = why;
+  if (std::exchange(message.ack_wanted, false) && put.ct_ack && !put.ct_send) {
+    triggers_.count(put.counter, CounterValue{0, 1}, out);
+  }
 }
 
 // A reply matches nothing, so it does not queue behind a header that waits for its bytes. If it did, the get would
@@ -141,7 +164,8 @@ void Initiator::start(uint32_t slot, Actions& out) {
   if (is_next(slot)) emit(out);
 }
 
-// Whether the next packet of this message may leave: it is there, and no other message's header is ahead of it.
+// True if the next packet of this message, which is there, may leave: no other message's header is ahead of it. A
+// message that is in no queue goes to `flowing_`.
 bool Initiator::is_next(uint32_t slot) {
   Outgoing& message = outgoing_[slot];
   if (message.queued) return !outbound_.empty() && outbound_.front() == slot;
@@ -263,16 +287,10 @@ void Initiator::finish(uint32_t slot, Actions& out) {
   message.sent = true;
   if (message.origin.waits.exists()) out.add<Resume>(message.origin.waits, uint32_t{0});
   Put& put = message.put;
-  if (lost_target && message.failure == Fail::ok) {
-    message.failure = Fail::undeliverable;
-    if (std::exchange(message.ack_wanted, false) && put.ct_ack && !put.ct_send) {
-      triggers_.count(put.counter, CounterValue{0, 1}, out);
-    }
-  }
+  if (lost_target && message.failure == Fail::ok) end_unsent(message, Fail::undeliverable, out);
   if (!message.ack_wanted) end_operation(put);
   const bool failed = message.failure != Fail::ok;
   const bool asks = message.operation == Operation::get || message.operation == Operation::fetch_atomic;
-  if (failed && asks) lose_fetch(message.request.reply_to, out);
   if (!put.event_send_disable || (failed && message.operation != Operation::get)) {
     Event event;
     event.kind = EventKind::send;
@@ -282,6 +300,7 @@ void Initiator::finish(uint32_t slot, Actions& out) {
   }
   const uint64_t sent = put.ct_bytes ? put.length : 1;
   if (put.ct_send) triggers_.count(put.counter, failed ? CounterValue{0, 1} : CounterValue{sent, 0}, out);
+  if (failed && asks) lose_fetch(message.request.reply_to, message.failure, out);
   if (message.acked) return finish_ack(slot, out);
   if (!message.ack_wanted) outgoing_.give_back(slot);
 }
@@ -362,7 +381,7 @@ void Initiator::part_from(Rank peer, Actions& out) {
   fetches_.for_each([&](uint32_t slot, const Fetch& fetch) {
     if (fetch.target == peer) names.push_back(message_name(fetch.sequence, slot));
   });
-  for (const uint64_t name : names) lose_fetch(name, out);
+  for (const uint64_t name : names) lose_fetch(name, Fail::undeliverable, out);
 }
 
 bool Initiator::is_parted(Rank peer) const {

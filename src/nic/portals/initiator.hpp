@@ -18,18 +18,19 @@
 #include <vector>
 
 #include "base/limits.hpp"
-#include "nic/action.hpp"
-#include "nic/context_table.hpp"
-#include "nic/event_queues.hpp"
-#include "nic/handler_work.hpp"
-#include "nic/nic_limits.hpp"
-#include "nic/portal_table.hpp"
-#include "nic/quick.hpp"
-#include "nic/triggers.hpp"
-#include "spin/executions.hpp"
-#include "spin/fifo.hpp"
-#include "spin/host_range.hpp"
-#include "spin/outbound_buffer.hpp"
+#include "nic/portals/action.hpp"
+#include "nic/portals/context_table.hpp"
+#include "nic/portals/event_queues.hpp"
+#include "nic/portals/handler_work.hpp"
+#include "nic/portals/host_memory.hpp"
+#include "nic/portals/nic_limits.hpp"
+#include "nic/portals/portal_table.hpp"
+#include "nic/portals/quick.hpp"
+#include "nic/portals/triggers.hpp"
+#include "nic/spin/executions.hpp"
+#include "nic/spin/fifo.hpp"
+#include "nic/spin/host_range.hpp"
+#include "nic/spin/outbound_buffer.hpp"
 
 namespace spinloom::nic {
 
@@ -72,6 +73,7 @@ class Initiator {
     ContextTable& contexts;
     Executions& executions;
     DmaTracker& dmas;
+    HostMemory* memory;  // may be null
   };
   Initiator(Rank rank, const NicLimits& config, const Parts& parts);
 
@@ -94,6 +96,10 @@ class Initiator {
   // A name for a message of this NIC that is not a put.
   [[nodiscard]] uint64_t take_name() { return message_name(next_sequence_++, no_slot); }
 
+  // True if the memory of an operation of this NIC is there. Only memory that may have holes (`sparse`) is in doubt.
+  [[nodiscard]] bool is_there(bool sparse, const uint8_t* local, uint64_t length, Access access) const {
+    return !sparse || memory_ == nullptr || length == 0 || memory_->reaches(local, length, access);
+  }
   // Quick puts (quick.hpp): whether one is possible, its name, and that it has left.
   [[nodiscard]] bool may_put_quickly(uint64_t length) const {
     return length <= config_.at_once_bytes && outbound_.empty() && flowing_.empty() && lost_.empty();
@@ -101,7 +107,7 @@ class Initiator {
   [[nodiscard]] uint64_t next_name() const { return message_name(next_sequence_, no_slot); }
   void count_quick() { ++next_sequence_; }
 
-  // Whether packets wait for a call of emit().
+  // True if packets wait for a call of emit().
   [[nodiscard]] bool emit_due() const { return emit_due_; }
   void emit(Actions& out);
   // The driver has read the last packet from its buffer. Returns the user_ptr of a reply.
@@ -112,13 +118,15 @@ class Initiator {
   // Take answers. False: no operation waits for the answer. That is a fault of the peer, and the packet is refused.
   [[nodiscard]] bool take_ack(const Packet& packet, Actions& out);
   [[nodiscard]] bool take_reply(const Packet& packet, Actions& out);
+  // A request of this NIC to itself has ended at its target, whose events come before that of the reply.
+  void served(uint64_t name, Actions& out);
   // Bytes of a reply have landed, or could not. `slot` is that of the DMA's owner.
   void reply_landed(uint32_t slot, Actions& out);
   void fail_reply(uint32_t slot, Fail failure);
 
   // Ends all operations that wait for this peer. Nothing reaches the peer from now on.
   void part_from(Rank peer, Actions& out);
-  // Whether this has happened and no operation with the peer is left.
+  // True if part_from() has been called for this peer and no operation with it is left.
   [[nodiscard]] bool is_parted(Rank peer) const;
   void take_back(Rank peer) { std::erase(lost_, peer); }
 
@@ -180,6 +188,7 @@ class Initiator {
     uint64_t bytes_in = 0;
     uint32_t dmas_open = 0;
     bool header_in = false;
+    bool served = true;  // the target's part has ended, as far as its events are on this NIC
     uint64_t reply_bytes = 0;
     Outcome result;
     HerId waits;  // a handler that waits for the reply, which lands in its memory
@@ -204,6 +213,9 @@ class Initiator {
   [[nodiscard]] bool is_next(uint32_t slot);
   [[nodiscard]] Emitted emit_read(uint32_t slot, uint32_t& left, Actions& out);
   void make_packet(uint32_t slot, Packet& packet) const;
+  [[nodiscard]] bool has_bytes(const Put& put) const;
+  void end_unsent(Outgoing& message, Fail why, Actions& out);
+  void refuse(uint32_t slot, Actions& out);
   void finish(uint32_t slot, Actions& out);
   void finish_ack(uint32_t slot, Actions& out);
   [[nodiscard]] bool is_lost(Rank peer) const;
@@ -219,11 +231,12 @@ class Initiator {
 
   // initiator_fetch.cpp
   [[nodiscard]] Status check_reply(const char* what, const ReplyTo& reply, uint64_t length) const;
-  void ask(Operation operation, const Put& put, const Request& request, const Origin& origin, Actions& out);
+  void ask(Operation operation, const Put& put, const Request& request, const Origin& origin, bool there, Actions& out);
   [[nodiscard]] uint64_t open_fetch(const ReplyTo& reply, Rank target, uint64_t length, HerId waits);
   void land(uint32_t slot, uint8_t* local, const PayloadRef& source, Actions& out);
   void finish_fetch(uint32_t slot, Actions& out);
-  void lose_fetch(uint64_t name, Actions& out);
+  [[nodiscard]] bool has_room(const ReplyTo& reply, uint64_t length) const;
+  void lose_fetch(uint64_t name, Fail why, Actions& out);
 
   Rank rank_;
   const NicLimits& config_;
@@ -233,6 +246,7 @@ class Initiator {
   ContextTable& contexts_;
   Executions& executions_;
   DmaTracker& dmas_;
+  HostMemory* memory_;
 
   Slab<Outgoing> outgoing_;
   Slab<Fetch> fetches_;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "nic/initiator.hpp"
+#include "nic/portals/initiator.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::nic {
@@ -52,6 +52,7 @@ uint64_t Initiator::open_fetch(const ReplyTo& reply, Rank target, uint64_t lengt
   fetch.length = length;
   fetch.sequence = next_sequence_;
   fetch.waits = waits;
+  fetch.served = target != rank_;
   return message_name(fetch.sequence, slot);
 }
 
@@ -65,7 +66,7 @@ void Initiator::get(const Get& get, Actions& out, const Origin& origin, HerId re
   Request request;
   request.requested_bytes = get.length;
   request.reply_to = open_fetch(get.reply, get.target, get.length, reply_waits);
-  ask(Operation::get, put, request, origin, out);
+  ask(Operation::get, put, request, origin, has_room(get.reply, get.length), out);
 }
 
 void Initiator::atomic(const Atomic& atomic, Actions& out, const Origin& origin, HerId reply_waits) {
@@ -77,15 +78,26 @@ void Initiator::atomic(const Atomic& atomic, Actions& out, const Origin& origin,
   if (atomic.fetch) {
     request.reply_to = open_fetch(*atomic.fetch, atomic.put.target, atomic.put.length, reply_waits);
   }
-  ask(atomic.fetch ? Operation::fetch_atomic : Operation::atomic, atomic.put, request, origin, out);
+  const bool there = has_bytes(atomic.put) && (!atomic.fetch || has_room(*atomic.fetch, atomic.put.length));
+  ask(atomic.fetch ? Operation::fetch_atomic : Operation::atomic, atomic.put, request, origin, there, out);
 }
 
-void Initiator::ask(Operation operation, const Put& put, const Request& request, const Origin& origin, Actions& out) {
+// True if the memory that a reply will be written to is there.
+bool Initiator::has_room(const ReplyTo& reply, uint64_t length) const {
+  if (reply.local != nullptr) return is_there(reply.sparse, reply.local, length, Access::write);
+  if (!reply.sparse || memory_ == nullptr || length == 0) return true;
+  return memory_->reaches(reply.descriptor->list(), reply.descriptor_offset, length, Access::write);
+}
+
+// `there`: all memory of this side is there; otherwise the request does not leave.
+void Initiator::ask(Operation operation, const Put& put, const Request& request, const Origin& origin, bool there,
+                    Actions& out) {
   const uint32_t slot = open(put);
   Outgoing& message = outgoing_[slot];
   message.operation = operation;
   message.request = request;
   message.origin = origin;
+  if (!there) return refuse(slot, out);
   start(slot, out);
 }
 
@@ -138,24 +150,34 @@ void Initiator::reply_landed(uint32_t slot, Actions& out) {
   finish_fetch(slot, out);
 }
 
-void Initiator::fail_reply(uint32_t slot, Fail failure) { fetches_[slot].result.fail = static_cast<uint8_t>(failure); }
+void Initiator::served(uint64_t name, Actions& out) {
+  const auto slot = static_cast<uint32_t>(name);
+  if (!fetches_.taken(slot) || fetches_[slot].sequence != name >> 32) return;
+  fetches_[slot].served = true;
+  finish_fetch(slot, out);
+}
+
+void Initiator::fail_reply(uint32_t slot, Fail failure) {
+  fetches_[slot].result.fail = static_cast<uint8_t>(failure);
+  fetches_[slot].result.manipulated_bytes = 0;
+}
 
 // Ends a request whose reply never comes, or stops midway. DMAs of bytes that have come are waited for.
-void Initiator::lose_fetch(uint64_t name, Actions& out) {
+void Initiator::lose_fetch(uint64_t name, Fail why, Actions& out) {
   const auto slot = static_cast<uint32_t>(name);
   if (!fetches_.taken(slot) || fetches_[slot].sequence != name >> 32) return;
   Fetch& fetch = fetches_[slot];
   if (fetch.header_in && fetch.bytes_in == fetch.reply_bytes) return;
-  fetch.header_in = true;
+  fetch.header_in = fetch.served = true;
   fetch.reply_bytes = fetch.bytes_in;
   fetch.result = {};
-  fetch.result.fail = static_cast<uint8_t>(Fail::undeliverable);
+  fetch.result.fail = static_cast<uint8_t>(why);
   finish_fetch(slot, out);
 }
 
 void Initiator::finish_fetch(uint32_t slot, Actions& out) {
   Fetch& fetch = fetches_[slot];
-  if (!fetch.header_in || fetch.bytes_in < fetch.reply_bytes || fetch.dmas_open > 0) return;
+  if (!fetch.header_in || fetch.bytes_in < fetch.reply_bytes || fetch.dmas_open > 0 || !fetch.served) return;
   const ReplyTo reply = std::move(fetch.reply);
   if (reply.descriptor) reply.descriptor->end();
   const auto failure = static_cast<Fail>(fetch.result.fail);

@@ -6,7 +6,7 @@
 // fails cuts the message: packets before its own leave, and the last packet says how many bytes will never come.
 #include <algorithm>
 
-#include "nic/initiator.hpp"
+#include "nic/portals/initiator.hpp"
 
 namespace spinloom::nic {
 

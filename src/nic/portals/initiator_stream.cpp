@@ -4,7 +4,7 @@
 // The length is declared at the start, because the header carries it, and the target matches and completes by it.
 #include <algorithm>
 
-#include "nic/initiator.hpp"
+#include "nic/portals/initiator.hpp"
 
 namespace spinloom::nic {
 namespace {
@@ -64,7 +64,7 @@ Status Initiator::stream(const StreamAppend& append, Actions& out) {
   return {};
 }
 
-// Whether the next packet, of `length` bytes, can be put together. The last packet waits for the end of the message.
+// True if the next packet, of `length` bytes, can be put together. The last packet waits for the end of the message.
 bool Initiator::packet_is_there(const Outgoing& message, uint64_t length) {
   const Stream& stream = *message.stream;
   if (stream.ended) return true;

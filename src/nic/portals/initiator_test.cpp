@@ -1,4 +1,4 @@
-#include "nic/initiator.hpp"
+#include "nic/portals/initiator.hpp"
 
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ struct InitiatorTest : testing::Test {
   PacketBuffer buffer{1024};
   Executions executions{buffer};
   DmaTracker dmas;
-  Initiator initiator{Rank{1}, config, {queues, triggers, portals, contexts, executions, dmas}};
+  Initiator initiator{Rank{1}, config, {queues, triggers, portals, contexts, executions, dmas, nullptr}};
   Actions out;
 };
 

@@ -1,4 +1,4 @@
-#include "nic/match_list.hpp"
+#include "nic/portals/match_list.hpp"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ bool matches(const ListedEntry& listed, const MatchKey& key) {
   if (entry.options.host_activated) return false;
   if (entry.match_rank != Rank::any() && entry.match_rank != key.source) return false;
   if ((key.match_bits | entry.ignore_bits) != (entry.match_bits | entry.ignore_bits)) return false;
-  // With a payload handler, length and offset say nothing about room: the handler decides where bytes go.
+  // An entry with a payload handler takes any length and offset, because the handler decides where bytes go.
   if (!entry.options.no_truncate || !listed.places_payload) return true;
   const uint64_t offset = entry.options.manage_local ? listed.local_offset : key.remote_offset;
   return offset <= entry.length && key.length <= entry.length - offset;

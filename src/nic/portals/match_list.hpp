@@ -12,10 +12,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "nic/entry.hpp"
-#include "nic/event.hpp"
-#include "nic/packet.hpp"
-#include "spin/slab.hpp"
+#include "nic/portals/entry.hpp"
+#include "nic/portals/event.hpp"
+#include "nic/portals/packet.hpp"
+#include "nic/spin/slab.hpp"
 
 namespace spinloom::nic {
 
@@ -71,7 +71,7 @@ struct UnexpectedHeader {
 
 [[nodiscard]] bool matches(const ListedEntry& listed, const MatchKey& key);
 
-// Whether messages that land in an entry wait there for a later one.
+// True if messages that land in this entry wait there for a later one.
 [[nodiscard]] inline bool keeps_headers(const ListedEntry& listed) {
   return listed.list == ListKind::overflow && !listed.entry.options.unexpected_hdr_disable;
 }

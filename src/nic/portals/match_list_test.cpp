@@ -1,11 +1,11 @@
 // The list that matching walks, and the index of messages, each compared with a plain one.
-#include "nic/match_list.hpp"
+#include "nic/portals/match_list.hpp"
 
 #include <algorithm>
 #include <map>
 
-#include "nic/nic_test_support.hpp"
-#include "spin/message_index.hpp"
+#include "nic/portals/testing/support.hpp"
+#include "nic/spin/message_index.hpp"
 
 namespace spinloom::nic {
 namespace {

@@ -1,9 +1,9 @@
-#include "nic/nic.hpp"
+#include "nic/portals/nic.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "nic/nic_impl.hpp"
+#include "nic/portals/nic_impl.hpp"
 
 namespace spinloom::nic {
 
@@ -16,9 +16,10 @@ NicLimits with_transfer(NicLimits limits) {
 
 }  // namespace
 
-Nic::Impl::Impl(Rank rank_, const NicLimits& limits_)
+Nic::Impl::Impl(Rank rank_, const NicLimits& limits_, HostMemory* memory_)
     : rank(rank_),
       config(with_transfer(limits_)),
+      memory(memory_),
       queues(portals),
       triggers(config.triggered_commands),
       contexts(config.nic_memory_bytes),
@@ -27,12 +28,12 @@ Nic::Impl::Impl(Rank rank_, const NicLimits& limits_)
       executions(buffer),
       scheduler(config.hpus),
       requests(dmas),
-      initiator(rank, config, {queues, triggers, portals, contexts, executions, dmas}) {}
+      initiator(rank, config, {queues, triggers, portals, contexts, executions, dmas, memory}) {}
 
-Nic::Nic(Rank rank, const NicLimits& limits) {
+Nic::Nic(Rank rank, const NicLimits& limits, HostMemory* memory) {
   const Status good = check(limits);
   SPL_ASSERT(good.ok(), good.error().message);
-  impl_ = std::make_unique<Impl>(rank, limits);
+  impl_ = std::make_unique<Impl>(rank, limits, memory);
 }
 
 Nic::~Nic() = default;

@@ -18,11 +18,12 @@
 #include <optional>
 #include <string>
 
-#include "nic/action.hpp"
-#include "nic/command.hpp"
-#include "nic/nic_limits.hpp"
-#include "nic/quick.hpp"
-#include "spin/handler_call.hpp"
+#include "nic/portals/action.hpp"
+#include "nic/portals/command.hpp"
+#include "nic/portals/host_memory.hpp"
+#include "nic/portals/nic_limits.hpp"
+#include "nic/portals/quick.hpp"
+#include "nic/spin/handler_call.hpp"
 
 namespace spinloom::nic {
 
@@ -49,7 +50,8 @@ struct NicState {
 
 class Nic {
  public:
-  Nic(Rank rank, const NicLimits& limits);
+  // Without `memory`, which outlives the NIC, all memory counts as there.
+  Nic(Rank rank, const NicLimits& limits, HostMemory* memory = nullptr);
   ~Nic();
   Nic(const Nic&) = delete;
   Nic& operator=(const Nic&) = delete;
@@ -65,12 +67,12 @@ class Nic {
   void on_packet(const Packet& packet, Actions& out);
   // A command from the host. Work: one command.
   void on_command(const Command& command, Actions& out);
-  // Whether a message, or the rest of a message that has begun, must come in packets of payload_bytes because
-  // handlers need them. False: packets of any size will do.
+  // True if a message, or the rest of a message that has begun, must come in packets of payload_bytes because handlers
+  // need them. False: packets of any size will do.
   [[nodiscard]] bool wants_packets(const Packet& packet) const;
-  // Whether the header of the message has been here, and its last packet has not.
+  // True if the header of the message has been here and its last packet has not.
   [[nodiscard]] bool has_begun(Rank source, uint64_t message) const;
-  // Whether packets of this message were kept and the message has not ended: then the engine may refer to their
+  // True if packets of this message were kept and the message has not ended, so that the engine may refer to their
   // bytes. False for a message that came in one packet: only the actions of that on_packet refer to its bytes.
   [[nodiscard]] bool is_open(Rank source, uint64_t message) const;
   // Does what a Command with this put, without token and trigger, does.
@@ -107,7 +109,7 @@ class Nic {
   void on_peer_lost(Rank peer, Actions& out);
   // Nothing sent to this rank arrives any more, but packets that it has sent are still to come. on_peer_lost follows.
   void on_peer_unreachable(Rank peer, Actions& out);
-  // Whether the peer is lost, and nothing is left of what was under way with it. Work: all that is open.
+  // True if the peer is lost and nothing is left of what was under way with it. Work: all that is open.
   [[nodiscard]] bool is_parted(Rank peer) const;
   // A lost peer from which this NIC is parted, as the peer is from this NIC, is there again. Work: all entries.
   void on_peer_back(Rank peer, Actions& out);

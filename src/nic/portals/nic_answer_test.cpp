@@ -1,5 +1,5 @@
 // Acknowledgements and replies say in which list the entry was that took the operation.
-#include "nic/nic_test_support.hpp"
+#include "nic/portals/testing/support.hpp"
 
 namespace spinloom::nic {
 namespace {

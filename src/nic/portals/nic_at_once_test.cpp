@@ -1,5 +1,5 @@
 // Short puts that the driver reads while it performs their Send.
-#include "nic/nic_test_support.hpp"
+#include "nic/portals/testing/support.hpp"
 
 namespace spinloom::nic {
 namespace {

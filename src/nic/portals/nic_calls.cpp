@@ -2,8 +2,8 @@
 // nic_requests.
 #include <array>
 
-#include "nic/entry_memory.hpp"
-#include "nic/nic_impl.hpp"
+#include "nic/portals/entry_memory.hpp"
+#include "nic/portals/nic_impl.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::nic {
@@ -26,6 +26,8 @@ Requested Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Act
     case SPL_CALL_DMA_FROM_HOST_B: {
       const Owner owner = caller.owner;
       const bool fills = owner.kind == OwnerKind::filled;
+      const bool writes = call.call == SPL_CALL_DMA_TO_HOST_NB || call.call == SPL_CALL_DMA_TO_HOST_B;
+      if (misses(owner, call, call.length, writes ? Access::write : Access::read)) return refuse_dma(her, out);
       return requests.dma(caller, call, work_of(owner).dmas, host_range(owner, call.options), fills, out);
     }
     case SPL_CALL_DMA_CAS_NB:
@@ -33,6 +35,7 @@ Requested Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Act
     case SPL_CALL_DMA_FADD_NB:
     case SPL_CALL_DMA_FADD_B: {
       const Owner owner = caller.owner;
+      if (misses(owner, call, call.width, Access::write)) return refuse_dma(her, out);
       return requests.dma_atomic(caller, call, work_of(owner).dmas, host_range(owner, call.options), out);
     }
     case SPL_CALL_DMA_TEST:
@@ -56,6 +59,19 @@ Requested Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Act
       return Requested::performed;
     default: return Requested::stops;
   }
+}
+
+// True if a call names memory of its entry that is not there.
+bool Nic::Impl::misses(Owner owner, const HandlerCall& call, uint64_t length, Access access) const {
+  if (owner.kind != OwnerKind::incoming || (call.options & PTL_HANDLER_HOST_MEM) != 0) return false;
+  const ListedEntry& listed = portals.entry(messages[owner.slot].entry);
+  return listed.entry.sparse && entry_range(messages[owner.slot]).holds(call.offset, length) &&
+         !is_there(listed, call.offset, length, access);
+}
+
+Requested Nic::Impl::refuse_dma(HerId her, Actions& out) {
+  out.add<Resume>(her, uint32_t{SEGV});
+  return Requested::refused;
 }
 
 // Fails the message of a call that was not performed; the handler goes on.

@@ -1,5 +1,5 @@
 // Calls of handlers: transfers that block, waits, atomics, counters, puts. The table is docs/handlers.md.
-#include "nic/nic_test_support.hpp"
+#include "nic/portals/testing/support.hpp"
 
 namespace spinloom::nic {
 namespace {

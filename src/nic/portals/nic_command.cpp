@@ -2,7 +2,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "nic/nic_impl.hpp"
+#include "nic/portals/nic_impl.hpp"
 
 namespace spinloom::nic {
 
@@ -31,7 +31,7 @@ void Nic::Impl::command(const Command& given, Actions& out) {
   }
 }
 
-// Whether the answer comes later: disabling waits for the end of the messages of the portal table entry.
+// True if the answer comes later: disabling a portal table entry waits for the end of its messages.
 bool Nic::Impl::answers_later(const Command& given) {
   const auto* change = std::get_if<PortalEnable>(&given.body);
   if (change == nullptr || change->enabled || given.trigger || given.token == 0) return false;

@@ -1,5 +1,5 @@
 // The host's commands: outgoing messages, counters and triggers, objects and their checks.
-#include "nic/nic_test_support.hpp"
+#include "nic/portals/testing/support.hpp"
 
 namespace spinloom::nic {
 namespace {

@@ -1,5 +1,5 @@
 // Contexts beyond matching: installed before they are active, started by the host, counted.
-#include "nic/nic_test_support.hpp"
+#include "nic/portals/testing/support.hpp"
 
 namespace spinloom::nic {
 namespace {

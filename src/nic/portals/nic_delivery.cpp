@@ -6,7 +6,7 @@
 //   fail once it has matched, because its bytes are here.
 #include <algorithm>
 
-#include "nic/nic_impl.hpp"
+#include "nic/portals/nic_impl.hpp"
 
 namespace spinloom::nic {
 
@@ -33,7 +33,7 @@ bool Nic::Impl::deliver(const Packet& packet, Walk& walk, Actions& out) {
   if (portal->flow_control && events_of(entry) > 0) return false;  // room is kept for them
   const uint64_t offset = entry.options.manage_local ? listed.local_offset : fields.remote_offset;
   const uint64_t taken = std::min(length, room_at(entry.length, offset));
-  if (taken == 0) return false;
+  if (taken == 0 || (entry.sparse && !is_there(listed, offset, taken, Access::write))) return false;
 
   out.work.entries_searched += walk.searched;
   contexts.tally(Telemetry::messages);

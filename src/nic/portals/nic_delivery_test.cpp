@@ -4,7 +4,7 @@
 #include <memory>
 #include <tuple>
 
-#include "nic/nic_test_support.hpp"
+#include "nic/portals/testing/support.hpp"
 
 namespace spinloom::nic {
 namespace {

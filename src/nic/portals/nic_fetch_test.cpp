@@ -1,5 +1,5 @@
 // Gets, atomics and their replies, at both ends.
-#include "nic/nic_test_support.hpp"
+#include "nic/portals/testing/support.hpp"
 
 namespace spinloom::nic {
 namespace {

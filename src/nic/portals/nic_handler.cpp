@@ -1,6 +1,6 @@
 // Handlers: when they start, how they end and what their ends mean for their work (docs/handlers.md has the tables);
 // and the ends of DMAs.
-#include "nic/nic_impl.hpp"
+#include "nic/portals/nic_impl.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::nic {
@@ -129,6 +129,7 @@ void Nic::Impl::fail_dma(DmaId id, Fail failure) {
   SPL_ASSERT(failure != Fail::ok && owner.kind != OwnerKind::whole, "DMA ", id, ": ", name_of(failure));
   if (owner.kind == OwnerKind::reply) return initiator.fail_reply(owner.slot, failure);
   work_of(owner).record(failure);
+  if (owner.kind == OwnerKind::incoming) messages[owner.slot].nothing_landed = true;
 }
 
 void Nic::Impl::dma_done(DmaId id, Actions& out) {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "nic/nic_impl.hpp"
+#include "nic/portals/nic_impl.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::nic {
@@ -85,7 +85,10 @@ void Nic::Impl::header_done(uint32_t slot, HandlerEnd end, uint32_t code, Action
     if (message.path == Path::dropped) message.dropped_bytes = message.room;
     if (message.path == Path::handlers) message.path = Path::direct;
   }
-  if (message.path == Path::direct) message.landing = message.room;
+  if (message.path == Path::direct) {
+    message.landing = message.room;
+    find_missing(message);
+  }
   uint32_t parked = std::exchange(message.parked_first, no_slot);
   message.parked_last = no_slot;
   while (parked != no_slot) {

@@ -1,12 +1,12 @@
 // Nic::Impl - the NIC built of its parts, and the messages that arrive.
 //
 // Contract: the parts have private state and one noun each: event queues, triggers, contexts, the portal table, the
-//   initiator; and, without a word of Portals, packet buffer, executions, DMAs, scheduler, handler requests. Here is what
-//   connects them: a message from its first packet to its end. Each verb has a file: nic_receive (packets, matching),
-//   nic_delivery (whole puts), nic_quick (puts that find nothing to decide), nic_scatter (scatter lists), nic_header
-//   (header handlers), nic_handler (handlers start and end), nic_calls and nic_requests (what handlers ask for),
-//   nic_reply (gets and atomics at their target), nic_message (the end), nic_command (the host's commands). A public call
-//   of Nic is one function here and ends with settle().
+//   initiator; and, without a word of Portals, packet buffer, executions, DMAs, scheduler, handler requests. Here is
+//   what connects them: a message from its first packet to its end. Each verb has a file. What arrives: nic_receive
+//   (packets, matching), nic_delivery (whole puts), nic_quick (puts that find nothing to decide), nic_scatter (scatter
+//   lists). Handlers: nic_header (header handlers), nic_handler (handlers start and end), nic_calls and nic_requests
+//   (what handlers ask for). The rest: nic_reply (gets and atomics at their target), nic_message (the end), nic_command
+//   (the host's commands). A public call of Nic is one function here and ends with settle().
 // Invariants: (1) a message slot lives from its first packet until complete(); executions and DMAs refer to it only
 //   while it counts them; (2) the packet buffer holds the bytes of executions, DMAs and early packets, and no others;
 //   (3) a Continue is asked for whenever work is queued and none is under way.
@@ -17,20 +17,20 @@
 #include <string>
 #include <vector>
 
-#include "nic/context_table.hpp"
-#include "nic/event_queues.hpp"
-#include "nic/handler_work.hpp"
-#include "nic/initiator.hpp"
-#include "nic/nic.hpp"
-#include "nic/portal_table.hpp"
-#include "nic/triggers.hpp"
-#include "nic/whole_put.hpp"
-#include "spin/dma_tracker.hpp"
-#include "spin/executions.hpp"
-#include "spin/handler_requests.hpp"
-#include "spin/message_index.hpp"
-#include "spin/packet_buffer.hpp"
-#include "spin/scheduler.hpp"
+#include "nic/portals/context_table.hpp"
+#include "nic/portals/event_queues.hpp"
+#include "nic/portals/handler_work.hpp"
+#include "nic/portals/initiator.hpp"
+#include "nic/portals/nic.hpp"
+#include "nic/portals/portal_table.hpp"
+#include "nic/portals/triggers.hpp"
+#include "nic/portals/whole_put.hpp"
+#include "nic/spin/dma_tracker.hpp"
+#include "nic/spin/executions.hpp"
+#include "nic/spin/handler_requests.hpp"
+#include "nic/spin/message_index.hpp"
+#include "nic/spin/packet_buffer.hpp"
+#include "nic/spin/scheduler.hpp"
 
 namespace spinloom::nic {
 
@@ -79,6 +79,7 @@ struct Nic::Impl {
     std::unique_ptr<uint8_t[]> fetched;  // fetch_atomic: the target's values before
     std::vector<uint8_t> invoked;  // the bytes of a message of the host itself
     uint64_t missing = 0;  // bytes at the end that the sender will never send
+    bool nothing_landed = false;  // a transfer to or from the entry's memory has failed
   };
 
   // A put that came in one packet, while it goes straight to its entry's memory.
@@ -94,10 +95,11 @@ struct Nic::Impl {
     uint32_t searched = 0;
   };
 
-  Impl(Rank rank_, const NicLimits& limits_);
+  Impl(Rank rank_, const NicLimits& limits_, HostMemory* memory_);
 
   Rank rank;
   NicLimits config;
+  HostMemory* memory;  // may be null
 
   EventQueues queues;
   Triggers triggers;
@@ -136,6 +138,8 @@ struct Nic::Impl {
   void attach(uint32_t slot, uint32_t entry, const MatchKey& key);
   void refuse(Message& message, Fail failure);
   void run_out(Message& message, const PortalTable::Portal& portal, bool told);
+  [[nodiscard]] bool is_there(const ListedEntry& listed, uint64_t offset, uint64_t length, Access access) const;
+  void find_missing(Message& message) const;
   void accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
   void land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out);
   [[nodiscard]] Status invoke(const Invoke& command, Actions& out);
@@ -179,6 +183,8 @@ struct Nic::Impl {
   [[nodiscard]] HandlerOffer offer_of(Owner owner) const;
   [[nodiscard]] HostRange entry_range(const Message& message) const;
   [[nodiscard]] HostRange host_range(Owner owner, uint32_t options) const;
+  [[nodiscard]] bool misses(Owner owner, const HandlerCall& call, uint64_t length, Access access) const;
+  [[nodiscard]] static Requested refuse_dma(HerId her, Actions& out);
   void fail_call(const Execution& caller);
 
   // nic_requests.cpp

@@ -1,7 +1,7 @@
 // Scatter lists: where pieces go, when the next elements are read, packets out of order.
 #include <gtest/gtest.h>
 
-#include "nic/nic_test_support.hpp"
+#include "nic/portals/testing/support.hpp"
 
 namespace spinloom::nic {
 namespace {

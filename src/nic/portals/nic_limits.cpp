@@ -1,4 +1,4 @@
-#include "nic/nic_limits.hpp"
+#include "nic/portals/nic_limits.hpp"
 
 #include "base/limits.hpp"
 

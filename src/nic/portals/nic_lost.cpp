@@ -1,6 +1,6 @@
 // Messages without packets, or with too few: those that the host invokes handlers on, and those of peers that are
 // lost.
-#include "nic/nic_impl.hpp"
+#include "nic/portals/nic_impl.hpp"
 
 namespace spinloom::nic {
 

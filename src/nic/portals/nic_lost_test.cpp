@@ -1,5 +1,5 @@
 // State at other NICs that a lost peer leaves behind.
-#include "nic/nic_test_support.hpp"
+#include "nic/portals/testing/support.hpp"
 
 namespace spinloom::nic {
 namespace {
@@ -267,6 +267,8 @@ TEST(Lost, APeerIsBackWhenNothingIsLeftOfWhatWasUnderWay) {
   entry.counter = CounterId{0};
   entry.options.ct_peer_lost = entry.options.ct_peer_back = true;
   bench.good(Append{EntryId{20}, bench.portal, ListKind::priority, entry});
+  entry.match_rank = Rank{1};  // its counter does not count another rank's return
+  bench.good(Append{EntryId{21}, bench.portal, ListKind::priority, entry});
   EXPECT_FALSE(bench.nic.is_parted(peer)) << "it is not lost";
   bench.out.clear();
   bench.good(put_to_peer(bench, 8, AckRequest::ack));

@@ -1,5 +1,5 @@
 // Matching as Portals 4 defines it: which entry takes a message, where the message lands, which events come.
-#include "nic/nic_test_support.hpp"
+#include "nic/portals/testing/support.hpp"
 
 namespace spinloom::nic {
 namespace {
@@ -218,7 +218,7 @@ TEST(Match, UnexpectedHeaderIsGivenToALaterEntry) {
   Entry late = bench.entry(42);
   late.options.use_once = true;
   const EntryId claimer = bench.append(late);
-  EXPECT_EQ(bench.kinds(), (Kinds{EventKind::put_overflow, EventKind::auto_unlink, EventKind::auto_free}));
+  EXPECT_EQ(bench.kinds(), (Kinds{EventKind::put_overflow, EventKind::auto_free, EventKind::auto_unlink}));
   const Event claimed = bench.event(EventKind::put_overflow);
   EXPECT_EQ(claimed.entry, claimer);
   EXPECT_EQ(claimed.user_ptr, 142u);
@@ -490,8 +490,8 @@ TEST(FlowControl, TheEndOfAnOverflowEntryHasASlotOfItsOwn) {
   const DmaId under_way = bench.only<DmaWrite>().dma;
   queue.append_use_once(ListKind::priority, {});  // takes the message while its data lands
   bench.dma_done(under_way);
-  EXPECT_EQ(bench.kinds(), (Kinds{EventKind::put, EventKind::put_overflow, EventKind::auto_unlink,
-                                  EventKind::auto_unlink, EventKind::auto_free, EventKind::pt_disabled}));
+  EXPECT_EQ(bench.kinds(), (Kinds{EventKind::put, EventKind::put_overflow, EventKind::auto_unlink, EventKind::auto_free,
+                                  EventKind::auto_unlink, EventKind::pt_disabled}));
   queue.expect_all_kept();
 }
 

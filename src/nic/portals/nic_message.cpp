@@ -1,8 +1,8 @@
 // The end of a message: completion handler, events, counters, acknowledgement.
 #include <algorithm>
 
-#include "nic/entry_memory.hpp"
-#include "nic/nic_impl.hpp"
+#include "nic/portals/entry_memory.hpp"
+#include "nic/portals/nic_impl.hpp"
 
 namespace spinloom::nic {
 namespace {
@@ -100,6 +100,7 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
     SPL_ASSERT(message.missing <= message.requested, message.missing, " of ", message.requested);
     const uint64_t here = std::min(message.landing, message.requested - message.missing);
     manipulated = here - std::min(here, message.dropped_bytes);  // dropped bytes may lie behind the entry's end
+    if (message.nothing_landed) manipulated = 0;
     if (message.attached.header != no_slot) {
       portals.landed(message.attached.header, manipulated, message.dropped_bytes, message.failure);
     }
@@ -114,8 +115,11 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
   }
   portals.leave(message.portal, out);
   send_ack(message, list, manipulated, out);
+  const bool answered = message.reply_started && message.source == rank;
+  const uint64_t request = message.fields.request.reply_to;
   message_slots.remove(message.source, message.id);
   messages.give_back(slot);
+  if (answered) initiator.served(request, out);
 }
 
 void Nic::Impl::send_ack(const Message& message, ListKind list, uint64_t manipulated, Actions& out) const {

@@ -1,5 +1,5 @@
 // Options of descriptors and entries that decide which counts and events come.
-#include "nic/nic_test_support.hpp"
+#include "nic/portals/testing/support.hpp"
 
 namespace spinloom::nic {
 namespace {

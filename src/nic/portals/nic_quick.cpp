@@ -1,14 +1,15 @@
 // Quick puts: all that a put without decisions does, in one function at each end.
 #include <algorithm>
 
-#include "nic/nic_impl.hpp"
+#include "nic/portals/nic_impl.hpp"
 
 namespace spinloom::nic {
 
 std::optional<uint64_t> Nic::quick_put(const QuickPut& put) const {
   const Impl& nic = *impl_;
   if (!nic.initiator.may_put_quickly(put.length) || (put.counter.exists() && !nic.triggers.only_adds(put.counter)) ||
-      (put.queue.exists() && !nic.queues.exists(put.queue))) {
+      (put.queue.exists() && !nic.queues.exists(put.queue)) ||
+      !nic.initiator.is_there(put.sparse, put.bytes, put.length, Access::read)) {
     return std::nullopt;
   }
   return nic.initiator.next_name();
@@ -44,6 +45,7 @@ bool Nic::quick_landing(const Packet& packet, QuickLanding& landing) {
   }
   if (portal->flow_control && events_of(entry) > 0) return false;  // room is kept for them
   const uint64_t taken = std::min(length, room_at(entry.length, fields.remote_offset));
+  if (entry.sparse && !nic.is_there(listed, fields.remote_offset, taken, Access::write)) return false;
   landing.queue = {};
   if (!options.event_comm_disable && !options.event_success_disable) {
     if (nic.queues.exists(portal->queue)) {

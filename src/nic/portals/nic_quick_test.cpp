@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "nic/nic_test_support.hpp"
+#include "nic/portals/testing/support.hpp"
 
 namespace spinloom::nic {
 namespace {

@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "nic/nic_impl.hpp"
+#include "nic/portals/entry_memory.hpp"
+#include "nic/portals/nic_impl.hpp"
 
 namespace spinloom::nic {
 
@@ -18,7 +19,7 @@ bool Nic::Impl::has_room(const Packet& packet, uint32_t slot) const {
   return early_packets < config.early_packets && buffer.free() >= config.payload_bytes + packet.payload.length;
 }
 
-// Whether a message must wait because handlers work on as many messages as they may. Under flow control the message
+// True if a message must wait because handlers work on as many messages as they may. Under flow control the message
 // comes in, to be refused. Work: a walk over the lists, if there is no place.
 bool Nic::Impl::waits_for_place(const Packet& packet) const {
   if (handler_messages < config.handler_messages) return false;
@@ -196,7 +197,24 @@ void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
     if (context->header_entry) message.path = Path::undecided;
     message.completion_wanted = context->completion_entry.has_value();
   }
-  message.attached = portals.attach(found, key, message.operation, message.fields, message.offset, taken);
+  if (message.path == Path::direct) find_missing(message);
+  message.attached = portals.attach(found, key, message.operation, message.fields, message.offset, message.room);
+}
+
+// True if this range of an entry's memory is there, so that a message may touch it.
+bool Nic::Impl::is_there(const ListedEntry& listed, uint64_t offset, uint64_t length, Access access) const {
+  const Entry& entry = listed.entry;
+  if (!entry.sparse || memory == nullptr || length == 0) return true;
+  if (!entry.iovec.empty()) return memory->reaches(list_of(listed), offset, length, access);
+  return memory->reaches(reinterpret_cast<const uint8_t*>(address_at(listed, offset)), length, access);
+}
+
+// A message to memory that is not there fails as a whole, and touches nothing.
+void Nic::Impl::find_missing(Message& message) const {
+  const Access access = message.operation == Operation::get ? Access::read : Access::write;
+  if (is_there(portals.entry(message.entry), message.offset, message.room, access)) return;
+  message.record(Fail::segv);
+  message.landing = message.room = 0;
 }
 
 // `buffered`: the packet came ahead of its header, and its bytes already count in the packet buffer.

@@ -2,8 +2,8 @@
 //
 // A message that asks for a reply completes when the reply has been read from its buffer, so that nobody uses the
 // entry's memory any more when its event comes.
-#include "nic/entry_memory.hpp"
-#include "nic/nic_impl.hpp"
+#include "nic/portals/entry_memory.hpp"
+#include "nic/portals/nic_impl.hpp"
 
 namespace spinloom::nic {
 

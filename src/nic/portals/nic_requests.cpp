@@ -1,6 +1,6 @@
 // Operations of a running handler on other NICs: puts, gets, atomics (docs/handlers.md has the table). They count as
 // the host's, with the portal table entry, queue and counter of the handler's entry.
-#include "nic/nic_impl.hpp"
+#include "nic/portals/nic_impl.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::nic {

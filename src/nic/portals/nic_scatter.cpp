@@ -7,8 +7,8 @@
 //   empty; and the elements, once for each entry.
 #include <algorithm>
 
-#include "nic/entry_memory.hpp"
-#include "nic/nic_impl.hpp"
+#include "nic/portals/entry_memory.hpp"
+#include "nic/portals/nic_impl.hpp"
 
 namespace spinloom::nic {
 

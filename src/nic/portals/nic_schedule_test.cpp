@@ -2,7 +2,7 @@
 #include <map>
 #include <set>
 
-#include "nic/nic_test_support.hpp"
+#include "nic/portals/testing/support.hpp"
 
 namespace spinloom::nic {
 namespace {

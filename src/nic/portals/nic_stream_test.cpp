@@ -1,5 +1,5 @@
 // Streaming puts: one message whose bytes the host names region by region.
-#include "nic/nic_test_support.hpp"
+#include "nic/portals/testing/support.hpp"
 
 namespace spinloom::nic {
 namespace {

@@ -12,11 +12,11 @@
 #include <array>
 #include <cstdint>
 
-#include "nic/entry.hpp"
-#include "nic/ids.hpp"
-#include "spin/atomic.hpp"
-#include "spin/her.hpp"
-#include "spin/payload.hpp"
+#include "nic/portals/entry.hpp"
+#include "nic/portals/ids.hpp"
+#include "nic/spin/atomic.hpp"
+#include "nic/spin/her.hpp"
+#include "nic/spin/payload.hpp"
 
 namespace spinloom::nic {
 
@@ -86,7 +86,7 @@ struct Packet {
   uint64_t missing = 0;  // bytes behind this payload that will never come, because the sender gave up
   MessageFields fields;
 
-  // Whether this packet answers a request. Answers are never matched and need no room, and others may wait for them.
+  // True for a packet that answers a request. Answers are never matched and need no room, and others may wait for them.
   [[nodiscard]] bool is_answer() const { return operation == Operation::ack || operation == Operation::reply; }
   [[nodiscard]] bool is_header() const { return offset == 0; }
   [[nodiscard]] bool is_last() const { return offset + payload.length == message_length; }

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "nic/portal_table.hpp"
+#include "nic/portals/portal_table.hpp"
 
 namespace spinloom::nic {
 namespace {

@@ -1,6 +1,6 @@
 // Unexpected headers: of messages in overflow entries, until an entry claims them or a search removes them.
-#include "nic/entry_memory.hpp"
-#include "nic/portal_table.hpp"
+#include "nic/portals/entry_memory.hpp"
+#include "nic/portals/portal_table.hpp"
 
 namespace spinloom::nic {
 namespace {
@@ -67,18 +67,23 @@ void PortalTable::claim_headers(uint32_t slot, Actions& out) {
   }
 }
 
-// Removes a claimed header whose data is there, and unlinks a use-once claimer after its event.
+// Removes a claimed header whose data is there, after its event. The entry that held it goes first, then a use-once
+// claimer.
 void PortalTable::post_overflow(uint32_t index, Actions& out) {
   const EventQueues::HostAsked asked(queues_);
-  const uint32_t claiming_entry = headers_[index].claimer;
+  const uint32_t claimer = headers_[index].claimer;
+  tell_overflow(index, entries_[claimer], out);
+  release(forget_header(index), out);
+  let_go(claimer, out);
+}
+
+// Ends the claim of a header that is gone.
+void PortalTable::let_go(uint32_t claiming_entry, Actions& out) {
   ListedEntry& claimer = entries_[claiming_entry];
-  tell_overflow(index, claimer, out);
-  const uint32_t overflow_entry = forget_header(index);
   SPL_ASSERT(claimer.messages_open > 0, "entry ", claimer.id);
   --claimer.messages_open;
   post_unlinked(claiming_entry, out);
   release(claiming_entry, out);
-  release(overflow_entry, out);
 }
 
 void PortalTable::tell_overflow(uint32_t index, const ListedEntry& claimer, Actions& out) {

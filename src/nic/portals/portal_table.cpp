@@ -1,5 +1,5 @@
 // Portal table entries: their life, flow control, and the messages that are under way for them.
-#include "nic/portal_table.hpp"
+#include "nic/portals/portal_table.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -141,7 +141,12 @@ void PortalTable::detach(uint32_t slot, const Attached& attached, bool comes_bac
   ListedEntry& listed = entries_[slot];
   const PortalIndex index = listed.portal;
   const bool was_expected = !listed.entry.options.event_comm_disable;
-  if (attached.header != no_slot && headers_[attached.header].claimer != no_slot) post_overflow(attached.header, out);
+  const uint32_t claimer = attached.header == no_slot ? no_slot : headers_[attached.header].claimer;
+  if (claimer != no_slot) {
+    const EventQueues::HostAsked asked(queues_);
+    tell_overflow(attached.header, entries_[claimer], out);
+    (void)forget_header(attached.header);  // this entry, which goes below
+  }
   SPL_ASSERT(listed.messages_open > 0, "entry ", listed.id);
   --listed.messages_open;
   if (comes_back) {
@@ -153,6 +158,10 @@ void PortalTable::detach(uint32_t slot, const Attached& attached, bool comes_bac
     post_unlinked(slot, out);
   }
   release(slot, out);
+  if (claimer != no_slot) {
+    const EventQueues::HostAsked asked(queues_);
+    let_go(claimer, out);
+  }
   if (const Portal* const portal = portals_.find(index); was_expected && portal != nullptr && portal->flow_control) {
     queues_.settle(portal->queue);
   }

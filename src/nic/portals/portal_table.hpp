@@ -7,8 +7,8 @@
 //   says that a message lacks something; its event comes when the messages that were matched before have left().
 // Invariants: (1) an entry stays here while it is in a list, waits for its context, or messages and headers refer to
 //   it; (2) a use-once entry leaves its list before its event is posted; (3) an entry's auto-unlink event comes after
-//   the events of all its messages, its auto-free event after that of its last header; (4) a claimed header makes its
-//   event when all of its data is there.
+//   the events of all its messages, its auto-free event after that of its last header, and before the auto-unlink event
+//   of the entry that took that header; (4) a claimed header makes its event when all of its data is there.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "base/limits.hpp"
-#include "nic/context_table.hpp"
-#include "nic/event_queues.hpp"
-#include "nic/match_list.hpp"
-#include "nic/triggers.hpp"
+#include "nic/portals/context_table.hpp"
+#include "nic/portals/event_queues.hpp"
+#include "nic/portals/match_list.hpp"
+#include "nic/portals/triggers.hpp"
 
 namespace spinloom::nic {
 
@@ -83,7 +83,7 @@ class PortalTable final : public EventQueues::Watcher {
   [[nodiscard]] uint32_t find_overflow(const Portal& portal, const MatchKey& key, uint32_t& searched) const {
     return portal.overflow.find(entries_, key, searched);
   }
-  // Whether the portal table entry may keep one more header.
+  // True if the portal table entry may keep one more header.
   [[nodiscard]] bool has_header_room(const Portal& portal) const;
   // Under flow control: whether the queue has room for the events of a message for this entry.
   [[nodiscard]] bool has_event_room(const Portal& portal, const Entry& entry) const;
@@ -96,8 +96,8 @@ class PortalTable final : public EventQueues::Watcher {
   // `offset` is the message's offset in the entry's memory, `taken` the number of bytes that it takes there.
   [[nodiscard]] Attached attach(uint32_t slot, const MatchKey& key, Operation operation, const MessageFields& fields,
                                 uint64_t offset, uint64_t taken);
-  // As attach(), for a message in one packet and a priority entry, which makes no event if there is flow control.
-  // detach_whole() ends it.
+  // Does what attach() does, for a message in one packet and a priority entry. Under flow control it takes only entries
+  // that make no events. detach_whole() ends it.
   void attach_whole(uint32_t slot, uint64_t taken) {
     ListedEntry& listed = entries_[slot];
     SPL_ASSERT(listed.list == ListKind::priority, "entry ", listed.id);
@@ -157,6 +157,7 @@ class PortalTable final : public EventQueues::Watcher {
                                      const MessageFields& fields, uint64_t offset, uint64_t taken);
   void claim_headers(uint32_t slot, Actions& out);
   void post_overflow(uint32_t header, Actions& out);
+  void let_go(uint32_t claiming_entry, Actions& out);
   void tell_overflow(uint32_t header, const ListedEntry& claimer, Actions& out);
   void count_overflow(const Entry& entry, const Event& event, Actions& out);
   [[nodiscard]] Event event_of(const UnexpectedHeader& header, const ListedEntry& claimer, EventKind kind) const;

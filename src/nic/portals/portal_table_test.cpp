@@ -1,4 +1,4 @@
-#include "nic/portal_table.hpp"
+#include "nic/portals/portal_table.hpp"
 
 #include <gtest/gtest.h>
 
@@ -104,7 +104,7 @@ TEST_F(PortalTableTest, AnUnexpectedHeaderIsClaimedByALaterEntry) {
   detach(overflow, attached);
   events();
   EXPECT_TRUE(portals.append(given(1, ListKind::priority, true), out).ok());
-  EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::auto_unlink, EventKind::auto_free}));
+  EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::auto_free, EventKind::auto_unlink}));
   EXPECT_EQ(portals.headers(), 0u);
 }
 
@@ -205,6 +205,32 @@ TEST_F(PortalTableTest, EntriesOfAnInactiveContextWaitForIt) {
   portals.activate(inactive.id, out);
   EXPECT_EQ(events(), Kinds{EventKind::link});
   EXPECT_EQ(find(), slot);
+}
+
+TEST_F(PortalTableTest, EntriesThatWaitedForTheirContextAreLinkedInTheOrderOfTheirAppends) {
+  ContextCreate inactive{ContextId{0}, {}};
+  inactive.context.payload_entry = 0;
+  inactive.context.active = false;
+  ASSERT_TRUE(contexts.create(inactive, 1, 64).ok());
+  const std::vector<uint32_t> ids{2, 0, 3, 1};
+  std::vector<uint32_t> slots;
+  for (const uint32_t id : ids) {
+    Append one = given(id, ListKind::priority, true);
+    one.entry.context = inactive.id;
+    slots.push_back(append(one));
+  }
+  ASSERT_TRUE(contexts.activate(inactive.id).ok());
+  portals.activate(inactive.id, out);
+  std::vector<uint32_t> linked;
+  for (const Action& action : out.list) {
+    const auto* const post = std::get_if<PostEvent>(&action);
+    if (post != nullptr && post->event.kind == EventKind::link) linked.push_back(post->event.entry.value);
+  }
+  EXPECT_EQ(linked, ids);
+  for (const uint32_t slot : slots) {
+    ASSERT_EQ(find(), slot);
+    detach(slot, attach(slot));
+  }
 }
 
 }  // namespace

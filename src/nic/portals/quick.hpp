@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
-#include "nic/event.hpp"
-#include "nic/ids.hpp"
+#include "nic/portals/event.hpp"
+#include "nic/portals/ids.hpp"
 
 namespace spinloom::nic {
 
@@ -26,6 +26,7 @@ struct QuickPut {
   QueueId queue;         // the descriptor's queue: gets no event, but must exist if it is named
   CounterId counter;     // the descriptor's counter, likewise
   uint64_t counted = 0;  // the amount that the send adds to the counter
+  bool sparse = false;   // parts of the memory may not be there (HostMemory)
 };
 
 // A counter's new value, for the host.

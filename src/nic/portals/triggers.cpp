@@ -1,4 +1,4 @@
-#include "nic/triggers.hpp"
+#include "nic/portals/triggers.hpp"
 
 #include <algorithm>
 #include <utility>

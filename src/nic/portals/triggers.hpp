@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "base/limits.hpp"
-#include "nic/action.hpp"
-#include "nic/command.hpp"
-#include "spin/fifo.hpp"
-#include "spin/slab.hpp"
-#include "spin/table.hpp"
+#include "nic/portals/action.hpp"
+#include "nic/portals/command.hpp"
+#include "nic/spin/fifo.hpp"
+#include "nic/spin/slab.hpp"
+#include "nic/spin/table.hpp"
 
 namespace spinloom::nic {
 
@@ -41,7 +41,7 @@ class Triggers {
   void count(CounterId id, CounterValue by, Actions& out);
   void set(CounterId id, CounterValue to, Actions& out);
 
-  // Whether counting only adds: no command waits for the counter, and it does not reset itself.
+  // True if counting only adds: no command waits for the counter, and it does not reset itself.
   [[nodiscard]] bool only_adds(CounterId id) const {
     const Counter* const counter = counters_.find(id);
     return counter != nullptr && counter->heap.empty() && counter->resets_at == 0;
@@ -52,7 +52,7 @@ class Triggers {
     return counter.value;
   }
 
-  // Whether the counter accepts the command; if so, wait() takes it.
+  // An Error if the counter does not accept the command; otherwise wait() takes it.
   [[nodiscard]] Status may_wait(const Command& command) const;
   void wait(const Command& command);
 

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "nic/event.hpp"
-#include "nic/match_list.hpp"
+#include "nic/portals/event.hpp"
+#include "nic/portals/match_list.hpp"
 
 namespace spinloom::nic {
 

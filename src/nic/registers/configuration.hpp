@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "registers/map.hpp"
-#include "registers/rule.hpp"
+#include "nic/registers/map.hpp"
+#include "nic/registers/rule.hpp"
 
 namespace spinloom::registers {
 

@@ -1,4 +1,4 @@
-#include "registers/control.hpp"
+#include "nic/registers/control.hpp"
 
 #include <algorithm>
 
@@ -87,7 +87,7 @@ Status carry_out(RegisterFile& registers, NicMemory& memory, const Request& requ
 }  // namespace
 
 std::string control_socket_path(std::string_view nic, std::string_view folder) {
-  return text(folder.empty() ? "/tmp" : folder, "/spinloom-", nic, ".control");
+  return text(folder, "/spinloom-", nic, ".control");
 }
 
 std::vector<uint8_t> answer(RegisterFile& registers, NicMemory& memory, std::span<const uint8_t> request) {

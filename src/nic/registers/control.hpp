@@ -6,12 +6,12 @@
 // Threads: the register file's. Time: none. Work: at most words_max words or entries_max entries.
 #pragma once
 
-#include "registers/control_format.hpp"
-#include "registers/register_file.hpp"
+#include "nic/registers/control_format.hpp"
+#include "nic/registers/register_file.hpp"
 
 namespace spinloom::registers {
 
-// Where tools look for a NIC of this name: in the folder for sockets, XDG_RUNTIME_DIR, or /tmp if that is empty.
+// Where tools look for a NIC of this name: in the folder for sockets (base/private_folder.hpp).
 [[nodiscard]] std::string control_socket_path(std::string_view nic, std::string_view folder);
 
 [[nodiscard]] std::vector<uint8_t> answer(RegisterFile& registers, NicMemory& memory, std::span<const uint8_t> request);

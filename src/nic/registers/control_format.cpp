@@ -1,4 +1,4 @@
-#include "registers/control_format.hpp"
+#include "nic/registers/control_format.hpp"
 
 #include <algorithm>
 

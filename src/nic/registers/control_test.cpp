@@ -1,9 +1,9 @@
 // Requests and answers as bytes, and what a NIC answers.
-#include "registers/control.hpp"
+#include "nic/registers/control.hpp"
 
 #include <gtest/gtest.h>
 
-#include "registers/plain_board.hpp"
+#include "nic/registers/plain_board.hpp"
 
 namespace spinloom::registers {
 namespace {

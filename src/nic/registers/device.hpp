@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "registers/configuration.hpp"
-#include "registers/map.hpp"
+#include "nic/registers/configuration.hpp"
+#include "nic/registers/map.hpp"
 
 namespace spinloom::registers {
 
@@ -37,7 +37,7 @@ class Device {
   // The call has passed the checks; an Error if it cannot be taken now.
   virtual Status call(const HostCall& call) = 0;
 
-  // Whether a register of access `kept` may get another value; an Error, with the reason, where that has no effect.
+  // An Error, with the reason, if giving another value to this register of access `kept` would have no effect.
   [[nodiscard]] virtual Status may_change(Place, uint32_t) const { return {}; }
 
   virtual void changed(const Configuration& configuration) = 0;

@@ -1,5 +1,5 @@
 // What `valid` registers do: read a whole group, check it, put it in force.
-#include "registers/register_file.hpp"
+#include "nic/registers/register_file.hpp"
 
 namespace spinloom::registers {
 namespace {

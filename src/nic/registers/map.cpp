@@ -1,4 +1,4 @@
-#include "registers/map.hpp"
+#include "nic/registers/map.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "registers/table.hpp"
+#include "nic/registers/table.hpp"
 
 namespace spinloom::registers {
 
@@ -53,7 +53,7 @@ class Map {
   [[nodiscard]] Result<Place> named(std::string_view path) const;
   [[nodiscard]] std::string path(Place place) const;
 
-  // Whether a host may read and write these bytes of NIC memory; addresses are those that handlers use.
+  // True if a host may read and write these bytes of NIC memory; addresses are those that handlers use.
   [[nodiscard]] bool in_memory(uint64_t nic_address, uint64_t bytes) const;
   [[nodiscard]] bool in_handler_memory(uint64_t nic_address, uint64_t bytes) const;
   // The part of a window that lies before the end of handler memory; a window elsewhere as it is.

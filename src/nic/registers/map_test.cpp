@@ -1,5 +1,5 @@
 // Addresses of the board, and of other shapes.
-#include "registers/map.hpp"
+#include "nic/registers/map.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <map>
 #include <utility>
 
-#include "registers/device.hpp"
+#include "nic/registers/device.hpp"
 
 namespace spinloom::registers::test {
 

@@ -1,4 +1,4 @@
-#include "registers/register_file.hpp"
+#include "nic/registers/register_file.hpp"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 // RegisterFile - the control registers of one NIC: reads, writes, and what they configure.
 //
 // Contract: read() and write() follow docs/registers.md. A refused write gives an Error and changes nothing. What the
-//   registers configure is configuration(); the device is told of each change. show() is for a device that is configured
-//   by others, too: the registers say from then on what it says, which is neither checked nor told to it.
+//   registers configure is configuration(); the device is told of each change. show() is for a device that is
+//   configured by others, too: the registers say from then on what it says, which is neither checked nor told to it.
 // Invariants: (1) registers of me change only while me/valid is 0, those of her, her_meta and the initialisation
 //   handlers only while her/valid is 0; (2) a valid is 1 exactly while its part of the configuration is in force.
 // Threads: one at a time. Time: none. Work: a write looks at most at all registers of two groups.
@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "registers/configuration.hpp"
-#include "registers/device.hpp"
-#include "registers/map.hpp"
+#include "nic/registers/configuration.hpp"
+#include "nic/registers/device.hpp"
+#include "nic/registers/map.hpp"
 
 namespace spinloom::registers {
 

@@ -1,12 +1,12 @@
 // Reads, refused writes, and configurations that are never half new.
-#include "registers/register_file.hpp"
+#include "nic/registers/register_file.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "base/test_seeds.hpp"
-#include "registers/plain_board.hpp"
+#include "base/testing/seeds.hpp"
+#include "nic/registers/plain_board.hpp"
 
 namespace spinloom::registers {
 namespace {
@@ -33,7 +33,8 @@ struct Board {
     set("me/start" + at, one.start);
     set("me/end" + at, one.end);
   }
-  // As the board's library does (D4.7, 4.3.2.1): handlers of 4096 bytes, memory, an area that the process has mapped.
+  // Sets a context up as the board's library does (D4.7, 4.3.2.1): handlers of 4096 bytes, memory, and an area that the
+  // process has mapped.
   void context(uint32_t index) {
     const std::string at = text('/', index);
     board.mapped_windows[index] = {0x7f00000000, 0x10000};
@@ -213,8 +214,8 @@ TEST(RegisterFile, AnInitialisationHandlerIsNotEnough) {
   EXPECT_TRUE(contains(board.refused("her/valid", 1), "th_addr 0x0"));
 }
 
-// The board's library gives a context all of handler memory as its size, and lets it begin behind .l2_handler_data: with d
-// bytes of data, the last d bytes of what it asks for do not exist.
+// The board's library gives a context all of handler memory as its size, and lets it begin behind .l2_handler_data:
+// with d bytes of data, the last d bytes of what it asks for do not exist.
 TEST(RegisterFile, MemoryOfAContextEndsWithHandlerMemory) {
   Board board;
   board.context(0);

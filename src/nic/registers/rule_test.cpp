@@ -1,5 +1,5 @@
 // Rules of common headers, held against frames that are laid out byte by byte.
-#include "registers/rule.hpp"
+#include "nic/registers/rule.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
-// Table - every register of nics/fpspin.rdl as constants.
+// Table - every register of data/nics/fpspin.rdl as constants.
 //
-// Contract: Made from nics/fpspin.rdl by tools/registers.py. Entries are in the order of their addresses.
+// Contract: Made from data/nics/fpspin.rdl by tools/registers.py. Entries are in the order of their addresses.
 // Threads: constants. Time: none.
 #pragma once
 
 #include <array>
 
-#include "registers/description.hpp"
+#include "nic/registers/description.hpp"
 
 namespace spinloom::registers {
 

@@ -1,7 +1,7 @@
 // Action - what an engine asks of its driver for handlers: to run them, to answer their calls, to move bytes for them.
 //
-// Contract: as nic/action.hpp; an engine's actions are a variant of these, of its own RunHandler, and of what its network
-//   needs. The engine never waits: what takes time comes back as one of its on_... calls.
+// Contract: as nic/portals/action.hpp; an engine's actions are a variant of these, of its own RunHandler, and of what
+//   its network needs. The engine never waits: what takes time comes back as one of its on_... calls.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -12,9 +12,9 @@
 #include <variant>
 #include <vector>
 
-#include "spin/context.hpp"
-#include "spin/ids.hpp"
-#include "spin/payload.hpp"
+#include "nic/spin/context.hpp"
+#include "nic/spin/ids.hpp"
+#include "nic/spin/payload.hpp"
 
 namespace spinloom::spin {
 

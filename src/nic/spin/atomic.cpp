@@ -1,4 +1,4 @@
-#include "spin/atomic.hpp"
+#include "nic/spin/atomic.hpp"
 
 #include <cstring>
 

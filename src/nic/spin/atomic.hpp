@@ -83,7 +83,7 @@ void store_operand(Datatype type, const AtomicOperand& operand, void* element);
 }
 
 [[nodiscard]] constexpr bool is_swap(AtomicOperation operation) { return operation >= AtomicOperation::swap; }
-// Whether the operation has an operand (compare_swap..., masked_swap). Such operations change one element.
+// True for operations with an operand (compare_swap..., masked_swap). Such operations change one element.
 [[nodiscard]] constexpr bool has_operand(AtomicOperation operation) { return operation > AtomicOperation::swap; }
 
 // `limit` is the most bytes of a request.

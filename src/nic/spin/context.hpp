@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/limits.hpp"
-#include "spin/ids.hpp"
-#include "spin/iovec.hpp"
+#include "nic/spin/ids.hpp"
+#include "nic/spin/iovec.hpp"
 
 namespace spinloom::spin {
 

@@ -1,4 +1,4 @@
-#include "spin/dma_tracker.hpp"
+#include "nic/spin/dma_tracker.hpp"
 
 namespace spinloom::spin {
 void DmaTracker::split(DmaId whole, uint32_t count) {

@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "spin/ids.hpp"
-#include "spin/owner.hpp"
-#include "spin/slab.hpp"
+#include "nic/spin/ids.hpp"
+#include "nic/spin/owner.hpp"
+#include "nic/spin/slab.hpp"
 
 namespace spinloom::spin {
 
@@ -95,7 +95,7 @@ class DmaTracker {
   // The owner of a DMA, also by the id of one of its pieces.
   [[nodiscard]] Owner owner(DmaId id) const;
 
-  // Whether the DMA of this handler that the handle names is still under way.
+  // True while the DMA of this handler that the handle names is under way.
   [[nodiscard]] bool is_open(uint32_t handle, HerId her) const { return find(handle, her) != no_slot; }
   // The DMA's handler waits for its end from now on.
   void wait(uint32_t handle, HerId her);

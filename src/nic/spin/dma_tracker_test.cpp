@@ -1,11 +1,11 @@
-#include "spin/dma_tracker.hpp"
+#include "nic/spin/dma_tracker.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "base/random.hpp"
-#include "spin/test_support.hpp"
+#include "nic/spin/testing/support.hpp"
 
 namespace spinloom::spin {
 namespace {

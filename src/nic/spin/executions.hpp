@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <utility>
 
-#include "spin/her.hpp"
-#include "spin/owner.hpp"
-#include "spin/packet_buffer.hpp"
-#include "spin/slab.hpp"
+#include "nic/spin/her.hpp"
+#include "nic/spin/owner.hpp"
+#include "nic/spin/packet_buffer.hpp"
+#include "nic/spin/slab.hpp"
 
 namespace spinloom::spin {
 

@@ -1,8 +1,8 @@
-#include "spin/executions.hpp"
+#include "nic/spin/executions.hpp"
 
 #include <gtest/gtest.h>
 
-#include "spin/outbound_buffer.hpp"
+#include "nic/spin/outbound_buffer.hpp"
 
 namespace spinloom::spin {
 namespace {

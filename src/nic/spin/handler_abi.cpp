@@ -1,4 +1,4 @@
-#include "spin/handler_abi.hpp"
+#include "nic/spin/handler_abi.hpp"
 
 #include <cstring>
 

@@ -14,9 +14,9 @@
 #include <cstdint>
 #include <span>
 
-#include "hpu/memory.hpp"
-#include "spin/handler_call.hpp"
-#include "spin/her.hpp"
+#include "nic/hpu/memory.hpp"
+#include "nic/spin/handler_call.hpp"
+#include "nic/spin/her.hpp"
 #include "spinloom/hpu_map.h"
 
 namespace spinloom::spin {
@@ -51,7 +51,7 @@ class CallMemory {
     LocalMemory memory = LocalMemory::outside;
   };
   virtual ~CallMemory() = default;
-  // Whether the word is not the null address.
+  // True if the word is not the null address.
   [[nodiscard]] virtual bool given(unsigned word) const = 0;
   // The `length` bytes at that address; a range that the call may not write to is marked so.
   [[nodiscard]] virtual Range range(unsigned word, uint64_t length) const = 0;

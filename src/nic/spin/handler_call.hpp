@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "spin/atomic.hpp"
+#include "nic/spin/atomic.hpp"
 #include "spinloom/hpu_map.h"
 
 namespace spinloom::spin {
@@ -17,7 +17,7 @@ enum class HandlerEnd : uint8_t { returned, fault, segv, budget };
 
 enum class LocalMemory : uint8_t { none, packet, constants, state, stack, outside };
 
-// Whether handlers may write to this memory, and send from it.
+// True for memory that handlers may write to and send from.
 [[nodiscard]] constexpr bool is_hpu_memory(LocalMemory memory) {
   return memory == LocalMemory::state || memory == LocalMemory::stack;
 }
@@ -25,7 +25,7 @@ enum class LocalMemory : uint8_t { none, packet, constants, state, stack, outsid
   return is_hpu_memory(memory) || memory == LocalMemory::packet || memory == LocalMemory::constants;
 }
 
-// Whether the call is a put, get or atomic on host memory instead of the handler's memory.
+// True for a put, get or atomic on host memory instead of the handler's memory.
 [[nodiscard]] constexpr bool is_from_host(uint32_t call) {
   return call == SPL_CALL_PUT_FROM_HOST || call == SPL_CALL_GET_FROM_HOST || call == SPL_CALL_ATOMIC_FROM_HOST ||
          call == SPL_CALL_PROCESS_PUT;

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "spin/action.hpp"
-#include "spin/dma_tracker.hpp"
-#include "spin/executions.hpp"
-#include "spin/handler_call.hpp"
-#include "spin/host_range.hpp"
+#include "nic/spin/action.hpp"
+#include "nic/spin/dma_tracker.hpp"
+#include "nic/spin/executions.hpp"
+#include "nic/spin/handler_call.hpp"
+#include "nic/spin/host_range.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::spin {

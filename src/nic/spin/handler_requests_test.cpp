@@ -1,4 +1,4 @@
-#include "spin/handler_requests.hpp"
+#include "nic/spin/handler_requests.hpp"
 
 #include <gtest/gtest.h>
 

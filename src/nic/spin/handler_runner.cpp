@@ -1,4 +1,4 @@
-#include "spin/handler_runner.hpp"
+#include "nic/spin/handler_runner.hpp"
 
 #include <utility>
 

@@ -13,9 +13,9 @@
 #include <span>
 #include <vector>
 
-#include "spin/context.hpp"
-#include "spin/handler_call.hpp"
-#include "spin/her.hpp"
+#include "nic/spin/context.hpp"
+#include "nic/spin/handler_call.hpp"
+#include "nic/spin/her.hpp"
 
 namespace spinloom::spin {
 
@@ -38,11 +38,11 @@ class HandlerCalls {
   virtual ~HandlerCalls() = default;
   // The call's result; none: the handler must stop.
   virtual std::optional<uint32_t> call(const HandlerCall& call) = 0;
-  // Whether nobody waits for the handler any more. Runners that can stop a handler ask this from time to time, and
-  // then end the handler as a fault.
+  // True if nobody waits for the handler any more. Runners that can stop a handler ask this from time to time, and then
+  // end the handler as a fault.
   [[nodiscard]] virtual bool given_up() const { return false; }
-  // Whether the handler's pending work has used up its budget. A runner with budgets asks after each call, and ends
-  // it.
+  // True if the handler's pending work has used up its budget. A runner with budgets asks after each call, and then
+  // ends the handler.
   [[nodiscard]] virtual bool budget_used() const { return false; }
 };
 
@@ -64,13 +64,13 @@ class NativeHandler {
   NativeHandler(const HandlerFrame& frame, HandlerCalls& calls) : frame_(frame), calls_(calls) {}
 
   [[nodiscard]] const HandlerFrame& frame() const { return frame_; }
-  // As PtlHandlerDMAToHostNB of spinloom/handler.h; returns the transfer's handle.
+  // Does what PtlHandlerDMAToHostNB of spinloom/handler.h does; returns the transfer's handle.
   uint32_t dma_to_host(const uint8_t* local, uint64_t offset, uint64_t length, uint32_t options);
-  // As PtlHandlerDMAFromHostNB, into the packet of a process-put.
+  // Does what PtlHandlerDMAFromHostNB does, into the packet of a process-put.
   uint32_t dma_into_packet(uint64_t offset, uint64_t at, uint64_t length);
   uint32_t count(uint64_t success, uint64_t failure);
   uint32_t call(const HandlerCall& given);
-  // Whether a call was refused for good. The handler then ends as a fault, whatever it returns.
+  // True if a call was refused for good. The handler then ends as a fault, whatever it returns.
   [[nodiscard]] bool stopped() const { return stopped_; }
 
  private:

@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
-#include "spin/context.hpp"
-#include "spin/ids.hpp"
-#include "spin/payload.hpp"
+#include "nic/spin/context.hpp"
+#include "nic/spin/ids.hpp"
+#include "nic/spin/payload.hpp"
 
 namespace spinloom::spin {
 
@@ -34,7 +34,7 @@ struct Her {
   uint64_t dropped_bytes = 0;    // for completion handlers
   bool flow_control = false;     // for completion handlers
   bool writes_packet = false;    // the handler may write to its packet: it fills it, or it is a frame
-  // Of frames: registers of the command window.
+  // Frames have the next members in registers of the command window.
   uint32_t message = 0;          // the message's identifier
   uint32_t rule_set = 0;  // the rule set that matched; of mail, with hdr_data and message, its sender's context
   uint32_t flags = 0;  // SPL_FRAME_FIRST, SPL_FRAME_LAST, SPL_FRAME_BY_HOST

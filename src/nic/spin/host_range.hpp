@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "spin/iovec.hpp"
+#include "nic/spin/iovec.hpp"
 
 namespace spinloom::spin {
 

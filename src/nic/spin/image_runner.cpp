@@ -1,8 +1,8 @@
-#include "spin/image_runner.hpp"
+#include "nic/spin/image_runner.hpp"
 
 #include <algorithm>
 
-#include "spin/handler_abi.hpp"
+#include "nic/spin/handler_abi.hpp"
 
 namespace spinloom::spin {
 

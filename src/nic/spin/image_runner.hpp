@@ -14,8 +14,8 @@
 #include <memory>
 #include <mutex>
 
-#include "hpu/core.hpp"
-#include "spin/handler_runner.hpp"
+#include "nic/hpu/core.hpp"
+#include "nic/spin/handler_runner.hpp"
 
 namespace spinloom::spin {
 

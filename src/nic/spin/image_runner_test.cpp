@@ -1,5 +1,5 @@
 // RV32 images under the functional runner: budget, memory violations, illegal instructions; the NIC lives on.
-#include "spin/image_runner.hpp"
+#include "nic/spin/image_runner.hpp"
 
 #include <gtest/gtest.h>
 

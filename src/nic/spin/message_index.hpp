@@ -1,8 +1,9 @@
 // MessageIndex - which slot holds the message that a packet belongs to.
 //
 // Contract: add() gives a slot to a message that has none, find() returns the slot, remove() takes it away.
-// Invariants: (1) a message is named by its source, an id such as a rank, and its number there; (2) no allocation once the table has its
-//   size; (3) the table is at most half full, and has no tombstones: remove() moves later items of the run up.
+// Invariants: (1) a message is named by its source, an id such as a rank, and its number there; (2) no allocation once
+//   the table has its size; (3) the table is at most half full, and has no tombstones: remove() moves later items of
+//   the run up.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -11,7 +12,7 @@
 #include <vector>
 
 #include "base/assert.hpp"
-#include "spin/slab.hpp"
+#include "nic/spin/slab.hpp"
 
 namespace spinloom::spin {
 

@@ -1,4 +1,4 @@
-#include "spin/nic_memory.hpp"
+#include "nic/spin/nic_memory.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -21,9 +21,9 @@ class NicMemory {
   // The offset of a block of `bytes` > 0; `align` is a power of two.
   [[nodiscard]] Result<uint64_t> allocate(uint64_t bytes, uint64_t align);
   [[nodiscard]] Status free(uint64_t offset);
-  // Whether [offset, offset + length) lies inside one allocated block.
+  // True if [offset, offset + length) lies inside one allocated block.
   [[nodiscard]] bool holds(uint64_t offset, uint64_t length) const;
-  // Whether the block that starts at `block` holds any byte of the range.
+  // True if the block that starts at `block` holds any byte of the range.
   [[nodiscard]] bool overlaps(uint64_t block, uint64_t offset, uint64_t length) const;
 
   [[nodiscard]] uint64_t used() const { return used_; }

@@ -1,10 +1,10 @@
-#include "spin/nic_memory.hpp"
+#include "nic/spin/nic_memory.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "spin/test_support.hpp"
+#include "nic/spin/testing/support.hpp"
 
 namespace spinloom::spin {
 namespace {

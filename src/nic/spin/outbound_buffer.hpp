@@ -12,8 +12,8 @@
 #include <memory>
 #include <vector>
 
-#include "spin/ids.hpp"
-#include "spin/slab.hpp"
+#include "nic/spin/ids.hpp"
+#include "nic/spin/slab.hpp"
 
 namespace spinloom::spin {
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "spin/slab.hpp"
+#include "nic/spin/slab.hpp"
 
 namespace spinloom::spin {
 

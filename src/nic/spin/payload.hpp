@@ -1,6 +1,7 @@
 // Payload - bytes that an engine speaks of and that its driver moves.
 //
-// Contract: a reference, not a copy: {inline | local memory | peer memory}; the engine never dereferences it, drivers do.
+// Contract: a reference, not a copy: {inline | local memory | peer memory}; the engine never dereferences it, drivers
+//   do.
 // Threads: plain values. Time: none.
 #pragma once
 

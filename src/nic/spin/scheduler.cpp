@@ -1,4 +1,4 @@
-#include "spin/scheduler.hpp"
+#include "nic/spin/scheduler.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -74,8 +74,8 @@ void Scheduler::add_runnable(Member& member, Runnable one) {
   add_runnable(member.runnable, one);
 }
 
-// Among the queues for which an HPU is idle: with fairness, that of the context that has had the fewest cycles; of equals,
-// and without fairness, the one whose first element has waited longest.
+// Among the queues for which an HPU is idle: with fairness, that of the context that has had the fewest cycles; of
+// equals, and without fairness, the one whose first element has waited longest.
 Fifo<Scheduler::Runnable>* Scheduler::oldest() {
   Fifo<Runnable>* found = unmasked_.empty() ? nullptr : &unmasked_;
   const Member* fairest = nullptr;

@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "base/limits.hpp"
-#include "spin/context.hpp"
-#include "spin/fifo.hpp"
-#include "spin/ids.hpp"
-#include "spin/table.hpp"
+#include "nic/spin/context.hpp"
+#include "nic/spin/fifo.hpp"
+#include "nic/spin/ids.hpp"
+#include "nic/spin/table.hpp"
 
 namespace spinloom::spin {
 
@@ -79,7 +79,7 @@ class Scheduler {
     if (fair_) members_.find(context)->cycles += cycles;
   }
 
-  // Whether an execution is ready. An HPU for it need not be idle.
+  // True if an execution is ready. An HPU for it need not be idle.
   [[nodiscard]] bool has_work() const { return runnable_ > 0; }
   [[nodiscard]] uint32_t hpus_busy() const { return hpus_ - idle_.count(); }
 

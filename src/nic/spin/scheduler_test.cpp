@@ -1,4 +1,4 @@
-#include "spin/scheduler.hpp"
+#include "nic/spin/scheduler.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/random.hpp"
-#include "spin/test_support.hpp"
+#include "nic/spin/testing/support.hpp"
 
 namespace spinloom::spin {
 namespace {
@@ -66,6 +66,33 @@ TEST_F(SchedulerTest, AVirtualHpuKeepsItsHpuWhileItHasWork) {
   EXPECT_FALSE(scheduler.ended({HpuId{0}, rows, first}).has_value());
   scheduler.ready(HerId{3}, rows, first);
   expect_next(3, 0);
+}
+
+// Handlers of 10 cycles each on one HPU.
+TEST(Scheduler, AContextThatWasWithoutWorkGetsNoCreditForThatTime) {
+  constexpr ContextId busy{0};
+  constexpr ContextId late{1};
+  Scheduler scheduler(1, Fairness::by_cycles);
+  scheduler.add(busy, std::nullopt, 0);
+  scheduler.add(late, std::nullopt, 0);
+  uint32_t her = 0;
+  const auto run = [&](ContextId wanted) {
+    const auto start = scheduler.next();
+    ASSERT_TRUE(start.has_value());
+    EXPECT_EQ(start->her.value % 2, wanted.value) << "HER " << start->her;
+    scheduler.charge(wanted, 10);
+    EXPECT_FALSE(scheduler.ended({start->hpu, wanted, {}}).has_value());
+  };
+  const auto ready = [&](ContextId context) { scheduler.ready(HerId{2 * her++ + context.value}, context, {}); };
+  for (int i = 0; i < 20; ++i) ready(busy);
+  for (int i = 0; i < 10; ++i) run(busy);
+  for (int i = 0; i < 5; ++i) ready(late);  // from here on the two take turns
+  run(late);
+  for (int i = 0; i < 4; ++i) {
+    run(busy);
+    run(late);
+  }
+  run(busy);
 }
 
 // Compares with a model that keeps everything in plain lists.

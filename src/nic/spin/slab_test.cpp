@@ -1,4 +1,4 @@
-#include "spin/slab.hpp"
+#include "nic/spin/slab.hpp"
 
 #include <gtest/gtest.h>
 

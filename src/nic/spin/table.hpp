@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "spin/ids.hpp"
+#include "nic/spin/ids.hpp"
 
 namespace spinloom::spin {
 

@@ -1,4 +1,4 @@
-#include "wire/bridge_frame.hpp"
+#include "nic/wire/bridge_frame.hpp"
 
 #include "base/byte_order.hpp"
 

@@ -1,14 +1,14 @@
 // Bridge frame - what travels between two ranks that do not reach each other, through gateways: a header and a packet.
 //
-// Contract: append_frame() writes the header, the caller appends the body. read_frame() returns the header and the body of such
-//   bytes; for other bytes it returns an Error that says why. Frames have no tag of their own: each link on the way seals
-//   what it carries. `received` acknowledges, by class of packets: the source of this frame has taken every frame of the
-//   target before this number.
+// Contract: append_frame() writes the header, the caller appends the body. read_frame() returns the header and the body
+//   of such bytes; for other bytes it returns an Error that says why. Frames have no tag of their own: each link on the
+//   way seals what it carries. `received` acknowledges, by class of packets: the source of this frame has taken every
+//   frame of the target before this number.
 // Invariants: (1) whatever the bytes are, read_frame() does not read outside of them.
 // Threads: pure. Time: none.
 //
-//   offset 0 version | 1 kind | 2 class | 3 flags | 4 source | 8 target | 12 moved | 16 sequence | 24 received, two numbers
-//   40 body ...
+//   offset 0 version | 1 kind | 2 class | 3 flags | 4 source | 8 target | 12 moved | 16 sequence | 24 received, two
+//   numbers 40 body ...
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "nic/ids.hpp"
+#include "nic/portals/ids.hpp"
 
 namespace spinloom::wire {
 

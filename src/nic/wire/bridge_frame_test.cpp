@@ -1,5 +1,5 @@
 // Bridge frames: every field comes back, every length cut, and values that do not exist.
-#include "wire/bridge_frame.hpp"
+#include "nic/wire/bridge_frame.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-#include "wire/datagram.hpp"
+#include "nic/wire/datagram.hpp"
 
 #include "base/byte_order.hpp"
-#include "wire/tag.hpp"
+#include "nic/wire/tag.hpp"
 
 namespace spinloom::wire {
 namespace {

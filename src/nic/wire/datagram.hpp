@@ -9,9 +9,9 @@
 //   them.
 // Threads: pure. Time: none.
 //
-//   offset 0 magic "SPLW" | 4 version | 5 reserved, 0 | 6 flags | 8 message ID | 12 offset | 16 source | 20 target
-//   24 source epoch | 28 target epoch | 32 sequence | 36 received | 40 window | 44 ordinal | 48 echo | 52 delay
-//   56 body ... | tag, 8 bytes
+//   offset 0 magic "SPLW" | 4 version | 5 reserved, 0 | 6 flags | 8 message ID | 12 offset | 16 source | 20 target;
+//   24 source epoch | 28 target epoch | 32 sequence | 36 received | 40 window | 44 ordinal | 48 echo | 52 delay;
+//   56 body ... | tag, 8 bytes.
 //
 // A datagram with ACK carries no packet. Bit i mod 8 of byte i / 8 of its body says that segment received + 1 + i has
 // come. Its offset counts how often the source has gone on with packets of the target that it had kept back.
@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "nic/ids.hpp"
-#include "wire/siphash.hpp"
+#include "nic/portals/ids.hpp"
+#include "nic/wire/siphash.hpp"
 
 namespace spinloom::wire {
 

@@ -1,5 +1,5 @@
 // Datagrams and their tag: reference vectors, every bit flipped, every length cut, strangers.
-#include "wire/datagram.hpp"
+#include "nic/wire/datagram.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-#include "wire/envelope.hpp"
+#include "nic/wire/envelope.hpp"
 
 #include "base/byte_order.hpp"
-#include "wire/tag.hpp"
+#include "nic/wire/tag.hpp"
 
 namespace spinloom::wire {
 namespace {

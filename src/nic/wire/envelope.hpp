@@ -1,12 +1,12 @@
 // Envelope - what goes over a fabric that loses nothing: a header, a body, and a tag that only members of the job can
 // make.
 //
-// Contract: begin_envelope() writes the header, the caller appends the body, seal_envelope() appends the tag. open_envelope() returns the header
-//   and the body of bytes that a process of this job sealed and that nobody has changed; for all other bytes it returns
-//   an Error that says why. The sequence is for the receiver: envelopes of one source come in its order, without a gap,
-//   so that a repeated or a missing one shows.
-// Invariants: (1) the tag covers every byte before it; (2) whatever the bytes are, open_envelope() does not read outside of
-//   them.
+// Contract: begin_envelope() writes the header, the caller appends the body, seal_envelope() appends the tag.
+//   open_envelope() returns the header and the body of bytes that a process of this job sealed and that nobody has
+//   changed; for all other bytes it returns an Error that says why. The sequence is for the receiver: envelopes of one
+//   source come in its order, without a gap, so that a repeated or a missing one shows.
+// Invariants: (1) the tag covers every byte before it; (2) whatever the bytes are, open_envelope() does not read
+//   outside of them.
 // Threads: pure. Time: none.
 //
 //   offset 0 magic "SPLF" | 4 version | 5 kind | 6 flags | 8 source | 12 target | 16 sequence | 24 received
@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "nic/ids.hpp"
-#include "wire/siphash.hpp"
+#include "nic/portals/ids.hpp"
+#include "nic/wire/siphash.hpp"
 
 namespace spinloom::wire {
 

@@ -1,5 +1,5 @@
 // Envelopes and their tag: every bit flipped, every length cut, strangers, and the fields of their bodies.
-#include "wire/envelope.hpp"
+#include "nic/wire/envelope.hpp"
 
 #include <gtest/gtest.h>
 
@@ -72,6 +72,16 @@ TEST(Envelope, EveryOtherLengthIsRefused) {
   std::vector<uint8_t> longer = bytes;
   longer.push_back(0);
   EXPECT_FALSE(open_envelope(envelope_key, longer).ok());
+}
+
+TEST(Envelope, WhatHasARightTagAndNoWholeHeaderIsRefused) {
+  for (size_t length = 0; length < envelope_header_bytes; ++length) {
+    std::vector<uint8_t> bytes;
+    std::ignore = begin_envelope(a_header(), bytes);
+    bytes.resize(length);
+    seal_envelope(envelope_key, 0, bytes);
+    EXPECT_FALSE(open_envelope(envelope_key, bytes).ok()) << length;
+  }
 }
 
 TEST(Envelope, AnotherJobCannotMakeOne) {

@@ -1,11 +1,11 @@
-#include "wire/packet_format.hpp"
+#include "nic/wire/packet_format.hpp"
 
 #include <cstring>
 #include <type_traits>
 #include <utility>
 
 #include "base/byte_order.hpp"
-#include "nic/event.hpp"
+#include "nic/portals/event.hpp"
 
 namespace spinloom::wire {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "nic/packet.hpp"
+#include "nic/portals/packet.hpp"
 
 namespace spinloom::wire {
 

@@ -1,12 +1,12 @@
 // Packets as bytes: there and back, every length cut, every enumeration beyond its end.
-#include "wire/packet_format.hpp"
+#include "nic/wire/packet_format.hpp"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "base/byte_order.hpp"
-#include "wire/test_support.hpp"
+#include "nic/wire/testing/support.hpp"
 
 namespace spinloom::wire {
 namespace {

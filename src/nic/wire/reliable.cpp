@@ -1,9 +1,9 @@
-#include "wire/reliable.hpp"
+#include "nic/wire/reliable.hpp"
 
 #include <algorithm>
 
 #include "base/limits.hpp"
-#include "wire/reliable_impl.hpp"
+#include "nic/wire/reliable_impl.hpp"
 
 namespace spinloom::wire {
 

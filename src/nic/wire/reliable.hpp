@@ -26,12 +26,13 @@
 //   delivered in any order, even before headers that were sent earlier; (3) a packet that is larger than a datagram
 //   leaves as several smaller packets of the same message; (4) a payload is not read any more once message_sent or
 //   released has named it; (5) datagrams that are damaged, of another job or of another life change nothing but a
-//   count; (6) a lost peer stays lost until add_peer names its next life, or until both ends say that they have forgotten
-//   what was under way (set_parted); (7) answers need no room at the receiver: they leave even when it has said that it has
-//   none.
-// Return: an end that has lost its peer and forgotten what was under way (it is parted) knocks every `knock_every`: it sends
-//   an acknowledgement from its own next life to the peer's next life. A peer that hears a knock and is parted, too, begins
-//   its next life, and asks for a sign of life in return. A peer that has not lost this end yet counts it as lost now.
+//   count; (6) a lost peer stays lost until add_peer names its next life, or until both ends say that they have
+//   forgotten what was under way (set_parted); (7) answers need no room at the receiver: they leave even when it has
+//   said that it has none.
+// Return: an end that has lost its peer and forgotten what was under way (it is parted) knocks every `knock_every`: it
+//   sends an acknowledgement from its own next life to the peer's next life. A peer that hears a knock and is parted,
+//   too, begins its next life, and asks for a sign of life in return. A peer that has not lost this end yet counts it
+//   as lost now.
 // Threads: one owner. Time: an argument, never read.
 #pragma once
 
@@ -44,8 +45,8 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "nic/packet.hpp"
-#include "wire/siphash.hpp"
+#include "nic/portals/packet.hpp"
+#include "nic/wire/siphash.hpp"
 
 namespace spinloom::wire {
 
@@ -171,8 +172,8 @@ class Reliable {
   // always come.
   void set_room(Time now, nic::Rank peer, uint32_t segments, Out& out);
 
-  // Says of a lost peer, if peers may come back, whether nothing is left here of what was under way with it. Right before
-  // each on_datagram() and on_timer(); a peer that comes back comes back in them.
+  // Says of a lost peer, if peers may come back, whether nothing is left here of what was under way with it. Right
+  // before each on_datagram() and on_timer(); a peer that comes back comes back in them.
   void set_parted(Time now, nic::Rank peer, bool parted);
 
   // Says that the driver has gone on with packets of this peer that it had kept back. The peer hears of this when it
@@ -186,7 +187,7 @@ class Reliable {
   [[nodiscard]] uint32_t congestion_window(nic::Rank peer) const;
   // The work grows with the segments that wait and those in the window.
   [[nodiscard]] Unacknowledged unacknowledged(nic::Rank peer) const;
-  // Whether nothing waits to be sent or acknowledged and no header waits for an earlier one.
+  // True if nothing waits to be sent or acknowledged and no header waits for an earlier one.
   [[nodiscard]] bool idle() const;
   [[nodiscard]] std::string waiting() const;
 

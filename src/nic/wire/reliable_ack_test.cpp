@@ -1,5 +1,5 @@
 // How a stage acknowledges, and what the sender does with that.
-#include "wire/reliable_bed.hpp"
+#include "nic/wire/testing/reliable_bed.hpp"
 
 namespace spinloom::wire {
 namespace {
@@ -161,6 +161,20 @@ TEST(Reliable, ALateAcknowledgementRepeatsNothing) {
   EXPECT_EQ(pair.in_flight(), 0u);
   pair.give(1, again);
   EXPECT_EQ(pair.ends[1]->counts().duplicates, 1u);
+}
+
+TEST(Reliable, RoomIsToldWhenThereWasNone) {
+  const auto receiver = stage(b, a);
+  Out back;
+  const auto told = [&](uint32_t segments) {
+    receiver->set_room(Time{1}, a, segments, back);
+    return take(back).size();
+  };
+  EXPECT_EQ(told(10), 0u) << "there was room before";
+  EXPECT_EQ(told(0), 0u);
+  EXPECT_EQ(told(0), 0u);
+  EXPECT_EQ(told(3), 1u);
+  EXPECT_EQ(told(5), 0u);
 }
 
 }  // namespace

@@ -14,9 +14,9 @@
 #include <memory>
 #include <unordered_map>
 
-#include "wire/datagram.hpp"
-#include "wire/packet_format.hpp"
-#include "wire/reliable.hpp"
+#include "nic/wire/datagram.hpp"
+#include "nic/wire/packet_format.hpp"
+#include "nic/wire/reliable.hpp"
 
 namespace spinloom::wire {
 

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/random.hpp"
-#include "wire/reliable_bed.hpp"
+#include "nic/wire/testing/reliable_bed.hpp"
 
 namespace spinloom::wire {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "wire/reliable_impl.hpp"
+#include "nic/wire/reliable_impl.hpp"
 
 namespace spinloom::wire {
 
@@ -52,7 +52,8 @@ Status Reliable::Impl::receive(Time now, std::span<const uint8_t> bytes, Out& ou
   return (header.flags & slmp::syn) != 0 ? take_segment(now, *peer, *opened, out) : take_plain(*peer, *opened, out);
 }
 
-// Of both ends: one of them may have been in lives that the other has not heard of.
+// True if the datagram comes from a later life of both ends. It need not be the next life: one of them may have been in
+// lives that the other has not heard of.
 bool Reliable::Impl::is_of_later_life(const Peer& peer, const DatagramHeader& header) {
   return distance(peer.epoch, header.source_epoch) > 0 && distance(peer.own_epoch, header.target_epoch) > 0;
 }

@@ -5,7 +5,7 @@
 #include <deque>
 #include <tuple>
 
-#include "wire/reliable_bed.hpp"
+#include "nic/wire/testing/reliable_bed.hpp"
 
 namespace spinloom::wire {
 namespace {

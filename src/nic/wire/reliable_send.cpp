@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "wire/reliable_impl.hpp"
+#include "nic/wire/reliable_impl.hpp"
 
 namespace spinloom::wire {
 
@@ -134,8 +134,8 @@ void Reliable::Impl::repeat(Time now, Peer& peer, Out& out) {
   }
 }
 
-// Whether the peer should acknowledge this segment at once: so often that the window never runs dry, and where a
-// buffer waits for it.
+// True if the peer should acknowledge this segment at once: so often that the window never runs dry, and whenever a
+// buffer waits for the acknowledgement.
 bool Reliable::Impl::asks(Peer& peer, const Segment& segment, bool more) const {
   const uint32_t window = std::min(peer.congestion, config.window);
   const bool part = ++peer.since_asked >= std::max(window / 4, 1u);

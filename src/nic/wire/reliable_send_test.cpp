@@ -1,5 +1,7 @@
 // How a stage sends: flags, datagrams, windows, and when buffers are free.
-#include "wire/reliable_bed.hpp"
+#include <algorithm>
+
+#include "nic/wire/testing/reliable_bed.hpp"
 
 namespace spinloom::wire {
 namespace {
@@ -168,6 +170,33 @@ TEST(Reliable, BuffersAreFreeWhenNobodyReadsThemAgain) {
   EXPECT_EQ(out.released, (std::vector<uint64_t>{56, 55}));
 }
 
+// The driver may transmit a datagram after the acknowledgement of an earlier transmission of it has come: what it
+// refers to must be kept.
+TEST(Reliable, ACopiedPayloadIsThereUntilItsDatagramsAreTransmitted) {
+  for (const size_t length : {1u, 511u, 512u, 513u, 1000u}) {
+    SCOPED_TRACE(length);
+    const auto sender = stage(a, b);
+    const auto receiver = stage(b, a);
+    const std::vector<uint8_t> bytes = content(1, length);
+    SendOptions options;
+    options.copy = true;
+    Out out;
+    ASSERT_TRUE(sender->on_send(Time{0}, put_packet(1, bytes, 0, length), options, out).ok());
+    ASSERT_EQ(out.transmit.size(), 1u);
+    const std::vector<uint8_t> sent = out.datagram(out.transmit[0]);
+    Out back;
+    ASSERT_TRUE(receiver->on_datagram(Time{1}, sent, back).ok());
+    for (const auto& ack : acks_of(*receiver, Time{2}, back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
+    ASSERT_EQ(sender->unacknowledged(b).segments, 0u);
+    const std::span<const uint8_t> referred = out.transmit[0].payload;
+    const auto holds = [&](const std::vector<uint8_t>& kept) {
+      return kept.data() <= referred.data() && referred.data() + referred.size() <= kept.data() + kept.size();
+    };
+    ASSERT_TRUE(referred.empty() || std::ranges::any_of(out.kept, holds)) << "it refers to bytes that nobody keeps";
+    EXPECT_EQ(out.datagram(out.transmit[0]), sent);
+  }
+}
+
 TEST(Reliable, TheWindowGrowsWhileNothingIsLostAndShrinksOnLoss) {
   ReliableConfig config;
   config.window = 200;
@@ -196,6 +225,27 @@ TEST(Reliable, TheWindowGrowsWhileNothingIsLostAndShrinksOnLoss) {
   EXPECT_EQ(pair.ends[0]->congestion_window(b), calm / 2);
   for (int i = 0; i < 10; ++i) pair.time_out();
   EXPECT_EQ(pair.ends[0]->congestion_window(b), ReliableConfig::window_least);
+}
+
+// After a loss it grows by one for each window, up to that of the configuration.
+TEST(Reliable, TheWindowDoesNotGrowBeyondThatOfTheConfiguration) {
+  ReliableConfig config;
+  config.window = config.window_first = 20;
+  Pair pair(config);
+  for (int i = 0; i < 500; ++i) pair.put(0);
+  Datagrams sent = take(pair.out[0]);
+  ASSERT_EQ(sent.size(), 20u);
+  sent.erase(sent.begin() + 3);
+  pair.give(1, sent);
+  pair.carry(1);
+  ASSERT_EQ(pair.ends[0]->congestion_window(b), 15u);
+  while (!pair.ends[0]->idle()) {
+    pair.carry(0);
+    pair.ends[1]->acknowledge(pair.now, pair.out[1]);
+    pair.carry(1);
+    ASSERT_LE(pair.ends[0]->congestion_window(b), 20u);
+  }
+  EXPECT_EQ(pair.ends[0]->congestion_window(b), 20u);
 }
 
 TEST(Reliable, LossesAreRepeatedWithinTheWindow) {

@@ -1,6 +1,7 @@
 // What a stage is: its configuration, its numbers, the lives and strangers it tells apart.
-#include "wire/reliable_bed.hpp"
-#include "wire/reliable_impl.hpp"
+#include "nic/wire/packet_format.hpp"
+#include "nic/wire/reliable_impl.hpp"
+#include "nic/wire/testing/reliable_bed.hpp"
 
 namespace spinloom::wire {
 namespace {
@@ -54,6 +55,50 @@ TEST(Reliable, LivesAreToldApart) {
   ASSERT_TRUE(sender->add_peer(b, 2).ok());
   EXPECT_TRUE(sender->on_datagram(Time{3}, from_second_life[0], out).ok());
   EXPECT_EQ(out.deliver.size(), 1u);
+}
+
+// A segment is noted by its sequence modulo the window's most: one that is a whole window ahead would stand for the
+// next.
+TEST(Reliable, ASegmentAWholeWindowAheadIsBeyondTheWindow) {
+  const ReliableConfig config;
+  const auto sender = stage(a, b, config);
+  const auto receiver = stage(b, a, config);
+  const std::vector<uint8_t> bytes = content(1, 10);
+  Out out;
+  ASSERT_TRUE(sender->on_send(Time{0}, put_packet(1, bytes, 0, bytes.size()), {}, out).ok());
+  const DatagramHeader next = header_of(take(out).front());
+  const auto ahead_by = [&](uint32_t segments) {
+    DatagramHeader header = next;
+    header.sequence += segments;
+    std::vector<uint8_t> made;
+    const size_t at = begin(header, made);
+    encode(put_packet(1, bytes, 0, bytes.size()), made);
+    seal(config.secret, at, made);
+    return made;
+  };
+  Out back;
+  EXPECT_FALSE(receiver->on_datagram(Time{1}, ahead_by(ReliableConfig::window_max), back).ok());
+  EXPECT_EQ(receiver->counts().malformed, 1u);
+  EXPECT_TRUE(back.deliver.empty());
+  EXPECT_TRUE(receiver->on_datagram(Time{2}, ahead_by(ReliableConfig::window_max - 1), back).ok());
+  EXPECT_EQ(receiver->counts().malformed, 1u);
+}
+
+TEST(Reliable, AnErrorSaysWhetherTheSenderIsKnown) {
+  const auto receiver = stage(b, a);
+  const std::vector<uint8_t> bytes = content(1, 10);
+  const auto refused = [&](nic::Rank source, nic::Rank target) {
+    const auto sender = stage(source, target);
+    nic::Packet packet = put_packet(1, bytes, 0, 10);
+    packet.source = source;
+    packet.target = target;
+    Out out;
+    EXPECT_TRUE(sender->on_send(Time{0}, packet, {}, out).ok());
+    Out back;
+    return receiver->on_datagram(Time{1}, take(out).front(), back).error().message;
+  };
+  EXPECT_EQ(refused(a, nic::Rank{7}), "datagram: from rank 0 to rank 7; this is rank 1");
+  EXPECT_EQ(refused(nic::Rank{7}, b), "datagram: from rank 7 to rank 1; this is rank 1, which does not know it");
 }
 
 TEST(Reliable, StrangersChangeNothing) {

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "wire/siphash.hpp"
+#include "nic/wire/siphash.hpp"
 
 namespace spinloom::wire {
 

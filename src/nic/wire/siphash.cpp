@@ -1,7 +1,7 @@
-#include "wire/siphash.hpp"
+#include "nic/wire/siphash.hpp"
 
 #include "base/byte_order.hpp"
-#include "wire/sip_round.hpp"
+#include "nic/wire/sip_round.hpp"
 
 namespace spinloom::wire {
 

@@ -1,4 +1,4 @@
-#include "wire/tag.hpp"
+#include "nic/wire/tag.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/byte_order.hpp"
-#include "wire/sip_round.hpp"
+#include "nic/wire/sip_round.hpp"
 
 namespace spinloom::wire {
 namespace {

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <span>
 
-#include "wire/siphash.hpp"
+#include "nic/wire/siphash.hpp"
 
 namespace spinloom::wire {
 

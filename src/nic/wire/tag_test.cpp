@@ -1,5 +1,5 @@
 // Tags against their definition, written plainly: eight SipHash states, one word each in turn, and one over all.
-#include "wire/tag.hpp"
+#include "nic/wire/tag.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/byte_order.hpp"
 #include "base/random.hpp"
-#include "wire/sip_round.hpp"
+#include "nic/wire/sip_round.hpp"
 
 namespace spinloom::wire {
 namespace {

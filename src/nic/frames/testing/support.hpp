@@ -10,8 +10,8 @@
 #include <deque>
 #include <vector>
 
-#include "frame/nic.hpp"
-#include "spin/test_support.hpp"
+#include "nic/frames/nic.hpp"
+#include "nic/spin/testing/support.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::frame {

@@ -7,17 +7,16 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
 
-#include "hpu/compiled_float.h"
-#include "hpu/compiled_programs.h"
+#include "base/testing/folder.hpp"
+#include "nic/hpu/compiled_float.h"
+#include "nic/hpu/compiled_programs.h"
 
 namespace spinloom::hpu {
 
@@ -48,16 +47,15 @@ inline Compiled compile_programs(const ProgramSource& source, const std::string&
   if (std::system((quoted + " -c 'import ziglang' 2>/dev/null").c_str()) != 0) {
     return {{}, python() + " has no ziglang: no RV32 compiler"};
   }
-  const std::filesystem::path out =
-      std::filesystem::temp_directory_path() /
-      ("spinloom_hpu_" + std::string(source.entry) + std::to_string(::getpid()) + level + ".elf");
+  const TestFolder folder;
+  const std::string out = folder.of("program.elf");
   // Without -g, the driver strips the symbols at -Os.
-  const std::string command =
-      quoted + " -m ziglang cc -target riscv32-freestanding-none " + source.flags + " " + level +
-      " -g -fno-unwind-tables -fno-asynchronous-unwind-tables -fomit-frame-pointer "
-      "-ffreestanding -nostdlib -fno-builtin"
-      " -fno-sanitize=all -static -Wl,--image-base=0x10000000 -Wl,-e," +
-      source.entry + " '" SPINLOOM_HPU_SOURCE_DIR "/" + source.name + "' -o '" + out.string() + "'";
+  const std::string command = quoted + " -m ziglang cc -target riscv32-freestanding-none " + source.flags + " " +
+                              level +
+                              " -g -fno-unwind-tables -fno-asynchronous-unwind-tables -fomit-frame-pointer "
+                              "-ffreestanding -nostdlib -fno-builtin"
+                              " -fno-sanitize=all -static -Wl,--image-base=0x10000000 -Wl,-e," +
+                              source.entry + " '" SPINLOOM_HPU_SOURCE_DIR "/" + source.name + "' -o '" + out + "'";
   const int status = std::system(command.c_str());
   Compiled compiled;
   if (status != 0) {
@@ -66,7 +64,6 @@ inline Compiled compile_programs(const ProgramSource& source, const std::string&
   }
   std::ifstream stream(out, std::ios::binary);
   compiled.file.assign(std::istreambuf_iterator<char>(stream), {});
-  std::filesystem::remove(out);
   return compiled;
 }
 

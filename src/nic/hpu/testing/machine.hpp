@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "hpu/assembler.hpp"
-#include "hpu/core.hpp"
+#include "nic/hpu/assembler.hpp"
+#include "nic/hpu/core.hpp"
 
 namespace spinloom::hpu {
 

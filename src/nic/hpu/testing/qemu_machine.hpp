@@ -9,8 +9,6 @@
 // Threads: one owner. Time: none; qemu counts no cycles.
 #pragma once
 
-#include <unistd.h>
-
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -18,8 +16,9 @@
 #include <fstream>
 #include <optional>
 
-#include "hpu/compile_programs.hpp"
-#include "hpu/test_machine.hpp"
+#include "base/testing/folder.hpp"
+#include "nic/hpu/testing/compile_programs.hpp"
+#include "nic/hpu/testing/machine.hpp"
 
 namespace spinloom::hpu {
 
@@ -45,8 +44,8 @@ class QemuMachine {
     std::vector<uint8_t> shared;
   };
   [[nodiscard]] std::optional<State> run() const {
-    const std::filesystem::path path =
-        std::filesystem::temp_directory_path() / ("spinloom_qemu_" + std::to_string(::getpid()) + ".elf");
+    const TestFolder folder;
+    const std::filesystem::path path = folder.path() / "program.elf";
     const std::vector<uint8_t> file = executable();
     std::ofstream(path, std::ios::binary)
         .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
@@ -55,7 +54,6 @@ class QemuMachine {
     std::vector<uint8_t> out(dump_bytes + machine_.stack.size() + machine_.shared.size() + 1);
     const size_t got = pipe == nullptr ? 0 : std::fread(out.data(), 1, out.size(), pipe);
     const int status = pipe == nullptr ? -1 : ::pclose(pipe);
-    std::filesystem::remove(path);
     if (status != 0 || got != out.size() - 1) return std::nullopt;
     State state;
     std::memcpy(state.x.data(), out.data(), sizeof state.x);

@@ -1,8 +1,9 @@
 // For tests: memory that ends where bytes end, random frames, and one function that reads a frame in every way.
 //
-// Contract: Guarded holds a copy of bytes with a page behind them that nobody may read: a reader that goes on dies, also
-//   without sanitizers. random_frame() gives frames that are right, of all kinds. read_all() reads bytes as a frame and
-//   as each kind of packet, and throws where a payload does not lie in them. Only tests and fuzz targets include this.
+// Contract: Guarded holds a copy of bytes with a page behind them that nobody may read: a reader that goes on dies,
+//   also without sanitizers. random_frame() gives frames that are right, of all kinds. read_all() reads bytes as a
+//   frame and as each kind of packet, and throws where a payload does not lie in them. Only tests and fuzz targets
+//   include this.
 // Threads: one. Time: none.
 #pragma once
 
@@ -15,12 +16,12 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "packet/arp.hpp"
-#include "packet/build.hpp"
-#include "packet/describe.hpp"
-#include "packet/ethernet.hpp"
-#include "packet/icmp.hpp"
-#include "packet/udp.hpp"
+#include "nic/packet/arp.hpp"
+#include "nic/packet/build.hpp"
+#include "nic/packet/describe.hpp"
+#include "nic/packet/ethernet.hpp"
+#include "nic/packet/icmp.hpp"
+#include "nic/packet/udp.hpp"
 
 namespace spinloom::packet::test {
 

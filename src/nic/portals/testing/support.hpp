@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "nic/nic.hpp"
-#include "spin/test_support.hpp"
+#include "nic/portals/nic.hpp"
+#include "nic/spin/testing/support.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::nic {
@@ -47,7 +47,8 @@ class Bench {
  public:
   static constexpr uint64_t memory_bytes = 1024;
 
-  explicit Bench(const NicLimits& limits = small_limits()) : nic(Rank{1}, limits), memory(memory_bytes, 0xee) {
+  explicit Bench(const NicLimits& limits = small_limits(), HostMemory* host = nullptr)
+      : nic(Rank{1}, limits, host), memory(memory_bytes, 0xee) {
     good(QueueAlloc{queue, 64});
     good(PortalAlloc{portal, queue});
   }

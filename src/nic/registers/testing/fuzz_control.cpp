@@ -2,9 +2,9 @@
 // same bytes; a NIC answers any bytes with an answer that decodes.
 #include <algorithm>
 
-#include "layout/fuzz.hpp"
-#include "registers/control.hpp"
-#include "registers/plain_board.hpp"
+#include "base/testing/fuzz.hpp"
+#include "nic/registers/control.hpp"
+#include "nic/registers/plain_board.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spinloom;

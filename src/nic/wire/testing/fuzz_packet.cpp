@@ -1,13 +1,13 @@
-// Fuzz target: packets, datagrams and envelopes from outside. Any bytes are refused with an Error, or are a consistent packet
-// that encodes to the same bytes.
+// Fuzz target: packets, datagrams and envelopes from outside. Any bytes are refused with an Error, or are a consistent
+// packet that encodes to the same bytes.
 #include <algorithm>
 #include <tuple>
 
-#include "layout/fuzz.hpp"
-#include "wire/datagram.hpp"
-#include "wire/envelope.hpp"
-#include "wire/packet_format.hpp"
-#include "wire/test_support.hpp"
+#include "base/testing/fuzz.hpp"
+#include "nic/wire/datagram.hpp"
+#include "nic/wire/envelope.hpp"
+#include "nic/wire/packet_format.hpp"
+#include "nic/wire/testing/support.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spinloom;

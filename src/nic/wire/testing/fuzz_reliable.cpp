@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "base/byte_order.hpp"
-#include "layout/fuzz.hpp"
-#include "wire/datagram.hpp"
-#include "wire/packet_format.hpp"
-#include "wire/reliable.hpp"
-#include "wire/test_support.hpp"
+#include "base/testing/fuzz.hpp"
+#include "nic/wire/datagram.hpp"
+#include "nic/wire/packet_format.hpp"
+#include "nic/wire/reliable.hpp"
+#include "nic/wire/testing/support.hpp"
 
 namespace {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "wire/datagram.hpp"
-#include "wire/reliable.hpp"
+#include "nic/wire/datagram.hpp"
+#include "nic/wire/reliable.hpp"
 
 namespace spinloom::wire::test {
 

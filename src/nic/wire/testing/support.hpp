@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "nic/event.hpp"
-#include "nic/packet.hpp"
+#include "nic/portals/event.hpp"
+#include "nic/portals/packet.hpp"
 
 namespace spinloom::wire::test {
 

@@ -1,5 +1,5 @@
 // The C call of collective operations (spinloom/offload.h).
-#include "ptl/offload.hpp"
+#include "portals/calls/offload.hpp"
 
 namespace spinloom::ptl {
 namespace {

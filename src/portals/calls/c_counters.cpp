@@ -1,5 +1,5 @@
 // The C calls of counters, and the triggered operations that change a counter.
-#include "ptl/call.hpp"
+#include "portals/calls/call.hpp"
 
 namespace spinloom::ptl {
 namespace {
@@ -18,7 +18,7 @@ struct Counters {
   unsigned int size;
 };
 
-// Whether all counters exist and belong to one interface.
+// True if all counters exist and belong to one interface.
 bool are_good(Process& process, const Counters& counters) {
   for (unsigned int i = 0; i < counters.size; ++i) {
     if (process.counter(counters.handles[i]) == nullptr) return false;
@@ -30,7 +30,8 @@ bool are_good(Process& process, const Counters& counters) {
 // Waits for the first counter, in the order given, that has reached its test.
 int wait_for(Process& process, const char* name, const Counters& counters, ptl_time_t timeout, ptl_ct_event_t& event,
              unsigned int& which) {
-  const Blocked blocked{name, process.counter(counters.handles[0])->id, counters.tests[0], counters.size};
+  const Blocked blocked{.call = name, .handles = {counters.handles, counters.size}, .tests = counters.tests};
+  process.note_look(counters.handles[0]);
   const auto look = [&] {
     for (unsigned int i = 0; i < counters.size; ++i) {
       const Counter* const counter = process.counter(counters.handles[i]);
@@ -119,6 +120,7 @@ int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) {
 int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
   return priced("PtlCTGet", [&](Process& process) -> int {
     if (process.counter(ct_handle) == nullptr || event == nullptr) return PTL_ARG_INVALID;
+    process.note_look(ct_handle);
     process.host().poll();
     const auto* counter = process.counter(ct_handle);  // looked up again, because another call may have freed it
     if (counter == nullptr) return PTL_ARG_INVALID;

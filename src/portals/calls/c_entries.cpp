@@ -1,6 +1,6 @@
 // Matching list entries and list entries; a list entry is a matching list entry that every message matches.
-#include "ptl/call.hpp"
-#include "ptl/entries.hpp"
+#include "portals/calls/call.hpp"
+#include "portals/calls/entries.hpp"
 
 namespace spinloom::ptl {
 namespace {
@@ -91,17 +91,18 @@ Append append_of(Process& process, ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_
   NetworkInterface& interface = *made.interface;
   const bool fits = pt_index < portals_each && interface.portals[pt_index];
   if (!fits || (me->options & ~options_mask) != 0) return made;
+  constexpr unsigned int counting = PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_OVERFLOW;
   const Counter* counter = interface.counters.find(me->ct_handle);
-  if (counter == nullptr && me->ct_handle != PTL_CT_NONE) return made;
-  const auto source = source_of(process, interface, me->match_id);
-  if (!source || !take_memory(*me, interface.limits.max_iovecs, made.entry, made.record)) return made;
+  if (counter == nullptr && !names_nothing(me->ct_handle, PTL_CT_NONE, (me->options & counting) != 0)) return made;
+  if (!take_memory(*me, interface.limits.max_iovecs, made.entry, made.record)) return made;
   made.code = PTL_OK;
   made.portal = portal_of(interface, pt_index);
   made.list = list == PTL_OVERFLOW_LIST ? nic::ListKind::overflow : nic::ListKind::priority;
   made.record.portal = pt_index;
   made.entry.options = options_of(me->options);
   made.entry.user = me->uid;
-  made.entry.match_rank = *source;
+  made.entry.match_rank = source_of(process, interface, me->match_id);
+  made.entry.sparse = may_have_holes(interface, made.entry.length, (me->options & PTL_ME_IS_ACCESSIBLE) != 0);
   made.entry.match_bits = me->match_bits;
   made.entry.ignore_bits = me->ignore_bits;
   made.entry.min_free = made.entry.options.manage_local ? me->min_free : 0;

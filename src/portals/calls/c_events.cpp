@@ -1,6 +1,6 @@
 // Event queues.
-#include "ptl/call.hpp"
-#include "ptl/convert.hpp"
+#include "portals/calls/call.hpp"
+#include "portals/calls/convert.hpp"
 
 namespace spinloom::ptl {
 namespace {
@@ -10,7 +10,7 @@ struct Queues {
   unsigned int size;
 };
 
-// Whether all queues exist and belong to one interface.
+// True if all queues exist and belong to one interface.
 bool are_good(Process& process, const Queues& queues) {
   for (unsigned int i = 0; i < queues.size; ++i) {
     if (process.queue(queues.handles[i]) == nullptr) return false;
@@ -42,9 +42,8 @@ Look take(Process& process, const Queues& queues, Taken& taken) {
 }
 
 int wait_for(Process& process, const char* name, const Queues& queues, ptl_time_t timeout, Taken& taken) {
-  Blocked blocked;
-  blocked.call = name;
-  blocked.count = queues.size;
+  const Blocked blocked{.call = name, .handles = {queues.handles, queues.size}};
+  process.note_look(queues.handles[0]);
   switch (wait_until(process, blocked, timeout, [&] { return take(process, queues, taken); })) {
     case Waited::aborted: return PTL_ABORTED;
     case Waited::gone: return PTL_INTERRUPTED;
@@ -92,6 +91,7 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
     const Queues one{&eq_handle, 1};
     if (event == nullptr || !are_good(process, one)) return PTL_ARG_INVALID;
     Taken taken{event};
+    process.note_look(eq_handle);
     const Look look = look_twice(process, [&] { return take(process, one, taken); });
     return look == Look::gone ? static_cast<int>(PTL_ARG_INVALID) : taken.code;
   });

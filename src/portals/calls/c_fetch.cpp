@@ -1,6 +1,6 @@
 // Calls that fetch data or change it at the target: get, atomics, swaps.
-#include "ptl/call.hpp"
-#include "ptl/movement.hpp"
+#include "portals/calls/call.hpp"
+#include "portals/calls/movement.hpp"
 
 namespace spinloom::ptl {
 namespace {
@@ -46,7 +46,7 @@ int get(const char* name, const GetGiven& given, const std::optional<When>& when
   });
 }
 
-// Whether the operation belongs to this call's family, and the NIC has the datatype.
+// True if the NIC has the operation and the datatype, and the operation belongs to this call's family.
 bool fits(const AtomicGiven& given, Family family) {
   if (given.operation >= PTL_OP_LAST || given.datatype >= PTL_DATATYPE_LAST) return false;
   const bool swaps = nic::is_swap(static_cast<nic::AtomicOperation>(given.operation));

@@ -1,11 +1,12 @@
 // The library and its network interfaces: start and end, limits, identity, the map of ranks.
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
-#include "portals/data_order.hpp"
-#include "ptl/call.hpp"
-#include "ptl/convert.hpp"
-#include "ptl/release.hpp"
+#include "portals/calls/call.hpp"
+#include "portals/calls/convert.hpp"
+#include "portals/calls/release.hpp"
+#include "portals/interface/data_order.hpp"
 
 namespace spinloom::ptl {
 namespace {
@@ -23,7 +24,7 @@ constexpr Range range_counters{0, 1024, place_count - 1};
 constexpr Range range_message{0, ptl_size_t{1} << 32, ptl_size_t{1} << 32};
 constexpr ptl_size_t usual_ordered = 64;
 constexpr Time between_looks{1'000'000'000};  // 1 ms
-constexpr ptl_size_t usual_volatile = 512;
+constexpr Range range_volatile{0, 512, range_message.most};
 
 // Programs leave members uninitialised, so a negative wish counts as a very large one.
 template <class T>
@@ -33,8 +34,9 @@ void clamp(T& value, const T* desired, const Range& range) {
 }
 
 // Meets every wish as far as the NIC can; no wish is an error. Limits that programs use in place of one another
-// agree: volatile and fetched data are not longer than an atomic, and write-after-read order does not hold for longer
-// messages than write-after-write order.
+// agree: fetched data is not longer than an atomic, and write-after-read order does not hold for longer messages than
+// write-after-write order. Volatile data is copied, so any length will do; long copies are made only where they are
+// asked for.
 ptl_ni_limits_t limits_of(const ptl_ni_limits_t* desired, ptl_size_t atomic_bytes) {
   ptl_ni_limits_t out{};
   const auto take = [&](auto member, const Range& range) {
@@ -52,12 +54,13 @@ ptl_ni_limits_t limits_of(const ptl_ni_limits_t* desired, ptl_size_t atomic_byte
   take(&ptl_ni_limits_t::max_msg_size, range_message);
   take(&ptl_ni_limits_t::max_atomic_size, Range{8, atomic_bytes, atomic_bytes});
   take(&ptl_ni_limits_t::max_fetch_atomic_size, Range{8, out.max_atomic_size, out.max_atomic_size});
-  const ptl_size_t volatile_bytes = std::min(usual_volatile, out.max_atomic_size);
-  take(&ptl_ni_limits_t::max_volatile_size, Range{0, volatile_bytes, out.max_atomic_size});
+  take(&ptl_ni_limits_t::max_volatile_size, range_volatile);
   take(&ptl_ni_limits_t::max_waw_ordered_size, Range{usual_ordered, usual_ordered, portals::ordered_bytes_max});
   take(&ptl_ni_limits_t::max_war_ordered_size, Range{8, usual_ordered, out.max_waw_ordered_size});
   return out;
 }
+
+constexpr const char* until_taken = "until its peers have taken what it sent";
 
 bool one_of(unsigned int options, unsigned int a, unsigned int b) {
   return (options & (a | b)) == a || (options & (a | b)) == b;
@@ -99,6 +102,7 @@ bool end_all(Process& process) {
 }  // namespace
 }  // namespace spinloom::ptl
 
+using spinloom::ptl::Blocking;
 using spinloom::ptl::enter;
 using spinloom::ptl::NetworkInterface;
 using spinloom::ptl::Process;
@@ -125,8 +129,15 @@ void PtlFini() {
       std::ignore = spinloom::ptl::release(*process, number);  // stays if a peer may still write to its memory
     }
   }
+  const spinloom::ptl::Blocked blocked{.call = "PtlFini", .words = spinloom::ptl::until_taken};
+  std::optional<Blocking> waits;
+  {
+    const spinloom::ptl::Inside inside(process->host());
+    waits.emplace(*process, blocked);
+  }
   const bool closed = process->host().close();
   const spinloom::ptl::Inside inside(process->host());
+  waits.reset();
   process->closed = closed;
   process->ending = false;
   process->forget_abort();
@@ -155,7 +166,8 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t, const ptl_
     if (!interface) {
       interface = std::make_unique<NetworkInterface>(number, process.next_generation());
       interface->limits = limits_of(desired, process.host().atomic_bytes());
-      interface->limits.features = process.host().features();
+      interface->limits.features = process.host().features() | PTL_TARGET_BIND_INACCESSIBLE;
+      interface->may_miss_memory = desired != nullptr && (desired->features & PTL_TARGET_BIND_INACCESSIBLE) != 0;
       const auto limit = [](int value) { return static_cast<uint32_t>(value); };
       process.portals().table_setup({number, process.host().user(), limit(interface->limits.max_entries),
                                      limit(interface->limits.max_list_size),
@@ -175,7 +187,11 @@ int PtlNIFini(ptl_handle_ni_t ni_handle) {
   const int code = enter("PtlNIFini", [&](Process& process) -> int {
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr) return PTL_ARG_INVALID;
-    if (interface->users == 1 && !process.host().drain()) return PTL_IN_USE;
+    if (interface->users == 1) {
+      const spinloom::ptl::Blocked blocked{.call = "PtlNIFini", .words = spinloom::ptl::until_taken};
+      const Blocking waits(process, blocked);
+      if (!process.host().drain()) return PTL_IN_USE;
+    }
     interface = process.interface_of(ni_handle);  // other calls may have run
     if (interface == nullptr) return PTL_ARG_INVALID;
     last = --interface->users == 0;

@@ -1,6 +1,6 @@
 // Memory descriptors, and puts from them.
-#include "ptl/call.hpp"
-#include "ptl/movement.hpp"
+#include "portals/calls/call.hpp"
+#include "portals/calls/movement.hpp"
 
 namespace spinloom::ptl {
 namespace {
@@ -33,8 +33,10 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
     if ((md->options & ~PTL_MD_OPTIONS_MASK) != 0) return PTL_ARG_INVALID;
     const Queue* queue = interface->queues.find(md->eq_handle);
     const Counter* counter = interface->counters.find(md->ct_handle);
-    if (queue == nullptr && md->eq_handle != PTL_EQ_NONE) return PTL_ARG_INVALID;
-    if (counter == nullptr && md->ct_handle != PTL_CT_NONE) return PTL_ARG_INVALID;
+    constexpr unsigned int counting = PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_ACK;
+    const bool counts = (md->options & counting) != 0;
+    if (queue == nullptr && !names_nothing(md->eq_handle, PTL_EQ_NONE, false)) return PTL_ARG_INVALID;
+    if (counter == nullptr && !names_nothing(md->ct_handle, PTL_CT_NONE, counts)) return PTL_ARG_INVALID;
     if (interface->descriptors.size() >= static_cast<uint32_t>(interface->limits.max_mds)) return PTL_NO_SPACE;
     Descriptor made;
     made.given = *md;
@@ -49,6 +51,7 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
     }
     made.shared = spinloom::nic::Descriptor::make(std::move(list));
     const bool silent = (md->options & (PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE)) != 0;
+    made.sparse = may_have_holes(*interface, made.length, false);
     made.plain = (md->options & PTL_IOVEC) == 0 && (queue == nullptr || silent);
     if (queue != nullptr) made.queue = queue->id;
     if (counter != nullptr) made.counter = counter->id;

@@ -4,9 +4,9 @@
 #include <optional>
 #include <tuple>
 
-#include "ptl/convert.hpp"
-#include "ptl/meet.hpp"
-#include "ptl/offload.hpp"
+#include "portals/calls/convert.hpp"
+#include "portals/calls/meet.hpp"
+#include "portals/calls/offload.hpp"
 
 namespace spinloom::ptl {
 
@@ -211,7 +211,7 @@ spl_op add_one_sided(const char* call, spl_schedule* schedule, collective::Verte
   return add(call, schedule, std::move(made));
 }
 
-// Whether elements may be combined so, by atomics of the NIC.
+// An Error unless atomics of the NIC can combine such elements.
 Status check_elements(uint64_t bytes, ptl_op_t op, ptl_datatype_t type) {
   if (op > PTL_BXOR || type >= PTL_DATATYPE_LAST) return fail(Code::invalid, "no such operation or type of elements");
   const auto datatype = static_cast<nic::Datatype>(type);
@@ -446,7 +446,8 @@ int spl_schedule_wait(spl_schedule* schedule) {
     using namespace spinloom::ptl;
     if (!schedule->offloaded) return {};
     Status result;
-    const Blocked blocked{"spl_schedule_wait", schedule->offloaded->done(), schedule->offloaded->done_at()};
+    const Blocked blocked{
+        .call = "spl_schedule_wait", .counter = schedule->offloaded->done(), .test = schedule->offloaded->done_at()};
     const Waited waited = wait_until(process, blocked, PTL_TIME_FOREVER, [&] {
       const spinloom::Result<bool> ended = schedule->offloaded->test(true);
       if (!ended) result = ended.error();

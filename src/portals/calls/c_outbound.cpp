@@ -1,8 +1,8 @@
 // Streaming puts, process-puts and their contexts, persistent triggered operations.
+#include "portals/calls/call.hpp"
+#include "portals/calls/contexts.hpp"
+#include "portals/calls/movement.hpp"
 #include "portals4_spin.h"
-#include "ptl/call.hpp"
-#include "ptl/contexts.hpp"
-#include "ptl/movement.hpp"
 
 namespace spinloom::ptl {
 namespace {

@@ -1,6 +1,6 @@
 // Portal table entries.
-#include "ptl/call.hpp"
-#include "ptl/convert.hpp"
+#include "portals/calls/call.hpp"
+#include "portals/calls/convert.hpp"
 
 namespace spinloom::ptl {
 namespace {

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "ptl/call.hpp"
-#include "ptl/convert.hpp"
-#include "ptl/meet.hpp"
-#include "rails/rails.hpp"
+#include "portals/calls/call.hpp"
+#include "portals/calls/convert.hpp"
+#include "portals/calls/meet.hpp"
+#include "portals/rails/rails.hpp"
 #include "spinloom/rails.h"
 
 struct spl_rails {
@@ -106,10 +106,9 @@ Result<rails::RailsOptions> rails_options_of(const spl_rails_options& given, Pro
   made.call = [&process] { process.host().call(); };
   made.pause = [&process]() -> Status {
     const Waiter waiter(process);  // PtlAbort wakes it
-    const Blocked blocked{.call = "spl_rails_wait", .counter = {}, .test = 0, .count = 0};
-    process.block(&blocked);
+    const Blocked blocked{.call = "spl_rails_wait"};
+    const Blocking waits(process, blocked);
     process.host().wait(Time::never());
-    process.block(nullptr);
     if (process.aborted()) return fail(Code::fault, "PtlAbort was called");
     return {};
   };

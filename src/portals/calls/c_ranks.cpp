@@ -1,8 +1,8 @@
 // Ranks as threads of one process.
 #include <atomic>
 
+#include "portals/calls/ranks.hpp"
 #include "portals4_spin.h"
-#include "ptl/ranks.hpp"
 
 namespace spinloom::ptl {
 namespace {

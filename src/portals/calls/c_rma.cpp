@@ -5,9 +5,9 @@
 #include <optional>
 #include <tuple>
 
-#include "ptl/convert.hpp"
-#include "ptl/meet.hpp"
-#include "ptl/rma.hpp"
+#include "portals/calls/convert.hpp"
+#include "portals/calls/meet.hpp"
+#include "portals/calls/rma.hpp"
 
 namespace spinloom::ptl::one_sided {
 
@@ -33,10 +33,9 @@ constexpr uint32_t notices_most = 1 << 16;
 bool wait_in(Process& process, const char* what, Time deadline) {
   if (deadline <= process.host().port().now()) return !process.aborted();
   const Waiter waiter(process);
-  const Blocked blocked{.call = what, .counter = {}, .test = 0, .count = 0};
-  process.block(&blocked);
+  const Blocked blocked{.call = what};
+  const Blocking waits(process, blocked);
   process.host().wait(deadline);
-  process.block(nullptr);
   return !process.aborted();
 }
 

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ptl/rma.hpp"
+#include "portals/calls/rma.hpp"
 
 namespace spinloom::ptl::one_sided {
 

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ptl/rma.hpp"
+#include "portals/calls/rma.hpp"
 
 namespace spinloom::ptl::one_sided {
 namespace {

@@ -2,10 +2,10 @@
 #include <cstring>
 
 #include "base/log.hpp"
+#include "portals/calls/call.hpp"
+#include "portals/calls/contexts.hpp"
+#include "portals/calls/entries.hpp"
 #include "portals4_spin.h"
-#include "ptl/call.hpp"
-#include "ptl/contexts.hpp"
-#include "ptl/entries.hpp"
 
 namespace spinloom::ptl {
 namespace {

@@ -1,4 +1,4 @@
-#include "ptl/call.hpp"
+#include "portals/calls/call.hpp"
 
 namespace spinloom::ptl {
 

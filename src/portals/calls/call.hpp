@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "ptl/process.hpp"
+#include "portals/calls/process.hpp"
 
 namespace spinloom::ptl {
 
@@ -83,9 +83,10 @@ Waited wait_until(Process& process, const Blocked& blocked, ptl_time_t timeout, 
   const Time deadline = for_ever ? Time::never() : host.port().now() + Time{int64_t{timeout} * ps_per_ms};
   const Waiter waiter(process);
   for (;;) {
-    process.block(&blocked);
-    host.wait(deadline);
-    process.block(nullptr);
+    {
+      const Blocking waits(process, blocked);
+      host.wait(deadline);
+    }
     if (process.aborted()) return Waited::aborted;
     found = look();
     if (found != Look::nothing) return waited(found);

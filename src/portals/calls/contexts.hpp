@@ -4,8 +4,8 @@
 //   returns PTL_OK or the error code for the program. Threads: the rank's. Time: it waits for the NIC's answers.
 #pragma once
 
+#include "portals/calls/process.hpp"
 #include "portals4_spin.h"
-#include "ptl/process.hpp"
 
 namespace spinloom::ptl {
 

@@ -1,4 +1,4 @@
-#include "ptl/convert.hpp"
+#include "portals/calls/convert.hpp"
 
 #include "portals4_spin.h"
 
@@ -81,11 +81,12 @@ nic::Rank target_of(Process& process, const NetworkInterface& interface, ptl_pro
   return target.phys.nid < process.host().size() ? nic::Rank{target.phys.nid} : nic::Rank::any();
 }
 
-std::optional<nic::Rank> source_of(Process& process, const NetworkInterface& interface, ptl_process_t match_id) {
+nic::Rank source_of(Process& process, const NetworkInterface& interface, ptl_process_t match_id) {
+  constexpr nic::Rank nobody{nic::Rank::any_value - 1};  // no job has so many nodes
   const bool any = interface.logical() ? match_id.rank == PTL_RANK_ANY : match_id.phys.nid == PTL_NID_ANY;
   if (any) return nic::Rank::any();
   const nic::Rank source = target_of(process, interface, match_id);
-  return source == nic::Rank::any() ? std::nullopt : std::optional(source);
+  return source == nic::Rank::any() ? nobody : source;
 }
 
 std::optional<std::vector<nic::IovecElement>> list_of(const void* start, ptl_size_t count, int most) {

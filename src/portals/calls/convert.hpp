@@ -7,8 +7,8 @@
 
 #include <optional>
 
-#include "nic/event.hpp"
-#include "ptl/process.hpp"
+#include "nic/portals/event.hpp"
+#include "portals/calls/process.hpp"
 
 namespace spinloom::ptl {
 
@@ -20,9 +20,20 @@ namespace spinloom::ptl {
 [[nodiscard]] nic::PortalIndex portal_of(const NetworkInterface& interface, ptl_pt_index_t index);
 // The node of a target process; `any` if no such process exists.
 [[nodiscard]] nic::Rank target_of(Process& process, const NetworkInterface& interface, ptl_process_t target);
-// The node whose messages an entry takes, or `any`; nothing if no such process exists.
-[[nodiscard]] std::optional<nic::Rank> source_of(Process& process, const NetworkInterface& interface,
-                                                 ptl_process_t match_id);
+// The node whose messages an entry takes, or `any`; a node that never sends if no such process exists.
+[[nodiscard]] nic::Rank source_of(Process& process, const NetworkInterface& interface, ptl_process_t match_id);
+// True if a handle names no object: it is the constant that says so, or a program left 0 there and does not use the
+// object.
+[[nodiscard]] constexpr bool names_nothing(ptl_handle_any_t handle, ptl_handle_any_t none, bool used) {
+  return handle == none || (handle == 0 && !used);
+}
+// True if each access to a range must ask what memory is there: the program said that it may bind memory that is not,
+// or the range is longer than any memory. `promised`: the program says that all of it is there, which holds for usual
+// lengths.
+[[nodiscard]] constexpr bool may_have_holes(const NetworkInterface& interface, ptl_size_t length, bool promised) {
+  constexpr ptl_size_t longest = ptl_size_t{1} << 42;
+  return length > longest || (interface.may_miss_memory && !promised);
+}
 // The elements of a list, without empty ones; nothing if an element is wrong or there are more than `most`.
 [[nodiscard]] std::optional<std::vector<nic::IovecElement>> list_of(const void* start, ptl_size_t count, int most);
 [[nodiscard]] ptl_process_t process_of(const NetworkInterface& interface, nic::Rank node);

@@ -6,7 +6,7 @@
 // Threads: the rank's. Time: append() waits for the NIC's answer.
 #pragma once
 
-#include "ptl/convert.hpp"
+#include "portals/calls/convert.hpp"
 
 namespace spinloom::ptl {
 
@@ -21,7 +21,7 @@ struct Append {
 
 [[nodiscard]] Append append_of(Process& process, ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me,
                                ptl_list_t list, void* user_ptr, unsigned int options_mask);
-// With a trigger, the NIC appends the entry when the trigger fires.
+// If there is a trigger, the NIC appends the entry when the trigger fires.
 [[nodiscard]] int append(Process& process, Append&& made, ptl_handle_me_t* handle,
                          const std::optional<nic::Trigger>& trigger = {});
 

@@ -1,5 +1,5 @@
 // Numbers that were never given out as handles, and handles of removed objects, name nothing.
-#include "ptl/handle.hpp"
+#include "portals/calls/handle.hpp"
 
 #include <gtest/gtest.h>
 

@@ -13,9 +13,9 @@
 #include <string_view>
 
 #include "base/units.hpp"
-#include "hpu/elf.hpp"
-#include "portals/port.hpp"
-#include "rails/rail.hpp"
+#include "nic/hpu/elf.hpp"
+#include "portals/interface/port.hpp"
+#include "portals/rails/rail.hpp"
 
 namespace spinloom::ptl {
 
@@ -60,7 +60,8 @@ class Host {
   // The number of ranks in the job; rank r is node r.
   [[nodiscard]] virtual uint32_t size() const = 0;
   [[nodiscard]] virtual uint32_t user() const = 0;
-  // Whether this rank's program has ended, as far as the driver knows; the NIC tells in its own ways of peers that are gone.
+  // True if the program of that rank has ended, as far as the driver knows. The NIC tells in its own ways of peers that
+  // are gone.
   [[nodiscard]] virtual bool has_ended(uint32_t /*rank*/) const { return false; }
   // The most bytes of an atomic to any rank of the job.
   [[nodiscard]] virtual uint32_t atomic_bytes() const = 0;

@@ -1,9 +1,9 @@
-#include "ptl/meet.hpp"
+#include "portals/calls/meet.hpp"
 
 #include <algorithm>
 
-#include "collective/meeting.hpp"
-#include "ptl/call.hpp"
+#include "portals/calls/call.hpp"
+#include "portals/collective/meeting.hpp"
 
 namespace spinloom::ptl {
 
@@ -13,7 +13,7 @@ Status meet_all(Process& process, portals::Interface& interface, const Place& pl
   SPL_ASSIGN(collective::Meeting meeting,
              collective::Meeting::begin(interface, place.portal, process.host().size(), place.number, place.spend));
   const Waiter waiter(process);
-  const Blocked blocked{.call = place.call, .counter = {}, .test = 0, .count = 0};
+  const Blocked blocked{.call = place.call, .words = "for all ranks"};
   for (Time pause = shortest;; pause = std::min(longest, pause + pause)) {
     Result<bool> all = meeting.step();
     for (uint32_t rank = 0; all && !*all && rank < process.host().size(); ++rank) {
@@ -23,9 +23,10 @@ Status meet_all(Process& process, portals::Interface& interface, const Place& pl
       meeting.end();
       return all ? Status{} : all.error();
     }
-    process.block(&blocked);
-    process.host().wait(process.host().port().now() + pause);
-    process.block(nullptr);
+    {
+      const Blocking waits(process, blocked);
+      process.host().wait(process.host().port().now() + pause);
+    }
     if (!process.aborted()) continue;
     meeting.end();
     return fail(Code::fault, place.call, ": PtlAbort was called");

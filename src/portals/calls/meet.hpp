@@ -1,13 +1,13 @@
 // Meet - all ranks of a job come to the same call.
 //
-// Contract: meet_all() returns when all ranks have called it for the same portal table entry and number (below 256). An Error
-//   if a rank ends that has not come, or after PtlAbort.
+// Contract: meet_all() returns when all ranks have called it for the same portal table entry and number (below 256). An
+//   Error if a rank ends that has not come, or after PtlAbort.
 // Threads: the rank's. Time: that of the host.
 #pragma once
 
 #include <functional>
 
-#include "ptl/process.hpp"
+#include "portals/calls/process.hpp"
 
 namespace spinloom::ptl {
 

@@ -1,4 +1,6 @@
-#include "ptl/movement.hpp"
+#include "portals/calls/movement.hpp"
+
+#include <new>
 
 namespace spinloom::ptl {
 namespace {
@@ -12,7 +14,7 @@ nic::AckRequest ack_of(ptl_ack_req_t request) {
   }
 }
 
-// Whether the range lies in the descriptor's memory, and is not longer than a message may be.
+// True if the range lies in the descriptor's memory and is no longer than a message may be.
 bool inside(const Descriptor& md, const NetworkInterface& interface, ptl_size_t offset, ptl_size_t length) {
   const bool here = offset <= md.length && length <= md.length - offset;
   return here && length <= interface.limits.max_msg_size;
@@ -28,9 +30,22 @@ uint8_t* address_of(const Descriptor& md, ptl_size_t offset, ptl_size_t length) 
   return length <= list.elements[index].length - within ? list.elements[index].base + within : nullptr;
 }
 
-// Copies the current bytes; the NIC keeps the copy.
-void copy_now(nic::Put& put, const nic::DescriptorRef& descriptor) {
+// Copies the current bytes; the NIC keeps the copy. Bytes that are not there are left to the NIC, which says so. False:
+// there is no memory for the copy.
+bool copy_now(Process& process, nic::Put& put, const nic::DescriptorRef& descriptor) {
+  nic::HostMemory* const memory = put.sparse ? process.portals().port().memory() : nullptr;
+  const bool there = memory == nullptr ||
+                     (put.local != nullptr
+                          ? memory->reaches(put.local, put.length, nic::Access::read)
+                          : memory->reaches(descriptor->list(), put.descriptor_offset, put.length, nic::Access::read));
+  if (!there) return true;
+  put.sparse = false;
   std::vector<uint8_t> bytes;
+  try {
+    bytes.reserve(put.length);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   if (put.local != nullptr) {
     bytes.assign(put.local, put.local + put.length);
   } else {
@@ -40,6 +55,7 @@ void copy_now(nic::Put& put, const nic::DescriptorRef& descriptor) {
   }
   put.descriptor = nic::Descriptor::copy_of(descriptor, std::move(bytes));
   put.local = put.descriptor->bytes();
+  return true;
 }
 
 }  // namespace
@@ -64,6 +80,7 @@ bool quick_of(Process& process, const Operation& given, nic::QuickPut& put) {
   put.hdr_data = given.hdr_data;
   put.queue = md->queue;
   put.counter = md->counter;
+  put.sparse = md->sparse;
   const bool counts = (md->given.options & PTL_MD_EVENT_CT_SEND) != 0 && md->counter.exists();
   if (counts) put.counted = (md->given.options & PTL_MD_EVENT_CT_BYTES) != 0 ? given.length : 1;
   return true;
@@ -75,7 +92,6 @@ int put_of(Process& process, const Operation& given, nic::Put& put, bool later) 
   const NetworkInterface& interface = *process.owner_of(given.md, Kind::descriptor);
   const unsigned int options = md->given.options;
   if (!inside(*md, interface, given.local_offset, given.length)) return PTL_ARG_INVALID;
-  if ((options & PTL_MD_VOLATILE) != 0 && given.length > interface.limits.max_volatile_size) return PTL_ARG_INVALID;
   const bool counted = given.ack_req == PTL_CT_ACK_REQ || given.ack_req == PTL_OC_ACK_REQ;
   if (given.ack_req == PTL_ACK_REQ && !md->queue.exists()) return PTL_ARG_INVALID;
   if (counted && !md->counter.exists()) return PTL_ARG_INVALID;
@@ -86,7 +102,9 @@ int put_of(Process& process, const Operation& given, nic::Put& put, bool later) 
   put.length = given.length;
   put.descriptor = md->shared;
   put.descriptor_offset = given.local_offset;
-  if ((options & PTL_MD_VOLATILE) != 0 && given.length > 0 && !later) copy_now(put, md->shared);
+  put.sparse = md->sparse;
+  const bool copied = (options & PTL_MD_VOLATILE) != 0 && given.length <= interface.limits.max_volatile_size && !later;
+  if (copied && given.length > 0 && !copy_now(process, put, md->shared)) return PTL_NO_SPACE;
   put.target = target;
   put.portal = portal_of(interface, given.portal);
   put.match_bits = given.match_bits;
@@ -120,6 +138,7 @@ int reply_of(Process& process, ptl_handle_md_t handle, ptl_size_t offset, ptl_si
   reply.ct_reply = (options & PTL_MD_EVENT_CT_REPLY) != 0 && md->counter.exists();
   reply.ct_bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0;
   reply.event_success_disable = (options & PTL_MD_EVENT_SUCCESS_DISABLE) != 0;
+  reply.sparse = md->sparse;
   reply.user_ptr = reinterpret_cast<uint64_t>(user_ptr);
   return PTL_OK;
 }

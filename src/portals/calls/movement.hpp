@@ -5,7 +5,7 @@
 // Threads: the rank's. Time: none.
 #pragma once
 
-#include "ptl/convert.hpp"
+#include "portals/calls/convert.hpp"
 
 namespace spinloom::ptl {
 
@@ -29,8 +29,8 @@ struct When {
   ptl_size_t threshold;
 };
 
-// Whether this is a put whose end nobody hears of (nic/quick.hpp); `put` then has it. Also false if an argument is
-// wrong.
+// True if this is a put whose end nobody hears of (nic/portals/quick.hpp); `put` then has it. False also if an argument
+// is wrong.
 [[nodiscard]] bool quick_of(Process& process, const Operation& given, nic::QuickPut& put);
 // `later`: the operation is triggered, and takes the bytes that the buffer has at its start, even if the buffer is
 // volatile.

@@ -10,10 +10,10 @@
 #include <optional>
 #include <vector>
 
-#include "nic/descriptor.hpp"
-#include "nic/entry.hpp"
-#include "nic/ids.hpp"
-#include "ptl/handle.hpp"
+#include "nic/portals/descriptor.hpp"
+#include "nic/portals/entry.hpp"
+#include "nic/portals/ids.hpp"
+#include "portals/calls/handle.hpp"
 
 namespace spinloom::ptl {
 
@@ -33,6 +33,7 @@ struct Descriptor {
   nic::CounterId counter;
   nic::DescriptorRef shared;  // shared with the operations on it
   bool plain = false;         // contiguous, and a put from it without acknowledgement makes no event
+  bool sparse = false;        // parts of the memory may not be there
 };
 
 struct HpuMemory {
@@ -80,6 +81,7 @@ struct NetworkInterface {
   bool releasing = false;  // a thread is giving its objects back
   uint32_t bundles = 0;  // that have begun and not ended
   ptl_ni_limits_t limits{};
+  bool may_miss_memory = false;  // the program wants to name memory that is not all there
   std::vector<ptl_process_t> map;  // for a logical interface: node and process of each rank
   std::vector<uint32_t> rank_of;  // rank by node
   bool mapped = false;  // the program has set the map; until then it is the launcher's

@@ -1,7 +1,7 @@
 // Offload - the records behind the handles of spinloom/offload.h.
 //
-// Contract: an engine belongs to a logical matching interface of the Process, which it must not outlive. guarded() finds
-//   the Process, and turns an Error into a return code and a sentence of the engine.
+// Contract: an engine belongs to a logical matching interface of the Process, which it must not outlive. guarded()
+//   finds the Process, and turns an Error into a return code and a sentence of the engine.
 // Threads: the rank's. Time: that of the host.
 #pragma once
 
@@ -11,9 +11,9 @@
 #include <new>
 #include <string>
 
-#include "collective/call.hpp"
-#include "collective/offloaded.hpp"
-#include "ptl/call.hpp"
+#include "portals/calls/call.hpp"
+#include "portals/collective/call.hpp"
+#include "portals/collective/offloaded.hpp"
 #include "spinloom/offload.h"
 
 struct spl_schedule {

@@ -1,7 +1,9 @@
-#include "ptl/process.hpp"
+#include "portals/calls/process.hpp"
 
 #include <atomic>
+#include <cstdio>
 #include <tuple>
+#include <utility>
 
 namespace spinloom::ptl {
 namespace {
@@ -107,16 +109,54 @@ Status Process::ask(const nic::CommandBody& body) {
   }
 }
 
-std::string Process::blocked() const {
-  if (blocked_ == nullptr) return text("is between two calls; the last one was ", *call == 0 ? "none" : call);
-  std::string said = text("waits in ", blocked_->call);
-  if (blocked_->count > 1) said += text(" for one of ", blocked_->count);
-  if (blocked_->counter.exists()) {
-    const nic::CounterValue value = interface_.ct_get(blocked_->counter);
-    said += text(" (test ", blocked_->test, "; the counter has ", value.success, " successes and ", value.failure,
-                 " failures)");
+// A counter or a queue, and what it has.
+std::string Process::state_of(ptl_handle_any_t handle) {
+  char name[16];
+  std::snprintf(name, sizeof name, "0x%x", static_cast<unsigned>(handle));
+  if (const Counter* const found = counter(handle)) return text("counter ", name, " has ", count_of(found->id));
+  return queue(handle) != nullptr ? text("event queue ", name) : text(name, " is freed");
+}
+
+std::string Process::count_of(nic::CounterId counter) const {
+  const nic::CounterValue value = interface_.ct_get(counter);
+  return text(value.success, " successes and ", value.failure, " failures");
+}
+
+std::string Process::wait_of(const Blocked& blocked) {
+  constexpr size_t shown_max = 8;
+  std::string said = text("waits in ", blocked.call);
+  if (blocked.words != nullptr) return text(said, " ", blocked.words);
+  if (blocked.counter.exists()) {
+    return text(said, " (test ", blocked.test, "; its counter has ", count_of(blocked.counter), ")");
+  }
+  if (blocked.handles.empty()) return said;
+  if (blocked.handles.size() > 1) said += text(" for one of ", blocked.handles.size());
+  for (size_t i = 0; i < blocked.handles.size() && i < shown_max; ++i) {
+    said += i == 0 ? " (" : "; ";
+    if (blocked.tests != nullptr) said += text("test ", blocked.tests[i], ", ");
+    said += state_of(blocked.handles[i]);
+  }
+  if (blocked.handles.size() > shown_max) said += "; ...";
+  return said + ")";
+}
+
+std::string Process::last_call() {
+  if (*call == 0) return "none";
+  return looked_in_ == calls ? text(call, " (", state_of(looked_at_), ")") : std::string(call);
+}
+
+std::string Process::blocked() {
+  if (blocked_ == nullptr) return text("is between two calls; the last one was ", last_call());
+  std::string said;
+  for (const Blocking* one = blocked_; one != nullptr; one = one->next_) {
+    said += text(said.empty() ? "" : "; another thread ", wait_of(one->blocked_));
   }
   return said;
+}
+
+std::string Process::doing() {
+  const bool goes_on = std::exchange(told_calls_, calls) != calls;
+  return blocked_ == nullptr && goes_on ? text("makes calls; the latest is ", last_call()) : blocked();
 }
 
 }  // namespace spinloom::ptl

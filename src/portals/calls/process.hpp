@@ -4,19 +4,20 @@
 //   function works for the Process that was entered last on its thread. Where threads never call enter(), it works for
 //   the Process in the thread's seat: that of the thread's rank, or, if the thread has no rank, that of all threads.
 // Invariants: (1) interface n owns the portal table entries n * 64 to n * 64 + 63 of the NIC; (2) while the program
-//   is inside a call that waits, blocked() says for what.
+//   is inside calls that wait, blocked() says for what.
 // Threads: one at a time. Time: that of the host.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "portals/interface.hpp"
-#include "ptl/host.hpp"
-#include "ptl/objects.hpp"
+#include "portals/calls/host.hpp"
+#include "portals/calls/objects.hpp"
+#include "portals/interface/interface.hpp"
 
 namespace spinloom::ptl {
 
@@ -25,12 +26,14 @@ inline constexpr ptl_pid_t process_id = 1;  // each node has one process, whatev
 static_assert(interface_count == limits::portal_tables, "four interfaces share one portal table");
 static_assert(portals_each == 64, "the least that Portals 4 asks for");
 
-// The objects of a waiting call, for reports.
+// What a waiting call waits for, for reports: counters or queues of the program, a counter of ours, or what words say.
 struct Blocked {
   const char* call = nullptr;
-  nic::CounterId counter;  // the first counter, for calls that take several
+  std::span<const ptl_handle_any_t> handles = {};
+  const ptl_size_t* tests = nullptr;  // one for each counter; null where the handles are queues
+  nic::CounterId counter = {};        // without a handle
   uint64_t test = 0;
-  uint32_t count = 1;  // queues or counters that it waits for
+  const char* words = nullptr;
 };
 
 class Process {
@@ -76,10 +79,15 @@ class Process {
   // then readable.
   [[nodiscard]] Status ask(const nic::CommandBody& body);
 
-  // The program's state for a report: "waits in PtlCTWait (test 2; ...)".
-  [[nodiscard]] std::string blocked() const;
-  // Sets what the call waits for; null when it has stopped waiting. `blocked` must live until then.
-  void block(const Blocked* blocked) { blocked_ = blocked; }
+  // The program's state for a report: "waits in PtlCTWait (test 2; ...)", for each of its threads that waits.
+  [[nodiscard]] std::string blocked();
+  // The same for a report that is made again and again: also whether calls were made since the last one.
+  [[nodiscard]] std::string doing();
+  // Notes the object of a call that looks without waiting.
+  void note_look(ptl_handle_any_t handle) {
+    looked_at_ = handle;
+    looked_in_ = calls;
+  }
   // The generation of a new interface, so that handles of an earlier one are stale.
   [[nodiscard]] uint32_t next_generation() { return generation_ = generation_ % generation_last + 1; }
 
@@ -105,6 +113,11 @@ class Process {
 
  private:
   friend class Waiter;
+  friend class Blocking;
+  [[nodiscard]] std::string state_of(ptl_handle_any_t handle);
+  [[nodiscard]] std::string wait_of(const Blocked& blocked);
+  [[nodiscard]] std::string count_of(nic::CounterId counter) const;
+  [[nodiscard]] std::string last_call();
   Host& host_;
   std::atomic<uint32_t> waiters_{0};
   bool aborted_ = false;
@@ -112,7 +125,10 @@ class Process {
   std::vector<std::unique_ptr<portals::Interface>> more_rails_;  // made when they are asked for
   std::array<std::unique_ptr<NetworkInterface>, interface_count> interfaces_;
   std::unordered_map<uint32_t, ptl_handle_me_t> entry_handles_;  // by the NIC's id; also for entries that are gone
-  const Blocked* blocked_ = nullptr;
+  class Blocking* blocked_ = nullptr;  // of the thread that began to wait last; a list
+  ptl_handle_any_t looked_at_ = PTL_INVALID_HANDLE;
+  uint64_t looked_in_ = 0;  // the number of that call
+  uint64_t told_calls_ = 0;  // as doing() has last told
   uint32_t generation_ = 0;
   uint64_t next_token_ = uint64_t{1} << 63;  // differ from the tokens of Interface
 };
@@ -127,6 +143,28 @@ class Waiter {
 
  private:
   Process& process_;
+};
+
+// Lives while a call waits for something: reports show it. Made and ended inside the call; `blocked` outlives it.
+class Blocking {
+ public:
+  Blocking(Process& process, const Blocked& blocked) : process_(process), blocked_(blocked), next_(process.blocked_) {
+    process.blocked_ = this;
+  }
+  Blocking(Process& process, Blocked&& blocked) = delete;
+  ~Blocking() {
+    Blocking** at = &process_.blocked_;
+    while (*at != this) at = &(*at)->next_;
+    *at = next_;
+  }
+  Blocking(const Blocking&) = delete;
+  Blocking& operator=(const Blocking&) = delete;
+
+ private:
+  friend class Process;
+  Process& process_;
+  const Blocked& blocked_;
+  Blocking* next_;
 };
 
 }  // namespace spinloom::ptl

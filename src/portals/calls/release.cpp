@@ -1,9 +1,9 @@
-#include "ptl/release.hpp"
+#include "portals/calls/release.hpp"
 
 #include <algorithm>
 #include <tuple>
 
-#include "ptl/convert.hpp"
+#include "portals/calls/convert.hpp"
 
 namespace spinloom::ptl {
 namespace {

@@ -7,7 +7,7 @@
 // Threads: the rank's. Time: that of the host.
 #pragma once
 
-#include "ptl/process.hpp"
+#include "portals/calls/process.hpp"
 
 namespace spinloom::ptl {
 

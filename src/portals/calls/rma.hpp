@@ -1,8 +1,8 @@
 // Rma - the records behind the handles of spinloom/rma.h.
 //
-// Contract: a context belongs to a logical matching interface of the Process, which it must not outlive. with() finds the
-//   Process, and turns an Error into a return code and a sentence of the context. Programs speak of ranks of the interface,
-//   the floor rma of nodes.
+// Contract: a context belongs to a logical matching interface of the Process, which it must not outlive. with() finds
+//   the Process, and turns an Error into a return code and a sentence of the context. Programs speak of ranks of the
+//   interface, the floor rma of nodes.
 // Threads: the rank's. Time: that of the host.
 #pragma once
 
@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "ptl/call.hpp"
-#include "rma/window.hpp"
+#include "portals/calls/call.hpp"
+#include "portals/rma/window.hpp"
 #include "spinloom/rma.h"
 
 struct spl_rma_memory {
@@ -89,8 +89,8 @@ spl_rma* context_of(const Handle* handle) {
   return handle != nullptr ? handle->rma : nullptr;
 }
 
-// For calls that look without waiting: what has come so far is readable, and a program that calls them in a loop lets time go
-// on.
+// For calls that look without waiting: what has come so far is readable, and a program that calls them in a loop lets
+// time go on.
 inline void look(spl_rma& rma) {
   rma.process->host().call();
   rma.process->host().poll();

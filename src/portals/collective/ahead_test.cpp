@@ -3,9 +3,9 @@
 
 #include <numeric>
 
-#include "base/test_seeds.hpp"
-#include "collective/offloaded.hpp"
-#include "testbed/loopback.hpp"
+#include "base/testing/seeds.hpp"
+#include "portals/collective/offloaded.hpp"
+#include "portals/testbed/loopback.hpp"
 
 namespace spinloom::collective {
 namespace {
@@ -64,7 +64,7 @@ class Ranks {
     killed = rank;
     loopback->kill(rank);
   }
-  // Whether all of them end when all ranks go on.
+  // True if all of them end when all ranks go on.
   bool all_end(const std::vector<Offloaded*>& schedules) {
     for (int looks = 0; looks < 100; ++looks) {
       bool all = true;
@@ -77,6 +77,17 @@ class Ranks {
       run();
     }
     return false;
+  }
+
+  // The error of one that never ends well.
+  std::string error_of(Offloaded& one) {
+    for (int looks = 0; looks < 1000; ++looks) {
+      run();
+      const auto ended = one.test();
+      if (!ended.ok()) return ended.error().message;
+      EXPECT_FALSE(*ended);
+    }
+    return "none";
   }
 
   std::unique_ptr<testbed::Loopback> loopback;
@@ -160,8 +171,8 @@ void start_beyond_window(size_t bytes) {
 TEST(Ahead, BeyondTheWindowStartsWait) { start_beyond_window(48); }
 TEST(Ahead, MessagesWithoutBytesCountToo) { start_beyond_window(0); }
 
-// Rank 1's NIC keeps H = 3 headers, rank 0 sends W = 4 messages ahead, in 4 starts: starts 1 to 3 come, 4 is refused and
-// brings nothing to any start. Rank 1 and rank 2, whose messages nobody has lost, hear of it. New engines work.
+// Rank 1's NIC keeps H = 3 headers, rank 0 sends W = 4 messages ahead, in 4 starts: starts 1 to 3 come, 4 is refused
+// and brings nothing to any start. Rank 1 and rank 2, whose messages nobody has lost, hear of it. New engines work.
 TEST(Ahead, ARankWhoseHeadersRunOutSaysSoToAll) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(seed);
@@ -221,9 +232,9 @@ TEST(Ahead, ARankWhoseHeadersRunOutSaysSoToAll) {
   }
 }
 
-// Schedule A sends 1 message, three times: 3 of W = 4 are on their way. B has two and waits. When A has been taken, C, D
-// and E, of one message each, could go at once: with the credits that B waits for. Rank 1 does not start them before B has
-// ended, so nobody would get any more.
+// Schedule A sends 1 message, three times: 3 of W = 4 are on their way. B has two and waits. When A has been taken, C,
+// D and E, of one message each, could go at once: with the credits that B waits for. Rank 1 does not start them before
+// B has ended, so nobody would get any more.
 TEST(Ahead, LaterStartsDoNotTakeTheCreditsOfEarlierOnes) {
   EndpointOptions options;
   options.early_messages = 4;
@@ -307,8 +318,8 @@ TEST(Ahead, LongMessagesWaitForTheirReceivers) {
   }
 }
 
-// The append of rank 0's receive finds a message without bytes, which its NIC counts at once; so the signal that memory is
-// exposed goes at once, and rank 1 gets it. The memory must have an entry then.
+// The append of rank 0's receive finds a message without bytes, which its NIC counts at once; so the signal that memory
+// is exposed goes at once, and rank 1 gets it. The memory must have an entry then.
 TEST(Ahead, MemoryIsExposedBeforeAnEarlyMessageSaysSo) {
   EndpointOptions options;
   options.initiator = Initiator::sender;
@@ -449,6 +460,12 @@ TEST(Failing, WhatWaitsForAnOperationThatFailedDoesNotGo) {
   }
 }
 
+std::string failed_at(uint32_t rank) {
+  return text("rank ", rank,
+              "'s part of the schedule has failed: a peer is gone or has run out of unexpected headers, ",
+              "or an entry does not allow an operation");
+}
+
 // Rank 0's put fails. Rank 1 waits for rank 0, rank 2 for rank 1, and rank 3 has not made its schedule yet.
 TEST(Failing, WhoWaitsForAFailedScheduleIsTold) {
   for (const bool cached : {false, true}) {
@@ -467,27 +484,46 @@ TEST(Failing, WhoWaitsForAFailedScheduleIsTold) {
     link(1);
     link(2);
     for (const auto& one : chain) ASSERT_TRUE(one->start().ok());
-    const auto error_of = [&](Offloaded& one) {
-      for (int looks = 0; looks < 1000; ++looks) {
-        ranks.run();
-        const auto ended = one.test();
-        if (!ended.ok()) return ended.error().message;
-        EXPECT_FALSE(*ended);
-      }
-      return std::string("none");
-    };
-    EXPECT_NE(error_of(*chain[0]).find("1 operations of the schedule have failed"), std::string::npos);
+    EXPECT_NE(ranks.error_of(*chain[0]).find("1 operations of the schedule have failed"), std::string::npos);
     for (uint32_t rank = 1; rank < 4; ++rank) {
       if (rank == 3) {
         link(3);
         ASSERT_TRUE(chain[3]->start().ok());
       }
-      EXPECT_EQ(error_of(*chain[rank]),
-                text("rank ", rank - 1, "'s part of the schedule has failed: a peer is gone or has run out of ",
-                     "unexpected headers, or an entry does not allow an operation"));
+      EXPECT_EQ(ranks.error_of(*chain[rank]), failed_at(rank - 1));
       EXPECT_FALSE(chain[rank]->start().ok());
     }
     for (const auto& one : chain) EXPECT_TRUE(one->withdraw().ok());
+  }
+}
+
+// Rank 0's put fails. Rank 1 receives from rank 0, or sends to it later, and waits for rank 2, which never starts.
+TEST(Failing, BothEndsOfAMessageAreTold) {
+  for (const Does what : {Does::send, Does::receive}) {
+    for (const size_t length : {size_t{8}, size_t{1} << 17}) {
+      for (const Initiator initiator : {Initiator::receiver, Initiator::sender}) {
+        SCOPED_TRACE(text(what == Does::send ? "sends " : "receives ", length, " B, initiator ",
+                          initiator == Initiator::sender ? "sender" : "receiver"));
+        EndpointOptions options;
+        options.initiator = initiator;
+        Ranks ranks(4, options);
+        Bytes bytes(8, 1);
+        Bytes here(length, 2);
+        Bytes there(length, 3);
+        const auto fails =
+            ranks.make(0, {{.what = Does::put, .peer = 3, .from = {{bytes.data(), 8}}, .target = {{0}, 5, 0}},
+                           message(what, 1, here)});
+        Vertex later = message(what == Does::send ? Does::receive : Does::send, 0, there);
+        if (later.what == Does::send) later.all = {0};
+        const auto waits = ranks.make(1, {message(Does::receive, 2, bytes), later});
+        ASSERT_TRUE(fails->start().ok());
+        ASSERT_TRUE(waits->start().ok());
+        EXPECT_NE(ranks.error_of(*fails).find("1 operations of the schedule have failed"), std::string::npos);
+        EXPECT_EQ(ranks.error_of(*waits), failed_at(0));
+        EXPECT_TRUE(waits->withdraw().ok());
+        EXPECT_TRUE(fails->withdraw().ok());
+      }
+    }
   }
 }
 

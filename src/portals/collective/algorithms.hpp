@@ -2,12 +2,15 @@
 //
 // Contract: an algorithm adds the Rounds of `rank` to what it is given. It reads of a Collective what it needs: `sends`
 //   and `receives` are one Part for all or one for each peer; of a broadcast, a reduction or a scan all data are one
-//   Part, of the others a Part is the block of a rank. Blocks of which one Part stands for all follow each other in their
-//   area from 0 on; those of a reduce-scatter always do. `in_place`: what is sent lies where MPI has it then, in `receives`
-//   (of reductions `sends` says so, too). Who receives into Area::receive says places; others only price what is moved.
-// Invariants: (1) over all ranks each Leg has one partner of the same bytes, the n-th from one rank to another; (2) where
-//   places are said, Rounds that move their bytes do the operation for any number of ranks, and what is sent stays as it is;
-//   (3) prices of a call do not depend on whether places are said, but for copies of a call in place and of bruck_alltoall.
+//   Part, of the others a Part is the block of a rank. Blocks of which one Part stands for all follow each other in
+//   their area from 0 on; those of a reduce-scatter always do. `in_place`: what is sent lies where MPI has it then, in
+//   `receives` (of reductions `sends` says so, too). Who receives into Area::receive says places; others only price
+//   what is moved.
+// Invariants: (1) over all ranks each Leg has one partner of the same bytes, the n-th from one rank to another; (2)
+//   where places are said, Rounds that move their bytes do the operation for any number of ranks, and what is sent
+//   stays as it is;
+//   (3) prices of a call do not depend on whether places are said, but for copies of a call in place and of
+//     bruck_alltoall.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -15,7 +18,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collective/rounds.hpp"
+#include "portals/collective/rounds.hpp"
 
 namespace spinloom::collective {
 
@@ -74,7 +77,7 @@ inline Part around(const Part& part, uint64_t blocks, uint32_t ranks) {
   return made;
 }
 inline Part packed(uint64_t bytes, Place place = {}) { return {bytes, 0, untyped, place}; }
-// As it lies, elsewhere.
+// The same part at another place; its bytes lie there as they did.
 inline Part moved(Part part, Place place) {
   part.place = place;
   return part;
@@ -98,8 +101,8 @@ inline Part shares(const Part& part, uint32_t ranks, uint32_t first, uint32_t co
   return slice(part, begin(first), begin(first + count) - begin(first));
 }
 
-// What a rank has of a reduction: its own operand until something has come, then what is in `sum`. The first to come lands
-// there, unless that is where the own one lies, and others land in memory from `free` on.
+// What a rank has of a reduction: its own operand until something has come, then what is in `sum`. The first to come
+// lands there, unless that is where the own one lies, and others land in memory from `free` on.
 struct Reduction {
   Part own;
   Part sum;

@@ -1,13 +1,13 @@
 // Every algorithm moves the right bytes to the right places, whatever happens first.
-#include "collective/algorithms.hpp"
+#include "portals/collective/algorithms.hpp"
 
 #include <deque>
 #include <map>
 #include <set>
 
-#include "base/test_seeds.hpp"
-#include "collective/test_byte_play.hpp"
-#include "collective/test_call.hpp"
+#include "base/testing/seeds.hpp"
+#include "portals/collective/testing/byte_play.hpp"
+#include "portals/collective/testing/call.hpp"
 
 namespace spinloom::collective {
 namespace {
@@ -62,6 +62,11 @@ INSTANTIATE_TEST_SUITE_P(All, MovesBytes, testing::ValuesIn(test::catalogue()),
 
 TEST_P(MovesBytes, ToTheirPlaces) {
   for_seeds(100, [](Random& random) { play_random(GetParam(), {GetParam().make}, few_ranks(random), random); });
+}
+
+// Few ranks are seldom one.
+TEST_P(MovesBytes, OfOneRank) {
+  for_seeds(20, [](Random& random) { play_random(GetParam(), {GetParam().make}, 1, random); });
 }
 
 TEST_P(MovesBytes, AmongManyRanks) {

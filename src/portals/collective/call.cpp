@@ -1,10 +1,10 @@
-#include "collective/call.hpp"
+#include "portals/collective/call.hpp"
 
 #include <algorithm>
 
-#include "collective/algorithms.hpp"
-#include "collective/choice.hpp"
-#include "collective/fault_tolerant.hpp"
+#include "portals/collective/algorithms.hpp"
+#include "portals/collective/choice.hpp"
+#include "portals/collective/fault_tolerant.hpp"
 
 namespace spinloom::collective {
 namespace {

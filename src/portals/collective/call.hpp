@@ -1,10 +1,10 @@
 // Call - a collective operation with its arguments, as one rank calls it, and the Graph that does it.
 //
-// Contract: memory and meaning are those of MPI; lengths are in bytes. `bytes` is all data of a broadcast, a reduction or
-//   a scan, of other operations the block of one rank; operations with lists (gatherv, ..) have a Block for each rank or
-//   neighbour instead. A broadcast's data are in `receive` at all ranks. `send` null, of scatters `receive`: in place,
-//   unless a list says that there is nothing. `algorithm` empty: chosen from the operation, the number of ranks and the
-//   bytes, which are alike at all ranks. What is sent is not written to.
+// Contract: memory and meaning are those of MPI; lengths are in bytes. `bytes` is all data of a broadcast, a reduction
+//   or a scan, of other operations the block of one rank; operations with lists (gatherv, ..) have a Block for each
+//   rank or neighbour instead. A broadcast's data are in `receive` at all ranks. `send` null, of scatters `receive`: in
+//   place, unless a list says that there is nothing. `algorithm` empty: chosen from the operation, the number of ranks
+//   and the bytes, which are alike at all ranks. What is sent is not written to.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "collective/catalogue.hpp"
-#include "collective/graph.hpp"
-#include "collective/model.hpp"
+#include "portals/collective/catalogue.hpp"
+#include "portals/collective/graph.hpp"
+#include "portals/collective/model.hpp"
 
 namespace spinloom::collective {
 
@@ -40,9 +40,9 @@ struct Call {
   bool is_grid = false;  // neighbours are pairs, one a dimension: what goes to one of a pair comes from its other one
 };
 
-// Of two processes that share memory, on NICs of this library. Measured by bench/offload_pingpong.c: 2 (o + L + m) = 1.1 us
-// for 8 B, G, and a and A of combinations of float64. How the 1.1 us are shared among o, L and m is assumed, and so are
-// g, h and z.
+// The model of two processes that share memory, on NICs of this library. bench/offload_pingpong.c measured
+// 2 (o + L + m) = 1.1 us for 8 B, G, and a and A of combinations of float64. How the 1.1 us are shared among o, L and m
+// is assumed, and so are g, h and z.
 inline constexpr Model live_model{.o_ps = 150'000,
                                   .L_ps = 200'000,
                                   .g_ps = 100'000,
@@ -61,7 +61,7 @@ struct Made {
 
 [[nodiscard]] bool has_lists(Operation operation);
 [[nodiscard]] bool is_reduction(Operation operation);
-// Of the rank `rank` of `size` ranks. An Error if the arguments do not fit together.
+// Makes the graph of the rank `rank` of `size` ranks. An Error if the arguments do not fit together.
 [[nodiscard]] Result<Made> make(const Call& call, uint32_t rank, uint32_t size);
 
 }  // namespace spinloom::collective

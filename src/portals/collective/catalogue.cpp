@@ -1,4 +1,4 @@
-#include "collective/catalogue.hpp"
+#include "portals/collective/catalogue.hpp"
 
 #include <algorithm>
 #include <string>
@@ -35,7 +35,7 @@ constexpr std::string_view operation_names[operation_count] = {
 
 constexpr bool in_segments = true;
 
-// By operation, the usual one of each first.
+// Algorithms are grouped by operation; the usual one of each comes first.
 constexpr Algorithm catalogue[] = {
     {barrier, "dissemination", algorithms::dissemination},
     {barrier, "linear", algorithms::linear_barrier},

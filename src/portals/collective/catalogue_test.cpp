@@ -1,11 +1,11 @@
 // What the catalogue says of algorithms, and Table I beside it.
-#include "collective/catalogue.hpp"
+#include "portals/collective/catalogue.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "collective/table1.hpp"
+#include "portals/collective/table1.hpp"
 
 namespace spinloom::collective {
 namespace {

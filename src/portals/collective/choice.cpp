@@ -1,10 +1,10 @@
-#include "collective/choice.hpp"
+#include "portals/collective/choice.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <limits>
 
-#include "collective/algorithms.hpp"
+#include "portals/collective/algorithms.hpp"
 
 namespace spinloom::collective {
 namespace {

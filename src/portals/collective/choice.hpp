@@ -1,10 +1,10 @@
 // Choice - which algorithm a collective operation takes, by its Form.
 //
-// Contract: candidates() gives all algorithms of the catalogue that have a Form, in its order, each with its time; of one
-//   that sends segments the segment with the least time, a power of two from segment_bytes_least on or all data. choose()
-//   gives the fastest, the first of equals, and the usual one of an operation whose algorithms have no Form, as those with
-//   lists. Both depend on what is asked and on the Model only: ranks that ask the same agree without a message.
-//   rounds_of() and graphs_of() make what one rank and all ranks do, in areas of memory that nobody reads.
+// Contract: candidates() gives all algorithms of the catalogue that have a Form, in its order, each with its time; of
+//   one that sends segments the segment with the least time, a power of two from segment_bytes_least on or all data.
+//   choose() gives the fastest, the first of equals, and the usual one of an operation whose algorithms have no Form,
+//   as those with lists. Both depend on what is asked and on the Model only: ranks that ask the same agree without a
+//   message. rounds_of() and graphs_of() make what one rank and all ranks do, in areas of memory that nobody reads.
 // Threads: pure. Time: modelled, in picoseconds.
 #pragma once
 
@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "collective/catalogue.hpp"
-#include "collective/forms.hpp"
-#include "collective/graph.hpp"
-#include "collective/model.hpp"
+#include "portals/collective/catalogue.hpp"
+#include "portals/collective/forms.hpp"
+#include "portals/collective/graph.hpp"
+#include "portals/collective/model.hpp"
 
 namespace spinloom::collective {
 

@@ -1,12 +1,12 @@
-#include "collective/endpoint.hpp"
+#include "portals/collective/endpoint.hpp"
 
 #include <algorithm>
 #include <string>
 #include <tuple>
 #include <utility>
 
-#include "collective/message_bits.hpp"
-#include "collective/offloaded.hpp"
+#include "portals/collective/message_bits.hpp"
+#include "portals/collective/offloaded.hpp"
 
 namespace spinloom::collective {
 namespace {

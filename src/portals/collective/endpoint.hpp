@@ -2,19 +2,19 @@
 // its schedules take of the NIC.
 //
 // Contract: all ranks open theirs with the same options. make() gives a rank's Graph the name (team, number, whether it
-//   is cached) that it has at all ranks; Offloaded (offloaded.hpp) is the Graph on this NIC. progress() does what is the
-//   CPU's: it copies what came before its receive was posted (Di Girolamo et al., "Exploiting Offload Enabled Network
-//   Interfaces", section III.A.1), and starts what had to wait for a peer that is far behind.
+//   is cached) that it has at all ranks; Offloaded (offloaded.hpp) is the Graph on this NIC. progress() does what is
+//   the CPU's: it copies what came before its receive was posted (Di Girolamo et al., "Exploiting Offload Enabled
+//   Network Interfaces", section III.A.1), and starts what had to wait for a peer that is far behind.
 // Invariants: (1) a message that may come early leaves only if at most `early_messages` in a team from its rank to the
-//   other have not been taken yet (a credit, an empty message, tells of half as many); ranks start a team's schedules in
-//   the same order, and one of them has half as many to a peer at most, so that some start can always go;
-//   (2) when the NIC, or `limits`, have no room, cached schedules that are not under way leave the NIC, the one that has
-//   not been started for the longest time first; (3) a rank whose schedule fails tells all with which it exchanges messages
-//   in it, and they fail and tell theirs; (4) what belongs to an Endpoint never meets a later one on the same portal
-//   table entry: close() waits until all that this rank has sent has come, open() lets early messages in only when all
-//   ranks have closed their earlier ones; (5) a NIC that has no place for an early message takes none any more (flow
-//   control), so nothing takes the place of a message that is lost. The rank is *overrun*: all ranks hear of it, and
-//   schedules of its teams fail.
+//   other have not been taken yet (a credit, an empty message, tells of half as many); ranks start a team's schedules
+//   in the same order, and one of them has half as many to a peer at most, so that some start can always go;
+//   (2) when the NIC, or `limits`, have no room, cached schedules that are not under way leave the NIC, the one that
+//   has not been started for the longest time first; (3) a rank whose schedule fails tells all with which it exchanges
+//   messages in it, and they fail and tell theirs; (4) what belongs to an Endpoint never meets a later one on the same
+//   portal table entry: close() waits until all that this rank has sent has come, open() lets early messages in only
+//   when all ranks have closed their earlier ones; (5) a NIC that has no place for an early message takes none any more
+//   (flow control), so nothing takes the place of a message that is lost. The rank is *overrun*: all ranks hear of it,
+//   and schedules of its teams fail.
 // Threads: the owner of the Interface. Time: that of its port.
 #pragma once
 
@@ -27,8 +27,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collective/graph.hpp"
-#include "portals/interface.hpp"
+#include "portals/collective/graph.hpp"
+#include "portals/interface/interface.hpp"
 
 namespace spinloom::collective {
 
@@ -49,8 +49,8 @@ struct EndpointOptions {
   uint32_t atomic_bytes = 2048;  // of one atomic
   uint32_t unexpected_headers = 1 << 16;  // that the portal table entry keeps, for errors
   std::function<void()> call;  // spends the time of a call to the NIC
-  // Waits until something may have changed, or until the deadline; false: nobody shall wait any more. Without it waiting
-  // has no limit.
+  // Waits until something may have changed, or until the deadline; false: nobody shall wait any more. Without it
+  // waiting has no limit.
   std::function<bool(Time deadline)> pause;
 };
 
@@ -88,8 +88,9 @@ struct Taken {
 
 class Endpoint {
  public:
-  // Calls meet(endpoint, number), if it is given, where all ranks have to come before anyone may go on (Meeting), with the
-  // numbers 0 and 1. It may be left out if no rank has had an Endpoint here, and all open theirs before anyone starts.
+  // Calls meet(endpoint, number), if it is given, where all ranks have to come before anyone may go on (Meeting), with
+  // the numbers 0 and 1. It may be left out if no rank has had an Endpoint here, and all open theirs before anyone
+  // starts.
   using Meet = std::function<Status(Endpoint&, uint32_t number)>;
   [[nodiscard]] static Result<std::unique_ptr<Endpoint>> open(portals::Interface& interface,
                                                               const EndpointOptions& options, const Meet& meet = {});
@@ -184,7 +185,7 @@ class Endpoint {
   // Counters come back to be used again.
   [[nodiscard]] Result<Counter> take_counter();
   void give_back(Counter counter) { idle_counters_.push_back(counter); }
-  // Whether so many more messages may go to a peer now.
+  // True if so many more messages may go to a peer now.
   [[nodiscard]] Result<bool> may_send(Member to, uint64_t messages);
   [[nodiscard]] Status took(Member from);
   [[nodiscard]] Status listen();

@@ -2,13 +2,13 @@
 #include <tuple>
 #include <utility>
 
-#include "collective/endpoint.hpp"
-#include "collective/message_bits.hpp"
+#include "portals/collective/endpoint.hpp"
+#include "portals/collective/message_bits.hpp"
 
 namespace spinloom::collective {
 
-// Messages between two ranks come in their order: when the answer to one is here, those before it have come. A rank that
-// is gone, or has no entry any more, answers too, by its NIC or by the loss of it.
+// Messages between two ranks come in their order: when the answer to one is here, those before it have come. A rank
+// that is gone, or has no entry any more, answers too, by its NIC or by the loss of it.
 void Endpoint::flush() {
   const Result<nic::CounterId> answers = interface_.ct_alloc();
   if (!answers) return;
@@ -38,8 +38,8 @@ Status Endpoint::close() {
   const Status ended = progress();
   if (portal_.exists()) {
     flush();
-    // From here on nothing comes, and what has come has landed; so no entry is in use, but for messages that wait in the
-    // overflow list for a receive.
+    // From here on nothing comes, and what has come has landed; so no entry is in use, but for messages that wait in
+    // the overflow list for a receive.
     std::ignore = interface_.pt_disable(portal_);
     nic::Entry all;
     all.ignore_bits = ~uint64_t{0};

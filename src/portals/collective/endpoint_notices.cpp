@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "collective/endpoint.hpp"
-#include "collective/message_bits.hpp"
+#include "portals/collective/endpoint.hpp"
+#include "portals/collective/message_bits.hpp"
 
 namespace spinloom::collective {
 namespace {

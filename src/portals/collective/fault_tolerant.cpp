@@ -1,4 +1,4 @@
-#include "collective/fault_tolerant.hpp"
+#include "portals/collective/fault_tolerant.hpp"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
 // Fault tolerant - a broadcast that reaches all ranks which live, as long as fewer than log2 P others die.
 //
-// Contract: ranks send to all neighbours of a binomial graph, those 1, 2, 4, .. places further on and back, as soon as the
-//   data have come from one of them (Hoefler et al., "sPIN: High-performance streaming Processing in the Network", section
-//   5.4; Angskun, Bosilca, Dongarra, "Binomial graph"). `memory` has room for the data, and lives as long as the
-//   Graph: duplicates land there. It is over at a rank when the rank has the data; its NIC passes them on until the
+// Contract: ranks send to all neighbours of a binomial graph, those 1, 2, 4, .. places further on and back, as soon as
+//   the data have come from one of them (Hoefler et al., "sPIN: High-performance streaming Processing in the Network",
+//   section 5.4; Angskun, Bosilca, Dongarra, "Binomial graph"). `memory` has room for the data, and lives as long as
+//   the Graph: duplicates land there. It is over at a rank when the rank has the data; its NIC passes them on until the
 //   Graph is freed, and so it is freed when all others have them.
 // Threads: pure. Time: none.
 #pragma once
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collective/graph.hpp"
+#include "portals/collective/graph.hpp"
 
 namespace spinloom::collective {
 

@@ -1,5 +1,5 @@
 // Ranks die during a broadcast, and all others get its data.
-#include "collective/fault_tolerant.hpp"
+#include "portals/collective/fault_tolerant.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 #include <numeric>
 
 #include "base/random.hpp"
-#include "base/test_seeds.hpp"
-#include "collective/call.hpp"
-#include "collective/offloaded.hpp"
-#include "testbed/loopback.hpp"
+#include "base/testing/seeds.hpp"
+#include "portals/collective/call.hpp"
+#include "portals/collective/offloaded.hpp"
+#include "portals/testbed/loopback.hpp"
 
 namespace spinloom::collective {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "collective/forms.hpp"
+#include "portals/collective/forms.hpp"
 
 namespace spinloom::collective::forms {
 
@@ -22,7 +22,8 @@ inline Picoseconds one_by_one(Picoseconds first, Picoseconds period, uint64_t co
   return first + period * (count - 1);
 }
 
-// Down and up the binomial trees of algorithms.hpp: `bytes_of` of a message for so many ranks. Full trees are counted once.
+// Down and up the binomial trees of algorithms.hpp: `bytes_of` of a message for so many ranks. Full trees are counted
+// once.
 template <class BytesOf>
 class Tree {
  public:
@@ -111,9 +112,9 @@ inline uint64_t share_of(const Question& ask, uint64_t ranks) {
                   elements / ranks * ask.element_bytes + rest);
 }
 
-// Of recursive doubling and halving: ranks beyond a power of two leave their part with a neighbour and get the result from
-// it. The places of these neighbours are the first ones, and begin late. A place ends when the farthest late one's part has
-// come, the hops of which are the bits in which both differ.
+// Recursive doubling and halving work among a power of two of the ranks. Each rank beyond it leaves its part with a
+// neighbour and gets the result from there. These neighbours have the first places, and begin late. A place ends when
+// the part of the farthest late place has come; the hops of that part are the bits in which the two places differ.
 struct Late {
   uint64_t power;
   uint64_t count;
@@ -139,7 +140,7 @@ struct Late {
   }
 };
 
-// By operation: forms_of_data.cpp, forms_of_blocks.cpp.
+// The forms, grouped by operation; forms_of_data.cpp and forms_of_blocks.cpp define them.
 Form dissemination, linear_barrier, linear_bcast, binomial_bcast, scatter_ring_bcast, chain_bcast, binary_bcast;
 Form double_tree_bcast;
 Form linear_reduce, binomial_reduce, chain_reduce, binary_reduce, tree_allreduce, chain_allreduce, binary_allreduce;

@@ -1,8 +1,8 @@
-#include "collective/forms.hpp"
+#include "portals/collective/forms.hpp"
 
 #include <algorithm>
 
-#include "collective/form_parts.hpp"
+#include "portals/collective/form_parts.hpp"
 
 namespace spinloom::collective {
 namespace {

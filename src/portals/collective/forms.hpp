@@ -2,16 +2,17 @@
 //
 // Contract: a Form gives the time of what NICs do, all ranks beginning together, without both o, in at most some
 //   thousand steps for any number of ranks. form_of() finds it by the names of an operation and
-//   an algorithm; null: there is none. With at least two ranks, g and h <= L + m and data that segments divide it is what play()
-//   gives of the algorithm's Graphs. `is_near`: where messages meet in a NIC it is not more than a third away from that.
+//   an algorithm; null: there is none. With at least two ranks, g and h <= L + m and data that segments divide it is
+//   what play() gives of the algorithm's Graphs. `is_near`: where messages meet in a NIC it is not more than a third
+//   away from that.
 // Threads: pure. Time: modelled, in picoseconds.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
-#include "collective/catalogue.hpp"
-#include "collective/model.hpp"
+#include "portals/collective/catalogue.hpp"
+#include "portals/collective/model.hpp"
 
 namespace spinloom::collective {
 

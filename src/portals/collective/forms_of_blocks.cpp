@@ -1,5 +1,5 @@
 // Forms of operations in which each rank has a block.
-#include "collective/form_parts.hpp"
+#include "portals/collective/form_parts.hpp"
 
 namespace spinloom::collective::forms {
 

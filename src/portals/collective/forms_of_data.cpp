@@ -1,5 +1,5 @@
 // Forms of barriers, broadcasts, reductions and scans.
-#include "collective/form_parts.hpp"
+#include "portals/collective/form_parts.hpp"
 
 namespace spinloom::collective::forms {
 
@@ -29,7 +29,8 @@ Picoseconds chain_bcast(const Model& model, const Question& ask) {
   return model.take(segments.each) * (segments.count - 1) + model.hop(segments.each) * (ask.ranks - 2) +
          model.hop(segments.last);
 }
-// Of the places 1 to `ranks` the farthest: bit by bit from the leading one on, a set bit is a turn to the second child.
+// The farthest of the places 1 to `ranks` decides. The bits of a place, from the one behind the leading one on, are the
+// way to it: a set bit is a turn to the second child.
 Picoseconds binary_bcast(const Model& model, const Question& ask) {
   const Segments segments(ask);
   if (ask.ranks == 2) return chain_bcast(model, ask);
@@ -48,7 +49,7 @@ Picoseconds binary_bcast(const Model& model, const Question& ask) {
   }
   return std::max(2 * model.gap(segments.each), model.take(segments.each)) * (segments.count - 1) + most;
 }
-// Of two segments each rank sends two: two to its children in one tree.
+// For every two segments a rank sends two messages, both to its children in one of the trees.
 Picoseconds double_tree_bcast(const Model& model, const Question& ask) {
   const Segments segments(ask);
   const auto levels = static_cast<uint64_t>(std::bit_width(ask.ranks - 1)) - 1;

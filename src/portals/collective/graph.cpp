@@ -1,4 +1,4 @@
-#include "collective/graph.hpp"
+#include "portals/collective/graph.hpp"
 
 #include <algorithm>
 

@@ -17,10 +17,10 @@
 #include <tuple>
 #include <vector>
 
-#include "collective/rounds.hpp"
-#include "nic/ids.hpp"
-#include "spin/atomic.hpp"
-#include "spin/iovec.hpp"
+#include "nic/portals/ids.hpp"
+#include "nic/spin/atomic.hpp"
+#include "nic/spin/iovec.hpp"
+#include "portals/collective/rounds.hpp"
 
 namespace spinloom::collective {
 
@@ -100,8 +100,8 @@ void reduce_edges(Graph& graph);
 
 enum class Initiator : uint8_t { receiver, sender };
 // Both ends know a message's length and its name, so they agree about which ones are long: those of more bytes, and
-// of one peer all but the `early_messages` with the lowest names. Optional ones are long: nothing waits at a rank that is
-// gone.
+// of one peer all but the `early_messages` with the lowest names. Optional ones are long: nothing waits at a rank that
+// is gone.
 void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages, Initiator initiator);
 
 }  // namespace spinloom::collective

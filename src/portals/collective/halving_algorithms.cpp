@@ -2,13 +2,13 @@
 #include <bit>
 #include <optional>
 
-#include "collective/algorithms.hpp"
+#include "portals/collective/algorithms.hpp"
 
 namespace spinloom::collective::algorithms {
 namespace {
 
-// Ranks beyond a power of two leave their part with a neighbour first and get the result from it at the end. The places of
-// the others ascend with their ranks; the blocks of a place are its own and that of its neighbour before.
+// Ranks beyond a power of two leave their part with a neighbour first and get the result from it at the end. The places
+// of the others ascend with their ranks; the blocks of a place are its own and that of its neighbour before.
 struct Fold {
   uint32_t rank;
   uint32_t power;

@@ -1,15 +1,16 @@
-// The abstract machine on NICs of the loopback driver: random schedules of users against a plain reference, teams side by
-// side, ranks that run ahead, limits so small that cached schedules replace each other.
+// The abstract machine on NICs of the loopback driver: random schedules of users against a plain reference, teams side
+// by side, ranks that run ahead, limits so small that cached schedules replace each other.
+#include "portals/collective/testing/machine.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-#include "base/test_seeds.hpp"
-#include "collective/offloaded.hpp"
-#include "collective/test_machine.hpp"
-#include "testbed/loopback.hpp"
+#include "base/testing/seeds.hpp"
+#include "portals/collective/offloaded.hpp"
+#include "portals/testbed/loopback.hpp"
 
 namespace spinloom::collective {
 namespace {

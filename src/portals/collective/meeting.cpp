@@ -1,8 +1,8 @@
-#include "collective/meeting.hpp"
+#include "portals/collective/meeting.hpp"
 
 #include <tuple>
 
-#include "collective/message_bits.hpp"
+#include "portals/collective/message_bits.hpp"
 
 namespace spinloom::collective {
 namespace {
@@ -71,7 +71,7 @@ Status Meeting::ask_the_next() {
   return put((interface_->rank().value + asked_) % ranks_, bits::fence);
 }
 
-// Whether a message of this rank is still to come.
+// True if a message of `rank` is still to come.
 bool Meeting::waits_for(uint32_t rank) const {
   for (uint32_t round = round_; round < rounds(); ++round) {
     const uint32_t source = (interface_->rank().value + ranks_ - (uint32_t{1} << round)) % ranks_;

@@ -1,10 +1,10 @@
 // Meeting - all ranks of a job find out that all have come to the same place.
 //
-// Contract: step() goes on with what can go on, and is true when every rank has begun its Meeting of this `number`. It need
-//   be called again after a while if nothing comes: a message to a rank that has not begun is dropped, or lands in the
-//   overflow list, which its answer tells, and is sent again. A rank that waits asks the others in turn whether they are
-//   still there. One that is gone is an Error only if it still owes this rank a message or cannot take this rank's;
-//   otherwise it had finished the Meeting.
+// Contract: step() goes on with what can go on, and is true when every rank has begun its Meeting of this `number`. It
+//   need be called again after a while if nothing comes: a message to a rank that has not begun is dropped, or lands in
+//   the overflow list, which its answer tells, and is sent again. A rank that waits asks the others in turn whether
+//   they are still there. One that is gone is an Error only if it still owes this rank a message or cannot take this
+//   rank's; otherwise it had finished the Meeting.
 // Invariants: (1) by dissemination: in round k a rank tells the one 2^k places further on, when it has heard from those
 //   of the rounds before; (2) messages are empty, an entry takes one, and only these entries take them: what comes too
 //   early is dropped, so that a Meeting never hears of an earlier one.
@@ -14,13 +14,14 @@
 #include <functional>
 #include <vector>
 
-#include "portals/interface.hpp"
+#include "portals/interface/interface.hpp"
 
 namespace spinloom::collective {
 
 class Meeting {
  public:
-  // Of `ranks` ranks of the job; messages go to the portal table entry `portal`. Numbers are below 256.
+  // Begins a meeting of `ranks` ranks of the job. Its messages go to portal table entry `portal`. Numbers are below
+  // 256.
   [[nodiscard]] static Result<Meeting> begin(portals::Interface& interface, nic::PortalIndex portal, uint32_t ranks,
                                              uint32_t number, std::function<void()> call);
   [[nodiscard]] Result<bool> step();

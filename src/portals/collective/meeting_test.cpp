@@ -1,10 +1,10 @@
 // Ranks that begin at any time find out that all have begun.
-#include "collective/meeting.hpp"
+#include "portals/collective/meeting.hpp"
 
 #include <gtest/gtest.h>
 
-#include "base/test_seeds.hpp"
-#include "testbed/loopback.hpp"
+#include "base/testing/seeds.hpp"
+#include "portals/testbed/loopback.hpp"
 
 namespace spinloom::collective {
 namespace {
@@ -61,6 +61,38 @@ TEST(Meeting, NobodyGoesOnBeforeAllHaveBegun) {
     }
     ASSERT_TRUE(all) << "it never ends";
   });
+}
+
+// Rank 2 is gone before it begins. Rank 0 waits for its message, and hears of its end only when it asks.
+TEST(Meeting, WhoOwesAMessageAndIsGoneIsAnError) {
+  constexpr uint32_t count = 3;
+  testbed::LoopbackOptions driver;
+  driver.ranks = count;
+  auto loopback = testbed::Loopback::create(driver);
+  ASSERT_TRUE(loopback.ok());
+  std::vector<std::unique_ptr<portals::Interface>> interfaces;
+  std::vector<Meeting> meetings;
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    interfaces.push_back(std::make_unique<portals::Interface>((*loopback)->port(rank)));
+    auto queue = interfaces[rank]->eq_alloc(64);
+    ASSERT_TRUE(queue.ok());
+    ASSERT_TRUE(interfaces[rank]->pt_alloc(*queue, {.want = nic::PortalIndex{3}}).ok());
+    auto meeting = Meeting::begin(*interfaces[rank], nic::PortalIndex{3}, count, 0, {});
+    ASSERT_TRUE(meeting.ok()) << meeting.error().message;
+    meetings.push_back(std::move(*meeting));
+  }
+  (*loopback)->kill(2);
+  for (uint32_t rank = 0; rank < 2; ++rank) (*loopback)->tell_lost(rank, nic::Rank{2});
+  for (Meeting& meeting : meetings) {
+    Result<bool> over = false;
+    for (int looks = 0; over.ok() && looks < 1000; ++looks) {
+      over = meeting.step();
+      ASSERT_TRUE((*loopback)->run().ok());
+    }
+    ASSERT_FALSE(over.ok()) << "it waits for ever";
+    EXPECT_EQ(over.error().message, Meeting::gone(2).message);
+  }
+  for (Meeting& meeting : meetings) meeting.end();
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
 // Message bits - the match bits of what schedules send.
 //
-// Contract: from the highest bit: kind (3 bits), whether its schedule is cached (1), team (16), the schedule's number in
-//   the team (16), the message's name in the schedule (28). A message that equals `may_wait` under its mask may come before
-//   its entry: it then waits in the overflow list. Other early messages are dropped.
+// Contract: from the highest bit: kind (3 bits), whether its schedule is cached (1), team (16), the schedule's number
+//   in the team (16), the message's name in the schedule (28). A message that equals `may_wait` under its mask may come
+//   before its entry: it then waits in the overflow list. Other early messages are dropped.
 // Threads: pure. Time: none.
 #pragma once
 
 #include <cstdint>
 
-#include "collective/graph.hpp"
+#include "portals/collective/graph.hpp"
 
 namespace spinloom::collective::bits {
 

@@ -1,13 +1,13 @@
 // The model's algebra, and each form against the play of its algorithm's Graphs.
-#include "collective/model.hpp"
+#include "portals/collective/model.hpp"
 
 #include <gtest/gtest.h>
 
 #include <bit>
 
-#include "base/test_seeds.hpp"
-#include "collective/choice.hpp"
-#include "collective/play.hpp"
+#include "base/testing/seeds.hpp"
+#include "portals/collective/choice.hpp"
+#include "portals/collective/play.hpp"
 
 namespace spinloom::collective {
 namespace {

@@ -1,9 +1,9 @@
-#include "collective/needs.hpp"
+#include "portals/collective/needs.hpp"
 
 #include <algorithm>
 #include <vector>
 
-#include "collective/plan.hpp"
+#include "portals/collective/plan.hpp"
 
 namespace spinloom::collective {
 

@@ -1,16 +1,16 @@
-// Needs - what a rank's part of a collective operation takes of its NIC and of memory, as Table I of Di Girolamo, Jolivet,
-// Underwood and Hoefler, "Exploiting Offload Enabled Network Interfaces" (FFLIB), counts.
+// Needs - what a rank's part of a collective operation takes of its NIC and of memory, as Table I of Di Girolamo,
+// Jolivet, Underwood and Hoefler, "Exploiting Offload Enabled Network Interfaces" (FFLIB), counts.
 //
-// Contract: needs_of() counts in the Plan of a Graph that is not cached; a combination longer than `atomic_bytes` is several
-//   triggered operations. callers_bytes() is the larger of what the caller sends and receives: the table has one of
-//   them, S of an all-reduce, P S of the root of a scatter.
+// Contract: needs_of() counts in the Plan of a Graph that is not cached; a combination longer than `atomic_bytes` is
+//   several triggered operations. callers_bytes() is the larger of what the caller sends and receives: the table has
+//   one of them, S of an all-reduce, P S of the root of a scatter.
 // Threads: pure. Time: none.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "collective/graph.hpp"
+#include "portals/collective/graph.hpp"
 
 namespace spinloom::collective {
 

@@ -1,5 +1,5 @@
 // Collective operations among neighbours.
-#include "collective/algorithms.hpp"
+#include "portals/collective/algorithms.hpp"
 
 namespace spinloom::collective::algorithms {
 namespace {

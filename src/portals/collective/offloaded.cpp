@@ -1,4 +1,4 @@
-#include "collective/offloaded.hpp"
+#include "portals/collective/offloaded.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "collective/message_bits.hpp"
+#include "portals/collective/message_bits.hpp"
 
 namespace spinloom::collective {
 namespace {
@@ -419,8 +419,8 @@ Result<bool> Offloaded::has_ended(bool with_failures) {
     all = value.success >= counters_[number].base + starts_ * plan_.each[number];
   }
   if (all) return true;
-  // Operations that wait for a failed one never begin, so a schedule with a failure would stay under way for ever. To read
-  // all counters takes longer than to see that it has not ended: most calls do not.
+  // Operations that wait for a failed one never begin, so a schedule with a failure would stay under way for ever. To
+  // read all counters takes longer than to see that it has not ended: most calls do not.
   constexpr uint64_t looks_between = 64;
   if (!with_failures && ++looks_ % looks_between != 0) return false;
   uint64_t failures = 0;

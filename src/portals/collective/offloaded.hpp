@@ -2,7 +2,8 @@
 //
 // Contract: post() brings the operations to the NIC, start() lets them go, test() says whether all have ended; a cached
 //   one may be started again then, any number of times. What begins with the schedule leaves at start(); receives are
-//   posted there. withdraw() takes back what is under way; after it nothing reads or writes memory of the Graph. A failed operation (a peer that is gone, an entry that does not allow it) is an Error of test().
+//   posted there. withdraw() takes back what is under way; after it nothing reads or writes memory of the Graph. A
+//   failed operation (a peer that is gone, an entry that does not allow it) is an Error of test().
 // Invariants: (1) no rank waits for another in post() and start(); (2) after start() the CPU is needed only for what
 //   Endpoint::progress() does; (3) messages of a later start at a peer never meet a receive of an earlier one: entries
 //   take one message, and messages between two ranks stay in order.
@@ -16,8 +17,8 @@
 #include <set>
 #include <vector>
 
-#include "collective/endpoint.hpp"
-#include "collective/plan.hpp"
+#include "portals/collective/endpoint.hpp"
+#include "portals/collective/plan.hpp"
 
 namespace spinloom::collective {
 
@@ -32,15 +33,15 @@ class Offloaded {
   // While it is under way, every 64th call reads all counters for failures; with `with_failures` each call does.
   [[nodiscard]] Result<bool> test(bool with_failures = false);
   [[nodiscard]] Status wait();
-  // Waits for what has begun, at most Endpoint::patience; then it is an Error, and may be called again. The schedule cannot
-  // be started again, unless it had ended.
+  // Waits for what has begun, at most Endpoint::patience; then it is an Error, and may be called again. The schedule
+  // cannot be started again, unless it had ended.
   [[nodiscard]] Status withdraw();
 
   enum class State : uint8_t { created, posted, active, executed };
   // Operations by the numbers that they had before long messages became several.
   [[nodiscard]] State state(uint32_t operation) const;
   [[nodiscard]] Status enable(uint32_t operation);
-  // Whether the operation had not begun and now does not.
+  // Keeps the operation from beginning. True if it had not begun.
   [[nodiscard]] Result<bool> disable(uint32_t operation);
 
   [[nodiscard]] bool is_cached() const { return cached_; }

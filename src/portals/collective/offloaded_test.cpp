@@ -1,15 +1,15 @@
 // Collective operations on NICs of the loopback driver, in random orders, compared with plain references.
-#include "collective/offloaded.hpp"
+#include "portals/collective/offloaded.hpp"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "base/random.hpp"
-#include "base/test_seeds.hpp"
-#include "collective/call.hpp"
-#include "collective/test_call.hpp"
-#include "testbed/loopback.hpp"
+#include "base/testing/seeds.hpp"
+#include "portals/collective/call.hpp"
+#include "portals/collective/testing/call.hpp"
+#include "portals/testbed/loopback.hpp"
 
 namespace spinloom::collective {
 namespace {
@@ -60,7 +60,7 @@ class World {
     for (uint64_t steps = random_.below(20); steps > 0; --steps) loopback_->step();
   }
 
-  // As one of the ranks calls the operation, whose memory is that of `one`.
+  // The call that one of the ranks makes for the operation. The rank's memory is that of `one`.
   static Call call_of(const Algorithm& algorithm, const test::RankCall& called, Rank& one) {
     const Collective& given = called.call;
     const auto blocks = [](const std::vector<Part>& parts) {

@@ -1,4 +1,4 @@
-#include "collective/plan.hpp"
+#include "portals/collective/plan.hpp"
 
 #include <map>
 #include <set>

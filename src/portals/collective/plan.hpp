@@ -4,8 +4,8 @@
 //   an operation counts on when it ends, and the counter and the value at which it begins. Operations that wait for the
 //   same ones share a counter. Who is waited for in several sets counts on one counter, and Relays, triggered counts,
 //   carry it on. Counter `done` counts the ends of all that nothing waits for; when it has reached `ends`, and counters
-//   with any-of sets their `each`, the Graph is over. Counter `gate` lets cached operations go that wait for nothing; `apart` counts optional ones for which
-//   nothing waits.
+//   with any-of sets their `each`, the Graph is over. Counter `gate` lets cached operations go that wait for nothing;
+//   `apart` counts optional ones for which nothing waits.
 // Invariants: (1) in each execution a counter grows by its `each` exactly; (2) an operation that is CPU-dependent has a
 //   counter for itself, and one of what it waits for there is spl_enable().
 // Threads: plain values. Time: none.
@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collective/graph.hpp"
+#include "portals/collective/graph.hpp"
 
 namespace spinloom::collective {
 

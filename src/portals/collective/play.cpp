@@ -1,4 +1,4 @@
-#include "collective/play.hpp"
+#include "portals/collective/play.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,9 +1,9 @@
 // Play - when the operations of all ranks' Graphs end by a Model, event by event.
 //
 // Contract: play() gives the time at which the last CPU sees that all has ended, all ranks beginning at 0, or an error
-//   that names an operation that never begins. What is free at one moment goes in the order of ranks and of numbers. Graphs
-//   are those of Rounds: sends, receives, combinations and copies, each waiting for all of some others. A send's memory is
-//   free again, and what waits for that may begin, when its last byte has left.
+//   that names an operation that never begins. What is free at one moment goes in the order of ranks and of numbers.
+//   Graphs are those of Rounds: sends, receives, combinations and copies, each waiting for all of some others. A send's
+//   memory is free again, and what waits for that may begin, when its last byte has left.
 // Threads: pure. Time: modelled, in picoseconds; of the host so much as messages are, and as the logarithm of these.
 #pragma once
 
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "collective/graph.hpp"
-#include "collective/model.hpp"
+#include "portals/collective/graph.hpp"
+#include "portals/collective/model.hpp"
 
 namespace spinloom::collective {
 

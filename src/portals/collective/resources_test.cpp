@@ -1,16 +1,17 @@
 // What our endpoints take for the rows of Table I, against its formulas and our own.
 #include <gtest/gtest.h>
 
-#include "collective/choice.hpp"
-#include "collective/needs.hpp"
-#include "collective/table1_ours.hpp"
+#include "portals/collective/choice.hpp"
+#include "portals/collective/needs.hpp"
+#include "portals/collective/table1_ours.hpp"
 
 namespace spinloom::collective {
 namespace {
 
 constexpr uint64_t bytes = 48;
 
-// P = 8: a rank of a binomial broadcast has an entry and a descriptor, log P - 1 triggered sends and one counter for them.
+// P = 8: a rank of a binomial broadcast has an entry and a descriptor, log P - 1 triggered sends and one counter for
+// them.
 TEST(Needs, OfABroadcast) {
   const Question ask{.ranks = 8, .bytes = bytes};
   const auto rounds = rounds_of(**find(Operation::bcast, "binomial"), ask, 0, 4);

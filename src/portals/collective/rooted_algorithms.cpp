@@ -1,7 +1,7 @@
 // Collective operations with a root, and barriers.
 #include <bit>
 
-#include "collective/algorithms.hpp"
+#include "portals/collective/algorithms.hpp"
 
 namespace spinloom::collective::algorithms {
 namespace {

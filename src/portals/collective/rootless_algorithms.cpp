@@ -1,12 +1,12 @@
 // Collective operations in which all ranks do alike.
 #include <bit>
 
-#include "collective/algorithms.hpp"
+#include "portals/collective/algorithms.hpp"
 
 namespace spinloom::collective::algorithms {
 namespace {
 
-// Of v and w forms nobody sends what is empty; those who would receive it know that, too.
+// In v and w forms nobody sends an empty block. Who would receive it knows that it is empty, too.
 bool is_regular(const Collective& call) { return call.receives.size() <= 1; }
 void send_some(const Collective& call, uint32_t peer, const Part& part, Rounds& rounds) {
   if (is_regular(call) || part.bytes != 0) rounds.send(peer, part);
@@ -123,8 +123,8 @@ void linear_alltoall(const Collective& call, Rounds& rounds) {
   landings.end(rounds);
 }
 
-// Blocks go as far as the bits of their distance say, several at a time. Those that go together are brought together, the
-// farthest first: so the last ones come in the order in which they are received.
+// Blocks go as far as the bits of their distance say, several at a time. Those that go together are brought together,
+// the farthest first: so the last ones come in the order in which they are received.
 void bruck_alltoall(const Collective& call, Rounds& rounds) {
   const Part each = block(call.receives, 0);
   if (each.place.area != Area::receive) return bruck_messages(call, each, rounds);
@@ -166,8 +166,8 @@ void bruck_alltoall(const Collective& call, Rounds& rounds) {
   for (const Copy& one : unpacking) rounds.copy(one.from, one.to);
 }
 
-// A reduction of each share on its way around the ring, and a second way around for the result. Only the share whose sum
-// ends here has it where the result is.
+// A reduction of each share on its way around the ring, and a second way around for the result. Only the share whose
+// sum ends here has it where the result is.
 void ring_allreduce(const Collective& call, Rounds& rounds) {
   if (call.size == 1) return reduce_alone(call, rounds);
   const Outcome outcome(call);

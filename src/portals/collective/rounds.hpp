@@ -3,8 +3,8 @@
 // Contract: a Round begins when all that the one before it began has ended; its receives are posted before its sends.
 //   A Leg is one end of a message. A rank's own block is copied beside them. When all have ended, a rank combines what
 //   has come of a reduction.
-// Invariants: (1) all receives of a call may be posted when it begins, and their messages may land then: a place where a
-//   message lands is not used before for anything else; (2) within a round nothing is written that a send or a copy
+// Invariants: (1) all receives of a call may be posted when it begins, and their messages may land then: a place where
+//   a message lands is not used before for anything else; (2) within a round nothing is written that a send or a copy
 //   reads, and nothing twice.
 // Threads: plain values. Time: none.
 #pragma once
@@ -29,8 +29,9 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// What a message or a copy moves: so many bytes, which are `count` elements of the caller's type number `type`. `untyped`:
-// the bytes lie in one block, or it does not matter how they lie. Who only prices them does not say the place.
+// What a message or a copy moves: so many bytes, which are `count` elements of the caller's type number `type`.
+// `untyped`: the bytes lie in one block, or it does not matter how they lie. Who only prices them does not say the
+// place.
 struct Part {
   uint64_t bytes = 0;
   int64_t count = 0;
@@ -66,8 +67,8 @@ struct Copy {
   bool operator==(const Copy&) const = default;
 };
 
-// What is in `from` is combined with what is in `into`, and stays there. Operands go by ranks: those of `from` are lower
-// or higher than those of `into`.
+// What is in `from` is combined with what is in `into`, and stays there. Operands go by ranks: those of `from` are
+// lower or higher than those of `into`.
 struct Combine {
   Part into;
   Part from;

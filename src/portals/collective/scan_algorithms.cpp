@@ -1,11 +1,11 @@
 // Scans: each rank gets the reduction of the ranks up to itself, or up to the one before.
-#include "collective/algorithms.hpp"
+#include "portals/collective/algorithms.hpp"
 
 namespace spinloom::collective::algorithms {
 namespace {
 
-// What a rank of an exclusive scan has: `before`, of the ranks before it, and `total`, with its own operand. Nothing lands
-// where its own operand lies.
+// What a rank of an exclusive scan has: `before`, of the ranks before it, and `total`, with its own operand. Nothing
+// lands where its own operand lies.
 struct ExclusiveScan {
   const Part own;
   const Part received;

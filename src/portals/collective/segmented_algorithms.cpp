@@ -1,12 +1,12 @@
 // What goes on in segments, which follow each other along a chain or through trees of two children.
 #include <bit>
 
-#include "collective/algorithms.hpp"
+#include "portals/collective/algorithms.hpp"
 
 namespace spinloom::collective::algorithms {
 namespace {
 
-// Of a message the segments of which the numbers leave the same rest.
+// Those segments of a message whose numbers leave the rest `first` when divided by `step`.
 struct Segments {
   uint64_t bytes;
   uint64_t each;
@@ -19,7 +19,7 @@ struct Segments {
   }
 };
 
-// Of reductions with whole elements.
+// Segments of a reduction hold whole elements.
 Segments segments_of(const Part& part, const Collective& call) {
   const uint64_t elements = std::max<uint64_t>(call.segment_bytes / call.element_bytes, 1);
   return {part.bytes, elements * call.element_bytes};
@@ -113,7 +113,8 @@ void together(const std::vector<Strand>& strands, Rounds& rounds) {
   }
 }
 
-// Up and down each way, whose root is that of the call. A segment that is complete goes down while the next one comes up.
+// Up and down each way, whose root is that of the call. A segment that is complete goes down while the next one comes
+// up.
 void reduce_and_broadcast(const Collective& call, const std::vector<Way>& ways, Rounds& rounds) {
   if (call.size == 1) return reduce_alone(call, rounds);
   const Outcome outcome(call);
@@ -159,7 +160,8 @@ Way in_binary_tree(const Collective& call) {
   return way;
 }
 
-// The binary tree over 1 to `count` in whose order numbers ascend: odd ones are leaves. It has the root, place 0, above.
+// The binary tree over 1 to `count` in whose order numbers ascend: odd ones are leaves. It has the root, place 0,
+// above.
 struct OrderedTree {
   uint32_t count;
 
@@ -183,9 +185,9 @@ struct OrderedTree {
   }
 };
 
-// One of two trees, each for every second segment. In the second one numbers are mirrored or, where that would leave leaves
-// leaves, one further: but for one rank, who passes segments on in one tree is a leaf of the other (Sanders, Speck,
-// Traeff 2009).
+// One of two trees, each for every second segment. In the second one numbers are mirrored or, where that would leave
+// leaves leaves, one further: but for one rank, who passes segments on in one tree is a leaf of the other (Sanders,
+// Speck, Traeff 2009).
 Way in_double_tree(const Collective& call, bool second) {
   const OrderedTree tree{call.size - 1};
   const auto other = [&](uint32_t place, bool back) -> uint32_t {

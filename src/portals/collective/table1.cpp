@@ -1,4 +1,4 @@
-#include "collective/table1.hpp"
+#include "portals/collective/table1.hpp"
 
 #include <bit>
 

@@ -1,9 +1,9 @@
-// Table 1 - what an endpoint needs for a collective operation, as Table I of Di Girolamo, Jolivet, Underwood and Hoefler,
-// "Exploiting Offload Enabled Network Interfaces" (FFLIB), says.
+// Table 1 - what an endpoint needs for a collective operation, as Table I of Di Girolamo, Jolivet, Underwood and
+// Hoefler, "Exploiting Offload Enabled Network Interfaces" (FFLIB), says.
 //
-// Contract: table1() has the 13 rows in the paper's order: the most that any rank needs of P ranks and S bytes. Logarithms
-//   are base 2, rounded up; what would be below 0 (of a single rank) is 0. `algorithm` is the name of the same algorithm
-//   in the catalogue. These are the paper's formulas, not what our own endpoint takes.
+// Contract: table1() has the 13 rows in the paper's order: the most that any rank needs of P ranks and S bytes.
+//   Logarithms are base 2, rounded up; what would be below 0 (of a single rank) is 0. `algorithm` is the name of the
+//   same algorithm in the catalogue. These are the paper's formulas, not what our own endpoint takes.
 // Threads: constants. Time: only its order, of ranks.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "collective/catalogue.hpp"
+#include "portals/collective/catalogue.hpp"
 
 namespace spinloom::collective {
 

@@ -1,10 +1,10 @@
-#include "collective/table1_ours.hpp"
+#include "portals/collective/table1_ours.hpp"
 
 #include <algorithm>
 #include <bit>
 
-#include "collective/choice.hpp"
-#include "collective/needs.hpp"
+#include "portals/collective/choice.hpp"
+#include "portals/collective/needs.hpp"
 
 namespace spinloom::collective {
 namespace {

@@ -2,8 +2,8 @@
 //
 // Contract: table1_ours() has a row for each of table1(), in its order. A Formula without text is the table's.
 //   For `from` ranks and more (powers of two) the counts equal the formulas; fewer ranks take at most as much.
-//   table1_count() makes the operations of all ranks and counts those of the rank that takes most; a sum or a copy is one
-//   operation of the NIC.
+//   table1_count() makes the operations of all ranks and counts those of the rank that takes most; a sum or a copy is
+//   one operation of the NIC.
 // Invariants: (1) a row has a reason (`why`) if and only if it differs from the table at some power of two from 2 on.
 // Threads: pure. Time: of the host, what the operations of all ranks take to be made.
 #pragma once
@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "collective/table1.hpp"
+#include "portals/collective/table1.hpp"
 
 namespace spinloom::collective {
 

@@ -18,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-#include "nic/packet.hpp"
+#include "nic/portals/packet.hpp"
 
 namespace spinloom::portals {
 
@@ -39,7 +39,7 @@ enum class Order : uint8_t {
   any,
 };
 
-// Whether a packet that has just come may go in before those that wait.
+// True if a packet that has just come may go in before those that wait.
 [[nodiscard]] inline bool passes(Order order, const nic::Packet& packet, bool others_wait) {
   return !others_wait || order == Order::any || packet.is_answer();
 }

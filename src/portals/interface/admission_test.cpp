@@ -1,4 +1,4 @@
-#include "portals/admission.hpp"
+#include "portals/interface/admission.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "portals/handler_frame.hpp"
+#include "portals/interface/handler_frame.hpp"
 
 #include "base/assert.hpp"
 

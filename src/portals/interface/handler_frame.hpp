@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "nic/nic.hpp"
-#include "spin/handler_runner.hpp"
+#include "nic/portals/nic.hpp"
+#include "nic/spin/handler_runner.hpp"
 
 namespace spinloom::portals {
 

@@ -1,4 +1,4 @@
-#include "portals/host_atomic.hpp"
+#include "portals/interface/host_atomic.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 // Threads: one owner of the memory. Time: none.
 #pragma once
 
-#include "nic/action.hpp"
+#include "nic/portals/action.hpp"
 
 namespace spinloom::portals {
 

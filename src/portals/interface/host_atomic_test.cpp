@@ -1,6 +1,6 @@
 // Atomics on memory: every operation of every datatype, elementwise, with the values before, compared with a table
 // made by hand.
-#include "portals/host_atomic.hpp"
+#include "portals/interface/host_atomic.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "nic/action.hpp"
+#include "nic/portals/action.hpp"
 
 namespace spinloom::portals {
 

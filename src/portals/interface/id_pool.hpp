@@ -11,7 +11,7 @@
 
 #include "base/assert.hpp"
 #include "base/result.hpp"
-#include "nic/ids.hpp"
+#include "nic/portals/ids.hpp"
 
 namespace spinloom::portals {
 

@@ -1,4 +1,4 @@
-#include "portals/interface.hpp"
+#include "portals/interface/interface.hpp"
 
 #include <utility>
 

@@ -19,11 +19,11 @@
 
 #include "base/limits.hpp"
 #include "base/result.hpp"
-#include "nic/command.hpp"
-#include "nic/event.hpp"
-#include "nic/nic.hpp"
-#include "portals/id_pool.hpp"
-#include "portals/port.hpp"
+#include "nic/portals/command.hpp"
+#include "nic/portals/event.hpp"
+#include "nic/portals/nic.hpp"
+#include "portals/interface/id_pool.hpp"
+#include "portals/interface/port.hpp"
 
 namespace spinloom::portals {
 
@@ -67,8 +67,8 @@ class Interface {
   [[nodiscard]] std::optional<nic::Event> eq_get(nic::QueueId queue);
   [[nodiscard]] Result<nic::Event> eq_wait(nic::QueueId queue);
 
-  // At most `triggered_max` operations may wait for the counter at a time. `only_successes`: failures are counted, and let
-  // nothing go, unlike those of Portals.
+  // At most `triggered_max` operations may wait for the counter at a time. `only_successes`: failures are counted, and
+  // let nothing go, unlike those of Portals.
   [[nodiscard]] Result<nic::CounterId> ct_alloc(uint32_t triggered_max = UINT32_MAX, bool only_successes = false);
   [[nodiscard]] Status ct_free(nic::CounterId counter);
   // Drops the operations that wait for the counter.
@@ -100,7 +100,8 @@ class Interface {
   [[nodiscard]] Result<nic::EntryId> me_append(nic::PortalIndex portal, const nic::Entry& entry,
                                                nic::ListKind list = nic::ListKind::priority,
                                                const std::optional<nic::Trigger>& trigger = {});
-  // As me_append(), to the priority list. In a bundle it does not wait for the answer, which bundle_end() returns.
+  // Appends to the priority list, like me_append(). In a bundle it does not wait for the answer, which bundle_end()
+  // returns.
   [[nodiscard]] Result<nic::EntryId> me_post(nic::PortalIndex portal, const nic::Entry& entry);
   // An Error if the entry has left its list by itself, and no message works on it; its event then gives the id back.
   [[nodiscard]] Result<Unlinked> me_unlink(nic::EntryId entry);

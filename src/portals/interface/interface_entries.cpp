@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "portals/interface.hpp"
+#include "portals/interface/interface.hpp"
 
 namespace spinloom::portals {
 namespace {

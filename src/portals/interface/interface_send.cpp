@@ -1,7 +1,7 @@
 // Streaming puts and process-puts: the host's checks before a command goes to the NIC.
 #include <tuple>
 
-#include "portals/interface.hpp"
+#include "portals/interface/interface.hpp"
 
 namespace spinloom::portals {
 namespace {

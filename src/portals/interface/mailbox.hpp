@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "nic/event.hpp"
-#include "nic/ids.hpp"
-#include "spin/fifo.hpp"
+#include "nic/portals/event.hpp"
+#include "nic/portals/ids.hpp"
+#include "nic/spin/fifo.hpp"
 
 namespace spinloom::portals {
 

@@ -1,4 +1,4 @@
-#include "portals/mailbox.hpp"
+#include "portals/interface/mailbox.hpp"
 
 #include <gtest/gtest.h>
 

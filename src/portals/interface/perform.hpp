@@ -18,9 +18,9 @@
 #include <variant>
 
 #include "base/assert.hpp"
-#include "nic/action.hpp"
-#include "portals/host_atomic.hpp"
-#include "portals/host_fetch.hpp"
+#include "nic/portals/action.hpp"
+#include "portals/interface/host_atomic.hpp"
+#include "portals/interface/host_fetch.hpp"
 
 namespace spinloom::portals {
 

@@ -1,4 +1,4 @@
-#include "portals/perform.hpp"
+#include "portals/interface/perform.hpp"
 
 #include <gtest/gtest.h>
 

@@ -14,9 +14,10 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "nic/command.hpp"
-#include "nic/event.hpp"
-#include "nic/quick.hpp"
+#include "nic/portals/command.hpp"
+#include "nic/portals/event.hpp"
+#include "nic/portals/host_memory.hpp"
+#include "nic/portals/quick.hpp"
 
 namespace spinloom::portals {
 
@@ -52,7 +53,7 @@ class Port {
   virtual void submit(const nic::Command& command) = 0;
   // Submits a put that has no token and no trigger; drivers may have a shorter way for it.
   virtual void put(const nic::Put& put) { submit(nic::Command{put, {}, 0}); }
-  // Submits a put without decisions (nic/quick.hpp). False: nothing has happened, and the caller uses put().
+  // Submits a put without decisions (nic/portals/quick.hpp). False: nothing has happened, and the caller uses put().
   virtual bool put_quickly(const nic::QuickPut&) { return false; }
   // The answer to the command with this token; nothing while it has not come.
   virtual std::optional<Result<uint64_t>> take_answer(uint64_t token) = 0;
@@ -63,6 +64,8 @@ class Port {
   virtual Status wait() = 0;
   // Spends the host's time on work; returns when it is done.
   virtual Status host_work(const HostWork& work) = 0;
+  // What is known about this host's memory; null: all of it counts as there.
+  [[nodiscard]] virtual nic::HostMemory* memory() = 0;
 };
 
 }  // namespace spinloom::portals

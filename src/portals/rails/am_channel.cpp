@@ -1,9 +1,9 @@
-#include "rails/am_channel.hpp"
+#include "portals/rails/am_channel.hpp"
 
 #include <cstring>
 #include <optional>
 
-#include "rails/user_pointers.hpp"
+#include "portals/rails/user_pointers.hpp"
 
 namespace spinloom::rails {
 

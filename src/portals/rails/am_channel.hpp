@@ -1,14 +1,14 @@
 // AmChannel - active messages to other ranks over all rails: in order, once, whichever rail carries them.
 //
-// Contract: send() copies the message (bcopy), or has the NIC read it from its pieces (zcopy) and tells `came` when it has
-//   come, and gives it to the least loaded rail that reaches its target. At the target
-//   `deliver` runs for the messages of a source in the order in which they were sent. A message that a rail loses is sent
-//   again by another one. An event whose user pointer is is_own() belongs here.
+// Contract: send() copies the message (bcopy), or has the NIC read it from its pieces (zcopy) and tells `came` when it
+//   has come, and gives it to the least loaded rail that reaches its target. At the target
+//   `deliver` runs for the messages of a source in the order in which they were sent. A message that a rail loses is
+//   sent again by another one. An event whose user pointer is is_own() belongs here.
 // Invariants: (1) a message has a number, one for each target; what comes ahead of its turn waits, what comes again is
-//   dropped; (2) the copy is kept until the target's NIC has acknowledged it; (3) a target that no rail reaches is told once
-//   to `lost`.
-// Source: the active messages of MPC's rails (deliverable D4.7, section 2.2.3.1), which are multiplexed over several NICs
-//   only if they are matched in software (section 2.3.2.3).
+//   dropped; (2) the copy is kept until the target's NIC has acknowledged it; (3) a target that no rail reaches is told
+//   once to `lost`.
+// Source: the active messages of MPC's rails (deliverable D4.7, section 2.2.3.1), which are multiplexed over several
+//   NICs only if they are matched in software (section 2.3.2.3).
 // Threads: the owner of the Interfaces. Time: that of their ports.
 #pragma once
 
@@ -21,9 +21,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "rails/inbox_blocks.hpp"
-#include "rails/pieces.hpp"
-#include "rails/rail.hpp"
+#include "portals/rails/inbox_blocks.hpp"
+#include "portals/rails/pieces.hpp"
+#include "portals/rails/rail.hpp"
 
 namespace spinloom::rails {
 
@@ -54,7 +54,7 @@ class AmChannel {
   [[nodiscard]] Status send(uint32_t rank, const Header& header, const Pieces& pieces, uint64_t request);
   [[nodiscard]] bool is_own(const nic::Event& event) const;
   [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event, bool seen_at_once);
-  // Whether all that was sent has been acknowledged.
+  // True if all that was sent has been acknowledged.
   [[nodiscard]] bool is_idle() const { return sent_.empty(); }
 
  private:

@@ -1,4 +1,4 @@
-#include "rails/inbox_blocks.hpp"
+#include "portals/rails/inbox_blocks.hpp"
 
 #include <algorithm>
 
@@ -9,8 +9,8 @@ constexpr uint64_t block_bytes_least = 256 << 10;
 
 }  // namespace
 
-// A block leaves the list when it has no room for another message, so `longest` bytes of it may stay empty. One block more
-// than the messages need is in the list, because the first may be nearly full.
+// A block leaves the list when it has no room for another message, so `longest` bytes of it may stay empty. One block
+// more than the messages need is in the list, because the first may be nearly full.
 InboxBlocks::InboxBlocks(Rail& rail, const Options& options)
     : rail_(rail), options_(options), block_bytes_(std::max(block_bytes_least, 8 * options.longest)) {
   const uint64_t useful = block_bytes_ - options_.longest;

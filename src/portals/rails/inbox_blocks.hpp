@@ -1,11 +1,12 @@
-// InboxBlocks - memory of a rail for messages that nobody has announced: eager ones without a receive, and active messages.
+// InboxBlocks - memory of a rail for messages that nobody has announced: eager ones without a receive, and active
+// messages.
 //
-// Contract: blocks are overflow entries of one portal table entry, in which the NIC puts messages behind each other. After
-//   prepare(), and after every on_event(), the blocks in the list have room for `messages` messages of `longest` bytes. A
-//   block comes back when its messages have been taken: those with kept headers by receives that are posted later, others
-//   with the events that tell of them.
-// Invariants: (1) a block's memory lives until the InboxBlocks is gone; (2) no block is in the list while somebody may still
-//   read a message in it.
+// Contract: blocks are overflow entries of one portal table entry, in which the NIC puts messages behind each other.
+//   After prepare(), and after every on_event(), the blocks in the list have room for `messages` messages of `longest`
+//   bytes. A block comes back when its messages have been taken: those with kept headers by receives that are posted
+//   later, others with the events that tell of them.
+// Invariants: (1) a block's memory lives until the InboxBlocks is gone; (2) no block is in the list while somebody may
+//   still read a message in it.
 // Threads: the owner of the Interface. Time: none.
 #pragma once
 
@@ -13,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-#include "rails/rail.hpp"
+#include "portals/rails/rail.hpp"
 
 namespace spinloom::rails {
 

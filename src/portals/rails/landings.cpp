@@ -1,9 +1,9 @@
-#include "rails/landings.hpp"
+#include "portals/rails/landings.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "rails/user_pointers.hpp"
+#include "portals/rails/user_pointers.hpp"
 
 namespace spinloom::rails {
 

@@ -1,10 +1,11 @@
 // Landings - receives whose bytes their senders put: memory that is open to one message, and the word that it is.
 //
-// Contract: open() exposes a receive's memory on all rails to the sender of a message, and clears the message to be sent: a
-//   word over each rail, by which the sender's NICs start (offloaded), or over one, by which its processor does. `done` runs
-//   when the whole message has come and nothing more can be written. An event whose user pointer is is_own() belongs here.
-// Invariants: (1) a fragment that comes twice, because a rail was lost, counts once; (2) `done` runs after the memory is
-//   closed on every rail; (3) a word says over which rails it is said.
+// Contract: open() exposes a receive's memory on all rails to the sender of a message, and clears the message to be
+//   sent: a word over each rail, by which the sender's NICs start (offloaded), or over one, by which its processor
+//   does. `done` runs when the whole message has come and nothing more can be written. An event whose user pointer is
+//   is_own() belongs here.
+// Invariants: (1) a fragment that comes twice, because a rail was lost, counts once; (2) `done` runs after the memory
+//   is closed on every rail; (3) a word says over which rails it is said.
 // Source: the rendezvous of MPC (deliverable D4.7, section 2.2.1.2), by put in place of get.
 // Threads: the owner of the Interfaces. Time: none.
 #pragma once
@@ -16,8 +17,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "rails/pieces.hpp"
-#include "rails/rail.hpp"
+#include "portals/rails/pieces.hpp"
+#include "portals/rails/rail.hpp"
 
 namespace spinloom::rails {
 

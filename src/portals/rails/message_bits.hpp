@@ -2,9 +2,9 @@
 //
 // Contract: three portal table entries on each rail. `tags` matches the user's tags, all 64 bits. `words` takes active
 //   messages. `keys` takes what a key names; the highest byte of the match bits says of which kind.
-// Invariants: (1) header data of a message in `tags` is 0 for an eager one; otherwise it tells of a message whose bytes are
-//   to be read (a request to send); (2) a slot is used again under another generation, so that what is late for an earlier
-//   message never means a later one.
+// Invariants: (1) header data of a message in `tags` is 0 for an eager one; otherwise it tells of a message whose bytes
+//   are to be read (a request to send); (2) a slot is used again under another generation, so that what is late for an
+//   earlier message never means a later one.
 // Threads: pure functions. Time: none.
 #pragma once
 

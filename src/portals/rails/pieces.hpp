@@ -1,7 +1,7 @@
 // Pieces - memory of a message that is not in one range: a list of ranges, in order.
 //
-// Contract: make_pieces() leaves empty ranges out, and everything behind the first `most` bytes. Offsets count through the
-//   list. NICs read and write it in place; scatter() and gather() are the processor's ways.
+// Contract: make_pieces() leaves empty ranges out, and everything behind the first `most` bytes. Offsets count through
+//   the list. NICs read and write it in place; scatter() and gather() are the processor's ways.
 // Invariants: (1) no range is empty; (2) each rail has a descriptor of its own, because NICs do not share counts.
 // Threads: the owner of the Interfaces. Time: none.
 #pragma once
@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "nic/descriptor.hpp"
+#include "nic/portals/descriptor.hpp"
 
 namespace spinloom::rails {
 

@@ -1,4 +1,4 @@
-#include "rails/plan.hpp"
+#include "portals/rails/plan.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -1,8 +1,8 @@
 // Plan - which rail carries which bytes of a long message.
 //
-// Contract: fragment_bytes_for() chooses the length of fragments, plan() gives each fragment a rail. A rail that is busy
-//   until `free_after` ends a fragment of n bytes at free_after + n * byte_time; every fragment goes to the rail that ends
-//   it first, the lowest number among equals. So rails of unequal speed end together, up to one fragment.
+// Contract: fragment_bytes_for() chooses the length of fragments, plan() gives each fragment a rail. A rail that is
+//   busy until `free_after` ends a fragment of n bytes at free_after + n * byte_time; every fragment goes to the rail
+//   that ends it first, the lowest number among equals. So rails of unequal speed end together, up to one fragment.
 // Invariants: (1) fragments cover the message once, in order; (2) a rail that is not usable gets none; without a usable
 //   rail the plan is empty.
 // Source: MPC's data striping over several NICs (deliverable D4.7, sections 2.2.1.2 and 2.5: fragments of 512 KiB).
@@ -36,7 +36,8 @@ inline constexpr uint64_t fragment_bytes_least = 64 << 10;
 // So long that each usable rail has two fragments of the message, within fragment_bytes_least and `most`.
 [[nodiscard]] uint64_t fragment_bytes_for(uint64_t bytes, uint64_t usable_rails, uint64_t most);
 
-// Speeds are measured, so rails that differ by less than a quarter count as equally fast: each gets the mean of its group.
+// Speeds are measured, so rails that differ by less than a quarter count as equally fast: each gets the mean of its
+// group.
 void level(std::span<RailLoad> rails);
 
 [[nodiscard]] std::vector<Fragment> plan(uint64_t bytes, uint64_t fragment_bytes, std::span<const RailLoad> rails);

@@ -1,12 +1,12 @@
 // Rail - one NIC of a process as a way for messages: what it can do, how fast it is, whom it has lost.
 //
-// Contract: open() takes the rail's three portal table entries (message_bits.hpp) and its event queue. The other functions
-//   are the operations of a rail interface: puts and gets by key, messages that the NIC matches by tag, memory for keys.
-//   What ends is told by events, whose user pointers are the caller's. begin() and ended() keep account of long transfers,
-//   from which the rail learns its speed.
-// Invariants: (1) a rail that has lost a peer is not used towards it until the peer is back, one that stalls until it goes
-//   on; (2) a counter that take_counter() gives has counted `base` so far, and nothing waits for it; (3) speed is learnt
-//   while the rail is busy, from `learn_from_bytes` at a time.
+// Contract: open() takes the rail's three portal table entries (message_bits.hpp) and its event queue. The other
+//   functions are the operations of a rail interface: puts and gets by key, messages that the NIC matches by tag,
+//   memory for keys. What ends is told by events, whose user pointers are the caller's. begin() and ended() keep
+//   account of long transfers, from which the rail learns its speed.
+// Invariants: (1) a rail that has lost a peer is not used towards it until the peer is back, one that stalls until it
+//   goes on; (2) a counter that take_counter() gives has counted `base` so far, and nothing waits for it; (3) speed is
+//   learnt while the rail is busy, from `learn_from_bytes` at a time.
 // Source: the rail interface of MPC (deliverable D4.7, section 2.2.3.2, listings 1 and 2).
 // Threads: the owner of the Interface. Time: that of its port.
 #pragma once
@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "portals/interface.hpp"
-#include "rails/message_bits.hpp"
-#include "rails/plan.hpp"
+#include "portals/interface/interface.hpp"
+#include "portals/rails/message_bits.hpp"
+#include "portals/rails/plan.hpp"
 
 namespace spinloom::rails {
 
@@ -79,7 +79,7 @@ class Rail {
   void promise(uint64_t bytes) { promised_bytes_ += bytes; }
   void keep_promise(uint64_t bytes) { promised_bytes_ -= bytes; }
   [[nodiscard]] uint64_t promised_bytes() const { return promised_bytes_; }
-  // Whether transfers with this rank have been under way for long, and none has ended meanwhile.
+  // True if transfers with this rank have been under way for long, and none has ended meanwhile.
   [[nodiscard]] bool stalls(uint32_t rank) const;
   [[nodiscard]] uint64_t under_way_bytes() const { return under_way_bytes_; }
   [[nodiscard]] Rate byte_time() const { return byte_time_; }
@@ -118,8 +118,8 @@ class Rail {
   uint64_t carried_bytes_ = 0;
 };
 
-// What the rails can do for a transfer to this rank now. One that stalls is left alone while others do not, so a cable that
-// was unplugged for a moment holds up what was on it only, and the rail is used again when that has ended.
+// What the rails can do for a transfer to this rank now. One that stalls is left alone while others do not, so a cable
+// that was unplugged for a moment holds up what was on it only, and the rail is used again when that has ended.
 [[nodiscard]] std::vector<RailLoad> loads_of(const std::vector<std::unique_ptr<Rail>>& rails, uint32_t rank);
 
 }  // namespace spinloom::rails

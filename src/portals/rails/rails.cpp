@@ -1,9 +1,9 @@
-#include "rails/rails.hpp"
+#include "portals/rails/rails.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "rails/user_pointers.hpp"
+#include "portals/rails/user_pointers.hpp"
 
 namespace spinloom::rails {
 
@@ -94,10 +94,10 @@ Status Rails::listen_to(uint32_t peer) {
 
 Status Rails::forget(uint32_t peer) {
   for (size_t rail = 0; rail < rails_.size(); ++rail) {
-    portals::Interface& interface = rails_[rail]->interface();
-    SPL_ASSIGN(const portals::Unlinked unlinked, interface.me_unlink(peers_[peer].entries[rail]));
+    if (!peers_[peer].entries[rail].exists()) continue;  // since an earlier try
+    SPL_ASSIGN(const portals::Unlinked unlinked, unlink(rail, peers_[peer].entries[rail]));
     if (unlinked == portals::Unlinked::in_use) return fail(Code::stalled, "a word of rank ", peer, " is on its way");
-    SPL_TRY(interface.ct_free(peers_[peer].losses[rail]));
+    SPL_TRY(rails_[rail]->interface().ct_free(peers_[peer].losses[rail]));
   }
   peers_[peer].entries.clear();
   return {};
@@ -108,12 +108,7 @@ Status Rails::close() {
   if (open > 0) return fail(Code::invalid, open, " requests are under way; wait for them first");
   SPL_TRY(flush());
   SPL_TRY(slots_->close());
-  for (auto& [number, exposed] : keys_) {
-    for (size_t rail = 0; rail < rails_.size(); ++rail) {
-      SPL_TRY(rails_[rail]->interface().me_unlink(exposed.entries[rail]));
-    }
-  }
-  keys_.clear();
+  while (!keys_.empty()) SPL_TRY(withdraw({keys_.begin()->first}));
   for (uint32_t peer = 0; peer < options_.ranks; ++peer) {
     if (!peers_[peer].entries.empty()) SPL_TRY(forget(peer));
   }
@@ -258,8 +253,8 @@ Status Rails::look_for_losses() {
   return look_at(looked_at_);
 }
 
-// Entries count the loss of their peer as a failure, its return as a success. That a rail has lost the peer may have been
-// told by an event before, so only another return means that it is there again.
+// Entries count the loss of their peer as a failure, its return as a success. That a rail has lost the peer may have
+// been told by an event before, so only another return means that it is there again.
 Status Rails::look_at(uint32_t rank) {
   Peer& peer = peers_[rank];
   if (peer.lost) return {};

@@ -1,21 +1,21 @@
 // Rails - messages of a process over several NICs: a protocol layer above the rails, as one endpoint for each peer.
 //
 // Contract: all ranks open theirs, with the same options and as many rails. send() and receive() are MPI_Isend and
-//   MPI_Irecv with 64-bit tags; put() and get() reach memory that another rank has exposed under a key; send_word() is an
-//   active message. test() and wait() complete requests; everything goes on in progress(), which they call.
-//   Up to eager_bytes a message leaves at once. Of a longer one only a word leaves (a request to send); its receiver reads
-//   the bytes from the sender's memory by gets, from `stripe_bytes` on in fragments over all rails. Each part of a message
-//   (what one rail carries) ends with a word to the sender that the receiver's NIC sends by itself (a triggered put on the
-//   counter of the part's replies), so the sender completes without the receiver's processor. By put, the receiver opens its
-//   memory and clears the message to be sent, and the sender's NICs put the fragments when that word comes (triggered puts
-//   on its count).
+//   MPI_Irecv with 64-bit tags; put() and get() reach memory that another rank has exposed under a key; send_word() is
+//   an active message. test() and wait() complete requests; everything goes on in progress(), which they call.
+//   Up to eager_bytes a message leaves at once. Of a longer one only a word leaves (a request to send); its receiver
+//   reads the bytes from the sender's memory by gets, from `stripe_bytes` on in fragments over all rails. Each part of
+//   a message (what one rail carries) ends with a word to the sender. The receiver's NIC sends it by itself (a
+//   triggered put on the counter of the part's replies), so the sender completes without the receiver's processor. By
+//   put, the receiver opens its memory and clears the message to be sent, and the sender's NICs put the fragments when
+//   that word comes (triggered puts on its count).
 //   Mode::tag: the receiver's NIC matches. All words to a receiver use its home rail, other rails carry fragments only.
 //   Mode::word: active messages over all rails, matched by the processor in the order of their numbers.
-// Invariants: (1) messages of one sender match in the order in which they were sent; (2) at most `window` messages from one
-//   rank to another have not been taken by receives yet, further ones wait at their sender, so memory for early messages
-//   never runs out; (3) a fragment that a rail loses is read again by another rail; a request that no rail can finish ends
-//   with an Error, after everything of it has come back; (4) in Mode::tag a receiver whose home rail is lost is lost, and
-//   stays so; any other rail is used again when its peer is back.
+// Invariants: (1) messages of one sender match in the order in which they were sent; (2) at most `window` messages from
+//   one rank to another have not been taken by receives yet, further ones wait at their sender, so memory for early
+//   messages never runs out; (3) a fragment that a rail loses is read again by another rail; a request that no rail can
+//   finish ends with an Error, after everything of it has come back; (4) in Mode::tag a receiver whose home rail is
+//   lost is lost, and stays so; any other rail is used again when its peer is back.
 // Source: MPC's multirail (deliverable D4.7, sections 2.2.3 and 2.3.2).
 // Threads: the owner of the Interfaces. Time: that of their ports.
 #pragma once
@@ -30,13 +30,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "rails/am_channel.hpp"
-#include "rails/inbox_blocks.hpp"
-#include "rails/landings.hpp"
-#include "rails/pieces.hpp"
-#include "rails/rail.hpp"
-#include "rails/slots.hpp"
-#include "rails/stripes.hpp"
+#include "portals/rails/am_channel.hpp"
+#include "portals/rails/inbox_blocks.hpp"
+#include "portals/rails/landings.hpp"
+#include "portals/rails/pieces.hpp"
+#include "portals/rails/rail.hpp"
+#include "portals/rails/slots.hpp"
+#include "portals/rails/stripes.hpp"
 
 namespace spinloom::rails {
 
@@ -90,7 +90,7 @@ class Rails {
   [[nodiscard]] static Result<std::unique_ptr<Rails>> open(const std::vector<portals::Interface*>& nics,
                                                            RailsOptions options);
   ~Rails();
-  // An Error, and nothing has changed, while requests are under way.
+  // An Error while requests are under way or somebody reads or writes memory under a key; it may be called again.
   [[nodiscard]] Status close();
 
   [[nodiscard]] Result<RequestId> send(const uint8_t* data, uint64_t bytes, uint32_t rank, uint64_t tag);
@@ -103,6 +103,7 @@ class Rails {
   [[nodiscard]] Result<RequestId> receive(PieceList pieces, uint32_t source, uint64_t tag, uint64_t ignore);
 
   [[nodiscard]] Result<Key> expose(uint8_t* data, uint64_t bytes, Rights rights);
+  // Code::stalled while somebody reads or writes; it may be called again.
   [[nodiscard]] Status withdraw(Key key);
   [[nodiscard]] Result<RequestId> put(const uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset);
   [[nodiscard]] Result<RequestId> get(uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset);
@@ -182,6 +183,7 @@ class Rails {
   explicit Rails(RailsOptions options);
   [[nodiscard]] Status set_up(const std::vector<portals::Interface*>& nics);
   [[nodiscard]] Status listen_to(uint32_t peer);
+  [[nodiscard]] Result<portals::Unlinked> unlink(size_t rail, nic::EntryId& entry);
   [[nodiscard]] Status forget(uint32_t peer);
   [[nodiscard]] Status check(const char* call, uint32_t rank) const;
   [[nodiscard]] Rail& home() { return *rails_[options_.home]; }

@@ -1,8 +1,8 @@
 // Memory under keys: exposed on all rails, written and read in stripes.
 #include <utility>
 
-#include "rails/rails.hpp"
-#include "rails/user_pointers.hpp"
+#include "portals/rails/rails.hpp"
+#include "portals/rails/user_pointers.hpp"
 
 namespace spinloom::rails {
 
@@ -29,14 +29,22 @@ Status Rails::withdraw(Key key) {
   const auto found = keys_.find(key.number);
   if (found == keys_.end()) return fail(Code::invalid, "key ", key.number, " does not exist");
   for (size_t rail = 0; rail < rails_.size(); ++rail) {
-    rails_[rail]->spend();
-    SPL_ASSIGN(const portals::Unlinked unlinked, rails_[rail]->interface().me_unlink(found->second.entries[rail]));
+    SPL_ASSIGN(const portals::Unlinked unlinked, unlink(rail, found->second.entries[rail]));
     if (unlinked == portals::Unlinked::in_use) {
       return fail(Code::stalled, "key ", key.number, " is in use; try again");
     }
   }
   keys_.erase(found);
   return {};
+}
+
+// An entry that an earlier try has unlinked stays so: its id may name another entry by now.
+Result<portals::Unlinked> Rails::unlink(size_t rail, nic::EntryId& entry) {
+  if (!entry.exists()) return portals::Unlinked::done;
+  rails_[rail]->spend();
+  SPL_ASSIGN(const portals::Unlinked unlinked, rails_[rail]->interface().me_unlink(entry));
+  if (unlinked == portals::Unlinked::done) entry = {};
+  return unlinked;
 }
 
 Result<RequestId> Rails::put(const uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset) {

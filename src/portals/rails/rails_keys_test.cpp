@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/test_seeds.hpp"
-#include "rails/rails.hpp"
-#include "rails/test_messages.hpp"
+#include "base/testing/seeds.hpp"
+#include "portals/rails/rails.hpp"
+#include "portals/rails/testing/messages.hpp"
 
 namespace spinloom::rails {
 namespace {
@@ -30,6 +30,38 @@ TEST(Rails, KeysReachMemoryInStripes) {
   EXPECT_FALSE(bed.rank(1).withdraw(key));
   EXPECT_FALSE(complete(bed, 0, bed.rank(0).put(message.data(), 8, 1, key, 0).value()));
   memory.expect(0, 2, message.size());
+}
+
+// Some rails may have let go of the memory before others.
+TEST(Rails, AKeyInUseIsWithdrawnByALaterTry) {
+  uint64_t tries = 0;
+  for_seeds(40, [&](Random& random) {
+    RailBed bed(small({Mode::tag, false}, 3, random.next()));
+    ASSERT_TRUE(bed.open());
+    Landing memory(40'000);
+    Landing other(8);
+    const Key key = bed.rank(1).expose(memory.data(), memory.bytes, {}).value();
+    std::vector<uint8_t> back(memory.bytes);
+    const RequestId read = bed.rank(0).get(back.data(), back.size(), 1, key, 0).value();
+    std::optional<Key> later;
+    const bool withdrawn = bed.run_until([&] {
+      const Status tried = bed.rank(1).withdraw(key);
+      if (!tried) {
+        ++tries;
+        EXPECT_EQ(tried.error().code, Code::stalled) << tried.error().message;
+      }
+      if (!later) later = bed.rank(1).expose(other.data(), other.bytes, {}).value();  // takes ids that are free again
+      return tried.ok();
+    });
+    ASSERT_TRUE(withdrawn) << bed.trouble();
+    std::ignore = complete(bed, 0, read);
+    const std::vector<uint8_t> message = message_of(0, 2, 8);
+    EXPECT_FALSE(complete(bed, 0, bed.rank(0).put(message.data(), 8, 1, key, 0).value()));
+    ASSERT_TRUE(complete(bed, 0, bed.rank(0).put(message.data(), 8, 1, *later, 0).value()));
+    other.expect(0, 2, 8);
+    EXPECT_TRUE(bed.rank(1).close());
+  });
+  EXPECT_GT(tries, 0u);
 }
 
 TEST(Rails, WordsArriveOnceInOrderOverAllRails) {

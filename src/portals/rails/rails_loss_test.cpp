@@ -5,15 +5,15 @@
 #include <map>
 #include <tuple>
 
-#include "base/test_seeds.hpp"
-#include "rails/rails.hpp"
-#include "rails/test_messages.hpp"
+#include "base/testing/seeds.hpp"
+#include "portals/rails/rails.hpp"
+#include "portals/rails/testing/messages.hpp"
 
 namespace spinloom::rails {
 namespace {
 
-// Every rank sends to every rank, itself too. Receives with a source and a tag get the messages of that stream in order;
-// those that take any source get each message once, those of one source in order.
+// Every rank sends to every rank, itself too. Receives with a source and a tag get the messages of that stream in
+// order; those that take any source get each message once, those of one source in order.
 enum class Losses : uint8_t { none, one, returning };
 void random_traffic(Random& random, Way way, Losses losses) {
   const bool with_loss = losses != Losses::none;

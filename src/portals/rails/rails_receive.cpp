@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "rails/rails.hpp"
-#include "rails/user_pointers.hpp"
+#include "portals/rails/rails.hpp"
+#include "portals/rails/user_pointers.hpp"
 
 namespace spinloom::rails {
 

@@ -1,8 +1,8 @@
 // Sending: at once or by a request to send, within the window.
 #include <algorithm>
 
-#include "rails/rails.hpp"
-#include "rails/user_pointers.hpp"
+#include "portals/rails/rails.hpp"
+#include "portals/rails/user_pointers.hpp"
 
 namespace spinloom::rails {
 namespace {

@@ -1,11 +1,11 @@
-#include "rails/rails.hpp"
+#include "portals/rails/rails.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "base/test_seeds.hpp"
-#include "rails/test_messages.hpp"
+#include "base/testing/seeds.hpp"
+#include "portals/rails/testing/messages.hpp"
 
 namespace spinloom::rails {
 namespace {

@@ -1,8 +1,8 @@
-#include "rails/slots.hpp"
+#include "portals/rails/slots.hpp"
 
 #include <algorithm>
 
-#include "rails/user_pointers.hpp"
+#include "portals/rails/user_pointers.hpp"
 
 namespace spinloom::rails {
 

@@ -1,13 +1,13 @@
 // Slots - numbers of long messages under way. Either each stands for the message's memory, exposed on all rails to its
 // receiver, or (by put) for an entry on each rail where the receiver's word comes that the message is cleared.
 //
-// Contract: take() exposes a message's memory, or finds it exposed for an earlier message. ended() notes that a part of the
-//   message has been read; after the last one, or after give_up(), the slot is idle. By put, cleared() notes words, and the
-//   slot is idle when the message is moved() and all words about it have come.
-// Invariants: (1) the memory of an idle slot stays exposed until another message needs the room: `idle_most` of them; it is
-//   for reading only, and ranks of a job trust each other with their data; (2) a slot serves a later message under another
-//   generation, and ended() ignores words of earlier generations; (3) by put, a slot of which a word may come late, because a
-//   rail was lost, is not used again: the word would start a later message.
+// Contract: take() exposes a message's memory, or finds it exposed for an earlier message. ended() notes that a part of
+//   the message has been read; after the last one, or after give_up(), the slot is idle. By put, cleared() notes words,
+//   and the slot is idle when the message is moved() and all words about it have come.
+// Invariants: (1) the memory of an idle slot stays exposed until another message needs the room: `idle_most` of them;
+//   it is for reading only, and ranks of a job trust each other with their data; (2) a slot serves a later message
+//   under another generation, and ended() ignores words of earlier generations; (3) by put, a slot of which a word may
+//   come late, because a rail was lost, is not used again: the word would start a later message.
 // Threads: the owner of the Interfaces. Time: none.
 #pragma once
 
@@ -17,8 +17,8 @@
 #include <optional>
 #include <vector>
 
-#include "rails/pieces.hpp"
-#include "rails/rail.hpp"
+#include "portals/rails/pieces.hpp"
+#include "portals/rails/rail.hpp"
 
 namespace spinloom::rails {
 
@@ -37,7 +37,7 @@ class Slots {
   // The request whose last part this was.
   [[nodiscard]] std::optional<uint64_t> ended(bits::Slot slot, bits::Part part);
   void give_up(bits::Slot slot);
-  // By put: the counters of the next word, by rail.
+  // Used by put only: the triggers that fire when the slot's next word has come, one for each rail.
   [[nodiscard]] std::vector<nic::Trigger> clears_of(bits::Slot slot) const;
   // The request whose message the receiver has cleared, over this rail and the others whose bits are set.
   [[nodiscard]] std::optional<uint64_t> cleared(bits::Slot slot, uint32_t rail, uint64_t over);
@@ -56,7 +56,7 @@ class Slots {
     uint64_t request = 0;
     uint32_t parts_ended = 0;  // one bit each
     bool in_use = false;
-    // By put.
+    // What follows is used by put only.
     uint32_t rank = 0;
     std::vector<nic::CounterId> counters;  // by rail
     std::vector<uint64_t> words;  // by rail: that have come

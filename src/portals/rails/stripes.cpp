@@ -1,9 +1,9 @@
-#include "rails/stripes.hpp"
+#include "portals/rails/stripes.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "rails/user_pointers.hpp"
+#include "portals/rails/user_pointers.hpp"
 
 namespace spinloom::rails {
 namespace {

@@ -1,15 +1,16 @@
 // Stripes - long transfers between this process's memory and another's, in fragments over all rails.
 //
-// Contract: start() plans a transfer (plan.hpp) and issues all of its fragments at once; `done` runs when the last one has
-//   ended. A transfer consists of parts: the fragments of one rail. If the transfer `tells` somebody, each part ends with an
-//   empty put to the peer, which the NIC sends when it has counted the part's replies. arm() gives the fragments of a put
-//   to the NICs, which send them when their counters say that the peer has cleared the message. An event whose user pointer
-//   is is_own() belongs here.
-// Invariants: (1) a fragment that its rail loses is issued again on the best of the others; the words of a part that has
-//   lost one are sent by the processor; so are fragments that wait for a word over a rail that is lost; (2) the word of a part may come twice, and carries the number of the part;
+// Contract: start() plans a transfer (plan.hpp) and issues all of its fragments at once; `done` runs when the last one
+//   has ended. A transfer consists of parts: the fragments of one rail. If the transfer `tells` somebody, each part
+//   ends with an empty put to the peer, which the NIC sends when it has counted the part's replies. arm() gives the
+//   fragments of a put to the NICs, which send them when their counters say that the peer has cleared the message. An
+//   event whose user pointer is is_own() belongs here.
+// Invariants: (1) a fragment that its rail loses is issued again on the best of the others; the words of a part that
+//   has lost one are sent by the processor; so are fragments that wait for a word over a rail that is lost; (2) the
+//   word of a part may come twice, and carries the number of the part;
 //   (3) `done` runs after everything of the transfer has ended, also after trouble.
-// Source: data striping with notified completion (deliverable D4.7, section 2.3.2.2), by Portals' counters and triggered
-//   puts.
+// Source: data striping with notified completion (deliverable D4.7, section 2.3.2.2), by Portals' counters and
+//   triggered puts.
 // Threads: the owner of the Interfaces. Time: that of their ports.
 #pragma once
 
@@ -21,8 +22,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "rails/pieces.hpp"
-#include "rails/rail.hpp"
+#include "portals/rails/pieces.hpp"
+#include "portals/rails/rail.hpp"
 
 namespace spinloom::rails {
 
@@ -51,7 +52,8 @@ class Stripes {
       : rails_(rails), options_(options), done_(std::move(done)) {}
 
   [[nodiscard]] Status start(uint64_t number, const Transfer& transfer);
-  // Each rail's counter, and the count at which its fragments leave. A transfer that does not suit does not run after this.
+  // Each rail's counter, and the count at which its fragments leave. A transfer that does not suit does not run after
+  // this.
   [[nodiscard]] Status arm(uint64_t number, const Transfer& transfer, std::span<const nic::Trigger> clears);
   [[nodiscard]] bool runs(uint64_t number) const { return running_.contains(number); }
   // The peer has cleared the message over this rail; it does so over those whose bits are set.

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rails/stripes.hpp"
+#include "portals/rails/stripes.hpp"
 
 namespace spinloom::rails {
 

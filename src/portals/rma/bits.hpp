@@ -1,7 +1,7 @@
 // Bits - the match bits of a context's messages.
 //
-// Contract: the two highest bits say what the others are: 0 a context's own places, 1 a key, of random bits. The others are
-//   those of collective::Meeting, by which contexts open.
+// Contract: the two highest bits say what the others are: 0 a context's own places, 1 a key, of random bits. The others
+//   are those of collective::Meeting, by which contexts open.
 // Threads: pure. Time: none.
 #pragma once
 

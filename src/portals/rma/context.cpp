@@ -1,10 +1,10 @@
-#include "rma/context.hpp"
+#include "portals/rma/context.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <tuple>
 
-#include "rma/bits.hpp"
+#include "portals/rma/bits.hpp"
 
 namespace spinloom::rma {
 namespace {
@@ -220,9 +220,9 @@ Status Context::barrier(bool is_last) {
   return met;
 }
 
-// By dissemination: in round k a rank tells the one 2^k places further on, once it has heard in the rounds before. Messages
-// of one round always come from the same rank, so their number says whether this barrier's has come. Whoever has left the
-// last barrier may be gone, while others still wait for messages on their way.
+// The barrier is a dissemination: in round k a rank tells the one 2^k places further on, once it has heard in the
+// rounds before. Messages of one round always come from the same rank, so their number says whether this barrier's has
+// come. Whoever has left the last barrier may be gone, while others still wait for messages on their way.
 Status Context::disseminate(bool is_last) {
   SPL_TRY(watch_all());
   for (uint32_t round = 0; round < rounds_.size(); ++round) {

@@ -1,11 +1,13 @@
-// Context - a rank's one-sided memory on its NIC: what it has registered, what it has begun at other ranks, what it does for
-// others that ask its processor.
+// Context - a rank's one-sided memory on its NIC: what it has registered, what it has begun at other ranks, what it
+// does for others that ask its processor.
 //
-// Contract: all ranks of the job open theirs on the same two portal table entries: one for all messages, and one for notified
-//   operations that leave notices, which is closed while there is no room for more. Operations (Operation) go to the target's
-//   NIC; or, emulated, as messages to its processor, which takes them in progress(). Calls that wait call progress().
+// Contract: all ranks of the job open theirs on the same two portal table entries: one for all messages, and one for
+//   notified operations that leave notices, which is closed while there is no room for more. Operations (Operation) go
+//   to the target's NIC; or, emulated, as messages to its processor, which takes them in progress(). Calls that wait
+//   call progress().
 // Invariants: (1) a target's counter reaches what was begun there when all has ended; failures count as ends; (2) an
-//   emulated operation's messages are numbered; the target executes them in the order of their numbers, and answers each;
+//   emulated operation's messages are numbered; the target executes them in the order of their numbers, and answers
+//   each;
 //   (3) at most `messages` of them are under way from one rank to another, each with a slot of memory at both; (4) the
 //   emulation changes elements by atomics of the target's own NIC, so that they are atomic with those of others; (5) of
 //   accumulating operations to one target, emulated ones begin when native ones have ended, and the other way round.
@@ -22,10 +24,10 @@
 #include <string>
 #include <vector>
 
-#include "portals/interface.hpp"
-#include "rma/elements.hpp"
-#include "rma/key.hpp"
-#include "rma/memory.hpp"
+#include "portals/interface/interface.hpp"
+#include "portals/rma/elements.hpp"
+#include "portals/rma/key.hpp"
+#include "portals/rma/memory.hpp"
 
 namespace spinloom::rma {
 
@@ -43,8 +45,8 @@ struct Options {
   uint64_t fetch_bytes = 2048;
   std::function<uint64_t()> random;  // for keys: others cannot guess it
   std::function<void()> call;  // spends the time of a call to the NIC
-  // Waits until something may have changed, or until the deadline; false: nobody shall wait any more. Without it the port
-  // waits, without deadlines.
+  // Waits until something may have changed, or until the deadline; false: nobody shall wait any more. Without it the
+  // port waits, without deadlines.
   std::function<bool(const char* what, Time deadline)> pause;
   std::function<bool(uint32_t rank)> has_ended;  // as far as the driver knows
   // Called once entries are there: returns when those of all ranks are.
@@ -109,8 +111,8 @@ class Context {
   [[nodiscard]] std::optional<Notice> next_notice(Memory& memory);
 
   [[nodiscard]] Status begin(const Operation& operation);
-  // A put or a get of several parts of the key's memory, one behind the other in operation.list: a message for each part, or
-  // packed to the target's processor, where the parts are small or the context is emulated.
+  // A put or a get of several parts of the key's memory, one behind the other in operation.list: a message for each
+  // part, or packed to the target's processor, where the parts are small or the context is emulated.
   [[nodiscard]] Status begin_pieces(Operation operation, std::span<const Piece> pieces);
   // Also in an emulated context: by NICs.
   [[nodiscard]] Status begin_native(const Operation& operation);
@@ -193,7 +195,7 @@ class Context {
     std::vector<NotifiedGet> gets;
     uint32_t requests = 0;  // open ones
   };
-  // Of the emulation: what has come from a rank.
+  // What the emulation has got from a rank.
   struct Asker {
     uint64_t next = 0;
     std::vector<uint64_t> filled;  // by slot: number + 1 of the message that is there

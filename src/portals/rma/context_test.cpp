@@ -1,11 +1,11 @@
 // Operations over the racy loopback driver, against plain references.
-#include "rma/context.hpp"
+#include "portals/rma/context.hpp"
 
 #include <gtest/gtest.h>
 
-#include "base/test_seeds.hpp"
-#include "rma/test_operations.hpp"
-#include "rma/test_ranks.hpp"
+#include "base/testing/seeds.hpp"
+#include "portals/rma/testing/operations.hpp"
+#include "portals/rma/testing/ranks.hpp"
 
 namespace spinloom::rma {
 namespace {

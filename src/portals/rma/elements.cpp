@@ -1,4 +1,4 @@
-#include "rma/elements.hpp"
+#include "portals/rma/elements.hpp"
 
 #include <algorithm>
 #include <complex>

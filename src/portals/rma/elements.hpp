@@ -1,8 +1,9 @@
 // Elements - what an accumulating operation of users is for the NIC.
 //
-// Contract: plan_of() finds the NIC's atomic for an operation on elements of a type, or says why there is none. Replacing is
-//   a swap, whose old elements nobody may want. Reading is an atomic that changes nothing: "or" with zeros, and a sum with
-//   negative zeros for the types that are longer than the integers of the NIC. neutral() gives these elements.
+// Contract: plan_of() finds the NIC's atomic for an operation on elements of a type, or says why there is none.
+//   Replacing is a swap, whose old elements nobody may want. Reading is an atomic that changes nothing: "or" with
+//   zeros, and a sum with negative zeros for the types that are longer than the integers of the NIC. neutral() gives
+//   these elements.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -10,7 +11,7 @@
 #include <span>
 
 #include "base/result.hpp"
-#include "spin/atomic.hpp"
+#include "nic/spin/atomic.hpp"
 
 namespace spinloom::rma {
 

@@ -1,5 +1,5 @@
 // Accumulating operations as the NIC has them.
-#include "rma/elements.hpp"
+#include "portals/rma/elements.hpp"
 
 #include <gtest/gtest.h>
 

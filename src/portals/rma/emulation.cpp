@@ -3,8 +3,8 @@
 #include <cstring>
 #include <tuple>
 
-#include "rma/bits.hpp"
-#include "rma/context.hpp"
+#include "portals/rma/bits.hpp"
+#include "portals/rma/context.hpp"
 
 namespace spinloom::rma {
 namespace {
@@ -41,7 +41,7 @@ Status Context::ask(const Operation& operation) {
   return {};
 }
 
-// As many pieces in a message as it holds with their bytes; a long one goes in several.
+// A message takes as many pieces as it holds with their bytes; a long piece goes in several messages.
 Status Context::ask_pieces(const Operation& operation, std::span<const Piece> pieces) {
   std::vector<Piece> some;
   Chunk chunk;
@@ -269,7 +269,7 @@ bool Context::move(const Memory& memory, const RequestHeader& header, const uint
   return true;
 }
 
-// By atomics of this rank's NIC on its own memory.
+// Atomics of this rank's NIC change the elements in its own memory.
 bool Context::change_elements(const RequestHeader& header, const uint8_t* data, uint8_t* out) {
   if (header.kind > static_cast<uint32_t>(Kind::compare_swap)) return false;
   Operation operation;

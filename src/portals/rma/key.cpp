@@ -1,4 +1,4 @@
-#include "rma/key.hpp"
+#include "portals/rma/key.hpp"
 
 #include <cstring>
 

@@ -1,7 +1,7 @@
 // Key - the right to access registered memory of a rank, and its form as bytes that users send.
 //
-// Contract: write() and read() are inverses. read() refuses bytes that no write() has made, as far as a check sum tells: it
-//   finds mistakes. What protects memory are the random bits, which only who was given the key knows.
+// Contract: write() and read() are inverses. read() refuses bytes that no write() has made, as far as a check sum
+//   tells: it finds mistakes. What protects memory are the random bits, which only who was given the key knows.
 // Threads: plain values. Time: none.
 #pragma once
 

@@ -1,9 +1,9 @@
 // A key's text is the key, and other bytes are none.
-#include "rma/key.hpp"
+#include "portals/rma/key.hpp"
 
 #include <gtest/gtest.h>
 
-#include "base/test_seeds.hpp"
+#include "base/testing/seeds.hpp"
 
 namespace spinloom::rma {
 namespace {

@@ -1,11 +1,11 @@
 // Registered memory, its keys and their entries on the NIC.
-#include "rma/memory.hpp"
+#include "portals/rma/memory.hpp"
 
 #include <cstring>
 #include <utility>
 
-#include "rma/bits.hpp"
-#include "rma/context.hpp"
+#include "portals/rma/bits.hpp"
+#include "portals/rma/context.hpp"
 
 namespace spinloom::rma {
 

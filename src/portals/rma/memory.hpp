@@ -1,7 +1,7 @@
 // Memory - registered memory of this process: its pieces, the keys that were handed out, the notices that have come.
 //
-// Contract: offsets count through the pieces, one behind the other. copy_out() and copy_in() are for the emulation, by the
-//   processor.
+// Contract: offsets count through the pieces, one behind the other. copy_out() and copy_in() are for the emulation, by
+//   the processor.
 // Invariants: each key has an entry of its own on the NIC, and one for notified operations if the memory takes notices.
 // Threads: the owner of the context. Time: none.
 #pragma once
@@ -11,9 +11,9 @@
 #include <map>
 #include <vector>
 
-#include "nic/ids.hpp"
-#include "rma/key.hpp"
-#include "spin/iovec.hpp"
+#include "nic/portals/ids.hpp"
+#include "nic/spin/iovec.hpp"
+#include "portals/rma/key.hpp"
 
 namespace spinloom::rma {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "rma/context.hpp"
+#include "portals/rma/context.hpp"
 
 namespace spinloom::rma {
 namespace {

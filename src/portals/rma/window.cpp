@@ -1,4 +1,4 @@
-#include "rma/window.hpp"
+#include "portals/rma/window.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "rma/window_words.hpp"
+#include "portals/rma/window_words.hpp"
 
 namespace spinloom::rma {
 

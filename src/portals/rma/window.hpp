@@ -1,15 +1,15 @@
 // Window - memory at ranks of a context, the keys of all of them at each, and synchronisation over it.
 //
-// Contract: make() and free() are collective of all ranks. part() makes this rank's part of a window of some ranks, which all
-//   name in the same order; once each has the texts of all, by whatever way, join() makes the window. Each rank has control
-//   words, which others change by atomics of its NIC only: tickets of locks, how often each rank has posted to it and
-//   completed, and rounds of fences. Calls that wait have forms that do not: begin_...() and test_...(), which says whether
-//   it has ended.
+// Contract: make() and free() are collective of all ranks. part() makes this rank's part of a window of some ranks,
+//   which all name in the same order; once each has the texts of all, by whatever way, join() makes the window. Each
+//   rank has control words, which others change by atomics of its NIC only: tickets of locks, how often each rank has
+//   posted to it and completed, and rounds of fences. Calls that wait have forms that do not: begin_...() and
+//   test_...(), which says whether it has ended.
 // Invariants: (1) a lock is a queue of tickets: a rank takes the next one, and enters when that number is served;
-//   whoever enters for a shared lock lets the next one in that asks for a shared lock, whoever leaves lets an exclusive one
-//   in once all before it have left; so locks come in the order of tickets; (2) who waits for a ticket looks at the words
-//   again after a pause that grows with the number of tickets before it; (3) counts of epochs and fences only grow; (4) a
-//   fence is a dissemination: the messages of a round always come from the same rank.
+//   whoever enters for a shared lock lets the next one in that asks for a shared lock, whoever leaves lets an exclusive
+//   one in once all before it have left; so locks come in the order of tickets; (2) who waits for a ticket looks at the
+//   words again after a pause that grows with the number of tickets before it; (3) counts of epochs and fences only
+//   grow; (4) a fence is a dissemination: the messages of a round always come from the same rank.
 // Threads: the owner of the context. Time: that of its port.
 #pragma once
 
@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "rma/context.hpp"
+#include "portals/rma/context.hpp"
 
 namespace spinloom::rma {
 
@@ -104,7 +104,7 @@ class Window {
   [[nodiscard]] Status fetch(uint32_t place, uint64_t word, uint64_t count, bool adds_one);
   [[nodiscard]] Result<bool> step_lock(uint32_t place);
 
-  // Of the fence that is under way.
+  // The state of the fence that is under way.
   struct Fence {
     bool is_open = false;
     bool has_flushed = false;

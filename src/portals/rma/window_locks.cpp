@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "rma/window.hpp"
-#include "rma/window_words.hpp"
+#include "portals/rma/window.hpp"
+#include "portals/rma/window_words.hpp"
 
 namespace spinloom::rma {
 namespace {

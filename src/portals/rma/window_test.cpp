@@ -1,11 +1,11 @@
 // What ends over the racy loopback driver: keys, ranks, room for notices; and locks that exclude.
-#include "rma/window.hpp"
+#include "portals/rma/window.hpp"
 
 #include <gtest/gtest.h>
 
-#include "base/test_seeds.hpp"
-#include "rma/test_operations.hpp"
-#include "rma/test_ranks.hpp"
+#include "base/testing/seeds.hpp"
+#include "portals/rma/testing/operations.hpp"
+#include "portals/rma/testing/ranks.hpp"
 
 namespace spinloom::rma {
 namespace {

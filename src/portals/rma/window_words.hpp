@@ -1,6 +1,7 @@
 // Words - where a rank's control words of a window lie, in words of 64 bits.
 //
-// Contract: tickets of locks, then for each place of the window how often it has posted and completed, then rounds of fences.
+// Contract: tickets of locks, then for each place of the window how often it has posted and completed, then rounds of
+//   fences.
 // Threads: plain values. Time: none.
 #pragma once
 

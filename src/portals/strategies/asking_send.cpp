@@ -1,8 +1,8 @@
-#include "offload/asking_send.hpp"
+#include "portals/strategies/asking_send.hpp"
 
 #include <algorithm>
 
-#include "offload/pack.hpp"
+#include "portals/strategies/pack.hpp"
 #include "spinloom/rendezvous.h"
 
 namespace spinloom::offload {

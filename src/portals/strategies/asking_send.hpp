@@ -1,14 +1,14 @@
 // AskingSend - a long message of an MPI library: its sender asks first, and NICs do the rest.
 //
 // Contract: prepare() makes ready for messages from one place in memory: an entry for answers, a buffer to pack into or
-//   gather handlers on the NIC. start() puts a request with the message's match bits. When it matches a receive of an Inbox,
-//   the receiver's NIC answers, and the sender's NIC sends the data to where the receive's layout takes them; no CPU
-//   is needed. A request that comes before its receive waits in an unexpected block, and the receiver's host answers
-//   when it posts the receive. finish() returns when the data have been sent, so the message has matched.
+//   gather handlers on the NIC. start() puts a request with the message's match bits. When it matches a receive of an
+//   Inbox, the receiver's NIC answers, and the sender's NIC sends the data to where the receive's layout takes them; no
+//   CPU is needed. A request that comes before its receive waits in an unexpected block, and the receiver's host
+//   answers when it posts the receive. finish() returns when the data have been sent, so the message has matched.
 //   Source: SC'17 sPIN paper, section 5.1. Its receiver gets the data; here it answers and the sender's NIC puts them,
 //   because the reply to a get passes no handlers: neither end's layout would be moved by the NIC.
-// Invariants: (1) an answer finds its entry by a number, the receive's data by another one: no order among messages and no
-//   source is assumed, so receives may be for any source; (2) what prepare() takes is given back by release().
+// Invariants: (1) an answer finds its entry by a number, the receive's data by another one: no order among messages and
+//   no source is assumed, so receives may be for any source; (2) what prepare() takes is given back by release().
 // Threads: the owner of the Interface. Time: that of its port. Preparing is not part of a message's time.
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-#include "offload/send.hpp"
+#include "portals/strategies/send.hpp"
 
 namespace spinloom::offload {
 

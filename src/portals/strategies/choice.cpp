@@ -1,4 +1,4 @@
-#include "offload/choice.hpp"
+#include "portals/strategies/choice.hpp"
 
 namespace spinloom::offload {
 

@@ -1,13 +1,13 @@
 // Choice - the strategy of a type that its user left open.
 //
-// Contract: choose() is what a commit does (SC'19 datatypes paper, section 3.2.6, step 1). One block: RDMA into its place. A
-//   type that normalises to one vector: specialised handlers. Others: specialised handlers with a list of blocks, the
-//   faster way; if the list takes more than 1 / list_share of the NIC's memory, which types share, `general` where that
-//   takes less. Zero bytes: the host.
+// Contract: choose() is what a commit does (SC'19 datatypes paper, section 3.2.6, step 1). One block: RDMA into its
+//   place. A type that normalises to one vector: specialised handlers. Others: specialised handlers with a list of
+//   blocks, the faster way; if the list takes more than 1 / list_share of the NIC's memory, which types share,
+//   `general` where that takes less. Zero bytes: the host.
 // Threads: pure. Time: none.
 #pragma once
 
-#include "offload/plan.hpp"
+#include "portals/strategies/plan.hpp"
 
 namespace spinloom::offload {
 

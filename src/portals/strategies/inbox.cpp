@@ -1,10 +1,10 @@
-#include "offload/inbox.hpp"
+#include "portals/strategies/inbox.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "layout/overlap.hpp"
-#include "offload/choice.hpp"
+#include "memory/layout/overlap.hpp"
+#include "portals/strategies/choice.hpp"
 #include "spinloom/rendezvous.h"
 
 namespace spinloom::offload {

@@ -1,17 +1,18 @@
 // Inbox - the receives of one process as an MPI library has them, over the Portals calls.
 //
-// Contract: commit() takes a datatype with its user's attributes and chooses its strategy; its layout goes to NIC memory
-//   with the first receive that wants it, or now. post() is MPI_Irecv: an entry with the handlers of (type, count), or
-//   with a host buffer where the NIC has no room. wait() and test() complete it. free() forgets the type; receives
-//   under way keep what they hold. Source: SC'19 datatypes paper, section 3.2.6.
-//   A receive that may get more than `eager_bytes` is ready for a request (AskingSend): its NIC answers, and the data come
-//   to a second entry. The host answers a request that came before, or that its receive was not ready for.
+// Contract: commit() takes a datatype with its user's attributes and chooses its strategy; its layout goes to NIC
+//   memory with the first receive that wants it, or now. post() is MPI_Irecv: an entry with the handlers of (type,
+//   count), or with a host buffer where the NIC has no room. wait() and test() complete it. free() forgets the type;
+//   receives under way keep what they hold. Source: SC'19 datatypes paper, section 3.2.6.
+//   A receive that may get more than `eager_bytes` is ready for a request (AskingSend): its NIC answers, and the data
+//   come to a second entry. The host answers a request that came before, or that its receive was not ready for.
 //   A message that matches a posted receive is unpacked by handlers (or lands in place, or is unpacked by the host from
-//   the buffer). A message without one lands in an unexpected block, and the host unpacks it when the receive is posted.
-//   A message longer than its receive is truncated: handlers refuse it and write nothing, and so does a request for it;
-//   elsewhere it fills the receive. Its sender completes in any case.
-// Invariants: (1) receives match in the order in which they were posted, as MPI asks; (2) what a receive holds on the NIC
-//   goes back to the cache when it completes; (3) an Error other than `invalid` leaves the Inbox fit for destruction only.
+//   the buffer). A message without one lands in an unexpected block, and the host unpacks it when the receive is
+//   posted. A message longer than its receive is truncated: handlers refuse it and write nothing, and so does a request
+//   for it; elsewhere it fills the receive. Its sender completes in any case.
+// Invariants: (1) receives match in the order in which they were posted, as MPI asks; (2) what a receive holds on the
+//   NIC goes back to the cache when it completes; (3) an Error other than `invalid` leaves the Inbox fit for
+//   destruction only.
 // Threads: the owner of the Interface. Time: that of its port; unpacking by the host is announced as host work.
 #pragma once
 
@@ -21,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "offload/receive_cache.hpp"
-#include "offload/unexpected.hpp"
+#include "portals/strategies/receive_cache.hpp"
+#include "portals/strategies/unexpected.hpp"
 
 namespace spinloom::offload {
 
@@ -82,8 +83,8 @@ class Inbox {
   // The Interface outlives the Inbox.
   static Result<std::unique_ptr<Inbox>> create(Nic nic, const Options& options);
 
-  // `ready_for`: a number of elements whose layout goes to the NIC now; 0: none. Code::invalid for a type that receives no
-  // defined bytes.
+  // `ready_for`: a number of elements whose layout goes to the NIC now; 0: none. Code::invalid for a type that receives
+  // no defined bytes.
   [[nodiscard]] Result<TypeId> commit(const layout::Type& type, const TypeAttributes& attributes = {},
                                       int64_t ready_for = 0);
   [[nodiscard]] Status free(TypeId type);
@@ -95,7 +96,7 @@ class Inbox {
 
   [[nodiscard]] nic::PortalIndex portal() const { return portal_; }
   [[nodiscard]] const ReceiveCache& cache() const { return *cache_; }
-  // Of a request under way.
+  // The NIC memory of a request that is under way.
   [[nodiscard]] uint64_t nic_memory_bytes(RequestId request) const {
     return requests_.at(request.value).lease.receive->nic_memory_bytes();
   }

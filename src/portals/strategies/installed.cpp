@@ -1,4 +1,4 @@
-#include "offload/installed.hpp"
+#include "portals/strategies/installed.hpp"
 
 #include <algorithm>
 

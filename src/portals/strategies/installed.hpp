@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "offload/plan.hpp"
-#include "portals/interface.hpp"
+#include "portals/interface/interface.hpp"
+#include "portals/strategies/plan.hpp"
 
 namespace spinloom::offload {
 

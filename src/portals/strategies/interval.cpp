@@ -1,4 +1,4 @@
-#include "offload/interval.hpp"
+#include "portals/strategies/interval.hpp"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-// Interval - computes how many packets share one checkpoint under RW-CP.
+// Interval - computes how many packets share one checkpoint under RW-CP and RO-CP.
 //
 // Contract: checkpoint_interval() applies the rule of the SC'19 datatypes paper, section 3.2.4, to whole
-//   packets. With k payload bytes a packet, n packets, P HPUs, T_pkt a packet's arrival time and
-//   T_PH a payload handler's time, the largest interval of j packets is taken with
-//     T_pkt + j (P - 1) T_pkt <= epsilon * ceil(n / P) * T_PH      (scheduling dependency)
-//   and, where handlers lag behind arrival, j k <= packet buffer;
-//   then memory: ceil(n / j) checkpoints must fit, which may ask for a larger j: memory wins.
+//   packets. There are P HPUs, and n packets of k payload bytes; T_pkt is a packet's arrival time, T_PH a
+//   payload handler's time. The interval is the largest number j of packets that meets two conditions:
+//     T_pkt + j (P - 1) T_pkt <= epsilon * ceil(n / P) * T_PH      (scheduling dependency);
+//     j k <= packet buffer, where handlers lag behind arrival.
+//   Then comes memory: ceil(n / j) checkpoints must fit, which may ask for a larger j. Memory wins.
 //   If not even j = 1 meets epsilon, j = 1 is taken. What is exceeded is reported.
 //   The paper assumes P < n. With fewer packets than HPUs, no more than n HPUs ever work: P is min(P, n) here.
 // Threads: pure. Time: durations in ps.

@@ -1,9 +1,9 @@
-#include "offload/pack.hpp"
+#include "portals/strategies/pack.hpp"
 
 #include <utility>
 
-#include "layout/copy.hpp"
-#include "offload/unpack.hpp"
+#include "memory/layout/copy.hpp"
+#include "portals/strategies/unpack.hpp"
 
 namespace spinloom::offload {
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <span>
 
-#include "offload/plan.hpp"
-#include "portals/port.hpp"
+#include "portals/interface/port.hpp"
+#include "portals/strategies/plan.hpp"
 
 namespace spinloom::offload {
 

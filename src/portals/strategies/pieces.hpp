@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 #include "spinloom/segment.h"
 
 namespace spinloom::offload {

@@ -1,9 +1,9 @@
-#include "offload/plan.hpp"
+#include "portals/strategies/plan.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "offload/plan_parts.hpp"
+#include "portals/strategies/plan_parts.hpp"
 #include "spinloom/ddt.h"
 
 namespace spinloom::offload {
@@ -31,10 +31,10 @@ Result<layout::Blob> flatten(const Message& message) {
   return layout::Blob::build(listed);
 }
 
-// Whether to walk a struct of vectors and lists member by member instead of as one list of blocks. The list is up to
-// a quarter faster (WRF_y), because it needs no step from member to member. But the list repeats what members share,
-// and writes vectors out as entries. Beyond this size the two are within 4 % of each other (LAMMPS, WRF_x), and the
-// list only costs memory.
+// True if a struct of vectors and lists is to be walked member by member instead of as one list of blocks. The list is
+// up to a quarter faster (WRF_y), because it needs no step from member to member. But the list repeats what members
+// share, and writes vectors out as entries. Beyond this size the two are within 4 % of each other (LAMMPS, WRF_x), and
+// the list only costs memory.
 bool walks_members(const layout::Blob& blob, const layout::Blob& list) {
   constexpr uint64_t list_bytes_free = 4096;
   constexpr uint64_t list_bytes_factor = 2;

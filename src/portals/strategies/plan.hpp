@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "layout/blob.hpp"
-#include "layout/oracle.hpp"
-#include "layout/type.hpp"
-#include "offload/interval.hpp"
-#include "offload/strategy.hpp"
-#include "spin/context.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/oracle.hpp"
+#include "memory/layout/type.hpp"
+#include "nic/spin/context.hpp"
+#include "portals/strategies/interval.hpp"
+#include "portals/strategies/strategy.hpp"
 
 namespace spinloom::offload {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "offload/plan.hpp"
+#include "portals/strategies/plan.hpp"
 
 namespace spinloom::offload {
 

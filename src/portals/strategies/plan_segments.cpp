@@ -1,9 +1,9 @@
 // The strategies over MPITypes' segment: one for each virtual HPU, or checkpoints (SC'19 datatypes paper, 3.2.4).
 #include <algorithm>
 
-#include "layout/reciprocal.hpp"
-#include "offload/pieces.hpp"
-#include "offload/plan_parts.hpp"
+#include "memory/layout/reciprocal.hpp"
+#include "portals/strategies/pieces.hpp"
+#include "portals/strategies/plan_parts.hpp"
 #include "spinloom/ddt.h"
 #include "spinloom/segment.h"
 

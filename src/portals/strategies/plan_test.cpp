@@ -1,11 +1,11 @@
 // The objects that each strategy puts on the NIC.
-#include "offload/plan.hpp"
+#include "portals/strategies/plan.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "layout/text.hpp"
+#include "memory/layout/text.hpp"
 #include "spinloom/ddt.h"
 #include "spinloom/segment.h"
 

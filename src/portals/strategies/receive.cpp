@@ -1,12 +1,12 @@
-#include "offload/receive.hpp"
+#include "portals/strategies/receive.hpp"
 
 #include <algorithm>
 #include <span>
 
-#include "layout/copy.hpp"
-#include "layout/iovec.hpp"
-#include "layout/overlap.hpp"
-#include "offload/unpack.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/iovec.hpp"
+#include "memory/layout/overlap.hpp"
+#include "portals/strategies/unpack.hpp"
 
 namespace spinloom::offload {
 

@@ -16,17 +16,17 @@
 #include <string_view>
 #include <vector>
 
-#include "offload/installed.hpp"
-#include "offload/plan.hpp"
-#include "portals/interface.hpp"
+#include "portals/interface/interface.hpp"
+#include "portals/strategies/installed.hpp"
+#include "portals/strategies/plan.hpp"
 
 namespace spinloom::offload {
 
 class Receive {
  public:
   // The Interface, the queue and the images outlive the receive. `queue` belongs to `portal`. `planned` is the result
-  // of plan() for the same arguments, if the caller already has it. `family` begins the names of the handler images: the
-  // same handlers with others around them. After an Error nothing is left on the NIC.
+  // of plan() for the same arguments, if the caller already has it. `family` begins the names of the handler images:
+  // the same handlers with others around them. After an Error nothing is left on the NIC.
   static Result<std::unique_ptr<Receive>> prepare(portals::Interface& interface, nic::PortalIndex portal,
                                                   nic::QueueId queue, const std::vector<HandlerImage>& images,
                                                   Strategy strategy, const Message& message, const NicFacts& facts,
@@ -52,7 +52,7 @@ class Receive {
   [[nodiscard]] const std::optional<Plan>& plan() const { return plan_; }
   [[nodiscard]] const Message& message() const { return message_; }
   [[nodiscard]] const uint8_t* landed() const { return packed_.data(); }  // of host strategies
-  // Whether several messages may be under way into it: nothing of it belongs to one of them.
+  // True if several messages may be under way into it: nothing of it belongs to one of them.
   [[nodiscard]] bool is_shareable() const {
     return strategy_ == Strategy::rdma_direct || (plan_ && plan_->state.empty());
   }

@@ -1,4 +1,4 @@
-#include "offload/receive_cache.hpp"
+#include "portals/strategies/receive_cache.hpp"
 
 #include <utility>
 

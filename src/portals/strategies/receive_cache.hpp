@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "offload/receive.hpp"
+#include "portals/strategies/receive.hpp"
 
 namespace spinloom::offload {
 

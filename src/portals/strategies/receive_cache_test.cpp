@@ -1,10 +1,10 @@
 // The cache over a loopback NIC of 64 KiB: which receives stay, go, or fall back.
-#include "offload/receive_cache.hpp"
+#include "portals/strategies/receive_cache.hpp"
 
 #include <gtest/gtest.h>
 
-#include "layout/text.hpp"
-#include "testbed/loopback_testbed.hpp"
+#include "memory/layout/text.hpp"
+#include "portals/testbed/loopback_testbed.hpp"
 
 namespace spinloom::offload {
 namespace {

@@ -1,11 +1,11 @@
-#include "offload/send.hpp"
+#include "portals/strategies/send.hpp"
 
 #include <array>
 #include <string>
 #include <utility>
 
-#include "offload/pack.hpp"
-#include "offload/pieces.hpp"
+#include "portals/strategies/pack.hpp"
+#include "portals/strategies/pieces.hpp"
 
 namespace spinloom::offload {
 namespace {

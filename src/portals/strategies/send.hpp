@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "offload/installed.hpp"
-#include "offload/plan.hpp"
-#include "portals/interface.hpp"
+#include "portals/interface/interface.hpp"
+#include "portals/strategies/installed.hpp"
+#include "portals/strategies/plan.hpp"
 
 namespace spinloom::offload {
 

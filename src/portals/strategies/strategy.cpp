@@ -1,4 +1,4 @@
-#include "offload/strategy.hpp"
+#include "portals/strategies/strategy.hpp"
 
 #include <array>
 #include <string>

@@ -26,15 +26,15 @@ enum class Strategy : uint8_t {
 [[nodiscard]] const char* name_of(Strategy strategy);
 [[nodiscard]] Result<Strategy> strategy_named(std::string_view name);
 
-// Whether the message lands in a host buffer, which the host's processor unpacks.
+// True if the message lands in a host buffer, which the host's processor unpacks.
 [[nodiscard]] constexpr bool unpacks_on_host(Strategy strategy) {
   return strategy == Strategy::host_mpitypes || strategy == Strategy::host_best || strategy == Strategy::host_warm;
 }
-// Whether handlers with NIC memory of their own do the work.
+// True if handlers with NIC memory of their own do the work.
 [[nodiscard]] constexpr bool puts_on_nic(Strategy strategy) {
   return !unpacks_on_host(strategy) && strategy != Strategy::iovec && strategy != Strategy::rdma_direct;
 }
-// Whether the strategy has checkpoints, whose interval decides what a handler costs.
+// True if the strategy has checkpoints; their interval decides what a handler costs.
 [[nodiscard]] constexpr bool uses_checkpoints(Strategy strategy) {
   return strategy == Strategy::ro_cp || strategy == Strategy::rw_cp;
 }

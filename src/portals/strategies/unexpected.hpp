@@ -5,15 +5,15 @@
 //   (SC'19 datatypes paper, section 3.2.6). A buffer takes any message and is never used again. Blocks take ordinary
 //   messages (spinloom/rendezvous.h) of at most `longest` bytes: a block without room for another one leaves the list,
 //   and comes back when all its messages have been unpacked.
-// Invariants: (1) the memory outlives every message in it; (2) a buffer makes no events, a block only those that on_event()
-//   wants.
+// Invariants: (1) the memory outlives every message in it; (2) a buffer makes no events, a block only those that
+//   on_event() wants.
 // Threads: the owner of the Interface. Time: none.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "portals/interface.hpp"
+#include "portals/interface/interface.hpp"
 #include "spinloom/rendezvous.h"
 
 namespace spinloom::offload {

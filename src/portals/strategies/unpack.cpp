@@ -1,10 +1,10 @@
-#include "offload/unpack.hpp"
+#include "portals/strategies/unpack.hpp"
 
 #include <cstring>
 
 #include "base/units.hpp"
-#include "layout/width.hpp"
-#include "offload/pieces.hpp"
+#include "memory/layout/width.hpp"
+#include "portals/strategies/pieces.hpp"
 
 namespace spinloom::offload {
 namespace {

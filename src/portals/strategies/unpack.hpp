@@ -10,9 +10,9 @@
 
 #include <cstdint>
 
-#include "layout/blob.hpp"
-#include "offload/plan.hpp"
-#include "portals/port.hpp"
+#include "memory/layout/blob.hpp"
+#include "portals/interface/port.hpp"
+#include "portals/strategies/plan.hpp"
 
 namespace spinloom::offload {
 
@@ -23,9 +23,9 @@ void unpack(const Message& message, const uint8_t* packed, uint8_t* first);
 
 inline constexpr int64_t host_line_bytes = 64;  // arrays begin on a cache line
 
-// The work of unpacking the first `bytes` of this message. Its addresses belong to a space of its own, so that no run depends on where an
-// allocator put things: the packed message lies at zero, the array behind it, both on a cache line. `message` must
-// outlive the work.
+// The work of unpacking the first `bytes` of this message. Its addresses belong to a space of its own, so that no run
+// depends on where an allocator put things: the packed message lies at zero, the array behind it, both on a cache line.
+// `message` must outlive the work.
 [[nodiscard]] portals::HostWork unpack_work(const Message& message, portals::HostWork::Kind kind, int64_t bytes);
 [[nodiscard]] inline portals::HostWork unpack_work(const Message& message, portals::HostWork::Kind kind) {
   return unpack_work(message, kind, message.bytes);

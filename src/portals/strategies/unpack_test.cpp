@@ -1,13 +1,13 @@
 // The host's unpack compared with the copy path, for types of every kind of node, word and alignment.
-#include "offload/unpack.hpp"
+#include "portals/strategies/unpack.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "base/random.hpp"
-#include "layout/copy.hpp"
-#include "layout/text.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::offload {
 namespace {

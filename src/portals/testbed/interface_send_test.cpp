@@ -1,8 +1,8 @@
 // The host interface's checks of streaming puts and process-puts, before a command goes to the NIC.
 #include <gtest/gtest.h>
 
-#include "portals/interface.hpp"
-#include "testbed/loopback_testbed.hpp"
+#include "portals/interface/interface.hpp"
+#include "portals/testbed/loopback_testbed.hpp"
 
 namespace spinloom::testbed {
 namespace {

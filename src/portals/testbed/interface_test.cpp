@@ -1,13 +1,13 @@
 // The host's interface and the loopback driver: ids, checks, waiting, stalls.
-#include "portals/interface.hpp"
+#include "portals/interface/interface.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <vector>
 
+#include "portals/testbed/loopback_testbed.hpp"
 #include "spinloom/handler.h"
-#include "testbed/loopback_testbed.hpp"
 
 namespace spinloom::testbed {
 namespace {

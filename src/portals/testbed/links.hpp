@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "nic/action.hpp"
+#include "nic/portals/action.hpp"
 
 namespace spinloom::testbed {
 

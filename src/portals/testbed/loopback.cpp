@@ -1,11 +1,12 @@
-#include "testbed/loopback.hpp"
+#include "portals/testbed/loopback.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "portals/handler_frame.hpp"
-#include "portals/mailbox.hpp"
-#include "portals/perform.hpp"
+#include "portals/interface/handler_frame.hpp"
+#include "portals/interface/mailbox.hpp"
+#include "portals/interface/perform.hpp"
+#include "portals/interface/probed_memory.hpp"
 
 namespace spinloom::testbed {
 
@@ -13,8 +14,8 @@ namespace spinloom::testbed {
 class Loopback::Node final : public portals::Port {
  public:
   Node(Loopback& loopback, nic::Rank rank)
-      : engine(rank, loopback.options_.nic),
-        memory(loopback.options_.nic.nic_memory_bytes),
+      : engine(rank, loopback.options_.nic, &host_memory),
+        on_nic(loopback.options_.nic.nic_memory_bytes),
         loopback_(loopback),
         rank_(rank) {}
 
@@ -43,9 +44,11 @@ class Loopback::Node final : public portals::Port {
     return {};
   }
   Status host_work(const portals::HostWork&) override { return {}; }  // host work takes no time here
+  [[nodiscard]] nic::HostMemory* memory() override { return &host_memory; }
 
+  portals::ProbedMemory host_memory;
   nic::Nic engine;
-  std::vector<uint8_t> memory;
+  std::vector<uint8_t> on_nic;
   portals::Mailbox mail;
   std::deque<nic::Packet> blocked;  // packets for which the engine has no room
   bool dead = false;
@@ -118,7 +121,7 @@ const nic::Nic& Loopback::nic(uint32_t rank) const {
 
 std::span<const uint8_t> Loopback::nic_memory(uint32_t rank) const {
   SPL_ASSERT(rank < nodes_.size(), "rank ", rank, " of ", nodes_.size());
-  return nodes_[rank]->memory;
+  return nodes_[rank]->on_nic;
 }
 
 // A header that was sent between the same ranks before the chosen one, or the chosen item.
@@ -297,7 +300,7 @@ void Loopback::unblock(uint32_t rank) {
   }
 }
 
-// With Order::any all waiting packets arrive again, because any may be next.
+// All waiting packets arrive again: with Order::any each of them may be next.
 void Loopback::try_again(uint32_t rank) {
   std::deque<nic::Packet>& blocked = nodes_[rank]->blocked;
   blocked_ -= blocked.size();
@@ -307,7 +310,7 @@ void Loopback::try_again(uint32_t rank) {
 void Loopback::run_handler(uint32_t rank, const nic::Her& her) {
   Node& node = *nodes_[rank];
   SPL_ASSERT(options_.handlers != nullptr, "a context was created without a runner");
-  const spin::HandlerFrame frame = portals::frame_of(her, node.engine, node.memory);
+  const spin::HandlerFrame frame = portals::frame_of(her, node.engine, node.on_nic);
   Calls calls(*this, rank, her.id);
   const spin::HandlerOutcome outcome = options_.handlers->run(frame, calls);
   work_.push_back(Work{rank, HandlerDone{her.id, outcome}});
@@ -404,7 +407,7 @@ void Loopback::perform(uint32_t rank, nic::Actions& actions) {
       },
       [&]<portals::Transfer Kind>(const Kind& transfer) { queue(transfer); },
   };
-  portals::perform_each(actions, node.memory, one);
+  portals::perform_each(actions, node.on_nic, one);
 }
 
 const uint8_t* Loopback::keep_payload(const nic::PayloadRef& payload, const std::vector<nic::PayloadRef>& pieces) {

@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "nic/nic.hpp"
-#include "portals/admission.hpp"
-#include "portals/port.hpp"
-#include "spin/handler_runner.hpp"
-#include "testbed/links.hpp"
+#include "nic/portals/nic.hpp"
+#include "nic/spin/handler_runner.hpp"
+#include "portals/interface/admission.hpp"
+#include "portals/interface/port.hpp"
+#include "portals/testbed/links.hpp"
 
 namespace spinloom::testbed {
 
@@ -59,10 +59,11 @@ class Loopback final : private Links::Ends {
   [[nodiscard]] uint64_t packets_blocked() const { return packets_blocked_; }
   // Stops this rank; packets sent to it vanish.
   void kill(uint32_t rank);
-  // From now on nothing reaches another rank; what is under way vanishes, and every rank hears that it has lost the others.
+  // From now on nothing reaches another rank; what is under way vanishes, and every rank hears that it has lost the
+  // others.
   void cut_links();
-  // After cut_links(): once every rank has heard of the loss and nothing of what it lost is under way, links carry packets
-  // again, and every rank hears that the others are back. step() does it.
+  // After cut_links(): once every rank has heard of the loss and nothing of what it lost is under way, links carry
+  // packets again, and every rank hears that the others are back. step() does it.
   void mend_links() { mending_ = cut_; }
   // Tells a rank that this peer is lost, as links do behind all that has come from it.
   void tell_lost(uint32_t rank, nic::Rank peer) { lost(rank, peer); }

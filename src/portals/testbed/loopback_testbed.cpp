@@ -1,4 +1,4 @@
-#include "testbed/loopback_testbed.hpp"
+#include "portals/testbed/loopback_testbed.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "spin/handler_runner.hpp"
-#include "spin/image_runner.hpp"
-#include "testbed/loopback.hpp"
-#include "testbed/testbed.hpp"
+#include "nic/spin/handler_runner.hpp"
+#include "nic/spin/image_runner.hpp"
+#include "portals/testbed/loopback.hpp"
+#include "portals/testbed/testbed.hpp"
 
 namespace spinloom::testbed {
 

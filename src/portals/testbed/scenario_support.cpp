@@ -1,4 +1,4 @@
-#include "testbed/scenario_support.hpp"
+#include "portals/testbed/scenario_support.hpp"
 
 #include <cstring>
 #include <sstream>

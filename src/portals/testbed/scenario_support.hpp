@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "testbed/testbed.hpp"
+#include "portals/testbed/testbed.hpp"
 
 namespace spinloom::testbed {
 

@@ -1,12 +1,13 @@
-#include "testbed/scenarios.hpp"
+#include "portals/testbed/scenarios.hpp"
 
 #include <array>
 #include <deque>
 #include <set>
 
-#include "testbed/scenario_support.hpp"
-#include "testbed/scenarios_fetch.hpp"
-#include "testbed/scenarios_send.hpp"
+#include "portals/testbed/scenario_support.hpp"
+#include "portals/testbed/scenarios_fetch.hpp"
+#include "portals/testbed/scenarios_memory.hpp"
+#include "portals/testbed/scenarios_send.hpp"
 
 namespace spinloom::testbed {
 namespace {
@@ -392,7 +393,7 @@ Result<std::string> no_match(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
-constexpr std::array<Scenario, 20> all = {{
+constexpr std::array<Scenario, 22> all = {{
     {"contiguous_puts", ScenarioTag::confluent, 2, contiguous_puts},
     {"unexpected_then_matched", ScenarioTag::confluent, 2, unexpected_then_matched},
     {"many_to_one_tagged", ScenarioTag::confluent, 5, many_to_one_tagged},
@@ -414,6 +415,8 @@ constexpr std::array<Scenario, 20> all = {{
     {"started_by_hosts", ScenarioTag::confluent, 2, started_by_hosts},
     {"streaming_puts", ScenarioTag::confluent, 2, streaming_puts},
     {"process_puts", ScenarioTag::confluent, 3, process_puts},
+    {"missing_memory", ScenarioTag::confluent, 2, missing_memory},
+    {"own_requests", ScenarioTag::confluent, 2, own_requests},
     // Chance decides how many packets have left when the first handler fails.
     {"failing_process_puts", ScenarioTag::racy, 2, failing_process_puts},
 }};

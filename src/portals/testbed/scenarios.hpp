@@ -23,7 +23,7 @@
 #include <span>
 #include <string>
 
-#include "testbed/testbed.hpp"
+#include "portals/testbed/testbed.hpp"
 
 namespace spinloom::testbed {
 

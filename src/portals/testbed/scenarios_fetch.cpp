@@ -1,11 +1,11 @@
-#include "testbed/scenarios_fetch.hpp"
+#include "portals/testbed/scenarios_fetch.hpp"
 
 #include <array>
 #include <cstring>
 #include <deque>
 #include <set>
 
-#include "testbed/scenario_support.hpp"
+#include "portals/testbed/scenario_support.hpp"
 
 namespace spinloom::testbed {
 namespace {

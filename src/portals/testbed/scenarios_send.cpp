@@ -1,11 +1,11 @@
 // Scenarios of the sender's side: streaming puts and process-puts.
-#include "testbed/scenarios_send.hpp"
+#include "portals/testbed/scenarios_send.hpp"
 
 #include <algorithm>
 #include <array>
 #include <deque>
 
-#include "testbed/scenario_support.hpp"
+#include "portals/testbed/scenario_support.hpp"
 
 namespace spinloom::testbed {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "testbed/testbed.hpp"
+#include "portals/testbed/testbed.hpp"
 
 namespace spinloom::testbed {
 

@@ -1,12 +1,12 @@
 // Every scenario over the loopback driver: in order, and racy with many seeds.
-#include "testbed/scenarios.hpp"
+#include "portals/testbed/scenarios.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <set>
 
-#include "testbed/loopback_testbed.hpp"
+#include "portals/testbed/loopback_testbed.hpp"
 
 namespace spinloom::testbed {
 namespace {

@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "nic/nic.hpp"
-#include "portals/interface.hpp"
+#include "nic/portals/nic.hpp"
+#include "portals/interface/interface.hpp"
 
 namespace spinloom::testbed {
 

@@ -1,10 +1,10 @@
 // Test byte play - plays Rounds of all ranks with real bytes, in a random order.
 //
-// Contract: BytePlay::play() runs until nobody can go on; ended() says whether all ranks have. A message lands as soon as it
-//   is sent, whatever its receiver is doing, as if all receives of a call were posted when it begins. Sends and copies of a
-//   round happen one by one, in any order but for sends to the same rank. Trouble (sizes that differ, places outside of an
-//   area, bytes that are read and written in one round, a message that lands where something was used in an earlier round)
-//   fails the test.
+// Contract: BytePlay::play() runs until nobody can go on; ended() says whether all ranks have. A message lands as soon
+//   as it is sent, whatever its receiver is doing, as if all receives of a call were posted when it begins. Sends and
+//   copies of a round happen one by one, in any order but for sends to the same rank. Trouble (sizes that differ,
+//   places outside of an area, bytes that are read and written in one round, a message that lands where something was
+//   used in an earlier round) fails the test.
 // Threads: tests run in one thread. Time: none.
 #pragma once
 
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "collective/rounds.hpp"
+#include "portals/collective/rounds.hpp"
 
 namespace spinloom::collective::test {
 

@@ -1,10 +1,10 @@
-#include "collective/test_call.hpp"
+#include "portals/collective/testing/call.hpp"
 
 #include <cstring>
 #include <numeric>
 
-#include "collective/call.hpp"
-#include "collective/test_edges.hpp"
+#include "portals/collective/call.hpp"
+#include "portals/collective/testing/edges.hpp"
 
 namespace spinloom::collective::test {
 namespace {

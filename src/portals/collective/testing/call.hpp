@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "collective/catalogue.hpp"
-#include "collective/test_byte_play.hpp"
+#include "portals/collective/catalogue.hpp"
+#include "portals/collective/testing/byte_play.hpp"
 
 namespace spinloom::collective::test {
 

@@ -1,7 +1,7 @@
 // Test edges - who sends to whom in a collective operation that moves blocks.
 //
-// Contract: an Edge is a block that goes from one rank to another. Of operations among all ranks, the numbers of its ends are
-//   the ranks of the other end; among neighbours they count destinations and sources.
+// Contract: an Edge is a block that goes from one rank to another. Of operations among all ranks, the numbers of its
+//   ends are the ranks of the other end; among neighbours they count destinations and sources.
 // Threads: plain values. Time: none.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "collective/test_machine.hpp"
+#include "portals/collective/testing/machine.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "collective/graph.hpp"
+#include "portals/collective/graph.hpp"
 
 namespace spinloom::collective::test {
 

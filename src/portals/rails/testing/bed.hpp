@@ -1,8 +1,8 @@
 // RailBed - for tests: ranks with several NICs each, every rail a loopback network of its own.
 //
 // Contract: open() makes a Rails for each rank. run_until() lets networks and ranks go on, in an order that the seed
-//   chooses, until `done` is true; false: nothing goes on any more. kill_rail() cuts the rail between all ranks, as a link
-//   that is lost: what is under way vanishes, and each NIC hears of the loss. mend_rail() brings it back.
+//   chooses, until `done` is true; false: nothing goes on any more. kill_rail() cuts the rail between all ranks, as a
+//   link that is lost: what is under way vanishes, and each NIC hears of the loss. mend_rail() brings it back.
 // Threads: one owner. Time: that of the loopbacks, which models nothing.
 #pragma once
 
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "rails/rails.hpp"
-#include "testbed/loopback.hpp"
+#include "portals/rails/rails.hpp"
+#include "portals/testbed/loopback.hpp"
 
 namespace spinloom::rails {
 

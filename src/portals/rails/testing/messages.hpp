@@ -1,7 +1,7 @@
 // For tests: messages whose bytes are known, memory between guards, and the ways in which rails may be opened.
 //
-// Contract: byte_of() says what each byte of a message is. Landing and Scattered are memory for one message, contiguous and in
-//   pieces. complete() lets a bed go on until a request is done.
+// Contract: byte_of() says what each byte of a message is. Landing and Scattered are memory for one message, contiguous
+//   and in pieces. complete() lets a bed go on until a request is done.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "rails/test_bed.hpp"
+#include "portals/rails/testing/bed.hpp"
 
 namespace spinloom::rails {
 

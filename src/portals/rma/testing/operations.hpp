@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "rma/context.hpp"
+#include "portals/rma/context.hpp"
 
 namespace spinloom::rma::test {
 

@@ -1,4 +1,4 @@
-#include "rma/test_ranks.hpp"
+#include "portals/rma/testing/ranks.hpp"
 
 #include <gtest/gtest.h>
 

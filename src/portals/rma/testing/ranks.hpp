@@ -1,10 +1,10 @@
 // TestRanks - the ranks of a context over the loopback driver, each with a program that waits.
 //
-// Contract: run() calls program(rank, context) for each rank. One of them goes on at a time; where it waits, the driver makes
-//   some steps, and any rank may be next. The same seed gives the same run. A rank that is killed goes on no more: its
-//   program has to return.
-// Invariants: (1) a pause takes 10 us of the time that contexts see, or more where nothing is under way, so pauses end; (2) a
-//   run of too many pauses is a failure that says so: then every wait ends with an Error.
+// Contract: run() calls program(rank, context) for each rank. One of them goes on at a time; where it waits, the driver
+//   makes some steps, and any rank may be next. The same seed gives the same run. A rank that is killed goes on no
+//   more: its program has to return.
+// Invariants: (1) a pause takes 10 us of the time that contexts see, or more where nothing is under way, so pauses end;
+//   (2) a run of too many pauses is a failure that says so: then every wait ends with an Error.
 // Threads: one for each rank; a baton lets one go on. Time: made up, see (1).
 #pragma once
 
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "rma/window.hpp"
-#include "testbed/loopback.hpp"
+#include "portals/rma/window.hpp"
+#include "portals/testbed/loopback.hpp"
 
 namespace spinloom::rma::test {
 
@@ -32,6 +32,7 @@ class PausedPort final : public portals::Port {
   [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return under_.counter(counter); }
   Status wait() override { return under_.wait(); }
   Status host_work(const portals::HostWork& work) override { return under_.host_work(work); }
+  [[nodiscard]] nic::HostMemory* memory() override { return under_.memory(); }
   void pass(Time time) { paused_ += time; }
 
  private:
@@ -42,7 +43,8 @@ class PausedPort final : public portals::Port {
 class TestRanks {
  public:
   using Program = std::function<void(uint32_t rank, Context&)>;
-  // `options` but for what the driver gives. Without `racy`, packets and atomics keep their order, as those of real drivers.
+  // `options` but for what the driver gives. Without `racy`, packets and atomics keep their order, as those of real
+  // drivers.
   TestRanks(uint32_t ranks, const Options& options, uint64_t seed, bool emulate_odd = false, bool racy = true);
   ~TestRanks();
   void run(const Program& program);

@@ -1,4 +1,4 @@
-#include "job/capture.hpp"
+#include "simulated/job/capture.hpp"
 
 #include <stdio_ext.h>
 #include <sys/mman.h>
@@ -68,6 +68,8 @@ void Capture::rescue(uint32_t rank) {
     at += got;
   }
 }
+
+void Capture::say_beside(const char* bytes, size_t length) const { write_all(real_, bytes, length); }
 
 void Capture::drain(uint32_t rank) {
   const off_t end = lseek(descriptor_, 0, SEEK_CUR);

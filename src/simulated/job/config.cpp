@@ -1,4 +1,4 @@
-#include "job/config.hpp"
+#include "simulated/job/config.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -94,6 +94,8 @@ Result<JobConfig> read_config(std::string_view text) {
       SPL_ASSIGN(config.world.node.payload_bytes, number<uint32_t>(line, value));
     } else if (key == "stack") {
       SPL_ASSIGN(config.stack_bytes, number<size_t>(line, value));
+    } else if (key == "compute") {
+      SPL_ASSIGN(config.compute_s, number<uint32_t>(line, value));
     } else if (key == "seed") {
       SPL_ASSIGN(config.world.ordering.seed, number<uint64_t>(line, value));
     } else if (key == "bridge") {

@@ -5,6 +5,7 @@
 //     profile NAME INTEGER | profile NAME NUMERATOR/DENOMINATOR | profile NAME "text"
 //     rail NUMBER NAME VALUE (as profile; of further NICs of each rank, from 1 on)
 //     image NAME PATH | ranks N | hpus N | mtu N | stack N | seed N | prefix 0|1
+//     compute SECONDS: a rank's processor time without a call; 0: no limit
 //     bridge RANKS 0|1 PICOSECONDS: so many ranks are in one fabric, the others in another one; whether the gateway
 //       stores messages; its time for a packet
 // Threads: any. Time: none.
@@ -12,7 +13,7 @@
 
 #include <string_view>
 
-#include "job/job.hpp"
+#include "simulated/job/job.hpp"
 
 namespace spinloom::job {
 

@@ -1,14 +1,13 @@
-#include "job/crash.hpp"
+#include "simulated/job/crash.hpp"
 
 #include <signal.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 
-#include "job/job.hpp"
+#include "simulated/job/place.hpp"
 
 namespace spinloom::job {
 namespace {
@@ -28,16 +27,6 @@ const char* name_of_signal(int number) {
   }
 }
 
-uintptr_t program_counter(const void* context) {
-#if defined(__x86_64__)
-  return static_cast<uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
-#elif defined(__aarch64__)
-  return static_cast<uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.pc);
-#endif
-}
-
-double microseconds(Time time) { return static_cast<double>(time.ps) / 1e6; }
-
 void say_whose(const Job& job, int number, const void* address, const void* context) {
   const bool with_address = number == SIGSEGV || number == SIGBUS;
   char at[48] = "";
@@ -55,13 +44,9 @@ void say_whose(const Job& job, int number, const void* address, const void* cont
                      microseconds(rank->now()));
     return;
   }
-  const uintptr_t offset = program_counter(context) - rank->copy().base;
-  const char* function = offset < job.loaded().size() ? job.loaded().function_at(offset) : "";
-  char where[512] = "";
-  if (*function != 0) std::snprintf(where, sizeof where, ", in %s()", function);
+  const Place place = place_of(job, *rank, context);
   job.report().say("trouble fault rank %u crashed at %.3f us: %s%s%s; the last Portals call was %s", rank->rank().value,
-                   microseconds(rank->now()), name_of_signal(number), at, where,
-                   *rank->process().call == 0 ? "none" : rank->process().call);
+                   microseconds(rank->now()), name_of_signal(number), at, place.text, last_call_of(*rank));
 }
 
 void on_signal(int number, siginfo_t* information, void* context) {

@@ -1,4 +1,4 @@
-#include "job/fiber.hpp"
+#include "simulated/job/fiber.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>

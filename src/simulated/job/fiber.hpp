@@ -27,7 +27,7 @@ class Fiber {
   void resume();
   void yield();
   [[nodiscard]] bool ended() const { return ended_; }
-  // Whether an address lies in the memory that guards the stack's end.
+  // True if an address lies in the memory that guards the stack's end.
   [[nodiscard]] bool guards(const void* address) const;
 
  private:

@@ -1,5 +1,5 @@
 // Fibers keep their stacks, their errno, and their place.
-#include "job/fiber.hpp"
+#include "simulated/job/fiber.hpp"
 
 #include <gtest/gtest.h>
 

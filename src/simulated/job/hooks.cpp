@@ -1,8 +1,8 @@
-#include "job/hooks.hpp"
+#include "simulated/job/hooks.hpp"
 
 #include <string_view>
 
-#include "job/job.hpp"
+#include "simulated/job/job.hpp"
 
 namespace {
 
@@ -18,9 +18,11 @@ bool spl_job_running() { return running() != nullptr; }
 
 void spl_job_exit(int code, bool at_once) { running()->leave(code, at_once); }
 
-int64_t spl_job_time_ps() { return running()->now().ps; }
+int64_t spl_job_time_ps() { return running()->look_at_clock().ps; }
 
 void spl_job_sleep_ps(int64_t duration) { running()->sleep(spinloom::Time{duration}); }
+
+void spl_job_yield() { running()->yield(); }
 
 const char* spl_job_environment(const char* name) {
   const spinloom::job::Rank* rank = running();

@@ -9,11 +9,13 @@
 
 extern "C" {
 
-// Whether a rank's program is running on this thread.
+// True if a rank's program is running on this thread.
 bool spl_job_running(void);
 [[noreturn]] void spl_job_exit(int code, bool at_once);
+// The clock, as a program reads it: a look that may take time.
 int64_t spl_job_time_ps(void);
 void spl_job_sleep_ps(int64_t duration);
+void spl_job_yield(void);
 // SPINLOOM_RANK and SPINLOOM_SIZE; null for other names.
 const char* spl_job_environment(const char* name);
 // Runs a job: settings and report by file descriptor, then the program and its arguments.

@@ -1,15 +1,17 @@
 // Functions that replace the C library's for a rank's program: they act on the rank instead of the process. Outside
 // ranks they call the library's.
 #include <dlfcn.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
 
-#include "job/hooks.hpp"
+#include "simulated/job/hooks.hpp"
 
 namespace {
 
@@ -20,6 +22,14 @@ constexpr int64_t ps_per_s = ps_per_ns * ns_per_s;
 template <class Function>
 Function library_function(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+bool is_duration(const struct timespec& wanted) {
+  return wanted.tv_sec >= 0 && wanted.tv_nsec >= 0 && wanted.tv_nsec < ns_per_s;
+}
+
+int64_t picoseconds(const struct timespec& wanted) {
+  return wanted.tv_sec >= INT64_MAX / ps_per_s ? INT64_MAX : wanted.tv_sec * ps_per_s + wanted.tv_nsec * ps_per_ns;
 }
 
 }  // namespace
@@ -77,13 +87,37 @@ time_t time(time_t* out) noexcept {
 
 int nanosleep(const struct timespec* wanted, struct timespec* left) {
   if (!spl_job_running()) return static_cast<int>(syscall(SYS_nanosleep, wanted, left));
-  if (wanted->tv_sec < 0 || wanted->tv_nsec < 0 || wanted->tv_nsec >= ns_per_s) {
+  if (!is_duration(*wanted)) {
     errno = EINVAL;
     return -1;
   }
-  spl_job_sleep_ps(wanted->tv_sec >= INT64_MAX / ps_per_s ? INT64_MAX
-                                                          : wanted->tv_sec * ps_per_s + wanted->tv_nsec * ps_per_ns);
+  spl_job_sleep_ps(picoseconds(*wanted));
   return 0;
+}
+
+// All clocks are modelled time. Returns the errno.
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec* wanted, struct timespec* left) {
+  if (!spl_job_running()) {
+    return syscall(SYS_clock_nanosleep, clock, flags, wanted, left) == 0 ? 0 : errno;
+  }
+  if (!is_duration(*wanted)) return EINVAL;
+  int64_t duration = picoseconds(*wanted);
+  if ((flags & TIMER_ABSTIME) != 0) duration -= spl_job_time_ps();
+  if (duration > 0) spl_job_sleep_ps(duration);
+  return 0;
+}
+
+int sched_yield() noexcept {
+  if (!spl_job_running()) return static_cast<int>(syscall(SYS_sched_yield));
+  spl_job_yield();
+  return 0;
+}
+
+void thrd_yield() { sched_yield(); }
+
+int thrd_sleep(const struct timespec* wanted, struct timespec* left) {
+  const int error = clock_nanosleep(CLOCK_REALTIME, 0, wanted, left);
+  return error == 0 ? 0 : error == EINTR ? -1 : -2;  // as C11 has it
 }
 
 unsigned int sleep(unsigned int seconds) {

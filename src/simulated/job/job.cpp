@@ -1,4 +1,4 @@
-#include "job/job.hpp"
+#include "simulated/job/job.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "hpu/elf.hpp"
-#include "job/capture.hpp"
-#include "job/rank.hpp"
-#include "job/report.hpp"
-#include "sim/world.hpp"
+#include "nic/hpu/elf.hpp"
+#include "simulated/job/capture.hpp"
+#include "simulated/job/rank.hpp"
+#include "simulated/job/report.hpp"
+#include "simulated/node/world.hpp"
 
 namespace spinloom::job {
 
@@ -30,6 +30,7 @@ struct JobConfig {
   std::map<std::string, std::string> images;  // handler images: name, path
   std::vector<std::string> command;  // program and arguments
   size_t stack_bytes = 8 << 20;
+  uint32_t compute_s = 0;  // so long a rank may compute without a call; 0: for ever
   bool prefix = false;
 };
 
@@ -48,9 +49,10 @@ class Job {
 
   Status run();
 
-  // For reports of crashes.
+  // For reports of crashes and standstills, from signal handlers.
   [[nodiscard]] const program::Program& loaded() const { return program_; }
   void rescue_output();
+  void say_beside(const char* bytes, size_t length) const { err_.say_beside(bytes, length); }
   [[nodiscard]] const Report& report() const { return report_; }
 
  private:

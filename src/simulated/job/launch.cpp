@@ -11,9 +11,10 @@
 #include <cstring>
 #include <string>
 
-#include "job/config.hpp"
-#include "job/crash.hpp"
-#include "job/hooks.hpp"
+#include "simulated/job/config.hpp"
+#include "simulated/job/crash.hpp"
+#include "simulated/job/hooks.hpp"
+#include "simulated/job/standstill.hpp"
 
 namespace spinloom::job {
 namespace {
@@ -42,6 +43,7 @@ Status launch(int settings, const Report& report, int argc, char** argv) {
   config.command.assign(argv + first_word, argv + argc);
   SPL_ASSIGN(const auto job, Job::create(config, report));
   watch_crashes();
+  watch_for_standstill(config.compute_s);
   const Status ran = job->run();
   std::fflush(nullptr);
   if (!ran) report.trouble(ran.error());

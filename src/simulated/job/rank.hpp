@@ -16,12 +16,12 @@
 #include <string>
 #include <vector>
 
+#include "base/namespaces/program.hpp"
 #include "base/random.hpp"
-#include "job/fiber.hpp"
-#include "program/program.hpp"
-#include "ptl/process.hpp"
-#include "sim/event_queue.hpp"
-#include "sim/node.hpp"
+#include "portals/calls/process.hpp"
+#include "simulated/job/fiber.hpp"
+#include "simulated/node/event_queue.hpp"
+#include "simulated/node/node.hpp"
 
 namespace spinloom::job {
 
@@ -51,6 +51,11 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   [[noreturn]] void leave(int code, bool at_once);
   // The program calls this to sleep.
   void sleep(Time duration);
+  // The program calls this to let others run: it takes the time of a call.
+  void yield();
+  // The program's clock. Looks cost nothing; but a program that only looks waits for a time or for another rank: in a
+  // long row of looks each takes the time of a call.
+  [[nodiscard]] Time look_at_clock();
 
   [[nodiscard]] bool ended() const { return code_.has_value(); }
   [[nodiscard]] int code() const { return *code_; }
@@ -58,6 +63,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   // Why the program could not be loaded.
   [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
   [[nodiscard]] const ptl::Process& process() const { return process_; }
+  [[nodiscard]] ptl::Process& process() { return process_; }
   [[nodiscard]] const Fiber& fiber() const { return *fiber_; }
   [[nodiscard]] const program::Copy& copy() const { return copy_; }
   [[nodiscard]] const std::string& rank_text() const { return rank_text_; }
@@ -72,6 +78,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return node_.counter(counter); }
   Status wait() override;
   Status host_work(const portals::HostWork& work) override;
+  [[nodiscard]] nic::HostMemory* memory() override { return node_.memory(); }
 
   // ptl::Host
   portals::Port& port() override { return *this; }
@@ -104,6 +111,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
     [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return node_.counter(counter); }
     Status wait() override { return rank_.wait(); }
     Status host_work(const portals::HostWork& work) override { return rank_.host_work(work); }
+    [[nodiscard]] nic::HostMemory* memory() override { return node_.memory(); }
 
    private:
     Rank& rank_;
@@ -130,6 +138,8 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   LibraryState library_;
   State state_ = State::running;
   uint64_t pauses_ = 0;  // number of the newest pause; timers of earlier pauses are ignored
+  uint32_t clock_looks_ = 0;  // in a row, without another pause
+  uint64_t pauses_at_look_ = 0;
   std::optional<int> code_;
   std::optional<Error> trouble_;
   Time end_{};

@@ -1,4 +1,4 @@
-#include "job/report.hpp"
+#include "simulated/job/report.hpp"
 
 #include <unistd.h>
 

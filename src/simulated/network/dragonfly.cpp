@@ -1,4 +1,4 @@
-#include "network/dragonfly.hpp"
+#include "simulated/network/dragonfly.hpp"
 
 #include <algorithm>
 

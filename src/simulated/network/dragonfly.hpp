@@ -12,7 +12,7 @@
 
 #include "base/random.hpp"
 #include "base/result.hpp"
-#include "network/topology.hpp"
+#include "simulated/network/topology.hpp"
 
 namespace spinloom::network {
 

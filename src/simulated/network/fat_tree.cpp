@@ -1,4 +1,4 @@
-#include "network/fat_tree.hpp"
+#include "simulated/network/fat_tree.hpp"
 
 #include <algorithm>
 

@@ -2,16 +2,16 @@
 //
 // Contract: next() is the link to a destination from a switch that is not the destination's; choices() are all that
 //   begin a minimal path.
-// Invariants: (1) the switch of level l (from 1) that is copy c of those above subtree t has number base(l) + t * copies
-//   + c; its j-th link up ends at copy c * ups + j of the next level; (2) next() goes up by digits of the destination
-//   (D-mod-k), so that all packets to one host come down one way.
+// Invariants: (1) the switch of level l (from 1) that is copy c of those above subtree t has number base(l) + t *
+//   copies + c; its j-th link up ends at copy c * ups + j of the next level; (2) next() goes up by digits of the
+//   destination (D-mod-k), so that all packets to one host come down one way.
 // Threads: plain values. Time: none.
 #pragma once
 
 #include <array>
 
 #include "base/result.hpp"
-#include "network/topology.hpp"
+#include "simulated/network/topology.hpp"
 
 namespace spinloom::network {
 

@@ -1,4 +1,4 @@
-#include "network/network.hpp"
+#include "simulated/network/network.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -7,8 +7,8 @@
 //   So a packet alone needs h hops; k packets that meet on a link need k b G there; two flows that meet share it packet
 //   by packet.
 // Invariants: (1) the same calls give the same times; (2) memory is that of one time for each link, and of the order of
-//   hosts if it is shuffled; (3) the time of a packet on a link is rounded down, so that a message alone never waits for
-//   its own packets.
+//   hosts if it is shuffled; (3) the time of a packet on a link is rounded down, so that a message alone never waits
+//   for its own packets.
 // Threads: one owner. Time: modelled, of the caller.
 #pragma once
 
@@ -20,10 +20,10 @@
 #include "base/random.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "network/dragonfly.hpp"
-#include "network/fat_tree.hpp"
-#include "network/topology.hpp"
-#include "network/torus.hpp"
+#include "simulated/network/dragonfly.hpp"
+#include "simulated/network/fat_tree.hpp"
+#include "simulated/network/topology.hpp"
+#include "simulated/network/torus.hpp"
 
 namespace spinloom::network {
 
@@ -49,10 +49,11 @@ class Network {
     uint32_t link;
     uint64_t begin_ps;  // when its head begins to cross
   };
-  // Where a packet goes first that is at its first switch, which is not that of `to`, its destination: there, or by a detour to the
-  // address of a switch (ranks() + its number). Called once for each packet: detours are drawn in the order of the calls.
+  // Where a packet goes first that is at its first switch, which is not that of `to`, its destination: there, or by a
+  // detour to the address of a switch (ranks() + its number). Called once for each packet: detours are drawn in the
+  // order of the calls.
   [[nodiscard]] uint32_t heading(uint64_t now_ps, uint32_t at, uint32_t to, uint32_t plane = 0);
-  // Whether a packet that went to the address of a switch turns to its destination here.
+  // True if a packet that went to the address of a switch turns to its destination here.
   [[nodiscard]] bool turns(uint32_t at, uint32_t heading) const;
   // From a switch that is not that of `to`, the destination's rank or heading().
   [[nodiscard]] Move move(uint64_t now_ps, uint32_t at, uint32_t to, uint64_t bytes, uint32_t plane = 0);
@@ -67,7 +68,7 @@ class Network {
         G_(G),
         ranks_(ranks),
         detours_(config.detour_seed, "network.detours") {}
-  // Of a rank, or the first at the switch of this address.
+  // The host of a rank, or the first host at the switch of this address.
   [[nodiscard]] uint32_t host_of(uint32_t address) const;
   [[nodiscard]] Link fixed(uint32_t at, uint32_t host) const;
 

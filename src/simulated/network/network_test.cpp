@@ -1,5 +1,5 @@
 // Paths of each form between all pairs, and what packets cost on links.
-#include "network/network.hpp"
+#include "simulated/network/network.hpp"
 
 #include <gtest/gtest.h>
 

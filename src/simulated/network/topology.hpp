@@ -12,9 +12,9 @@
 
 namespace spinloom::network {
 
-// Of switches with `radix` ports: half of them go down and half up, of those of the lowest level only one in
-// `oversubscription`; at the top all go down. So a tree of n levels has 2 (radix / 2)^n hosts. 0 levels: as few as hold
-// all hosts.
+// A tree of switches with `radix` ports: half of the ports go down and half go up. At the lowest level only one in
+// `oversubscription` of the ports up is used; at the top all ports go down. So a tree of n levels has 2 (radix / 2)^n
+// hosts. 0 levels: as few as hold all hosts.
 struct FatTree {
   uint32_t radix = 16;
   uint32_t levels = 0;
@@ -22,8 +22,8 @@ struct FatTree {
   bool operator==(const FatTree&) const = default;
 };
 
-// Kim, Dally, Scott, Abts, "Technology-driven, highly-scalable dragonfly topology" (ISCA 2008): groups of `routers`, all
-// wired to each other, of which each has `hosts` and `globals` links to other groups. Every two groups have as many
+// Kim, Dally, Scott, Abts, "Technology-driven, highly-scalable dragonfly topology" (ISCA 2008): groups of `routers`,
+// all wired to each other, of which each has `hosts` and `globals` links to other groups. Every two groups have as many
 // links as fit. 0 groups: as few as hold all hosts, at least 2.
 struct Dragonfly {
   uint32_t hosts = 4;
@@ -44,8 +44,9 @@ using Topology = std::variant<FatTree, Dragonfly, Torus>;
 
 // Minimal paths: `fixed`: one for each destination from each switch; `adaptive`: at each switch the link that is free
 // first, of equal ones the first. With detours, chosen for each packet at its first switch: `valiant`: over a random
-// group of a dragonfly, a random switch of a torus, and `fixed` paths to and from there; `ugal`: that detour if the wait for the
-// first link of the `fixed` path is more than twice that for the detour's (UGAL-L of the paper below), otherwise the `fixed` path.
+// group of a dragonfly, a random switch of a torus, and `fixed` paths to and from there; `ugal`: that detour if the
+// wait for the first link of the `fixed` path is more than twice that for the detour's (UGAL-L of the paper below),
+// otherwise the `fixed` path.
 enum class Routing : uint8_t { fixed, adaptive, valiant, ugal };
 
 inline constexpr uint64_t links_most = 1 << 28;  // of all planes; 2 GiB of times

@@ -1,4 +1,4 @@
-#include "network/torus.hpp"
+#include "simulated/network/torus.hpp"
 
 namespace spinloom::network {
 

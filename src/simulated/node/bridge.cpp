@@ -1,4 +1,4 @@
-#include "sim/bridge.hpp"
+#include "simulated/node/bridge.hpp"
 
 #include <algorithm>
 

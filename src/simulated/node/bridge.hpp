@@ -1,15 +1,17 @@
 // Bridge - gateways between two or more simulated fabrics: each has a link into every fabric, and passes packets on.
 //
-// Contract: every rank is in one fabric. A packet to a rank of another fabric crosses its own, arrives at a gateway at the line
-//   rate, takes `forward` of the gateway's processor, and leaves by the gateway's link into the target's fabric:
+// Contract: every rank is in one fabric. A packet to a rank of another fabric crosses its own, arrives at a gateway at
+//   the line rate, takes `forward` of the gateway's processor, and leaves by the gateway's link into the target's
+//   fabric.
 //     cut-through:        the processor begins at the packet's first byte;
-//     store-and-forward:  it begins when the last byte of the message's last packet is there, or `hold_most` after the first
-//                         packet has come, which keeps a message whose sender waits for others from waiting for ever.
-//   Pairs of ranks are spread over the gateways. With L = switch + wire, G = byte_time, f = forward, alone and with equal links:
-//     direct         first byte L,          last byte L + n G
-//     cut-through    first byte 2 L + f,    last byte 2 L + f + n G           for a packet of n bytes
-//     k packets      last packet's first byte 2 L + f + (k - 1) max(n G, f)
-//     stored         the message's last byte 2 L + f + 2 N G                  for N bytes in packets with f <= n G
+//     store-and-forward:  it begins when the last byte of the message's last packet is there, or `hold_most` after the
+//                         first packet has come. So a message whose sender waits for others does not wait for ever.
+//   Pairs of ranks are spread over the gateways. With L = switch + wire, G = byte_time, f = forward, a message that is
+//   alone on equal links arrives at these times:
+//     direct         first byte L,          last byte L + n G;
+//     cut-through    first byte 2 L + f,    last byte 2 L + f + n G           for a packet of n bytes;
+//     k packets      last packet's first byte 2 L + f + (k - 1) max(n G, f);
+//     stored         the message's last byte 2 L + f + 2 N G                  for N bytes in packets with f <= n G.
 // Invariants: (1) packets of one rank to another keep their order; (2) every packet leaves exactly once.
 // Threads: one owner. Time: virtual.
 #pragma once
@@ -25,11 +27,11 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "sim/event_queue.hpp"
-#include "sim/network.hpp"
-#include "sim/profile.hpp"
-#include "sim/resource.hpp"
-#include "spin/slab.hpp"
+#include "nic/spin/slab.hpp"
+#include "simulated/node/event_queue.hpp"
+#include "simulated/node/network.hpp"
+#include "simulated/node/profile.hpp"
+#include "simulated/node/resource.hpp"
 
 namespace spinloom::sim {
 
@@ -42,13 +44,14 @@ struct BridgeStatistics {
 
 class Bridge final : EventTarget {
  public:
-  // Takes a packet that is back on a link at this moment; its first byte is at the switch `link.switch + link.wire` later.
+  // Takes a packet that is back on a link at this moment; its first byte is at the switch `link.switch + link.wire`
+  // later.
   using Out = std::function<void(std::unique_ptr<Arrival> arrival)>;
 
   Bridge(EventQueue& events, const Profile& profile, const BridgeConfig& config, Out out);
   [[nodiscard]] static Status check(const BridgeConfig& config, uint32_t ranks);
 
-  // Whether the two are in different fabrics.
+  // True if the two are in different fabrics.
   [[nodiscard]] bool parts(nic::Rank a, nic::Rank b) const { return fabric_of(a) != fabric_of(b); }
   // A packet whose first byte comes to its gateway at `head`, or later if others are before it.
   void take(Time head, std::unique_ptr<Arrival> arrival);

@@ -1,12 +1,12 @@
 // The times of packets through gateways, by the algebra of bridge.hpp: L = switch + wire, G = byte_time, f = forward.
-#include "sim/bridge.hpp"
+#include "simulated/node/bridge.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <deque>
 
-#include "sim/test_profile.hpp"
+#include "simulated/node/testing/profile.hpp"
 
 namespace spinloom::sim {
 namespace {

@@ -45,7 +45,7 @@ class EventQueue {
 
   [[nodiscard]] Time now() const { return now_; }
   [[nodiscard]] bool empty() const { return heap_.empty(); }
-  // Of the next event; only if there is one.
+  // The time of the next event; called only if there is one.
   [[nodiscard]] Time next() const { return heap_.top().time; }
   [[nodiscard]] uint64_t steps() const { return steps_; }
 

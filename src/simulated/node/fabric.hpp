@@ -22,8 +22,8 @@
 #include <optional>
 #include <vector>
 
-#include "sim/profile.hpp"
-#include "sim/resource.hpp"
+#include "simulated/node/profile.hpp"
+#include "simulated/node/resource.hpp"
 
 namespace spinloom::sim {
 

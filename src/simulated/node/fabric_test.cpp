@@ -1,5 +1,5 @@
 // Transfers of a clustered NIC, alone and side by side, compared with the public PsPIN RTL.
-#include "sim/fabric.hpp"
+#include "simulated/node/fabric.hpp"
 
 #include <gtest/gtest.h>
 

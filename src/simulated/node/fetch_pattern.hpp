@@ -33,7 +33,7 @@ class FetchPattern {
   }
 
  private:
-  // Whether two steps belong to the same stride: a stride in bytes need not be a whole number of lines.
+  // True if two steps belong to the same stride: a stride in bytes need not be a whole number of lines.
   static bool near(int64_t step, int64_t other) { return std::abs(step - other) <= 1; }
 
   // Strides that prefetchers follow (Intel 64 and IA-32 architectures optimization manual: "up to 2K bytes").

@@ -1,5 +1,5 @@
 // Which packets a switch's processors take.
-#include "sim/flow_table.hpp"
+#include "simulated/node/flow_table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "sim/frame_node.hpp"
+#include "simulated/node/frame_node.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "sim/frame_codes.hpp"
+#include "simulated/node/frame_codes.hpp"
 
 namespace spinloom::sim {
 namespace {

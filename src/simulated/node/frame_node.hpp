@@ -1,9 +1,9 @@
 // FrameNode - a simulated Ethernet NIC in its host, and the cable to whoever is at the other end.
 //
 // Contract: performs the actions of frame::Nic on timed resources:
-//   cable (byte_time for the frame and 24 B around it, then wire) -> matching unit (match.header) -> ingress copy to
-//   packet memory (frame.ingress_*, else the input port) -> dispatch (scheduler.dispatch_cycles) -> copy to the HPU's
-//   cluster -> start -> handler -> finish.
+//   Frames that come: cable (byte_time for the frame and 24 B around it, then wire) -> matching unit (match.header) ->
+//   ingress copy to packet memory (frame.ingress_*, else the input port).
+//   Their handlers: dispatch (scheduler.dispatch_cycles) -> copy to the HPU's cluster -> start -> handler -> finish.
 //   Writes to the host: the fabric's way out, PCIe, pcie.latency; the bytes are in host memory then, and the NIC knows
 //   pcie.latency later. Reads: a request and the bytes, pcie.latency each way, then the fabric's way in.
 //   Frames that leave: the fabric's way out (handlers) or a PCIe read (host), then the cable.
@@ -20,14 +20,14 @@
 #include <variant>
 #include <vector>
 
-#include "frame/nic.hpp"
-#include "sim/event_queue.hpp"
-#include "sim/fabric.hpp"
-#include "sim/hpu_bank.hpp"
-#include "sim/pcie.hpp"
-#include "sim/profile.hpp"
-#include "sim/resource.hpp"
-#include "spin/slab.hpp"
+#include "nic/frames/nic.hpp"
+#include "nic/spin/slab.hpp"
+#include "simulated/node/event_queue.hpp"
+#include "simulated/node/fabric.hpp"
+#include "simulated/node/hpu_bank.hpp"
+#include "simulated/node/pcie.hpp"
+#include "simulated/node/profile.hpp"
+#include "simulated/node/resource.hpp"
 
 namespace spinloom::sim {
 

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <utility>
 
-#include "portals/perform.hpp"
-#include "sim/frame_codes.hpp"
-#include "sim/frame_node.hpp"
+#include "portals/interface/perform.hpp"
+#include "simulated/node/frame_codes.hpp"
+#include "simulated/node/frame_node.hpp"
 
 namespace spinloom::sim {
 

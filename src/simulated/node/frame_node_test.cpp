@@ -1,12 +1,12 @@
 // An Ethernet NIC in virtual time: every stage has its price, the sum of the stages is what the far end sees.
-#include "sim/frame_node.hpp"
+#include "simulated/node/frame_node.hpp"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "hpu/assembler.hpp"
-#include "sim/test_frame_profile.hpp"
+#include "nic/hpu/assembler.hpp"
+#include "simulated/node/testing/frame_profile.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::sim {

@@ -14,7 +14,7 @@
 
 #include "base/limits.hpp"
 #include "base/units.hpp"
-#include "nic/nic.hpp"
+#include "nic/portals/nic.hpp"
 
 namespace spinloom::sim {
 

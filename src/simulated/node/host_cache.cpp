@@ -1,4 +1,4 @@
-#include "sim/host_cache.hpp"
+#include "simulated/node/host_cache.hpp"
 
 #include "base/assert.hpp"
 

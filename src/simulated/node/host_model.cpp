@@ -1,9 +1,9 @@
-#include "sim/host_model.hpp"
+#include "simulated/node/host_model.hpp"
 
 #include <algorithm>
 
-#include "sim/fetch_pattern.hpp"
-#include "sim/host_cache.hpp"
+#include "simulated/node/fetch_pattern.hpp"
+#include "simulated/node/host_cache.hpp"
 
 namespace spinloom::sim {
 namespace {

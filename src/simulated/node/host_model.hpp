@@ -8,16 +8,17 @@
 //   memory; B the memory's bandwidth: memory never takes less than all fetched and evicted lines take at B. Lines are
 //   those that cold caches of the profile (for warm work: a last level that has seen the ranges once) move for the
 //   touched ranges until the last byte is in its place; lines that are dirty then are written back later, which costs
-//   this message nothing. Packing costs what unpacking does, with what is read and what is written exchanged. A call that is posted costs host.call and the segment's walk over its blocks. The
-//   cost of a block was measured with warm data. The model was fixed before any speed-up was looked at; `spinloom
-//   hostmodel` compares it with loops on the machine where it runs.
+//   this message nothing. Packing costs what unpacking does, with what is read and what is written exchanged. A call
+//   that is posted costs host.call and the segment's walk over its blocks. The cost of a block was measured with warm
+//   data. The model was fixed before any speed-up was looked at; `spinloom hostmodel` compares it with loops on the
+//   machine where it runs.
 // Threads: pure. Time: modelled, in ps.
 #pragma once
 
 #include <cstdint>
 
-#include "portals/port.hpp"
-#include "sim/profile.hpp"
+#include "portals/interface/port.hpp"
+#include "simulated/node/profile.hpp"
 
 namespace spinloom::sim {
 

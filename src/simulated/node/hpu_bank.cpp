@@ -1,4 +1,4 @@
-#include "sim/hpu_bank.hpp"
+#include "simulated/node/hpu_bank.hpp"
 
 #include <algorithm>
 

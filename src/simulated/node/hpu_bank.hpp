@@ -17,16 +17,16 @@
 #include <string>
 #include <vector>
 
-#include "hpu/core.hpp"
-#include "hpu/function_profile.hpp"
-#include "hpu/instruction_profile.hpp"
-#include "hpu/timing_stalls.hpp"
-#include "nic/nic.hpp"
-#include "sim/event_queue.hpp"
-#include "sim/memory_ports.hpp"
-#include "sim/profile.hpp"
-#include "sim/trace.hpp"
-#include "spin/handler_abi.hpp"
+#include "nic/hpu/core.hpp"
+#include "nic/hpu/function_profile.hpp"
+#include "nic/hpu/instruction_profile.hpp"
+#include "nic/hpu/timing_stalls.hpp"
+#include "nic/portals/nic.hpp"
+#include "nic/spin/handler_abi.hpp"
+#include "simulated/node/event_queue.hpp"
+#include "simulated/node/memory_ports.hpp"
+#include "simulated/node/profile.hpp"
+#include "simulated/node/trace.hpp"
 
 namespace spinloom::sim {
 
@@ -67,7 +67,7 @@ class HpuBank final : EventTarget {
 
   // The images, which a context names by index, must outlive the bank.
   void install(const std::vector<hpu::Image>& images) { images_ = &images; }
-  // Whether these cores can run the handlers of an image.
+  // An Error if these cores cannot run the handlers of an image.
   [[nodiscard]] Status check(uint32_t image) const;
   // Records handlers that end from now on; null stops recording. The trace outlives the bank.
   void record(Trace* trace) { trace_ = trace; }

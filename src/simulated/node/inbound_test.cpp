@@ -1,9 +1,9 @@
 // How long a simulated NIC keeps the bytes of packets.
 #include <gtest/gtest.h>
 
-#include "portals/interface.hpp"
-#include "sim/test_profile.hpp"
-#include "sim/world.hpp"
+#include "portals/interface/interface.hpp"
+#include "simulated/node/testing/profile.hpp"
+#include "simulated/node/world.hpp"
 
 namespace spinloom::sim {
 namespace {

@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "hpu/memory.hpp"
-#include "sim/profile.hpp"
+#include "nic/hpu/memory.hpp"
+#include "simulated/node/profile.hpp"
 
 namespace spinloom::sim {
 

@@ -1,13 +1,13 @@
 // Contention in a clustered NIC compared with the public PsPIN RTL: 16 HPUs run the same few accesses.
-#include "sim/memory_ports.hpp"
+#include "simulated/node/memory_ports.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "hpu/assembler.hpp"
-#include "hpu/core.hpp"
+#include "nic/hpu/assembler.hpp"
+#include "nic/hpu/core.hpp"
 
 namespace spinloom::sim {
 namespace {

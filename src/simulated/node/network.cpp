@@ -1,11 +1,11 @@
-#include "sim/network.hpp"
+#include "simulated/node/network.hpp"
 
 #include <algorithm>
 #include <numeric>
 
 #include "base/log.hpp"
 #include "base/random.hpp"
-#include "sim/bridge.hpp"
+#include "simulated/node/bridge.hpp"
 
 namespace spinloom::sim {
 

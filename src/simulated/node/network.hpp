@@ -2,19 +2,20 @@
 //
 // Contract: each node injects its packets one after the other at the line rate and receives them one after the other
 //   at the line rate; alone, the first byte arrives switch + wire later, the last byte payload * byte_time
-//   after it; packets of several senders to one node queue at the switch. With Switches, a packet is at its first switch
-//   switch + wire after it has left, goes on as network/network.hpp says, and queues at its last one. With a reorder window of N, the packets
-//   of a message leave in a seeded order in which no more than N packets are in play at once; the first and
-//   the last packet keep their places (SC'19 paper, section 2.1.2: the network delivers header and completion
-//   packets first and last) unless `reorder_all`.
-//   A switch may have processors: a Receiver attached under the switch's own rank, rank_of_switch(). It gets the packets
-//   that match the rules installed at the switch, and those addressed to its rank, when their first byte is at the switch; what it injects
-//   leaves by the switch's link to the target's switch, to a neighbour or to a host, as soon as that link is free, and has been sent when its last
-//   byte is on that link. All other packets pass as if it were not there.
-//   With a bridge, the ranks are in several fabrics, each a switch of its own, and gateways pass packets between them (bridge.hpp).
+//   after it; packets of several senders to one node queue at the switch. With Switches, a packet is at its first
+//   switch switch + wire after it has left, goes on as simulated/network/network.hpp says, and queues at its last one.
+//   With a reorder window of N, the packets of a message leave in a seeded order in which no more than N packets are in
+//   play at once; the first and the last packet keep their places (SC'19 paper, section 2.1.2: the network delivers
+//   header and completion packets first and last) unless `reorder_all`.
+//   A switch may have processors: a Receiver attached under the switch's own rank, rank_of_switch(). It gets the
+//   packets that match the rules installed at the switch, and those addressed to its rank, when their first byte is at
+//   the switch; what it injects leaves by the switch's link to the target's switch, to a neighbour or to a host, as
+//   soon as that link is free, and has been sent when its last byte is on that link. All other packets pass as if it
+//   were not there. With a bridge, the ranks are in several fabrics, each a switch of its own, and gateways pass
+//   packets between them (bridge.hpp).
 // Invariants: (1) every packet arrives exactly once; (2) the order of a message's packets depends on
-//   (seed, sender, message, number of packets, window) only, never on what was sent before; (3) a packet that a switch's
-//   processors send is never taken by the same switch.
+//   (seed, sender, message, number of packets, window) only, never on what was sent before; (3) a packet that a
+//   switch's processors send is never taken by the same switch.
 // Threads: one owner. Time: virtual.
 #pragma once
 
@@ -25,13 +26,13 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "network/network.hpp"
-#include "nic/action.hpp"
-#include "sim/event_queue.hpp"
-#include "sim/flow_table.hpp"
-#include "sim/profile.hpp"
-#include "sim/resource.hpp"
-#include "spin/slab.hpp"
+#include "nic/portals/action.hpp"
+#include "nic/spin/slab.hpp"
+#include "simulated/network/network.hpp"
+#include "simulated/node/event_queue.hpp"
+#include "simulated/node/flow_table.hpp"
+#include "simulated/node/profile.hpp"
+#include "simulated/node/resource.hpp"
 
 namespace spinloom::sim {
 
@@ -76,15 +77,17 @@ class Network final : EventTarget {
   Network(EventQueue& events, const Profile& profile, const Ordering& ordering, Switches switches = {},
           const std::optional<BridgeConfig>& bridge = {});
   ~Network();
-  // For so many ranks, whose links to their switches are those of the profile. Paths that depend on the load are refused:
-  // headers of one rank to another match in the order in which they were sent, and no NIC here puts them in order.
+  // For so many ranks, whose links to their switches are those of the profile. Paths that depend on the load are
+  // refused: headers of one rank to another match in the order in which they were sent, and no NIC here puts them in
+  // order.
   static Result<Switches> switches_of(const Profile& profile, const std::optional<network::Config>& config,
                                       uint32_t ranks);
 
   void attach(nic::Rank rank, Receiver& receiver);
   // Who takes the packets to ranks that nobody has attached. No link at their end makes them wait.
   void attach_others(Receiver& receiver) { others_ = &receiver; }
-  // As inject(), of a rank that nobody has attached: its packets are on its link from `ready` on, whoever else is.
+  // Sends as inject() does, but from a rank that nobody has attached: its packets are on its link from `ready` on, in
+  // message order, whoever else is on it.
   void enter(std::vector<nic::Packet> packets, Time ready, std::function<void()> sent);
   [[nodiscard]] const Switches& switches() const { return switches_; }
   [[nodiscard]] const Bridge* bridge() const { return bridge_.get(); }  // null: all ranks are in one fabric

@@ -1,11 +1,11 @@
 // The order in which packets leave and arrive.
-#include "sim/network.hpp"
+#include "simulated/node/network.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "sim/test_profile.hpp"
+#include "simulated/node/testing/profile.hpp"
 
 namespace spinloom::sim {
 namespace {

@@ -1,8 +1,8 @@
-#include "sim/node.hpp"
+#include "simulated/node/node.hpp"
 
 #include <algorithm>
 
-#include "sim/node_codes.hpp"
+#include "simulated/node/node_codes.hpp"
 
 namespace spinloom::sim {
 namespace {
@@ -37,7 +37,7 @@ Node::Node(EventQueue& events, Network& network, const Profile& profile, nic::Ra
       network_(network),
       profile_(profile),
       rank_(rank),
-      nic_(rank, limits_of(profile, options)),
+      nic_(rank, limits_of(profile, options), &memory_),
       nic_memory_(static_cast<size_t>(profile.memory.state_bytes)),
       pcie_(profile),
       fabric_(profile, options.hpus),

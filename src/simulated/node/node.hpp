@@ -25,23 +25,24 @@
 #include <variant>
 #include <vector>
 
-#include "nic/nic.hpp"
-#include "portals/mailbox.hpp"
-#include "portals/port.hpp"
-#include "sim/depth_series.hpp"
-#include "sim/event_queue.hpp"
-#include "sim/fabric.hpp"
-#include "sim/handler_log.hpp"
-#include "sim/host_model.hpp"
-#include "sim/hpu_bank.hpp"
-#include "sim/network.hpp"
-#include "sim/pcie.hpp"
-#include "sim/profile.hpp"
-#include "sim/resource.hpp"
-#include "sim/trace.hpp"
-#include "sim/writes_under_way.hpp"
-#include "sim/zeroed.hpp"
-#include "spin/slab.hpp"
+#include "nic/portals/nic.hpp"
+#include "nic/spin/slab.hpp"
+#include "portals/interface/mailbox.hpp"
+#include "portals/interface/port.hpp"
+#include "portals/interface/probed_memory.hpp"
+#include "simulated/node/depth_series.hpp"
+#include "simulated/node/event_queue.hpp"
+#include "simulated/node/fabric.hpp"
+#include "simulated/node/handler_log.hpp"
+#include "simulated/node/host_model.hpp"
+#include "simulated/node/hpu_bank.hpp"
+#include "simulated/node/network.hpp"
+#include "simulated/node/pcie.hpp"
+#include "simulated/node/profile.hpp"
+#include "simulated/node/resource.hpp"
+#include "simulated/node/trace.hpp"
+#include "simulated/node/writes_under_way.hpp"
+#include "simulated/node/zeroed.hpp"
 
 namespace spinloom::sim {
 
@@ -84,6 +85,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return mail_.counter(counter); }
   Status wait() override;
   Status host_work(const portals::HostWork& work) override;
+  [[nodiscard]] nic::HostMemory* memory() override { return &memory_; }
 
   [[nodiscard]] const nic::Nic& nic() const { return nic_; }
   [[nodiscard]] const NodeStatistics& statistics() const { return statistics_; }
@@ -181,6 +183,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   Network& network_;
   const Profile& profile_;
   nic::Rank rank_;
+  portals::ProbedMemory memory_;
   nic::Nic nic_;
   std::unique_ptr<HpuBank> hpus_;
   ZeroedBytes nic_memory_;

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "portals/admission.hpp"
-#include "sim/node.hpp"
-#include "sim/node_codes.hpp"
+#include "portals/interface/admission.hpp"
+#include "simulated/node/node.hpp"
+#include "simulated/node/node_codes.hpp"
 
 namespace spinloom::sim {
 

@@ -1,8 +1,8 @@
 // Writes through a scatter list: they wait, in order, while the NIC reads the next elements of the list.
 #include <algorithm>
 
-#include "sim/node.hpp"
-#include "sim/node_codes.hpp"
+#include "simulated/node/node.hpp"
+#include "simulated/node/node_codes.hpp"
 
 namespace spinloom::sim {
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "portals/data_order.hpp"
-#include "sim/node.hpp"
-#include "sim/node_codes.hpp"
+#include "portals/interface/data_order.hpp"
+#include "simulated/node/node.hpp"
+#include "simulated/node/node_codes.hpp"
 
 namespace spinloom::sim {
 
@@ -116,8 +116,8 @@ void Node::pieces_here(uint32_t slot) {
   }
 }
 
-// Receivers match in the order of puts, so nothing passes a packet whose pieces are still being read, but replies, which
-// match nothing.
+// Receivers match in the order of puts, so nothing passes a packet whose pieces are still being read, but replies,
+// which match nothing.
 void Node::inject_in_order(std::vector<nic::Packet> packets, Time ready, std::function<void()> sent) {
   const bool may_pass = departures_.empty() || packets.front().operation == nic::Operation::reply;
   if (may_pass) return network_.inject(rank_, std::move(packets), ready, std::move(sent));

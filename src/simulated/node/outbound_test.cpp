@@ -1,9 +1,9 @@
 // Times at which packets of the sender's side leave.
 #include <gtest/gtest.h>
 
-#include "portals/interface.hpp"
-#include "sim/test_profile.hpp"
-#include "sim/world.hpp"
+#include "portals/interface/interface.hpp"
+#include "simulated/node/testing/profile.hpp"
+#include "simulated/node/world.hpp"
 
 namespace spinloom::sim {
 namespace {

@@ -8,8 +8,8 @@
 // Threads: one owner. Time: virtual.
 #pragma once
 
-#include "sim/profile.hpp"
-#include "sim/resource.hpp"
+#include "simulated/node/profile.hpp"
+#include "simulated/node/resource.hpp"
 
 namespace spinloom::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/profile.hpp"
+#include "simulated/node/profile.hpp"
 
 #include <functional>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Profile - every number that a simulated NIC and host need, from a nics/*.toml file.
+// Profile - every number that a simulated NIC and host need, from a data/nics/*.toml file.
 //
 // The sections a15 and pulp belong to the core of that name, as do hpu.memory_latency and memory.channel*. The section
 // frame is optional.
@@ -105,14 +105,14 @@ struct Profile {
     int64_t entries = 0;
     Time refill;
   } iovec;
-  // Ethernet NICs that copy frames to packet memory: cycles for the smallest and the largest frame, linear between them.
-  // A profile has the whole section or none.
+  // Ethernet NICs that copy frames to packet memory: cycles for the smallest and the largest frame, linear between
+  // them. A profile has the whole section or none.
   struct {
     int64_t bytes_min = 0, bytes_max = 0;
     int64_t ingress_min = 0, ingress_max = 0;
   } frame;
 
-  // Whether cores form clusters with memories of their own.
+  // True if cores form clusters with memories of their own.
   [[nodiscard]] bool clustered() const { return hpu.core == "pulp"; }
   [[nodiscard]] bool has_ingress() const { return frame.bytes_max > 0; }
   // HPUs are dealt to clusters one by one, so the scheduler's lowest idle HPU is in the least occupied cluster.

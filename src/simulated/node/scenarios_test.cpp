@@ -1,14 +1,14 @@
 // Every scenario under the simulated driver, compared with the loopback's trace: in order and with packets shuffled.
-#include "testbed/scenarios.hpp"
+#include "portals/testbed/scenarios.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdlib>
 
-#include "sim/test_profile.hpp"
-#include "sim/world.hpp"
-#include "testbed/loopback_testbed.hpp"
+#include "portals/testbed/loopback_testbed.hpp"
+#include "simulated/node/testing/profile.hpp"
+#include "simulated/node/world.hpp"
 
 #ifdef SPINLOOM_SCENARIO_HANDLERS
 

@@ -1,13 +1,13 @@
 #include <gtest/gtest.h>
 
-#include "sim/event_queue.hpp"
-#include "sim/fetch_pattern.hpp"
-#include "sim/host_cache.hpp"
-#include "sim/host_model.hpp"
-#include "sim/pcie.hpp"
-#include "sim/profile.hpp"
-#include "sim/resource.hpp"
-#include "sim/test_profile.hpp"
+#include "simulated/node/event_queue.hpp"
+#include "simulated/node/fetch_pattern.hpp"
+#include "simulated/node/host_cache.hpp"
+#include "simulated/node/host_model.hpp"
+#include "simulated/node/pcie.hpp"
+#include "simulated/node/profile.hpp"
+#include "simulated/node/resource.hpp"
+#include "simulated/node/testing/profile.hpp"
 
 namespace spinloom::sim {
 namespace {

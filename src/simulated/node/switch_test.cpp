@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "base/random.hpp"
-#include "sim/network.hpp"
-#include "sim/test_profile.hpp"
+#include "simulated/node/network.hpp"
+#include "simulated/node/testing/profile.hpp"
 
 namespace spinloom::sim {
 namespace {

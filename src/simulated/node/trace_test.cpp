@@ -1,11 +1,11 @@
 // Trace and DepthSeries stay within their bounds and record only what happened.
-#include "sim/trace.hpp"
+#include "simulated/node/trace.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "sim/depth_series.hpp"
+#include "simulated/node/depth_series.hpp"
 
 namespace spinloom::sim {
 namespace {

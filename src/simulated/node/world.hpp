@@ -1,7 +1,7 @@
 // World - one simulation: virtual time, networks, and some nodes that share handler images.
 //
-// A rank has one NIC, or one for each rail: rail 0 with the world's profile, and those of WorldOptions::more_rails. Each rail
-// is a network of its own, with a node for each rank.
+// A rank has one NIC, or one for each rail: rail 0 with the world's profile, and those of WorldOptions::more_rails.
+// Each rail is a network of its own, with a node for each rank.
 //
 // Contract: make a World, take its ports, run host programs against them one after the other. Each wait lets virtual
 //   time go on for everybody. All modelled numbers are functions of the arguments.
@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/bridge.hpp"
-#include "sim/node.hpp"
+#include "simulated/node/bridge.hpp"
+#include "simulated/node/node.hpp"
 
 namespace spinloom::sim {
 

@@ -1,10 +1,10 @@
 // WritesUnderWay - how many writes to host memory are in flight at a time: each from its request until its last byte is
 // in host memory.
 //
-// Contract: asked(at) for each write, whose bytes are on the NIC at `at`; landed(at, now) when a write has left the NIC,
-//   in that order. peak() is the largest number in flight; total() is the time in flight summed over the writes, so
-//   total() divided by a span that holds all of it is the mean number in flight (Little's law). A write that lands at a
-//   time is no longer in flight at that time. restart() forgets what was, except for what is still in flight.
+// Contract: asked(at) for each write, whose bytes are on the NIC at `at`; landed(at, now) when a write has left the
+//   NIC, in that order. peak() is the largest number in flight; total() is the time in flight summed over the writes,
+//   so total() divided by a span that holds all of it is the mean number in flight (Little's law). A write that lands
+//   at a time is no longer in flight at that time. restart() forgets what was, except for what is still in flight.
 // Invariants: (1) when results are read, every write that was asked for has left the NIC.
 // Threads: one owner. Time: virtual; `now` never falls, `at` may lie in the future and never falls for landed().
 #pragma once

@@ -1,5 +1,5 @@
 // WritesUnderWay against a count of intervals, instant by instant.
-#include "sim/writes_under_way.hpp"
+#include "simulated/node/writes_under_way.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "sim/test_profile.hpp"
+#include "simulated/node/testing/profile.hpp"
 
 namespace spinloom::sim {
 
-// The numbers of nics/fpspin-vcu1525.toml, which has their sources.
+// The numbers of data/nics/fpspin-vcu1525.toml, which has their sources.
 inline ProfileFields board_fields() {
   ProfileFields fields;
   const auto n = [](int64_t value) { return ProfileValue(value); };

@@ -1,7 +1,7 @@
-// Test profile - a complete profile for C++ tests: the numbers of nics/sc19-slingshot.toml, which has their sources.
+// Test profile - a complete profile for C++ tests: the numbers of data/nics/sc19-slingshot.toml.
 #pragma once
 
-#include "sim/profile.hpp"
+#include "simulated/node/profile.hpp"
 
 namespace spinloom::sim {
 

@@ -1,4 +1,4 @@
-#include "live/bridge_forwarder.hpp"
+#include "live/bridge/bridge_forwarder.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -67,7 +67,8 @@ uint64_t BridgeForwarder::whole_until(uint32_t source, uint32_t target, uint8_t 
   return number;
 }
 
-// Whether the frame lies in its flow's window; then it counts as under way until credit for it comes by.
+// True if the frame is new, not too long, and inside its flow's window. It then counts as under way until credit for it
+// comes by.
 bool BridgeForwarder::admit(const wire::BridgeHeader& header, uint64_t bytes) {
   Flow& flow = flows_[{header.source.value, header.target.value, static_cast<uint8_t>(header.of)}];
   if (bytes > std::max(options_.piece_bytes, whole_bytes_max) + frame_overhead_max) return false;

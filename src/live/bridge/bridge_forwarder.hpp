@@ -1,12 +1,12 @@
 // BridgeForwarder - the gateway's part of a bridge: it passes frames on between ranks that do not reach each other.
 //
-// Contract: forward() takes a frame that a neighbour has brought and that is for another rank. It leaves by the next link of its
-//   way, at once, or, where messages are stored, when the whole message or half a window of it is here. Credit and other
-//   notes never wait.
-// Invariants: (1) of two ranks, at most a window of each class and direction is between their last and their next credit:
-//   frames beyond are refused. So the memory of all flows has a bound; (2) a frame leaves only if it has come by the way of
-//   its source and target, so that no rank speaks for another one behind which it is not; (3) nothing goes to a rank that
-//   has said goodbye, or that is lost.
+// Contract: forward() takes a frame that a neighbour has brought and that is for another rank. It leaves by the next
+//   link of its way, at once, or, where messages are stored, when the whole message or half a window of it is here.
+//   Credit and other notes never wait.
+// Invariants: (1) of two ranks, at most a window of each class and direction is between their last and their next
+//   credit: frames beyond are refused. So the memory of all flows has a bound; (2) a frame leaves only if it has come
+//   by the way of its source and target, so that no rank speaks for another one behind which it is not; (3) nothing
+//   goes to a rank that has said goodbye, or that is lost.
 // Threads: the owner of the NIC. Time: an argument.
 #pragma once
 
@@ -16,10 +16,10 @@
 #include <tuple>
 #include <vector>
 
-#include "live/bridge_links.hpp"
-#include "live/bridge_options.hpp"
-#include "live/bridge_routes.hpp"
-#include "wire/bridge_frame.hpp"
+#include "live/bridge/bridge_links.hpp"
+#include "live/bridge/bridge_options.hpp"
+#include "live/bridge/bridge_routes.hpp"
+#include "nic/wire/bridge_frame.hpp"
 
 namespace spinloom::live {
 
@@ -47,7 +47,7 @@ class BridgeForwarder {
   // All frames of this flow before this number have come here.
   [[nodiscard]] uint64_t whole_until(uint32_t source, uint32_t target, uint8_t of) const;
   [[nodiscard]] bool has_left(nic::Rank rank) const { return left_[rank.value]; }
-  // Whether all other ranks that have programs have left or are lost.
+  // True if all other ranks that have programs have left or are lost.
   [[nodiscard]] bool all_left() const;
   [[nodiscard]] const ForwardCounts& counts() const { return counts_; }
 

@@ -1,4 +1,4 @@
-#include "live/bridge_links.hpp"
+#include "live/bridge/bridge_links.hpp"
 
 #include <cstring>
 #include <tuple>

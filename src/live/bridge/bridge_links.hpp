@@ -1,9 +1,9 @@
 // BridgeLinks - carries bridge frames over the transports between this rank and those that it reaches directly.
 //
-// Contract: link() names the transport to a rank. pass() hands a frame to that transport, which copies it. A frame travels as
-//   a packet of the class that a peer which has no room still takes (a reply, Packet::is_answer), so that a rank whose engine
-//   is full goes on forwarding. collect() returns the frame of such a packet once all of it is there; of any other packet it
-//   returns that it is none.
+// Contract: link() names the transport to a rank. pass() hands a frame to that transport, which copies it. A frame
+//   travels as a packet of the class that a peer which has no room still takes (a reply, Packet::is_answer), so that a
+//   rank whose engine is full goes on forwarding. collect() returns the frame of such a packet once all of it is there;
+//   of any other packet it returns that it is none.
 // Invariants: (1) frames of one rank may overtake each other; (2) parts of at most `open_max` frames of
 //   a neighbour wait here, so that none uses up the room of others.
 // Threads: the owner of the NIC. Time: none.
@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "live/transport.hpp"
+#include "live/node/transport.hpp"
 
 namespace spinloom::live {
 
@@ -40,8 +40,8 @@ class BridgeLinks {
   [[nodiscard]] static bool is_carrier(const nic::Packet& packet) {
     return packet.operation == nic::Operation::reply && packet.answers == mark;
   }
-  // The whole frame of a carrier, valid until the next call and as long as the packet; nothing: more of it must come, or
-  // it is no frame.
+  // The whole frame of a carrier, valid until the next call and as long as the packet; nothing: more of it must come,
+  // or it is no frame.
   [[nodiscard]] std::optional<std::span<const uint8_t>> collect(const nic::Packet& carrier);
 
  private:

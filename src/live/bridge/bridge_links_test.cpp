@@ -1,11 +1,11 @@
 // Frames inside the packets of a link: whole, in parts that come in any order, and what is no frame.
-#include "live/bridge_links.hpp"
+#include "live/bridge/bridge_links.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "live/listener.hpp"
+#include "live/node/testing/listener.hpp"
 
 namespace spinloom::live {
 namespace {

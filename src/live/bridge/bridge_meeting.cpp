@@ -1,4 +1,4 @@
-#include "live/bridge_meeting.hpp"
+#include "live/bridge/bridge_meeting.hpp"
 
 #include <algorithm>
 

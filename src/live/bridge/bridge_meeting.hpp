@@ -1,8 +1,8 @@
 // BridgeMeeting - what the ranks of a job find out from each other's cards if some of them are gateways.
 //
-// Contract: needs_bridge() says whether the job has gateways; it returns the same for the same cards, as everything here does.
-//   program_first() is the order in which ranks are numbered: those with programs, then those that only forward. meet_at() gives
-//   the peers' cards the addresses on the networks that they share with this rank.
+// Contract: needs_bridge() says whether the job has gateways; it returns the same for the same cards, as everything
+//   here does. program_first() is the order in which ranks are numbered: those with programs, then those that only
+//   forward. meet_at() gives the peers' cards the addresses on the networks that they share with this rank.
 // Invariants: (1) in a job with gateways two ranks reach each other by UDP only if they share a network.
 // Threads: plain values. Time: none.
 #pragma once
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "live/card.hpp"
+#include "live/launch/card.hpp"
 
 namespace spinloom::live {
 
@@ -20,10 +20,11 @@ namespace spinloom::live {
 [[nodiscard]] uint32_t programs_of(const std::vector<Card>& cards);
 [[nodiscard]] std::vector<bool> gateways_of(const std::vector<Card>& cards);
 
-// Of the networks of `other`, the first that both are on; null: there is none.
+// The first network of `other` that both are on; null if there is none.
 [[nodiscard]] const CardNetwork* shared_network(const Card& mine, const Card& other);
 void meet_at_shared_networks(uint32_t rank, std::vector<Card>& cards);
-// Whether both reach each other by providers of fabrics over IP, which use the first network of a card.
+// True if the first networks of both cards are the same one. Providers of fabrics over IP use the first network of a
+// card, and then join both.
 [[nodiscard]] bool share_first_network(const Card& mine, const Card& other);
 
 }  // namespace spinloom::live

@@ -1,5 +1,5 @@
 // What cards with gateways mean: who is numbered how, and who shares which network.
-#include "live/bridge_meeting.hpp"
+#include "live/bridge/bridge_meeting.hpp"
 
 #include <gtest/gtest.h>
 

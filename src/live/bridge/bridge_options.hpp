@@ -11,7 +11,8 @@
 namespace spinloom::live {
 
 struct BridgeOptions {
-  // Of a packet in one frame. Handlers see packets of 4 KiB: a piece is some of them. A frame fits into a long datagram.
+  // The most bytes of a packet that one frame carries. Handlers see packets of 4 KiB, and a piece is some of them. A
+  // frame fits into a long datagram.
   uint64_t piece_bytes = 12 << 10;
   uint32_t window_frames = 256;  // of one class between two ranks, under way
   uint64_t window_bytes = 1 << 20;

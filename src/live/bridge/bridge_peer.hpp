@@ -1,13 +1,13 @@
 // BridgeTransport::Peer - one far rank: for each class what waits, what is under way, and what has come.
 //
-// Invariants: (1) `way` holds what the peer has not given credit for, in the order sent; (2) `granted` is `expected`, but for
-//   requests of a peer that is told to stop.
+// Invariants: (1) `way` holds what the peer has not given credit for, in the order sent; (2) `granted` is `expected`,
+//   but for requests of a peer that is told to stop.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
 #include <optional>
 
-#include "live/bridge_transport.hpp"
+#include "live/bridge/bridge_transport.hpp"
 
 namespace spinloom::live {
 

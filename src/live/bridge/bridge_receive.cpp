@@ -3,10 +3,10 @@
 #include <tuple>
 #include <utility>
 
-#include "live/bridge_peer.hpp"
-#include "live/bridge_transport.hpp"
-#include "live/futex.hpp"
-#include "wire/packet_format.hpp"
+#include "live/bridge/bridge_peer.hpp"
+#include "live/bridge/bridge_transport.hpp"
+#include "live/node/futex.hpp"
+#include "nic/wire/packet_format.hpp"
 
 namespace spinloom::live {
 

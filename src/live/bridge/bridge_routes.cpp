@@ -1,4 +1,4 @@
-#include "live/bridge_routes.hpp"
+#include "live/bridge/bridge_routes.hpp"
 
 #include <algorithm>
 
@@ -26,7 +26,7 @@ BridgeRoutes::BridgeRoutes(const std::vector<std::vector<bool>>& marks, const st
   }
 }
 
-// Whether two of its neighbours do not reach each other.
+// True if two neighbours of this rank do not reach each other.
 bool BridgeRoutes::joins_others(uint32_t rank) const {
   for (uint32_t near = 0; near < ranks(); ++near) {
     if (!direct(rank, near)) continue;

@@ -1,11 +1,11 @@
 // BridgeRoutes - who reaches whom directly in a job with gateways, and the way between two ranks that do not.
 //
-// Contract: direct() says whether two ranks reach each other: each has marked the other. path() is the way between two ranks,
-//   both included; it goes through gateways only, is one of the shortest, and the same rule chooses it on every rank. Where
-//   several gateways would do, pairs of ranks are spread over them. An empty path: there is no way. Of the ranks that would
-//   forward, those count as gateways whose neighbours do not all reach each other.
-// Invariants: (1) path(a, b) is path(b, a) backwards, so that both directions meet the same gateways; (2) the same marks
-//   give the same paths on all ranks.
+// Contract: direct() says whether two ranks reach each other: each has marked the other. path() is the way between two
+//   ranks, both included; it goes through gateways only, is one of the shortest, and the same rule chooses it on every
+//   rank. Where several gateways would do, pairs of ranks are spread over them. An empty path: there is no way. Of the
+//   ranks that would forward, those count as gateways whose neighbours do not all reach each other.
+// Invariants: (1) path(a, b) is path(b, a) backwards, so that both directions meet the same gateways; (2) the same
+//   marks give the same paths on all ranks.
 // Threads: one owner; paths are remembered. Time: the first path() of a pair looks at all pairs of gateways.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "nic/ids.hpp"
+#include "nic/portals/ids.hpp"
 
 namespace spinloom::live {
 

@@ -1,5 +1,5 @@
 // Ways through gateways: the shortest, the same both ways round, spread, and none.
-#include "live/bridge_routes.hpp"
+#include "live/bridge/bridge_routes.hpp"
 
 #include <gtest/gtest.h>
 

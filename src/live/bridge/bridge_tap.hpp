@@ -4,8 +4,8 @@
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
-#include "live/bridge_transport.hpp"
-#include "live/transport.hpp"
+#include "live/bridge/bridge_transport.hpp"
+#include "live/node/transport.hpp"
 
 namespace spinloom::live {
 

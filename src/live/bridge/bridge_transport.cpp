@@ -1,14 +1,14 @@
 // What leaves: packets in pieces, credit, farewells, and far ranks that are lost.
-#include "live/bridge_transport.hpp"
+#include "live/bridge/bridge_transport.hpp"
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-#include "live/backlog.hpp"
-#include "live/bridge_peer.hpp"
-#include "live/futex.hpp"
-#include "wire/packet_format.hpp"
+#include "live/bridge/bridge_peer.hpp"
+#include "live/node/backlog.hpp"
+#include "live/node/futex.hpp"
+#include "nic/wire/packet_format.hpp"
 
 namespace spinloom::live {
 namespace {

@@ -1,15 +1,16 @@
-// BridgeTransport - carries packets between ranks that do not reach each other, through ranks that reach both: gateways.
+// BridgeTransport - carries packets between ranks that do not reach each other, through ranks that reach both:
+// gateways.
 //
-// Contract: see Transport. It stands above the transports of the ranks that this one reaches directly: link() names them, and
-//   their client passes everything that they say to take() and lose_link() (bridge_tap.hpp). Packets leave in pieces, each in
-//   a frame (wire/bridge_frame.hpp). A gateway forwards the frames of others (bridge_forwarder.hpp); the engine never sees
-//   them.
-// Credit: a rank has at most `window_frames` frames and `window_bytes` bytes of each class under way to a far rank, which
-//   gives credit back when its NIC has taken their packets. So a gateway needs memory for so much of each pair of ranks and
-//   never has to stop a link, whatever one receiver does.
-// Invariants: (1) frames of a class are taken in the order of their numbers; (2) answers never wait for requests, neither
-//   here nor on the way: a rank that has no room still gives credit for answers; (3) a far rank is lost when the gateway
-//   before it says so, or when the way's first rank is lost.
+// Contract: see Transport. It stands above the transports of the ranks that this one reaches directly: link() names
+//   them, and their client passes everything that they say to take() and lose_link() (bridge_tap.hpp). Packets leave in
+//   pieces, each in a frame (nic/wire/bridge_frame.hpp). A gateway forwards the frames of others
+//   (bridge_forwarder.hpp); the engine never sees them.
+// Credit: a rank has at most `window_frames` frames and `window_bytes` bytes of each class under way to a far rank,
+//   which gives credit back when its NIC has taken their packets. So a gateway needs memory for so much of each pair of
+//   ranks and never has to stop a link, whatever one receiver does.
+// Invariants: (1) frames of a class are taken in the order of their numbers; (2) answers never wait for requests,
+//   neither here nor on the way: a rank that has no room still gives credit for answers; (3) a far rank is lost when
+//   the gateway before it says so, or when the way's first rank is lost.
 // Threads: the owner of the NIC. Time: the monotonic clock.
 #pragma once
 
@@ -20,13 +21,13 @@
 #include <string>
 #include <vector>
 
-#include "live/bridge_forwarder.hpp"
-#include "live/bridge_links.hpp"
-#include "live/bridge_options.hpp"
-#include "live/bridge_routes.hpp"
-#include "live/transport.hpp"
-#include "live/waiting_send.hpp"
-#include "wire/bridge_frame.hpp"
+#include "live/bridge/bridge_forwarder.hpp"
+#include "live/bridge/bridge_links.hpp"
+#include "live/bridge/bridge_options.hpp"
+#include "live/bridge/bridge_routes.hpp"
+#include "live/node/transport.hpp"
+#include "live/node/waiting_send.hpp"
+#include "nic/wire/bridge_frame.hpp"
 
 namespace spinloom::live {
 
@@ -65,11 +66,12 @@ class BridgeTransport final : public Transport {
   void moved(nic::Rank peer) override;
   [[nodiscard]] std::string describe(nic::Rank peer) override;
   [[nodiscard]] Time timer() const override;
-  // Tells all far ranks, and all gateways: those farther away first, which confirm through the nearer ones. has_left() is true
-  // when all have confirmed, and send nothing more. A rank without a program has nothing to say: it stays until all have left.
+  // Tells all far ranks, and all gateways: those farther away first, which confirm through the nearer ones. has_left()
+  // is true when all have confirmed, and send nothing more. A rank without a program has nothing to say: it stays until
+  // all have left.
   void say_goodbye() override;
   [[nodiscard]] bool has_left() const { return confirming_.empty() && untold_.empty(); }
-  // Whether this rank forwards, and ranks that have programs have not told it of their goodbye yet.
+  // True if this rank forwards, and some rank that has a program has neither told it of its goodbye nor been lost.
   [[nodiscard]] bool is_needed() const { return forwarder_ && !forwarder_->all_left(); }
 
   [[nodiscard]] const BridgeCounts& counts() const { return counts_; }

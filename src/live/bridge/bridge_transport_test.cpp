@@ -1,11 +1,11 @@
-// Bridges by steps that a seed chooses: bytes and order under cyclic load, credit, memory of gateways, deaths, farewells, and
-// neighbours that send what they like.
-#include "live/bridge_transport.hpp"
+// Bridges by steps that a seed chooses: bytes and order under cyclic load, credit, memory of gateways, deaths,
+// farewells, and neighbours that send what they like.
+#include "live/bridge/bridge_transport.hpp"
 
 #include <gtest/gtest.h>
 
-#include "live/bridge_rig.hpp"
-#include "wire/packet_format.hpp"
+#include "live/bridge/testing/bridge_rig.hpp"
+#include "nic/wire/packet_format.hpp"
 
 namespace spinloom::live {
 namespace {

@@ -1,4 +1,4 @@
-#include "live/fabric_choice.hpp"
+#include "live/fabric/fabric_choice.hpp"
 
 #include <array>
 #include <utility>
@@ -20,8 +20,8 @@ std::optional<FabricWish> read_wish(std::string_view text) {
   return wish;
 }
 
-// By the provider's own name, before its helper: "verbs;ofi_rxm" is verbs. Providers over IP sockets come in the order
-// of half a round trip that was measured here; shm reaches no other machine.
+// The cost of a provider depends on its own name, which stands before its helper's: "verbs;ofi_rxm" is verbs. Providers
+// over IP sockets come in the order of half a round trip that was measured here; shm reaches no other machine.
 unsigned cost_of(std::string_view provider) {
   constexpr std::array<std::pair<std::string_view, unsigned>, 14> costs{{{"cxi", 0},
                                                                          {"opx", 0},

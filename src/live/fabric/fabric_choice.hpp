@@ -2,8 +2,8 @@
 //
 // Contract: read_wish() reads SPINLOOM_FABRIC: auto, none, or PROVIDER or PROVIDER:DOMAIN. cost_of() is the order in
 //   which providers are tried: the lowest first; `automatic_max` is the highest cost that `auto` accepts: above it
-//   are providers that we do not know, and those that are as fast as our datagrams (udp_transport.hpp). open_fabric() loads libfabric, opens the
-//   cheapest provider that the wish allows, and says in its Error what was tried.
+//   are providers that we do not know, and those that are as fast as our datagrams (udp_transport.hpp). open_fabric()
+//   loads libfabric, opens the cheapest provider that the wish allows, and says in its Error what was tried.
 // Threads: one owner. Time: open_fabric() looks at every network device.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "live/fabric_port.hpp"
+#include "live/fabric/fabric_port.hpp"
 
 namespace spinloom::live {
 

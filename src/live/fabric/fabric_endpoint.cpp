@@ -8,15 +8,17 @@
 #include <unordered_map>
 #include <utility>
 
-#include "live/card.hpp"
-#include "live/fabric_choice.hpp"
-#include "live/fabric_headers.hpp"
-#include "live/fabric_library.hpp"
+#include "live/fabric/fabric_choice.hpp"
+#include "live/fabric/fabric_interface.hpp"
+#include "live/fabric/fabric_library.hpp"
+#include "live/launch/card.hpp"
 
 namespace spinloom::live {
 namespace {
 
-constexpr uint32_t api_version_max = FI_VERSION(1, 14);
+using namespace fabric;
+
+constexpr uint32_t api_version_max = version_of(1, 14);
 constexpr size_t message_bytes_most = 16 << 10;  // what most providers send without a handshake
 constexpr size_t receives = 128;                 // messages that wait here for poll()
 constexpr size_t sends_of_peer = 32;             // fewer where the provider's own queue is short
@@ -28,11 +30,14 @@ constexpr size_t address_bytes_max = 128;
 struct Closing {
   template <class Object>
   void operator()(Object* object) const {
-    fi_close(&object->fid);
+    object->fid.ops->close(&object->fid);
   }
 };
 template <class Object>
 using Open = std::unique_ptr<Object, Closing>;
+
+int bind(fid* object, fid* other, uint64_t flags) { return object->ops->bind(object, other, flags); }
+int enable(fid* object) { return object->ops->control(object, command_enable, nullptr); }
 
 struct Freeing {
   const FabricLibrary* library;
@@ -98,10 +103,10 @@ class Endpoint final : public FabricPort {
   [[nodiscard]] bool send(Slot& slot) override {
     const nic::Rank peer = slot.peer;
     Sending& sending = static_cast<Sending&>(slot);
-    const ssize_t code = fi_send(endpoint_.get(), slot.bytes.data(), slot.bytes.size(), description(sending.memory),
-                                 addresses_[peer.value], &sending.context);
+    const ssize_t code = endpoint_->msg->send(endpoint_.get(), slot.bytes.data(), slot.bytes.size(),
+                                              description(sending.memory), addresses_[peer.value], &sending.context);
     if (code == 0) return true;
-    if (code == -FI_EAGAIN) return false;
+    if (code == -error_again) return false;
     failed_.push_back(failure(peer, code));
     give_back(slot);
     return true;
@@ -113,8 +118,8 @@ class Endpoint final : public FabricPort {
     for (const uint64_t token : std::exchange(refused_, {})) happened.push_back(end_of_read(token, false));
     while (true) {
       std::array<fi_cq_msg_entry, completions_per_poll> ended;
-      const ssize_t count = fi_cq_read(completions_.get(), ended.data(), ended.size());
-      if (count == -FI_EAVAIL && take_error(happened)) continue;
+      const ssize_t count = completions_->ops->read(completions_.get(), ended.data(), ended.size());
+      if (count == -error_avail && take_error(happened)) continue;
       for (ssize_t i = 0; i < count; ++i) {
         const fi_cq_msg_entry& one = ended[static_cast<size_t>(i)];
         if (one.op_context != nullptr) end(*static_cast<Operation*>(one.op_context), one.len, happened);
@@ -131,10 +136,10 @@ class Endpoint final : public FabricPort {
   }
 
   [[nodiscard]] Result<FabricPlace> lend(const uint8_t* bytes, uint64_t length) override {
-    SPL_ASSIGN(Open<fid_mr> memory, know(bytes, length, FI_REMOTE_READ));
+    SPL_ASSIGN(Open<fid_mr> memory, know(bytes, length, cap_remote_read));
     FabricPlace place;
-    place.key = fi_mr_key(memory.get());
-    place.address = has(FI_MR_VIRT_ADDR) ? reinterpret_cast<uint64_t>(bytes) : 0;
+    place.key = memory->key;
+    place.address = has(mr_virt_addr) ? reinterpret_cast<uint64_t>(bytes) : 0;
     lent_.emplace(place.key, std::move(memory));
     return place;
   }
@@ -145,8 +150,8 @@ class Endpoint final : public FabricPort {
   [[nodiscard]] Result<uint8_t*> landing(uint64_t length) override {
     Landing made;
     made.bytes.resize(length);
-    if (has(FI_MR_LOCAL)) {
-      SPL_ASSIGN(made.memory, know(made.bytes.data(), length, FI_READ));
+    if (has(mr_local)) {
+      SPL_ASSIGN(made.memory, know(made.bytes.data(), length, cap_read));
     }
     landings_.push_back(std::move(made));
     return landings_.back().bytes.data();
@@ -161,9 +166,9 @@ class Endpoint final : public FabricPort {
     void* const known = landing == landings_.end() ? nullptr : description(landing->memory);
     RemoteRead& reading = *free_reads_.back();
     reading.token = token;
-    const ssize_t code =
-        fi_read(endpoint_.get(), to, length, known, addresses_[peer.value], from.address, from.key, &reading.context);
-    if (code == -FI_EAGAIN) return false;
+    const ssize_t code = endpoint_->rma->read(endpoint_.get(), to, length, known, addresses_[peer.value], from.address,
+                                              from.key, &reading.context);
+    if (code == -error_again) return false;
     if (code == 0) {
       free_reads_.pop_back();
     } else {
@@ -177,13 +182,13 @@ class Endpoint final : public FabricPort {
     if (descriptor_ < 0) return true;
     fid* object = &completions_->fid;
     const int code = fabric_->ops->trywait(fabric_.get(), &object, 1);
-    if (code != 0 && code != -FI_EAGAIN) descriptor_ = -1;  // nobody may sleep on it
-    return code != -FI_EAGAIN;
+    if (code != 0 && code != -error_again) descriptor_ = -1;  // nobody may sleep on it
+    return code != -error_again;
   }
   [[nodiscard]] int descriptor() const override { return descriptor_; }
   [[nodiscard]] bool idle() const override { return free_sends_.size() == sends_.size(); }
   [[nodiscard]] size_t message_bytes() const override { return message_bytes_; }
-  [[nodiscard]] bool has_reads() const override { return (info_->caps & FI_RMA) != 0; }
+  [[nodiscard]] bool has_reads() const override { return (info_->caps & cap_rma) != 0; }
   [[nodiscard]] std::string address() const override { return address_; }
   [[nodiscard]] std::string provider() const override { return info_->fabric_attr->prov_name; }
   [[nodiscard]] std::string describe() const override {
@@ -194,7 +199,7 @@ class Endpoint final : public FabricPort {
     if (peer.value >= told_.size()) return "no such rank";
     std::array<char, 2 * address_bytes_max> shown{};
     size_t length = shown.size();
-    fi_av_straddr(peers_.get(), told_[peer.value].data(), shown.data(), &length);
+    peers_->ops->straddr(peers_.get(), told_[peer.value].data(), shown.data(), &length);
     shown.back() = 0;
     const std::string whole = shown.data();
     const size_t scheme = whole.find("://");
@@ -204,10 +209,10 @@ class Endpoint final : public FabricPort {
   [[nodiscard]] Status meet(const std::vector<std::string>& addresses) override {
     told_ = addresses;
     out_.resize(addresses.size());
-    addresses_.assign(addresses.size(), FI_ADDR_NOTAVAIL);
+    addresses_.assign(addresses.size(), addr_notavail);
     for (size_t rank = 0; rank < addresses.size(); ++rank) {
       if (addresses[rank].empty()) continue;
-      const int count = fi_av_insert(peers_.get(), addresses[rank].data(), 1, &addresses_[rank], 0, nullptr);
+      const int count = peers_->ops->insert(peers_.get(), addresses[rank].data(), 1, &addresses_[rank], 0, nullptr);
       if (count != 1) {
         return fail(Code::environment, provider(), ": the address of rank ", rank, " is not understood");
       }
@@ -219,7 +224,7 @@ class Endpoint final : public FabricPort {
   Endpoint(const FabricLibrary& library, Info info) : library_(library), info_(std::move(info)) {}
 
   [[nodiscard]] bool has(int mode) const { return (info_->domain_attr->mr_mode & mode) != 0; }
-  static void* description(const Open<fid_mr>& memory) { return memory ? fi_mr_desc(memory.get()) : nullptr; }
+  static void* description(const Open<fid_mr>& memory) { return memory ? memory->mem_desc : nullptr; }
   [[nodiscard]] FabricEvent failure(nic::Rank peer, int64_t code) const {
     FabricEvent event;
     event.kind = FabricEvent::Kind::failed;
@@ -249,32 +254,34 @@ class Endpoint final : public FabricPort {
     SPL_TRY(make("fi_fabric", fabric_,
                  [&](fid_fabric** made) { return library_.fabric(info_->fabric_attr, made, nullptr); }));
     SPL_TRY(make("fi_domain", domain_,
-                 [&](fid_domain** made) { return fi_domain(fabric_.get(), info_.get(), made, nullptr); }));
+                 [&](fid_domain** made) { return fabric_->ops->domain(fabric_.get(), info_.get(), made, nullptr); }));
     fi_av_attr addresses{};
     addresses.type = info_->domain_attr->av_type;
     SPL_TRY(make("fi_av_open", peers_,
-                 [&](fid_av** made) { return fi_av_open(domain_.get(), &addresses, made, nullptr); }));
+                 [&](fid_av** made) { return domain_->ops->av_open(domain_.get(), &addresses, made, nullptr); }));
     fi_cq_attr completions{};
     completions.size = receives + sends_most + 4 * reads;
-    completions.format = FI_CQ_FORMAT_MSG;
-    const auto open_completions = [&](fid_cq** made) { return fi_cq_open(domain_.get(), &completions, made, nullptr); };
-    completions.wait_obj = FI_WAIT_FD;
+    completions.format = cq_format_msg;
+    const auto open_completions = [&](fid_cq** made) {
+      return domain_->ops->cq_open(domain_.get(), &completions, made, nullptr);
+    };
+    completions.wait_obj = wait_fd;
     if (!make("fi_cq_open", completions_, open_completions)) {
-      completions.wait_obj = FI_WAIT_NONE;
+      completions.wait_obj = wait_none;
       SPL_TRY(make("fi_cq_open", completions_, open_completions));
-    } else if (fi_control(&completions_->fid, FI_GETWAIT, &descriptor_) != 0) {
+    } else if (completions_->fid.ops->control(&completions_->fid, command_getwait, &descriptor_) != 0) {
       descriptor_ = -1;
     }
     SPL_TRY(make("fi_endpoint", endpoint_,
-                 [&](fid_ep** made) { return fi_endpoint(domain_.get(), info_.get(), made, nullptr); }));
-    if (const int code = fi_ep_bind(endpoint_.get(), &peers_->fid, 0)) return library_.trouble("fi_ep_bind", code);
-    if (const int code = fi_ep_bind(endpoint_.get(), &completions_->fid, FI_TRANSMIT | FI_RECV)) {
+                 [&](fid_ep** made) { return domain_->ops->endpoint(domain_.get(), info_.get(), made, nullptr); }));
+    if (const int code = bind(&endpoint_->fid, &peers_->fid, 0)) return library_.trouble("fi_ep_bind", code);
+    if (const int code = bind(&endpoint_->fid, &completions_->fid, cap_transmit | cap_recv)) {
       return library_.trouble("fi_ep_bind", code);
     }
-    if (const int code = fi_enable(endpoint_.get())) return library_.trouble("fi_enable", code);
+    if (const int code = enable(&endpoint_->fid)) return library_.trouble("fi_enable", code);
     std::array<char, address_bytes_max> name{};
     size_t length = name.size();
-    if (const int code = fi_getname(&endpoint_->fid, name.data(), &length)) {
+    if (const int code = endpoint_->cm->getname(&endpoint_->fid, name.data(), &length)) {
       return library_.trouble("fi_getname", code);
     }
     address_.assign(name.data(), length);
@@ -287,8 +294,8 @@ class Endpoint final : public FabricPort {
     for (size_t i = 0; i < std::min(receives, info_->rx_attr->size); ++i) {
       Receive& one = receives_.emplace_back();
       one.bytes.resize(message_bytes_);
-      if (has(FI_MR_LOCAL)) {
-        SPL_ASSIGN(one.memory, know(one.bytes.data(), message_bytes_, FI_RECV));
+      if (has(mr_local)) {
+        SPL_ASSIGN(one.memory, know(one.bytes.data(), message_bytes_, cap_recv));
       }
       to_post_.push_back(&one);
     }
@@ -302,8 +309,8 @@ class Endpoint final : public FabricPort {
     if (sends_.size() >= sends_most) return false;
     Sending& one = sends_.emplace_back();
     one.bytes.reserve(message_bytes_);
-    if (has(FI_MR_LOCAL)) {
-      auto memory = know(one.bytes.data(), message_bytes_, FI_SEND);
+    if (has(mr_local)) {
+      auto memory = know(one.bytes.data(), message_bytes_, cap_send);
       if (!memory) {
         sends_.pop_back();
         return false;
@@ -318,14 +325,14 @@ class Endpoint final : public FabricPort {
   [[nodiscard]] Result<Open<fid_mr>> know(const uint8_t* bytes, uint64_t length, uint64_t access) {
     const size_t key_bytes = info_->domain_attr->mr_key_size;
     uint64_t key = 0;
-    if (!has(FI_MR_PROV_KEY)) key = key_bytes >= sizeof key ? random_secret()[0] : ++small_key_;
+    if (!has(mr_prov_key)) key = key_bytes >= sizeof key ? random_secret()[0] : ++small_key_;
     Open<fid_mr> memory;
     SPL_TRY(make("fi_mr_reg", memory, [&](fid_mr** made) {
-      return fi_mr_reg(domain_.get(), bytes, length, access, 0, key, 0, made, nullptr);
+      return domain_->mr->reg(&domain_->fid, bytes, length, access, 0, key, 0, made, nullptr);
     }));
-    if (has(FI_MR_ENDPOINT)) {
-      if (const int code = fi_mr_bind(memory.get(), &endpoint_->fid, 0)) return library_.trouble("fi_mr_bind", code);
-      if (const int code = fi_mr_enable(memory.get())) return library_.trouble("fi_mr_enable", code);
+    if (has(mr_endpoint)) {
+      if (const int code = bind(&memory->fid, &endpoint_->fid, 0)) return library_.trouble("fi_mr_bind", code);
+      if (const int code = enable(&memory->fid)) return library_.trouble("fi_mr_enable", code);
     }
     return memory;
   }
@@ -333,8 +340,8 @@ class Endpoint final : public FabricPort {
   void post_receives() {
     while (!to_post_.empty()) {
       Receive& one = *to_post_.back();
-      if (fi_recv(endpoint_.get(), one.bytes.data(), one.bytes.size(), description(one.memory), FI_ADDR_UNSPEC,
-                  &one.context) != 0) {
+      if (endpoint_->msg->recv(endpoint_.get(), one.bytes.data(), one.bytes.size(), description(one.memory),
+                               addr_unspec, &one.context) != 0) {
         return;  // tried again by the next poll()
       }
       to_post_.pop_back();
@@ -364,7 +371,7 @@ class Endpoint final : public FabricPort {
   // Returns whether there was an error, of which there may be more.
   [[nodiscard]] bool take_error(std::vector<FabricEvent>& happened) {
     fi_cq_err_entry error{};
-    if (fi_cq_readerr(completions_.get(), &error, 0) < 1) return false;
+    if (completions_->ops->readerr(completions_.get(), &error, 0) < 1) return false;
     if (error.op_context == nullptr) return true;
     Operation& operation = *static_cast<Operation*>(error.op_context);
     switch (operation.kind) {
@@ -416,25 +423,25 @@ class Endpoint final : public FabricPort {
 
 Info hints_for(const FabricLibrary& library, const FabricWish& wish, bool with_reads) {
   Info hints(library.dupinfo(nullptr), Freeing{&library});
-  hints->caps = FI_MSG | (with_reads ? FI_RMA | FI_READ | FI_REMOTE_READ : 0);
-  hints->mode = FI_CONTEXT | FI_CONTEXT2;
-  hints->ep_attr->type = FI_EP_RDM;
-  hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
-  hints->domain_attr->threading = FI_THREAD_DOMAIN;  // all calls are made under the owner lock
-  hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-  hints->tx_attr->msg_order = FI_ORDER_SAS;
-  hints->rx_attr->msg_order = FI_ORDER_SAS;
+  hints->caps = cap_msg | (with_reads ? cap_rma | cap_read | cap_remote_read : 0);
+  hints->mode = mode_context | mode_context2;
+  hints->ep_attr->type = ep_rdm;
+  hints->domain_attr->mr_mode = mr_local | mr_virt_addr | mr_allocated | mr_prov_key | mr_endpoint;
+  hints->domain_attr->threading = thread_domain;  // all calls are made under the owner lock
+  hints->domain_attr->resource_mgmt = rm_enabled;
+  hints->tx_attr->msg_order = order_sas;
+  hints->rx_attr->msg_order = order_sas;
   if (!wish.provider.empty()) hints->fabric_attr->prov_name = strdup(wish.provider.c_str());  // freed with the hints
   if (!wish.domain.empty()) hints->domain_attr->name = strdup(wish.domain.c_str());
   return hints;
 }
 
-// Whether the provider is at the wanted interface. Only providers over sockets follow it: others have IP addresses, too,
-// but of interfaces of their own.
+// False for addresses of IPv6, and for a provider at another interface than the wanted one. Only providers over sockets
+// follow the wish: others have IP addresses, too, but of interfaces of their own.
 bool is_at(const fi_info& info, const FabricWish& wish, uint32_t address) {
-  if (info.addr_format == FI_SOCKADDR_IN6) return false;
+  if (info.addr_format == format_sockaddr_in6) return false;
   const bool follows = wish.domain.empty() && cost_of(info.fabric_attr->prov_name) > unknown_cost;
-  if (!follows || info.addr_format != FI_SOCKADDR_IN || info.src_addr == nullptr || address == 0) return true;
+  if (!follows || info.addr_format != format_sockaddr_in || info.src_addr == nullptr || address == 0) return true;
   return ntohl(static_cast<const sockaddr_in*>(info.src_addr)->sin_addr.s_addr) == address;
 }
 
@@ -448,7 +455,7 @@ Result<std::vector<Info>> offers(const FabricLibrary& library, const FabricWish&
     fi_info* list = nullptr;
     const uint32_t api_version = std::min(library.version(), api_version_max);
     const int code = library.getinfo(api_version, nullptr, nullptr, 0, hints.get(), &list);
-    if (code != 0 && code != -FI_ENODATA) return library.trouble("fi_getinfo", code);
+    if (code != 0 && code != -error_nodata) return library.trouble("fi_getinfo", code);
     const Info all(list, Freeing{&library});
     for (const fi_info* one = list; one != nullptr; one = one->next) {
       if (!wish.domain.empty() && wish.domain != one->domain_attr->name) continue;  // not every provider looks

@@ -1,10 +1,10 @@
-#include "live/fabric_faults.hpp"
+#include "live/fabric/fabric_faults.hpp"
 
 #include <deque>
 #include <utility>
 
 #include "base/random.hpp"
-#include "live/fault_rates.hpp"
+#include "live/node/fault_rates.hpp"
 
 namespace spinloom::live {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "live/fabric_port.hpp"
+#include "live/fabric/fabric_port.hpp"
 
 namespace spinloom::live {
 

@@ -1,4 +1,4 @@
-#include "live/fabric_library.hpp"
+#include "live/fabric/fabric_library.hpp"
 
 #include <dlfcn.h>
 
@@ -33,7 +33,9 @@ Result<FabricLibrary> look_up(const std::string& path) {
 
 }  // namespace
 
-std::string FabricLibrary::name() const { return text("libfabric ", FI_MAJOR(version()), ".", FI_MINOR(version())); }
+std::string FabricLibrary::name() const {
+  return text("libfabric ", fabric::major_of(version()), ".", fabric::minor_of(version()));
+}
 
 Error FabricLibrary::trouble(const char* call, int64_t code) const {
   return fail(Code::environment, call, ": ", error_text(static_cast<int>(code < 0 ? -code : code)));

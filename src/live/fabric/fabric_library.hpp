@@ -9,16 +9,16 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "live/fabric_headers.hpp"
+#include "live/fabric/fabric_interface.hpp"
 
 namespace spinloom::live {
 
 struct FabricLibrary {
-  int (*getinfo)(uint32_t version, const char* node, const char* service, uint64_t flags, const fi_info* hints,
-                 fi_info** info) = nullptr;
-  void (*freeinfo)(fi_info* info) = nullptr;
-  fi_info* (*dupinfo)(const fi_info* info) = nullptr;
-  int (*fabric)(fi_fabric_attr* attributes, fid_fabric** fabric, void* context) = nullptr;
+  int (*getinfo)(uint32_t version, const char* node, const char* service, uint64_t flags, const fabric::fi_info* hints,
+                 fabric::fi_info** info) = nullptr;
+  void (*freeinfo)(fabric::fi_info* info) = nullptr;
+  fabric::fi_info* (*dupinfo)(const fabric::fi_info* info) = nullptr;
+  int (*fabric)(fabric::fi_fabric_attr* attributes, fabric::fid_fabric** fabric, void* context) = nullptr;
   const char* (*error_text)(int error) = nullptr;
   uint32_t (*version)() = nullptr;
 

@@ -1,10 +1,10 @@
-#include "live/fabric_offer.hpp"
+#include "live/fabric/fabric_offer.hpp"
 
 #include <array>
 #include <string_view>
 #include <utility>
 
-#include "live/hex_text.hpp"
+#include "live/launch/hex_text.hpp"
 
 namespace spinloom::live {
 namespace {

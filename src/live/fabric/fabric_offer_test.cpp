@@ -1,13 +1,13 @@
 // What ranks tell each other about fabrics, and which provider they choose.
-#include "live/fabric_offer.hpp"
+#include "live/fabric/fabric_offer.hpp"
 
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
-#include "live/card.hpp"
-#include "live/fabric_choice.hpp"
-#include "live/fabric_faults.hpp"
-#include "live/launcher.hpp"
+#include "live/fabric/fabric_choice.hpp"
+#include "live/fabric/fabric_faults.hpp"
+#include "live/launch/card.hpp"
+#include "live/launch/launcher.hpp"
 
 namespace spinloom::live {
 namespace {

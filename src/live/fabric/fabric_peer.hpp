@@ -7,8 +7,8 @@
 
 #include <optional>
 
-#include "live/fabric_transport.hpp"
-#include "live/waiting_send.hpp"
+#include "live/fabric/fabric_transport.hpp"
+#include "live/node/waiting_send.hpp"
 
 namespace spinloom::live {
 

@@ -1,10 +1,11 @@
 // FabricPort - sends and receives whole messages over a fabric that loses none, and reads memory that peers lend.
 // Ports stack: one port may disturb another.
 //
-// Contract: slot() gives room for one message to a peer; the caller fills its `bytes`, at most message_bytes(), and calls
-//   send() to that peer or give_back(). send() returns false if the message cannot go now; the slot stays the caller's. poll() moves
-//   everything on and appends what has happened. The bytes of a message that came stay valid until done() is called
-//   with them. read() copies bytes of memory that a peer has lent by lend(); its end comes as an Event with its token.
+// Contract: slot() gives room for one message to a peer; the caller fills its `bytes`, at most message_bytes(), and
+//   calls send() to that peer or give_back(). send() returns false if the message cannot go now; the slot stays the
+//   caller's. poll() moves everything on and appends what has happened. The bytes of a message that came stay valid
+//   until done() is called with them. read() copies bytes of memory that a peer has lent by lend(); its end comes as an
+//   Event with its token.
 // Invariants: (1) no call waits for a peer; (2) messages from one peer come in the order sent; (3) each read() that
 //   returned true ends by one Event, even if its peer is gone; only then may its memory be used otherwise; (4) a peer
 //   that takes nothing keeps no message to another one back: so many slots for it are on their way at most.
@@ -18,7 +19,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "nic/ids.hpp"
+#include "nic/portals/ids.hpp"
 
 namespace spinloom::live {
 
@@ -66,7 +67,7 @@ class FabricPort {
   [[nodiscard]] virtual bool arm() = 0;
   // -1: nothing wakes a sleeper, who has to look by itself.
   [[nodiscard]] virtual int descriptor() const = 0;
-  // Whether everything that was sent has left this process.
+  // True if everything that was sent has left this process.
   [[nodiscard]] virtual bool idle() const = 0;
   [[nodiscard]] virtual size_t message_bytes() const = 0;
   [[nodiscard]] virtual bool has_reads() const = 0;

@@ -1,4 +1,4 @@
-#include "live/fabric_reads.hpp"
+#include "live/fabric/fabric_reads.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-#include "live/fabric_port.hpp"
+#include "live/fabric/fabric_port.hpp"
 
 namespace spinloom::live {
 

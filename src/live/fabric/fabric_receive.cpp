@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "live/fabric_peer.hpp"
-#include "live/fabric_transport.hpp"
-#include "live/futex.hpp"
-#include "wire/packet_format.hpp"
+#include "live/fabric/fabric_peer.hpp"
+#include "live/fabric/fabric_transport.hpp"
+#include "live/node/futex.hpp"
+#include "nic/wire/packet_format.hpp"
 
 namespace spinloom::live {
 namespace {

@@ -1,14 +1,14 @@
 // What leaves: messages, loans, notes, and peers that are lost.
-#include "live/fabric_transport.hpp"
+#include "live/fabric/fabric_transport.hpp"
 
 #include <algorithm>
 #include <thread>
 #include <utility>
 
 #include "base/log.hpp"
-#include "live/fabric_peer.hpp"
-#include "live/futex.hpp"
-#include "wire/packet_format.hpp"
+#include "live/fabric/fabric_peer.hpp"
+#include "live/node/futex.hpp"
+#include "nic/wire/packet_format.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -234,7 +234,8 @@ void FabricTransport::look_at_clock(Time now) {
   }
 }
 
-// Prints why a peer is given up. Nothing is printed if nothing was on its way to the peer: it may have ended as planned.
+// Prints why a peer is given up. Nothing is printed if nothing was on its way to the peer: it may have ended as
+// planned.
 void FabricTransport::tell_of(nic::Rank rank, const std::string& why) const {
   const Peer* const peer = find(rank);
   if (peer == nullptr || peer->lost || untaken(rank).packets == 0) return;

@@ -3,9 +3,9 @@
 // Contract: see Transport. A packet of up to a few KiB is copied into one message, a longer one that need not be copied
 //   is lent: its message names memory that the receiver reads, and the receiver says when it needs it no more. Where
 //   the fabric cannot read memory, a long packet leaves as several messages.
-// Invariants: (1) every message is an envelope (wire/envelope.hpp): what is not of this job, or has come before, changes
-//   nothing but a count; (2) messages are taken in the order of their numbers; one that stays missing means that its
-//   sender is lost; (3) at most 256 packets and 2 MiB to a peer are not acknowledged; acknowledgements ride on
+// Invariants: (1) every message is an envelope (nic/wire/envelope.hpp): what is not of this job, or has come before,
+//   changes nothing but a count; (2) messages are taken in the order of their numbers; one that stays missing means
+//   that its sender is lost; (3) at most 256 packets and 2 MiB to a peer are not acknowledged; acknowledgements ride on
 //   messages, or follow soon; (4) a peer that is silent is lost, however it became so, and what this process itself
 //   slept through is no silence.
 // Threads: the owner of the NIC. Time: the monotonic clock.
@@ -19,11 +19,11 @@
 #include <string>
 #include <vector>
 
-#include "live/fabric_port.hpp"
-#include "live/fabric_reads.hpp"
-#include "live/segment.hpp"
-#include "live/transport.hpp"
-#include "wire/envelope.hpp"
+#include "live/fabric/fabric_port.hpp"
+#include "live/fabric/fabric_reads.hpp"
+#include "live/node/segment.hpp"
+#include "live/node/transport.hpp"
+#include "nic/wire/envelope.hpp"
 
 namespace spinloom::live {
 

@@ -1,5 +1,5 @@
 // The fabric transport between ranks of one process: bytes, loans, order, stops, strangers, losses, farewells.
-#include "live/fabric_transport.hpp"
+#include "live/fabric/fabric_transport.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,12 +7,12 @@
 #include <chrono>
 #include <thread>
 
-#include "base/test_patience.hpp"
-#include "live/fabric_faults.hpp"
-#include "live/futex.hpp"
-#include "live/listener.hpp"
-#include "live/local_fabric.hpp"
-#include "wire/packet_format.hpp"
+#include "base/testing/patience.hpp"
+#include "live/fabric/fabric_faults.hpp"
+#include "live/fabric/testing/local_fabric.hpp"
+#include "live/node/futex.hpp"
+#include "live/node/testing/listener.hpp"
+#include "nic/wire/packet_format.hpp"
 
 namespace spinloom::live {
 namespace {

@@ -1,4 +1,4 @@
-#include "live/card.hpp"
+#include "live/launch/card.hpp"
 
 #include <fcntl.h>
 #include <sys/random.h>
@@ -13,8 +13,8 @@
 #include <functional>
 #include <string_view>
 
-#include "live/hex_text.hpp"
-#include "live/thread_launchers.hpp"
+#include "live/launch/hex_text.hpp"
+#include "live/launch/thread_launchers.hpp"
 
 namespace spinloom::live {
 namespace {

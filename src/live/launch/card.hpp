@@ -13,15 +13,15 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "live/segment.hpp"
-#include "live/udp_networks.hpp"
+#include "live/launch/udp_network.hpp"
+#include "live/node/segment.hpp"
 
 namespace spinloom::live {
 
-// Whether a process wants a fabric: never, where there are other machines, or in any case.
+// When a process wants a fabric: never, only if there are other machines, or in any case.
 enum class FabricNeed : uint8_t { never, between_machines, asked };
 
-// Whether a process forwards between ranks that do not reach each other: no, beside its program, or instead of one.
+// How a process forwards between ranks that do not reach each other: not at all, beside its program, or instead of one.
 enum class Gateway : uint8_t { no, beside, alone };
 
 struct CardNetwork {
@@ -46,13 +46,15 @@ struct Card {
   std::vector<CardNetwork> networks;  // that it is on, with its addresses; `address` and `port` are of the first
 
   bool operator==(const Card&) const = default;
+  // True for the card of a process. Until a peer's card has come, a card without a process stands in its place.
+  [[nodiscard]] bool exists() const { return pid != 0; }
 };
 
 [[nodiscard]] std::string write(const Card& card);
 [[nodiscard]] std::string write(const Error& trouble);
 [[nodiscard]] Result<Card> read_card(const std::string& text);
 
-// Whether the ranks tell each other about their fabrics; the same for the same cards.
+// True if the ranks must tell each other about their fabrics. The same cards give the same answer on every rank.
 [[nodiscard]] bool need_fabrics(const std::vector<Card>& cards);
 
 // machine_id() is the number of this machine for Card::machine. Code::unsupported means that there is no /proc, and

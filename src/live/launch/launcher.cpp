@@ -1,4 +1,4 @@
-#include "live/launcher.hpp"
+#include "live/launch/launcher.hpp"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "live/mpi_beside.hpp"
+#include "live/launch/mpi_beside.hpp"
 
 namespace spinloom::live {
 namespace {

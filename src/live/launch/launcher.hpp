@@ -9,7 +9,8 @@
 //   called several times, equally often by every rank; (3) an MPI library of this process, and a program that speaks
 //   PMI-1 itself, find the launcher as they would without us: the message that ends the connection is sent only when
 //   nobody else can need it any more.
-// Threads: one at a time; enter(), leave() and withdraw() from any. Time: exchange() waits for the slowest rank, as long as StartWait says.
+// Threads: one at a time; enter(), leave() and withdraw() from any. Time: exchange() waits for the slowest rank, as
+//   long as StartWait says.
 #pragma once
 
 #include <atomic>
@@ -44,7 +45,11 @@ class Launcher {
   [[nodiscard]] virtual uint32_t size() const = 0;
   // A text has at most exchange_bytes_max printable characters and no blanks.
   [[nodiscard]] virtual Result<std::vector<std::string>> exchange(const std::string& mine, const StartWait& wait) = 0;
-  // Whether anything else in this process may use the connection that finish() ends, now or later.
+  // The name of this job, if the launcher says that all of its ranks are on this machine, and nothing that one rank can
+  // see keeps them apart there; else empty. No other job of this user has that name on this machine. Waits for no
+  // other rank.
+  [[nodiscard]] virtual Result<std::string> job_here() { return std::string(); }
+  // True if anything else in this process uses the connection that finish() ends, or may use it later.
   [[nodiscard]] virtual bool is_shared() const { return false; }
   // Tells the launcher that this process has left the job and may end.
   virtual void finish() {}

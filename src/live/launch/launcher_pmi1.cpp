@@ -15,10 +15,11 @@
 #include <optional>
 #include <tuple>
 
-#include "live/futex.hpp"
-#include "live/launcher.hpp"
-#include "live/mpi_beside.hpp"
-#include "live/pmi_users.hpp"
+#include "live/launch/launcher.hpp"
+#include "live/launch/mpi_beside.hpp"
+#include "live/launch/pmi_users.hpp"
+#include "live/launch/reach.hpp"
+#include "live/node/futex.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -92,6 +93,16 @@ class Pmi1 final : public Launcher {
     return all;
   }
 
+  // A launcher that does not say where its processes are answers with an error.
+  [[nodiscard]] Result<std::string> job_here() override {
+    if (space_.empty()) SPL_TRY(enter());
+    const auto places = ask(text("cmd=get kvsname=", space_, " key=PMI_process_mapping"), "get_result");
+    if (!places) return std::string();
+    const auto value = places->find("value");
+    const bool here = value != places->end() && value->second == text("(vector,(0,1,", size_, "))");
+    return here && shares_namespaces(launcher_process()) ? text("pmi1-", space_) : std::string();
+  }
+
   // An MPI library that has begun also ends the connection, and needs nothing of us.
   [[nodiscard]] bool is_shared() const override { return !has_begun(mpi_beside()) && pmi_has_other_users(); }
 
@@ -130,9 +141,16 @@ class Pmi1 final : public Launcher {
     return answer ? Status{} : Status{answer.error()};
   }
 
-  // Whether an MPI library has sent "init", and will send "finalize".
+  // True if an MPI library has sent "init", and so will send "finalize".
   [[nodiscard]] static bool has_begun(const MpiBeside& mpi) {
     return !mpi.open_mpi && (mpi.stage == MpiStage::running || mpi.stage == MpiStage::over);
+  }
+
+  // The process that made the connection; 0 if it has none here.
+  [[nodiscard]] pid_t launcher_process() const {
+    ucred peer{};
+    socklen_t bytes = sizeof peer;
+    return getsockopt(file_, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 ? peer.pid : 0;
   }
 
   // Slurm gives its key-value space the name of the job step.

@@ -15,8 +15,9 @@
 #include <tuple>
 
 #include "base/log.hpp"
-#include "live/launcher.hpp"
-#include "live/mpi_beside.hpp"
+#include "live/launch/launcher.hpp"
+#include "live/launch/mpi_beside.hpp"
+#include "live/launch/reach.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -147,6 +148,23 @@ class Pmix final : public Launcher {
     return texts;
   }
 
+  // The server's address is part of the name, because Open MPI 4 names jobs by short numbers.
+  [[nodiscard]] Result<std::string> job_here() override {
+    PmixProcess all = self_;
+    all.rank = pmix_wildcard;
+    PmixValue* here = nullptr;
+    const bool known = calls_.get(&all, "pmix.local.size", nullptr, 0, &here) == 0 && here != nullptr;
+    if (!known || here->type != pmix_uint32 || here->data.number != size_ || !shares_namespaces(getppid())) {
+      return std::string();
+    }
+    std::string server;
+    for (const char* variable : {"PMIX_SERVER_URI41", "PMIX_SERVER_URI4", "PMIX_SERVER_URI3", "PMIX_SERVER_URI2"}) {
+      const char* const given = std::getenv(variable);
+      if (server.empty() && given != nullptr) server = given;
+    }
+    return text("pmix-", self_.name_space, "-", server);
+  }
+
   void finish() override { calls_.finalize(nullptr, 0); }
 
  private:
@@ -155,7 +173,8 @@ class Pmix final : public Launcher {
     all.rank = pmix_wildcard;
     const auto meeting = std::make_shared<Meeting>();
     auto kept = std::make_unique<std::shared_ptr<Meeting>>(meeting);
-    // With the data: a server that fetched another node's data once does not look for what was published later.
+    // The fence collects the data: a server that fetched another node's data once does not look for what was published
+    // later.
     static const PmixInfo with_data{"pmix.collect", 0, {pmix_bool, {.room = {1}}}};
     const int begun = calls_.fence(&all, 1, &with_data, 1, Meeting::over, kept.get());
     if (begun == pmix_done_at_once) return {};

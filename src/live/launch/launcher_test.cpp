@@ -1,6 +1,6 @@
 // Launchers: PMI-1 with a server that accepts "init" once, as Slurm's does; ranks that do not come; environments of
 // several processes without a way to meet.
-#include "live/launcher.hpp"
+#include "live/launch/launcher.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/log.hpp"
@@ -47,7 +48,7 @@ class Environment {
 // Serves rank 0 of two, as Slurm does: answers "init" once, ignores unknown lines, hangs up at "finalize".
 class Server {
  public:
-  explicit Server(bool other_comes) : other_comes_(other_comes) {
+  explicit Server(bool other_comes, std::string places = {}) : other_comes_(other_comes), places_(std::move(places)) {
     int both[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, both) != 0) std::abort();
     ours_ = both[0];
@@ -106,11 +107,15 @@ class Server {
     if (begins("cmd=barrier_in")) return other_comes_ ? "cmd=barrier_out rc=0\n" : "";
     if (begins("cmd=get kvsname=7.0 key=spinloom-0")) return "cmd=get_result rc=0 value=" + put_ + "\n";
     if (begins("cmd=get kvsname=7.0 key=spinloom-1")) return "cmd=get_result rc=0 value=other\n";
+    if (begins("cmd=get kvsname=7.0 key=PMI_process_mapping")) {
+      return places_.empty() ? "cmd=get_result rc=-1 msg=unknown\n" : "cmd=get_result rc=0 value=" + places_ + "\n";
+    }
     if (begins("cmd=finalize")) return "cmd=finalize_ack rc=0\n";
     return "";
   }
 
   bool other_comes_;
+  std::string places_;
   int ours_ = -1;
   int theirs_ = -1;
   int started_ = 0;
@@ -134,6 +139,21 @@ TEST(Launcher, Pmi1BeginsAndEndsOnce) {
   (*launcher)->finish();  // the launcher has hung up; no signal may end us
   EXPECT_EQ(server.heard(), (std::vector<std::string>{"cmd=init", "cmd=get_my_kvsname", "cmd=put", "cmd=barrier_in",
                                                       "cmd=get", "cmd=get", "cmd=finalize"}));
+}
+
+TEST(Launcher, Pmi1NamesTheJobIfAllItsRanksAreHere) {
+  for (const char* places : {"(vector,(0,1,2))", "(vector,(0,2,1))", "(vector,(0,1,1))", ""}) {
+    Server server(true, places);
+    const Environment environment = server.environment();
+    auto launcher = find_launcher();
+    ASSERT_TRUE(launcher.ok()) << launcher.error().message;
+    const auto job = (*launcher)->job_here();
+    ASSERT_TRUE(job.ok()) << job.error().message;
+    EXPECT_EQ(*job, std::string(places) == "(vector,(0,1,2))" ? "pmi1-7.0" : "") << places;
+    ASSERT_TRUE((*launcher)->exchange("mine", {}).ok());
+    EXPECT_EQ(server.heard(), (std::vector<std::string>{"cmd=init", "cmd=get_my_kvsname", "cmd=get", "cmd=put",
+                                                        "cmd=barrier_in", "cmd=get", "cmd=get"}));
+  }
 }
 
 TEST(Launcher, TheLastNicOfAProcessThatLeavesFinishes) {

@@ -1,4 +1,4 @@
-#include "live/mpi_beside.hpp"
+#include "live/launch/mpi_beside.hpp"
 
 #include <dlfcn.h>
 #include <link.h>

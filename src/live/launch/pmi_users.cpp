@@ -1,4 +1,4 @@
-#include "live/pmi_users.hpp"
+#include "live/launch/pmi_users.hpp"
 
 #include <link.h>
 
@@ -26,7 +26,7 @@ bool holds_code_of_ours(const dl_phdr_info& object, const ElfW(Phdr) & part) {
   return here >= begin && here - begin < part.p_memsz;
 }
 
-// Whether a part of an object holds constants. Constants lie in a part without code if the linker has made one,
+// True for a part of an object that holds constants. Constants lie in a part without code if the linker has made one,
 // otherwise with the code.
 bool has_constants(const ElfW(Phdr) & part, bool with_code) {
   const unsigned wanted = PF_R | (with_code ? PF_X : 0);

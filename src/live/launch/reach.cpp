@@ -1,4 +1,4 @@
-#include "live/reach.hpp"
+#include "live/launch/reach.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -62,6 +62,17 @@ uint64_t traits_of_self() {
   const std::string known = credentials();
   if (prctl(PR_GET_DUMPABLE) != 1 || known.empty() || stat("/proc/self/ns/user", &users) != 0) return 0;
   return std::hash<std::string>{}(text(known, users.st_ino)) | 1;
+}
+
+bool shares_namespaces(pid_t other) {
+  if (other == 0) return false;
+  for (const char* kind : {"pid", "net", "user"}) {
+    struct stat ours{}, theirs{};
+    if (stat(text("/proc/self/ns/", kind).c_str(), &ours) != 0) return false;
+    const bool seen = stat(text("/proc/", other, "/ns/", kind).c_str(), &theirs) == 0;
+    if (seen && (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino)) return false;
+  }
+  return true;
 }
 
 bool must_agree(const std::vector<Card>& cards) {

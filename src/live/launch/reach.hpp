@@ -4,25 +4,33 @@
 //   know, nothing keeps them from each other: they have the same user and group, user namespace and capabilities,
 //   both can be traced, and both may use the system calls that are needed. It is 0 where something is known to be in
 //   the way. must_agree() says whether all ranks have to try; it returns the same for the same cards.
-//   unreachable_from() tries, and the ranks tell each other the resulting Unreached.
+//   unreachable_from() tries, and the ranks tell each other the resulting Unreached. shares_namespaces() says what a
+//   process can know of another one that was not started as a rank.
 // Invariants: (1) two ranks use shared memory only if each can reach the other's; one direction alone is not enough.
 // Threads: plain values. Time: unreachable_from() makes a few system calls for each peer.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
-#include "live/card.hpp"
+#include "live/launch/card.hpp"
 
 namespace spinloom::live {
 
 [[nodiscard]] uint64_t traits_of_self();
 
+// True if another process has the process ids, the network and the users of this one, as far as this one may look.
+// False for 0, which stands for a process that is not seen here.
+[[nodiscard]] bool shares_namespaces(pid_t other);
+
 [[nodiscard]] bool must_agree(const std::vector<Card>& cards);
 
-// By peer: why a rank cannot use that peer's memory. The text is empty where it can, and for peers on other machines.
+// Why a rank cannot use a peer's memory, indexed by peer. The text is empty where it can, and for peers on other
+// machines.
 using Unreached = std::vector<std::string>;
 
 [[nodiscard]] Unreached unreachable_from(uint32_t rank, const std::vector<Card>& cards);

@@ -1,4 +1,4 @@
-#include "live/thread_launchers.hpp"
+#include "live/launch/thread_launchers.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -6,6 +6,8 @@
 #include <iterator>
 #include <string_view>
 #include <utility>
+
+#include "live/launch/rendezvous.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -146,6 +148,13 @@ void ThreadLaunchers::end_round(Texts texts) {
 // The exchange of the whole process. The first part of a text says how many there are; all processes take part until
 // the longest text is told.
 ThreadLaunchers::Texts ThreadLaunchers::exchange_all(const StartWait& wait) {
+  std::unique_ptr<Rendezvous> refusal;
+  if (round_ == 0) {
+    SPL_ASSIGN(const std::string job, whole_->job_here());
+    if (!job.empty()) {
+      SPL_ASSIGN(refusal, Rendezvous::refuse(job, whole_->rank(), whole_->size()));
+    }
+  }
   const std::string packed = pack(texts_);
   const uint64_t own_parts = std::max<uint64_t>(1, (packed.size() + told_bytes - 1) / told_bytes);
   const uint32_t processes = whole_->size();

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "live/launcher.hpp"
+#include "live/launch/launcher.hpp"
 
 namespace spinloom::live {
 

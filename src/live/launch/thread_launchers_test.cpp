@@ -1,5 +1,5 @@
 // Ranks on threads: one exchange of all out of exchanges of their processes, and ranks that do not come.
-#include "live/thread_launchers.hpp"
+#include "live/launch/thread_launchers.hpp"
 
 #include <gtest/gtest.h>
 

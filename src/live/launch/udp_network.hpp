@@ -1,16 +1,11 @@
-// UdpNetworks - one process on several networks: a datagram port over a socket on each of them.
+// UdpNetwork - which addresses are on one network with this machine, without a gateway between them.
 //
-// Contract: join_ports() makes one port of several. A datagram leaves by the port whose network its address is on, or, if
-//   there is none, by the first one. network_of() is the network of this machine's interface with that address.
-// Threads: the owner of the NIC. Time: none.
+// Contract: network_of() is the network of this machine's interface with that address; one address alone if there is
+//   none.
+// Threads: any. Time: none.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "live/datagram_port.hpp"
 
 namespace spinloom::live {
 
@@ -24,12 +19,5 @@ struct UdpNetwork {
 };
 
 [[nodiscard]] UdpNetwork network_of(uint32_t address);
-
-struct NetworkPort {
-  UdpNetwork network;
-  std::unique_ptr<DatagramPort> port;
-};
-
-[[nodiscard]] Result<std::unique_ptr<DatagramPort>> join_ports(std::vector<NetworkPort> ports);
 
 }  // namespace spinloom::live

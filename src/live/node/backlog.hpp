@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "live/transport.hpp"
+#include "live/node/transport.hpp"
 
 namespace spinloom::live {
 

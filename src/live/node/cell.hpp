@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "nic/packet.hpp"
+#include "nic/portals/packet.hpp"
 
 namespace spinloom::live {
 

@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "live/cell.hpp"
-#include "peer/shared_copy.hpp"
+#include "live/node/cell.hpp"
+#include "memory/peer/shared_copy.hpp"
 
 namespace spinloom::live {
 
@@ -50,7 +50,7 @@ class ChannelWriter {
   void publish(const Room& room, const Cell& cell);
   void publish(const Room& room);
   [[nodiscard]] peer::Reach reads_us() const { return memory_->reads_peer.load(std::memory_order_relaxed); }
-  // Whether the reader has asked for nothing but answers.
+  // True if the reader has asked for nothing but answers.
   [[nodiscard]] bool stopped() const { return memory_->stopped.load(std::memory_order_relaxed) != 0; }
   // A number that changes whenever the reader has gone on.
   [[nodiscard]] uint64_t progress() const {

@@ -1,4 +1,4 @@
-#include "live/channel.hpp"
+#include "live/node/channel.hpp"
 
 #include <gtest/gtest.h>
 

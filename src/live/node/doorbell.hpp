@@ -13,8 +13,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "live/futex.hpp"
-#include "live/remote_fence.hpp"
+#include "live/node/futex.hpp"
+#include "live/node/remote_fence.hpp"
 
 namespace spinloom::live {
 

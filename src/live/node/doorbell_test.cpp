@@ -1,5 +1,5 @@
 // Who wakes whom: no wake-up is lost, between threads and between processes; and the owner lock.
-#include "live/doorbell.hpp"
+#include "live/node/doorbell.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "base/test_patience.hpp"
-#include "live/owner_lock.hpp"
+#include "base/testing/patience.hpp"
+#include "live/node/owner_lock.hpp"
 
 namespace spinloom::live {
 namespace {

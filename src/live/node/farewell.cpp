@@ -1,4 +1,4 @@
-#include "live/farewell.hpp"
+#include "live/node/farewell.hpp"
 
 #include <sstream>
 
@@ -8,7 +8,7 @@ namespace {
 constexpr uint32_t named_max = 8;  // peers that one line names
 constexpr int64_t ps_per_s = 1'000'000'000'000;
 
-// Whether `limit` has passed since `from`; a limit of Time::never() never passes.
+// True if `limit` has passed since `from`; a limit of Time::never() never passes.
 bool has_passed(Time now, Time from, Time limit) { return limit != Time::never() && now - from >= limit; }
 
 }  // namespace
@@ -44,6 +44,7 @@ bool Farewell::waits(Time now, nic::Rank peer, const Untaken& left) {
     return false;
   }
   if (left.writes) return true;  // otherwise the peer's bytes could land in memory that the program uses again
+  if (left.awaited) return true;
   known.fate = now - known.since >= patience ? Fate::silent : Fate::waited_for;
   return known.fate == Fate::waited_for;
 }

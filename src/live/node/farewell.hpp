@@ -7,16 +7,17 @@
 //   for the time when nobody is waited for any more.
 // Invariants: (1) a peer that goes on taking is waited for until the limit; (2) a peer that has taken nothing for
 //   `patience` is given up, in later farewells too, until it takes something. A peer that may be writing to this
-//   process's memory is given up only at the limit; (3) a peer that was given up at the limit stays given up for
-//   farewells that begin before the limit has passed once more, except for one that may be writing; (4) a peer that
-//   was gone before anything waited for it loses nothing here: the program has heard of its end.
+//   process's memory, or that has not come yet, is given up only at the limit; (3) a peer that was given up at the
+//   limit stays given up for farewells that begin before the limit has passed once more, except for one that may be
+//   writing; (4) a peer that was gone before anything waited for it loses nothing here: the program has heard of its
+//   end.
 // Threads: one owner. Time: an argument.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "live/transport.hpp"
+#include "live/node/transport.hpp"
 
 namespace spinloom::live {
 
@@ -31,7 +32,7 @@ class Farewell {
   [[nodiscard]] bool waits(Time now, nic::Rank peer, const Untaken& left);
   // The peers that were given up at the limit; empty if there are none.
   [[nodiscard]] std::string late() const;
-  // Whether some peer that was given up may still write to this process's memory.
+  // True if some peer that was given up may still write to this process's memory.
   [[nodiscard]] bool may_be_written() const;
   // A text about lost messages; empty if nothing is lost.
   [[nodiscard]] std::string lost() const;

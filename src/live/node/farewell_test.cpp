@@ -1,5 +1,5 @@
 // For which peers a leaving process waits.
-#include "live/farewell.hpp"
+#include "live/node/farewell.hpp"
 
 #include <gtest/gtest.h>
 
@@ -48,6 +48,20 @@ TEST(Farewell, APeerThatTakesNothingIsGivenUp) {
   EXPECT_FALSE(farewell.waits(Farewell::patience * 2, one, left(4, 0))) << "a second farewell does not wait again";
   EXPECT_TRUE(farewell.waits(Farewell::patience * 3, one, left(3, 0))) << "but for a peer that has come back";
   EXPECT_EQ(farewell.lost(), "");
+}
+
+TEST(Farewell, APeerThatHasNotComeIsWaitedForUntilItIsGoneOrTheLimit) {
+  Farewell farewell(3, ms * 60'000);
+  Untaken none_yet = left(4, 0);
+  none_yet.awaited = true;
+  EXPECT_TRUE(farewell.waits(ms, one, none_yet));
+  EXPECT_TRUE(farewell.waits(Farewell::patience * 3, one, none_yet));
+  EXPECT_FALSE(farewell.waits(ms * 60'001, one, none_yet));
+  Farewell other(3);
+  EXPECT_TRUE(other.waits(ms, one, none_yet));
+  none_yet.gone = true;
+  EXPECT_FALSE(other.waits(Farewell::patience * 3, one, none_yet));
+  EXPECT_NE(other.lost(), "");
 }
 
 TEST(Farewell, APeerThatMayBeWritingHereIsWaitedForUntilItIsGone) {

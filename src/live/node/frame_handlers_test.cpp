@@ -5,8 +5,8 @@
 #include <random>
 #include <tuple>
 
-#include "live/frame_bed.hpp"
-#include "live/one_handler.hpp"
+#include "live/node/testing/frame_bed.hpp"
+#include "live/node/testing/one_handler.hpp"
 
 namespace spinloom::live {
 namespace {

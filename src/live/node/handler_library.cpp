@@ -1,4 +1,4 @@
-#include "live/handler_library.hpp"
+#include "live/node/handler_library.hpp"
 
 #include <fstream>
 #include <iterator>

@@ -12,8 +12,8 @@
 #include <mutex>
 #include <string>
 
-#include "live/native_runner.hpp"
-#include "spin/image_runner.hpp"
+#include "live/node/native_runner.hpp"
+#include "nic/spin/image_runner.hpp"
 
 namespace spinloom::live {
 

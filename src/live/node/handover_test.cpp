@@ -159,7 +159,7 @@ class Explorer {
   void add(const State& to, const char* step) {
     if (known_.emplace(to, Origin{from_, step}).second) open_.push_back(to);
   }
-  // Whether any thread can take a step that changes something.
+  // Adds the states that one step of any thread leads to. Returns whether any step changes something.
   bool step_all() {
     moved_ = false;
     sender();

@@ -1,4 +1,4 @@
-#include "live/hpu_pool.hpp"
+#include "live/node/hpu_pool.hpp"
 
 #include <pthread.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 
 #include "base/limits.hpp"
 #include "base/log.hpp"
-#include "live/futex.hpp"
+#include "live/node/futex.hpp"
 
 namespace spinloom::live {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "spin/handler_runner.hpp"
+#include "nic/spin/handler_runner.hpp"
 
 namespace spinloom::live {
 

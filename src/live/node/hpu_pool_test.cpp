@@ -1,5 +1,5 @@
 // HPU threads: scenarios with handlers side by side, natively and in the sandbox; faulty handlers; shut down.
-#include "live/hpu_pool.hpp"
+#include "live/node/hpu_pool.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include <cstring>
 #include <ctime>
 
-#include "live/pool_testbed.hpp"
-#include "live/test_runners.hpp"
+#include "live/node/testing/pool_testbed.hpp"
+#include "live/node/testing/runners.hpp"
+#include "portals/testbed/scenario_support.hpp"
+#include "portals/testbed/scenarios.hpp"
 #include "spinloom/handler.h"
-#include "testbed/scenario_support.hpp"
-#include "testbed/scenarios.hpp"
 
 namespace spinloom::live {
 namespace {

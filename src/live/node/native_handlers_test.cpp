@@ -7,10 +7,10 @@
 #include <set>
 
 #include "base/random.hpp"
-#include "layout/copy.hpp"
-#include "layout/text.hpp"
-#include "live/test_runners.hpp"
-#include "offload/plan.hpp"
+#include "live/node/testing/runners.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/text.hpp"
+#include "portals/strategies/plan.hpp"
 
 namespace spinloom::offload {
 namespace {

@@ -1,4 +1,4 @@
-#include "live/native_runner.hpp"
+#include "live/node/native_runner.hpp"
 
 #include <dlfcn.h>
 
@@ -6,8 +6,8 @@
 #include <csetjmp>
 
 #include "base/log.hpp"
-#include "live/host_counter.hpp"
-#include "spin/handler_abi.hpp"
+#include "live/node/host_counter.hpp"
+#include "nic/spin/handler_abi.hpp"
 #include "spinloom/frame.h"
 #include "spinloom/handler.h"
 

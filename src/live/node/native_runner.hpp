@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "spin/handler_runner.hpp"
+#include "nic/spin/handler_runner.hpp"
 #include "spinloom/hpu_native.h"
 
 namespace spinloom::live {

@@ -1,5 +1,5 @@
 // Native handlers do the same as the images of their source: over the loopback driver, and call by call.
-#include "live/native_runner.hpp"
+#include "live/node/native_runner.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "base/log.hpp"
-#include "live/handler_library.hpp"
-#include "live/test_runners.hpp"
-#include "testbed/scenarios.hpp"
+#include "live/node/handler_library.hpp"
+#include "live/node/testing/runners.hpp"
+#include "portals/testbed/scenarios.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -91,7 +91,7 @@ constexpr auto header = nic::HandlerKind::header;
 constexpr auto payload = nic::HandlerKind::payload;
 constexpr auto completion = nic::HandlerKind::completion;
 
-// Shipped handlers with their constants, except those for datatypes, which src/offload compares.
+// Shipped handlers with their constants, except those for datatypes, which src/portals/strategies compares.
 const Shipped shipped[] = {
     {"accumulate", {}, {payload}},
     {"broadcast", {2, 9, 33, 0, 64}, {header, payload, completion}},

@@ -1,10 +1,10 @@
 // The node as a Port: commands, events, counters, and waiting for them.
-#include "live/node.hpp"
+#include "live/node/node.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "live/futex.hpp"
+#include "live/node/futex.hpp"
 
 namespace spinloom::live {
 
@@ -21,7 +21,7 @@ uint32_t change(std::atomic<uint32_t>& count, int by) {
 
 Node::Node(nic::Rank rank, uint32_t ranks, const nic::NicLimits& limits, Segment& own)
     : rank_(rank),
-      engine_(rank, limits),
+      engine_(rank, limits, &memory_),
       own_(own),
       routes_(ranks),
       nic_memory_(limits.nic_memory_bytes),

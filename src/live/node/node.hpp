@@ -20,15 +20,16 @@
 #include <utility>
 #include <vector>
 
-#include "live/backlog.hpp"
-#include "live/hpu_pool.hpp"
-#include "live/owner_lock.hpp"
-#include "live/segment.hpp"
-#include "live/transport.hpp"
-#include "nic/nic.hpp"
-#include "portals/mailbox.hpp"
-#include "portals/port.hpp"
-#include "spin/fifo.hpp"
+#include "live/node/backlog.hpp"
+#include "live/node/guarded_memory.hpp"
+#include "live/node/hpu_pool.hpp"
+#include "live/node/owner_lock.hpp"
+#include "live/node/segment.hpp"
+#include "live/node/transport.hpp"
+#include "nic/portals/nic.hpp"
+#include "nic/spin/fifo.hpp"
+#include "portals/interface/mailbox.hpp"
+#include "portals/interface/port.hpp"
 
 namespace spinloom::live {
 
@@ -52,8 +53,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   // A caller looks without waiting, and may do so again and again: the helper leaves the work to it for a while.
   // Returns whether anything went on.
   bool poll();
-  // Whether the helper can leave the work to callers: one has looked since the last call of this function, or one
-  // polls now. May be called without the lock.
+  // True if the helper can leave the work to callers: one has looked since the last call of this function, or one polls
+  // now. May be called without the lock.
   [[nodiscard]] bool take_active() { return polled_.exchange(false) || waiting_ > asleep_; }
   [[nodiscard]] bool polled() const { return polled_; }
   // Grows whenever something has changed for callers, or somebody interrupts them.
@@ -62,13 +63,13 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void wait_until(Time deadline);
   // Wakes all waiting callers, from any thread.
   void interrupt();
-  // Whether nothing of this process is on its way out.
+  // True if nothing of this process is on its way out.
   [[nodiscard]] bool drained() const;
   // What this peer has not taken yet; for this rank itself, the work that is left.
   [[nodiscard]] Untaken untaken(nic::Rank peer) const;
   // The latest time for the next drive().
   [[nodiscard]] Time timer() const;
-  // Whether drive() may find something.
+  // True if drive() may find something to do.
   [[nodiscard]] bool has_news() const;
   void peer_died(nic::Rank peer);
   [[nodiscard]] bool somebody_waits() const { return waiting_ > 0; }
@@ -81,8 +82,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   // Called under the lock when something has changed for callers, for those who wait for several nodes.
   using Listener = std::function<void()>;
   void set_listener(Listener listener) { listener_ = std::move(listener); }
-  // The caller will not come back before the helper has called the listener. Returns whether there is something to do at
-  // once.
+  // The caller will not come back before the helper has called the listener. Returns whether there is something to do
+  // at once.
   [[nodiscard]] bool leave_to_helper();
   // Nobody polls any more: the helper hears the bell. Look once more after this: earlier rings may have woken nobody.
   void stop_polling();
@@ -102,6 +103,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return mail_.take_answer(token); }
   std::optional<nic::Event> take_event(nic::QueueId queue) override { return mail_.take_event(queue); }
   [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return mail_.counter(counter); }
+  [[nodiscard]] nic::HostMemory* memory() override { return &memory_; }
   Status wait() override;
   Status host_work(const portals::HostWork&) override { return {}; }  // the work has already taken its time
 
@@ -174,6 +176,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void leave();
 
   nic::Rank rank_;
+  GuardedMemory memory_;
   nic::Nic engine_;
   Segment& own_;
   OwnerLock lock_;

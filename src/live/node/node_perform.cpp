@@ -4,10 +4,10 @@
 #include <mutex>
 #include <utility>
 
-#include "live/node.hpp"
-#include "portals/admission.hpp"
-#include "portals/handler_frame.hpp"
-#include "portals/perform.hpp"
+#include "live/node/node.hpp"
+#include "portals/interface/admission.hpp"
+#include "portals/interface/handler_frame.hpp"
+#include "portals/interface/perform.hpp"
 
 namespace spinloom::live {
 namespace {

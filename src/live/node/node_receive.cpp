@@ -4,8 +4,8 @@
 #include <tuple>
 #include <utility>
 
-#include "live/node.hpp"
-#include "portals/admission.hpp"
+#include "live/node/node.hpp"
+#include "portals/interface/admission.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -93,6 +93,7 @@ void Node::give_up(const nic::Packet& rest) {
     end.offset = 0;
     end.payload = {};
     end.fields.fail = static_cast<uint8_t>(nic::Fail::undeliverable);
+    end.fields.manipulated_bytes = 0;
     return enter(nullptr, end);
   }
   if (rest.is_header()) {
@@ -107,7 +108,8 @@ void Node::give_up(const nic::Packet& rest) {
   if (!is_stray(end)) enter(nullptr, end);
 }
 
-// Whether a packet belongs to no message that is open: a fault of its sender, since a sender's packets come in order.
+// True for a packet behind the header that belongs to no open message. This is a fault of its sender, since a sender's
+// packets come in order.
 bool Node::is_stray(const nic::Packet& packet) const {
   return !packet.is_answer() && !packet.is_header() && !engine_.has_begun(packet.source, packet.message);
 }

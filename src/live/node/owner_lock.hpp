@@ -8,7 +8,7 @@
 
 #include <atomic>
 
-#include "live/futex.hpp"
+#include "live/node/futex.hpp"
 
 namespace spinloom::live {
 

@@ -1,4 +1,4 @@
-#include "live/progress.hpp"
+#include "live/node/progress.hpp"
 
 #include <signal.h>
 #include <sys/epoll.h>
@@ -19,14 +19,20 @@ constexpr uint64_t stop_tag = UINT64_MAX;
 constexpr int idle_polls = 1000;                 // the helper sleeps after so many polls without news
 constexpr int idle_polls_crowded = 16;           // the limit if ranks share processors
 
+constexpr int tick_ms = 500;
+constexpr int64_t ps_per_ms = 1'000'000'000;
+
 constexpr Time polling_pause{500'000'000};  // 500 us without a call: the program is busy with something else
 
-// Blocks signals while threads are started, because signals are for the program's own threads.
+// Blocks signals while threads are started, because signals are for the program's own threads. Faults are not blocked:
+// the threads look for memory that is not there (guarded_memory.hpp).
 class SignalsOff {
  public:
   SignalsOff() {
     sigset_t all;
     sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   ~SignalsOff() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
@@ -37,12 +43,12 @@ class SignalsOff {
 
 }  // namespace
 
-Result<std::unique_ptr<Progress>> Progress::start(Node& node, Readable readable) {
+Result<std::unique_ptr<Progress>> Progress::start(Node& node, Readable readable, Tick tick) {
   const int events = epoll_create1(EPOLL_CLOEXEC);
   const int stop = eventfd(0, EFD_CLOEXEC);
   if (events < 0 || stop < 0) return fail(Code::environment, "epoll or eventfd: ", trouble_of(errno));
   const SignalsOff quiet;
-  std::unique_ptr<Progress> made(new Progress(node, std::move(readable), events, stop));
+  std::unique_ptr<Progress> made(new Progress(node, std::move(readable), std::move(tick), events, stop));
   try {
     made->begin();
   } catch (const std::system_error& trouble) {
@@ -51,9 +57,10 @@ Result<std::unique_ptr<Progress>> Progress::start(Node& node, Readable readable)
   return made;
 }
 
-Progress::Progress(Node& node, Readable readable, int events, int stop)
+Progress::Progress(Node& node, Readable readable, Tick tick, int events, int stop)
     : node_(node),
       readable_(std::move(readable)),
+      tick_(std::move(tick)),
       heard_(Doorbell::rings(node.doorbell().value())),
       events_(events),
       stop_event_(stop) {
@@ -159,11 +166,14 @@ void Progress::drive_while_alone(bool rung) {
 }
 
 void Progress::watch_all() {
+  Time next_tick{};
   while (!stopping_) {
     epoll_event event{};
-    const int found = epoll_wait(events_, &event, 1, -1);
-    if (found < 1 || event.data.u64 == stop_tag) continue;
-    readable_(event.data.u64);
+    const int found = epoll_wait(events_, &event, 1, tick_ ? tick_ms : -1);
+    if (found > 0 && event.data.u64 != stop_tag) readable_(event.data.u64);
+    if (!tick_ || stopping_ || monotonic_now() < next_tick) continue;
+    tick_();
+    next_tick = monotonic_now() + Time{tick_ms * ps_per_ms};
   }
 }
 

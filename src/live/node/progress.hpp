@@ -1,8 +1,8 @@
 // Progress - two threads that drive a node when its program does not call it.
 //
 // Contract: the helper drives the node when the doorbell rings and no caller waits in the node. The watcher notices
-//   when processes of peers end. Both sleep while there is nothing to do. watch() may be called at any time, under
-//   the node's lock.
+//   when processes of peers end. Both sleep while there is nothing to do; only with a Tick the watcher wakes twice a
+//   second. watch() may be called at any time, under the node's lock.
 // Invariants: (1) the helper never drives while a caller does; (2) after the destructor neither thread runs.
 // Threads: its own two. Time: the monotonic clock.
 #pragma once
@@ -11,7 +11,7 @@
 #include <functional>
 #include <thread>
 
-#include "live/node.hpp"
+#include "live/node/node.hpp"
 
 namespace spinloom::live {
 
@@ -20,7 +20,10 @@ class Progress {
   // Called by the watcher, without the lock, when a descriptor has become readable; `tag` is that of watch().
   using Readable = std::function<void(uint64_t tag)>;
 
-  [[nodiscard]] static Result<std::unique_ptr<Progress>> start(Node& node, Readable readable);
+  // Called by the watcher, without the lock, about every half second; none: never.
+  using Tick = std::function<void()>;
+
+  [[nodiscard]] static Result<std::unique_ptr<Progress>> start(Node& node, Readable readable, Tick tick = {});
   ~Progress();
 
   // Ends both threads.
@@ -31,7 +34,7 @@ class Progress {
   void look_after();
 
  private:
-  Progress(Node& node, Readable readable, int events, int stop);
+  Progress(Node& node, Readable readable, Tick tick, int events, int stop);
   void begin();
   void help();
   void drive_while_alone(bool rung);
@@ -41,6 +44,7 @@ class Progress {
 
   Node& node_;
   Readable readable_;
+  Tick tick_;
   uint32_t heard_;  // rings that the helper has seen; at first, those before its thread began
   int events_;
   int stop_event_;

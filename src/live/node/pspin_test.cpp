@@ -2,8 +2,8 @@
 // docs/pspin.md.
 #include <numeric>
 
-#include "live/frame_bed.hpp"
-#include "live/frame_bytes.hpp"
+#include "live/node/testing/frame_bed.hpp"
+#include "live/node/testing/frame_bytes.hpp"
 #include "spinloom/pspin/memory_map.h"
 
 namespace spinloom::live {

@@ -1,4 +1,4 @@
-#include "live/segment.hpp"
+#include "live/node/segment.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ constexpr uint64_t magic_word = 0x31677365676c7073;  // "splgseg1"
 // A number that differs between builds in which shared bytes have another meaning: such a change also changes a size.
 constexpr uint64_t build_word = sizeof(SegmentHeader) << 48 ^ sizeof(ChannelMemory) << 16 ^ sizeof(PacketRecord);
 
-// Whether the errno means that there is no such process or file.
+// True if the errno means that there is no such process or file.
 bool is_absence(int error) { return error == ENOENT || error == ESRCH; }
 
 // The length of the file is fixed: touching a page beyond the end of a file would kill the process.

@@ -19,8 +19,8 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "live/channel.hpp"
-#include "live/doorbell.hpp"
+#include "live/node/channel.hpp"
+#include "live/node/doorbell.hpp"
 
 namespace spinloom::live {
 

@@ -1,4 +1,4 @@
-#include "live/trace_log.hpp"
+#include "live/node/trace_log.hpp"
 
 #include <fcntl.h>
 #include <time.h>

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "nic/packet.hpp"
+#include "nic/portals/packet.hpp"
 
 namespace spinloom::live {
 

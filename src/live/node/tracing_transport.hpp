@@ -9,8 +9,8 @@
 
 #include <unordered_map>
 
-#include "live/trace_log.hpp"
-#include "live/transport.hpp"
+#include "live/node/trace_log.hpp"
+#include "live/node/transport.hpp"
 
 namespace spinloom::live {
 
@@ -88,7 +88,7 @@ class TracingTransport final : public Transport, public TransportClient {
   }
 
  private:
-  // Whether these bytes belong to the packet that is arriving, instead of one that has waited.
+  // True if these bytes belong to the packet that is arriving; false if they belong to one that has waited.
   [[nodiscard]] bool is_arriving(nic::Rank peer, uint64_t address) const {
     if (arriving_ == nullptr || arriving_->source != peer) return false;
     return address - reinterpret_cast<uint64_t>(arriving_->payload.bytes) < arriving_->payload.length;

@@ -8,9 +8,9 @@
 //   payload of space `local` stays valid until arrived() returns. A payload of space `peer` is an address for
 //   fetch(). It stays valid until arrived() returns or, where arrived() says that it is still needed, until taken();
 //   (3) after lost() nothing comes from that peer, and sent() is called for everything that was sent to it, as if it
-//   had been read, until back(): the client was parted from the peer, and the peer is there again; (4) what a handler sends never waits for a peer: it is copied where it cannot leave at once. The
-//   same holds for short replies (portals/data_order.hpp); (5) a peer that was told to stop soon sends nothing but
-//   answers.
+//   had been read, until back(): the client was parted from the peer, and the peer is there again; (4) what a handler
+//   sends never waits for a peer: it is copied where it cannot leave at once. The same holds for short replies
+//   (portals/interface/data_order.hpp); (5) a peer that was told to stop soon sends nothing but answers.
 // Threads: the owner of the NIC. Time: none, except for what timer() asks for.
 #pragma once
 
@@ -20,8 +20,8 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "nic/action.hpp"
-#include "nic/quick.hpp"
+#include "nic/portals/action.hpp"
+#include "nic/portals/quick.hpp"
 
 namespace spinloom::live {
 
@@ -44,6 +44,7 @@ struct Untaken {
   uint64_t bytes = 0;
   uint64_t moved = 0;  // changes whenever the peer has gone on with our packets
   bool writes = false;  // the peer may be writing to this process's memory
+  bool awaited = false;  // the peer has not come yet
   bool gone = false;  // the peer is gone, and the other fields are as they were at that time
   bool operator==(const Untaken&) const = default;
 };
@@ -58,7 +59,7 @@ class TransportClient {
   // A fetch_with_help() has ended; `well` says whether all bytes are there.
   virtual void fetched(uint64_t token, bool well) = 0;
   virtual void lost(nic::Rank peer) = 0;
-  // Whether nothing is left of what was under way with a lost peer, so that it may come back.
+  // True if nothing is left of what was under way with a lost peer, so that the peer may come back.
   [[nodiscard]] virtual bool is_parted(nic::Rank) const { return false; }
   virtual void back(nic::Rank) {}
 };
@@ -76,7 +77,7 @@ class Transport {
   virtual void let_go() {}
   // Returns whether anything happened.
   virtual bool poll() = 0;
-  // Whether poll() would find something that has come.
+  // True if poll() would find something that has come.
   [[nodiscard]] virtual bool has_news() const = 0;
   // Says that nobody polls from now on, so that news must wake somebody.
   virtual void arm() {}
@@ -93,9 +94,9 @@ class Transport {
                                              uint64_t /*token*/) {
     return false;
   }
-  // Whether packets to this peer wait for room.
+  // True if more packets to this peer wait for room than this transport lets wait.
   [[nodiscard]] virtual bool congested(nic::Rank peer) const = 0;
-  // Whether nothing waits to be sent or read any more.
+  // True if nothing waits to be sent or read any more.
   [[nodiscard]] virtual bool drained() const = 0;
   [[nodiscard]] virtual Untaken untaken(nic::Rank peer) const = 0;
   // Says that something of this peer that waited here for room has gone on.

@@ -1,15 +1,15 @@
 // WaitingSend - a packet that a transport holds until it can leave: its bytes where they lie, or a copy of them.
 //
-// Contract: pieces are gathered at once. Where must_copy() says that nobody may wait for the bytes, the transport calls keep()
-//   before it puts the packet into a queue. `copied` says whether the client's bytes have been read.
+// Contract: pieces are gathered at once. Where must_copy() says that nobody may wait for the bytes, the transport calls
+//   keep() before it puts the packet into a queue. `copied` says whether the client's bytes have been read.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
 #include <utility>
 #include <vector>
 
-#include "live/transport.hpp"
-#include "portals/data_order.hpp"
+#include "live/node/transport.hpp"
+#include "portals/interface/data_order.hpp"
 
 namespace spinloom::live {
 

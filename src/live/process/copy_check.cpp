@@ -1,4 +1,4 @@
-#include "process/copy_check.hpp"
+#include "live/process/copy_check.hpp"
 
 #include <sys/uio.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "process/crowding.hpp"
+#include "live/process/crowding.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
-// spinloom-gateway - a process of a job that only forwards between ranks that do not reach each other. It ends when all ranks
-// that have programs have left the job.
+// spinloom-gateway - a process of a job that only forwards between ranks that do not reach each other. It ends when all
+// ranks that have programs have left the job.
 #include <unistd.h>
 
 #include <cstdio>
@@ -9,15 +9,17 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "process/live_process.hpp"
-#include "process/railed_process.hpp"
+#include "base/printable.hpp"
+#include "live/process/live_process.hpp"
+#include "live/process/railed_process.hpp"
 
 namespace spinloom::process {
 namespace {
 
 constexpr int cannot_start = 3;
 
-// With a NIC for each rail, as the programs have. It is not freed: its threads may still ask it at the end of the process.
+// Joins the job with a NIC for each rail, as the programs do. What it returns is not freed: its threads may still ask
+// it at the end of the process.
 Result<ptl::Host*> join_as_gateway(const Settings& settings) {
   SPL_ASSIGN(std::shared_ptr<live::Launcher> launcher, live::find_launcher());
   if (settings.rails.empty()) {
@@ -40,15 +42,16 @@ int forward(int argc, char** argv) {
   }
   log::install(
       [](log::Level, std::string_view, std::string_view message) {
-        std::fprintf(stderr, "spinloom-gateway: %s\n", std::string(message).c_str());
+        std::fprintf(stderr, "spinloom-gateway: %s\n", printable(message).c_str());
       },
       log::Level::warning);
   Settings settings = read_settings(environ);
-  for (const std::string& warning : settings.warnings) std::fprintf(stderr, "spinloom-gateway: %s\n", warning.c_str());
+  for (const std::string& warning : settings.warnings)
+    std::fprintf(stderr, "spinloom-gateway: %s\n", printable(warning).c_str());
   settings.gateway = live::Gateway::alone;
   const auto made = join_as_gateway(settings);
   if (!made) {
-    std::fprintf(stderr, "spinloom-gateway: %s\n", made.error().message.c_str());
+    std::fprintf(stderr, "spinloom-gateway: %s\n", printable(made.error().message).c_str());
     return cannot_start;
   }
   std::ignore = (*made)->close();

@@ -1,10 +1,11 @@
-// The calls by which a program maps other memory over blocks of the heap, watched: peers would see what lay there before.
+// The calls by which a program maps other memory over blocks of the heap, watched: peers would see what lay there
+// before.
 //
 // Contract: mmap and its family, as the C library documents them. What they do to blocks of the heap is told to it.
 //   MADV_DONTNEED and MADV_FREE make blocks read as zeros, as MADV_DONTNEED does to other memory of malloc.
 // Invariants: (1) programs reach the calls by the C library's symbol version, dlsym does not find them: libraries that
-//   patch mmap (UCX, Open MPI) look it up by dlsym, and patch the C library's, which is called from here; (2) nothing is
-//   allocated, and nothing is looked up but at the beginning: malloc may be under way.
+//   patch mmap (UCX, Open MPI) look it up by dlsym, and patch the C library's, which is called from here; (2) nothing
+//   is allocated, and nothing is looked up but at the beginning: malloc may be under way.
 // Threads: any. Time: none.
 #include <dlfcn.h>
 #include <sys/mman.h>

@@ -3,11 +3,13 @@
 //
 // Contract: malloc and its family, as the C library documents them. A block of `served_bytes` or more comes from the
 //   heap, as long as the heap has room. The address of a block says whether it is the heap's.
+//   Blocks begin as zeros where SPINLOOM_ZEROED_BLOCKS has asked for that.
 // Invariants: (1) nothing here needs the C++ run-time library, so that programs of any language can use it; (2) what is
 //   allocated while the next malloc is looked up comes from a small buffer here and is never freed.
 // Threads: any. Time: none.
 #include <dlfcn.h>
 #include <malloc.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +22,7 @@
 #include <cstring>
 
 #include "base/shared_heap.hpp"
+#include "base/zeroed_blocks.hpp"
 
 namespace {
 
@@ -104,6 +107,17 @@ void* from_heap(size_t bytes, size_t alignment = 1, bool zeroed = false) {
   return heap.allocate(bytes, alignment, zeroed);
 }
 
+// The code whose blocks begin as zeros; no bytes: none.
+struct ZeroedCode {
+  std::atomic<uint64_t> first{0};
+  std::atomic<uint64_t> bytes{0};
+  [[nodiscard]] bool holds(const void* caller) const {
+    const uint64_t all = bytes.load(std::memory_order_acquire);
+    return reinterpret_cast<uint64_t>(caller) - first.load(std::memory_order_relaxed) < all;
+  }
+};
+constinit ZeroedCode zeroed_code;
+
 [[noreturn]] void die(const char* line) {
   if (write(STDERR_FILENO, line, std::strlen(line)) < 0) _exit(134);
   abort();
@@ -127,7 +141,15 @@ extern "C" {
 
 spinloom::SharedHeap* SPINLOOM_PROCESS_HEAP() { return &heap; }
 
+void SPINLOOM_ZEROED_BLOCKS(const void* code, size_t bytes) {
+  zeroed_code.bytes.store(0, std::memory_order_relaxed);
+  zeroed_code.first.store(reinterpret_cast<uint64_t>(code), std::memory_order_release);
+  zeroed_code.bytes.store(bytes, std::memory_order_release);
+}
+
 void* malloc(size_t bytes) {
+  if (bytes % sizeof(iovec) == 0 && zeroed_code.holds(__builtin_return_address(0))) [[unlikely]]
+    return calloc(1, bytes);
   if (void* const block = from_heap(bytes)) return block;
   const Next* const there = next();
   return there != nullptr ? there->malloc(bytes) : early.allocate(bytes);

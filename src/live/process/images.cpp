@@ -1,4 +1,4 @@
-#include "process/images.hpp"
+#include "live/process/images.hpp"
 
 #include <unistd.h>
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "live/handler_library.hpp"
-#include "ptl/host.hpp"
+#include "live/node/handler_library.hpp"
+#include "portals/calls/host.hpp"
 
 namespace spinloom::process {
 

@@ -1,4 +1,4 @@
-#include "process/info.hpp"
+#include "live/process/info.hpp"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/shared_heap.hpp"
-#include "process/copy_check.hpp"
+#include "live/process/copy_check.hpp"
 
 namespace spinloom::process {
 namespace {

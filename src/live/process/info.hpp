@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "live/process/live_process.hpp"
+#include "live/process/settings.hpp"
 #include "portals4.h"
-#include "process/live_process.hpp"
-#include "process/settings.hpp"
 
 namespace spinloom::process {
 

@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "live/futex.hpp"
-#include "process/info.hpp"
+#include "base/printable.hpp"
+#include "live/node/futex.hpp"
+#include "live/process/info.hpp"
 
 namespace spinloom::process {
 namespace {
@@ -123,7 +124,7 @@ void complain(LiveProcess& process, const std::vector<uint32_t>& silent) {
     const std::string way = process.describe(peer);
     by_udp = by_udp || way.rfind("UDP", 0) == 0;
     std::fprintf(stderr, "spinloom-info: rank %u does not answer rank %u, which reaches it by %s\n", peer,
-                 process.rank(), way.c_str());
+                 process.rank(), printable(way).c_str());
   }
   if (by_udp && process.rank() == 0) {
     std::fputs(
@@ -144,9 +145,11 @@ std::string report_of(LiveProcess& process, const std::string& machine) {
 
 int show_job(const Settings& settings, const std::vector<Row>& machine) {
   auto launcher = live::find_launcher();
-  auto made = launcher ? LiveProcess::join(settings, std::move(*launcher)) : launcher.error();
+  Settings all = settings;
+  all.meet = Meet::start;  // so that each rank can say how it reaches the others
+  auto made = launcher ? LiveProcess::join(all, std::move(*launcher)) : launcher.error();
   if (!made) {
-    std::fprintf(stderr, "spinloom-info: %s\n", made.error().message.c_str());
+    std::fprintf(stderr, "spinloom-info: %s\n", printable(made.error().message).c_str());
     return exit_environment;
   }
   LiveProcess& process = **made;
@@ -166,7 +169,7 @@ int show_job(const Settings& settings, const std::vector<Row>& machine) {
       const char* const said = reports.texts.data() + peer * report_bytes;
       out += reports.has_come(peer) ? std::string(said) : text("rank ", peer, ": nothing came\n");
     }
-    std::fputs(out.c_str(), stdout);
+    std::fputs(printable(out).c_str(), stdout);
     std::fflush(stdout);
   }
   complain(process, silent);
@@ -187,14 +190,15 @@ int run(int argc, char** argv) {
   }
   log::install(
       [](log::Level, std::string_view, std::string_view message) {
-        std::fprintf(stderr, "spinloom-info: %s\n", std::string(message).c_str());
+        std::fprintf(stderr, "spinloom-info: %s\n", printable(message).c_str());
       },
       log::Level::warning);
   const Settings settings = read_settings(environ);
-  for (const std::string& warning : settings.warnings) std::fprintf(stderr, "spinloom-info: %s\n", warning.c_str());
+  for (const std::string& warning : settings.warnings)
+    std::fprintf(stderr, "spinloom-info: %s\n", printable(warning).c_str());
   const std::vector<Row> machine = machine_rows(settings);
   if (asked.empty()) return show_job(settings, machine);
-  std::fputs(table(machine).c_str(), stdout);
+  std::fputs(printable(table(machine)).c_str(), stdout);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-#include "process/info.hpp"
+#include "live/process/info.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// libportals.so.4 for real processes: PtlInit makes this process, or a thread of it, a rank of the job that its launcher
-// has started.
+// libportals.so.4 for real processes: PtlInit makes this process, or a thread of it, a rank of the job that its
+// launcher has started.
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -11,7 +11,8 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "process/ranks_here.hpp"
+#include "base/printable.hpp"
+#include "live/process/ranks_here.hpp"
 
 namespace spinloom::process {
 namespace {
@@ -25,7 +26,7 @@ void occupy_standard_streams() {
   }
 }
 
-void say(const std::string& line) { std::fprintf(stderr, "spinloom: %s\n", line.c_str()); }
+void say(const std::string& line) { std::fprintf(stderr, "spinloom: %s\n", printable(line).c_str()); }
 
 Settings settings() {
   occupy_standard_streams();

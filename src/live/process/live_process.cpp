@@ -1,5 +1,5 @@
 // The part of LiveProcess that starts a rank and serves its calls.
-#include "process/live_process.hpp"
+#include "live/process/live_process.hpp"
 
 #include <dlfcn.h>
 #include <sched.h>
@@ -8,11 +8,12 @@
 
 #include <algorithm>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "base/log.hpp"
-#include "process/crowding.hpp"
-#include "wire/reliable.hpp"
+#include "live/udp/udp_networks.hpp"
+#include "nic/wire/reliable.hpp"
 
 namespace spinloom::process {
 namespace {
@@ -45,8 +46,15 @@ LiveProcess::~LiveProcess() {
 Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings,
                                                        std::shared_ptr<live::Launcher> launcher) {
   std::unique_ptr<LiveProcess> made(new LiveProcess(settings, std::move(launcher)));
-  SPL_TRY(made->start());
-  return made;
+  const Status started = made->start();
+  if (started) return made;
+  if (made->state_) made->state_->say("left", text("has failed in PtlInit: ", started.error().message));
+  if (made->rendezvous_) {
+    made->rendezvous_->part_from_all(text("it cannot start: ", started.error().message));
+    made->rendezvous_->stay_away();
+    std::ignore = made->rendezvous_.release();  // peers find it as long as the process lives
+  }
+  return started.error();
 }
 
 Status LiveProcess::start() {
@@ -55,18 +63,16 @@ Status LiveProcess::start() {
   card.nonce = live::random_secret();
   card.user = geteuid();
   card.traits = live::traits_of_self();
+  SPL_TRY(choose_meeting());
   auto opened = open(card);
+  Status met;
   // A process that cannot start tells its peers, which would otherwise wait for it.
-  auto texts =
-      launcher_->exchange(opened ? live::write(card) : live::write(opened.error()), {.limit_s = settings_.start_s});
+  if (!rendezvous_) met = meet_all(opened ? live::write(card) : live::write(opened.error()));
   SPL_ASSIGN(auto port, std::move(opened));
-  if (!texts) return texts.error();
-  for (uint32_t rank = 0; rank < launcher_->size(); ++rank) {
-    auto read = live::read_card((*texts)[rank]);
-    if (!read) return fail(read.error().code, "rank ", rank, " cannot start: ", read.error().message);
-    cards_.push_back(*read);
-  }
+  SPL_TRY(met);
+  if (rendezvous_) expect_all(card);
   number_ranks();
+  if (rank_ != launcher_->rank()) SPL_TRY(open_state());
   SPL_TRY(agree_on_ways());
   SPL_TRY(agree_on_fabrics(card.address));
   SPL_TRY(agree_on_bridge());
@@ -84,29 +90,25 @@ Status LiveProcess::start() {
   farewell_ =
       live::Farewell(all(), settings_.end_s == 0 ? Time::never() : Time{int64_t{settings_.end_s} * 1'000'000'000'000});
   node_ = std::make_unique<live::Node>(nic::Rank{rank_}, all(), limits, segment_);
-  std::vector<Processors> here;
-  size_t own = 0;
+  processors_.resize(all());
   for (uint32_t rank = 0; rank < all(); ++rank) {
-    if (cards_[rank].machine != card.machine) continue;
-    if (rank == rank_) own = here.size();
-    here.push_back(processors_of(static_cast<pid_t>(cards_[rank].pid)));
+    if (!cards_[rank].exists() || cards_[rank].machine != card.machine) continue;
+    processors_[rank] = processors_of(static_cast<pid_t>(cards_[rank].pid));
   }
-  crowded_ = are_crowded(here, own);
   live::ShmOptions memory{settings_.copy};
   memory.one_space = true;
-  if (!crowded_) {
-    node_->set_patience(Time{int64_t{settings_.spin_us} * 1'000'000});
-  } else {
-    node_->set_patience(Time{});
-    memory.help_from_bytes = UINT64_MAX;  // helping would take processor time from other ranks
-  }
+  memory.rendezvous = rendezvous_.get();
+  if (settings_.start_s > 0) memory.wait_for_peers = Time{int64_t{settings_.start_s} * 1'000'000'000'000};
   SPL_TRY(make_transports(memory, std::move(port)));
+  if (rendezvous_) rendezvous_->greet();
   node_->doorbell().wake_all();  // peers may have rung before the channels existed
+  if (state_) state_->say("runs", "has joined the job");
   return {};
 }
 
-// Opens the socket whose address the card tells to others.
+// Opens what this rank needs, with the socket whose address the card tells to others.
 Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::Card& card) {
+  SPL_TRY(open_state());
   const auto machine = live::machine_id();
   if (!machine && machine.error().code != Code::unsupported) return machine.error();
   static const uint64_t nobody_else = live::random_secret()[0];
@@ -129,7 +131,8 @@ Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::Card& card) 
 }
 
 Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port(live::Card& card) const {
-  if (settings_.transport == Way::shm || launcher_->size() == 1) return std::unique_ptr<live::DatagramPort>();
+  if (settings_.transport == Way::shm || launcher_->size() == 1 || rendezvous_)
+    return std::unique_ptr<live::DatagramPort>();
   std::vector<live::NetworkPort> ports;
   for (const live::UdpNetwork& wanted : settings_.udp_networks) {
     SPL_ASSIGN(auto one, live::open_udp(wanted.address));
@@ -153,8 +156,38 @@ Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port(live::Card& c
   return port;
 }
 
-// The watcher's thread calls this: a peer's process has ended, or something has come over a network.
+// Makes the file that says what this rank does, beside its trace.
+Status LiveProcess::open_state() {
+  if (settings_.trace.empty()) return {};
+  SPL_ASSIGN(state_, live::StateFile::open(text(settings_.trace, ".", rank_, ".state")));
+  state_->say("starts",
+              rendezvous_ ? "is in PtlInit" : text("waits in PtlInit for the other ranks of ", launcher_->size()));
+  return {};
+}
+
+void LiveProcess::tell_doing(std::function<std::string()> doing) {
+  {
+    const std::lock_guard inside(node_->lock());
+    doing_ = std::move(doing);
+  }
+  tell_state();
+}
+
+// The watcher's thread calls this now and then. `doing` takes the locks of a call.
+void LiveProcess::tell_state() {
+  if (!state_) return;
+  std::function<std::string()> doing;
+  {
+    const std::lock_guard inside(node_->lock());
+    doing = doing_;
+  }
+  if (doing) state_->say("runs", doing());
+}
+
+// The watcher's thread calls this: a peer's process has ended, or something has come over a network or from a peer that
+// wants to meet.
 void LiveProcess::readable(uint64_t tag) {
+  if (tag == meeting_tag()) return take_news();
   if (tag >= all()) {
     if (tag == udp_tag()) udp_->disarmed();
     if (tag == fabric_tag()) fabric_->disarmed();

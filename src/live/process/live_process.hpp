@@ -1,9 +1,11 @@
 // LiveProcess - one rank of a job on its NIC: its node, its transports, its peers' cards, its threads.
 //
 // Contract: join() takes part in the launcher's exchanges and makes everything that PtlInit needs; all ranks of a job
-//   call it. The C functions use the LiveProcess as their Host. A process may have several: NICs of one rank over one
-//   launcher, which all ranks join in the same order, or ranks on threads of their own, each with its launcher.
-//   Files that Settings name (record, trace) get the rank behind their names, so NICs of one rank need other names.
+//   call it. Where all of them are on one machine, there may be no exchange: then each asks for a peer's card when it
+//   needs it, and a rank that never comes is missed only by those that send to it. The C functions use the LiveProcess
+//   as their Host. A process may have several: NICs of one rank over one launcher, which all ranks join in the same
+//   order, or ranks on threads of their own, each with its launcher. Files that Settings name (record, trace) get the
+//   rank behind their names, so NICs of one rank need other names.
 // Invariants: (1) two ranks use the same transport in both directions; (2) close() waits until what was sent has
 //   arrived, or says what has not; then it says goodbye to the peers and ends the threads. The last one of the process
 //   to close leaves the launcher. After that, or after the process has been killed, nothing of the job is left on the
@@ -11,22 +13,26 @@
 // Threads: any; begin_call() and end_call() take and release the owner lock. Time: the monotonic clock.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "live/bridge_tap.hpp"
-#include "live/bridge_transport.hpp"
-#include "live/fabric_offer.hpp"
-#include "live/fabric_transport.hpp"
-#include "live/farewell.hpp"
-#include "live/launcher.hpp"
-#include "live/progress.hpp"
-#include "live/reach.hpp"
-#include "live/tracing_transport.hpp"
-#include "live/udp_transport.hpp"
-#include "process/settings.hpp"
-#include "ptl/process.hpp"
+#include "live/bridge/bridge_tap.hpp"
+#include "live/bridge/bridge_transport.hpp"
+#include "live/fabric/fabric_offer.hpp"
+#include "live/fabric/fabric_transport.hpp"
+#include "live/launch/launcher.hpp"
+#include "live/launch/reach.hpp"
+#include "live/launch/rendezvous.hpp"
+#include "live/node/farewell.hpp"
+#include "live/node/progress.hpp"
+#include "live/node/state_file.hpp"
+#include "live/node/tracing_transport.hpp"
+#include "live/process/crowding.hpp"
+#include "live/process/settings.hpp"
+#include "live/udp/udp_transport.hpp"
+#include "portals/calls/process.hpp"
 
 namespace spinloom::process {
 
@@ -40,13 +46,19 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] const char* launcher() const { return launcher_->name(); }
   [[nodiscard]] std::string describe(uint32_t peer);
   [[nodiscard]] live::Node& node() { return *node_; }
-  // Whether this NIC has a way to the peer.
+  // True if this NIC has a way to the peer.
   [[nodiscard]] bool reaches(uint32_t peer) const {
     if (routes_ && peer != rank_) return !routes_->path(rank_, peer).empty();
     return peer == rank_ || route_to(peer) != Route::memory || why_not_memory(peer).empty();
   }
   // Has `leaving` called if the process ends by exit(0) without having been closed; it serves all of the process.
   void attend_to_end(void (*leaving)()) { live::attend_to_end(*launcher_, leaving); }
+
+  // For a trace's reader: what the rank does, from now on until it leaves. Called outside of calls, any number of
+  // times.
+  void tell_doing(std::function<std::string()> doing);
+  // The same for a program that ends well and leaves its interfaces open. Takes no lock that a call may hold.
+  void tell_exit();
 
   // Leaves without waiting for anything but peers that may be writing to this rank's memory: the rank is gone for its
   // peers, as if its process had ended.
@@ -76,7 +88,16 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] uint32_t all() const { return static_cast<uint32_t>(cards_.size()); }  // with gateways of their own
   [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine);
   void readable(uint64_t tag);
+  [[nodiscard]] Status open_state();
+  void tell_state();
   [[nodiscard]] Status make_pool();
+
+  // live_process_meeting.cpp
+  [[nodiscard]] Status choose_meeting();
+  [[nodiscard]] Status meet_all(const std::string& mine);
+  void expect_all(const live::Card& mine);
+  void take_news();
+  void see_crowding();
 
   // live_process_ways.cpp
   enum class Route : uint8_t { memory, udp, fabric, bridge };
@@ -93,6 +114,7 @@ class LiveProcess final : public ptl::Host {
   // Tags of watched descriptors: a peer's process has its rank, these come behind the last rank.
   [[nodiscard]] uint64_t udp_tag() const { return all(); }
   [[nodiscard]] uint64_t fabric_tag() const { return uint64_t{all()} + 1; }
+  [[nodiscard]] uint64_t meeting_tag() const { return uint64_t{all()} + 2; }
 
   // live_process_bridge.cpp
   void number_ranks();
@@ -109,9 +131,12 @@ class LiveProcess final : public ptl::Host {
   std::shared_ptr<live::Launcher> launcher_;
   bool left_ = false;  // close() has left the launcher
   uint32_t rank_ = 0;
-  bool crowded_ = false;     // ranks share processors
+  bool crowded_ = false;  // ranks share processors
   uint32_t idle_looks_ = 0;  // looks in a row that have found nothing
-  std::vector<live::Card> cards_;
+  std::unique_ptr<live::Rendezvous> rendezvous_;  // null: all ranks have met when PtlInit returns
+  std::unique_ptr<live::Rendezvous> refusal_;  // until all have met
+  std::vector<live::Card> cards_;  // with a rendezvous, under the node's lock: other ranks' cards come later
+  std::vector<Processors> processors_;  // by rank, for those on this machine; empty: as many as this rank's
   uint32_t programs_ = 0;  // the first ranks; those behind them only forward
   std::vector<uint32_t> order_;  // by rank, its number at the launcher; empty: the same
   live::Unreached unreached_;  // by peer: why one of us cannot reach the other by shared memory
@@ -120,6 +145,8 @@ class LiveProcess final : public ptl::Host {
   std::vector<std::string> no_fabric_;  // by peer: why not; empty if the ranks have not asked each other
   live::Segment segment_;
   std::unique_ptr<live::Node> node_;
+  std::unique_ptr<live::StateFile> state_;  // null: nobody asks what the rank does
+  std::function<std::string()> doing_;  // under the node's lock
   std::unique_ptr<live::TraceLog> trace_;  // null: packets are not recorded
   std::unique_ptr<live::TracingTransport> shm_trace_;
   std::unique_ptr<live::TracingTransport> udp_trace_;

@@ -3,10 +3,10 @@
 #include <tuple>
 #include <utility>
 
-#include "live/bridge_meeting.hpp"
-#include "live/fabric_choice.hpp"
-#include "live/futex.hpp"
-#include "process/live_process.hpp"
+#include "live/bridge/bridge_meeting.hpp"
+#include "live/fabric/fabric_choice.hpp"
+#include "live/node/futex.hpp"
+#include "live/process/live_process.hpp"
 
 namespace spinloom::process {
 namespace {
@@ -21,7 +21,7 @@ std::vector<T> in_order(std::vector<T> all, const std::vector<uint32_t>& order) 
   return sorted;
 }
 
-// Whether a provider of fabrics needs a network of IP that joins both ends.
+// True for a provider of fabrics that needs an IP network between both ends.
 bool is_over_ip(std::string_view provider) {
   return live::cost_of(provider) > live::unknown_cost && provider.substr(0, provider.find(';')) != "shm";
 }

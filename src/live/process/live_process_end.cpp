@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "live/futex.hpp"
-#include "process/live_process.hpp"
+#include "live/node/futex.hpp"
+#include "live/process/live_process.hpp"
 
 namespace spinloom::process {
 namespace {
@@ -73,9 +73,15 @@ void LiveProcess::say_goodbye() {
   node_->forget_pool();
 }
 
+void LiveProcess::tell_exit() {
+  if (state_) state_->say("left", "has ended without closing its interfaces");
+}
+
 void LiveProcess::stop() {
   if (pool_ && !pool_->shut_down()) std::ignore = pool_.release();  // a handler that does not return keeps its memory
   progress_->stop();  // kept, because late calls still ask it
+  if (rendezvous_) rendezvous_->stay_away();
+  if (state_) state_->say("left", "has left the job");
 }
 
 }  // namespace spinloom::process

@@ -1,5 +1,5 @@
 // Several NICs in one process, over one launcher: each works, and the last to close leaves.
-#include "process/live_process.hpp"
+#include "live/process/live_process.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,12 @@
-// The part of LiveProcess that finds a way to each peer: by memory, by a fabric, by UDP, and the transports for these ways.
+// The part of LiveProcess that finds a way to each peer: by memory, by a fabric, by UDP, and the transports for these
+// ways.
 #include <algorithm>
 #include <mutex>
 #include <utility>
 
 #include "base/log.hpp"
-#include "live/bridge_meeting.hpp"
-#include "process/live_process.hpp"
+#include "live/bridge/bridge_meeting.hpp"
+#include "live/process/live_process.hpp"
 
 namespace spinloom::process {
 namespace {
@@ -120,7 +121,9 @@ live::TransportClient& LiveProcess::client(std::unique_ptr<live::TracingTranspor
 // Makes the transports that the routes to the peers need.
 Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_ptr<live::DatagramPort> port) {
   live::Node& node = *node_;
-  SPL_ASSIGN(progress_, live::Progress::start(node, [this](uint64_t tag) { readable(tag); }));
+  live::Progress::Tick tick;
+  if (state_) tick = [this] { tell_state(); };
+  SPL_ASSIGN(progress_, live::Progress::start(node, [this](uint64_t tag) { readable(tag); }, tick));
   const std::lock_guard inside(node.lock());
   node.set_after([this] { progress_->look_after(); });
   if (!settings_.trace.empty()) {
@@ -129,7 +132,9 @@ Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_
   shm_ = std::make_unique<live::ShmTransport>(
       client(shm_trace_, routes_ != nullptr), segment_, rank_, cards_, memory,
       [this](int descriptor, nic::Rank peer) { progress_->watch(descriptor, peer.value); });
+  see_crowding();
   take_route(Route::memory, *shm_, shm_trace_.get());
+  if (rendezvous_) progress_->watch(rendezvous_->descriptor(), meeting_tag());
   const auto arm = [this](uint64_t tag) { return [this, tag](int descriptor) { progress_->watch(descriptor, tag); }; };
   if (const auto peers = reached_by(Route::udp); contains(peers, true)) {
     SPL_ASSIGN(udp_, live::UdpTransport::create(client(udp_trace_, routes_ != nullptr), std::move(port), rank_, cards_,

@@ -1,4 +1,4 @@
-#include "process/own_address.hpp"
+#include "live/process/own_address.hpp"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -8,7 +8,7 @@
 #include <charconv>
 #include <string>
 
-#include "live/card.hpp"
+#include "live/launch/card.hpp"
 
 namespace spinloom::process {
 namespace {

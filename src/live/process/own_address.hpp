@@ -1,10 +1,11 @@
 // OwnAddress - an IPv4 address that this machine has on a network, so that one setting does for all machines of a job.
 //
-// Contract: own_address("10.1.2.3") is that address, whether it is one of this machine or not. own_address("10.1.0.0/16")
-//   is the address of this machine's first interface that is up and has one on that network. Where there is none, it is
-//   the network's own address, which no interface has: who opens a socket there is told so. A text of another form is
-//   nothing. Addresses have their first byte on top. own_networks() reads several such texts with ',' between them; of
-//   networks, it leaves those out where this machine has no address, as long as it has one on another.
+// Contract: own_address("10.1.2.3") is that address, whether it is one of this machine or not.
+//   own_address("10.1.0.0/16") is the address of this machine's first interface that is up and has one on that network.
+//   Where there is none, it is the network's own address, which no interface has: who opens a socket there is told so.
+//   A text of another form is nothing. Addresses have their first byte on top. own_networks() reads several such texts
+//   with ',' between them; of networks, it leaves those out where this machine has no address, as long as it has one on
+//   another.
 // Threads: any. Time: one look at the interfaces, for a network only.
 #pragma once
 
@@ -13,13 +14,13 @@
 #include <string_view>
 #include <vector>
 
-#include "live/udp_networks.hpp"
+#include "live/launch/udp_network.hpp"
 
 namespace spinloom::process {
 
 [[nodiscard]] std::optional<uint32_t> own_address(std::string_view text);
 
-// Of an address without a length, `bits` is 0.
+// A network has `bits` 0 if the text gives an address without a length.
 [[nodiscard]] std::optional<std::vector<live::UdpNetwork>> own_networks(std::string_view text);
 
 }  // namespace spinloom::process

@@ -1,4 +1,4 @@
-#include "process/own_address.hpp"
+#include "live/process/own_address.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "process/rail_wish.hpp"
+#include "live/process/rail_wish.hpp"
 
 #include "base/result.hpp"
-#include "process/own_address.hpp"
-#include "rails/rails.hpp"
+#include "live/process/own_address.hpp"
+#include "portals/rails/rails.hpp"
 
 namespace spinloom::process {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "process/settings.hpp"
+#include "live/process/settings.hpp"
 
 namespace spinloom::process {
 

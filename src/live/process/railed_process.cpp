@@ -1,8 +1,8 @@
-#include "process/railed_process.hpp"
+#include "live/process/railed_process.hpp"
 
 #include <tuple>
 
-#include "process/rail_wish.hpp"
+#include "live/process/rail_wish.hpp"
 
 namespace spinloom::process {
 

@@ -1,9 +1,10 @@
 // RailedProcess - a rank with several NICs: one LiveProcess for each rail, as one Host.
 //
-// Contract: join() joins the job once for each rail, in the order of SPINLOOM_RAILS, over one launcher. Rail 0 is the NIC of
-//   the Portals calls; all of them are those of spinloom/rails.h. wait() returns for what any rail has.
-// Invariants: (1) a call holds the locks of all rails, taken from the last rail to the first; (2) whoever sleeps, sleeps on
-//   the doorbell of rail 0 and holds no lock: the helpers of the other rails drive them, and wake it for their news.
+// Contract: join() joins the job once for each rail, in the order of SPINLOOM_RAILS, over one launcher. Rail 0 is the
+//   NIC of the Portals calls; all of them are those of spinloom/rails.h. wait() returns for what any rail has.
+// Invariants: (1) a call holds the locks of all rails, taken from the last rail to the first; (2) whoever sleeps,
+//   sleeps on the doorbell of rail 0 and holds no lock: the helpers of the other rails drive them, and wake it for
+//   their news.
 // Threads: any. Time: the monotonic clock.
 #pragma once
 
@@ -12,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "process/live_process.hpp"
+#include "live/process/live_process.hpp"
 
 namespace spinloom::process {
 
@@ -61,6 +62,7 @@ class RailedProcess final : public ptl::Host {
       return {};
     }
     Status host_work(const portals::HostWork& work) override { return node_.host_work(work); }
+    [[nodiscard]] nic::HostMemory* memory() override { return node_.memory(); }
 
    private:
     RailedProcess& process_;

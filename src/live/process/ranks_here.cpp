@@ -1,10 +1,10 @@
-#include "process/ranks_here.hpp"
+#include "live/process/ranks_here.hpp"
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-#include "process/railed_process.hpp"
+#include "live/process/railed_process.hpp"
 
 namespace spinloom::process {
 namespace {
@@ -38,6 +38,12 @@ Result<ptl::Process*> RanksHere::join() {
   }
   SPL_TRY(join_job(*rank, settings, launcher));
   rank->process = new ptl::Process(*rank->joined);
+  rank->nics.front()->tell_doing([process = rank->process] {
+    process->host().begin_call();
+    std::string doing = process->doing();
+    process->host().end_call();
+    return doing;
+  });
   const std::lock_guard inside(lock_);
   if (!std::exchange(attends_, true)) live::attend_to_end(*launcher, program_.leaving);
   return rank->process;
@@ -118,9 +124,12 @@ bool RanksHere::leave(Rank& rank) {
 }
 
 void RanksHere::leave_all() {
-  if (only_.process != nullptr) std::ignore = leave(only_);
+  const auto end = [](Rank& rank) {
+    if (rank.process != nullptr && !leave(rank)) rank.nics.front()->tell_exit();
+  };
+  end(only_);
   for (const auto& rank : ranks_) {
-    if (rank->process != nullptr && !rank->ended) std::ignore = leave(*rank);
+    if (!rank->ended) end(*rank);
   }
 }
 

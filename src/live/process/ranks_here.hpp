@@ -12,9 +12,9 @@
 #include <mutex>
 #include <vector>
 
-#include "live/thread_launchers.hpp"
-#include "process/live_process.hpp"
-#include "ptl/ranks.hpp"
+#include "live/launch/thread_launchers.hpp"
+#include "live/process/live_process.hpp"
+#include "portals/calls/ranks.hpp"
 
 namespace spinloom::process {
 

@@ -1,8 +1,9 @@
 // Several ranks in this process, each on its thread: bytes, ways, ends.
-#include "process/ranks_here.hpp"
+#include "live/process/ranks_here.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <barrier>
 #include <cstring>
 #include <thread>
@@ -130,7 +131,8 @@ TEST_P(RanksHereTest, bytes_of_all_lengths_go_round) {
       EXPECT_TRUE(end.put(to, bytes)) << length;
       end.take();
       const std::vector<uint8_t> expected = bytes_of(from, length);
-      EXPECT_EQ(std::memcmp(end.room.data(), expected.data(), length), 0) << "rank " << rank << ", " << length << " B";
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), end.room.begin()))
+          << "rank " << rank << ", " << length << " B";
       all.arrive_and_wait();
     }
     PtlNIFini(end.interface);

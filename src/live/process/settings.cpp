@@ -1,4 +1,4 @@
-#include "process/settings.hpp"
+#include "live/process/settings.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,13 +7,13 @@
 #include <string_view>
 
 #include "base/nearest.hpp"
-#include "process/own_address.hpp"
-#include "process/rail_wish.hpp"
+#include "live/process/own_address.hpp"
+#include "live/process/rail_wish.hpp"
 
 namespace spinloom::process {
 namespace {
 
-constexpr std::array<Variable, 18> known{{
+constexpr std::array<Variable, 19> known{{
     {"SPINLOOM_COPY", "auto, heap, single-copy, two-copy",
      "how long messages between processes of a machine are copied; two-copy touches no other process's memory"},
     {"SPINLOOM_END_S", "0 to 1000000",
@@ -28,13 +28,15 @@ constexpr std::array<Variable, 18> known{{
     {"SPINLOOM_HANDLER_KIND", "sandbox, native", "which of NAME.elf and NAME.so is taken for the image NAME"},
     {"SPINLOOM_HPUS", "1 to 64", "threads that run handlers"},
     {"SPINLOOM_LIBFABRIC", "a file", "the libfabric library, where it is not found"},
+    {"SPINLOOM_MEET", "contact, start", "when ranks of one machine meet: at their first contact, or all in PtlInit"},
     {"SPINLOOM_PCAP", "a file", "records UDP datagrams; the rank is appended to the name"},
     {"SPINLOOM_PMIX", "a file", "the PMIx library, where it is not found"},
     {"SPINLOOM_RAILS", "1 to 8 of auto, shm, udp, udp=ADDRESS, fabric, fabric=PROVIDER, separated by commas",
      "a NIC for each, over which spinloom/rails.h sends; the first one is that of the Portals calls"},
     {"SPINLOOM_SPIN_US", "0 to 1000000", "microseconds that a call which waits polls before it sleeps"},
-    {"SPINLOOM_START_S", "0 to 1000000", "seconds that PtlInit waits for the job's other ranks; 0 is for ever"},
-    {"SPINLOOM_TRACE", "a file", "records packets for spinloom trace; the rank is appended to the name"},
+    {"SPINLOOM_START_S", "0 to 1000000", "seconds that a rank waits for others to call PtlInit; 0 is for ever"},
+    {"SPINLOOM_TRACE", "a file",
+     "records packets, and what the rank does, for spinloom trace; the rank is appended to the name"},
     {"SPINLOOM_TRANSPORT", "auto, shm, udp, fabric", "how ranks reach each other"},
     {"SPINLOOM_UDP_ADDRESS", "an IPv4 address of this machine, or its network as 10.1.0.0/16; several with ','",
      "where UDP is bound; else the first interface's"},
@@ -47,7 +49,7 @@ constexpr std::string_view foreign[] = {"SPINLOOM_NIC",         "SPINLOOM_NIC_NA
                                         "SPINLOOM_SEED",        "SPINLOOM_THREADS",  "SPINLOOM_KERNEL",
                                         "SPINLOOM_BENCH_MPICC", "SPINLOOM_TEST_",    "SPINLOOM_PYTHON_EXECUTABLE",
                                         "SPINLOOM_GPU",         "SPINLOOM_RANK",     "SPINLOOM_SIZE",
-                                        "SPINLOOM_MPI"};
+                                        "SPINLOOM_MPI",         "SPINLOOM_SIM"};
 
 bool is_foreign(std::string_view name) {
   for (const std::string_view other : foreign) {
@@ -101,6 +103,9 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
     return choose<Way>(value, {{"auto", Way::automatic}, {"shm", Way::shm}, {"udp", Way::udp}, {"fabric", Way::fabric}},
                        settings.transport);
   }
+  if (name == "SPINLOOM_MEET") {
+    return choose<Meet>(value, {{"contact", Meet::contact}, {"start", Meet::start}}, settings.meet);
+  }
   if (name == "SPINLOOM_UDP_ADDRESS") {
     const auto networks = own_networks(value);
     if (!networks) return false;
@@ -147,6 +152,15 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
 }  // namespace
 
 std::span<const Variable> variables() { return known; }
+
+// UDP and fabrics need the cards of all ranks, and gateways and rails a count of them that all agree on.
+bool may_meet_at_contact(const Settings& settings) {
+  const bool by_memory = settings.transport == Way::automatic || settings.transport == Way::shm;
+  const bool tells_udp = !settings.udp_networks.empty() || settings.faults.any() || !settings.record.empty();
+  const bool tells_fabric = settings.fabric.kind == live::FabricWish::Kind::named || settings.fabric_faults.any();
+  return settings.meet == Meet::contact && by_memory && !tells_udp && !tells_fabric && settings.rails.empty() &&
+         settings.gateway == live::Gateway::no;
+}
 
 Settings read_settings(const char* const* environment) {
   Settings settings;

@@ -11,16 +11,19 @@
 #include <string>
 #include <vector>
 
-#include "live/card.hpp"
-#include "live/datagram_port.hpp"
-#include "live/fabric_choice.hpp"
-#include "live/fabric_faults.hpp"
-#include "live/shm_transport.hpp"
-#include "process/images.hpp"
+#include "live/fabric/fabric_choice.hpp"
+#include "live/fabric/fabric_faults.hpp"
+#include "live/launch/card.hpp"
+#include "live/process/images.hpp"
+#include "live/shm/shm_transport.hpp"
+#include "live/udp/datagram_port.hpp"
 
 namespace spinloom::process {
 
 enum class Way : uint8_t { automatic, shm, udp, fabric };
+
+// When ranks of one machine meet: two at a time at their first contact, or all of them in PtlInit.
+enum class Meet : uint8_t { contact, start };
 
 // How one of several NICs of a process reaches its peers.
 struct RailWish {
@@ -33,6 +36,7 @@ struct RailWish {
 struct Settings {
   live::CopyMode copy = live::CopyMode::automatic;
   Way transport = Way::automatic;
+  Meet meet = Meet::contact;
   HandlerKind handlers = HandlerKind::sandbox;
   std::vector<std::string> handler_folders;
   uint32_t hpus = 4;
@@ -60,6 +64,8 @@ struct Variable {
 };
 
 [[nodiscard]] std::span<const Variable> variables();
+// True if the settings ask for nothing that all ranks have to agree on.
+[[nodiscard]] bool may_meet_at_contact(const Settings& settings);
 // `environment` has the form of main()'s third argument.
 [[nodiscard]] Settings read_settings(const char* const* environment);
 

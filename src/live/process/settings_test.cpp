@@ -1,4 +1,4 @@
-#include "process/settings.hpp"
+#include "live/process/settings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -51,19 +51,43 @@ TEST(Settings, TakeWhatTheySay) {
   EXPECT_EQ(read({"SPINLOOM_COPY=heap"}).copy, live::CopyMode::heap);
 }
 
+TEST(Settings, WhatAllRanksMustAgreeOnMakesThemMeetAtTheStart) {
+  for (const char* entry : {"SPINLOOM_MEET=contact", "SPINLOOM_COPY=two-copy", "SPINLOOM_TRANSPORT=shm",
+                            "SPINLOOM_TRANSPORT=auto", "SPINLOOM_FABRIC=none", "SPINLOOM_TRACE=run"}) {
+    EXPECT_TRUE(may_meet_at_contact(read({entry}))) << entry;
+  }
+  for (const char* entry :
+       {"SPINLOOM_MEET=start", "SPINLOOM_TRANSPORT=udp", "SPINLOOM_TRANSPORT=fabric", "SPINLOOM_FABRIC=tcp",
+        "SPINLOOM_RAILS=shm,shm", "SPINLOOM_GATEWAY=1", "SPINLOOM_PCAP=out.pcap", "SPINLOOM_UDP_FAULTS=drop=0.1",
+        "SPINLOOM_UDP_ADDRESS=127.0.0.1", "SPINLOOM_FABRIC_FAULTS=drop=0.1"}) {
+    const Settings settings = read({entry});
+    EXPECT_TRUE(settings.warnings.empty()) << entry;
+    EXPECT_FALSE(may_meet_at_contact(settings)) << entry;
+  }
+}
+
 TEST(Settings, AWrongValueIsAWarningWithThoseThereAre) {
   const struct {
     const char* entry;
     const char* says;
-  } rows[] = {{"SPINLOOM_COPY=one", "single-copy"},      {"SPINLOOM_COPY=", "single-copy"},
-              {"SPINLOOM_TRANSPORT=tcp", "udp"},         {"SPINLOOM_HPUS=0", "1 to 64"},
-              {"SPINLOOM_HPUS=65", "1 to 64"},           {"SPINLOOM_HPUS=4x", "1 to 64"},
-              {"SPINLOOM_HPUS= 4", "1 to 64"},           {"SPINLOOM_HPUS=-1", "1 to 64"},
-              {"SPINLOOM_SPIN_US=1000001", "1000000"},   {"SPINLOOM_SPIN_US=99999999999999999999", "1000000"},
-              {"SPINLOOM_HANDLER_KIND=elf", "native"},   {"SPINLOOM_UDP_ADDRESS=localhost", "IPv4"},
-              {"SPINLOOM_UDP_FAULTS=lose=1", "drop="},   {"SPINLOOM_START_S=5s", "1000000"},
-              {"SPINLOOM_END_S=-1", "1000000"},          {"SPINLOOM_GATEWAY=yes", "store"},
-              {"SPINLOOM_UDP_ADDRESS=10.1.2.3,", "IPv4"}};
+  } rows[] = {{"SPINLOOM_COPY=one", "single-copy"},
+              {"SPINLOOM_COPY=", "single-copy"},
+              {"SPINLOOM_TRANSPORT=tcp", "udp"},
+              {"SPINLOOM_HPUS=0", "1 to 64"},
+              {"SPINLOOM_HPUS=65", "1 to 64"},
+              {"SPINLOOM_HPUS=4x", "1 to 64"},
+              {"SPINLOOM_HPUS= 4", "1 to 64"},
+              {"SPINLOOM_HPUS=-1", "1 to 64"},
+              {"SPINLOOM_SPIN_US=1000001", "1000000"},
+              {"SPINLOOM_SPIN_US=99999999999999999999", "1000000"},
+              {"SPINLOOM_HANDLER_KIND=elf", "native"},
+              {"SPINLOOM_UDP_ADDRESS=localhost", "IPv4"},
+              {"SPINLOOM_UDP_FAULTS=lose=1", "drop="},
+              {"SPINLOOM_START_S=5s", "1000000"},
+              {"SPINLOOM_END_S=-1", "1000000"},
+              {"SPINLOOM_GATEWAY=yes", "store"},
+              {"SPINLOOM_UDP_ADDRESS=10.1.2.3,", "IPv4"},
+              {"SPINLOOM_MEET=late", "contact, start"}};
   for (const auto& row : rows) {
     const Settings settings = read({row.entry});
     ASSERT_EQ(settings.warnings.size(), 1u) << row.entry;

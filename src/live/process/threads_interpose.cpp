@@ -1,5 +1,5 @@
-// Functions that replace the C library's in programs of spinloom-threads: exit() ends a rank, and a new thread belongs to
-// the rank of the thread that creates it.
+// Functions that replace the C library's in programs of spinloom-threads: exit() ends a rank, and a new thread belongs
+// to the rank of the thread that creates it.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -10,7 +10,7 @@
 #include <memory>
 #include <tuple>
 
-#include "process/threads_rank.hpp"
+#include "live/process/threads_rank.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
-// spinloom-threads -n COUNT PROGRAM [ARGUMENTS]: runs a program's main() on COUNT threads of this process, each a rank of
-// the job with a copy of the program of its own. Under mpiexec or srun every process has COUNT ranks.
+// spinloom-threads -n COUNT PROGRAM [ARGUMENTS]: runs a program's main() on COUNT threads of this process, each a rank
+// of the job with a copy of the program of its own. Under mpiexec or srun every process has COUNT ranks.
 #include <signal.h>
 #include <unistd.h>
 
@@ -14,8 +14,9 @@
 #include <tuple>
 #include <vector>
 
+#include "base/printable.hpp"
+#include "live/process/threads_rank.hpp"
 #include "portals4_spin.h"
-#include "process/threads_rank.hpp"
 
 namespace spinloom::process {
 namespace {
@@ -25,7 +26,7 @@ constexpr int exit_environment = 3;
 constexpr uint32_t ranks_max = 1024;
 
 int complain(int code, const std::string& what) {
-  std::fprintf(stderr, "spinloom-threads: %s\n", what.c_str());
+  std::fprintf(stderr, "spinloom-threads: %s\n", printable(what).c_str());
   return code;
 }
 

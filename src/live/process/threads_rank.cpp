@@ -1,4 +1,4 @@
-#include "process/threads_rank.hpp"
+#include "live/process/threads_rank.hpp"
 
 #include <pthread.h>
 #include <signal.h>
@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "portals4_spin.h"
 
 namespace spinloom::process {
@@ -24,7 +25,7 @@ constexpr int exit_environment = 3;
 thread_local ThreadsRank* present = nullptr;
 thread_local bool is_main = false;
 
-// As much as a process's first thread has.
+// The size of a rank's stack: that of a process's first thread, and at least stack_least_bytes.
 size_t stack_bytes() {
   rlimit given{};
   const bool limited = getrlimit(RLIMIT_STACK, &given) == 0 && given.rlim_cur != RLIM_INFINITY;
@@ -102,7 +103,7 @@ void* ThreadsRank::run(void* given) {
   take_signal_stack();
   auto copy = rank.program_.load();
   if (!copy) {
-    std::fprintf(stderr, "spinloom-threads: %s\n", copy.error().message.c_str());
+    std::fprintf(stderr, "spinloom-threads: %s\n", printable(copy.error().message).c_str());
     exit_process(exit_environment);
   }
   rank.copy_ = *copy;

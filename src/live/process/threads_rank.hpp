@@ -2,8 +2,8 @@
 //
 // Contract: begin() starts the thread. The rank ends when main() returns, or its thread calls exit() or pthread_exit();
 //   wait() returns its exit code then. A rank that ends with another code than 0, and has neither closed its interfaces
-//   nor done without the library, ends the process, as a failing process ends its job. A process that a rank forks is no
-//   rank: what ends a rank ends that process alone.
+//   nor done without the library, ends the process, as a failing process ends its job. A process that a rank forks is
+//   no rank: what ends a rank ends that process alone.
 // Invariants: (1) a rank's thread stays when the rank has ended, because peers may still copy out of its stack; (2)
 //   a thread that a rank's thread creates belongs to that rank.
 // Threads: any; leave() on the rank's own. Time: none.
@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "program/program.hpp"
+#include "base/namespaces/program.hpp"
 
 namespace spinloom::process {
 
@@ -34,9 +34,9 @@ class ThreadsRank {
 
   [[nodiscard]] Status begin();
   [[nodiscard]] int wait();
-  // Whether this is the thread that runs main().
+  // True on the thread that runs main().
   [[nodiscard]] bool runs_main() const;
-  // Whether this is a process that the rank has forked.
+  // True in a process that the rank has forked.
   [[nodiscard]] bool is_child() const;
   // Ends such a process. Destructors of the rank's copy run unless `at_once` is set.
   [[noreturn]] void leave_child(int code, bool at_once);

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "live/shm_transport.hpp"
+#include "live/shm/shm_transport.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -18,8 +18,8 @@ constexpr uint64_t page_bytes = 4096;
 
 }  // namespace
 
-// Whether a payload can be lent. If our heap was made after the peer attached, the peer is told of it here. Until the
-// peer has mapped the heap, payloads go the other ways.
+// True if the payload can be lent to the peer. If our heap was made after the peer attached, the peer is told of it
+// here. Until the peer has mapped the heap, payloads go the other ways.
 bool ShmTransport::can_lend(Peer& peer, const nic::PayloadRef& payload) {
   if (payload.length < std::min(options_.lend_from_bytes, options_.lend_heap_from_bytes)) return false;
   const peer::Reach reads = peer.to.reads_us();

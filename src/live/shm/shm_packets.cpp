@@ -4,8 +4,8 @@
 #include <tuple>
 #include <utility>
 
-#include "live/shm_transport.hpp"
-#include "portals/data_order.hpp"
+#include "live/shm/shm_transport.hpp"
+#include "portals/interface/data_order.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -36,7 +36,7 @@ uint8_t* copy_out(uint8_t* to, const nic::Send& outbound, uint64_t offset, uint6
   return to;
 }
 
-// Whether a peer's packet has the values that this file relies on; the engine checks the others.
+// True if a peer's packet has the values that this file relies on; the engine checks the others.
 bool plausible(const nic::Packet& packet) {
   return packet.operation <= nic::Operation::reply && packet.fields.ack_request <= nic::AckRequest::oc_ack &&
          packet.fields.fail <= static_cast<uint8_t>(nic::Fail::no_match) &&
@@ -60,15 +60,20 @@ nic::QuickPut quick_of(const nic::Packet& packet) {
 bool ShmTransport::send(nic::Send& outbound) {
   const uint32_t rank = outbound.packet.target.value;
   Peer& peer = *peers_[rank];
-  if (peer.lost || !attach(rank)) return true;
+  if (peer.lost || (!attach(rank) && !peer.awaited)) return true;
   uint64_t done = 0;
   const bool answer = outbound.packet.is_answer();
-  if ((answer ? peer.answers : peer.waiting).empty()) {
+  if (peer.attached && (answer ? peer.answers : peer.waiting).empty()) {
     const Wrote wrote = write(peer, outbound, done);
     if (wrote != Wrote::some || done > 0) peer.segment.header().doorbell.ring(peer.fence);
     if (wrote != Wrote::some) return wrote == Wrote::all;
   }
-  Waiting& last = enqueue(peer, answer);
+  return let_wait(peer, outbound, done);
+}
+
+// Keeps a packet until it can leave. Returns what send() returns.
+bool ShmTransport::let_wait(Peer& peer, nic::Send& outbound, uint64_t done) {
+  Waiting& last = enqueue(peer, outbound.packet.is_answer());
   last.outbound = std::move(outbound);
   last.done = done;
   const bool handlers = last.outbound.from_device && !last.outbound.slot.exists();
@@ -87,7 +92,7 @@ bool ShmTransport::send_small(const nic::QuickPut& put, uint64_t message) {
 }
 
 ShmTransport::Waiting& ShmTransport::enqueue(Peer& peer, bool answer) {
-  if (!peer.waits()) {
+  if (!peer.waits() && !peer.awaited) {
     ++waiting_;
     look_at_ = pause_ = Time{};
   }
@@ -217,6 +222,8 @@ bool ShmTransport::poll() {
     if (peer.shared.active()) happened = end_shared(rank) || happened;
   }
   if (waiting_ == 0) return happened;
+  if (!contacts_.empty()) happened = look_for_absent() || happened;
+  if (waiting_ == contacts_.count()) return happened;
   bool moved = false;
   for (const uint32_t rank : readable_) moved = flush(rank) || moved;
   const Time now = monotonic_now();

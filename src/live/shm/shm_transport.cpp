@@ -1,9 +1,10 @@
 // The part of ShmTransport for peers: attaching, greeting, losing.
-#include "live/shm_transport.hpp"
+#include "live/shm/shm_transport.hpp"
 
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstddef>
@@ -25,7 +26,8 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
       watch_(std::move(watch)),
       heap_(process_heap()),
       peers_(cards.size()),
-      greeted_(local_ranks_max / 64) {
+      greeted_(local_ranks_max / 64),
+      contacts_(options.wait_for_peers) {
   small_.target = nic::Rank{rank};
   for (uint32_t peer = 0; peer < peers_.size(); ++peer) {
     peers_[peer] = std::make_unique<Peer>();
@@ -43,8 +45,14 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
 bool ShmTransport::attach(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (peer.attached || peer.departed) return peer.attached;
+  if (!cards_[rank].exists()) return expect(rank);
   auto segment = reach(rank);
-  if (!segment) return depart(rank, segment.error().code == Code::invalid ? "" : segment.error().message);
+  if (!segment) {
+    const bool left = segment.error().code == Code::invalid;
+    const char* const cure =
+        options_.rendezvous != nullptr ? "; with SPINLOOM_MEET=start the ranks agree on a way" : "";
+    return depart(rank, left ? "" : segment.error().message + cure);
+  }
   peer.segment = std::move(*segment);
   peer.out = peer.here ? peer.segment.inner_channel_of(rank_) : peer.segment.channel_of(rank_);
   peer.to = ChannelWriter(peer.out);
@@ -97,6 +105,9 @@ bool ShmTransport::depart(uint32_t rank, std::string why) {
   peer.departed = true;
   departed_.push_back(rank);
   peer.unreachable = std::move(why);
+  if (options_.rendezvous != nullptr && !peer.unreachable.empty()) {
+    options_.rendezvous->part(rank, text("it has given this rank up: ", peer.unreachable));
+  }
   if (peer.unreachable.empty() || std::exchange(warned_, true)) return false;
   log::emit(log::Level::warning, "live",
             text("rank ", rank, " cannot be reached, what is sent to it fails: ", peer.unreachable));
@@ -144,7 +155,8 @@ bool ShmTransport::has_news() const {
 // When a channel that was full is tried again: a peer that takes something out of it does not ring our doorbell.
 Time ShmTransport::timer() const {
   if (!departed_.empty()) return Time{};
-  return waiting_ == 0 ? Time::never() : look_at_;
+  if (waiting_ == 0) return Time::never();
+  return waiting_ == contacts_.count() ? contacts_.next() : std::min(look_at_, contacts_.next());
 }
 
 bool ShmTransport::drained() const { return waiting_ == 0 && loans_ == 0 && shared_ == 0; }
@@ -166,6 +178,7 @@ Untaken ShmTransport::untaken(nic::Rank rank) const {
     left.bytes += loan.open ? loan.bytes : 0;
   }
   left.writes = peer.shared.active();
+  left.awaited = peer.awaited;
   if (peer.attached) left.moved = peer.to.progress();
   return left;
 }
@@ -173,16 +186,21 @@ Untaken ShmTransport::untaken(nic::Rank rank) const {
 std::string ShmTransport::describe(nic::Rank rank) {
   if (rank.value >= peers_.size()) return "no such rank";
   Peer& peer = *peers_[rank.value];
-  if (!peer.lost && rank.value != rank_) std::ignore = attach(rank.value);
+  const bool known = cards_[rank.value].exists();
+  if (!known && !peer.lost && !peer.departed) return "when it has come";
+  if (known && !peer.lost && rank.value != rank_) std::ignore = attach(rank.value);
   if (!peer.unreachable.empty()) return "not reached: " + peer.unreachable;
   return peer.lost || peer.departed ? "gone" : peer.memory.describe();
 }
 
-// A peer that attaches from now on finds our segment closed. The others get a `bye`.
+// A peer that attaches from now on finds our segment closed. The others get a `bye`, or a message where we have not met
+// them yet.
 void ShmTransport::say_goodbye() {
   own_.header().closed.store(1);
   greet_new();
-  for (const auto& peer : peers_) {
+  for (uint32_t rank = 0; rank < peers_.size(); ++rank) {
+    Peer* const peer = peers_[rank].get();
+    if (peer->awaited) options_.rendezvous->part(rank, "");
     if (!peer->attached || peer->lost) continue;
     const ChannelWriter::Room room = peer->to.reserve(0);
     if (room.cell == nullptr) continue;  // without `bye` it notices the end of our process

@@ -4,10 +4,12 @@
 //   copies. Longer payloads are lent, if the receiver has found that it can read them in the sender's memory: then
 //   the receiver copies them from there, which takes one copy. It reads them out of the sender's heap, which it has
 //   mapped, or by the kernel, or, from a rank of this process, where it is; except with the heap, the sender copies a
-//   part if it is waiting anyway. If the receiver cannot read the sender's memory, long payloads travel through the channel in parts.
+//   part if it is waiting anyway. If the receiver cannot read the sender's memory, long payloads travel through the
+//   channel in parts. With a Rendezvous, cards of peers may come later: whoever gives a card to `cards` calls met(),
+//   and gone() for news without one. What is sent to a peer without a card waits; after `wait_for_peers` it fails.
 // Invariants: (1) whatever a peer writes into its channel, it can only lose its own packets; (2) the last thing from
 //   a peer is `bye` or the end of its process; (3) answers overtake packets that wait because the peer said stop.
-// Threads: the owner of the NIC. Time: none.
+// Threads: the owner of the NIC. Time: none, but for peers without a card, and that of Transport.
 #pragma once
 
 #include <deque>
@@ -15,10 +17,12 @@
 #include <memory>
 #include <vector>
 
-#include "live/card.hpp"
-#include "live/transport.hpp"
-#include "peer/peer_memory.hpp"
-#include "peer/shared_copy.hpp"
+#include "live/launch/card.hpp"
+#include "live/launch/contacts.hpp"
+#include "live/launch/rendezvous.hpp"
+#include "live/node/transport.hpp"
+#include "memory/peer/peer_memory.hpp"
+#include "memory/peer/shared_copy.hpp"
 
 namespace spinloom::live {
 
@@ -32,6 +36,8 @@ struct ShmOptions {
   uint64_t lend_heap_from_bytes = 8 << 10;  // lower, because it costs no system call; also within a process
   uint64_t help_from_bytes = 48 << 10;  // below that, the additional system calls cost more than they save
   bool one_space = false;  // ranks whose cards have this process's id are threads of this process
+  Rendezvous* rendezvous = nullptr;  // where cards come from; null: they are all there
+  Time wait_for_peers = Time::never();  // for a card
 };
 
 class ShmTransport final : public Transport {
@@ -52,7 +58,11 @@ class ShmTransport final : public Transport {
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
   [[nodiscard]] bool fetch_with_help(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length,
                                      uint64_t token) override;
-  [[nodiscard]] bool congested(nic::Rank peer) const override { return peers_[peer.value]->waits(); }
+  // Nobody slows down for a peer that has not come.
+  [[nodiscard]] bool congested(nic::Rank peer) const override {
+    const Peer& one = *peers_[peer.value];
+    return one.attached && one.waits();
+  }
   [[nodiscard]] bool drained() const override;
   [[nodiscard]] Untaken untaken(nic::Rank peer) const override;
   void moved(nic::Rank peer) override { peers_[peer.value]->from.say_moved(); }
@@ -61,6 +71,12 @@ class ShmTransport final : public Transport {
   void say_goodbye() override;
   // Says that the process of this peer has ended.
   void died(nic::Rank peer);
+  // Says that the peer's card has come.
+  void met(nic::Rank peer);
+  // Says that the peer is gone for us: it has left (`why` is empty), or could not start, or cannot reach us.
+  void gone(nic::Rank peer, const std::string& why);
+  // Changes ShmOptions::help_from_bytes.
+  void help_from(uint64_t bytes) { options_.help_from_bytes = bytes; }
   [[nodiscard]] uint64_t refused() const { return refused_; }
   // How many parts of payloads that we lent we have copied ourselves.
   [[nodiscard]] uint64_t helped() const { return helped_; }
@@ -87,6 +103,7 @@ class ShmTransport final : public Transport {
     bool heap_tried = false;  // we have tried to map its heap
     bool heap_told = false;  // we have told it that we have a heap
     bool attached = false;
+    bool awaited = false;  // we need its card, and it has not come
     bool fence = true;  // the peer's doorbell must be rung with a fence
     bool reading = false;
     bool departed = false;
@@ -107,6 +124,10 @@ class ShmTransport final : public Transport {
 
   [[nodiscard]] bool attach(uint32_t rank);
   [[nodiscard]] Result<Segment> reach(uint32_t rank);
+  [[nodiscard]] bool expect(uint32_t rank);
+  void expect_no_more(uint32_t rank);
+  void ask(uint32_t rank);
+  bool look_for_absent();
   [[nodiscard]] std::string why_not_more() const;
   bool depart(uint32_t rank, std::string why);
   void begin_reading(uint32_t rank);
@@ -123,6 +144,7 @@ class ShmTransport final : public Transport {
   [[nodiscard]] bool lend(Peer& peer, const nic::Send& outbound);
   [[nodiscard]] bool write_taken(Peer& peer, uint64_t loan);
   Waiting& enqueue(Peer& peer, bool answer);
+  [[nodiscard]] bool let_wait(Peer& peer, nic::Send& outbound, uint64_t done);
   bool flush(uint32_t rank);
   bool flush(Peer& peer, std::deque<Waiting>& queue);
   bool read(uint32_t rank);
@@ -146,7 +168,8 @@ class ShmTransport final : public Transport {
   std::vector<uint32_t> departed_;  // peers that were gone when we attached; what they sent us before is still there
   std::vector<uint64_t> greeted_;  // the part of SegmentHeader::begun that we have seen
   nic::Packet small_;  // for small puts: the fields that they do not set keep their values
-  uint32_t waiting_ = 0;  // how many peers have something that waits for room
+  Contacts contacts_;  // peers that are awaited
+  uint32_t waiting_ = 0;  // how many peers have something that waits for room, or are awaited
   Time look_at_{};  // when those peers are tried again
   Time pause_{};  // the pause until then; it doubles while nothing moves
   uint64_t loans_ = 0;

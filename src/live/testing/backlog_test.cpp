@@ -1,5 +1,5 @@
 // Packets that wait for room: the memory that peers faster than handlers may use, and their order at a peer's end.
-#include "live/backlog.hpp"
+#include "live/node/backlog.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "live/live_testbed.hpp"
+#include "live/testing/live_testbed.hpp"
 #include "spinloom/hpu_map.h"
 
 namespace spinloom::live {

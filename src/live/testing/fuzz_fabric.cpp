@@ -1,15 +1,15 @@
-// Fuzz target: a member of the job that seals any envelope it likes: packets, loans of memory that is not there, returns
-// of loans that were never made, numbers out of turn, stops, goodbyes. The node must go on serving the other ranks, and
-// write bytes only where entries allow it.
+// Fuzz target: a member of the job that seals any envelope it likes: packets, loans of memory that is not there,
+// returns of loans that were never made, numbers out of turn, stops, goodbyes. The node must go on serving the other
+// ranks, and write bytes only where entries allow it.
 #include <cstring>
 #include <memory>
 
-#include "layout/fuzz.hpp"
-#include "live/fabric_transport.hpp"
-#include "live/fuzz_host.hpp"
-#include "live/local_fabric.hpp"
-#include "wire/packet_format.hpp"
-#include "wire/test_support.hpp"
+#include "base/testing/fuzz.hpp"
+#include "live/fabric/fabric_transport.hpp"
+#include "live/fabric/testing/local_fabric.hpp"
+#include "live/testing/fuzz_host.hpp"
+#include "nic/wire/packet_format.hpp"
+#include "nic/wire/testing/support.hpp"
 
 namespace spinloom::live {
 namespace {

@@ -9,9 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "live/live_testbed.hpp"
-#include "live/node.hpp"
-#include "portals/interface.hpp"
+#include "live/node/node.hpp"
+#include "live/testing/live_testbed.hpp"
+#include "portals/interface/interface.hpp"
 
 namespace spinloom::live {
 

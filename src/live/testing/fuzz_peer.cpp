@@ -5,9 +5,9 @@
 #include <memory>
 #include <mutex>
 
-#include "layout/fuzz.hpp"
-#include "live/fuzz_host.hpp"
-#include "live/shm_transport.hpp"
+#include "base/testing/fuzz.hpp"
+#include "live/shm/shm_transport.hpp"
+#include "live/testing/fuzz_host.hpp"
 
 namespace spinloom::live {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <tuple>
 
-#include "live/live_testbed.hpp"
-#include "testbed/loopback_testbed.hpp"
-#include "testbed/scenarios.hpp"
+#include "live/testing/live_testbed.hpp"
+#include "portals/testbed/loopback_testbed.hpp"
+#include "portals/testbed/scenarios.hpp"
 
 namespace spinloom::live {
 namespace {

@@ -1,4 +1,4 @@
-#include "live/live_testbed.hpp"
+#include "live/testing/live_testbed.hpp"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "live/fabric_faults.hpp"
+#include "live/fabric/fabric_faults.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -45,6 +45,7 @@ class LockedPort final : public portals::Port {
     return status;
   }
   Status host_work(const portals::HostWork&) override { return {}; }
+  [[nodiscard]] nic::HostMemory* memory() override { return node_.memory(); }
 
  private:
   template <class Call>

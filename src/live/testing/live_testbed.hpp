@@ -1,8 +1,8 @@
 // LiveTestbed - several ranks of the live driver in one process, which talk over shared memory, UDP or
 // a fabric, as processes do, directly or through gateways.
 //
-// Contract: the testbed of scenarios (testbed/testbed.hpp). Each rank has its own segment, node, transport, helper
-//   and watcher threads, and a pool of HPU threads if there are handlers.
+// Contract: the testbed of scenarios (portals/testbed/testbed.hpp). Each rank has its own segment, node, transport,
+//   helper and watcher threads, and a pool of HPU threads if there are handlers.
 // Invariants: (1) nobody calls a node without its lock; (2) wait() and settle() give up with an Error after
 //   patience().
 // Threads: the scenario's one, and those of the ranks. Time: real.
@@ -12,17 +12,17 @@
 #include <mutex>
 #include <vector>
 
-#include "base/test_patience.hpp"
-#include "live/bridge_tap.hpp"
-#include "live/bridge_transport.hpp"
-#include "live/fabric_transport.hpp"
-#include "live/local_fabric.hpp"
-#include "live/node.hpp"
-#include "live/progress.hpp"
-#include "live/shm_transport.hpp"
-#include "live/udp_transport.hpp"
-#include "testbed/loopback_testbed.hpp"
-#include "testbed/testbed.hpp"
+#include "base/testing/patience.hpp"
+#include "live/bridge/bridge_tap.hpp"
+#include "live/bridge/bridge_transport.hpp"
+#include "live/fabric/fabric_transport.hpp"
+#include "live/fabric/testing/local_fabric.hpp"
+#include "live/node/node.hpp"
+#include "live/node/progress.hpp"
+#include "live/shm/shm_transport.hpp"
+#include "live/udp/udp_transport.hpp"
+#include "portals/testbed/loopback_testbed.hpp"
+#include "portals/testbed/testbed.hpp"
 
 namespace spinloom::live {
 

@@ -1,12 +1,12 @@
 // A node limits the work that its own handlers leave waiting, so that they cannot fill the process's memory.
-#include "live/node.hpp"
+#include "live/node/node.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "live/live_testbed.hpp"
-#include "testbed/scenario_support.hpp"
+#include "live/testing/live_testbed.hpp"
+#include "portals/testbed/scenario_support.hpp"
 
 namespace spinloom::live {
 namespace {

@@ -1,12 +1,12 @@
 // The helper thread takes over what callers leave, whatever they did while it was about to look.
-#include "live/progress.hpp"
+#include "live/node/progress.hpp"
 
 #include <gtest/gtest.h>
 
 #include <mutex>
 #include <thread>
 
-#include "live/shm_rig.hpp"
+#include "live/testing/shm_rig.hpp"
 
 namespace spinloom::live {
 namespace {

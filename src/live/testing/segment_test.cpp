@@ -1,8 +1,9 @@
 // Segments and the cards by which peers find them.
-#include "live/segment.hpp"
+#include "live/node/segment.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,9 +14,9 @@
 #include <set>
 
 #include "base/random.hpp"
-#include "live/card.hpp"
-#include "live/launcher.hpp"
-#include "live/reach.hpp"
+#include "live/launch/card.hpp"
+#include "live/launch/launcher.hpp"
+#include "live/launch/reach.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -137,6 +138,20 @@ TEST(Reach, IsReadAsItWasWritten) {
     EXPECT_FALSE(read_reach(text.substr(0, text.size() - 1) + "g", ranks).ok());
   }
   EXPECT_LE(write(Unreached(local_ranks_max)).size(), exchange_bytes_max);
+}
+
+TEST(Reach, ANamespaceOfItsOwnIsSeen) {
+  EXPECT_TRUE(shares_namespaces(getpid()));
+  EXPECT_TRUE(shares_namespaces(getppid()));
+  EXPECT_FALSE(shares_namespaces(0));
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWNET) != 0) _exit(2);
+    _exit(shares_namespaces(getppid()) ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 1);
 }
 
 TEST(Segment, IsTheSameMemoryForBoth) {

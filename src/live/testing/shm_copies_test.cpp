@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "live/shm_rig.hpp"
+#include "live/testing/shm_rig.hpp"
 
 namespace spinloom::live {
 namespace {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "live/listener.hpp"
-#include "live/live_testbed.hpp"
-#include "live/shm_transport.hpp"
+#include "live/node/testing/listener.hpp"
+#include "live/shm/shm_transport.hpp"
+#include "live/testing/live_testbed.hpp"
 
 namespace spinloom::live {
 

@@ -1,5 +1,5 @@
 // The shared-memory transport between ranks of one process: what arrives, who is lost, what a peer may write.
-#include "live/shm_transport.hpp"
+#include "live/shm/shm_transport.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "live/shm_rig.hpp"
+#include "live/testing/shm_rig.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -153,6 +153,7 @@ TEST(ShmTransport, ARankThatHasSaidGoodbyeIsGoneForThoseThatComeLater) {
     }
     rig.ends[1]->say_goodbye();
     EXPECT_TRUE(rig.put(0, 2, some(8, 2))) << "nobody will read it";
+    EXPECT_TRUE(attached_before || rig.ends[0]->has_news()) << "that it is gone is to be told";
     rig.ends[0]->poll();
     EXPECT_EQ(rig.heard[0].gone, std::vector<uint32_t>{1});
     EXPECT_EQ(rig.ends[0]->describe(nic::Rank{1}), "gone");

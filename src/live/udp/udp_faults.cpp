@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/random.hpp"
-#include "live/datagram_port.hpp"
-#include "live/fault_rates.hpp"
+#include "live/node/fault_rates.hpp"
+#include "live/udp/datagram_port.hpp"
 
 namespace spinloom::live {
 namespace {

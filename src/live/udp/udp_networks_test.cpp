@@ -1,5 +1,5 @@
 // Several sockets as one port: what goes where, what comes from any, and the descriptor that tells of all.
-#include "live/udp_networks.hpp"
+#include "live/udp/udp_networks.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -2,10 +2,14 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <numeric>
 
-#include "live/datagram_port.hpp"
+#include "base/testing/folder.hpp"
+#include "live/udp/datagram_port.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -147,6 +151,69 @@ TEST(UdpPort, FaultsAreThoseOfTheSeedAndNothingElse) {
   for (size_t i = 0; i < sent.size(); ++i) changed += damaged[i] != sent[i] ? 1 : 0;
   EXPECT_GT(changed, 20);
   EXPECT_LT(changed, 120);
+}
+
+// What a recording holds: one raw IPv4 packet a datagram.
+struct Recorded {
+  UdpAddress from;
+  UdpAddress to;
+  Bytes bytes;
+  bool operator==(const Recorded&) const = default;
+};
+
+std::vector<Recorded> packets_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const Bytes all{std::istreambuf_iterator<char>(file), {}};
+  const auto word = [&](size_t at) {
+    uint32_t value = 0;
+    std::memcpy(&value, &all.at(at), sizeof value);
+    return value;
+  };
+  const auto big = [&](size_t at) { return static_cast<uint32_t>(all.at(at) << 8 | all.at(at + 1)); };
+  const auto address = [&](size_t at, size_t port) {
+    return UdpAddress{big(at) << 16 | big(at + 2), static_cast<uint16_t>(big(port))};
+  };
+  EXPECT_EQ(word(0), 0xa1b23c4du) << "pcap with nanoseconds";
+  EXPECT_EQ(word(20), 101u) << "raw IP";
+  std::vector<Recorded> found;
+  for (size_t at = 24; at < all.size();) {
+    const size_t length = word(at + 8);
+    EXPECT_EQ(word(at + 12), length);
+    const size_t ip = at + 16;
+    const size_t udp = ip + 20;
+    EXPECT_EQ(all.at(ip), 0x45);
+    EXPECT_EQ(all.at(ip + 9), 17) << "UDP";
+    EXPECT_EQ(big(ip + 2), length) << "the packet's length";
+    EXPECT_EQ(big(udp + 4), length - 20) << "the datagram's length with its header";
+    uint32_t sum = 0;
+    for (size_t i = ip; i < udp; i += 2) sum += big(i);
+    EXPECT_EQ((sum & 0xffff) + (sum >> 16), 0xffffu) << "the header's checksum";
+    const auto end = all.begin() + static_cast<ptrdiff_t>(ip + length);
+    found.push_back(
+        {address(ip + 12, udp), address(ip + 16, udp + 2), {all.begin() + static_cast<ptrdiff_t>(udp + 8), end}});
+    at = ip + length;
+  }
+  return found;
+}
+
+TEST(UdpPort, ARecordingHasEachDatagramWithItsHeaders) {
+  const TestFolder folder;
+  const std::string path = folder.of("recorded.pcap");
+  const auto other = port(true);
+  auto recorded = std::move(*record(port(true), path));
+  std::vector<Recorded> wanted;
+  for (const size_t length : {0u, 1u, 8u, 300u, 9000u}) {
+    const Bytes bytes = content(length, length);
+    const DatagramOut there{other->address(), {bytes}};
+    const DatagramOut back{recorded->address(), {bytes}};
+    recorded->send({&there, 1});
+    other->send({&back, 1});
+    EXPECT_EQ(all_of(*recorded), std::vector<Bytes>{bytes});
+    wanted.push_back({recorded->address(), other->address(), bytes});
+    wanted.push_back({other->address(), recorded->address(), bytes});
+  }
+  recorded.reset();
+  EXPECT_EQ(packets_of(path), wanted);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "live/datagram_port.hpp"
+#include "live/udp/datagram_port.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -70,7 +70,7 @@ class RecordingPort final : public DatagramPort {
                                          length};
     std::fwrite(record.data(), sizeof record, 1, file_);
     std::fwrite(headers.data(), headers.size(), 1, file_);
-    std::fwrite(bytes.data(), bytes.size(), 1, file_);
+    if (!bytes.empty()) std::fwrite(bytes.data(), bytes.size(), 1, file_);
   }
 
   std::unique_ptr<DatagramPort> port_;

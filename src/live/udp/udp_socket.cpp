@@ -14,8 +14,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "live/datagram_port.hpp"
-#include "live/segment.hpp"
+#include "live/node/segment.hpp"
+#include "live/udp/datagram_port.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -50,8 +50,8 @@ struct Interface {
   std::string name = "lo";
 };
 
-// The interface with this address. If `address` is 0, the first one; one that is connected comes before one that is not,
-// as the bridge of a container engine without containers.
+// The interface with this address. If `address` is 0, the first one; one that is connected comes before one that is
+// not, as the bridge of a container engine without containers.
 Interface find_interface(uint32_t address) {
   Interface found;
   ifaddrs* list = nullptr;

@@ -1,4 +1,4 @@
-#include "live/udp_transport.hpp"
+#include "live/udp/udp_transport.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "live/backlog.hpp"
-#include "live/futex.hpp"
-#include "portals/data_order.hpp"
+#include "live/node/backlog.hpp"
+#include "live/node/futex.hpp"
+#include "portals/interface/data_order.hpp"
 
 namespace spinloom::live {
 namespace {

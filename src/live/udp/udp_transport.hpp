@@ -1,13 +1,13 @@
 // UdpTransport - carries packets between machines, or between network namespaces, as datagrams under the reliability
-// stage (wire/reliable.hpp).
+// stage (nic/wire/reliable.hpp).
 //
 // Contract: see Transport. A payload is free when its last datagram has been acknowledged; short payloads are copied.
 // Invariants: (1) datagrams that are not of this job change nothing but a count; (2) the client gets the first packet
 //   of a message before the others: packets that come early wait here.
-// Room: what the socket holds for datagrams that nobody has taken yet is shared by the peers that send now. Each is told
-//   its share as its window, so that many that send to one lose nothing there.
-// Return: if peers may come back, a lost one is asked regularly whether it is there, once the client has ended everything
-//   that was under way to it. When it answers, both ends begin anew (wire/reliable.hpp).
+// Room: what the socket holds for datagrams that nobody has taken yet is shared by the peers that send now. Each is
+//   told its share as its window, so that many that send to one lose nothing there.
+// Return: if peers may come back, a lost one is asked regularly whether it is there, once the client has ended
+//   everything that was under way to it. When it answers, both ends begin anew (nic/wire/reliable.hpp).
 // Threads: the owner of the NIC. Time: the monotonic clock.
 #pragma once
 
@@ -19,10 +19,10 @@
 #include <utility>
 #include <vector>
 
-#include "live/card.hpp"
-#include "live/datagram_port.hpp"
-#include "live/transport.hpp"
-#include "wire/reliable.hpp"
+#include "live/launch/card.hpp"
+#include "live/node/transport.hpp"
+#include "live/udp/datagram_port.hpp"
+#include "nic/wire/reliable.hpp"
 
 namespace spinloom::live {
 
@@ -35,8 +35,8 @@ class UdpTransport final : public Transport {
   [[nodiscard]] static size_t datagram_bytes(const DatagramPort& port, const std::vector<Card>& cards,
                                              const std::vector<bool>& reached);
 
-  // `cards` have the peers' addresses. The transport serves the peers that `reached` marks. `returns`: lost ones may come
-  // back, at all ranks alike.
+  // `cards` have the peers' addresses. The transport serves the peers that `reached` marks. `returns`: lost ones may
+  // come back, at all ranks alike.
   static Result<std::unique_ptr<UdpTransport>> create(TransportClient& client, std::unique_ptr<DatagramPort> port,
                                                       uint32_t rank, const std::vector<Card>& cards,
                                                       const std::vector<bool>& reached, Arm arm, bool returns = false);

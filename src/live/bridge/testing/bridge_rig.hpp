@@ -1,8 +1,8 @@
 // BridgeRig - for tests: ranks that are joined by gateways over links in memory, whose steps the test chooses.
 //
-// Contract: send() gives a rank a message to send; step() lets one link bring what it has, or a rank poll. Every rank checks
-//   what comes against what was sent: order, places and bytes; wrong() counts what differs. A link may let frames overtake
-//   each other, and may die.
+// Contract: send() gives a rank a message to send; step() lets one link bring what it has, or a rank poll. Every rank
+//   checks what comes against what was sent: order, places and bytes; wrong() counts what differs. A link may let
+//   frames overtake each other, and may die.
 // Invariants: (1) the same seed gives the same steps.
 // Threads: the test's. Time: that of the bridge, which gives credit after a while.
 #pragma once
@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "live/bridge_tap.hpp"
-#include "live/bridge_transport.hpp"
-#include "live/futex.hpp"
+#include "live/bridge/bridge_tap.hpp"
+#include "live/bridge/bridge_transport.hpp"
+#include "live/node/futex.hpp"
 
 namespace spinloom::live::test {
 

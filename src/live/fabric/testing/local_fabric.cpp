@@ -1,4 +1,4 @@
-#include "live/local_fabric.hpp"
+#include "live/fabric/testing/local_fabric.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

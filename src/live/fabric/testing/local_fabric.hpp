@@ -1,8 +1,8 @@
 // LocalFabric - a fabric between ranks of one process, for tests.
 //
 // Contract: port() makes the port of a rank. Messages go through queues that never overflow. strike() has every later
-//   message to a rank end as undeliverable and every read of its memory fail, as if its machine were gone. swallow() has
-//   messages to a rank wait for ever, with their slots, and reads of its memory as well, as some fabrics do.
+//   message to a rank end as undeliverable and every read of its memory fail, as if its machine were gone. swallow()
+//   has messages to a rank wait for ever, with their slots, and reads of its memory as well, as some fabrics do.
 // Threads: each port has its owner; the fabric may be shared between them. Time: none.
 #pragma once
 
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "live/fabric_port.hpp"
+#include "live/fabric/fabric_port.hpp"
 
 namespace spinloom::live {
 

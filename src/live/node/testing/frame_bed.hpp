@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "frame/nic.hpp"
-#include "live/frame_bytes.hpp"
-#include "live/handler_library.hpp"
+#include "live/node/handler_library.hpp"
+#include "live/node/testing/frame_bytes.hpp"
+#include "nic/frames/nic.hpp"
 #include "spinloom/frame.h"
 
 namespace spinloom::live {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "live/transport.hpp"
+#include "live/node/transport.hpp"
 
 namespace spinloom::live {
 

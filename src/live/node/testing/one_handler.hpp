@@ -1,8 +1,9 @@
-// OneHandler - one handler of an image or object, run on memory that the test gives, by itself or in the middle of another.
+// OneHandler - one handler of an image or object, run on memory that the test gives, by itself or in the middle of
+// another.
 //
-// Contract: run() runs it on a packet, a state and constants; `calls` answers its calls. Answers lets every call succeed
-//   and keeps the bytes of puts and frames. Interrupted calls a function of the test before the sandbox's access number `at`
-//   to shared memory.
+// Contract: run() runs it on a packet, a state and constants; `calls` answers its calls. Answers lets every call
+//   succeed and keeps the bytes of puts and frames. Interrupted calls a function of the test before the sandbox's
+//   access number `at` to shared memory.
 // Threads: run() on several threads at once. Time: none.
 #pragma once
 
@@ -12,8 +13,8 @@
 #include <string>
 #include <utility>
 
-#include "live/frame_bytes.hpp"
-#include "live/handler_library.hpp"
+#include "live/node/handler_library.hpp"
+#include "live/node/testing/frame_bytes.hpp"
 #include "spinloom/frame.h"
 
 namespace spinloom::live {

@@ -1,19 +1,20 @@
-#include "live/pool_testbed.hpp"
+#include "live/node/testing/pool_testbed.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "portals/admission.hpp"
-#include "portals/handler_frame.hpp"
-#include "portals/mailbox.hpp"
-#include "portals/perform.hpp"
+#include "portals/interface/admission.hpp"
+#include "portals/interface/handler_frame.hpp"
+#include "portals/interface/mailbox.hpp"
+#include "portals/interface/perform.hpp"
+#include "portals/interface/probed_memory.hpp"
 
 namespace spinloom::live {
 
 class PoolTestbed::Node final : public portals::Port, public HandlerOwner {
  public:
   Node(PoolTestbed& bed, nic::Rank rank, const nic::NicLimits& limits)
-      : engine(rank, limits), memory(limits.nic_memory_bytes), bed_(bed), rank_(rank) {}
+      : engine(rank, limits, &host_memory), on_nic(limits.nic_memory_bytes), bed_(bed), rank_(rank) {}
 
   // portals::Port
   [[nodiscard]] nic::Rank rank() const override { return rank_; }
@@ -45,6 +46,7 @@ class PoolTestbed::Node final : public portals::Port, public HandlerOwner {
     return {};
   }
   Status host_work(const portals::HostWork&) override { return {}; }
+  [[nodiscard]] nic::HostMemory* memory() override { return &host_memory; }
 
   // HandlerOwner
   Called call(nic::HerId her, const nic::HandlerCall& call) override {
@@ -65,8 +67,9 @@ class PoolTestbed::Node final : public portals::Port, public HandlerOwner {
     bed_.changed_.notify_all();
   }
 
+  portals::ProbedMemory host_memory;
   nic::Nic engine;
-  std::vector<uint8_t> memory;
+  std::vector<uint8_t> on_nic;
   std::unique_ptr<HpuPool> pool;
   std::deque<nic::Packet> blocked;
   portals::Mailbox mail;
@@ -114,7 +117,7 @@ Status PoolTestbed::shut_down() {
   return {};
 }
 
-// Whether nothing can happen any more: no work is left, and no handler runs.
+// True if nothing can happen any more: no work is left, and no handler runs.
 bool PoolTestbed::quiet() const {
   return work_.empty() && std::all_of(nodes_.begin(), nodes_.end(),
                                       [](const auto& node) { return node->engine.state().hpus_busy == 0; });
@@ -203,7 +206,7 @@ void PoolTestbed::send(Node& node, const nic::Send& send) {
 }
 
 void PoolTestbed::start(Node& node, const nic::Her& her) {
-  node.pool->start(portals::frame_of(her, node.engine, node.memory));
+  node.pool->start(portals::frame_of(her, node.engine, node.on_nic));
   busy_peak_ = std::max(busy_peak_, node.engine.state().hpus_busy);
 }
 
@@ -223,7 +226,7 @@ void PoolTestbed::perform(Node& node, nic::Actions& actions) {
         work_.push_back({rank, DmaDone{portals::perform(transfer)}});
       },
   };
-  portals::perform_each(actions, node.memory, one);
+  portals::perform_each(actions, node.on_nic, one);
   ++changes_;
   changed_.notify_all();
 }

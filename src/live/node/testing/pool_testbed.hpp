@@ -1,7 +1,8 @@
 // PoolTestbed - engines of several ranks in one process under one lock; their handlers run on HPU threads.
 //
-// Contract: the testbed of scenarios (testbed/testbed.hpp) for the parts of src/live that run handlers. Whoever holds
-//   the lock performs packets, DMAs and commands at once; handlers run meanwhile on the threads of their rank's pool.
+// Contract: the testbed of scenarios (portals/testbed/testbed.hpp) for the parts of src/live that run handlers. Whoever
+//   holds the lock performs packets, DMAs and commands at once; handlers run meanwhile on the threads of their rank's
+//   pool.
 // Invariants: (1) an engine is called only under the lock; (2) wait() and settle() give up with an Error when nothing
 //   has changed for patience(); (3) payloads are kept until the end.
 // Threads: the scenario's one, and the pools'. Time: nothing depends on it.
@@ -16,10 +17,10 @@
 #include <variant>
 #include <vector>
 
-#include "base/test_patience.hpp"
-#include "live/hpu_pool.hpp"
-#include "testbed/loopback_testbed.hpp"
-#include "testbed/testbed.hpp"
+#include "base/testing/patience.hpp"
+#include "live/node/hpu_pool.hpp"
+#include "portals/testbed/loopback_testbed.hpp"
+#include "portals/testbed/testbed.hpp"
 
 namespace spinloom::live {
 

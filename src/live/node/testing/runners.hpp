@@ -16,10 +16,10 @@
 #include <string_view>
 #include <vector>
 
-#include "live/handler_library.hpp"
-#include "portals/host_fetch.hpp"
+#include "live/node/handler_library.hpp"
+#include "portals/interface/host_fetch.hpp"
+#include "portals/testbed/loopback_testbed.hpp"
 #include "spinloom/handler.h"
-#include "testbed/loopback_testbed.hpp"
 
 namespace spinloom::live {
 
@@ -115,7 +115,7 @@ class RecordingNic final : public spin::HandlerCalls {
       line += " bytes " + std::string(reinterpret_cast<char*>(given.local), given.length);
     lines.push_back(std::move(line));
   }
-  // Whether the call reads its bytes. The bytes that a get will fill have no meaning yet.
+  // True if the call reads its bytes. The bytes that a get will fill have no meaning yet.
   [[nodiscard]] static bool reads(const nic::HandlerCall& given) {
     const bool fills = given.call == SPL_CALL_GET_FROM_DEVICE || given.call == SPL_CALL_DMA_FROM_HOST_B ||
                        given.call == SPL_CALL_DMA_FROM_HOST_NB;

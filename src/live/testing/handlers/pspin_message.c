@@ -1,6 +1,7 @@
 /* In FPsPIN's style: stores SLMP messages in host memory, each in its place behind the pages; acknowledges what asks.
  *
- * Contract: handler memory: uint32_t began, frames, ended; the header handler says so if a message begins without SYN. */
+ * Contract: handler memory: uint32_t began, frames, ended; the header handler says so if a message begins without
+ *   SYN. */
 #include <handler.h>
 #include <packets.h>
 #include <spin_host.h>

@@ -1,0 +1,90 @@
+// Peers that are waited for: when they are asked again, told of, and given up.
+#include "live/launch/contacts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace spinloom::live {
+namespace {
+
+constexpr Time ms{1'000'000'000};
+constexpr Time s{1'000'000'000'000};
+
+TEST(Contacts, NothingIsDueForNobody) {
+  Contacts contacts(s);
+  EXPECT_TRUE(contacts.empty());
+  EXPECT_EQ(contacts.next(), Time::never());
+  contacts.add(3, ms);
+  contacts.remove(3);
+  EXPECT_EQ(contacts.next(), Time::never());
+  EXPECT_TRUE(contacts.due(s * 100).ask.empty());
+}
+
+TEST(Contacts, PausesBetweenQuestionsDoubleAndStaySmall) {
+  Contacts contacts;
+  contacts.add(3, Time{});
+  Time last{};
+  int questions = 0;
+  for (Time pause = ms; last < s * 100; ++questions) {
+    ASSERT_TRUE(contacts.due(contacts.next() - Time{1}).ask.empty());
+    Time next = contacts.next();
+    Contacts::Due due = contacts.due(next);
+    if (due.tell) due = contacts.due(next = contacts.next());
+    ASSERT_EQ(next - last, pause);
+    ASSERT_EQ(due.ask, std::vector<uint32_t>{3});
+    last = next;
+    pause = std::min(pause * 2, Contacts::pause_most);
+  }
+  EXPECT_LT(questions, 120);
+}
+
+// Looks whenever something is due, until the time.
+struct Seen {
+  std::vector<uint32_t> told, late;
+};
+Seen until(Contacts& contacts, Time end) {
+  Seen seen;
+  while (contacts.next() <= end) {
+    const Contacts::Due due = contacts.due(contacts.next());
+    if (due.tell) seen.told.push_back(*due.tell);
+    for (const uint32_t rank : due.late) {
+      seen.late.push_back(rank);
+      contacts.remove(rank);
+    }
+  }
+  return seen;
+}
+
+TEST(Contacts, PeopleAreToldOnce) {
+  Contacts contacts(s * 300);
+  contacts.add(3, Time{});
+  contacts.add(4, s);
+  EXPECT_TRUE(until(contacts, s * 10 - ms).told.empty());
+  EXPECT_EQ(until(contacts, s * 100).told, std::vector<uint32_t>{3});
+  contacts.add(5, s * 100);
+  const Seen rest = until(contacts, s * 1000);
+  EXPECT_TRUE(rest.told.empty());
+  EXPECT_EQ(rest.late, (std::vector<uint32_t>{3, 4, 5}));
+  EXPECT_TRUE(contacts.empty());
+}
+
+TEST(Contacts, AShortLimitIsNotAnnounced) {
+  Contacts contacts(s);
+  contacts.add(3, Time{});
+  const Seen seen = until(contacts, s * 100);
+  EXPECT_TRUE(seen.told.empty());
+  EXPECT_EQ(seen.late, std::vector<uint32_t>{3});
+}
+
+TEST(Contacts, WithoutALimitNobodyIsGivenUp) {
+  Contacts contacts;
+  contacts.add(3, Time{});
+  const Seen seen = until(contacts, s * 10'000);
+  EXPECT_EQ(seen.told, std::vector<uint32_t>{3});
+  EXPECT_TRUE(seen.late.empty());
+}
+
+}  // namespace
+}  // namespace spinloom::live

@@ -1,0 +1,93 @@
+// Rendezvous - how the ranks of one machine get each other's cards one by one, without a meeting of all.
+//
+// Contract: open() makes a socket that peers find by the user, the job and the rank. ask() asks one peer for its card,
+//   greet() asks all. serve() takes what has come and returns the news: a card, or that a peer is gone for this rank
+//   and why. It answers peers that ask with the card that show() has set, and asks a peer back that it does not know.
+//   part() says to one peer that this rank is gone for it, now and whenever it asks. After stay_away() all peers that
+//   ask find this rank gone, while the object lives; nobody has to call serve() for that. refuse() is for a rank that
+//   has to meet all others at once. Of two ranks of which one calls open() and one refuse(), one gets an Error.
+// Invariants: (1) a word of a peer counts only if the kernel says that a process of this user sent it, and a card
+//   only if it names that process; others can take such names and can send anything; (2) no call waits; (3) of two
+//   ranks that call open() and then greet(), each learns of the other if both live for long enough to answer; (4) after
+//   the process has ended, nothing is left.
+// Threads: open(), show() first; then serve() by one thread, the others by any. Time: none.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "live/launch/card.hpp"
+
+namespace spinloom::live {
+
+class Rendezvous {
+ public:
+  // `job` is a name that no other job of this user on this machine has.
+  [[nodiscard]] static Result<std::unique_ptr<Rendezvous>> open(const std::string& job, uint32_t rank, uint32_t ranks);
+  // The result says that this rank refuses, as long as it lives.
+  [[nodiscard]] static Result<std::unique_ptr<Rendezvous>> refuse(const std::string& job, uint32_t rank,
+                                                                  uint32_t ranks);
+  ~Rendezvous();
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
+
+  void show(const Card& own);
+
+  enum class Asked : uint8_t {
+    asked,  // the peer has the question, or is too busy to take it now
+    absent,  // there is nobody yet
+    gone,  // the peer's process lives, and is no rank of the job any more
+  };
+  [[nodiscard]] Asked ask(uint32_t rank);
+  void greet();
+  void part(uint32_t rank, const std::string& why);
+  void part_from_all(const std::string& why);
+  void stay_away();
+
+  struct News {
+    uint32_t rank = 0;
+    std::optional<Card> card;  // none: the rank is gone for this one
+    std::string why;  // it is gone; empty if it has left
+  };
+  [[nodiscard]] std::vector<News> serve();
+  // Becomes readable when there is something to serve.
+  [[nodiscard]] int descriptor() const { return socket_; }
+  // How many messages were not taken, because somebody else sent them or they make no sense.
+  [[nodiscard]] uint64_t refused() const { return refused_; }
+
+ private:
+  Rendezvous(const std::string& job, uint32_t rank, uint32_t ranks);
+  [[nodiscard]] Status bind_name(int socket) const;
+  [[nodiscard]] bool refuses(uint32_t rank) const;
+  struct Word;
+  enum class Kind : char { ask = 'a', card = 'c', gone = 'g' };
+
+  [[nodiscard]] bool take(std::optional<News>& news);
+  [[nodiscard]] bool hear(const Word& word, std::optional<News>& news);
+  void answer(uint32_t rank);
+  void greet(uint32_t rank);
+  void greet_again();
+  [[nodiscard]] int say(uint32_t rank, Kind kind, std::string_view rest);
+
+  std::string name_;  // what the names of this job's sockets begin with
+  uint32_t rank_;
+  uint32_t ranks_;
+  int socket_ = -1;
+  int sign_ = -1;  // of a rank that refuses
+  uint64_t refused_ = 0;
+  bool warned_ = false;
+  std::vector<pid_t> known_;  // by rank, the process that has sent its card; of serve()
+  std::mutex lock_;  // of what follows
+  std::string own_;
+  bool owes_ = false;
+  std::vector<bool> owed_;  // by rank: it has not been greeted, because its queue was full
+  std::vector<std::optional<std::string>> parted_;  // by rank, why it is told that we are gone
+};
+
+}  // namespace spinloom::live

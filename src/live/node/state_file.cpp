@@ -1,0 +1,56 @@
+#include "live/node/state_file.hpp"
+
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace spinloom::live {
+namespace {
+
+constexpr size_t state_bytes = 2048;  // always as many, filled with blanks, so that one write replaces the line
+
+std::string epoch_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return std::to_string(int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StateFile>> StateFile::open(const std::string& path) {
+  unlink(path.c_str());  // a file that lies there may be that of another job that runs still
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return fail(Code::environment, "SPINLOOM_TRACE: ", path, ": ", std::strerror(errno));
+  struct flock whole{};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  fcntl(file, F_SETLK, &whole);
+  return std::unique_ptr<StateFile>(new StateFile(file));
+}
+
+StateFile::~StateFile() { close(file_); }
+
+void StateFile::say(const char* state, const std::string& sentence) {
+  const std::lock_guard inside(lock_);
+  std::string wanted = text(state, " ", sentence);
+  if (left_ || wanted == said_) return;
+  left_ = std::strcmp(state, "left") == 0;
+  said_ = std::move(wanted);
+  std::string line = text(epoch_ns(), " ", said_);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  line.resize(state_bytes - 1, ' ');
+  line += '\n';
+  for (size_t done = 0; done < line.size();) {
+    const ssize_t written = pwrite(file_, line.data() + done, line.size() - done, static_cast<off_t>(done));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    done += static_cast<size_t>(written);
+  }
+}
+
+}  // namespace spinloom::live

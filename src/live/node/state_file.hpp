@@ -1,0 +1,38 @@
+// StateFile - a file that says what a rank does now: one line "TIME STATE SENTENCE", which `spinloom trace` reads.
+//
+// Contract: open() makes the file anew, in place of one that lies there. say() replaces the line, if state or sentence
+//   have changed. TIME (nanoseconds since the epoch) is when that was first said. STATE is `starts`, `runs`, or `left`
+//   when the rank has left the job; the sentence completes "rank 0 ...". After `left` nothing more is said.
+// Invariants: (1) while the rank's process lives, it holds a lock of the file (fcntl, F_SETLK): whoever finds the file
+//   unlocked and not `left` knows that the process has ended; (2) the line is written at once, so a process that is
+//   killed leaves its last one; (3) trouble with the file ends the telling and does nothing else.
+// Threads: any. Time: the real-time clock.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace spinloom::live {
+
+class StateFile {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<StateFile>> open(const std::string& path);
+  ~StateFile();
+  StateFile(const StateFile&) = delete;
+  StateFile& operator=(const StateFile&) = delete;
+
+  void say(const char* state, const std::string& sentence);
+
+ private:
+  explicit StateFile(int file) : file_(file) {}
+
+  int file_;
+  std::mutex lock_;  // of what follows
+  std::string said_;
+  bool left_ = false;
+};
+
+}  // namespace spinloom::live

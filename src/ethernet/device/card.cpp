@@ -1,5 +1,5 @@
 // What a card is made of.
-#include "ethernet/card.hpp"
+#include "ethernet/device/card.hpp"
 
 #include <algorithm>
 

@@ -4,14 +4,16 @@
 // stack lies behind this NIC. Handlers run on the owner's thread, each to its end, natively or in the sandbox.
 //
 // Contract: install(), initialise(), configure() and activate() set the NIC up, at any time between turns. turn() takes
-//   a batch from each port and does all that follows from it; it returns whether there was anything. wait() sleeps until
-//   a port has something, or the time is up. ended() is true when the wire was a file and all of it has been dealt with.
-//   A handler that waits for its host, or for the wire, has Options::patience from its first wait on; then it ends as over
-//   its budget. An Error of a port ends the NIC.
+//   a batch from each port and does all that follows from it; it returns whether there was anything. wait() sleeps
+//   until a port has something, or the time is up. ended() is true when the wire was a file and all of it has been
+//   dealt with. A handler that waits for its host, or for the wire, has Options::patience from its first wait on; then
+//   it ends as over its budget. An Error of a port ends the NIC.
 // Invariants: (1) frames of one turn leave in the order in which they were sent; (2) a frame that a port does not take
-//   for the host is counted (to_host_lost), never waited for; (3) nothing is allocated per frame once queues have grown.
-// Threads: one owner, except for handler_now(). Host programs may read and write host_memory() and state() meanwhile, word by word: the NIC
-//   writes words of short writes whole, the first one last. Time: host time; only patience and stages look at it.
+//   for the host is counted (to_host_lost), never waited for; (3) nothing is allocated per frame once queues have
+//   grown.
+// Threads: one owner, except for handler_now(). Host programs may read and write host_memory() and state() meanwhile,
+//   word by word: the NIC writes words of short writes whole, the first one last. Time: host time; only patience and
+//   stages look at it.
 #pragma once
 
 #include <atomic>
@@ -23,12 +25,12 @@
 #include <string>
 #include <vector>
 
-#include "ethernet/stages.hpp"
-#include "frame/nic.hpp"
-#include "host/shared_memory.hpp"
-#include "live/handler_library.hpp"
-#include "port/frame_port.hpp"
-#include "spin/nic_memory.hpp"
+#include "ethernet/device/stages.hpp"
+#include "ethernet/host/shared_memory.hpp"
+#include "ethernet/port/frame_port.hpp"
+#include "live/node/handler_library.hpp"
+#include "nic/frames/nic.hpp"
+#include "nic/spin/nic_memory.hpp"
 
 namespace spinloom::ethernet {
 
@@ -53,7 +55,8 @@ struct Options {
 // mail_handler and
 // initialise_handler of the image, as far as it has them.
 struct ContextSetup {
-  std::string image;  // FILE.so (native) or FILE.elf (sandbox); empty: frames go to host memory, a ring (frame/nic.hpp)
+  // FILE.so (native) or FILE.elf (sandbox); empty: frames go to host memory, a ring (nic/frames/nic.hpp)
+  std::string image;
   std::vector<uint8_t> constants;
   std::vector<uint8_t> state;  // its first bytes
   uint64_t state_bytes = 0;  // the rest is zero
@@ -104,7 +107,7 @@ class Card final : private spin::HandlerCalls {
   [[nodiscard]] std::span<uint8_t> state(ContextId id);
   [[nodiscard]] std::span<uint8_t> constants(ContextId id);
   [[nodiscard]] std::span<uint8_t> host_memory(ContextId id);
-  // By the offsets of windows; what programs map.
+  // NIC memory, which programs map. The offsets of windows (state, constants) count from its first byte.
   [[nodiscard]] const host::SharedMemory& nic_memory() const { return nic_memory_; }
   [[nodiscard]] const host::SharedMemory* shared_host_memory(ContextId id) const {
     return nic_->context(id) == nullptr ? nullptr : &installed_[id.value].host;
@@ -112,7 +115,8 @@ class Card final : private spin::HandlerCalls {
   [[nodiscard]] const Stages& stages() const { return stages_; }
   [[nodiscard]] uint64_t to_host_lost() const { return to_host_lost_; }
   [[nodiscard]] uint64_t unfit() const { return unfit_; }  // not sent: of a length that the wire does not take
-  // "the payload handler of context 0", if one runs; for any thread, which may find that the owner's does not come back.
+  // "the payload handler of context 0", if one runs; for any thread, which may find that the owner's does not come
+  // back.
   [[nodiscard]] std::string handler_now() const;
   [[nodiscard]] uint64_t native_cycles() const { return native_cycles_; }  // within native handlers, without calls
 
@@ -172,7 +176,7 @@ class Card final : private spin::HandlerCalls {
   std::vector<int> watched_;
   std::function<void(const frame::DebugLine&)> debug_;
 
-  // Of the handler that runs:
+  // These members belong to the handler that runs.
   spin::HerId running_;
   std::atomic<uint32_t> handler_now_ = 0;  // its context and kind; 0 if none runs
   std::optional<uint32_t> answer_;

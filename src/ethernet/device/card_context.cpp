@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ethernet/card.hpp"
+#include "ethernet/device/card.hpp"
 
 namespace spinloom::ethernet {
 

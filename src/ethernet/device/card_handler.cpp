@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "ethernet/card.hpp"
+#include "ethernet/device/card.hpp"
 
 namespace spinloom::ethernet {
 namespace {

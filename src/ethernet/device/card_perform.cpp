@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "base/log.hpp"
-#include "ethernet/card.hpp"
-#include "portals/perform.hpp"
+#include "ethernet/device/card.hpp"
+#include "portals/interface/perform.hpp"
 
 namespace spinloom::ethernet {
 namespace {

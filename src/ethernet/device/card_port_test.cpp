@@ -1,25 +1,19 @@
 // Capture files through the card: in, what the NIC answers, out; byte by byte.
-#include <unistd.h>
-
 #include <filesystem>
 
-#include "base/test_seeds.hpp"
-#include "ethernet/test_support.hpp"
-#include "packet/test_support.hpp"
-#include "port/open.hpp"
-#include "port/pcap_port.hpp"
+#include "base/testing/folder.hpp"
+#include "base/testing/seeds.hpp"
+#include "ethernet/device/testing/support.hpp"
+#include "ethernet/port/open.hpp"
+#include "ethernet/port/pcap_port.hpp"
+#include "nic/packet/testing/support.hpp"
 
 namespace spinloom::ethernet::test {
 namespace {
 
 class Captures : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder = std::filesystem::temp_directory_path() / ("spinloom_card_" + std::to_string(getpid()));
-    std::filesystem::create_directories(folder);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-  [[nodiscard]] std::string path(const char* name) const { return (folder / name).string(); }
+  [[nodiscard]] std::string path(const char* name) const { return folder.of(name); }
 
   void write(const char* name, const std::vector<FrameBytes>& frames) const {
     const auto port = made(port::open_pcap_port("", path(name)));
@@ -35,7 +29,7 @@ class Captures : public ::testing::Test {
     }
     return out;
   }
-  std::filesystem::path folder;
+  TestFolder folder;
 };
 
 TEST_F(Captures, AnswersAreThoseOfAHostAndTheRestReachesTheHost) {

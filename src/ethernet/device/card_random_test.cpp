@@ -1,14 +1,14 @@
 // Random traffic against what must hold for all of it, and allocations of a card at work.
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <new>
 
-#include "base/test_seeds.hpp"
-#include "ethernet/test_support.hpp"
-#include "packet/test_support.hpp"
-#include "port/pcap_port.hpp"
+#include "base/testing/folder.hpp"
+#include "base/testing/seeds.hpp"
+#include "ethernet/device/testing/support.hpp"
+#include "ethernet/port/pcap_port.hpp"
+#include "nic/packet/testing/support.hpp"
 
 namespace {
 std::atomic<uint64_t> allocations{0};
@@ -41,9 +41,9 @@ void expect_in_order(const std::vector<FrameBytes>& out, const std::vector<Frame
   }
 }
 
-// Pings and datagrams of all lengths, whole or cut, to the NIC and to others, from the wire and from the host, over ports
-// that sometimes have no room. Received = matched + bypassed + inactive + runts + oversize; matched = answered + passed on
-// + dropped for want of room; nothing leaves but answers and frames that came in.
+// Pings and datagrams of all lengths, whole or cut, to the NIC and to others, from the wire and from the host, over
+// ports that sometimes have no room. Received = matched + bypassed + inactive + runts + oversize; matched = answered +
+// passed on + dropped for want of room; nothing leaves but answers and frames that came in.
 TEST(RandomTraffic, EveryFrameIsCountedOnceAndLeavesOnce) {
   for_seeds(60, [](Random& random) {
     Options options;
@@ -118,8 +118,8 @@ TEST(RandomTraffic, EveryFrameIsCountedOnceAndLeavesOnce) {
 
 // A card that has worked for a while works without the heap: 64 * 40 frames to fill every queue, then none for 20,000.
 TEST(Allocations, AFrameTakesNoneInTheSteadyState) {
-  const std::string path = (std::filesystem::temp_directory_path() / "spinloom_card_allocations.pcap").string() +
-                           std::to_string(reinterpret_cast<uintptr_t>(&allocations));
+  const TestFolder folder;
+  const std::string path = folder.of("frames.pcap");
   {
     const auto port = made(port::open_pcap_port("", path));
     for (uint16_t i = 0; i < 100; ++i) {
@@ -160,7 +160,6 @@ TEST(Allocations, AFrameTakesNoneInTheSteadyState) {
     EXPECT_GT(card->nic().count(frame::Count::frames_done), 4'000u);
     EXPECT_EQ(card->nic().count(frame::Count::messages_done) > 1'000, row.rules == std::string("slmp"));
   }
-  std::filesystem::remove(path);
 }
 
 }  // namespace

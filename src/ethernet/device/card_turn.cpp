@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "ethernet/card.hpp"
-#include "live/hpu_pool.hpp"
+#include "ethernet/device/card.hpp"
+#include "live/node/hpu_pool.hpp"
 
 namespace spinloom::ethernet {
 namespace {
@@ -93,6 +93,7 @@ bool Card::flush_wire() {
 void Card::flush_host() {
   if (to_host_.empty() || trouble_) return;
   const Stage before = stages_.enter(Stage::to_host);
+  if (const auto came_ns = wire_->time_ns()) host_->set_time_ns(*came_ns);
   const auto sent = host_->send(to_host_);
   if (!sent) trouble_ = sent.error();
   const size_t count = sent ? *sent : 0;

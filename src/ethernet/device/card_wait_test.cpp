@@ -2,7 +2,7 @@
 #include <cstring>
 #include <utility>
 
-#include "ethernet/test_support.hpp"
+#include "ethernet/device/testing/support.hpp"
 
 namespace spinloom::ethernet::test {
 namespace {

@@ -1,7 +1,7 @@
-// The shipped handlers against a host that answers the same questions (port/echo_station.hpp), byte by byte.
-#include "base/test_seeds.hpp"
-#include "ethernet/test_support.hpp"
-#include "packet/test_support.hpp"
+// The shipped handlers against a host that answers the same questions (ethernet/port/echo_station.hpp), byte by byte.
+#include "base/testing/seeds.hpp"
+#include "ethernet/device/testing/support.hpp"
+#include "nic/packet/testing/support.hpp"
 #include "spinloom/arp_unit.h"
 #include "spinloom/udp_forward.h"
 

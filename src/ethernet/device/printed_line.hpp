@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "frame/action.hpp"
+#include "nic/frames/action.hpp"
 
 namespace spinloom::ethernet {
 

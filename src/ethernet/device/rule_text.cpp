@@ -1,8 +1,8 @@
-#include "ethernet/rule_text.hpp"
+#include "ethernet/device/rule_text.hpp"
 
 #include <charconv>
 
-#include "host/desk_record.hpp"
+#include "ethernet/host/desk_record.hpp"
 #include "spinloom/frame.h"
 
 namespace spinloom::ethernet {

@@ -5,14 +5,15 @@
 //   ip         all of IPv4                  all     every frame
 //
 // Contract: rules of IPv4 hold for headers without options and, those with a protocol, for packets that are not
-//   fragments, because only there the next header lies where the rules look. Anything else is an Error that lists these.
+//   fragments, because only there the next header lies where the rules look. Anything else is an Error that lists
+//   these.
 // Threads: pure. Time: none.
 #pragma once
 
 #include <string_view>
 
 #include "base/result.hpp"
-#include "frame/rule_set.hpp"
+#include "nic/frames/rule_set.hpp"
 
 namespace spinloom::ethernet {
 

@@ -1,6 +1,6 @@
-#include "ethernet/rule_text.hpp"
+#include "ethernet/device/rule_text.hpp"
 
-#include "ethernet/test_support.hpp"
+#include "ethernet/device/testing/support.hpp"
 
 namespace spinloom::ethernet::test {
 namespace {

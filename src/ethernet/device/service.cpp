@@ -1,9 +1,9 @@
 // Sockets, rule sets and what programs ask for; service_registers.cpp has the control registers.
-#include "ethernet/service.hpp"
+#include "ethernet/device/service.hpp"
 
 #include <sys/socket.h>
 
-#include <cstdlib>
+#include "base/private_folder.hpp"
 
 namespace spinloom::ethernet {
 namespace {
@@ -27,8 +27,8 @@ Result<std::unique_ptr<Service>> Service::open(const std::string& nic, Card& car
   SPL_ASSIGN(const registers::Map map, registers::Map::make(shape_of(card.nic().limits())));
   std::unique_ptr<Service> made(new Service(card, std::move(rule_sets), map));
   SPL_ASSIGN(made->desk_, host::Desk::open(nic, *made));
-  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-  const std::string path = registers::control_socket_path(nic, runtime == nullptr ? "" : runtime);
+  SPL_ASSIGN(const std::string folder, runtime_folder(true));
+  const std::string path = registers::control_socket_path(nic, folder);
   SPL_ASSIGN(made->tools_, host::Listener::open(path, registers::request_bytes_max));
   made->show_rules();
   Service* const service = made.get();

@@ -2,12 +2,12 @@
 // `spinloom nic-ctl` reads and writes.
 //
 // Contract: open() listens under the NIC's name. serve() takes what has come; a handler that runs is never disturbed.
-//   Registers say what the card does. Those of group me and spinloom/active and call change it. Contexts are installed by
-//   programs and by the process itself, whose handlers are files, and run on the card's thread: other registers that would
-//   change them refuse it, with the reason. A handler has 4096 bytes there, as the board's library says, and the address
-//   at which it begins in a sandboxed image; a native one has none.
-// Invariants: (1) rule sets change as a whole; (2) lines that handlers print wait for a reader, stdout_characters at most,
-//   and then the oldest are lost.
+//   Registers say what the card does. Those of group me and spinloom/active and call change it. Contexts are installed
+//   by programs and by the process itself, whose handlers are files, and run on the card's thread: other registers that
+//   would change them refuse it, with the reason. A handler has 4096 bytes there, as the board's library says, and the
+//   address at which it begins in a sandboxed image; a native one has none.
+// Invariants: (1) rule sets change as a whole; (2) lines that handlers print wait for a reader, stdout_characters at
+//   most, and then the oldest are lost.
 // Threads: the card's owner. Time: none.
 #pragma once
 
@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "ethernet/card.hpp"
-#include "ethernet/printed_line.hpp"
-#include "host/desk.hpp"
-#include "registers/control.hpp"
+#include "ethernet/device/card.hpp"
+#include "ethernet/device/printed_line.hpp"
+#include "ethernet/host/desk.hpp"
+#include "nic/registers/control.hpp"
 
 namespace spinloom::ethernet {
 

@@ -1,7 +1,7 @@
 // The control registers of a live NIC: what they read from the card, and what they change there.
 #include <cstring>
 
-#include "ethernet/service.hpp"
+#include "ethernet/device/service.hpp"
 
 namespace spinloom::ethernet {
 namespace {

@@ -1,5 +1,5 @@
 // A live NIC's sockets: a program's whole life with its handlers, and what tools read and change.
-#include "ethernet/service.hpp"
+#include "ethernet/device/service.hpp"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -12,10 +12,11 @@
 #include <thread>
 
 #include "base/byte_order.hpp"
+#include "base/private_folder.hpp"
 #include "base/random.hpp"
-#include "ethernet/test_support.hpp"
-#include "registers/control_format.hpp"
-#include "spin/test_support.hpp"
+#include "ethernet/device/testing/support.hpp"
+#include "nic/registers/control_format.hpp"
+#include "nic/spin/testing/support.hpp"
 #include "spinloom/ethernet.h"
 #include "spinloom/slmp_file.h"
 
@@ -110,13 +111,14 @@ FrameBytes slmp_packet(uint32_t message, uint32_t offset, uint16_t flags, const 
   return udp_frame(ends, 5000, SPL_SLMP_PORT, bytes);
 }
 
-// What python/spinloom/nic_receive.py counts on.
+// What python/spinloom/ethernet/nic_receive.py counts on.
 static_assert(SPL_SLMP_FILE_OFFSET == 135168 && sizeof(spl_host_data) == 648);
 static_assert(offsetof(spl_slmp_file_state, armed) == 648 && offsetof(spl_slmp_file_state, told) == 680);
 static_assert(offsetof(spl_slmp_file_state, seen) == 696 && sizeof(spl_slmp_file_constants) == 24);
 
-// A message whose packets are lost, repeated, damaged and out of order, between packets of another: its bytes land once,
-// in their places, every packet that counts is acknowledged, with a report where it asks, and the program is told once.
+// A message whose packets are lost, repeated, damaged and out of order, between packets of another: its bytes land
+// once, in their places, every packet that counts is acknowledged, with a report where it asks, and the program is told
+// once.
 TEST_F(ServiceTest, AMessageOfSlmpLandsWhole) {
   for (const bool native : {true, false}) {
     const uint64_t seed = spin::test_seed();
@@ -248,7 +250,7 @@ class Tool {
   explicit Tool(const std::string& nic) : socket_(socket(AF_UNIX, SOCK_SEQPACKET, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    registers::control_socket_path(nic, "").copy(address.sun_path, sizeof address.sun_path - 1);
+    registers::control_socket_path(nic, *runtime_folder(false)).copy(address.sun_path, sizeof address.sun_path - 1);
     EXPECT_EQ(connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   }
   ~Tool() { close(socket_); }

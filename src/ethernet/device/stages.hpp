@@ -3,7 +3,7 @@
 // Contract: enter() books the host time since the last enter() to the stage that was entered then, and returns that
 //   stage, so that an inner piece of work gives it back; count() books frames. Time is taken once for a batch and
 //   stage, so that counting costs next to nothing.
-// Threads: one owner. Time: host cycles (live/host_counter.hpp); ns_per_cycle() compares them with the clock.
+// Threads: one owner. Time: host cycles (live/node/host_counter.hpp); ns_per_cycle() compares them with the clock.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "live/host_counter.hpp"
+#include "live/node/host_counter.hpp"
 
 namespace spinloom::ethernet {
 

@@ -4,8 +4,8 @@
 #include <new>
 #include <string>
 
-#include "frame/nic.hpp"
-#include "host/program.hpp"
+#include "ethernet/host/program.hpp"
+#include "nic/frames/nic.hpp"
 #include "spinloom/ethernet.h"
 #include "spinloom/frame.h"
 

@@ -1,4 +1,4 @@
-#include "host/desk.hpp"
+#include "ethernet/host/desk.hpp"
 
 #include <sys/socket.h>
 
@@ -33,7 +33,8 @@ void send_answer(int socket, const Answer& answer, const Place& place) {
 
 Result<std::unique_ptr<Desk>> Desk::open(const std::string& nic, Office& office) {
   std::unique_ptr<Desk> desk(new Desk(office));
-  SPL_ASSIGN(desk->listener_, Listener::open(desk_path(nic), sizeof(Request)));
+  SPL_ASSIGN(const std::string path, desk_path(nic, true));
+  SPL_ASSIGN(desk->listener_, Listener::open(path, sizeof(Request)));
   return desk;
 }
 

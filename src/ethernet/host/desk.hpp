@@ -1,8 +1,8 @@
 // Desk - where programs come to a NIC: installs, activates and removes contexts for them over a Unix socket.
 //
-// Contract: the NIC implements Office. serve() takes what has come and returns at once; descriptor() is what to poll on.
-//   A context belongs to the program that installed it. When a program leaves, its contexts are closed; nobody else may
-//   touch them before.
+// Contract: the NIC implements Office. serve() takes what has come and returns at once; descriptor() is what to poll
+//   on. A context belongs to the program that installed it. When a program leaves, its contexts are closed; nobody else
+//   may touch them before.
 // Invariants: (1) whatever a program sends, the NIC goes on; (2) a program waits for one answer at a time.
 // Threads: the NIC's. Time: none; no call waits.
 #pragma once
@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "host/desk_record.hpp"
-#include "host/listener.hpp"
+#include "ethernet/host/desk_record.hpp"
+#include "ethernet/host/listener.hpp"
 
 namespace spinloom::host {
 

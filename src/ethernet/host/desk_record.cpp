@@ -1,8 +1,9 @@
-#include "host/desk_record.hpp"
+#include "ethernet/host/desk_record.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
+
+#include "base/private_folder.hpp"
 
 namespace spinloom::host {
 namespace {
@@ -67,9 +68,9 @@ Result<frame::RuleSet> rule_set_of(const spl_eth_rules& rules) {
   return set;
 }
 
-std::string desk_path(const std::string& nic) {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  return std::string(runtime == nullptr || *runtime == '\0' ? "/tmp" : runtime) + "/spinloom-" + nic + ".host";
+Result<std::string> desk_path(const std::string& nic, bool makes) {
+  SPL_ASSIGN(const std::string folder, runtime_folder(makes));
+  return text(folder, "/spinloom-", nic, ".host");
 }
 
 }  // namespace spinloom::host

@@ -1,8 +1,8 @@
 // DeskRecord - what a program and the NIC's process say to each other over a socket, one record a message.
 //
 // Contract: fixed size, in the machine's own order: both ends run on one machine. read_request() refuses, with the
-//   reason, what is no request of this version. An answer to an installation carries two file descriptors: NIC memory and
-//   the context's host memory.
+//   reason, what is no request of this version. An answer to an installation carries two file descriptors: NIC memory
+//   and the context's host memory.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -12,8 +12,8 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "frame/counts.hpp"
-#include "frame/rule_set.hpp"
+#include "nic/frames/counts.hpp"
+#include "nic/frames/rule_set.hpp"
 #include "spinloom/ethernet.h"
 
 namespace spinloom::host {
@@ -52,7 +52,8 @@ struct Answer {
 // The rules as the matching unit has them: words are little-endian slices of the frame.
 [[nodiscard]] Result<frame::RuleSet> rule_set_of(const spl_eth_rules& rules);
 
-// Where a NIC of this name listens for programs.
-[[nodiscard]] std::string desk_path(const std::string& nic);
+// Where a NIC of this name listens for programs: in the folder for sockets (base/private_folder.hpp), which `makes`
+// makes.
+[[nodiscard]] Result<std::string> desk_path(const std::string& nic, bool makes);
 
 }  // namespace spinloom::host

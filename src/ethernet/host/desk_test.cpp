@@ -1,21 +1,27 @@
-#include "host/desk.hpp"
+#include "ethernet/host/desk.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <thread>
 
 #include "base/random.hpp"
-#include "frame/nic.hpp"
-#include "host/shared_memory.hpp"
+#include "base/testing/folder.hpp"
+#include "ethernet/host/shared_memory.hpp"
+#include "nic/frames/nic.hpp"
 #include "spinloom/fpspin_compat.h"
 #include "spinloom/frame.h"
 
@@ -274,13 +280,77 @@ TEST_F(DeskTest, ProgramsForFpspinFindTheirLibrary) {
   unsetenv("SPINLOOM_NIC_NAME");
 }
 
+// A folder for sockets that only this user may change.
+class SocketsTest : public testing::Test {
+ protected:
+  void SetUp() override { setenv("XDG_RUNTIME_DIR", folder_.c_str(), 1); }
+  void TearDown() override { unsetenv("XDG_RUNTIME_DIR"); }
+  [[nodiscard]] static std::string refusal_to_a_program() {
+    spl_eth_options options{};
+    options.nic = "red";
+    spl_eth* eth = nullptr;
+    EXPECT_NE(spl_eth_open(&eth, &options), SPL_ETH_OK);
+    return spl_eth_error();
+  }
+
+  const TestFolder place_;
+  const std::string folder_ = place_.path().string();
+};
+
+TEST_F(SocketsTest, ANicOfAnotherUserIsNotAsked) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can listen as another user";
+  constexpr uid_t stranger = 12345;
+  std::array<int, 2> ready{};
+  ASSERT_EQ(pipe(ready.data()), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int listening = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    desk_path("red", false)->copy(address.sun_path, sizeof address.sun_path - 1);
+    const bool bound = bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    const bool listens = bound && seteuid(stranger) == 0 && listen(listening, 1) == 0;
+    if (write(ready[1], listens ? "y" : "n", 1) == 1) pause();
+    _exit(0);
+  }
+  char listens = 0;
+  ASSERT_EQ(read(ready[0], &listens, 1), 1);
+  ASSERT_EQ(listens, 'y');
+  const std::string refusal = refusal_to_a_program();
+  EXPECT_NE(refusal.find("is run by user 12345, not by this one (0)"), std::string::npos) << refusal;
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  for (const int end : ready) close(end);
+}
+
+TEST_F(SocketsTest, ALinkInThePlaceOfALockIsNotFollowed) {
+  const std::string kept = folder_ + "/kept";
+  const std::string lock = *desk_path("red", false) + ".lock";
+  ASSERT_EQ(symlink(kept.c_str(), lock.c_str()), 0);
+  TestOffice office;
+  const auto made = Desk::open("red", office);
+  ASSERT_FALSE(made.ok());
+  EXPECT_NE(made.error().message.find(lock), std::string::npos) << made.error().message;
+  EXPECT_FALSE(std::filesystem::exists(kept));
+}
+
+TEST_F(SocketsTest, AFolderThatOthersMayChangeIsRefused) {
+  ASSERT_EQ(chmod(folder_.c_str(), 0777), 0);
+  TestOffice office;
+  const auto made = Desk::open("red", office);
+  ASSERT_FALSE(made.ok());
+  for (const std::string& said : {made.error().message, refusal_to_a_program()}) {
+    EXPECT_NE(said.find("XDG_RUNTIME_DIR: " + folder_ + " may be changed by other users"), std::string::npos) << said;
+  }
+}
+
 TEST_F(DeskTest, WhateverIsSentTheDeskGoesOn) {
   Random random(5);
   for (int program = 0; program < 20; ++program) {
     const int one = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    desk_path(name_).copy(address.sun_path, sizeof address.sun_path - 1);
+    desk_path(name_, false)->copy(address.sun_path, sizeof address.sun_path - 1);
     ASSERT_EQ(connect(one, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     for (int record = 0; record < 20; ++record) {
       Request request;

@@ -1,4 +1,4 @@
-#include "host/listener.hpp"
+#include "ethernet/host/listener.hpp"
 
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -49,15 +49,15 @@ Result<std::unique_ptr<Listener>> Listener::open(const std::string& path, size_t
   return made;
 }
 
-// A process that ends deletes its lock file. Whoever had opened it before then locks a file that nobody else can find, so
-// it opens the new one.
+// A process that ends deletes its lock file. Whoever had opened it before then locks a file that nobody else can find,
+// so it opens the new one.
 Status Listener::lock() {
   const std::string file = path_ + ".lock";
   for (;;) {
-    lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (lock_ < 0) {
       return fail(Code::environment, file, ": ", std::strerror(errno),
-                  "; sockets lie in the folder that XDG_RUNTIME_DIR names, or in /tmp");
+                  "; sockets lie in the folder that XDG_RUNTIME_DIR names, or in one of this user's in /tmp");
     }
     if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
       return fail(Code::invalid, "another NIC listens at ", path_, ": give this one another name");

@@ -1,9 +1,10 @@
 // Listener - a Unix socket at which programs and tools ask a NIC, one record a message.
 //
-// Contract: serve() hands each record that has come to the guest's `hear`, and says `left` for each guest that has gone;
-//   it returns at once. descriptor() is what to poll on.
-// Invariants: (1) one process listens under a path: the lock beside it says whether it lives, and a socket that a killed one
-//   has left is replaced; (2) a guest that sends more than `record_bytes`, or too much at once, is still one guest.
+// Contract: serve() hands each record that has come to the guest's `hear`, and says `left` for each guest that has
+//   gone; it returns at once. descriptor() is what to poll on.
+// Invariants: (1) one process listens under a path: the lock beside it says whether it lives, and a socket that a
+//   killed one has left is replaced, so the folder must be private (base/private_folder.hpp); (2) a guest that sends
+//   more than `record_bytes`, or too much at once, is still one guest.
 // Threads: one owner. Time: none; no call waits.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "host/program.hpp"
+#include "ethernet/host/program.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <cstring>
+
+#include "base/private_folder.hpp"
 
 namespace spinloom::host {
 namespace {
@@ -46,6 +48,18 @@ Result<Received> receive(int socket) {
   return got;
 }
 
+// An Error unless the process that listens there belongs to this user; the kernel says whose it is.
+Status check_owner(int socket, const std::string& path) {
+  ucred peer{};
+  socklen_t bytes = sizeof peer;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+    return fail(Code::environment, "who listens at ", path, ": ", std::strerror(errno));
+  }
+  if (is_this_user(peer.uid)) return {};
+  return fail(Code::environment, "the NIC at ", path, " is run by user ", peer.uid, ", not by this one (", geteuid(),
+              "): it is not asked");
+}
+
 Status send_request(int socket, const Request& request) {
   const ssize_t sent = send(socket, &request, sizeof request, MSG_NOSIGNAL);
   return sent == static_cast<ssize_t>(sizeof request) ? Status{} : Status{gone()};
@@ -59,7 +73,7 @@ Error said(const Answer& answer) {
 }  // namespace
 
 Result<std::unique_ptr<Program>> Program::connect(const std::string& nic, const Request& install) {
-  const std::string path = desk_path(nic);
+  SPL_ASSIGN(const std::string path, desk_path(nic, false));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) return fail(Code::invalid, "the name of the NIC is too long: ", nic);
@@ -71,6 +85,7 @@ Result<std::unique_ptr<Program>> Program::connect(const std::string& nic, const 
     return fail(Code::environment, "no NIC of the name ", nic, " runs here (", path, ": ", std::strerror(errno),
                 "); start one with `spinloom nic run --name ", nic, "`");
   }
+  SPL_TRY(check_owner(made->socket_, path));
   SPL_TRY(send_request(made->socket_, install));
   SPL_ASSIGN(Received got, receive(made->socket_));
   if (got.answer.status != SPL_ETH_OK) return said(got.answer);

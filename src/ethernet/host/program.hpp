@@ -12,8 +12,8 @@
 #include <span>
 #include <string>
 
-#include "host/desk_record.hpp"
-#include "host/shared_memory.hpp"
+#include "ethernet/host/desk_record.hpp"
+#include "ethernet/host/shared_memory.hpp"
 
 namespace spinloom::host {
 

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <thread>
 
-#include "frame/nic.hpp"
-#include "host/program.hpp"
+#include "ethernet/host/program.hpp"
+#include "nic/frames/nic.hpp"
 #include "spinloom/frame.h"
 
 namespace spinloom::host {

@@ -1,4 +1,5 @@
-// Rule sets for well-known traffic. Sources: FPsPIN's host library (the words that it compares); RFC 791, 768, 792, 826.
+// Rule sets for well-known traffic. Sources: FPsPIN's host library (the words that it compares); RFC 791, 768, 792,
+// 826.
 #include "spinloom/ethernet.h"
 
 namespace {
@@ -10,7 +11,8 @@ constexpr spl_eth_rule value_at(uint32_t index, uint32_t mask, uint32_t value) {
 constexpr spl_eth_rule is_arp = value_at(3, 0xffff0000, 0x08060000);
 // Without options, so that what follows lies where the rules look.
 constexpr spl_eth_rule is_plain_ipv4 = value_at(3, 0xffffff00, 0x08004500);
-// Of packets that are not fragments, whatever their bit "don't fragment": only there the next header lies behind.
+// Matches packets of this protocol that are not fragments, whatever their bit "don't fragment" says: in a fragment, the
+// protocol's header need not follow.
 constexpr spl_eth_rule protocol(uint32_t number) { return value_at(5, 0x3fff00ff, number); }
 
 }  // namespace

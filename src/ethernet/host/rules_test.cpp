@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "frame/rule_set.hpp"
-#include "host/desk_record.hpp"
+#include "ethernet/host/desk_record.hpp"
+#include "nic/frames/rule_set.hpp"
 
 namespace spinloom::host {
 namespace {

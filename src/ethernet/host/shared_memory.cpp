@@ -1,4 +1,4 @@
-#include "host/shared_memory.hpp"
+#include "ethernet/host/shared_memory.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "port/bpf.hpp"
+#include "ethernet/port/bpf.hpp"
 
 #include <linux/bpf.h>
 #include <linux/if_link.h>

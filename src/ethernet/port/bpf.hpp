@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "port/descriptor.hpp"
+#include "ethernet/port/descriptor.hpp"
 
 namespace spinloom::port {
 

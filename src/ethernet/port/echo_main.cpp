@@ -1,7 +1,8 @@
 // spinloom_port_echo PORT ADDRESS [FRAMES] - a host with this IPv4 address behind a port: it answers ARP, ping and UDP.
 //
 // It prints the port's description when it is ready, and its counters at the end: after FRAMES frames, at the end of a
-// file, or when its standard input closes, so that it never outlives who started it. Exit code 3: the port is not there.
+// file, or when its standard input closes, so that it never outlives who started it. Exit code 3: the port is not
+// there.
 #include <poll.h>
 #include <unistd.h>
 
@@ -11,8 +12,8 @@
 #include <limits>
 #include <string>
 
-#include "port/echo_station.hpp"
-#include "port/open.hpp"
+#include "ethernet/port/echo_station.hpp"
+#include "ethernet/port/open.hpp"
 
 namespace {
 

@@ -1,11 +1,11 @@
-#include "port/echo_station.hpp"
+#include "ethernet/port/echo_station.hpp"
 
 #include <algorithm>
 
-#include "packet/arp.hpp"
-#include "packet/ethernet.hpp"
-#include "packet/icmp.hpp"
-#include "packet/udp.hpp"
+#include "nic/packet/arp.hpp"
+#include "nic/packet/ethernet.hpp"
+#include "nic/packet/icmp.hpp"
+#include "nic/packet/udp.hpp"
 
 namespace spinloom::port {
 

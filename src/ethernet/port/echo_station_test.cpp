@@ -1,10 +1,10 @@
 // A station: who asks it is answered, nobody else is.
-#include "port/echo_station.hpp"
+#include "ethernet/port/echo_station.hpp"
 
 #include <gtest/gtest.h>
 
-#include "packet/build.hpp"
-#include "packet/describe.hpp"
+#include "nic/packet/build.hpp"
+#include "nic/packet/describe.hpp"
 
 namespace spinloom::port {
 namespace {

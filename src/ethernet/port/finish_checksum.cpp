@@ -1,8 +1,8 @@
-#include "port/finish_checksum.hpp"
+#include "ethernet/port/finish_checksum.hpp"
 
 #include "base/byte_order.hpp"
-#include "packet/ethernet.hpp"
-#include "packet/ipv4.hpp"
+#include "nic/packet/ethernet.hpp"
+#include "nic/packet/ipv4.hpp"
 
 namespace spinloom::port {
 

@@ -1,11 +1,11 @@
 // Checksums that senders left to hardware: frames as Linux hands them over a virtual link.
-#include "port/finish_checksum.hpp"
+#include "ethernet/port/finish_checksum.hpp"
 
 #include <gtest/gtest.h>
 
 #include "base/byte_order.hpp"
-#include "base/test_seeds.hpp"
-#include "packet/test_support.hpp"
+#include "base/testing/seeds.hpp"
+#include "nic/packet/testing/support.hpp"
 
 namespace spinloom::port {
 namespace {

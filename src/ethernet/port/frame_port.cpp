@@ -1,7 +1,7 @@
-#include "port/frame_port.hpp"
+#include "ethernet/port/frame_port.hpp"
 
 #include "base/byte_order.hpp"
-#include "packet/ethernet.hpp"
+#include "nic/packet/ethernet.hpp"
 
 namespace spinloom::port {
 

@@ -1,11 +1,11 @@
 // FramePort - a source and a sink of raw Ethernet frames: files, TAP devices, network interfaces.
 //
 // Contract: frames have no check sequence. receive() fills `batch` from its front with frames that have come, in their
-//   order, and returns how many; 0 means none now. send() takes frames in their order and returns how many it took; what
-//   it did not take stays the caller's, who tries again when descriptor() is ready to write. Both return at once, always.
-//   A frame for send() has a header of 14 bytes, and at most mtu() bytes more and 4 for a VLAN tag; one of another
-//   length is an Error, and nothing is sent. After any other Error the port is of no more use. ended() is true for a file
-//   whose last frame was received.
+//   order, and returns how many; 0 means none now. send() takes frames in their order and returns how many it took;
+//   what it did not take stays the caller's, who tries again when descriptor() is ready to write. Both return at once,
+//   always. A frame for send() has a header of 14 bytes, and at most mtu() bytes more and 4 for a VLAN tag; one of
+//   another length is an Error, and nothing is sent. After any other Error the port is of no more use. ended() is true
+//   for a file whose last frame was received.
 //   descriptor() is what to poll() on for reading and writing, or -1 where there is nothing to wait for.
 // Invariants: (1) the bytes of received frames stay until the next receive(), whatever is sent; (2) send() has copied
 //   what it took; (3) what the port itself sends never comes back from receive(); (4) checksums in received frames are
@@ -15,12 +15,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "base/result.hpp"
-#include "packet/address.hpp"
-#include "packet/read.hpp"
+#include "nic/packet/address.hpp"
+#include "nic/packet/read.hpp"
 
 namespace spinloom::port {
 
@@ -44,15 +45,20 @@ class FramePort {
   [[nodiscard]] virtual Result<size_t> send(std::span<const Bytes> frames) = 0;
   [[nodiscard]] virtual bool ended() const { return false; }
 
+  // When the frames of the last receive() came, in nanoseconds since 1970, where a file says that; and when what is
+  // sent from now on goes, for a file.
+  [[nodiscard]] virtual std::optional<int64_t> time_ns() const { return std::nullopt; }
+  virtual void set_time_ns(int64_t /*time_ns*/) {}
+
   [[nodiscard]] virtual packet::MacAddress mac() const = 0;  // of the NIC at this port
   [[nodiscard]] virtual size_t mtu() const = 0;  // bytes of payload behind an Ethernet header
   [[nodiscard]] virtual Counters counters() = 0;
   [[nodiscard]] virtual int descriptor() const = 0;
   [[nodiscard]] virtual std::string description() const = 0;  // one line
 
-  // Whether send() takes a frame of this length.
+  // True if send() takes a frame of this length. A frame with a VLAN tag may be longer by the tag.
   [[nodiscard]] bool takes(Bytes frame) const;
-  // Of a frame with one VLAN tag.
+  // The length of the longest frame, which has one VLAN tag.
   [[nodiscard]] size_t frame_bytes_max() const;
 
  protected:

@@ -1,7 +1,7 @@
 // Frames between two ports of a link: they go over as they are, and every one is counted.
 #include <gtest/gtest.h>
 
-#include "port/pair_testbed.hpp"
+#include "ethernet/port/testing/pair_testbed.hpp"
 
 namespace spinloom::port {
 namespace {

@@ -1,4 +1,4 @@
-#include "port/interface.hpp"
+#include "ethernet/port/interface.hpp"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -15,7 +15,7 @@
 #include <cstring>
 #include <memory>
 
-#include "port/descriptor.hpp"
+#include "ethernet/port/descriptor.hpp"
 
 namespace spinloom::port {
 

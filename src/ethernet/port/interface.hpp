@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "packet/address.hpp"
+#include "nic/packet/address.hpp"
 
 namespace spinloom::port {
 

@@ -1,13 +1,13 @@
-#include "port/open.hpp"
+#include "ethernet/port/open.hpp"
 
 #include <charconv>
 #include <vector>
 
-#include "port/packet_port.hpp"
-#include "port/pcap_port.hpp"
-#include "port/record_port.hpp"
-#include "port/tap_port.hpp"
-#include "port/xdp_port.hpp"
+#include "ethernet/port/packet_port.hpp"
+#include "ethernet/port/pcap_port.hpp"
+#include "ethernet/port/record_port.hpp"
+#include "ethernet/port/tap_port.hpp"
+#include "ethernet/port/xdp_port.hpp"
 
 namespace spinloom::port {
 

@@ -7,14 +7,14 @@
 //   xdp:INTERFACE        the same by AF_XDP
 //   record:FILE,PORT     any of these, and all frames that pass it into a new capture file
 //
-// Contract: everything else is an Error that lists these. No port of files needs a privilege; an Error of the others says
-//   what would help. Names of files have no commas.
+// Contract: everything else is an Error that lists these. No port of files needs a privilege; an Error of the others
+//   says what would help. Names of files have no commas.
 // Threads: any. Time: host time.
 #pragma once
 
 #include <string_view>
 
-#include "port/frame_port.hpp"
+#include "ethernet/port/frame_port.hpp"
 
 namespace spinloom::port {
 

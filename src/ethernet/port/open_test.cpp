@@ -1,5 +1,5 @@
 // Texts of ports: what is wrong is said with what to write.
-#include "port/open.hpp"
+#include "ethernet/port/open.hpp"
 
 #include <gtest/gtest.h>
 

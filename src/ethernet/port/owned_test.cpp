@@ -1,5 +1,5 @@
-// A NIC owns its wire: the kernel at the NIC's end keeps quiet, and nothing is left to hardware. A TAP device is the other way
-// round: the kernel is the peer.
+// A NIC owns its wire: the kernel at the NIC's end keeps quiet, and nothing is left to hardware. A TAP device is the
+// other way round: the kernel is the peer.
 #include <gtest/gtest.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
@@ -11,8 +11,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "port/descriptor.hpp"
-#include "port/pair_testbed.hpp"
+#include "ethernet/port/descriptor.hpp"
+#include "ethernet/port/testing/pair_testbed.hpp"
 
 namespace spinloom::port {
 namespace {
@@ -115,6 +115,7 @@ TEST_P(Owned, AnInterfaceIsTheWireOfOneNic) {
   for (const char* const kind : {"packet", "xdp"}) {
     EXPECT_EQ(opened(text(kind, ":nic0")), nullptr);
     EXPECT_NE(refusal_.find("another NIC has the interface nic0"), std::string::npos) << refusal_;
+    EXPECT_NE(refusal_.find(text("(process ", getpid(), " of user ", geteuid(), ")")), std::string::npos) << refusal_;
   }
   nic_.reset();
   EXPECT_NE(opened("packet:nic0"), nullptr) << refusal_;

@@ -1,4 +1,4 @@
-#include "port/packet_port.hpp"
+#include "ethernet/port/packet_port.hpp"
 
 #include <arpa/inet.h>
 #include <linux/if_packet.h>
@@ -13,10 +13,10 @@
 #include <cstring>
 
 #include "base/byte_order.hpp"
-#include "packet/ethernet.hpp"
-#include "port/descriptor.hpp"
-#include "port/finish_checksum.hpp"
-#include "port/silence.hpp"
+#include "ethernet/port/descriptor.hpp"
+#include "ethernet/port/finish_checksum.hpp"
+#include "ethernet/port/silence.hpp"
+#include "nic/packet/ethernet.hpp"
 
 namespace spinloom::port {
 

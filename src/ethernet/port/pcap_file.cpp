@@ -1,7 +1,9 @@
-#include "port/pcap_file.hpp"
+#include "ethernet/port/pcap_file.hpp"
 
 #include <cerrno>
 #include <cstring>
+
+#include "ethernet/port/finish_checksum.hpp"
 
 namespace spinloom::port {
 
@@ -52,10 +54,11 @@ Status PcapReader::ends_within(const char* what) const {
               ": it was cut off; its first ", records_, " records are good (editcap -r keeps them)");
 }
 
-Result<size_t> PcapReader::read(std::span<packet::Bytes> batch) {
+Result<size_t> PcapReader::read(std::span<packet::Bytes> batch, Times times) {
   size_t count = 0;
   size_t used = 0;
   while (has_record_ && count < batch.size() && used + record_.captured_bytes <= buffer_bytes) {
+    if (times == Times::one && count > 0 && record_.time_ns != time_ns_) break;
     uint8_t* const at = buffer_.get() + used;
     if (std::fread(at, 1, record_.captured_bytes, file_.get()) != record_.captured_bytes) {
       return ends_within("bytes").error();
@@ -65,7 +68,9 @@ Result<size_t> PcapReader::read(std::span<packet::Bytes> batch) {
     if (record_.captured_bytes < record_.original_bytes || record_.captured_bytes < format_.check_bytes) {
       ++cut_off_;
     } else {
-      batch[count++] = {at, record_.captured_bytes - format_.check_bytes};
+      const std::span<uint8_t> frame(at, record_.captured_bytes - format_.check_bytes);
+      finish_if_left(frame);
+      batch[count++] = frame;
       used += record_.captured_bytes;
     }
     SPL_ASSIGN(has_record_, next());

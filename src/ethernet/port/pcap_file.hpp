@@ -1,10 +1,12 @@
 // Pcap files - frames out of a capture file, and frames into a new one.
 //
-// Contract: PcapReader::read() gives the next frames, as many as `batch` and its buffer take; 0 at the end of the file. A
-//   frame of which the file has only the beginning is left out and counted. PcapWriter makes a file that does not exist
+// Contract: PcapReader::read() gives the next frames, as many as `batch` and its buffer take, and with Times::one only
+//   such as have the same time; 0 at the end of the file. A frame of which the file has only the beginning is left out
+//   and counted. PcapWriter makes a file that does not exist
 //   yet, and has written what append() got when flush() returns. Its file is removed again if neither keep() nor one of
 //   these was called: a start that fails leaves nothing. No file is ever written over.
-// Invariants: (1) frames stay until the next read(); (2) frames have no check sequence, also where the file has them.
+// Invariants: (1) frames stay until the next read(); (2) frames have no check sequence, also where the file has them;
+//   (3) checksums that a sender left to hardware, which a capture on its machine shows unfinished, are finished.
 // Threads: one at a time. Time: none of its own: time_ns() is that of the last frame read.
 #pragma once
 
@@ -13,8 +15,8 @@
 #include <span>
 #include <string>
 
-#include "packet/read.hpp"
-#include "port/pcap_format.hpp"
+#include "ethernet/port/pcap_format.hpp"
+#include "nic/packet/read.hpp"
 
 namespace spinloom::port {
 
@@ -23,12 +25,14 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
+enum class Times : uint8_t { any, one };
+
 class PcapReader {
  public:
   static Result<PcapReader> open(const std::string& path);
   static Result<PcapReader> open(File file, std::string name);
 
-  [[nodiscard]] Result<size_t> read(std::span<packet::Bytes> batch);
+  [[nodiscard]] Result<size_t> read(std::span<packet::Bytes> batch, Times times = Times::any);
   [[nodiscard]] int64_t time_ns() const { return time_ns_; }
   [[nodiscard]] uint64_t cut_off() const { return cut_off_; }
   [[nodiscard]] bool ended() const { return ended_; }

@@ -1,4 +1,4 @@
-#include "port/pcap_format.hpp"
+#include "ethernet/port/pcap_format.hpp"
 
 #include "base/byte_order.hpp"
 

@@ -1,11 +1,12 @@
 // Pcap format - the headers of a capture file and of its records (draft-ietf-opsawg-pcap, "classic" pcap).
 //
-//   file := header record*     header := magic 4 | version 2.4 | 0 | 0 | longest record 4 | link type 4
-//                              record := seconds 4 | fraction 4 | captured 4 | original 4 | bytes, as many as captured
+//   file   := header record*;
+//   header := magic 4 | version 2.4 | 0 | 0 | longest record 4 | link type 4;
+//   record := seconds 4 | fraction 4 | captured 4 | original 4 | bytes, as many as captured.
 //
 // Contract: numbers have the byte order of the machine that wrote the file, which the magic tells; its value also says
-//   whether fractions are micro- or nanoseconds. read_pcap_header() takes both and both orders, and only Ethernet frames;
-//   everything else is an Error that says what to do, for pcapng, too. Writers write little-endian nanoseconds.
+//   whether fractions are micro- or nanoseconds. read_pcap_header() takes both and both orders, and only Ethernet
+//   frames; everything else is an Error that says what to do, for pcapng, too. Writers write little-endian nanoseconds.
 // Invariants: (1) read(write(r)) is r; (2) a record that read_pcap_record() takes has at most pcap_record_bytes_max.
 // Threads: pure. Time: none; times are the file's, in nanoseconds since 1970.
 #pragma once

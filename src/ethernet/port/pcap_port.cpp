@@ -1,18 +1,20 @@
-#include "port/pcap_port.hpp"
+#include "ethernet/port/pcap_port.hpp"
 
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include "packet/ethernet.hpp"
-#include "port/pcap_file.hpp"
+#include "ethernet/port/pcap_file.hpp"
+#include "nic/packet/ethernet.hpp"
 
 namespace spinloom::port {
 
 namespace {
 
 constexpr size_t file_mtu = 9000;
+constexpr size_t frames_between_flushes = 64;
 
 // What both ports have: where sent frames go, and the counters.
 class FilePort : public FramePort {
@@ -21,17 +23,22 @@ class FilePort : public FramePort {
 
   Result<size_t> receive(std::span<Bytes> batch) final {
     if (out_) out_->keep();
-    return next(batch);
+    SPL_ASSIGN(const size_t count, next(batch));
+    if (ended()) SPL_TRY(flush());
+    return count;
   }
   Result<size_t> send(std::span<const Bytes> frames) override {
     SPL_TRY(check_lengths(frames));
     if (out_) {
       for (const Bytes frame : frames) SPL_TRY(out_->append(frame, time_ns_));
-      SPL_TRY(out_->flush());
+      unflushed_ += frames.size();
+      if (unflushed_ >= frames_between_flushes || ended()) SPL_TRY(flush());
     }
     counters_.sent += frames.size();
     return frames.size();
   }
+  std::optional<int64_t> time_ns() const override { return time_ns_; }
+  void set_time_ns(int64_t time_ns) override { time_ns_ = time_ns; }
   packet::MacAddress mac() const override { return mac_for("pcap"); }
   size_t mtu() const override { return file_mtu; }
   Counters counters() override { return counters_; }
@@ -40,6 +47,9 @@ class FilePort : public FramePort {
 
  protected:
   virtual Result<size_t> next(std::span<Bytes> batch) = 0;
+  Status flush() { return std::exchange(unflushed_, 0) == 0 ? Status{} : out_->flush(); }
+  // Which frames may come together.
+  Times times() const { return out_ ? Times::one : Times::any; }
 
   // Takes frames that are too long, or no frames, out of a batch.
   size_t kept(std::span<Bytes> batch) {
@@ -56,6 +66,7 @@ class FilePort : public FramePort {
   std::optional<PcapWriter> out_;
   Counters counters_;
   int64_t time_ns_ = 0;
+  size_t unflushed_ = 0;  // frames; the rest is written with the port's end
 };
 
 class PcapPort final : public FilePort {
@@ -67,11 +78,11 @@ class PcapPort final : public FilePort {
     size_t count = 0;
     while (count == 0 && !batch.empty() && !ended()) {
       const uint64_t before = in_->cut_off();
-      SPL_ASSIGN(const size_t read, in_->read(batch));
+      SPL_ASSIGN(const size_t read, in_->read(batch, times()));
       counters_.truncated += in_->cut_off() - before;
       count = kept(batch.first(read));
     }
-    if (in_) time_ns_ = in_->time_ns();
+    if (count > 0) time_ns_ = in_->time_ns();
     return count;
   }
   bool ended() const override { return !in_ || in_->ended(); }
@@ -85,6 +96,7 @@ class ReplayPort final : public FilePort {
   struct Place {
     size_t begin;
     size_t bytes;
+    int64_t time_ns;
   };
   ReplayPort(std::string name, uint64_t times, std::optional<PcapWriter> out)
       : FilePort(std::move(name), std::move(out)), left_(times) {}
@@ -92,9 +104,9 @@ class ReplayPort final : public FilePort {
   Status load(PcapReader& in) {
     std::array<Bytes, 256> batch;
     while (!in.ended()) {
-      SPL_ASSIGN(const size_t read, in.read(batch));
+      SPL_ASSIGN(const size_t read, in.read(batch, times()));
       for (const Bytes frame : std::span(batch).first(kept(std::span(batch).first(read)))) {
-        places_.push_back({bytes_.size(), frame.size()});
+        places_.push_back({bytes_.size(), frame.size(), in.time_ns()});
         bytes_.insert(bytes_.end(), frame.begin(), frame.end());
       }
     }
@@ -108,6 +120,8 @@ class ReplayPort final : public FilePort {
     size_t count = 0;
     while (count < batch.size() && left_ > 0) {
       const Place place = places_[next_];
+      if (count > 0 && times() == Times::one && place.time_ns != time_ns_) break;
+      time_ns_ = place.time_ns;
       batch[count++] = Bytes(bytes_).subspan(place.begin, place.bytes);
       if (++next_ == places_.size()) {
         next_ = 0;

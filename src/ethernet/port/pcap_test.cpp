@@ -1,4 +1,5 @@
-// Capture files: what is written is read again, what is no such file is refused with what to do, nothing is written over.
+// Capture files: what is written is read again, what is no such file is refused with what to do, nothing is written
+// over.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -7,10 +8,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/test_seeds.hpp"
-#include "packet/test_support.hpp"
-#include "port/open.hpp"
-#include "port/pcap_file.hpp"
+#include "base/testing/seeds.hpp"
+#include "ethernet/port/open.hpp"
+#include "ethernet/port/pcap_file.hpp"
+#include "nic/packet/testing/support.hpp"
 
 namespace spinloom::port {
 namespace {
@@ -97,7 +98,7 @@ TEST_F(Pcap, WhatIsSentIsTheNextPortsInput) {
     {
       auto port = open_port("pcap:" + path("in.pcap") + "," + path("out.pcap"));
       ASSERT_TRUE(port.ok()) << port.error().message;
-      std::vector<Bytes> batch(1);  // each with its own time
+      std::vector<Bytes> batch(64);
       while (!(*port)->ended()) {
         const auto count = (*port)->receive(batch);
         ASSERT_TRUE(count.ok());
@@ -110,6 +111,71 @@ TEST_F(Pcap, WhatIsSentIsTheNextPortsInput) {
     std::filesystem::remove(path("in.pcap"));
     std::filesystem::remove(path("out.pcap"));
   });
+}
+
+// Frames of one time come together; between those of another there is time to answer.
+TEST_F(Pcap, AnswersHaveTheTimesOfTheirRequests) {
+  for_seeds(5, [this](Random& random) {
+    const auto frames = random_frames(random, 60);
+    const std::string in = path("in.pcap"), out = path("out.pcap");
+    std::vector<int64_t> times_ns;
+    {
+      auto writer = PcapWriter::create(in);
+      ASSERT_TRUE(writer.ok());
+      for (const FrameBytes& frame : frames) {
+        const int64_t before_ns = times_ns.empty() ? 0 : times_ns.back();
+        times_ns.push_back(before_ns + (random.chance(1, 3) ? 1'000'000'001 : 0));
+        ASSERT_TRUE(writer->append(frame, times_ns.back()).ok());
+      }
+      ASSERT_TRUE(writer->flush().ok());
+    }
+    const uint64_t rounds = 1 + random.below(3);
+    for (const std::string& name : {"pcap:" + in + "," + out, text("replay:", in, ",", rounds, ",", out)}) {
+      size_t calls = 0;
+      {
+        auto port = open_port(name);
+        ASSERT_TRUE(port.ok()) << port.error().message;
+        std::vector<Bytes> batch(64);
+        for (; !(*port)->ended(); ++calls) {
+          const auto count = (*port)->receive(batch);
+          ASSERT_TRUE(count.ok() && (*port)->send(std::span(batch).first(*count)).ok());
+        }
+      }
+      auto again = PcapReader::open(out);
+      ASSERT_TRUE(again.ok());
+      std::array<Bytes, 1> one;
+      size_t seen = 0;
+      for (; !again->ended(); ++seen) {
+        ASSERT_TRUE(again->read(one).ok());
+        EXPECT_EQ(again->time_ns(), times_ns[seen % times_ns.size()]) << name << " " << seen;
+      }
+      EXPECT_EQ(seen, frames.size() * (name.starts_with("pcap") ? 1 : rounds));
+      EXPECT_LT(calls, seen);  // those of one time are a batch
+      std::filesystem::remove(out);
+    }
+    std::filesystem::remove(in);
+  });
+}
+
+// A capture on the sender's own machine shows frames before the hardware has filled in their checksums.
+TEST_F(Pcap, ChecksumsThatWereLeftToHardwareAreFilledIn) {
+  const packet::Ends ends{{{2, 0, 0, 0, 0, 9}}, {{2, 0, 0, 0, 0, 1}}, {0x0a000001}, {0x0a000002}};
+  const FrameBytes right = packet::udp_frame(ends, 1, 9330, FrameBytes(101, 7));
+  FrameBytes left = right, damaged = right;
+  const auto ipv4 = packet::read_ipv4(Bytes(left).subspan(14));
+  const auto length = static_cast<uint16_t>(ipv4->payload.size());
+  const auto sum = static_cast<uint16_t>(~packet::pseudo_header(*ipv4, packet::ip_protocol::udp, length).finish());
+  constexpr size_t field = 14 + 20 + 6;
+  left[field] = static_cast<uint8_t>(sum >> 8);
+  left[field + 1] = static_cast<uint8_t>(sum);
+  damaged[field + 1] ^= 1;
+  ASSERT_NE(left, right);
+  write(path("in.pcap"), {}, {left, right, damaged});
+  for (const std::string& name : {"pcap:" + path("in.pcap"), "replay:" + path("in.pcap") + ",1"}) {
+    auto port = open_port(name);
+    ASSERT_TRUE(port.ok()) << port.error().message;
+    EXPECT_EQ(all_of(**port), (std::vector<FrameBytes>{right, right, damaged})) << name;
+  }
 }
 
 TEST_F(Pcap, AnExistingFileIsNotWrittenOver) {
@@ -238,8 +304,8 @@ TEST_F(Pcap, ARecordHasAllThatPassesInItsOrder) {
   auto seen = open_port("pcap:" + path("seen.pcap"));
   ASSERT_TRUE(seen.ok());
   const auto all = all_of(**seen);
-  ASSERT_EQ(all.size(), 2 * frames.size());  // four that came, the same four that went, and so on
-  for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], frames[i / 8 * 4 + i % 4]) << i;
+  ASSERT_EQ(all.size(), 2 * frames.size());  // one that came, the same one that went, and so on: each has its own time
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], frames[i / 2]) << i;
 }
 
 TEST_F(Pcap, ARecordThatFindsNoRoomEndsAndThePortGoesOn) {

@@ -1,9 +1,9 @@
-#include "port/record_port.hpp"
+#include "ethernet/port/record_port.hpp"
 
 #include <time.h>
 
 #include "base/log.hpp"
-#include "port/pcap_file.hpp"
+#include "ethernet/port/pcap_file.hpp"
 
 namespace spinloom::port {
 
@@ -31,6 +31,8 @@ class RecordPort final : public FramePort {
     return count;
   }
   bool ended() const override { return inner_->ended(); }
+  std::optional<int64_t> time_ns() const override { return inner_->time_ns(); }
+  void set_time_ns(int64_t time_ns) override { inner_->set_time_ns(time_ns); }
   packet::MacAddress mac() const override { return inner_->mac(); }
   size_t mtu() const override { return inner_->mtu(); }
   Counters counters() override { return inner_->counters(); }

@@ -1,4 +1,4 @@
-#include "port/silence.hpp"
+#include "ethernet/port/silence.hpp"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -15,24 +15,35 @@
 #include <fstream>
 #include <memory>
 
-#include "port/bpf.hpp"
-#include "port/veth_peer.hpp"
+#include "ethernet/port/bpf.hpp"
+#include "ethernet/port/veth_peer.hpp"
 
 namespace spinloom::port {
 
 namespace {
 
+// Whose process listens there; any user of this network may.
+std::string holder_of(const sockaddr_un& address, socklen_t bytes) {
+  const Descriptor asks(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  ucred holder{};
+  socklen_t length = sizeof holder;
+  if (connect(asks.number(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) return "";
+  if (getsockopt(asks.number(), SOL_SOCKET, SO_PEERCRED, &holder, &length) != 0) return "";
+  return text(" (process ", holder.pid, " of user ", holder.uid, ")");
+}
+
 // The socket that no other process, and no other port of this one, gets for this interface.
 Result<Descriptor> claim(const Interface& interface) {
-  Descriptor out(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  Descriptor out(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string name = text("spinloom-wire-", interface.index);  // behind a zero: abstract
   name.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (bind(out.number(), reinterpret_cast<const sockaddr*>(&address), length) == 0) return out;
+  const bool bound = bind(out.number(), reinterpret_cast<const sockaddr*>(&address), length) == 0;
+  if (bound && listen(out.number(), SOMAXCONN) == 0) return out;
   if (errno != EADDRINUSE) return refused("claim " + interface.name, errno);
-  return fail(Code::environment, "another NIC has the interface ", interface.name,
+  return fail(Code::environment, "another NIC has the interface ", interface.name, holder_of(address, length),
               ": end that one, or name another (ss -xap src @", name, " shows its process)");
 }
 

@@ -1,4 +1,4 @@
-#include "port/tap_port.hpp"
+#include "ethernet/port/tap_port.hpp"
 
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -12,8 +12,8 @@
 #include <charconv>
 #include <vector>
 
-#include "port/descriptor.hpp"
-#include "port/interface.hpp"
+#include "ethernet/port/descriptor.hpp"
+#include "ethernet/port/interface.hpp"
 
 namespace spinloom::port {
 
@@ -107,8 +107,8 @@ Status set_address_text(const std::string& name, const std::string& address) {
   return set_address(name, ipv4, bits);
 }
 
-// Gives the kernel's end the same address each time, so that who has asked for it before still reaches it. A device that
-// somebody else made keeps its own.
+// Gives the kernel's end the same address each time, so that who has asked for it before still reaches it. A device
+// that somebody else made keeps its own.
 void set_own_address(const std::string& name) {
   const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};

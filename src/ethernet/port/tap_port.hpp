@@ -1,15 +1,16 @@
 // TAP port - the frames of a TAP device: the kernel is the peer, as if a cable led from it to the NIC.
 //
-// Contract: open_tap_port() makes the device, or takes one that was made for this user (ip tuntap add), and brings it up;
-//   a device that it made is gone with the port. `address` may be empty, or what the kernel's end has: "10.0.0.1/24". The
-//   NIC has an address of its own, mac(): that of the device is the kernel's, the same each time where this port made it.
-//   Frames are whole: the kernel computes checksums and cuts at the MTU, because no offload is asked for.
+// Contract: open_tap_port() makes the device, or takes one that was made for this user (ip tuntap add), and brings it
+//   up; a device that it made is gone with the port. `address` may be empty, or what the kernel's end has:
+//   "10.0.0.1/24". The NIC has an address of its own, mac(): that of the device is the kernel's, the same each time
+//   where this port made it. Frames are whole: the kernel computes checksums and cuts at the MTU, because no offload is
+//   asked for.
 // Threads: as FramePort. Time: host time; a system call for each frame.
 #pragma once
 
 #include <string>
 
-#include "port/frame_port.hpp"
+#include "ethernet/port/frame_port.hpp"
 
 namespace spinloom::port {
 

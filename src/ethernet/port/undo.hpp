@@ -1,7 +1,7 @@
 // Undo - what was changed on the machine is put back when its owner ends: the last change first.
 //
-// Contract: add() takes what puts one change back; it runs once, in the destructor, and tells nobody whether it could. A
-//   process that is killed puts nothing back. Threads: one owner. Time: that of the steps.
+// Contract: add() takes what puts one change back; it runs once, in the destructor, and tells nobody whether it could.
+//   A process that is killed puts nothing back. Threads: one owner. Time: that of the steps.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-#include "port/veth_peer.hpp"
+#include "ethernet/port/veth_peer.hpp"
 
 #include <linux/if_link.h>
 #include <linux/netlink.h>
@@ -11,7 +11,7 @@
 #include <map>
 #include <string_view>
 
-#include "port/descriptor.hpp"
+#include "ethernet/port/descriptor.hpp"
 
 namespace spinloom::port {
 

@@ -1,7 +1,8 @@
 // Veth peer - the other end of a virtual Ethernet pair.
 //
-// Contract: veth_peer() gives the name of the other end of the interface with this index, if it is a veth whose other end
-//   is in this network namespace; otherwise "". Threads: any. Time: host time, one question to the kernel (rtnetlink).
+// Contract: veth_peer() gives the name of the other end of the interface with this index, if it is a veth whose other
+//   end is in this network namespace; otherwise "". Threads: any. Time: host time, one question to the kernel
+//   (rtnetlink).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "port/xdp_port.hpp"
+#include "ethernet/port/xdp_port.hpp"
 
 #include <linux/if_xdp.h>
 #include <sys/socket.h>
@@ -9,11 +9,11 @@
 #include <optional>
 #include <vector>
 
-#include "packet/ethernet.hpp"
-#include "port/bpf.hpp"
-#include "port/finish_checksum.hpp"
-#include "port/silence.hpp"
-#include "port/xdp_ring.hpp"
+#include "ethernet/port/bpf.hpp"
+#include "ethernet/port/finish_checksum.hpp"
+#include "ethernet/port/silence.hpp"
+#include "ethernet/port/xdp_ring.hpp"
+#include "nic/packet/ethernet.hpp"
 
 namespace spinloom::port {
 

@@ -1,8 +1,8 @@
 // XdpRing - one of the four queues between a process and the kernel of an AF_XDP socket (linux/if_xdp.h).
 //
 // Contract: one side puts entries in, the other takes them out. waiting() and room() say how many we can take or put;
-//   at(i) is the i-th of these; taken(n) and put(n) hand the first n over. left() is how many of ours the other side has
-//   not taken.
+//   at(i) is the i-th of these; taken(n) and put(n) hand the first n over. left() is how many of ours the other side
+//   has not taken.
 // Invariants: (1) entries are written before their hand-over is seen, and not touched after it; (2) producer - consumer
 //   is never above the number of entries.
 // Threads: one on our side. Time: none; no system calls.
@@ -13,7 +13,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "port/descriptor.hpp"
+#include "ethernet/port/descriptor.hpp"
 
 namespace spinloom::port {
 

@@ -21,7 +21,7 @@ class ByteRanges {
     return after != ends_.begin() && std::prev(after)->second >= end;
   }
 
-  // Whether add() would make another range longer.
+  // True if the bytes overlap or touch a range, so that add() leaves no more ranges than before.
   [[nodiscard]] bool touches(uint64_t begin, uint64_t end) const {
     const auto after = ends_.upper_bound(end);
     return after != ends_.begin() && std::prev(after)->second >= begin;

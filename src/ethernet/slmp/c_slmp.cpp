@@ -5,8 +5,8 @@
 #include <new>
 #include <string>
 
-#include "slmp/receive_message.hpp"
-#include "slmp/send_message.hpp"
+#include "ethernet/slmp/receive_message.hpp"
+#include "ethernet/slmp/send_message.hpp"
 #include "spinloom/slmp.h"
 
 using namespace spinloom;  // NOLINT: one translation unit, C names outside

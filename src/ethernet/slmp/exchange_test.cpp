@@ -3,9 +3,9 @@
 
 #include <cstring>
 
-#include "base/test_seeds.hpp"
-#include "slmp/receiver.hpp"
-#include "slmp/test_link.hpp"
+#include "base/testing/seeds.hpp"
+#include "ethernet/slmp/receiver.hpp"
+#include "ethernet/slmp/testing/link.hpp"
 
 namespace spinloom::slmp {
 namespace {

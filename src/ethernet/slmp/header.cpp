@@ -1,4 +1,4 @@
-#include "slmp/header.hpp"
+#include "ethernet/slmp/header.hpp"
 
 #include "base/byte_order.hpp"
 

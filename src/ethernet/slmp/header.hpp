@@ -3,11 +3,11 @@
 // Contract: read() takes the first bytes of a UDP payload, write() makes the bytes of a header. Numbers are big endian
 //   (network byte order). The protocol is that of FPsPIN (deliverable D4.7, section 4.4.1): a packet with SYN is
 //   answered by its own header with ACK as the only flag and no payload; EOM marks the last packet of a message.
-//   REPORT is ours: with SYN it asks how many packets the receiver has room for; the acknowledgement has REPORT and that
-//   number behind its header, or neither.
-// Invariants: (1) read(write(h) + write_report(h)) is h, and the other way round; (2) check() refuses reserved bits, ACK
-//   together with SYN or EOM, and REPORT without ACK or SYN; (3) whatever the bytes are, read() does not look outside of
-//   them.
+//   REPORT is ours: with SYN it asks how many packets the receiver has room for; the acknowledgement has REPORT and
+//   that number behind its header, or neither.
+// Invariants: (1) read(write(h) + write_report(h)) is h, and the other way round; (2) check() refuses reserved bits,
+//   ACK together with SYN or EOM, and REPORT without ACK or SYN; (3) whatever the bytes are, read() does not look
+//   outside of them.
 // Threads: pure. Time: none.
 //
 //   offset 0 flags, 2 bytes | 2 message ID, 4 bytes | 6 byte offset in the message, 4 bytes | 10 payload ...

@@ -7,10 +7,10 @@
 #include <thread>
 
 #include "base/random.hpp"
-#include "base/test_patience.hpp"
-#include "slmp/receive_message.hpp"
-#include "slmp/send_message.hpp"
-#include "slmp/test_link.hpp"
+#include "base/testing/patience.hpp"
+#include "ethernet/slmp/receive_message.hpp"
+#include "ethernet/slmp/send_message.hpp"
+#include "ethernet/slmp/testing/link.hpp"
 
 namespace spinloom::slmp {
 namespace {

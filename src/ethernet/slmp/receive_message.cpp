@@ -1,4 +1,4 @@
-#include "slmp/receive_message.hpp"
+#include "ethernet/slmp/receive_message.hpp"
 
 #include <algorithm>
 #include <array>

@@ -13,8 +13,8 @@
 #include <optional>
 
 #include "base/result.hpp"
-#include "slmp/receiver.hpp"
-#include "slmp/udp_port.hpp"
+#include "ethernet/slmp/receiver.hpp"
+#include "ethernet/slmp/udp_port.hpp"
 
 namespace spinloom::slmp {
 

@@ -4,11 +4,11 @@
 //   acknowledgement that comes back to that peer. A message is whole when its packet with EOM is there and all bytes
 //   before its end are; it is given out once. A packet whose bytes are there already changes nothing, but is
 //   acknowledged: its acknowledgement may have been lost. Packets of a message that was given out are such repeats for
-//   the time `linger`; after that its ID may be used again. A packet that asks for a report is told how many packets of its
-//   own size fit into what is left of bytes_max.
+//   the time `linger`; after that its ID may be used again. A packet that asks for a report is told how many packets of
+//   its own size fit into what is left of bytes_max.
 // Invariants: (1) what is malformed, and what finds no room, changes nothing but a count, and is not acknowledged; (2)
-//   no more than bytes_max bytes, messages_max messages and ranges_max pieces of each are held; (3) a packet without SYN
-//   is never acknowledged.
+//   no more than bytes_max bytes, messages_max messages and ranges_max pieces of each are held; (3) a packet without
+//   SYN is never acknowledged.
 // Threads: one owner. Time: an argument, never read.
 #pragma once
 
@@ -23,8 +23,8 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "slmp/byte_ranges.hpp"
-#include "slmp/header.hpp"
+#include "ethernet/slmp/byte_ranges.hpp"
+#include "ethernet/slmp/header.hpp"
 
 namespace spinloom::slmp {
 

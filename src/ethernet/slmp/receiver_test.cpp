@@ -1,4 +1,4 @@
-#include "slmp/receiver.hpp"
+#include "ethernet/slmp/receiver.hpp"
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,8 @@ TEST(SlmpReceiver, AnEmptyMessageIsOnePacket) {
   EXPECT_TRUE(got->message->bytes.empty());
 }
 
-// Of 100 B, a hole of 10 B counts as taken: 100 - 20, then 100 - 30 B are left, for packets of 10 B.
+// The receiver has 100 B of room, for packets of 10 B. A hole counts as taken: the packet behind a hole of 10 B leaves
+// 80 B, the next one 70 B.
 TEST(SlmpReceiver, ReportsItsRoomToWhoAsks) {
   Receiver receiver({.bytes_max = 100});
   const std::string ten(10, 'a');

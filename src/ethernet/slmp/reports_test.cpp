@@ -1,9 +1,9 @@
 // Reports of room: a sender and receivers of few slots, or none that reports, over links that lose and reorder packets.
 #include <gtest/gtest.h>
 
-#include "base/test_seeds.hpp"
-#include "slmp/receiver.hpp"
-#include "slmp/test_link.hpp"
+#include "base/testing/seeds.hpp"
+#include "ethernet/slmp/receiver.hpp"
+#include "ethernet/slmp/testing/link.hpp"
 
 namespace spinloom::slmp {
 namespace {
@@ -13,7 +13,8 @@ using test::TestLink;
 
 constexpr Time us(int64_t count) { return {count * 1'000'000}; }
 
-// As a NIC's handlers: a packet has a slot from its arrival until it is answered, one after the other.
+// A receiver like a NIC's handlers: a packet has a slot from its arrival until it is answered, and packets are answered
+// one after the other.
 class Slots {
  public:
   Slots(uint32_t slots, Time each) : slots_(slots), each_(each) {}
@@ -95,8 +96,8 @@ TEST(SlmpReports, AFastSenderFillsNoReceiver) {
   }
 }
 
-// Lost packets and those of one way that overtake each other do not make a sender send too much. One that has lost both packets
-// that ask, or their answers, goes on without reports.
+// Lost packets and those of one way that overtake each other do not make a sender send too much. One that has lost both
+// packets that ask, or their answers, goes on without reports.
 TEST(SlmpReports, RandomExchangesFillNoReceiver) {
   for_seeds(1000, [](Random& random) {
     const Segments segments{static_cast<uint32_t>(random.next()), random.below(60'000), 300, Mode::segment};
@@ -113,7 +114,8 @@ TEST(SlmpReports, RandomExchangesFillNoReceiver) {
   });
 }
 
-// With packets that come twice, too, and reordered both ways, some may be dropped; the message comes whole all the same.
+// Packets also come twice, and overtake each other in both directions. The receiver may then drop some, but the message
+// still comes whole.
 TEST(SlmpReports, NothingStopsAMessage) {
   for_seeds(500, [](Random& random) {
     const Segments segments{static_cast<uint32_t>(random.next()), random.below(30'000), 300, Mode::segment};
@@ -125,7 +127,8 @@ TEST(SlmpReports, NothingStopsAMessage) {
   });
 }
 
-// Receivers of plain SLMP get plain packets, but for the first; `refuses`: they do not answer a flag that they do not know.
+// Receivers of plain SLMP get plain packets, but for the first; `refuses`: they do not answer a flag that they do not
+// know.
 TEST(SlmpReports, APlainReceiverGetsItsMessage) {
   for_seeds(200, [](Random& random) {
     const bool refuses = random.chance(1, 2);

@@ -4,11 +4,13 @@
 //   packets there was room when one of them was answered. A packet that is settled (acknowledged, or lost) and left no
 //   later than the answered one took its room before the report, or never will. Every other packet may still need some
 //   of the reported room. So as many packets may leave in all as there are of the former, and the room. This stays true
-//   later: the largest such sum counts, in whatever order reports come. Where several senders share the room, each has an equal part of what is reported.
-// Invariants: (1) while a packet is under way, no more leave than a report allows, and before the first report none; (2)
-//   when none is under way, one may leave, so that nothing waits for ever; (3) a receiver that tells the truth to its
-//   one sender has room for every packet but that of (2), unless one comes that was held for lost or was doubled on its
-//   way, or two packets overtake each other on the way there and their acknowledgements on the way back.
+//   later: the largest such sum counts, in whatever order reports come. Where several senders share the room, each has
+//   an equal part of what is reported.
+// Invariants: (1) while a packet is under way, no more leave than a report allows, and before the first report none;
+//   (2) when none is under way, one may leave, so that nothing waits for ever; (3) a receiver that tells the truth to
+//   its one sender has room for every packet but that of (2). This does not hold if a packet comes that was held for
+//   lost or was doubled on its way. Nor does it hold if two packets overtake each other on the way there, and their
+//   acknowledgements on the way back.
 // Threads: one owner. Time: none.
 #pragma once
 

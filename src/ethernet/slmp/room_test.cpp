@@ -1,4 +1,4 @@
-#include "slmp/room.hpp"
+#include "ethernet/slmp/room.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "base/result.hpp"
-#include "slmp/header.hpp"
+#include "ethernet/slmp/header.hpp"
 
 namespace spinloom::slmp {
 

@@ -1,8 +1,8 @@
-#include "slmp/segments.hpp"
+#include "ethernet/slmp/segments.hpp"
 
 #include <gtest/gtest.h>
 
-#include "base/test_seeds.hpp"
+#include "base/testing/seeds.hpp"
 
 namespace spinloom::slmp {
 namespace {

@@ -1,4 +1,4 @@
-#include "slmp/send_message.hpp"
+#include "ethernet/slmp/send_message.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "slmp/udp_port.hpp"
+#include "ethernet/slmp/udp_port.hpp"
 
 namespace spinloom::slmp {
 namespace {
@@ -108,7 +108,7 @@ class MessageSend {
     return add_share(config, 1 + middle, 1);
   }
 
-  // With retransmission, the last packet leaves when all others have been acknowledged; else when all others have left.
+  // The last packet leaves when all others have left or, with retransmission, when all others have been acknowledged.
   void carry_middle() {
     const size_t middle = shares_.size() - 2;
     std::vector<std::thread> threads;

@@ -1,9 +1,10 @@
 // SendMessage - a message over a UDP port by one or more threads: the driver of Sender.
 //
-// Contract: send_message() returns when every packet that asks for it has been acknowledged, or with the Error of the first
-//   share that failed. One thread sends the whole message. With more, the first packet goes alone, then each thread
-//   sends a run of the others with its part of the window, then the last packet goes, as in FPsPIN's library. All share one
-//   UDP port, so that the receiver sees one peer; whoever reads an acknowledgement hands it to the share that it is for.
+// Contract: send_message() returns when every packet that asks for it has been acknowledged, or with the Error of the
+//   first share that failed. One thread sends the whole message. With more, the first packet goes alone, then each
+//   thread sends a run of the others with its part of the window, then the last packet goes, as in FPsPIN's library.
+//   All share one UDP port, so that the receiver sees one peer; whoever reads an acknowledgement hands it to the share
+//   that it is for.
 // Threads: several calls at once do not know each other. Time: host time.
 #pragma once
 
@@ -14,7 +15,7 @@
 #include <span>
 
 #include "base/result.hpp"
-#include "slmp/sender.hpp"
+#include "ethernet/slmp/sender.hpp"
 
 namespace spinloom::slmp {
 

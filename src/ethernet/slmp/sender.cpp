@@ -1,4 +1,4 @@
-#include "slmp/sender.hpp"
+#include "ethernet/slmp/sender.hpp"
 
 #include "base/assert.hpp"
 

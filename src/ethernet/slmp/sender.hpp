@@ -26,10 +26,10 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "slmp/room.hpp"
-#include "slmp/round_trip.hpp"
-#include "slmp/segments.hpp"
-#include "slmp/window.hpp"
+#include "ethernet/slmp/room.hpp"
+#include "ethernet/slmp/round_trip.hpp"
+#include "ethernet/slmp/segments.hpp"
+#include "ethernet/slmp/window.hpp"
 
 namespace spinloom::slmp {
 

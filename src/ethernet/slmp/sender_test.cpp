@@ -1,10 +1,10 @@
-#include "slmp/sender.hpp"
+#include "ethernet/slmp/sender.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "slmp/test_link.hpp"
+#include "ethernet/slmp/testing/link.hpp"
 
 namespace spinloom::slmp {
 namespace {
@@ -98,8 +98,8 @@ TEST(SlmpSender, AsksAgainWithDoubledPatienceAndGivesUp) {
   EXPECT_EQ(sender.timer(), Time::never());
 }
 
-// Round trips of 1 ms give timeouts of 10, 20, 40 ms, 70 ms in all. After the last acknowledgement at 2 ms the message has
-// failed at the first deadline behind 72 ms, and not after three tries of each of 20 packets, one after the other.
+// Round trips of 1 ms give timeouts of 10, 20, 40 ms, 70 ms in all. After the last acknowledgement at 2 ms the message
+// has failed at the first deadline behind 72 ms, and not after three tries of each of 20 packets, one after the other.
 TEST(SlmpSender, AReceiverThatFallsSilentIsGivenUp) {
   Sender sender({.window = 64, .tries_max = 3}, {7, 100000, 100, Mode::segment});
   EXPECT_EQ(offsets_at(sender, ms(0)).size(), 1);
@@ -136,8 +136,8 @@ TEST(SlmpSender, WithoutRetransmissionDeadlinesAreFpspins) {
   EXPECT_EQ(draining.counts().retransmitted, 0);
 }
 
-// Sent at 0 and at 200 ms: an acknowledgement at 201 ms may be of either, so the timeout stays 200 ms. One of a packet that
-// was sent once, 20 ms later, makes it 3 * 20 ms.
+// Sent at 0 and at 200 ms: an acknowledgement at 201 ms may be of either, so the timeout stays 200 ms. One of a packet
+// that was sent once, 20 ms later, makes it 3 * 20 ms.
 TEST(SlmpSender, OnlyPacketsThatWereSentOnceMeasureRoundTrips) {
   Sender sender({.window = 1}, five());
   EXPECT_EQ(offsets_at(sender, ms(0)), Offsets({0}));

@@ -1,4 +1,4 @@
-#include "slmp/udp_port.hpp"
+#include "ethernet/slmp/udp_port.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/udp.h>
@@ -95,14 +95,15 @@ uint16_t UdpPort::own_port() const {
   return ntohs(own.sin_port);
 }
 
-// Whether a call that failed may be tried again later.
+// True if a call that failed with this error may be tried again later. Also notes that the target has refused
+// datagrams.
 bool UdpPort::passes(int error) {
   if (error == ECONNREFUSED) refused_ = true;
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR || error == ENOBUFS || error == ECONNREFUSED;
 }
 
-// Sends datagrams as one, which the system or the card cuts (UDP_SEGMENT): the same bytes on the wire for a fraction of the
-// time. Nothing: the system does not do that here.
+// Sends datagrams as one, which the system or the card cuts (UDP_SEGMENT): the same bytes on the wire for a fraction of
+// the time. Nothing: the system does not do that here.
 std::optional<size_t> UdpPort::send_segmented(std::span<const Datagram> run) {
   std::array<iovec, 2 * batch> parts;
   for (size_t i = 0; i < run.size(); ++i) write_parts(run[i], &parts[2 * i]);

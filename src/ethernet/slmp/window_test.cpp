@@ -1,8 +1,8 @@
-#include "slmp/window.hpp"
+#include "ethernet/slmp/window.hpp"
 
 #include <gtest/gtest.h>
 
-#include "slmp/round_trip.hpp"
+#include "ethernet/slmp/round_trip.hpp"
 
 namespace spinloom::slmp {
 namespace {

@@ -1,8 +1,8 @@
-#include "predict/collectives.hpp"
+#include "predict/program/collectives.hpp"
 
 #include <optional>
 
-#include "collective/catalogue.hpp"
+#include "portals/collective/catalogue.hpp"
 
 namespace spinloom::predict {
 namespace {
@@ -40,7 +40,7 @@ std::optional<Operation> operation_of(Call call) {
   }
 }
 
-// As MPI libraries switch, by what all members of the communicator know.
+// MPI libraries switch algorithms at these sizes, which all members of the communicator know.
 constexpr uint64_t allreduce_ring_bytes = 10'000;
 constexpr uint64_t bcast_scatter_bytes = 512U << 10;
 constexpr uint64_t allgather_bruck_bytes = 80U << 10;

@@ -1,5 +1,6 @@
-// Every algorithm of every collective operation: legs have partners, and messages and bytes are as many as the algebra says.
-#include "predict/collectives.hpp"
+// Every algorithm of every collective operation: legs have partners, and messages and bytes are as many as the algebra
+// says.
+#include "predict/program/collectives.hpp"
 
 #include <gtest/gtest.h>
 

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "predict/rounds.hpp"
+#include "predict/program/rounds.hpp"
 
 namespace spinloom::predict {
 
-// Of the CPU, and of the NIC beside it: before the message leaves, after it has come.
+// What the CPU, and the NIC beside it, do at one end of a message: before it leaves or after it has come.
 struct Price {
   uint64_t cpu_ps = 0;
   uint64_t nic_ps = 0;  // that the message waits for
@@ -42,8 +42,8 @@ struct Late {
   uint64_t answer_ps = 0;  // a request that the NIC would have answered
 };
 
-// Non-blocking and persistent collective operations as schedules that NICs execute: CPUs make them and see that they have
-// ended. Wants Handshake::nic.
+// Non-blocking and persistent collective operations as schedules that NICs execute: CPUs make them and see that they
+// have ended. Wants Handshake::nic.
 struct Offloaded {
   uint64_t create_ps = 0;  // of the CPU, for each operation that it gives to the NIC
   bool is_cached = false;  // of a schedule that an earlier start has left there, only for what waits for nothing
@@ -54,7 +54,7 @@ struct Offloaded {
   uint64_t test_ps = 0;  // of the CPU, to see that one has ended
 };
 
-// Of a message whose data lie so at its ends: what its CPUs do beyond what they do for a block of as many bytes.
+// What the CPUs of a message do beyond their work for a block of as many bytes, because its data lie so at its ends.
 struct PairPrice {
   uint64_t send_ps = 0;
   uint64_t receive_ps = 0;
@@ -83,6 +83,7 @@ struct Costs {
   uint64_t scale_numerator = 1;  // of the time between calls
   uint64_t scale_denominator = 1;
   uint64_t unit_ps = 1;  // of the schedule's computations
+  bool one_cpu = false;  // messages are the host CPU's, for whoever prices them; nothing may be a NIC's
 
   [[nodiscard]] MessageCost at(uint64_t bytes) const;
 };

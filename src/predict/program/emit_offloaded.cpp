@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "predict/rank_emitter.hpp"
+#include "predict/program/rank_emitter.hpp"
 
 namespace spinloom::predict {
 

@@ -1,4 +1,4 @@
-#include "predict/grid.hpp"
+#include "predict/program/grid.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -1,13 +1,13 @@
-#include "predict/grow.hpp"
+#include "predict/program/grow.hpp"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "predict/collectives.hpp"
-#include "predict/pattern.hpp"
-#include "predict/shrink.hpp"
+#include "predict/program/collectives.hpp"
+#include "predict/program/pattern.hpp"
+#include "predict/program/shrink.hpp"
 
 namespace spinloom::predict {
 namespace {
@@ -80,7 +80,7 @@ class Grower {
     }
   }
 
-  // By how much less a rank has for this neighbour: the face between them.
+  // The divisor of what a rank has for this neighbour: the face between them shrinks by it.
   [[nodiscard]] uint64_t face_divisor(const Relation& relation) const {
     if (relation.is_constant) return 1;  // nobody
     uint64_t divisor = 1;
@@ -285,6 +285,9 @@ Result<Grown> grow(std::span<const RankTrace> traces, uint32_t ranks, Scaling sc
   if (ranks < traces.size()) {
     return fail(Code::unsupported, "the program was recorded on ", traces.size(), " ranks; it grows to more, not to ",
                 ranks);
+  }
+  for (const RankTrace& one : traces) {  // peers are places in a communicator
+    if (one.comms.empty()) return fail(Code::invalid, "the trace of rank ", one.rank, " has no communicator");
   }
   SPL_ASSIGN(const Pattern pattern, pattern_of(traces));
   const std::optional<Grid> grid = grown(pattern.grid, ranks);

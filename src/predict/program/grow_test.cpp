@@ -1,10 +1,10 @@
 // Programs on more ranks than they were recorded on: what was recorded on the larger number must come out.
-#include "predict/grow.hpp"
+#include "predict/program/grow.hpp"
 
 #include <gtest/gtest.h>
 
-#include "predict/grid.hpp"
-#include "predict/test_support.hpp"
+#include "predict/program/grid.hpp"
+#include "predict/program/testing/support.hpp"
 
 namespace spinloom::predict {
 namespace {
@@ -122,6 +122,12 @@ std::string strong_refusal(const std::vector<trace::RankTrace>& traces, uint32_t
 }
 
 // A face along dimension i shrinks by as much as the grid grows along the others: face_i / product of f_j, j != i.
+TEST(Grow, ARankWithoutCommunicatorsIsRefused) {
+  auto recorded = halo({{2, 2}}, true);
+  recorded[3].comms.clear();
+  EXPECT_EQ(refusal(recorded, 16), "the trace of rank 3 has no communicator");
+}
+
 TEST(GrowStrong, FacesShrinkByTheOtherDimensions) {
   expect_same_problem(halo({{3}}, true), halo({{12}}, true));
   expect_same_problem(halo({{3, 3}}, true), halo({{6, 6}}, true, false, {500, 1000}));

@@ -1,9 +1,9 @@
-#include "predict/layout_uses.hpp"
+#include "predict/program/layout_uses.hpp"
 
 #include <map>
 #include <tuple>
 
-#include "predict/costs.hpp"
+#include "predict/program/costs.hpp"
 
 namespace spinloom::predict {
 namespace {

@@ -1,14 +1,14 @@
 // LayoutUses - which layouts a Script moves, and how often: what needs a price.
 //
-// Contract: layout_uses() counts the ends of messages and the own blocks that are replayed, by layout, elements and side;
-//   pair_uses() the messages and own blocks, by what they have at both ends, where that is not one block at both.
+// Contract: layout_uses() counts the ends of messages and the own blocks that are replayed, by layout, elements and
+//   side; pair_uses() the messages and own blocks, by what they have at both ends, where that is not one block at both.
 // Threads: pure. Time: none.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "predict/script.hpp"
+#include "predict/program/script.hpp"
 
 namespace spinloom::predict {
 

@@ -1,8 +1,8 @@
-#include "predict/layouts.hpp"
+#include "predict/program/layouts.hpp"
 
 #include <string_view>
 
-#include "layout/block_statistics.hpp"
+#include "memory/layout/block_statistics.hpp"
 
 namespace spinloom::predict {
 

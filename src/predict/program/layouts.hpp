@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "layout/blob.hpp"
-#include "trace/trace.hpp"
+#include "memory/layout/blob.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::predict {
 

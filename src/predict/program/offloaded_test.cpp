@@ -1,9 +1,9 @@
 // Collective operations that NICs execute, against those that CPUs carry on in their calls.
 #include <gtest/gtest.h>
 
-#include "goal/model.hpp"
-#include "predict/schedule_of.hpp"
-#include "predict/test_support.hpp"
+#include "predict/goal/model/model.hpp"
+#include "predict/program/schedule_of.hpp"
+#include "predict/program/testing/support.hpp"
 
 namespace spinloom::predict::offloads {
 namespace {
@@ -82,7 +82,7 @@ Script reduces(uint32_t ranks, uint64_t computing_ns, int times = 1) {
   return script(traces);
 }
 
-// Of 4 ranks each sends, receives and combines twice.
+// Each of 4 ranks sends, receives and combines twice.
 //   by the host: its second round begins when it has computed: T = o_s + w + o_r + (o_s + L + n G + o_r)
 //   by the NIC: T = 6 create + w + test, if 2 hops are shorter than w
 TEST(Offloaded, RoundsGoOnWhileTheCpuComputes) {
@@ -141,7 +141,8 @@ TEST(Offloaded, WhatCameBeforeIsCopiedWhenTheScheduleIsMade) {
   EXPECT_EQ(second.ends[1], 5000 * ns + 3 * create + 600 * ns + bytes * 1000 + 10'000 * ns + test_);
 }
 
-// A message that asks is answered by the NIC: T = 3 create + request L + answer L + data L + (s - 1) G + m + combine + test.
+// A message that asks is answered by the NIC: T = 3 create + request L + answer L + data L + (s - 1) G + m + combine +
+// test.
 TEST(Offloaded, LongMessagesAskWithoutTheCpu) {
   Costs costs = nic_costs();
   costs.handshake_bytes = 100;

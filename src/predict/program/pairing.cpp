@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "predict/story.hpp"
+#include "predict/program/story.hpp"
+#include "predict/trace/cancels.hpp"
 
 namespace spinloom::predict {
 namespace {
@@ -19,11 +20,14 @@ struct Stream {  // from one rank to another with one tag
 class Pairing {
  public:
   Pairing(std::span<const trace::RankTrace> traces, std::vector<RankScript>& ranks, const Tags& tags)
-      : traces_(traces), ranks_(ranks), tags_(tags), actions_(ranks.size()) {}
+      : traces_(traces), ranks_(ranks), tags_(tags), actions_(ranks.size()), untold_(ranks.size()) {}
 
   Status pair() {
     for (uint32_t rank = 0; rank < ranks_.size(); ++rank) collect(rank);
-    for (const Stream& stream : streams_) SPL_TRY(match(stream));
+    for (Stream& stream : streams_) {
+      settle(stream);
+      SPL_TRY(match(stream));
+    }
     while (cut_further()) {
     }
     return {};
@@ -41,7 +45,10 @@ class Pairing {
       for (uint32_t number = script.rounds[one.first_round].first_leg; number < end; ++number) {
         actions_[rank][number] = action;
         Leg& leg = script.legs[number];
-        if (leg.tag == unresolved) leg.tag = dropped;  // nobody waited for it
+        if (leg.tag == unresolved) {  // nobody waited for it, or nobody told whose message it got
+          leg.tag = dropped;
+          untold_[rank] = untold_[rank] || one.is_awaited;
+        }
         if (leg.tag == dropped) continue;
         const bool is_send = leg.side == Side::send;
         Stream& stream = stream_of(is_send ? rank : leg.peer, is_send ? leg.peer : rank, leg.tag);
@@ -60,6 +67,14 @@ class Pairing {
   [[nodiscard]] Leg& leg_of(Place place) { return ranks_[place.rank].legs[place.leg]; }
   [[nodiscard]] const Action& action_of(Place place) const {
     return ranks_[place.rank].actions[actions_[place.rank][place.leg]];
+  }
+
+  void settle(Stream& stream) {
+    const auto may_be = [this](Place place) { return action_of(place).may_be_cancelled; };
+    for (const Place place : trace::drop_surplus(stream.receives, stream.sends.size(), may_be))
+      leg_of(place).tag = dropped;
+    for (const Place place : trace::drop_surplus(stream.sends, stream.receives.size(), may_be))
+      leg_of(place).tag = dropped;
   }
 
   Status match(const Stream& stream) {
@@ -105,6 +120,12 @@ class Pairing {
       leg.tag = dropped;
       return {};
     }
+    if (!is_end_missing && leg.side == Side::send && untold_[leg.peer]) {
+      return fail(Code::unsupported, where(place), "sends ", leg.part.bytes, " B to rank ", leg.peer, " (",
+                  tags_.describe(leg.tag),
+                  "), which receives of any source: the trace does not tell whose messages it got, ",
+                  "and a replay needs to know");
+    }
     if (!is_end_missing) {
       return fail(Code::invalid, where(place), leg.side == Side::send ? "sends " : "receives ", leg.part.bytes, " B ",
                   leg.side == Side::send ? "to" : "from", " rank ", leg.peer, " (", tags_.describe(leg.tag),
@@ -141,6 +162,7 @@ class Pairing {
   std::vector<RankScript>& ranks_;
   const Tags& tags_;
   std::vector<std::vector<uint32_t>> actions_;  // by rank and leg
+  std::vector<bool> untold_;  // by rank: it has receives whose senders no trace tells
   std::vector<Stream> streams_;
   std::unordered_map<uint32_t, std::unordered_map<uint64_t, size_t>> numbers_;  // of streams: by tag, and by both ends
   std::vector<std::pair<Place, Place>> partners_;

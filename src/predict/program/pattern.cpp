@@ -1,10 +1,10 @@
-#include "predict/pattern.hpp"
+#include "predict/program/pattern.hpp"
 
 #include <algorithm>
 #include <map>
 #include <string>
 
-#include "predict/collectives.hpp"
+#include "predict/program/collectives.hpp"
 
 namespace spinloom::predict {
 namespace {
@@ -246,7 +246,7 @@ Result<Pattern> pattern_of(std::span<const RankTrace> traces) {
       pattern.by_position = by_position;
       auto found = Explainer(traces, std::move(pattern)).explain();
       if (found) return found;
-      // Of all reasons that of the grid of most dimensions on which ranks differ least says most.
+      // Keep the failure on the last grid, which has the most dimensions: ranks differ least there, so it says most.
       if (!by_position) why = text(grid.text(), ": ", found.error().message);
     }
   }

@@ -1,8 +1,8 @@
 // Pattern - a recorded program as what every rank of a grid does: for grow.cpp only.
 //
 // Contract: pattern_of() finds the grid on which all ranks do the same calls, or all ranks at the same edges do, with
-//   peers that are the same steps away, and communicators that are the same slices. It refuses, with the first thing that
-//   no grid explains.
+//   peers that are the same steps away, and communicators that are the same slices. It refuses, with the first thing
+//   that no grid explains.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "predict/grid.hpp"
-#include "trace/trace.hpp"
+#include "predict/program/grid.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::predict {
 

@@ -1,4 +1,4 @@
-#include "predict/rank_emitter.hpp"
+#include "predict/program/rank_emitter.hpp"
 
 #include <algorithm>
 
@@ -151,7 +151,8 @@ uint32_t RankEmitter::computation(uint64_t time_ps, uint8_t cpu, const Cursor& a
 uint32_t RankEmitter::message(Kind kind, uint64_t bytes, const Leg& leg, Stage stage, const Cursor& after) {
   const uint32_t tag = leg.tag * stages + static_cast<uint32_t>(stage);
   const bool has_data = stage == Stage::eager || stage == Stage::data;
-  return add({.size = bytes, .tag = tag, .kind = kind, .cpu = message_cpu}, leg.peer, after,
+  const uint8_t cpu = costs_.one_cpu ? host_cpu : message_cpu;
+  return add({.size = bytes, .tag = tag, .kind = kind, .cpu = cpu}, leg.peer, after,
              has_data ? layouts_.of(leg.part) : schedule::Ends());
 }
 

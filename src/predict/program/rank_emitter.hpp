@@ -1,8 +1,9 @@
 // RankEmitter - one rank's Script at given costs as a program of the schedule. For schedule_of.cpp only.
 //
-// Contract: as schedule_of() says (schedule_of.hpp). emit() is called once; it adds shapes and layouts to the schedule, and fills in
-//   the bill, the receives and the waits. rank_emitter.cpp has the steps of the program and what all operations are made of,
-//   emit_messages.cpp the ends of messages and their prices, emit_offloaded.cpp what NICs execute.
+// Contract: as schedule_of() says (schedule_of.hpp). emit() is called once; it adds shapes and layouts to the schedule,
+//   and fills in the bill, the receives and the waits. rank_emitter.cpp has the steps of the program and what all
+//   operations are made of, emit_messages.cpp the ends of messages and their prices, emit_offloaded.cpp what NICs
+//   execute.
 // Invariants: (1) Bill's parts add up to the time of the rank's computations.
 // Threads: one owner. Time: modelled, in ps.
 #pragma once
@@ -14,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "predict/schedule_of.hpp"
+#include "predict/program/schedule_of.hpp"
 
 namespace spinloom::predict {
 

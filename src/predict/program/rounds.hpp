@@ -1,11 +1,11 @@
-// Rounds - the words of collective/rounds.hpp. The type of a Part is one of the rank's trace, in a Script one of its layouts;
-//   the peer of a Leg is one of the communicator where a collective makes it, of the world in a Script.
+// Rounds - the words of portals/collective/rounds.hpp. The type of a Part is one of the rank's trace, in a Script one
+//   of its layouts; the peer of a Leg is one of the communicator where a collective makes it, of the world in a Script.
 //
 // Threads: plain values. Time: none.
 #pragma once
 
-#include "collective/rounds.hpp"
-#include "trace/trace.hpp"
+#include "portals/collective/rounds.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::predict {
 

@@ -1,9 +1,9 @@
-#include "predict/schedule_of.hpp"
+#include "predict/program/schedule_of.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "predict/rank_emitter.hpp"
+#include "predict/program/rank_emitter.hpp"
 
 namespace spinloom::predict {
 

@@ -1,14 +1,15 @@
 // ScheduleOf - a Script as a schedule at given costs.
 //
-// Contract: schedule_of() gives each rank its program. Host CPUs are CPU 0; CPU 1 does what a NIC does with the bytes of
-//   a layout, one message after the other; messages are on CPU 2, which is free: a send leaves when the CPU has done its
-//   work for it, whatever else waits for that CPU. CPUs from 3 on stand for what messages wait for side by side. All CPU
-//   time of message ends is in the schedule, so that a model's o and O must be 0. check() of the schedule finds nothing.
-//   A message that has a layout has it in the schedule, at each end its own; what costs say of it is in the computations,
-//   and then a model's price of layouts must be none.
+// Contract: schedule_of() gives each rank its program. Host CPUs are CPU 0; CPU 1 does what a NIC does with the bytes
+//   of a layout, one message after the other; messages are on CPU 2, which is free: a send leaves when the CPU has done
+//   its work for it, whatever else waits for that CPU. CPUs from 3 on stand for what messages wait for side by side.
+//   All CPU time of message ends is in the schedule, so that a model's o and O must be 0. With `one_cpu` costs all is
+//   on CPU 0, and what message ends cost is left to the model: so other tools can run it, which do not order across
+//   CPUs. check() of the schedule finds nothing. A message that has a layout has it in the schedule, at each end its
+//   own; what costs say of it is in the computations, and then a model's price of layouts must be none.
 //   A call's operations wait for those of the call before: for their ends, or for their starts if it was non-blocking.
-//   Collective operations that NICs execute need no host CPU between their creation and their end, but for messages that
-//   had come before and for layouts that are the CPU's. All their receives are posted when they are created.
+//   Collective operations that NICs execute need no host CPU between their creation and their end, but for messages
+//   that had come before and for layouts that are the CPU's. All their receives are posted when they are created.
 // Invariants: (1) Bill's parts of a rank add up to the time of its computations.
 // Threads: pure. Time: modelled, in ps; computations in the unit of the costs, rounded up.
 #pragma once
@@ -17,10 +18,10 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "predict/costs.hpp"
-#include "predict/script.hpp"
-#include "predict/waits.hpp"
-#include "schedule/schedule.hpp"
+#include "predict/program/costs.hpp"
+#include "predict/program/script.hpp"
+#include "predict/program/waits.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::predict {
 
@@ -36,7 +37,7 @@ struct Bill {
   uint64_t received_bytes = 0;
 };
 
-// By rank and leg: whether a receive is posted after its message, or its request, has come.
+// True for a receive that is posted after its message, or its request, has come; by rank and leg.
 using LateReceives = std::vector<std::vector<bool>>;
 
 inline constexpr uint32_t no_operation = UINT32_MAX;

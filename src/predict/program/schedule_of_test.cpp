@@ -1,11 +1,11 @@
 // A Script at given costs: when its ranks end.
-#include "predict/schedule_of.hpp"
+#include "predict/program/schedule_of.hpp"
 
 #include <gtest/gtest.h>
 
-#include "goal/model.hpp"
-#include "predict/layout_uses.hpp"
-#include "predict/test_support.hpp"
+#include "predict/goal/model/model.hpp"
+#include "predict/program/layout_uses.hpp"
+#include "predict/program/testing/support.hpp"
 
 namespace spinloom::predict {
 namespace {

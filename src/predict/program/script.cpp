@@ -1,13 +1,13 @@
-#include "predict/script.hpp"
+#include "predict/program/script.hpp"
 
 #include <algorithm>
 
-#include "predict/story.hpp"
+#include "predict/program/story.hpp"
 
 namespace spinloom::predict {
 namespace {
 
-// Of the events before the cut.
+// The sums of the events before the cut.
 Recorded recorded_of(const trace::RankTrace& trace, const RankScript& script) {
   Recorded sum;
   uint64_t begun = 0;

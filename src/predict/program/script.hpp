@@ -2,9 +2,10 @@
 //
 // Contract: script_of() takes the traces of all ranks. Collective operations have become messages, wildcards what they
 //   met, requests what began them. Time between calls is computation, time inside of calls is not: whoever waited
-//   will wait as long as the replay says. What lies between polls in vain is the one or the other, as Polls says. What cannot be replayed (one-sided communication, files, collectives of
-//   intercommunicators) keeps its recorded time and is counted. Where a rank's trace ends early, all ranks are cut
-//   before the first call that needs what is missing; a message without a partner is an error otherwise.
+//   will wait as long as the replay says. What lies between polls in vain is the one or the other, as Polls says. What
+//   cannot be replayed (one-sided communication, files, collectives of intercommunicators) keeps its recorded time and
+//   is counted. Where a rank's trace ends early, all ranks are cut before the first call that needs what is missing; a
+//   message without a partner is an error otherwise.
 // Invariants: (1) each leg has one partner with the same bytes and tag; partners come in the same order at both ends;
 //   (2) tags differ between communicators, and between what ranks send and what collective operations do.
 // Threads: plain values. Time: of the recording host, in ns.
@@ -16,10 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "predict/collectives.hpp"
-#include "predict/layouts.hpp"
-#include "predict/rounds.hpp"
-#include "trace/trace.hpp"
+#include "predict/program/collectives.hpp"
+#include "predict/program/layouts.hpp"
+#include "predict/program/rounds.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::predict {
 
@@ -56,6 +57,7 @@ struct Action {
   bool is_awaited = true;
   bool is_synchronous = false;  // its sends end when they have matched
   bool is_collective = false;
+  bool may_be_cancelled = false;  // the program asked for it, and the trace does not say what came of it
 };
 
 struct ScriptRound {
@@ -66,7 +68,7 @@ struct ScriptRound {
   uint64_t combined_bytes = 0;
 };
 
-// Of a recorded rank: from the end of MPI_Init to the beginning of MPI_Finalize.
+// The times of a recorded rank from the end of MPI_Init to the beginning of MPI_Finalize.
 struct Recorded {
   uint64_t total_ns = 0;
   uint64_t compute_ns = 0;  // between calls

@@ -1,9 +1,9 @@
 // From traces by hand to messages that have met.
-#include "predict/script.hpp"
+#include "predict/program/script.hpp"
 
 #include <gtest/gtest.h>
 
-#include "predict/test_support.hpp"
+#include "predict/program/testing/support.hpp"
 
 namespace spinloom::predict {
 namespace {
@@ -26,6 +26,16 @@ TEST(Script, TimeBetweenCallsIsComputationAndTimeInCallsIsNot) {
   const Priced out = priced(made);
   EXPECT_EQ(out.bills[0].compute_ps, 730'000U);
   EXPECT_EQ(out.bills[1].compute_ps, 240'000U);
+}
+
+TEST(Script, ACallThatFollowsAtOnceHasNoComputationBeforeIt) {
+  Recorder one(0, 1);
+  const Script made = script({one.call(0, {.call = Call::File_write}).call(7, {.call = Call::File_write}).end(0)});
+  std::vector<uint64_t> computed;
+  for (const Step& step : made.ranks[0].steps) {
+    if (step.kind == Step::Kind::compute) computed.push_back(step.value);
+  }
+  EXPECT_EQ(computed, std::vector<uint64_t>{7});
 }
 
 TEST(Script, AReceiveHasTheBytesThatWereSent) {
@@ -130,6 +140,40 @@ TEST(Script, WhatAProbeHasMatchedIsReceived) {
   const Script made = script({sender.send(0, 1, 8, 3).end(), receiver.wait(0, {0}).end()});
   EXPECT_EQ(made.ranks[1].legs.at(0).peer, 0U);
   priced(made);
+}
+
+TEST(Script, AProbeIsWaitingAndNothingElse) {
+  for (const Call probe : {Call::Probe, Call::Iprobe, Call::Mprobe, Call::Improbe}) {
+    Recorder one(0, 1);
+    const Script made = script({one.call(0, {.call = probe, .peer = trace::any, .tag = trace::any}, 300).end()});
+    EXPECT_TRUE(made.left_out.empty()) << trace::name_of(probe);
+    EXPECT_EQ(made.ranks[0].recorded.fixed_ns, 0U) << trace::name_of(probe);
+    EXPECT_EQ(made.ranks[0].recorded.communication_ns, 300U) << trace::name_of(probe);
+  }
+}
+
+TEST(Script, RootsAreThoseOfTheCalls) {
+  const auto block = [](int64_t bytes) { return trace::Block{0, bytes, type_byte}; };
+  for (const Call call : {Call::Bcast, Call::Reduce, Call::Gather, Call::Gatherv, Call::Scatter, Call::Scatterv}) {
+    SCOPED_TRACE(trace::name_of(call));
+    const bool has_lists = call == Call::Gatherv || call == Call::Scatterv;
+    const std::vector<trace::Block> both(has_lists ? 2 : 1, block(16));
+    const std::vector<trace::Block> own{block(16)};
+    const bool to_root = call == Call::Reduce || call == Call::Gather || call == Call::Gatherv;
+    Signature at_root{.call = call, .peer = 1, .sends = to_root ? own : both};
+    if (call != Call::Bcast) at_root.receives = to_root ? both : own;
+    Signature elsewhere{.call = call, .peer = 1};
+    (to_root ? elsewhere.sends : elsewhere.receives) = own;
+    Recorder other(0, 2);
+    Recorder root(1, 2);
+    const Script made = script({other.call(0, elsewhere).end(), root.call(0, at_root).end()});
+    ASSERT_EQ(made.ranks[0].legs.size(), 1U);
+    EXPECT_EQ(made.ranks[0].legs[0].side, to_root ? Side::send : Side::receive);
+    EXPECT_EQ(made.ranks[0].legs[0].part.bytes, 16U);
+    ASSERT_EQ(made.ranks[1].legs.size(), 1U);
+    EXPECT_EQ(made.ranks[1].legs[0].side, to_root ? Side::receive : Side::send);
+    priced(made);
+  }
 }
 
 TEST(Script, CollectivesUnderWayAtTheSameTimeHaveTagsOfTheirOwn) {
@@ -274,6 +318,70 @@ TEST(Script, TypesInOneBlockAreNoLayouts) {
   EXPECT_EQ(made.layouts.size(), 1U);
   EXPECT_EQ(made.ranks[0].legs[0].part, (Part{.bytes = 96, .count = 3, .type = 0}));
   EXPECT_EQ(made.ranks[1].legs[0].part.type, trace::none);
+}
+
+Signature cancel(uint32_t request) { return {.call = Call::Cancel, .requests = {request}}; }
+
+TEST(Script, ALateCancelHasItsMessage) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  receiver.ireceive(0, 0, 100, 0, 3).call(0, cancel(0)).wait(0, {0}, {{0, trace::any, trace::any, 0}});
+  const Script made = script({sender.send(0, 1, 100, 3).end(), receiver.end()});
+  EXPECT_EQ(made.ranks[1].legs.at(0).part.bytes, 100U);
+  EXPECT_NE(made.ranks[1].legs.at(0).tag, dropped);
+  EXPECT_TRUE(made.left_out.empty());
+  priced(made);
+}
+
+TEST(Script, WhatWasCancelledMeetsNobody) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  const std::vector<trace::Match> done{{0, trace::cancelled, trace::any, 0}};
+  sender.isend(0, 1, 100, 0, 3).call(0, cancel(0)).wait(0, {0}, done).send(0, 1, 8, 3);
+  receiver.ireceive(0, 0, 4, 0, 3).call(0, cancel(0)).wait(0, {0}, done).receive(0, 0, 8, 3);
+  receiver.ireceive(0, trace::any, 64, 0, trace::any).wait(0, {0}, done);  // as archives have it
+  const Script made = script({sender.end(), receiver.end()});
+  EXPECT_EQ(made.ranks[0].legs.at(0).tag, dropped);
+  EXPECT_EQ(made.ranks[1].legs.at(0).tag, dropped);
+  EXPECT_EQ(made.ranks[1].legs.at(1).part.bytes, 8U);
+  EXPECT_TRUE(made.left_out.empty());
+  priced(made);
+}
+
+TEST(Script, ACancelOfUnknownOutcomeMeetsWhatIsLeft) {
+  for (const bool is_sent : {false, true}) {
+    Recorder sender(0, 2);
+    Recorder receiver(1, 2);
+    if (is_sent) sender.send(0, 1, 100, 3);
+    receiver.ireceive(0, 0, 100, 0, 3).call(0, cancel(0)).wait(0, {0});
+    const Script made = script({sender.end(), receiver.end()});
+    EXPECT_EQ(made.ranks[1].legs.at(0).tag != dropped, is_sent);
+    EXPECT_EQ(made.left_out.size(), 1U);
+    priced(made);
+  }
+}
+
+TEST(Script, AReceiveOfAnySourceThatNobodyToldCannotBeReplayed) {
+  Recorder sender(0, 2);
+  Recorder receiver(1, 2);
+  EXPECT_EQ(
+      error_of({sender.send(0, 1, 24).end(), receiver.receive(0, trace::any, 24).end()}),
+      "rank 0, event 1: sends 24 B to rank 1 (tag 0 of communicator 0), which receives of any source: the trace does "
+      "not tell whose messages it got, and a replay needs to know");
+}
+
+// Collective operations of which a trace has the times only, and the waits for them.
+TEST(Script, WhatNobodyToldKeepsItsTime) {
+  Recorder one(0, 1);
+  one.made.signatures.push_back({.call = Call::Allgather, .form = CallForm::nonblocking, .requests = {0}});
+  const auto number = static_cast<uint32_t>(one.made.signatures.size() - 1);
+  one.made.events.push_back({number, 0, 1'010, 1'030});
+  one.call(100, {.call = Call::Wait, .requests = {0}}, 400);
+  const Script made = script({one.end()});
+  EXPECT_EQ(made.ranks[0].recorded.fixed_ns, 420U);
+  const Note& note =
+      made.left_out.at("Allgather on a communicator that the trace does not tell: keeps its recorded time");
+  EXPECT_EQ(note.time_ns, 20U);
 }
 
 }  // namespace

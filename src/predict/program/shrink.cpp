@@ -1,12 +1,12 @@
-#include "predict/shrink.hpp"
+#include "predict/program/shrink.hpp"
 
 #include <span>
 #include <utility>
 
-#include "layout/blob.hpp"
-#include "layout/blob_type.hpp"
-#include "layout/oracle.hpp"
-#include "layout/type.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/blob_type.hpp"
+#include "memory/layout/oracle.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::predict {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "trace/trace.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::predict {
 

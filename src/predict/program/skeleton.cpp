@@ -1,11 +1,11 @@
-#include "predict/skeleton.hpp"
+#include "predict/program/skeleton.hpp"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "layout/blob.hpp"
-#include "layout/text.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::predict {
 namespace {

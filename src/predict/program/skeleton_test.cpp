@@ -1,7 +1,7 @@
-#include "predict/skeleton.hpp"
+#include "predict/program/skeleton.hpp"
 
-#include "goal/model.hpp"
-#include "predict/test_support.hpp"
+#include "predict/goal/model/model.hpp"
+#include "predict/program/testing/support.hpp"
 
 namespace spinloom::predict {
 namespace {
@@ -57,6 +57,25 @@ TEST(Skeleton, NeighboursOfAGridAreThoseOfRowMajorOrder) {
   }
   EXPECT_EQ(to, (std::vector<int32_t>{1, 1, 3, 5}));
   EXPECT_EQ(from, (std::vector<int32_t>{1, 1, 5, 3}));  // what goes down comes from above
+}
+
+TEST(Skeleton, AHaloWaitsForAllThatItHasBegun) {
+  const auto traces = made(3, {{.kind = Kind::halo, .grid = {3}, .types = {columns}}});
+  for (const trace::RankTrace& trace : traces) {
+    std::vector<Call> calls;
+    std::vector<uint32_t> begun;
+    std::vector<uint32_t> awaited;
+    for (const trace::Event& event : trace.events) {
+      const Signature& one = trace.signatures[event.signature];
+      calls.push_back(one.call);
+      auto& requests = one.call == Call::Waitall ? awaited : begun;
+      requests.insert(requests.end(), one.requests.begin(), one.requests.end());
+    }
+    EXPECT_EQ(calls, (std::vector<Call>{Call::Init, Call::Recv, Call::Recv, Call::Send, Call::Send, Call::Waitall,
+                                        Call::Finalize}));
+    EXPECT_EQ(begun, (std::vector<uint32_t>{0, 1, 2, 3}));
+    EXPECT_EQ(awaited, begun);
+  }
 }
 
 // Computation c beside the exchange, C before it, and messages that come before c ends. Each end of a message takes o:

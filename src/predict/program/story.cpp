@@ -1,4 +1,4 @@
-#include "predict/story.hpp"
+#include "predict/program/story.hpp"
 
 #include <algorithm>
 
@@ -65,12 +65,19 @@ class Reader {
       }
       SPL_TRY(play(call, event));
     }
+    for (const Action& action : story_.actions) {
+      if (action.may_be_cancelled) {
+        leave_out(
+            "Cancel, and the trace does not say whether it came in time: met only by a message that is left for it", 0);
+      }
+    }
     return std::move(story_);
   }
 
  private:
   struct Slot {
     bool is_used = false;
+    bool is_kept = false;  // a call that is not replayed: so is the wait for it
     uint32_t action = trace::none;  // under way
     const Signature* persistent = nullptr;
     uint64_t ordinal = 0;  // of a persistent collective operation
@@ -128,16 +135,20 @@ class Reader {
     leave_out(text(trace::name_of(call.call), " ", why, ": keeps its recorded time"), time_ns);
     if (time_ns != 0) step(Step::Kind::fixed, time_ns);
     if (call.form != CallForm::blocking) {
-      for (const uint32_t request : call.requests) slot(request) = {.is_used = true};
+      for (const uint32_t request : call.requests) slot(request) = {.is_used = true, .is_kept = true};
     }
   }
 
   Status play(const Signature& call, const Event& event) {
-    if (is_completion(call.call)) return complete(call);
+    if (is_completion(call.call)) return complete(call, event);
     if (is_probe(call.call)) return {};
     if (is_send(call.call) || is_receive(call.call) || is_exchange(call.call) || is_collective(call.call)) {
       if (is_collective(call.call) && !can_replay(call)) {
         keep_time(call, event, "of an intercommunicator");
+        return {};
+      }
+      if (is_collective(call.call) && call.call != Call::Comm_make && call.comm == trace::none) {
+        keep_time(call, event, "on a communicator that the trace does not tell");
         return {};
       }
       return begin_or_keep(call);
@@ -189,6 +200,7 @@ class Reader {
     if (call.comm == trace::none) {
       if (call.call == Call::Comm_make) return {};  // MPI_COMM_NULL: the rank is not a member
       if (call.call == Call::Mrecv && call.peer == trace::nobody) return {};  // MPI_MESSAGE_NO_PROC
+      if (is_receive(call.call) && call.peer == trace::any) return {};  // whatever it was: nothing is told of it
       return fail(Code::invalid, place(), trace::name_of(call.call), " without a communicator");
     }
     Action action{.event = number_,
@@ -209,12 +221,15 @@ class Reader {
     return {};
   }
 
-  Status complete(const Signature& call) {
+  Status complete(const Signature& call, const Event& event) {
     const auto first = static_cast<uint32_t>(story_.awaited.size());
+    const bool is_kept =
+        !call.requests.empty() && std::ranges::all_of(call.requests, [&](uint32_t one) { return slot(one).is_kept; });
+    if (is_kept) keep_time(call, event, "for what is not replayed");
     for (const uint32_t request : call.requests) {
       Slot& one = slot(request);
       if (one.action != trace::none) {
-        const Action& action = story_.actions[one.action];
+        Action& action = story_.actions[one.action];
         for (const Match& match : call.matches) {
           if (match.request == request) SPL_TRY(resolve(action, match));
         }
@@ -229,8 +244,15 @@ class Reader {
     return {};
   }
 
-  // The receive of an action asked for any source or any tag: it is the one without a peer or a tag.
-  Status resolve(const Action& action, const Match& match) {
+  // The receive of an action asked for any source or any tag: it is the one without a peer or a tag. Or it is said what
+  // came of a cancel.
+  Status resolve(Action& action, const Match& match) {
+    action.may_be_cancelled = false;
+    if (match.source == trace::cancelled) {
+      drop(action);
+      return {};
+    }
+    if (match.source == trace::any) return {};
     for (uint32_t round = action.first_round; round < action.rounds_end; ++round) {
       for (uint32_t number = story_.rounds[round].first_leg; number < story_.rounds[round].legs_end; ++number) {
         Leg& leg = story_.legs[number];
@@ -245,10 +267,11 @@ class Reader {
   }
 
   void cancel(uint32_t request) {
-    leave_out("Cancel: taken as a receive that no message met", 0);
-    const Slot& one = slot(request);
-    if (one.action == trace::none) return;
-    const Action& action = story_.actions[one.action];
+    const uint32_t action = slot(request).action;
+    if (action != trace::none) story_.actions[action].may_be_cancelled = true;
+  }
+
+  void drop(const Action& action) {
     for (uint32_t round = action.first_round; round < action.rounds_end; ++round) {
       for (uint32_t leg = story_.rounds[round].first_leg; leg < story_.rounds[round].legs_end; ++leg) {
         story_.legs[leg].tag = dropped;

@@ -1,7 +1,7 @@
 // Story - one rank's trace as steps of a Script. For script.cpp only.
 //
-// Contract: a poll takes as long as the median one of those that the trace has alone; without any, as those that follow each
-//   other most quickly. story_of() leaves legs with the bytes that the rank knew: receives may have less.
+// Contract: a poll takes as long as the median one of those that the trace has alone; without any, as those that follow
+//   each other most quickly. story_of() leaves legs with the bytes that the rank knew: receives may have less.
 // Threads: pure. Time: of the recording host, in ns.
 #pragma once
 
@@ -9,8 +9,8 @@
 #include <string>
 #include <tuple>
 
-#include "predict/script.hpp"
-#include "trace/communicators.hpp"
+#include "predict/program/script.hpp"
+#include "predict/trace/communicators.hpp"
 
 namespace spinloom::predict {
 

@@ -1,4 +1,4 @@
-#include "predict/waits.hpp"
+#include "predict/program/waits.hpp"
 
 #include <algorithm>
 

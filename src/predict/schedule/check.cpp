@@ -1,8 +1,9 @@
-#include "schedule/check.hpp"
+#include "predict/schedule/check.hpp"
 
 #include <algorithm>
 #include <map>
 #include <queue>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -17,7 +18,7 @@ constexpr size_t cycle_shown_max = 8;  // operations of a cycle that the sentenc
 class Cycle {
  public:
   explicit Cycle(const Program& program) : program_(program), waits_(program.waits()) {}
-  // Of any-of edges one is enough, so that operations may wait for each other if another one leads them on.
+  // One any-of edge is enough, so that operations may wait for each other if another one leads them on.
 
   // Empty: there is none.
   [[nodiscard]] std::vector<uint32_t> find() {
@@ -55,7 +56,7 @@ class Cycle {
     return edge.join() == Join::all || has_one_.empty() || !has_one_[edge.to()];
   }
 
-  // Of each operation that is left, one that it waits for.
+  // Finds, for each operation that is left, one that it waits for.
   void predecessors() {
     before_.assign(program_.size(), 0);
     for (uint32_t number = program_.size(); number-- > 0;) {
@@ -236,7 +237,7 @@ class Receiver {
  private:
   static bool is_any_tag(const Meeting& one) { return one.tag == any; }
 
-  // Of one source, tag by tag and altogether.
+  // Checks the messages of one source, tag by tag and altogether.
   Status meets_source(std::span<const Meeting> part) const {
     const uint32_t source = part.front().source;
     if (source == any) return {};
@@ -272,7 +273,7 @@ class Receiver {
     return {};
   }
 
-  // Of all sources together, tag by tag.
+  // Checks the messages of all sources together, tag by tag.
   Status meets_tags() const {
     const uint64_t any_tag_sends = tally(all_, is_any_tag).sends;
     std::vector<Meeting> by_tag(all_.begin(), all_.end());
@@ -445,6 +446,7 @@ Count count(const Schedule& schedule, const Watch& watch) {
   std::vector<uint64_t> users(schedule.programs().size());
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) ++users[schedule.number_of_program(rank)];
   Count found;
+  std::vector<bool> is_used(schedule.shapes().size());
   for (size_t i = 0; i < users.size(); ++i) {
     if (users[i] == 0) continue;
     const Program& program = schedule.programs()[i];
@@ -456,8 +458,7 @@ Count count(const Schedule& schedule, const Watch& watch) {
     users[i] *= program.times;
     for (const Operation& operation : program.operations) {
       const Shape& shape = schedule.shape(operation);
-      found.cpus = std::max(found.cpus, uint32_t{shape.cpu} + 1);
-      found.nics = std::max(found.nics, uint32_t{shape.nic} + 1);
+      is_used[operation.shape] = true;
       switch (shape.kind) {
         case Kind::send:
           found.sends += users[i];
@@ -476,6 +477,17 @@ Count count(const Schedule& schedule, const Watch& watch) {
       found.layout_ends += users[i] * ((ends.local != contiguous) + (ends.remote != contiguous));
     }
   }
+  std::set<uint32_t> cpus;
+  std::set<uint32_t> nics;
+  for (size_t shape = 0; shape < is_used.size(); ++shape) {
+    if (!is_used[shape]) continue;
+    cpus.insert(schedule.shapes()[shape].cpu);
+    nics.insert(schedule.shapes()[shape].nic);
+  }
+  found.cpus = static_cast<uint32_t>(cpus.size());
+  found.nics = static_cast<uint32_t>(nics.size());
+  if (!cpus.empty()) found.cpu_largest = *cpus.rbegin();
+  if (!nics.empty()) found.nic_largest = *nics.rbegin();
   return found;
 }
 

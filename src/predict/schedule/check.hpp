@@ -2,15 +2,16 @@
 //
 // Contract: check() gives the first trouble of the whole schedule as a sentence: a cycle (who waits for whom), a peer
 //   that is no rank, sends and receives that do not meet (by ranks, tags and numbers; an any-source or any-tag
-//   receive takes what is left), more arrivals awaited than there are; a layout of other bytes than its transfer. count() says what the schedule holds.
-//   Neither keeps anything for an operation of a rank whose edges all go forward and whose messages meet by number.
+//   receive takes what is left), more arrivals awaited than there are; a layout of other bytes than its transfer.
+//   count() says what the schedule holds. Neither keeps anything for an operation of a rank whose edges all go forward
+//   and whose messages meet by number.
 // Threads: pure. Time: none.
 #pragma once
 
 #include <cstdint>
 
-#include "schedule/schedule.hpp"
-#include "schedule/watch.hpp"
+#include "predict/schedule/schedule.hpp"
+#include "predict/schedule/watch.hpp"
 
 namespace spinloom::schedule {
 
@@ -26,12 +27,14 @@ struct Count {
   uint64_t sent_bytes = 0;  // of sends
   uint64_t one_sided_bytes = 0;
   uint64_t layout_ends = 0;  // ends of transfers with a layout
-  uint32_t cpus = 0;  // the largest index, and one
+  uint32_t cpus = 0;  // how many numbers there are
   uint32_t nics = 0;
+  uint32_t cpu_largest = 0;
+  uint32_t nic_largest = 0;
 };
 
 [[nodiscard]] Status check(const Schedule& schedule, const Watch& watch = {});
-// Of no use if it was ended.
+// The counts are of no use if `watch` has ended the call.
 [[nodiscard]] Count count(const Schedule& schedule, const Watch& watch = {});
 
 }  // namespace spinloom::schedule

@@ -1,4 +1,4 @@
-#include "schedule/content.hpp"
+#include "predict/schedule/content.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -4,7 +4,7 @@
 //   Text is read as the converter of 2023 reads it, but a duplicate label, a number that does not fit and a peer that
 //   is no rank are errors. print_goal() gives text and write_goal_binary() the binary form of 2023; both give an
 //   error where the form cannot say what the schedule holds. The binary form of LogGOPSim2 is told apart by the size
-//   of its records and read if they have none of its counters and handlers. check() finds peers of the binary form
+//   of its records and read if none is of its own types. check() finds peers of the binary form
 //   that are no ranks.
 // Invariants: (1) read_goal(print_goal(s)) is s again, and so is that of the binary form: for each rank the same
 //   operations in the same order, and the same edges in the same order, without layouts, for which neither has a word;
@@ -17,8 +17,8 @@
 #include <string>
 #include <string_view>
 
-#include "schedule/schedule.hpp"
-#include "schedule/watch.hpp"
+#include "predict/schedule/schedule.hpp"
+#include "predict/schedule/watch.hpp"
 
 namespace spinloom::schedule {
 

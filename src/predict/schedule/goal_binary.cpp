@@ -3,8 +3,8 @@
 #include <optional>
 #include <utility>
 
-#include "schedule/check.hpp"
-#include "schedule/goal.hpp"
+#include "predict/schedule/check.hpp"
+#include "predict/schedule/goal.hpp"
 
 // docs/formats/goal.md has the layout. Numbers are little-endian and not aligned; offsets of ranks count from behind
 // the magic number.
@@ -68,24 +68,8 @@ struct Record {
   }
 };
 
-// What a record of LogGOPSim2 has behind those of 2023.
-struct HandlerField {
-  const char* name;
-  uint8_t at;
-  uint8_t bytes;
-};
-constexpr auto handler_fields = std::to_array<HandlerField>({{"options", 39, 1},
-                                                             {"ct", 40, 4},
-                                                             {"threshold", 44, 8},
-                                                             {"oct", 52, 4},
-                                                             {"hh", 56, 4},
-                                                             {"ph", 60, 4},
-                                                             {"ch", 64, 4},
-                                                             {"mem", 68, 4},
-                                                             {"arg1", 72, 8},
-                                                             {"arg2", 80, 8},
-                                                             {"arg3", 88, 8},
-                                                             {"arg4", 96, 8}});
+// What LogGOPSim2 adds. Its converter fills in what its records have behind those of 2023 for these types only: a send,
+// a receive or a computation has there what lay in memory.
 constexpr auto handler_kinds =
     std::to_array<const char*>({"put", "get", "append", "ctwait", "tput", "tget", "tappend", "gem5calc"});
 constexpr uint8_t handler_kind_first = 4;
@@ -232,7 +216,7 @@ class BinaryReader {
   }
 
   Status operation(Schedule& schedule, uint32_t number, uint64_t at, const Record& record) {
-    if (record_ == record_bytes_with_handlers) SPL_TRY(without_handlers(number, at, record));
+    if (record_ == record_bytes_with_handlers) SPL_TRY(is_plain(number, at, record));
     if (record.kind < static_cast<uint8_t>(Kind::send) || record.kind > static_cast<uint8_t>(Kind::compute)) {
       return fail(Code::invalid, place_of(number, at + 4), "expected type 1 (send), 2 (recv) or 3 (calc), found ",
                   uint32_t{record.kind});
@@ -256,17 +240,10 @@ class BinaryReader {
     return {};
   }
 
-  Status without_handlers(uint32_t number, uint64_t at, const Record& record) const {
+  [[nodiscard]] Status is_plain(uint32_t number, uint64_t at, const Record& record) const {
     if (const uint32_t kind = uint32_t{record.kind} - handler_kind_first; kind < handler_kinds.size()) {
       return fail(Code::unsupported, place_of(number, at + 4), "type ", handler_kinds[kind],
                   ", which LogGOPSim2 adds to GOAL: only send, recv and calc can be read");
-    }
-    for (const HandlerField& field : handler_fields) {
-      uint64_t value = 0;
-      for (uint64_t i = 0; i < field.bytes; ++i) value |= uint64_t{load<uint8_t>(bytes_, at + field.at + i)} << (8 * i);
-      if (value == 0) continue;
-      return fail(Code::unsupported, place_of(number, at + field.at), field.name, " is ", value,
-                  ", which LogGOPSim2 adds to GOAL: counters and handlers would be lost");
     }
     return {};
   }
@@ -330,8 +307,8 @@ void append_block(std::string& out, const Schedule& schedule, uint32_t rank) {
                   schedule.peer(rank, operation),
                   shape.size,
                   shape.tag,
-                  shape.cpu,
-                  shape.nic,
+                  static_cast<uint8_t>(shape.cpu),
+                  static_cast<uint8_t>(shape.nic),
                   {},
                   {}};
     for (const Awaits awaits : {Awaits::end, Awaits::start}) {
@@ -363,6 +340,12 @@ Status sayable_in_goal(const Schedule& schedule, uint32_t rank, uint32_t number)
                 " waits for it or for others, and GOAL's binary form has no any-of edges; write FILE.goal, whose text "
                 "has them as an extension");
   }
+  const Shape& shape = schedule.shape(schedule.program(rank).operations[number]);
+  if (shape.cpu > UINT8_MAX || shape.nic > UINT8_MAX) {
+    return fail(Code::unsupported, "rank ", rank, ", operation ", number, ": cpu ", shape.cpu, " and nic ", shape.nic,
+                ": GOAL's binary form has numbers to ", uint32_t{UINT8_MAX},
+                "; write FILE.goal, whose text has larger ones");
+  }
   return sayable_in_text(schedule, rank, number);
 }
 
@@ -371,12 +354,12 @@ Status sayable_in_text(const Schedule& schedule, uint32_t rank, uint32_t number)
   const Shape& shape = schedule.shape(operation);
   const std::string place = text("rank ", rank, ", operation ", number, ": ");
   if (shape.kind == Kind::compute && (shape.tag != 0 || shape.nic != 0 || operation.peer != 0)) {
-    return fail(Code::unsupported, place, "GOAL has no computation with tag ", shape.tag, ", nic ", uint32_t{shape.nic},
+    return fail(Code::unsupported, place, "GOAL has no computation with tag ", shape.tag, ", nic ", shape.nic,
                 " and peer ", operation.peer, ": they must be 0");
   }
   if (shape.kind == Kind::arrived && (shape.cpu != 0 || shape.nic != 0 || operation.peer != 0)) {
-    return fail(Code::unsupported, place, "GOAL text has no arrival with cpu ", uint32_t{shape.cpu}, ", nic ",
-                uint32_t{shape.nic}, " and peer ", operation.peer, ": they must be 0");
+    return fail(Code::unsupported, place, "GOAL text has no arrival with cpu ", shape.cpu, ", nic ", shape.nic,
+                " and peer ", operation.peer, ": they must be 0");
   }
   if (shape.kind > Kind::compute && shape.tag == any) {
     return fail(Code::unsupported, place, "GOAL text has no ", name_of(shape.kind), " with any tag");
@@ -394,8 +377,8 @@ Result<std::string> write_goal_binary(const Schedule& schedule) {
   std::string out;
   store(out, magic_good);
   store(out, schedule.ranks());
-  store(out, static_cast<uint8_t>(std::max(counted.cpus, 1U) - 1));
-  store(out, static_cast<uint8_t>(std::max(counted.nics, 1U) - 1));
+  store(out, static_cast<uint8_t>(counted.cpu_largest));  // if it does not fit, an operation does not
+  store(out, static_cast<uint8_t>(counted.nic_largest));
   out.resize(out.size() + entry_bytes * schedule.ranks());
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
     for (uint32_t number = 0; number < schedule.program(rank).size(); ++number) {

@@ -2,15 +2,15 @@
 #include <cctype>
 #include <utility>
 
-#include "schedule/goal.hpp"
-#include "schedule/labels.hpp"
+#include "predict/schedule/goal.hpp"
+#include "predict/schedule/labels.hpp"
 
 namespace spinloom::schedule {
 namespace {
 
 constexpr size_t rank_bytes_least = 8;  // "rank 0{}"
 constexpr size_t found_bytes_max = 32;  // what an error shows of the text
-constexpr uint32_t index_max = UINT8_MAX;  // of a CPU, of a NIC
+constexpr uint32_t index_max = UINT32_MAX;  // of a CPU, of a NIC
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -130,11 +130,11 @@ class TextReader {
     }
     if (kind != Kind::arrived && accept("cpu")) {
       SPL_ASSIGN(const uint64_t cpu, number("the index of a CPU", index_max));
-      shape.cpu = static_cast<uint8_t>(cpu);
+      shape.cpu = static_cast<uint32_t>(cpu);
     }
     if (has_peer(kind) && accept("nic")) {
       SPL_ASSIGN(const uint64_t nic, number("the index of a NIC", index_max));
-      shape.nic = static_cast<uint8_t>(nic);
+      shape.nic = static_cast<uint32_t>(nic);
     }
     if (!accept_end_of_line()) return unexpected_option(kind);
     if (builder_.size() == Edge::operations_most) {

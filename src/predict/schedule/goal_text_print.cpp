@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/goal.hpp"
+#include "predict/schedule/goal.hpp"
 
 namespace spinloom::schedule {
 namespace {
@@ -21,7 +21,7 @@ std::string_view word_of(const Edge& edge) {
   return edge.awaits() == Awaits::end ? " requires l" : " irequires l";
 }
 
-// As near to their operations as the order of each operation's edges allows.
+// The lines stand as near to their operations as the order of each operation's edges allows.
 std::vector<RequiresLine> requires_lines(const Program& program) {
   std::vector<RequiresLine> lines;
   lines.reserve(program.edges.size());

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "schedule/goal.hpp"
-#include "schedule/test_support.hpp"
+#include "predict/schedule/goal.hpp"
+#include "predict/schedule/testing/support.hpp"
 
 namespace spinloom::schedule {
 namespace {
@@ -40,9 +40,12 @@ TEST(GoalText, ReadsEachOperation) {
 }
 
 TEST(GoalText, ReadsTheLargestNumbers) {
-  const Schedule schedule = read(of_rank_0("calc 18446744073709551615\nsend 1b to 1 tag 4294967294 nic 255\n"));
+  const Schedule schedule =
+      read(of_rank_0("calc 18446744073709551615 cpu 4294967295\nsend 1b to 1 tag 4294967294 nic 4294967295\n"));
   EXPECT_EQ(schedule.shape(schedule.program(0).operations[0]).size, UINT64_MAX);
+  EXPECT_EQ(schedule.shape(schedule.program(0).operations[0]).cpu, UINT32_MAX);
   EXPECT_EQ(schedule.shape(schedule.program(0).operations[1]).tag, any - 1);
+  EXPECT_EQ(schedule.shape(schedule.program(0).operations[1]).nic, UINT32_MAX);
 }
 
 TEST(GoalText, MinusOneIsAny) {
@@ -181,10 +184,10 @@ INSTANTIATE_TEST_SUITE_P(
               "line 3, column 12: expected a rank, found '4294967295': it is 4294967294 at most"},
         Wrong{of_rank_0("send 5b to 1 tag 4294967295\n"),
               "line 3, column 18: expected a tag or -1, found '4294967295': it is 4294967294 at most"},
-        Wrong{of_rank_0("calc 5 cpu 256\n"),
-              "line 3, column 12: expected the index of a CPU, found '256': it is 255 at most"},
-        Wrong{of_rank_0("send 5b to 1 nic 1000\n"),
-              "line 3, column 18: expected the index of a NIC, found '1000': it is 255 at most"},
+        Wrong{of_rank_0("calc 5 cpu 4294967296\n"),
+              "line 3, column 12: expected the index of a CPU, found '4294967296': it is 4294967295 at most"},
+        Wrong{of_rank_0("send 5b to 1 nic 10000000000\n"),
+              "line 3, column 18: expected the index of a NIC, found '10000000000': it is 4294967295 at most"},
         Wrong{
             of_rank_0(text("calc ", std::string(50, '1'), "\n")),
             "line 3, column 6: expected the time of a computation, found '11111111111111111111111111111111...': it is "
@@ -211,7 +214,7 @@ INSTANTIATE_TEST_SUITE_P(
             "line 3, column 1: label 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' is not defined above this line in rank 0"}));
 
 TEST(GoalText, NumbersThatDoNotFitAreAnOverflow) {
-  EXPECT_EQ(read_goal_text(of_rank_0("calc 5 cpu 256\n")).error().code, Code::overflow);
+  EXPECT_EQ(read_goal_text(of_rank_0("calc 5 cpu 4294967296\n")).error().code, Code::overflow);
   EXPECT_EQ(read_goal_text(of_rank_0("calc\n")).error().code, Code::invalid);
 }
 
@@ -223,7 +226,7 @@ TEST(GoalText, PrintsLabelsWhereEdgesNeedThem) {
 }
 
 TEST(GoalText, PrintKeepsTheOrderOfEdges) {
-  // Of the edges of a, that to d was added first: both lines stand behind d.
+  // The edge from l0 to l2 was added before that to l1, so both lines stand behind l2.
   const std::string goal = of_rank_0("l0: calc 1\nl1: calc 2\nl2: calc 3\nl2 requires l0\nl1 requires l0\n");
   EXPECT_EQ(printed(goal), goal);
   EXPECT_EQ(test::difference(read(printed(goal)), read(goal)), "");

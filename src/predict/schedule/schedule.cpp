@@ -1,4 +1,4 @@
-#include "schedule/schedule.hpp"
+#include "predict/schedule/schedule.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -20,8 +20,8 @@ uint64_t hash_of(const Program& program) {
 }
 
 uint64_t hash_of(const Shape& shape, Ends ends) {
-  const uint64_t rest = uint64_t{shape.tag} << 32 | uint64_t{shape.cpu} << 24 | uint64_t{shape.nic} << 16 |
-                        static_cast<uint64_t>(shape.kind) << 8 | static_cast<uint64_t>(shape.peer);
+  const uint64_t rest = (uint64_t{shape.tag} << 32 | uint64_t{shape.cpu} << 24) ^ uint64_t { shape.nic } << 16 ^
+                        (static_cast<uint64_t>(shape.kind) << 8 | static_cast<uint64_t>(shape.peer));
   const uint64_t both = ~(uint64_t{ends.local} << 32 | ends.remote);
   const uint64_t mixed = ((shape.size ^ both) * 0x9e37'79b9'7f4a'7c15 ^ rest) * 0xff51'afd7'ed55'8ccd;
   return mixed ^ mixed >> 32;

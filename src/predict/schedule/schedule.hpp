@@ -5,11 +5,11 @@
 //   several times, in passes: operation n of pass p is number p * operations + n, and an edge to `operations` + n leads
 //   to operation n of the next pass, or nowhere in the last one; with several passes all edges go forward.
 // Invariants: (1) an edge goes from an operation to one that waits for it: for its end, or for its start only; an
-//   operation begins when all that its all-of edges wait for has come, and one of its any-of edges, if it has some; (2) of the edges of an operation those that wait for its
-//   end come first, and then those that wait for its start, both in the order in which they were added; (3) an
-//   operation takes 12 B and an edge 4 B, in each Program once, however many ranks have it and however many passes there
-//   are; (4) layouts cost a schedule without them nothing; (5) Programs may lie in a mapped file, which the Schedule
-//   and its copies keep.
+//   operation begins when all that its all-of edges wait for has come, and one of its any-of edges, if it has some; (2)
+//   of the edges of an operation those that wait for its end come first, and then those that wait for its start, both
+//   in the order in which they were added; (3) an operation takes 12 B and an edge 4 B, in each Program once, however
+//   many ranks have it and however many passes there are; (4) layouts cost a schedule without them nothing; (5)
+//   Programs may lie in a mapped file, which the Schedule and its copies keep.
 // Threads: plain values. Time: sizes of computations are in the unit of the schedule's author; the schedule has no
 //   clock.
 #pragma once
@@ -25,21 +25,21 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "schedule/values.hpp"
+#include "predict/schedule/values.hpp"
 
 namespace spinloom::schedule {
 
 inline constexpr uint32_t any = UINT32_MAX;  // in place of a peer or a tag: every one
 
 // The one-sided ones are done in a peer's memory without its CPU: put, get and atomic move one way, a fetching atomic
-// moves its operand there and the old value back. Each counts at its target, under its tag, when it has been done there;
-// an `arrived` ends when its rank's counter of its tag has reached its size.
+// moves its operand there and the old value back. Each counts at its target, under its tag, when it has been done
+// there; an `arrived` ends when its rank's counter of its tag has reached its size.
 enum class Kind : uint8_t { send = 1, receive = 2, compute = 3, put, get, atomic, fetch, arrived };
 inline constexpr uint32_t kinds = 9;  // the largest, and one
 
 [[nodiscard]] constexpr bool is_one_sided(Kind kind) { return kind >= Kind::put && kind <= Kind::fetch; }
 [[nodiscard]] constexpr bool has_peer(Kind kind) { return kind != Kind::compute && kind != Kind::arrived; }
-// As a word of the text.
+// The kind as a word of the text.
 [[nodiscard]] const char* name_of(Kind kind);
 
 // How a rank finds its peer: the number itself, or that many ranks further on, modulo the number of ranks.
@@ -52,15 +52,15 @@ struct Shape {
   uint32_t tag = 0;
   Kind kind = Kind::compute;
   Peer peer = Peer::absolute;
-  uint8_t cpu = 0;
-  uint8_t nic = 0;
+  uint32_t cpu = 0;
+  uint32_t nic = 0;
   bool operator==(const Shape&) const = default;
 };
 
 inline constexpr uint32_t contiguous = UINT32_MAX;  // in place of a layout's number: the bytes lie in one block
 
-// How the bytes of a transfer lie at both ends, by numbers of Layouts: in the memory of the operation's own rank, and of
-// a one-sided operation in its target's. The peer of a send has a receive, which says it.
+// How the bytes of a transfer lie at both ends, by numbers of Layouts: in the memory of the operation's own rank, and
+// of a one-sided operation in its target's. The peer of a send has a receive, which says it.
 struct Ends {
   uint32_t local = contiguous;
   uint32_t remote = contiguous;
@@ -83,7 +83,7 @@ struct Operation {
 };
 
 enum class Awaits : uint8_t { end, start };
-// Whether an operation needs all of what it waits for, or the first to come of several.
+// An operation needs all of what it waits for, or only the first to come of several.
 enum class Join : uint8_t { all, first };
 
 class Edge {
@@ -109,7 +109,7 @@ struct Program {
   Values<Edge> edges;
   uint32_t times = 1;  // how many passes
 
-  // Of all passes, as all that follows.
+  // This and all that follows is of all passes, unless it says otherwise.
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(operations.size()) * times; }
   [[nodiscard]] const Operation& operation(uint32_t number) const { return operations[in_pass(number)]; }
   [[nodiscard]] uint32_t in_pass(uint32_t number) const {
@@ -129,7 +129,7 @@ struct Program {
       if (to < size()) take(Edge(static_cast<uint32_t>(to), edge.awaits(), edge.join()));
     }
   }
-  // Of operation `number` of a pass, as they are written down.
+  // The edges of operation `number` of one pass, as they are written down.
   [[nodiscard]] std::span<const Edge> edges_of(uint32_t number) const {
     const uint32_t first = number == 0 ? 0 : operations[number - 1].edges_end;
     return {edges.data() + first, edges.data() + operations[number].edges_end};
@@ -214,7 +214,8 @@ class Schedule {
   std::vector<uint32_t> shape_slots_;  // numbers by hash, at most half of the slots are taken
   std::unordered_multimap<uint64_t, uint32_t> programs_by_hash_;  // the first `hashed_`
   uint32_t hashed_ = 0;
-  // Of Programs with absolute peers, which were kept so because they were the first: what they are with distances.
+  // Some Programs were kept with absolute peers because they were the first. These are the hashes of what they are with
+  // distances.
   std::unordered_set<uint64_t> distance_hashes_;
   std::shared_ptr<const void> source_;
 };

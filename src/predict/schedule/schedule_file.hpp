@@ -1,9 +1,9 @@
 // ScheduleFile - a Schedule as bytes in our own form, which loses nothing: docs/formats/schedule.md.
 //
-// Contract: write_schedule() gives the bytes, read_schedule_file() the same Schedule again: the same Programs, Shapes and
-//   Layouts under the same numbers, shared by the same ranks. What is wrong is an error with the offset in the file.
-//   read_schedule() takes any form there is; open_schedule() a file of any, and Programs of our own form stay in the
-//   file, mapped. check() finds peers that are no ranks and layouts that do not fit.
+// Contract: write_schedule() gives the bytes, read_schedule_file() the same Schedule again: the same Programs, Shapes
+//   and Layouts under the same numbers, shared by the same ranks. What is wrong is an error with the offset in the
+//   file. read_schedule() takes any form there is; open_schedule() a file of any, and Programs of our own form stay in
+//   the file, mapped. check() finds peers that are no ranks and layouts that do not fit.
 // Invariants: (1) a reader takes memory in proportion to the bytes that it has been given, whatever they say, and
 //   open_schedule() none for operations and edges of our own form; (2) what has been read can be counted, run, drawn
 //   and written; (3) equal Schedules give equal bytes, in one string or part by part.
@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "schedule/schedule.hpp"
-#include "schedule/watch.hpp"
+#include "predict/schedule/schedule.hpp"
+#include "predict/schedule/watch.hpp"
 
 namespace spinloom::schedule {
 
@@ -26,8 +26,8 @@ using TakeBytes = std::function<void(std::string_view)>;
 // The same bytes, one part after the other.
 void write_schedule(const Schedule& schedule, const TakeBytes& take);
 
-// A schedule whose ranks have a Program each, made when it is needed: its operations and then its edges, twice, because the
-// checksum stands before them. `like` has the Shapes and Layouts.
+// A schedule whose ranks have a Program each, made when it is needed: its operations and then its edges, twice, because
+// the checksum stands before them. `like` has the Shapes and Layouts.
 struct Made {
   struct Sizes {
     uint32_t operations = 0;
@@ -40,7 +40,7 @@ struct Made {
 void write_schedule(const Schedule& like, const Made& made, const TakeBytes& take);
 
 [[nodiscard]] Result<Schedule> read_schedule_file(std::string_view bytes, const Watch& watch = {});
-// Of our own form, of GOAL text or of its binary forms.
+// These take our own form, GOAL text and its binary forms.
 [[nodiscard]] Result<Schedule> read_schedule(std::string_view bytes, const Watch& watch = {});
 [[nodiscard]] Result<Schedule> open_schedule(const std::string& path, const Watch& watch = {});
 

@@ -1,7 +1,8 @@
 // ScheduleFileForm - the parts of a file of our own form that have a fixed size, as docs/formats/schedule.md has them.
 //
-// Contract: behind the Head lie the ranks' numbers of programs, a ProgramEntry each, how often each is done (has_times),
-//   Shapes, Ends (has_ends), a LayoutEntry each, layouts, operations and edges.
+// Contract: behind the Head lie the ranks' numbers of programs, a ProgramEntry each, how often each is done
+//   (has_times), ShapeEntries, WideEntries (has_wide), Ends (has_ends), a LayoutEntry each, layouts, operations and
+//   edges.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -14,7 +15,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "schedule/schedule.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::schedule::file {
 
@@ -24,6 +25,8 @@ inline constexpr std::string_view magic = "SPLSCHED";
 inline constexpr uint32_t version = 1;
 inline constexpr uint32_t has_ends = 1;
 inline constexpr uint32_t has_times = 2;
+inline constexpr uint32_t has_wide = 4;
+inline constexpr uint32_t flags_known = has_ends | has_times | has_wide;
 
 struct Head {
   std::array<char, 8> magic{};
@@ -46,13 +49,27 @@ struct ProgramEntry {
   uint32_t operations;
   uint32_t edges;
 };
+struct ShapeEntry {
+  uint64_t size;
+  uint32_t tag;
+  uint8_t kind;
+  uint8_t peer;
+  uint8_t cpu;  // with WideEntries 0
+  uint8_t nic;
+};
+// Where a CPU or a NIC has a number that does not fit into a byte.
+struct WideEntry {
+  uint32_t cpu;
+  uint32_t nic;
+};
 struct LayoutEntry {
   uint64_t blob_bytes;
   int64_t count;
   uint64_t bytes;
 };
-static_assert(sizeof(Shape) == 16 && sizeof(Ends) == 8 && sizeof(Operation) == 12 && sizeof(Edge) == 4);
-static_assert(std::has_unique_object_representations_v<Shape> && std::has_unique_object_representations_v<LayoutEntry>);
+static_assert(sizeof(ShapeEntry) == 16 && sizeof(Ends) == 8 && sizeof(Operation) == 12 && sizeof(Edge) == 4);
+static_assert(std::has_unique_object_representations_v<ShapeEntry> &&
+              std::has_unique_object_representations_v<LayoutEntry>);
 
 // Takes bytes in parts, of which all but the last are whole words.
 class Checksum {

@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/content.hpp"
-#include "schedule/goal.hpp"
-#include "schedule/schedule_file.hpp"
-#include "schedule/schedule_file_form.hpp"
+#include "predict/schedule/content.hpp"
+#include "predict/schedule/goal.hpp"
+#include "predict/schedule/schedule_file.hpp"
+#include "predict/schedule/schedule_file_form.hpp"
 
 namespace spinloom::schedule {
 namespace {
@@ -25,10 +25,9 @@ class FileReader {
     const auto programs = take<file::ProgramEntry>(head_.programs, programs_at_);
     const auto times = take<uint32_t>((head_.flags & file::has_times) != 0 ? head_.programs : 0, times_at_);
     parts_.program_of = take<uint32_t>(head_.ranks, sizeof(file::Head));
-    parts_.shapes = take<Shape>(head_.shapes, shapes_at_);
     if ((head_.flags & file::has_ends) != 0) parts_.ends = take<Ends>(head_.shapes, ends_at_);
     SPL_TRY(ranks_have_programs());
-    SPL_TRY(shapes_are_some());
+    SPL_TRY(shapes());
     SPL_TRY(layouts());
     uint64_t operation = 0;
     uint64_t edge = 0;
@@ -73,13 +72,14 @@ class FileReader {
       return fail(Code::unsupported, "byte 8: the file has version ", head_.version, ", this reads version ",
                   file::version);
     }
-    if ((head_.flags & ~(file::has_ends | file::has_times)) != 0) {
-      return fail(Code::invalid, "byte 12: flags are ", head_.flags, ", of which only 1 and 2 are known");
+    if ((head_.flags & ~file::flags_known) != 0) {
+      return fail(Code::invalid, "byte 12: flags are ", head_.flags, ", of which only 1, 2 and 4 are known");
     }
     programs_at_ = sizeof(file::Head) + uint64_t{head_.ranks} * sizeof(uint32_t);
     times_at_ = programs_at_ + uint64_t{head_.programs} * sizeof(file::ProgramEntry);
     shapes_at_ = times_at_ + ((head_.flags & file::has_times) != 0 ? uint64_t{head_.programs} * sizeof(uint32_t) : 0);
-    ends_at_ = shapes_at_ + uint64_t{head_.shapes} * sizeof(Shape);
+    wide_at_ = shapes_at_ + uint64_t{head_.shapes} * sizeof(file::ShapeEntry);
+    ends_at_ = wide_at_ + ((head_.flags & file::has_wide) != 0 ? uint64_t{head_.shapes} * sizeof(file::WideEntry) : 0);
     layouts_at_ = ends_at_ + ((head_.flags & file::has_ends) != 0 ? uint64_t{head_.shapes} * sizeof(Ends) : 0);
     blobs_at_ = layouts_at_ + uint64_t{head_.layouts} * sizeof(file::LayoutEntry);
     // Three numbers of 64 bits, of which none may be larger than the file: their sum then fits.
@@ -122,14 +122,26 @@ class FileReader {
     return {};
   }
 
-  [[nodiscard]] Status shapes_are_some() const {
+  Status shapes() {
+    const auto entries = take<file::ShapeEntry>(head_.shapes, shapes_at_);
+    const bool is_wide = (head_.flags & file::has_wide) != 0;
+    const auto wide = take<file::WideEntry>(is_wide ? head_.shapes : 0, wide_at_);
+    parts_.shapes.reserve(entries.size());
     for (uint32_t number = 0; number < head_.shapes; ++number) {
-      const Shape& shape = parts_.shapes[number];
-      if (shape.kind < Kind::send || shape.kind > Kind::arrived || shape.peer > Peer::relative) {
-        return fail(Code::invalid, "byte ", shapes_at_ + number * sizeof(Shape), ": shape ", number, " is of kind ",
-                    static_cast<uint32_t>(shape.kind), " with peers of kind ", static_cast<uint32_t>(shape.peer),
-                    "; kinds are 1 to ", kinds - 1, " and 0 to 1");
+      const file::ShapeEntry& entry = entries[number];
+      const uint64_t at = shapes_at_ + number * sizeof(file::ShapeEntry);
+      const auto kind = static_cast<Kind>(entry.kind);
+      const auto peer = static_cast<Peer>(entry.peer);
+      if (kind < Kind::send || kind > Kind::arrived || peer > Peer::relative) {
+        return fail(Code::invalid, "byte ", at, ": shape ", number, " is of kind ", uint32_t{entry.kind},
+                    " with peers of kind ", uint32_t{entry.peer}, "; kinds are 1 to ", kinds - 1, " and 0 to 1");
       }
+      if (is_wide && (entry.cpu != 0 || entry.nic != 0)) {
+        return fail(Code::invalid, "byte ", at, ": shape ", number, " has cpu ", uint32_t{entry.cpu}, " and nic ",
+                    uint32_t{entry.nic}, " here, and others behind: with flag 4 these are 0");
+      }
+      parts_.shapes.push_back({entry.size, entry.tag, kind, peer, is_wide ? wide[number].cpu : entry.cpu,
+                               is_wide ? wide[number].nic : entry.nic});
     }
     return {};
   }
@@ -215,6 +227,7 @@ class FileReader {
   uint64_t programs_at_ = 0;
   uint64_t times_at_ = 0;
   uint64_t shapes_at_ = 0;
+  uint64_t wide_at_ = 0;
   uint64_t ends_at_ = 0;
   uint64_t layouts_at_ = 0;
   uint64_t blobs_at_ = 0;

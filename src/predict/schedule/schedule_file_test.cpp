@@ -1,4 +1,4 @@
-#include "schedule/schedule_file.hpp"
+#include "predict/schedule/schedule_file.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "schedule/check.hpp"
-#include "schedule/test_support.hpp"
+#include "base/testing/folder.hpp"
+#include "predict/schedule/check.hpp"
+#include "predict/schedule/testing/support.hpp"
 
 namespace spinloom::schedule {
 namespace {
@@ -116,7 +117,8 @@ TEST(ScheduleFile, KeepsPasses) {
 }
 
 TEST(ScheduleFile, FromAFileItStaysThere) {
-  const std::string path = testing::TempDir() + "/stays.spl";
+  const TestFolder folder;
+  const std::string path = folder.of("stays.spl");
   for_seeds(50, [&](Random& random) {
     const Schedule schedule = test::random_schedule(random, random.chance(1, 2), test::Words::all);
     std::ofstream(path, std::ios::binary) << write_schedule(schedule);
@@ -175,7 +177,7 @@ TEST(ScheduleFile, NamesWhatIsWrongAndWhere) {
   EXPECT_EQ(read_schedule_file(std::string(64, 'x')).error().message,
             "byte 0: expected 'SPLSCHED', with which our own form of schedules begins");
   EXPECT_EQ(error_of(with(good, 8, uint32_t{2})), "byte 8: the file has version 2, this reads version 1");
-  EXPECT_EQ(error_of(with(good, 12, uint32_t{12})), "byte 12: flags are 12, of which only 1 and 2 are known");
+  EXPECT_EQ(error_of(with(good, 12, uint32_t{24})), "byte 12: flags are 24, of which only 1, 2 and 4 are known");
   EXPECT_EQ(error_of(with(good, 32, UINT64_MAX)),
             "byte 16: 5 ranks, 2 programs, 2 shapes, 0 layouts of 0 B, 18446744073709551615 operations and 1 edges do "
             "not make a file of 160 bytes");
@@ -196,6 +198,23 @@ TEST(ScheduleFile, NamesWhatIsWrongAndWhere) {
             text("byte ", operations, ": program 1, operation 0: its edges go from 0 to 2 of 1"));
   EXPECT_EQ(error_of(with(with(good, operations + 8, uint32_t{0}), operations + 20, uint32_t{0})),
             text("byte ", operations + 24, ": program 1 has 1 edges, but only 0 belong to an operation"));
+}
+
+// Two words for each shape behind the shapes, whose own bytes are 0.
+TEST(ScheduleFile, NumbersOverAByteLieBesideTheShapes) {
+  const Schedule schedule =
+      test::read("num_ranks 2\nrank 0 {\ncalc 5 cpu 4294967295\nput 8b to 1 nic 300\n}\nrank 1 {\n}\n");
+  const std::string good = write_schedule(schedule);
+  EXPECT_EQ(good.substr(12, 4), std::string("\4\0\0\0", 4));
+  const size_t shapes = 64 + 2 * 4 + schedule.programs().size() * 8;
+  std::vector<uint32_t> beside(4);
+  std::memcpy(beside.data(), good.data() + shapes + 2 * 16, 4 * sizeof(uint32_t));
+  EXPECT_EQ(beside, (std::vector<uint32_t>{UINT32_MAX, 0, 0, 300}));
+  const auto again = read_schedule(good);
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(test::difference(schedule, *again), "");
+  EXPECT_EQ(error_of(with(good, shapes + 14, uint8_t{1})),
+            text("byte ", shapes, ": shape 0 has cpu 1 and nic 0 here, and others behind: with flag 4 these are 0"));
 }
 
 TEST(ScheduleFile, EveryBeginningOfAFileIsRefused) {

@@ -1,9 +1,10 @@
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
 
-#include "schedule/schedule_file.hpp"
-#include "schedule/schedule_file_form.hpp"
+#include "predict/schedule/schedule_file.hpp"
+#include "predict/schedule/schedule_file_form.hpp"
 
 namespace spinloom::schedule {
 namespace {
@@ -48,11 +49,16 @@ void write(file::Head head, const Body& body, const TakeBytes& take) {
   parts.end();
 }
 
+bool is_wide(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.shapes(),
+                             [](const Shape& shape) { return shape.cpu > UINT8_MAX || shape.nic > UINT8_MAX; });
+}
+
 file::Head head_like(const Schedule& schedule) {
   file::Head head;
   std::memcpy(head.magic.data(), file::magic.data(), file::magic.size());
   head.version = file::version;
-  head.flags = schedule.all_ends().empty() ? 0 : file::has_ends;
+  head.flags = (schedule.all_ends().empty() ? 0 : file::has_ends) | (is_wide(schedule) ? file::has_wide : 0);
   head.shapes = static_cast<uint32_t>(schedule.shapes().size());
   head.layouts = static_cast<uint32_t>(schedule.layouts().size());
   for (const Layout& layout : schedule.layouts()) head.blob_bytes += layout.blob.size();
@@ -61,7 +67,21 @@ file::Head head_like(const Schedule& schedule) {
 }
 
 void add_shapes(Parts& out, const Schedule& schedule, uint64_t blob_bytes) {
-  out.add(schedule.shapes().data(), schedule.shapes().size());
+  const bool wide = is_wide(schedule);
+  for (const Shape& shape : schedule.shapes()) {
+    const file::ShapeEntry entry{shape.size,
+                                 shape.tag,
+                                 static_cast<uint8_t>(shape.kind),
+                                 static_cast<uint8_t>(shape.peer),
+                                 static_cast<uint8_t>(wide ? 0 : shape.cpu),
+                                 static_cast<uint8_t>(wide ? 0 : shape.nic)};
+    out.add(&entry, 1);
+  }
+  for (const Shape& shape : schedule.shapes()) {
+    if (!wide) break;
+    const file::WideEntry entry{shape.cpu, shape.nic};
+    out.add(&entry, 1);
+  }
   out.add(schedule.all_ends().data(), schedule.all_ends().size());
   for (const Layout& layout : schedule.layouts()) {
     const file::LayoutEntry entry{layout.blob.size(), layout.count, layout.bytes};

@@ -1,8 +1,8 @@
-#include "schedule/schedule.hpp"
+#include "predict/schedule/schedule.hpp"
 
 #include <gtest/gtest.h>
 
-#include "schedule/test_support.hpp"
+#include "predict/schedule/testing/support.hpp"
 
 namespace spinloom::schedule {
 namespace {

@@ -1,4 +1,4 @@
-#include "trace/check.hpp"
+#include "predict/trace/check.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "trace/overlaps.hpp"
-#include "trace/sequence.hpp"
-#include "trace/walk.hpp"
+#include "predict/trace/overlaps.hpp"
+#include "predict/trace/sequence.hpp"
+#include "predict/trace/walk.hpp"
 
 namespace spinloom::trace {
 namespace {
@@ -24,6 +24,7 @@ class Findings {
     if (is_new) list_.push_back(one);
     Finding& all = list_[found->second];
     ++all.times;
+    all.doubt = std::min(all.doubt, one.doubt);
     all.first_ns = std::min(all.first_ns, one.first_ns);
   }
   [[nodiscard]] std::vector<Finding> take() {
@@ -47,12 +48,11 @@ class Exchanges {
   Exchanges(const RankTrace& trace, Findings& findings) : trace_(trace), findings_(findings) {}
 
   void started(uint32_t event, const Signature& made, uint32_t slot) { begin(event, made, slot); }
-  void ended(uint32_t, const OpenSlot&, uint32_t slot) {
-    if (std::ranges::none_of(open_, [slot](const Open& one) { return one.slot == slot; })) return;
-    look();
-    std::erase_if(open_, [slot](const Open& one) { return one.slot == slot; });
-  }
+  void ended(uint32_t, const OpenSlot&, uint32_t slot) { close(slot); }
   void event(uint32_t number, const Signature& signature) {
+    if (signature.call == Call::Request_free) {  // from then on nobody knows whether they are under way
+      for (const uint32_t slot : signature.requests) close(slot);
+    }
     if (signature.error != 0 || signature.form == CallForm::persistent) return;
     const bool is_open = signature.form == CallForm::nonblocking && !signature.requests.empty();
     begin(number, signature, is_open ? signature.requests[0] : none);
@@ -70,6 +70,12 @@ class Exchanges {
     int32_t tag = 0;
     Block block;
   };
+
+  void close(uint32_t slot) {
+    if (std::ranges::none_of(open_, [slot](const Open& one) { return one.slot == slot; })) return;
+    look();
+    std::erase_if(open_, [slot](const Open& one) { return one.slot == slot; });
+  }
 
   void begin(uint32_t event, const Signature& signature, uint32_t slot) {
     if (signature.comm == none) return;
@@ -108,8 +114,7 @@ class Exchanges {
                      .to = to,
                      .tag = sends.back()->tag,
                      .bytes = twice,
-                     .first_ns = trace_.events[sends.front()->event].begin_ns,
-                     .is_sure = true});
+                     .first_ns = trace_.events[sends.front()->event].begin_ns});
     }
   }
 
@@ -143,6 +148,13 @@ std::string_view name_of(Trouble trouble) {
   return names[number];
 }
 
+std::string_view name_of(Doubt doubt) {
+  static constexpr std::array<std::string_view, 3> names{"", "short trace", "untold"};
+  const auto number = static_cast<size_t>(doubt);
+  SPL_ASSERT(number < names.size(), "there is no doubt ", number);
+  return names[number];
+}
+
 std::vector<Finding> check(std::span<const RankTrace* const> traces, const Matching& matching) {
   Findings findings;
   const auto began = [&](const Transfer& one) { return traces[one.trace]->events[one.event].begin_ns; };
@@ -156,7 +168,8 @@ std::vector<Finding> check(std::span<const RankTrace* const> traces, const Match
                 .sent_bytes = send.bytes,
                 .room_bytes = receive.bytes,
                 .bytes = std::abs(send.bytes - receive.bytes),
-                .first_ns = began(send)};
+                .first_ns = began(send),
+                .doubt = send.is_doubtful || receive.is_doubtful ? Doubt::untold : Doubt::no};
     const TypeEntry* const out = type_of(send);
     const TypeEntry* const in = type_of(receive);
     if (send.bytes != receive.bytes) {
@@ -171,13 +184,13 @@ std::vector<Finding> check(std::span<const RankTrace* const> traces, const Match
       findings.add(one);
     }
   }
-  // Of a rank whose trace is missing or has not ended, who knows.
+  // If a rank's trace is missing or has not ended, nobody knows what else the rank did.
   std::map<uint32_t, bool> has_ended;
   for (const RankTrace* const trace : traces) has_ended[trace->rank] = trace->ended && trace->warning.empty();
   const auto add_left = [&](const Transfer& one, Trouble trouble, uint32_t from, uint32_t to) {
     const auto peer = has_ended.find(one.peer);
     if (one.peer != none && peer == has_ended.end()) return;
-    const bool is_sure = has_ended[traces[one.trace]->rank] && (one.peer == none || peer->second);
+    const bool is_whole = has_ended[traces[one.trace]->rank] && (one.peer == none || peer->second);
     const bool sends = trouble == Trouble::not_received;
     findings.add({.trouble = trouble,
                   .from = from,
@@ -187,7 +200,9 @@ std::vector<Finding> check(std::span<const RankTrace* const> traces, const Match
                   .room_bytes = sends ? 0 : one.bytes,
                   .bytes = one.bytes,
                   .first_ns = began(one),
-                  .is_sure = is_sure});
+                  .doubt = !is_whole         ? Doubt::short_trace
+                           : one.is_doubtful ? Doubt::untold
+                                             : Doubt::no});
   };
   for (const Transfer& one : matching.sends) {
     add_left(one, Trouble::not_received, traces[one.trace]->rank, one.peer);

@@ -4,12 +4,13 @@
 //   - truncated: a message has more bytes than its receive has room for;
 //   - types_differ: both ends have as many bytes, of other basic types;
 //   - not_received, not_sent: sends and receives that met nobody until the end of the traces;
-//   - sent_twice: bytes of memory that a rank sends to one peer more than once within one exchange. An exchange are sends
-//     that are under way at the same time; the blocks of one neighbourhood or all-to-all call are, too;
+//   - sent_twice: bytes of memory that a rank sends to one peer more than once within one exchange. An exchange are
+//     sends that are under way at the same time; the blocks of one neighbourhood or all-to-all call are, too. Nothing
+//     is said of blocks of which the trace does not tell where in memory they lie;
 //   - room_left: receives with more room than the message has bytes, which is legal.
 //   Equal findings are one, with how often.
 // Invariants: (1) types that are not known, and MPI_PACKED and MPI_BYTE, are never said to differ; (2) ends whose rank
-//   has no trace are not said to be missing; where a trace is shorter than its rank's life, `is_sure` is false.
+//   has no trace are not said to be missing; (3) what the traces leave open is said with its doubt.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -17,13 +18,21 @@
 #include <span>
 #include <vector>
 
-#include "trace/match.hpp"
-#include "trace/trace.hpp"
+#include "predict/trace/match.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::trace {
 
 enum class Trouble : uint8_t { truncated, types_differ, not_received, not_sent, sent_twice, room_left };
 [[nodiscard]] std::string_view name_of(Trouble trouble);
+
+// Why a finding may be none.
+enum class Doubt : uint8_t {
+  no,
+  short_trace,  // a trace is shorter than its rank's life
+  untold,  // nobody told what a receive, or a cancel, that may have to do with it came to
+};
+[[nodiscard]] std::string_view name_of(Doubt doubt);
 
 struct Finding {
   Trouble trouble = Trouble::truncated;
@@ -36,7 +45,7 @@ struct Finding {
   int64_t bytes = 0;  // that are too many, twice or left, each time
   uint64_t first_ns =
       0;  // when the first of them began, on the clock of the sender (of the receiver, if there is none)
-  bool is_sure = true;
+  Doubt doubt = Doubt::no;
 };
 
 [[nodiscard]] std::vector<Finding> check(std::span<const RankTrace* const> traces, const Matching& matching);

@@ -1,13 +1,13 @@
 // Programs of a few calls, written down by hand: who meets whom, and what is said about it.
-#include "trace/check.hpp"
+#include "predict/trace/check.hpp"
 
 #include <gtest/gtest.h>
 
 #include <utility>
 
-#include "layout/blob.hpp"
-#include "trace/sequence.hpp"
-#include "trace/views.hpp"
+#include "memory/layout/blob.hpp"
+#include "predict/trace/sequence.hpp"
+#include "predict/trace/views.hpp"
 
 namespace spinloom::trace {
 namespace {
@@ -163,6 +163,93 @@ TEST(Match, AProbedMessageIsTakenWhenItIsProbed) {
   EXPECT_EQ(all.matching.pairs[0].receive.event, 2U);
 }
 
+Signature cancel(uint32_t slot) {
+  Signature one;
+  one.call = Call::Cancel;
+  one.requests = {slot};
+  return one;
+}
+
+TEST(Match, WhatWasCancelledTakesNoPart) {
+  Rank a(0, 2);
+  Rank b(1, 2);
+  // The first receive was cancelled in time, so the second has the message; the third was too late and has the next.
+  a.send(1, 3, {64, 1, ints}).send(1, 3, {64, 2, ints});
+  b.receive(0, 3, {64, 9, ints}, 0).add(cancel(0)).wait({0}, {{0, cancelled, any, 0}});
+  b.receive(0, 3, {64, 1, ints}).receive(0, 3, {64, 2, ints}, 0).add(cancel(0)).wait({0}, {{0, any, any, 0}});
+  // Without a Cancel, as archives have it; of a wildcard; and a send.
+  b.receive(any, any, {64, 9, ints}, 0).wait({0}, {{0, cancelled, any, 0}});
+  a.send(1, 4, {64, 1, ints}, 0).add(cancel(0)).wait({0}, {{0, cancelled, any, 0}});
+  const Told all = told(a, b);
+  EXPECT_TRUE(all.findings.empty());
+  ASSERT_EQ(all.matching.pairs.size(), 2U);
+  EXPECT_EQ(all.matching.pairs[0].receive.event, 3U);
+  EXPECT_EQ(all.matching.pairs[1].receive.event, 4U);
+  EXPECT_EQ(all.matching.pairs[1].receive.done, 6U);
+}
+
+// Where the trace does not say what came of a cancel, the receive has a message if one is left for it.
+TEST(Match, ACancelOfUnknownOutcomeMeetsWhatIsLeft) {
+  Rank b(1, 2);
+  b.receive(0, 3, {64, 1, ints}, 0).add(cancel(0)).wait({0});
+  Signature freed = cancel(1);
+  freed.call = Call::Request_free;
+  b.receive(0, 3, {64, 1, ints}, 1).add(cancel(1)).add(freed);
+  EXPECT_TRUE(told(Rank(0, 2), b).findings.empty());
+  for (int messages = 1; messages <= 2; ++messages) {
+    Rank a(0, 2);
+    for (int i = 0; i < messages; ++i) a.send(1, 3, {64, 1, ints});
+    const Told all = told(a, b);
+    EXPECT_TRUE(all.findings.empty());
+    EXPECT_EQ(all.matching.pairs.size(), static_cast<size_t>(messages));
+  }
+  Rank a(0, 2);
+  for (int i = 0; i < 3; ++i) a.send(1, 3, {64, 1, ints});
+  const Told all = told(a, b);
+  ASSERT_EQ(all.findings.size(), 1U);
+  EXPECT_EQ(all.findings[0].trouble, Trouble::not_received);
+  // A send that may have been cancelled is not missed.
+  Rank c(0, 2);
+  c.send(1, 3, {64, 1, ints}, 0).add(cancel(0)).wait({0});
+  EXPECT_TRUE(told(c, Rank(1, 2)).findings.empty());
+}
+
+TEST(Match, CancelledPersistentReceivesStartAgain) {
+  Rank a(0, 2);
+  Rank b(1, 2);
+  Signature made;
+  made.call = Call::Recv;
+  made.form = CallForm::persistent;
+  made.peer = 0;
+  made.tag = 4;
+  made.receives = {{64, 1, ints}};
+  made.requests = {0};
+  Signature start;
+  start.call = Call::Start;
+  start.requests = {0};
+  b.add(made).add(start).add(cancel(0)).wait({0}, {{0, cancelled, any, 0}}).add(start).wait({0});
+  a.send(1, 4, {64, 1, ints});
+  const Told all = told(a, b);
+  EXPECT_TRUE(all.findings.empty());
+  ASSERT_EQ(all.matching.pairs.size(), 1U);
+  EXPECT_EQ(all.matching.pairs[0].receive.event, 4U);
+}
+
+// Receives of which nobody told what they got: one that has ended got a message.
+TEST(Match, AReceiveOfUnknownSourceHasWhatIsLeft) {
+  Rank a(0, 2);
+  Rank b(1, 2);
+  b.receive(any, 3, {64, 1, ints}).receive(any, any, {64, 1, ints}, 0).wait({0});
+  EXPECT_TRUE(told(a, b).findings.empty());
+  a.send(1, 3, {64, 1, ints}).send(1, 7, {64, 1, ints});
+  EXPECT_TRUE(told(a, b).findings.empty());
+  a.send(1, 7, {64, 1, ints});
+  const Told all = told(a, b);
+  ASSERT_EQ(all.findings.size(), 1U);
+  EXPECT_EQ(all.findings[0].trouble, Trouble::not_received);
+  EXPECT_EQ(all.findings[0].doubt, Doubt::untold);
+}
+
 TEST(Check, ComparesBytesAndBasicTypes) {
   Rank a(0, 2);
   Rank b(1, 2);
@@ -189,11 +276,11 @@ TEST(Check, SaysWhatMetNobody) {
   ASSERT_EQ(all.findings.size(), 2U);
   EXPECT_EQ(all.findings[0].trouble, Trouble::not_received);
   EXPECT_EQ(all.findings[0].times, 2U);
-  EXPECT_TRUE(all.findings[0].is_sure);
+  EXPECT_EQ(all.findings[0].doubt, Doubt::no);
   EXPECT_EQ(all.findings[1].trouble, Trouble::not_sent);
   EXPECT_EQ(all.findings[1].from, none);
   b.trace.ended = false;
-  EXPECT_FALSE(told(a, b).findings[0].is_sure);
+  EXPECT_EQ(told(a, b).findings[0].doubt, Doubt::short_trace);
   // Without the trace of rank 1 nobody knows.
   const RankTrace* const alone[] = {&a.trace};
   EXPECT_TRUE(check(alone, match(alone)).empty());
@@ -215,6 +302,22 @@ TEST(Check, CountsBytesThatAreSentTwice) {
   EXPECT_EQ(all.findings[0].trouble, Trouble::sent_twice);
   EXPECT_EQ(all.findings[0].bytes, 12);
   EXPECT_EQ(all.findings[0].times, 1U);
+}
+
+TEST(Check, SaysNothingOfMemoryThatTheTraceDoesNotTell) {
+  Rank a(0, 2);
+  Rank b(1, 2);
+  a.send(1, 0, {nowhere, 100, ints}, 0).send(1, 1, {nowhere, 7, ints}, 1).wait({0, 1});
+  b.receive(0, 0, {nowhere, 100, ints}).receive(0, 1, {nowhere, 7, ints});
+  EXPECT_TRUE(told(a, b).findings.empty());
+  EXPECT_FALSE(tells_buffers(a.trace));
+  EXPECT_TRUE(tells_buffers(Rank(0, 2).send(1, 0, {0, 1, ints}).trace));
+  // Nor of sends whose requests were freed: nobody knows when they ended.
+  Signature freed = cancel(0);
+  freed.call = Call::Request_free;
+  Rank c(0, 2);
+  c.send(1, 0, {64, 1, ints}, 0).add(freed).send(1, 0, {64, 1, ints}, 0).wait({0});
+  EXPECT_TRUE(told(c, Rank(1, 2).receive(0, 0, {64, 1, ints}).receive(0, 0, {64, 1, ints})).findings.empty());
 }
 
 TEST(Views, AddUpMessagesAndTypes) {

@@ -1,9 +1,9 @@
-#include "trace/code.hpp"
+#include "predict/trace/code.hpp"
 
 #include <cstring>
 #include <limits>
 
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 
 namespace spinloom::trace {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/trace.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/communicators.hpp"
+#include "predict/trace/communicators.hpp"
 
 #include <map>
 #include <tuple>

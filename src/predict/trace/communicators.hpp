@@ -1,7 +1,7 @@
 // Communicators - the same number for a communicator on all ranks.
 //
-// Contract: ranks number communicators by themselves. Members make those of the same groups and of the same parent in the
-//   same order, so that the n-th one of its groups and its parent is the same for all. Threads may make them of
+// Contract: ranks number communicators by themselves. Members make those of the same groups and of the same parent in
+//   the same order, so that the n-th one of its groups and its parent is the same for all. Threads may make them of
 //   different parents at once.
 // Invariants: (1) of an intercommunicator both sides share a number.
 // Threads: plain values. Time: none.
@@ -11,14 +11,14 @@
 #include <span>
 #include <vector>
 
-#include "trace/trace.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::trace {
 
 class Communicators {
  public:
   explicit Communicators(std::span<const RankTrace* const> traces);
-  // By the trace, and its own number.
+  // The number on all ranks of the communicator that has the number `comm` in the trace.
   [[nodiscard]] uint32_t number(size_t trace, uint32_t comm) const { return numbers_[trace][comm]; }
 
  private:

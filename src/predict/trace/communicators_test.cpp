@@ -1,6 +1,6 @@
-#include "trace/communicators.hpp"
+#include "predict/trace/communicators.hpp"
 
-#include "trace/test_programs.hpp"
+#include "predict/trace/testing/programs.hpp"
 
 namespace spinloom::trace {
 namespace {

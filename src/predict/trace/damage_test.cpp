@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "trace/test_programs.hpp"
+#include "predict/trace/testing/programs.hpp"
 
 namespace spinloom::trace {
 namespace {
@@ -124,7 +124,7 @@ TEST(DamagedTrace, IsABeginningOrASentence) {
     if (random.chance(1, 3)) damaged.open.resize(random.below(damaged.open.size() + 1));
     for (uint64_t flips = random.below(4); flips > 0; --flips) {
       std::string& file = random.chance(1, 2) ? damaged.trace : damaged.open;
-      // Of the open chunk, the front of each column counts most.
+      // In the file of the open chunk the header counts most: it is in the first 600 bytes.
       const uint64_t room = &file == &damaged.open && random.chance(1, 2) ? 600 : file.size();
       if (file.size() < room || room == 0) continue;
       file[random.below(room)] ^= static_cast<char>(1 << random.below(8));

@@ -1,4 +1,4 @@
-#include "trace/file.hpp"
+#include "predict/trace/file.hpp"
 
 #include <cstring>
 

@@ -1,7 +1,7 @@
 // File - the two files of one rank's trace: docs/formats/trace.md.
 //
-// Contract: rank-N.trace holds chunks that are complete; rank-N.open the one under way, which its writer maps, so that it
-//   outlives the process. A chunk has three columns: definitions, the signatures of events, and their times.
+// Contract: rank-N.trace holds chunks that are complete; rank-N.open the one under way, which its writer maps, so that
+//   it outlives the process. A chunk has three columns: definitions, the signatures of events, and their times.
 // Invariants: (1) the open chunk's lengths are published by one store, behind its bytes; (2) its sequence number is the
 //   number of complete chunks, or one less while the rank is between appending it and beginning the next one.
 // Threads: one writer, any readers. Time: none.

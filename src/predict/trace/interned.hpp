@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "trace/trace.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/match.hpp"
+#include "predict/trace/match.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -7,8 +7,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "trace/communicators.hpp"
-#include "trace/walk.hpp"
+#include "predict/trace/cancels.hpp"
+#include "predict/trace/communicators.hpp"
+#include "predict/trace/walk.hpp"
 
 namespace spinloom::trace {
 namespace {
@@ -18,10 +19,11 @@ bool is_send(Call call) { return call >= Call::Send && call <= Call::Bsend; }
 // The transfers of one rank, each list in the order in which they began.
 class Collector {
  public:
+  enum class Cancel : uint8_t { no, untold, done };
   struct Found {
     Transfer transfer;
-    uint32_t comm = none;  // of the trace
-    bool is_cancelled = false;
+    uint32_t comm = none;  // of the trace; none: not told
+    Cancel cancel = Cancel::no;
   };
 
   Collector(const RankTrace& trace, uint32_t number) : trace_(trace), number_(number) {}
@@ -42,8 +44,14 @@ class Collector {
     if (signature.call == Call::Mprobe || signature.call == Call::Improbe) return probe(number, signature);
     if (signature.call == Call::Cancel) {
       for (const uint32_t slot : signature.requests) {
-        for (const auto& [list, place] : open_[slot]) (*list)[place].is_cancelled = true;
+        const auto found = open_.find(slot);
+        if (found == open_.end()) continue;
+        for (const auto& [list, place] : found->second) (*list)[place].cancel = Cancel::untold;
       }
+      return;
+    }
+    if (signature.call == Call::Request_free) {
+      for (const uint32_t slot : signature.requests) open_.erase(slot);
       return;
     }
     if (signature.form == CallForm::persistent) {
@@ -89,12 +97,13 @@ class Collector {
 
   void add(std::vector<Found>& list, Places& places, uint32_t event, const Signature& signature, const Block& block,
            int32_t peer, int32_t tag) {
-    if (peer == nobody || signature.comm == none) return;
+    const bool is_untold = signature.comm == none && peer == any;
+    if (peer == nobody || (signature.comm == none && !is_untold)) return;
     Found found;
     found.comm = signature.comm;
     found.transfer = {.trace = number_,
                       .event = event,
-                      .peer = world_rank(signature.comm, peer),
+                      .peer = is_untold ? none : world_rank(signature.comm, peer),
                       .tag = tag,
                       .block = block,
                       .bytes = bytes_of(block)};
@@ -105,8 +114,9 @@ class Collector {
 
   void meet(const Places& places, const Match& match) {
     for (const auto& [list, place] : places) {
-      if (list != &receives) continue;
-      Found& found = receives[place];
+      Found& found = (*list)[place];
+      found.cancel = match.source == cancelled ? Cancel::done : Cancel::no;
+      if (list != &receives || match.source < 0 || found.comm == none) continue;
       found.transfer.peer = world_rank(found.comm, match.source);
       found.transfer.tag = match.tag;
     }
@@ -158,47 +168,104 @@ class Collector {
   std::map<std::tuple<uint32_t, int32_t, int32_t>, std::deque<size_t>> probed_;
 };
 
+using Found = Collector::Found;
+
+bool may_be_cancelled(const Found* one) { return one->cancel == Collector::Cancel::untold; }
+
+using Key = std::tuple<uint32_t, uint32_t, uint32_t, int32_t>;  // communicator, sender, receiver, tag
+
+// Both ends of the messages of one key; receives that may have got a message of several have a key with `none` or
+// `any`.
+struct Ends {
+  std::vector<Found*> sends;
+  std::vector<Found*> receives;
+  size_t met = 0;  // of the receives
+
+  void settle() {
+    const bool is_doubtful =
+        std::ranges::any_of(sends, may_be_cancelled) || std::ranges::any_of(receives, may_be_cancelled);
+    for (Found* const one : drop_surplus(receives, sends.size(), may_be_cancelled)) {
+      one->cancel = Collector::Cancel::done;
+    }
+    for (Found* const one : drop_surplus(sends, receives.size(), may_be_cancelled)) {
+      one->cancel = Collector::Cancel::done;
+    }
+    for (auto* const list : {&sends, &receives}) {
+      for (Found* const one : *list) one->transfer.is_doubtful = is_doubtful;
+    }
+  }
+};
+using Messages = std::map<Key, Ends>;
+
+bool is_untold(const Key& key) { return std::get<1>(key) == none || std::get<3>(key) == any; }
+
+// Looks for a receive that takes this message and of which nobody told what it got. True if there is one left. The
+// message is doubtful if there are such receives.
+bool take_untold(Messages& messages, const Key& key, Transfer& send) {
+  const auto& [of_comm, sender, receiver, of_tag] = key;
+  for (const uint32_t comm : {of_comm, none}) {
+    for (const uint32_t from : {sender, none}) {
+      for (const int32_t tag : {of_tag, any}) {
+        const Key other(comm, from, receiver, tag);
+        const auto found = is_untold(other) ? messages.find(other) : messages.end();
+        if (found == messages.end() || found->second.receives.empty()) continue;
+        send.is_doubtful = true;
+        if (found->second.met == found->second.receives.size()) continue;
+        ++found->second.met;
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Matching match(std::span<const RankTrace* const> traces) {
-  using Key = std::tuple<uint32_t, uint32_t, uint32_t, int32_t>;  // communicator, sender, receiver, tag
-  struct Queue {
-    std::vector<Transfer> receives;
-    size_t next = 0;
-  };
   const Communicators communicators(traces);
-  std::map<Key, Queue> queues;
+  Messages messages;
   std::vector<Collector> collected;
   collected.reserve(traces.size());
+  const auto comm_of = [&](uint32_t trace, const Found& found) {
+    return found.comm == none ? none : communicators.number(trace, found.comm);
+  };
+  for (uint32_t i = 0; i < traces.size(); ++i) {
+    const uint32_t rank = traces[i]->rank;
+    Collector& own = collected.emplace_back(*traces[i], i);
+    walk(*traces[i], own);
+    for (Found& found : own.sends) {
+      if (found.cancel == Collector::Cancel::done) continue;
+      messages[{comm_of(i, found), rank, found.transfer.peer, found.transfer.tag}].sends.push_back(&found);
+    }
+    for (Found& found : own.receives) {
+      if (found.cancel == Collector::Cancel::done) continue;
+      messages[{comm_of(i, found), found.transfer.peer, rank, found.transfer.tag}].receives.push_back(&found);
+    }
+  }
+  for (auto& [key, ends] : messages) {
+    if (!is_untold(key)) ends.settle();
+  }
   Matching matching;
   for (uint32_t i = 0; i < traces.size(); ++i) {
-    const RankTrace& trace = *traces[i];
-    Collector& own = collected.emplace_back(trace, i);
-    walk(trace, own);
-    for (const Collector::Found& found : own.receives) {
-      const Transfer& one = found.transfer;
-      if (found.is_cancelled && one.done == none) continue;
-      if (one.peer == none || one.tag == any) {
-        if (!found.is_cancelled) matching.receives.push_back(one);
-      } else {
-        queues[{communicators.number(i, found.comm), one.peer, trace.rank, one.tag}].receives.push_back(one);
+    for (Found& found : collected[i].sends) {
+      if (found.cancel == Collector::Cancel::done) continue;
+      const Key key(comm_of(i, found), traces[i]->rank, found.transfer.peer, found.transfer.tag);
+      Ends& ends = messages[key];
+      if (ends.met < ends.receives.size()) {
+        matching.pairs.push_back({found.transfer, ends.receives[ends.met++]->transfer});
+      } else if (!take_untold(messages, key, found.transfer)) {
+        matching.sends.push_back(found.transfer);
       }
     }
   }
-  for (uint32_t i = 0; i < traces.size(); ++i) {
-    for (const Collector::Found& found : collected[i].sends) {
-      const Transfer& one = found.transfer;
-      const auto queue = queues.find({communicators.number(i, found.comm), traces[i]->rank, one.peer, one.tag});
-      if (queue != queues.end() && queue->second.next < queue->second.receives.size()) {
-        matching.pairs.push_back({one, queue->second.receives[queue->second.next++]});
-      } else if (!found.is_cancelled) {
-        matching.sends.push_back(one);
-      }
+  for (auto& [key, ends] : messages) {
+    for (size_t i = ends.met; i < ends.receives.size(); ++i) {
+      const Found& found = *ends.receives[i];
+      // One that has ended got a message, of whomever.
+      if (is_untold(key) && (found.transfer.done != none || found.cancel != Collector::Cancel::no)) continue;
+      matching.receives.push_back(found.transfer);
+      matching.receives.back().is_doubtful |= found.comm == none;
     }
-  }
-  for (const auto& [key, queue] : queues) {
-    matching.receives.insert(matching.receives.end(), queue.receives.begin() + static_cast<std::ptrdiff_t>(queue.next),
-                             queue.receives.end());
   }
   return matching;
 }

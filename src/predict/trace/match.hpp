@@ -2,8 +2,11 @@
 //
 // Contract: match() pairs the point-to-point messages of all ranks as MPI does: the n-th send of a rank to another with
 //   one communicator and tag meets the n-th receive of it, in the order in which receives were posted; receives of any
-//   source or tag are those of what they met. The rest is left over.
-// Invariants: (1) communicators are those of Communicators; (2) calls that failed, messages to and from nobody, and ranks of other worlds take no part.
+//   source or tag are those of what they met. The rest is left over. What was cancelled takes no part; where a trace
+//   does not say what came of a cancel, as many take part as messages are there (cancels.hpp).
+//   A receive whose sender is nowhere told may have any message that is left over: both are left out then.
+// Invariants: (1) communicators are those of Communicators; (2) calls that failed, messages to and from nobody, and
+//   ranks of other worlds take no part.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -11,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "trace/trace.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::trace {
 
@@ -25,6 +28,7 @@ struct Transfer {
   int32_t tag = 0;
   Block block;
   int64_t bytes = 0;  // of a receive: its room
+  bool is_doubtful = false;  // the trace does not tell enough to say whom it met
 };
 struct Pair {
   Transfer send;

@@ -1,12 +1,12 @@
-#include "trace/overlaps.hpp"
+#include "predict/trace/overlaps.hpp"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "base/limits.hpp"
-#include "layout/blob.hpp"
-#include "layout/blocks.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/blocks.hpp"
 
 namespace spinloom::trace {
 namespace {
@@ -20,7 +20,7 @@ class Spans {
  public:
   [[nodiscard]] bool add(const RankTrace& trace, const Block& block) {
     if (block.count <= 0) return true;
-    if (block.type == none) return false;
+    if (block.type == none || block.address == nowhere) return false;
     const TypeEntry& type = trace.types[block.type];
     if (type.size_bytes == 0) return true;
     if (type.blob.empty()) {

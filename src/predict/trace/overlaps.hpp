@@ -1,8 +1,8 @@
 // Overlaps - bytes of memory that several blocks of one rank's calls have in common.
 //
-// Contract: common_bytes() counts the bytes of memory that lie in more than one of the blocks, or more than once in one:
-//   each time but the first. Nothing where the blocks have more than limits::message_blocks_max pieces, or a type is not
-//   known.
+// Contract: common_bytes() counts the bytes of memory that lie in more than one of the blocks, or more than once in
+//   one: each time but the first. Nothing where the blocks have more than limits::message_blocks_max pieces, or a type
+//   is not known.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <optional>
 #include <span>
 
-#include "trace/trace.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::trace {
 

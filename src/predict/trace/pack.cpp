@@ -1,4 +1,4 @@
-#include "trace/pack.hpp"
+#include "predict/trace/pack.hpp"
 
 #include <dlfcn.h>
 

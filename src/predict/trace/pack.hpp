@@ -1,7 +1,7 @@
 // Pack - zstd, where the machine has it.
 //
-// Contract: libzstd.so.1 is loaded when it is first needed; its four functions here have kept their binary interface since
-//   1.0. pack() gives nothing where it is missing or does not make the bytes fewer.
+// Contract: libzstd.so.1 is loaded when it is first needed; its four functions here have kept their binary interface
+//   since 1.0. pack() gives nothing where it is missing or does not make the bytes fewer.
 // Threads: any. Time: none.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "trace/code.hpp"
+#include "predict/trace/code.hpp"
 
 namespace spinloom::trace {
 

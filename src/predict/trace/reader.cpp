@@ -1,4 +1,4 @@
-#include "trace/reader.hpp"
+#include "predict/trace/reader.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include "trace/code.hpp"
-#include "trace/file.hpp"
-#include "trace/pack.hpp"
+#include "predict/trace/code.hpp"
+#include "predict/trace/file.hpp"
+#include "predict/trace/pack.hpp"
 
 namespace spinloom::trace {
 namespace {
@@ -266,7 +266,8 @@ Result<RankTrace> read_rank(const std::string& directory, uint32_t rank) {
       chunks.warning = text(open_path(directory, rank), " is damaged: the trace ends before its end");
     }
   }
-  if (open && open->trouble.empty()) note_under_way(open->under_way, trace);
+  trace.tells_under_way = open && open->trouble.empty();
+  if (trace.tells_under_way) note_under_way(open->under_way, trace);
   if (open && !open->trouble.empty()) chunks.warning = text("recording stopped: ", open->trouble);
   if (!builder.has_head()) {
     return fail(Code::invalid, chunks.warning.empty() ? text(path, " holds no trace: its rank ended before it began")

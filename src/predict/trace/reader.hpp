@@ -1,8 +1,8 @@
 // Reader - recorded programs, from the files of their ranks.
 //
 // Contract: ranks_in() says whose traces lie in a directory, in order. read_rank() gives one, read() all. A trace of a
-//   rank that was killed, or still runs, ends where it is. One whose end is damaged ends before that, with a `warning`; one
-//   whose beginning is damaged is an error.
+//   rank that was killed, or still runs, ends where it is. One whose end is damaged ends before that, with a `warning`;
+//   one whose beginning is damaged is an error.
 // Invariants: (1) whatever the files hold, the numbers in a RankTrace are those of its tables, and its blobs are valid.
 // Threads: pure; the files may grow meanwhile. Time: none.
 #pragma once
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "trace/trace.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::trace {
 

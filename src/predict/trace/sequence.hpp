@@ -1,8 +1,8 @@
-// Sequence - a hash of the sequence of basic types that a message consists of, whatever its datatypes: the type signature
-// of the MPI standard. What is sent and what it is received as must have the same.
+// Sequence - a hash of the sequence of basic types that a message consists of, whatever its datatypes: the type
+// signature of the MPI standard. What is sent and what it is received as must have the same.
 //
-// Contract: one() is that of one basic type; `+` of what follows each other; repeated() of so many times the same. hash_of() is
-//   that of a message.
+// Contract: one() is that of one basic type; `+` of what follows each other; repeated() of so many times the same.
+//   hash_of() is that of a message.
 // Invariants: (1) the hash depends on the sequence of names and sizes only; (2) what holds an unknown type is unknown.
 // Threads: pure. Time: none.
 #pragma once
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "trace/trace.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/sequence.hpp"
+#include "predict/trace/sequence.hpp"
 
 #include <gtest/gtest.h>
 

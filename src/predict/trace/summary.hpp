@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/trace.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::trace {
 

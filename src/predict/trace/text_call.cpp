@@ -1,4 +1,4 @@
-#include "trace/text_call.hpp"
+#include "predict/trace/text_call.hpp"
 
 #include <algorithm>
 #include <climits>
@@ -156,7 +156,7 @@ class ArgumentReader {
     if (parts.size() != 3) {
       return fail(Code::invalid, line_.name, ": the communicator is '", field, "', and number,rank,size were expected");
     }
-    // Of Fortran, handles are ints; MPICH's of C are ints too, written as longs.
+    // Handles of Fortran are ints. MPICH's handles of C are ints too, written as longs.
     if (parts[0].starts_with('-')) {
       SPL_ASSIGN(const auto handle, number<int64_t>("the communicator", parts[0]));
       call_.comm.handle = static_cast<uint64_t>(handle);

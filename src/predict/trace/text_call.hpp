@@ -1,7 +1,7 @@
 // TextCall - a call as a line of a text trace has it, read by its form: which argument is what.
 //
-// Contract: read_call() reads a line whose name form_of() knows. What a line does not say is left as it is here: lists of
-//   counts of calls whose wrapper wrote only where they lie (`has_counts`).
+// Contract: read_call() reads a line whose name form_of() knows. What a line does not say is left as it is here: lists
+//   of counts of calls whose wrapper wrote only where they lie (`has_counts`).
 // Invariants: (1) counts, sizes, ranks and tags are those of an int; a communicator's rank is below its size.
 // Threads: pure. Time: the writing host's, in ns.
 #pragma once
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "trace/text_line.hpp"
-#include "trace/trace.hpp"
+#include "predict/trace/text_line.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::trace {
 
@@ -30,7 +30,7 @@ struct TextForm {
 };
 // How the arguments of the call with this name are read. Null: calls of this name are not imported.
 [[nodiscard]] const TextForm* form_of(std::string_view name);
-// Whether a call that is not imported moves no data between ranks, so that leaving it out changes no message.
+// True if a call that is not imported moves no data between ranks, so that leaving it out changes no message.
 [[nodiscard]] bool is_local(std::string_view name);
 
 struct TextType {

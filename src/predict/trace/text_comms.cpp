@@ -1,4 +1,4 @@
-#include "trace/text_comms.hpp"
+#include "predict/trace/text_comms.hpp"
 
 #include <algorithm>
 #include <set>

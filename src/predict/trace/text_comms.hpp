@@ -1,11 +1,13 @@
-// TextComms - which communicators of different ranks are one, and who is in it: a text trace says only that a rank has one
-// of so many, under a handle of its own.
+// TextComms - which communicators of different ranks are one, and who is in it: a text trace says only that a rank has
+// one of so many, under a handle of its own.
 //
-// Contract: a CommBinder follows one rank's calls: use() names the communicator of a call, make() and release() tell it of
-//   calls that make and free them. TextComms learns from all ranks' marks, and knows then the members of each.
-// Invariants: (1) a communicator is the n-th that its ranks made of the same parent; of MPI_Comm_split, with one colour;
-//   (2) a handle stands for a living communicator of a fitting rank and size that was made and not yet used; of several,
-//   lower handles are older ones; (3) all ranks that bind to a communicator have different ranks in it, or it is unknown.
+// Contract: a CommBinder follows one rank's calls: use() names the communicator of a call, make() and release() tell it
+//   of calls that make and free them. TextComms learns from all ranks' marks, and knows then the members of each.
+// Invariants: (1) a communicator is the n-th that its ranks made of the same parent; of MPI_Comm_split, with one
+//   colour;
+//   (2) a handle stands for a living communicator of a fitting rank and size that was made and not yet used; of
+//   several, lower handles are older ones; (3) all ranks that bind to a communicator have different ranks in it, or it
+//   is unknown.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -16,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/text_call.hpp"
+#include "predict/trace/text_call.hpp"
 
 namespace spinloom::trace {
 

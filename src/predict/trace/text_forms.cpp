@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "trace/text_call.hpp"
+#include "predict/trace/text_call.hpp"
 
 namespace spinloom::trace {
 namespace {
@@ -92,7 +92,7 @@ constexpr std::array forms{
     form("Comm_disconnect", Call::Comm_free, blocking, "m"),
 };
 
-// By the beginnings of their names.
+// Local calls are recognised by the beginnings of their names.
 constexpr std::array<std::string_view, 26> local_beginnings{
     "Wti",         "Comm_rank",   "Comm_size",    "Comm_group",   "Comm_compare",  "Comm_get_",   "Comm_set_",
     "Comm_test_",  "Comm_remote", "Comm_create_", "Comm_delete_", "Comm_free_",    "Comm_call_",  "Get_",

@@ -1,14 +1,15 @@
-#include "trace/text_import.hpp"
+#include "predict/trace/text_import.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <vector>
 
-#include "trace/file.hpp"
-#include "trace/text_rank.hpp"
+#include "predict/trace/file.hpp"
+#include "predict/trace/text_rank.hpp"
 
 namespace spinloom::trace {
 namespace {
@@ -100,6 +101,35 @@ class Scanner {
   std::set<TextComm> used_;  // since communicators were made or freed
 };
 
+// The communicators of a file's calls say whose calls they are.
+Status check_ranks(std::span<const std::string> files, std::span<const std::vector<CommMark>> marks) {
+  const auto ranks = static_cast<uint32_t>(files.size());
+  size_t alone = 0;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    std::optional<TextComm> other;
+    bool is_own = false;
+    uint32_t largest = 0;
+    for (const CommMark& mark : marks[rank]) {
+      if (mark.kind == CommMark::Kind::release) continue;
+      largest = std::max(largest, mark.comm.size);
+      if (mark.comm.size != ranks) continue;
+      is_own = is_own || mark.comm.rank == rank;
+      if (!other) other = mark.comm;
+    }
+    if (largest == 1) ++alone;
+    if (other && !is_own) {
+      return fail(Code::invalid, files[rank], " is that of rank ", rank,
+                  " by its name, and the calls in it are those of rank ", other->rank, " of ", other->size);
+    }
+  }
+  if (ranks > 1 && alone == ranks) {
+    return fail(Code::invalid, "each of the ", ranks, " files, ", files[0], " and so on, is of rank 0 of 1: these are ",
+                ranks,
+                " programs of one rank, as they come of another MPI's mpiexec; name one file of a folder of its own");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<TextImport> import_text(std::span<const std::string> files, const std::string& directory) {
@@ -115,6 +145,7 @@ Result<TextImport> import_text(std::span<const std::string> files, const std::st
     is_mpich = is_mpich || facts[rank].is_mpich;
     marks.push_back(std::move(facts[rank].marks));
   }
+  SPL_TRY(check_ranks(files, marks));
   TextComms comms(ranks);
   comms.learn(marks);
   TextImport sums;

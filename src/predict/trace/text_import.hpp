@@ -1,11 +1,12 @@
 // Import - the text traces of a PMPI wrapper (liballprof, of LogGOPSim's tool chain) as a recorded program:
 // docs/formats/text-trace.md.
 //
-// Contract: import_text() reads one file for each rank, in their order, and writes rank-N.trace of each into `directory`.
-//   A wrong line is an error with its file and number. What is not imported is counted by name, with the reason.
+// Contract: import_text() reads one file for each rank, in their order, and writes rank-N.trace of each into
+//   `directory`. A wrong line is an error with its file and number. What is not imported is counted by name, with the
+//   reason.
 // Invariants: (1) after an error there is no trace of any rank; (2) the same files make the same traces.
-// Threads: pure. Time: the writing hosts', in ns, as their clocks were; `begun_unix_ns` is on rank 0's clock where the files
-//   say how far theirs are off.
+// Threads: pure. Time: the writing hosts', in ns, as their clocks were; `begun_unix_ns` is on rank 0's clock where the
+//   files say how far theirs are off.
 #pragma once
 
 #include <cstdint>

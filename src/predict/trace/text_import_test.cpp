@@ -1,11 +1,11 @@
 // Text traces of a PMPI wrapper become the traces that the recorder would have written.
-#include "trace/text_import.hpp"
+#include "predict/trace/text_import.hpp"
 
-#include "base/test_seeds.hpp"
-#include "trace/check.hpp"
-#include "trace/match.hpp"
-#include "trace/summary.hpp"
-#include "trace/test_programs.hpp"
+#include "base/testing/seeds.hpp"
+#include "predict/trace/check.hpp"
+#include "predict/trace/match.hpp"
+#include "predict/trace/summary.hpp"
+#include "predict/trace/testing/programs.hpp"
 
 namespace spinloom::trace {
 namespace {
@@ -142,7 +142,8 @@ TEST(TextImport, CommunicatorsAreThoseOfTheirSplits) {
   }
 }
 
-// A grid of 2 x 2 whose columns go from the last to the first: rank 1 is the second of two in its row and in its column.
+// A grid of 2 x 2 whose columns go from the last to the first: rank 1 is the second of two in its row and in its
+// column.
 TEST(TextImport, OfSeveralThatFitTheLowerHandleIsTheOlderCommunicator) {
   Lines ranks;
   for (uint32_t rank = 0; rank < 4; ++rank) {
@@ -265,6 +266,20 @@ TEST(TextImport, DamagedFilesAreRefusedOrRead) {
     (void)check(all, match(all));
     for (const RankTrace& trace : one.traces) (void)calls_of(trace);
   });
+}
+
+TEST(TextImport, AFileOfAnotherRankIsAnError) {
+  const Imported same({ring(0), ring(0)});
+  ASSERT_FALSE(same.sums.ok());
+  EXPECT_TRUE(same.sums.error().message.ends_with(
+      "trace-1.txt is that of rank 1 by its name, and the calls in it are those of rank 0 of 2"))
+      << same.sums.error().message;
+  const std::string alone = "MPI_Init:-:0:0:10\n" + line("Barrier", 20, comm(world, 0, 1), 30) + "MPI_Finalize:60:-\n";
+  const Imported programs({alone, alone, alone});
+  ASSERT_FALSE(programs.sums.ok());
+  EXPECT_TRUE(programs.sums.error().message.find("these are 3 programs of one rank") != std::string::npos)
+      << programs.sums.error().message;
+  EXPECT_TRUE(Imported({alone}).sums.ok());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "trace/text_line.hpp"
+#include "predict/trace/text_line.hpp"
 
 namespace spinloom::trace {
 

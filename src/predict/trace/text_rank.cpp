@@ -1,10 +1,10 @@
-#include "trace/text_rank.hpp"
+#include "predict/trace/text_rank.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "trace/text_signature.hpp"
-#include "trace/writer.hpp"
+#include "predict/trace/text_signature.hpp"
+#include "predict/trace/writer.hpp"
 
 namespace spinloom::trace {
 namespace {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/text_comms.hpp"
-#include "trace/text_import.hpp"
-#include "trace/text_requests.hpp"
+#include "predict/trace/text_comms.hpp"
+#include "predict/trace/text_import.hpp"
+#include "predict/trace/text_requests.hpp"
 
 namespace spinloom::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/text_requests.hpp"
+#include "predict/trace/text_requests.hpp"
 
 #include <algorithm>
 #include <ranges>

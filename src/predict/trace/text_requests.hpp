@@ -1,8 +1,8 @@
 // TextRequests - which call ended which request, of one rank's calls: a text trace has the places of the handles only.
 //
-// Contract: the calls are told in their order, by their numbers; then solve() gives each its slots. A request ends in the
-//   first Wait or Waitall that names its place. If there is none before the place is used again, it ended in the last call
-//   that named it: outcomes of tests, and of waits for some, are not written.
+// Contract: the calls are told in their order, by their numbers; then solve() gives each its slots. A request ends in
+//   the first Wait or Waitall that names its place. If there is none before the place is used again, it ended in the
+//   last call that named it: outcomes of tests, and of waits for some, are not written.
 // Invariants: (1) slots are the lowest free ones, as the recorder gives them.
 // Threads: pure. Time: none.
 #pragma once
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/trace.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::trace {
 

@@ -1,10 +1,10 @@
-#include "trace/text_signature.hpp"
+#include "predict/trace/text_signature.hpp"
 
 #include <array>
 
-#include "layout/blob.hpp"
-#include "layout/type.hpp"
-#include "trace/sequence.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/type.hpp"
+#include "predict/trace/sequence.hpp"
 
 namespace spinloom::trace {
 namespace {

@@ -1,14 +1,14 @@
 // The signature of a call that a text trace has.
 //
-// Contract: signature_of() fills in what the recorder would, but for requests; `type_of` gives numbers for types. A call
-//   that names ranks outside its communicator is an error.
+// Contract: signature_of() fills in what the recorder would, but for requests; `type_of` gives numbers for types. A
+//   call that names ranks outside its communicator is an error.
 // Threads: pure. Time: none.
 #pragma once
 
 #include <functional>
 
 #include "base/result.hpp"
-#include "trace/text_call.hpp"
+#include "predict/trace/text_call.hpp"
 
 namespace spinloom::trace {
 

@@ -1,4 +1,4 @@
-#include "trace/trace.hpp"
+#include "predict/trace/trace.hpp"
 
 #include "base/assert.hpp"
 

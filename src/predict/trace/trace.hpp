@@ -1,11 +1,11 @@
 // Trace - what the ranks of an MPI program did, call by call: the form in memory.
 //
 // Contract: a RankTrace is what one rank called, in the order in which the calls ended. What a call was asked for, and
-//   what came of it, is a Signature; equal ones are kept once, so that a loop costs a number and two times a call. Types
-//   are layouts (blobs), so that a trace says which bytes lay where.
+//   what came of it, is a Signature; equal ones are kept once, so that a loop costs a number and two times a call.
+//   Types are layouts (blobs), so that a trace says which bytes lay where.
 // Invariants: (1) numbers of types, communicators and signatures are indices of this rank's tables; (2) requests are
-//   slots: a slot is free again when its request has ended, and the lowest free one is taken next, so that a loop has the
-//   same signatures each time; (3) peers are ranks of the communicator: of its remote group where that has one.
+//   slots: a slot is free again when its request has ended, and the lowest free one is taken next, so that a loop has
+//   the same signatures each time; (3) peers are ranks of the communicator: of its remote group where that has one.
 // Threads: plain values. Time: of the host's monotonic clock, in ns since `begun_ns`.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace spinloom::trace {
 
-// By the names of MPI, without "MPI_" and without "_c", whatever the form.
+// Calls have the names of MPI, without "MPI_" and without "_c", whatever their form.
 // clang-format off
 #define SPINLOOM_TRACE_CALLS(X) \
   X(Init) X(Finalize) \
@@ -48,7 +48,10 @@ enum class CallForm : uint8_t { blocking, nonblocking, persistent };
 inline constexpr int32_t any = -1;  // peer, tag: MPI_ANY_SOURCE, MPI_ANY_TAG
 inline constexpr int32_t nobody = -2;  // peer: MPI_PROC_NULL; root of an intercommunicator's other ranks
 inline constexpr int32_t itself = -3;  // root of an intercommunicator: this rank (MPI_ROOT)
+inline constexpr int32_t cancelled = -4;  // source of a match: its request was cancelled
 inline constexpr uint32_t none = UINT32_MAX;  // no type, communicator, window, request
+
+inline constexpr uint64_t nowhere = UINT64_MAX;  // address: the trace does not tell it
 
 // One end of a transfer: where the first element begins, and how many elements of which type.
 struct Block {
@@ -58,7 +61,9 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
-// What a completed request's receive met, where it had asked for any source or any tag; and of probes.
+// What a completed request's receive met, where it had asked for any source or any tag; and of probes. Of requests that
+// MPI_Cancel named: source is `cancelled`, or it was too late for that (`any`, unless it is a receive of any source or
+// tag).
 struct Match {
   uint32_t request = none;  // its slot; none: the call's own receive
   int32_t source = any;
@@ -110,7 +115,8 @@ struct CommEntry {
   uint32_t rank = 0;  // of this rank in it
   std::vector<uint32_t> world_ranks;  // of its members; of ranks outside the world: none
   std::vector<uint32_t> remote_ranks;  // of an intercommunicator's other side
-  // Where it has a topology: whom neighbourhood calls receive from and send to, in their order; ranks of the communicator.
+  // Where it has a topology: whom neighbourhood calls receive from and send to, in their order; ranks of the
+  // communicator.
   std::vector<int32_t> sources;
   std::vector<int32_t> destinations;
   std::vector<int32_t> dims;  // of a Cartesian grid
@@ -128,6 +134,7 @@ struct RankTrace {
   std::string program;  // its command line
   bool is_cpu_time = false;  // times of events are CPU time of the rank's thread, in which it does not wait
   bool ended = false;  // MPI_Finalize was recorded; else the trace is as long as the rank lived
+  bool tells_under_way = false;  // the rank's last chunk is open: it says in which call the rank was
   bool is_under_way = false;  // a call that had not ended when the rank was killed, or when the trace was read
   Call under_way = Call::Init;
   CallForm under_way_form = CallForm::blocking;

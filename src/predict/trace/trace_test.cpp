@@ -1,12 +1,12 @@
 // What a Writer writes, a reader reads.
-#include "trace/trace.hpp"
+#include "predict/trace/trace.hpp"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <csignal>
 
-#include "trace/test_programs.hpp"
+#include "predict/trace/testing/programs.hpp"
 
 namespace spinloom::trace {
 namespace {
@@ -123,8 +123,8 @@ TEST(Trace, TakesDefinitionsLongerThanTheOpenChunk) {
   program.check(*found, program.calls.size());
 }
 
-// A loop of l calls, n times: l signatures, and for each event a byte or two, and two times. Packed, the numbers of a loop
-// are next to nothing, and times that vary by some thousand ns are some 3 bytes.
+// A loop of l calls, n times: l signatures, and for each event a byte or two, and two times. Packed, the numbers of a
+// loop are next to nothing, and times that vary by some thousand ns are some 3 bytes.
 TEST(Trace, ALoopCostsItsTimes) {
   const Folder folder;
   Program program(folder.path(), 5);
@@ -176,6 +176,21 @@ TEST(Trace, NobodysTraceIsOverwritten) {
   const auto nowhere = Writer::create(folder.path() + "/none", head_of_tests());
   EXPECT_FALSE(nowhere.ok());
   EXPECT_FALSE(ranks_in(folder.path() + "/none").ok());
+}
+
+TEST(Trace, EndsWithinACall) {
+  const Folder folder;
+  Program program(folder.path(), 4);
+  for (int i = 0; i < 100; ++i) program.call();
+  program.writer->end_within(Call::Recv, CallForm::blocking, program.expected.begun_ns + 77);
+  const auto found = read_rank(folder.path(), 0);
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  program.check(*found, 100);
+  EXPECT_TRUE(found->warning.empty());
+  EXPECT_TRUE(found->tells_under_way && found->is_under_way);
+  EXPECT_EQ(found->under_way, Call::Recv);
+  EXPECT_EQ(found->under_way_ns, 77U);
+  EXPECT_EQ(std::filesystem::file_size(open_path(folder.path(), 0)), OpenHeader::bytes);
 }
 
 }  // namespace

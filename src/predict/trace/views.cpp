@@ -1,4 +1,4 @@
-#include "trace/views.hpp"
+#include "predict/trace/views.hpp"
 
 #include <algorithm>
 #include <map>
@@ -6,9 +6,9 @@
 #include <tuple>
 #include <utility>
 
-#include "layout/blob.hpp"
-#include "layout/block_statistics.hpp"
-#include "trace/walk.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/block_statistics.hpp"
+#include "predict/trace/walk.hpp"
 
 namespace spinloom::trace {
 namespace {
@@ -99,6 +99,13 @@ void describe(TypeUse& use) {
 }
 
 }  // namespace
+
+bool tells_buffers(const RankTrace& trace) {
+  const auto is_told = [](const Block& block) { return block.address != nowhere; };
+  return std::ranges::all_of(trace.signatures, [&](const Signature& one) {
+    return std::ranges::all_of(one.sends, is_told) && std::ranges::all_of(one.receives, is_told);
+  });
+}
 
 std::vector<Lane> matrix(std::span<const RankTrace* const> traces) {
   std::map<std::pair<uint32_t, uint32_t>, Lane> found;

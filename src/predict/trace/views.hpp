@@ -1,8 +1,8 @@
 // Views - tables over the traces of all ranks.
 //
-// Contract: matrix() is who sent whom how much: by point-to-point calls, and by neighbourhood and all-to-all calls, whose
-//   receivers are known; what a call sends to one peer is a message. types() is which datatypes the buffers of the calls
-//   had, equal ones once.
+// Contract: matrix() is who sent whom how much: by point-to-point calls, and by neighbourhood and all-to-all calls,
+//   whose receivers are known; what a call sends to one peer is a message. types() is which datatypes the buffers of
+//   the calls had, equal ones once.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "trace/trace.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::trace {
 
@@ -34,5 +34,8 @@ struct TypeUse {
   int64_t count_most = 0;
 };
 [[nodiscard]] std::vector<TypeUse> types(std::span<const RankTrace* const> traces);
+
+// True if a trace says where in memory the calls' buffers lie, and so of which types they are.
+[[nodiscard]] bool tells_buffers(const RankTrace& trace);
 
 }  // namespace spinloom::trace

@@ -1,4 +1,4 @@
-#include "trace/writer.hpp"
+#include "predict/trace/writer.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "trace/pack.hpp"
+#include "predict/trace/pack.hpp"
 
 namespace spinloom::trace {
 namespace {
@@ -229,6 +229,18 @@ void Writer::end() {
   put_pending();
   close_chunk();
   if (trouble_.empty()) unlink(open_path(directory_, rank_).c_str());
+}
+
+// The open chunk is empty then: its file says only in which call the rank is.
+void Writer::end_within(Call call, CallForm form, uint64_t begin_ns) {
+  if (!trouble_.empty()) return;
+  put_pending();
+  close_chunk();
+  if (!trouble_.empty()) return;
+  enter(call, form, begin_ns);
+  open_->rooms = {};
+  const std::string path = open_path(directory_, rank_);
+  if (truncate(path.c_str(), OpenHeader::bytes) != 0) stop(text(path, ": ", reason(errno)));
 }
 
 }  // namespace spinloom::trace

@@ -1,11 +1,13 @@
 // Writer - one rank's trace, written while the program runs.
 //
 // Contract: create() makes the two files, whose names no other may have. add() of a type or a communicator gives its
-//   number; equal types share one. record() adds an event at the end; poll() does so for a poll in vain, or makes it part
-//   of the event before. end() completes the trace. What cannot be written stops the recording: trouble() says why, and
-//   so does the trace; everything else does nothing from then on.
-// Invariants: (1) whatever happens to the process, what was recorded can be read: but for the last event, while polls may
-//   still become part of it; (2) no signal comes of it (SIGBUS of a full disk: the room is there from the beginning);
+//   number; equal types share one. record() adds an event at the end; poll() does so for a poll in vain, or makes it
+//   part of the event before. end() completes the trace; end_within() does so while the rank is in a call. What cannot
+//   be written stops the recording: trouble() says why, and so does the trace; everything else does nothing from then
+//   on.
+// Invariants: (1) whatever happens to the process, what was recorded can be read: but for the last event, while polls
+//   may still become part of it; (2) no signal comes of it (SIGBUS of a full disk: the room is there from the
+//   beginning);
 //   (3) no file is open between two calls.
 // Threads: the caller's lock. Time: ns of the monotonic clock; the ends of events do not decrease.
 #pragma once
@@ -16,9 +18,9 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "trace/code.hpp"
-#include "trace/file.hpp"
-#include "trace/interned.hpp"
+#include "predict/trace/code.hpp"
+#include "predict/trace/file.hpp"
+#include "predict/trace/interned.hpp"
 
 namespace spinloom::trace {
 
@@ -42,6 +44,7 @@ class Writer {
   void record(const Signature& signature, uint64_t begin_ns, uint64_t end_ns);
   void poll(const Signature& signature, uint64_t begin_ns, uint64_t end_ns);
   void end();
+  void end_within(Call call, CallForm form, uint64_t begin_ns);
   void stop(std::string why);
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
 

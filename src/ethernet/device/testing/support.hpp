@@ -11,11 +11,11 @@
 #include <mutex>
 #include <vector>
 
-#include "ethernet/card.hpp"
-#include "ethernet/rule_text.hpp"
-#include "packet/build.hpp"
-#include "packet/checksum.hpp"
-#include "port/echo_station.hpp"
+#include "ethernet/device/card.hpp"
+#include "ethernet/device/rule_text.hpp"
+#include "ethernet/port/echo_station.hpp"
+#include "nic/packet/build.hpp"
+#include "nic/packet/checksum.hpp"
 #include "spinloom/frame.h"
 
 namespace spinloom::ethernet::test {
@@ -134,8 +134,8 @@ struct Rig {
   std::unique_ptr<Card> card;
 };
 
-// What a host answers to a frame (port/echo_station.hpp); the flag "don't fragment", which that host always sets, is as
-// in the question, and so is padding.
+// What a host answers to a frame (ethernet/port/echo_station.hpp); the flag "don't fragment", which that host always
+// sets, is as in the question, and so is padding.
 inline FrameBytes host_answer(const FrameBytes& asked) {
   const port::EchoStation peer(ends.target_mac, ends.target);
   FrameBytes out(asked.size() + packet::ethernet_frame_bytes_min);

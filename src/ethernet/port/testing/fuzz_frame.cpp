@@ -1,10 +1,10 @@
-// Fuzz target: frames from outside. Any bytes are refused, or are packets whose parts lie in them and that are written to
-// the same bytes; a station answers them with right frames or not at all.
+// Fuzz target: frames from outside. Any bytes are refused, or are packets whose parts lie in them and that are written
+// to the same bytes; a station answers them with right frames or not at all.
 #include "base/byte_order.hpp"
-#include "layout/fuzz.hpp"
-#include "packet/test_support.hpp"
-#include "port/echo_station.hpp"
-#include "port/finish_checksum.hpp"
+#include "base/testing/fuzz.hpp"
+#include "ethernet/port/echo_station.hpp"
+#include "ethernet/port/finish_checksum.hpp"
+#include "nic/packet/testing/support.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spinloom;

@@ -1,10 +1,10 @@
-// Fuzz target: capture files from outside. Any bytes are refused with an Error, or give frames that together are no longer
-// than the file.
+// Fuzz target: capture files from outside. Any bytes are refused with an Error, or give frames that together are no
+// longer than the file.
 #include <array>
 
-#include "layout/fuzz.hpp"
-#include "packet/test_support.hpp"
-#include "port/pcap_file.hpp"
+#include "base/testing/fuzz.hpp"
+#include "ethernet/port/pcap_file.hpp"
+#include "nic/packet/testing/support.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spinloom;

@@ -1,8 +1,9 @@
 // For tests and measurements: a network namespace for this process, with a pair of interfaces.
 //
 // Contract: enter_namespace() gives this process a network namespace of its own, as root or in a user namespace, and
-//   returns why not where that is refused; it does so once. make_pair() makes nic0 and host0 anew, up and joined, without
-//   addresses or IPv6. The namespace and all in it end with the process. Only tests and measurements include this.
+//   returns why not where that is refused; it does so once. make_pair() makes nic0 and host0 anew, up and joined,
+//   without addresses or IPv6. The namespace and all in it end with the process. Only tests and measurements include
+//   this.
 // Threads: one, and no others may have been started. Time: host time.
 #pragma once
 

@@ -1,8 +1,9 @@
 // For tests: two ports, one at each end of a link in the test's own namespace, and frames that only tests send.
 //
-// Contract: a PairTest has host_, a packet port, and nic_, the port of the kind that is its parameter: of the other end of a
-//   veth pair (nic0 and host0), or of a TAP device (tap0, where host_ is on the kernel's end). It is skipped, with the reason,
-//   where the machine refuses one. take() and send_all() wait as long as the patience of tests. Only tests include this.
+// Contract: a PairTest has host_, a packet port, and nic_, the port of the kind that is its parameter: of the other end
+//   of a veth pair (nic0 and host0), or of a TAP device (tap0, where host_ is on the kernel's end). It is skipped, with
+//   the reason, where the machine refuses one. take() and send_all() wait as long as the patience of tests. Only tests
+//   include this.
 // Threads: one. Time: host time, for giving up only.
 #pragma once
 
@@ -13,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "base/test_patience.hpp"
-#include "base/test_seeds.hpp"
-#include "packet/test_support.hpp"
-#include "port/namespace_support.hpp"
-#include "port/open.hpp"
+#include "base/testing/patience.hpp"
+#include "base/testing/seeds.hpp"
+#include "ethernet/port/open.hpp"
+#include "ethernet/port/testing/namespace_support.hpp"
+#include "nic/packet/testing/support.hpp"
 
 namespace spinloom::port::test {
 

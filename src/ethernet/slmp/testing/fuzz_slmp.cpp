@@ -1,9 +1,9 @@
-// Fuzz target: datagrams of SLMP from outside. Any bytes are refused with an Error, or are a header that is written as the
-// same bytes; a receiver that gets many of them stays within its bounds.
+// Fuzz target: datagrams of SLMP from outside. Any bytes are refused with an Error, or are a header that is written as
+// the same bytes; a receiver that gets many of them stays within its bounds.
 #include <algorithm>
 
-#include "layout/fuzz.hpp"
-#include "slmp/receiver.hpp"
+#include "base/testing/fuzz.hpp"
+#include "ethernet/slmp/receiver.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spinloom;

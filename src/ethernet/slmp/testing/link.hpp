@@ -1,8 +1,10 @@
-// TestLink - a sender, a receiver and a link between them that loses, repeats and delays packets by seed, in virtual time.
+// TestLink - a sender, a receiver and a link between them that loses, repeats and delays packets by seed, in virtual
+// time.
 //
 // Contract: run() lets time jump from one event to the next until the sender is done or has failed, and then until
-//   nothing is on the way. Each packet of the sender is checked against what every sender promises. A receiver may answer
-//   later, with at() and reply(). Only tests include this. Invariants: (1) the same seed gives the same run. Threads: one. Time: virtual.
+//   nothing is on the way. Each packet of the sender is checked against what every sender promises. A receiver may
+//   answer later, with at() and reply(). Only tests include this. Invariants: (1) the same seed gives the same run.
+//   Threads: one. Time: virtual.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +15,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "slmp/sender.hpp"
+#include "ethernet/slmp/sender.hpp"
 
 namespace spinloom::slmp::test {
 

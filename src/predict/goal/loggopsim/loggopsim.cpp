@@ -1,9 +1,12 @@
-#include "goal/loggopsim.hpp"
+#include "predict/goal/loggopsim/loggopsim.hpp"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
-#include "goal/loggopsim_engine.hpp"
+#include "predict/goal/loggopsim/loggopsim_engine.hpp"
+#include "predict/goal/model/places.hpp"
 
 namespace spinloom::goal {
 
@@ -17,6 +20,7 @@ Result<LogGopSimOutcome> run_loggopsim(const Schedule& schedule, const LogGopSim
   if (schedule.repeats()) return run_loggopsim(schedule.unrolled(), parameters, watch);
   SPL_TRY(check_plain(schedule, "which LogGOPSim does not know; run it by our own model"));
   SPL_TRY(check_peers(schedule));
+  SPL_TRY(check_places(schedule));
   Begun begun;
   {
     LogGopSimEngine engine(schedule, parameters);
@@ -30,7 +34,7 @@ Result<LogGopSimOutcome> run_loggopsim(const Schedule& schedule, const LogGopSim
 }
 
 LogGopSimEngine::LogGopSimEngine(const Schedule& schedule, const LogGopSimParameters& parameters, Begun* begun)
-    : schedule_(schedule), parameters_(parameters), begun_(begun) {
+    : schedule_(schedule), parameters_(parameters), begun_(begun), matching_(parameters.apart) {
   price_shapes();
   clocks_each_ = cpus_ + 2 * nics_;
   clocks_.resize(clocks_each_ * schedule.ranks());
@@ -48,33 +52,33 @@ LogGopSimEngine::LogGopSimEngine(const Schedule& schedule, const LogGopSimParame
 }
 
 void LogGopSimEngine::price_shapes() {
-  const auto& [L, o, g, G, O, S] = parameters_;
-  std::unordered_map<uint32_t, uint32_t> waiters;  // by what is waited for
-  const auto waiters_for = [&](uint32_t what, const Shape& shape) {
-    const uint32_t nic = what == 0 ? 0 : shape.nic;
-    return waiters.emplace(what << 16 | uint32_t{shape.cpu} << 8 | nic, static_cast<uint32_t>(waiters.size()))
-        .first->second;
+  const auto& [L, o, g, G, O, S, apart] = parameters_;
+  const Places places(schedule_);
+  cpus_ = places.cpus();
+  nics_ = places.nics();
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> waiters;  // by what is waited for
+  const auto waiters_for = [&](uint32_t what, const Costs& costs) {
+    const uint32_t nic = what == 0 ? 0 : costs.nic_index;
+    return waiters.try_emplace({what, costs.cpu_index, nic}, static_cast<uint32_t>(waiters.size())).first->second;
   };
   for (const Shape& shape : schedule_.shapes()) {
-    cpus_ = std::max(cpus_, size_t{shape.cpu} + 1);
-    nics_ = std::max(nics_, size_t{shape.nic} + 1);
     Costs costs{};
     costs.size = shape.size;
     costs.tag = shape.tag;
-    costs.cpu_index = shape.cpu;
-    costs.nic_index = shape.nic;
+    costs.cpu_index = places.cpu(shape);
+    costs.nic_index = places.nic(shape);
     costs.is_rendezvous = shape.size > S;
     costs.is_relative = shape.peer == schedule::Peer::relative;
     if (shape.kind == Kind::compute) {
       costs.cpu = shape.size;
-      costs.waiters = waiters_for(0, shape);
+      costs.waiters = waiters_for(0, costs);
     } else if (shape.kind == Kind::send) {
       const uint64_t bytes = shape.size - 1;
       costs.cpu = o + bytes * O;
       costs.gap = g + bytes * G;
       costs.receive_cpu = o + std::max(bytes * O, bytes * G);
-      costs.waiters = waiters_for(1, shape);
-      costs.message_waiters = waiters_for(2, shape);
+      costs.waiters = waiters_for(1, costs);
+      costs.message_waiters = waiters_for(2, costs);
     }
     costs_.push_back(costs);
   }

@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "goal/watch.hpp"
-#include "schedule/schedule.hpp"
+#include "predict/goal/model/matching.hpp"
+#include "predict/goal/model/watch.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal {
 
@@ -26,6 +27,7 @@ struct LogGopSimParameters {
   uint64_t G = 6;
   uint64_t O = 0;
   uint64_t S = 65535;
+  TagsApart apart = {};  // ours: a receive of any tag does not take these, which it does there
 };
 
 struct LogGopSimOutcome {

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "base/large_vector.hpp"
-#include "goal/event_queue.hpp"
-#include "goal/loggopsim.hpp"
-#include "goal/matching.hpp"
-#include "goal/plan.hpp"
-#include "goal/stall.hpp"
-#include "goal/waiters.hpp"
+#include "predict/goal/loggopsim/loggopsim.hpp"
+#include "predict/goal/model/event_queue.hpp"
+#include "predict/goal/model/matching.hpp"
+#include "predict/goal/model/plan.hpp"
+#include "predict/goal/model/stall.hpp"
+#include "predict/goal/model/waiters.hpp"
 
 namespace spinloom::goal {
 
@@ -44,8 +44,8 @@ class LogGopSimEngine {
     uint32_t tag;
     uint32_t waiters;  // which Waiters of a rank
     uint32_t message_waiters;  // and for its message
-    uint8_t cpu_index;
-    uint8_t nic_index;
+    uint32_t cpu_index;  // its place
+    uint32_t nic_index;
     bool is_rendezvous;
     bool is_relative;
   };
@@ -60,9 +60,9 @@ class LogGopSimEngine {
   void price_shapes();
   void begin_roots();
 
-  [[nodiscard]] uint64_t& cpu_clock(uint32_t rank, uint8_t cpu) { return clocks_[rank * clocks_each_ + cpu]; }
-  [[nodiscard]] uint64_t& send_clock(uint32_t rank, uint8_t nic) { return clocks_[rank * clocks_each_ + cpus_ + nic]; }
-  [[nodiscard]] uint64_t& receive_clock(uint32_t rank, uint8_t nic) {
+  [[nodiscard]] uint64_t& cpu_clock(uint32_t rank, uint32_t cpu) { return clocks_[rank * clocks_each_ + cpu]; }
+  [[nodiscard]] uint64_t& send_clock(uint32_t rank, uint32_t nic) { return clocks_[rank * clocks_each_ + cpus_ + nic]; }
+  [[nodiscard]] uint64_t& receive_clock(uint32_t rank, uint32_t nic) {
     return clocks_[rank * clocks_each_ + cpus_ + nics_ + nic];
   }
 
@@ -88,7 +88,7 @@ class LogGopSimEngine {
 
   void begin(uint32_t rank, uint32_t operation);
   void end(uint32_t rank, uint32_t operation, bool again = false);
-  void raise(uint32_t rank, uint8_t cpu, uint8_t nic, uint64_t time);
+  void raise(uint32_t rank, uint32_t cpu, uint32_t nic, uint64_t time);
   void count_down(uint32_t rank, uint32_t operation, bool again);
   void release(uint32_t rank, uint32_t operation, schedule::Awaits awaits, bool again);
   void push_freed();

@@ -1,7 +1,7 @@
 // What waits: for a resource, and for other operations.
 #include <algorithm>
 
-#include "goal/loggopsim_engine.hpp"
+#include "predict/goal/loggopsim/loggopsim_engine.hpp"
 
 namespace spinloom::goal {
 
@@ -41,7 +41,7 @@ void LogGopSimEngine::wait(uint64_t until, uint32_t event, uint32_t index) {
   queue_.push(until, event);
 }
 
-// Of the Waiters whose leader has begun.
+// Chooses the next leader of Waiters whose leader has begun.
 void LogGopSimEngine::lead_next(uint32_t rank, uint32_t index, uint64_t free_at) {
   Waiters& waiters = waiters_of(rank, index);
   waiters.leader = waiters.take(queue_);
@@ -64,7 +64,7 @@ void LogGopSimEngine::end(uint32_t rank, uint32_t operation, bool again) {
   release(rank, operation, Awaits::end, again);
 }
 
-void LogGopSimEngine::raise(uint32_t rank, uint8_t cpu, uint8_t nic, uint64_t time) {
+void LogGopSimEngine::raise(uint32_t rank, uint32_t cpu, uint32_t nic, uint64_t time) {
   cpu_clock(rank, cpu) = std::max(cpu_clock(rank, cpu), time);
   send_clock(rank, nic) = std::max(send_clock(rank, nic), time);
 }

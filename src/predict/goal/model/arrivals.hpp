@@ -1,7 +1,7 @@
 // Arrivals - how many one-sided operations have been done at each rank, by tag, and who waits for more.
 //
-// Contract: count() adds one and gives those that have waited for no more, in the order in which they came; wait() keeps
-//   an operation that waits for more than there are. A counter never goes back.
+// Contract: count() adds one and gives those that have waited for no more, in the order in which they came; wait()
+//   keeps an operation that waits for more than there are. A counter never goes back.
 // Threads: one owner. Time: none. Memory: for the tags in use only.
 #pragma once
 
@@ -29,7 +29,8 @@ class Arrivals {
     counters_[key(rank, tag)].waiting.push_back({wanted, 0, operation});
   }
 
-  // Counts one arrival at the rank under the tag, and returns the operations that waited for no more than are there now.
+  // Counts one arrival at the rank under the tag, and returns the operations that waited for no more than are there
+  // now.
   [[nodiscard]] std::vector<uint32_t> count(uint32_t rank, uint32_t tag) {
     Counter& counter = counters_[key(rank, tag)];
     ++counter.there;
@@ -42,7 +43,7 @@ class Arrivals {
     return done;
   }
 
-  // Of the operations that still wait at a rank, the first one under the smallest tag.
+  // The first operation under the smallest tag, among those that still wait at a rank.
   [[nodiscard]] std::optional<Waiter> first_that_waits(uint32_t rank) const {
     const auto first = counters_.lower_bound(key(rank, 0));
     for (auto one = first; one != counters_.end() && one->first >> 32 == rank; ++one) {

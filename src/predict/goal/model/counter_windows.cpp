@@ -1,4 +1,4 @@
-#include "goal/counter_windows.hpp"
+#include "predict/goal/model/counter_windows.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,11 +1,12 @@
 // Counter windows - for how much the operations of a rank still wait: kept for those under way only.
 //
 // Contract: a window has a Counter for each operation from the first that may still wait to the last that an operation
-//   which has been looked at leads to. of() looks at all before the operation that it is asked for, because what leads to
-//   it is written down there, and gives its Counter, or null if it has begun before. Who asks has counted down what came.
-// Invariants: (1) where all edges go forward, the Counters of a window are no more than twice the operations between the
-//   first that has not begun and the farthest that one which has been looked at leads to; (2) where some go back, there is
-//   one for each operation from the start on; (3) memory that a closed window had is that of the next one.
+//   which has been looked at leads to. of() looks at all before the operation that it is asked for, because what leads
+//   to it is written down there, and gives its Counter, or null if it has begun before. Who asks has counted down what
+//   came.
+// Invariants: (1) where all edges go forward, the Counters of a window are no more than twice the operations between
+//   the first that has not begun and the farthest that one which has been looked at leads to; (2) where some go back,
+//   there is one for each operation from the start on; (3) memory that a closed window had is that of the next one.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -14,7 +15,7 @@
 #include <vector>
 
 #include "base/large_vector.hpp"
-#include "schedule/schedule.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal {
 

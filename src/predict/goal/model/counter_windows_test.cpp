@@ -1,12 +1,12 @@
 // What waits is counted for the operations under way only.
-#include "goal/counter_windows.hpp"
+#include "predict/goal/model/counter_windows.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "base/random.hpp"
-#include "base/test_seeds.hpp"
+#include "base/testing/seeds.hpp"
 
 namespace spinloom::goal {
 namespace {

@@ -1,11 +1,11 @@
-#include "goal/critical_path.hpp"
+#include "predict/goal/model/critical_path.hpp"
 
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
 
 #include "base/assert.hpp"
-#include "goal/engine.hpp"
+#include "predict/goal/model/engine.hpp"
 
 namespace spinloom::goal {
 
@@ -201,7 +201,7 @@ class Walk {
   bool posts_ = false;  // it is the post of the receive that was waited for
   uint64_t now_ = 0;
   std::vector<Step> steps_;
-  // Of Programs: what operations wait for.
+  // What the operations of a Program wait for, by the number of the Program.
   std::unordered_map<uint32_t, std::unordered_multimap<uint32_t, Wait>> waits_;
 };
 

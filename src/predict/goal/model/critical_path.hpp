@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "goal/model.hpp"
-#include "goal/record.hpp"
-#include "schedule/schedule.hpp"
+#include "predict/goal/model/model.hpp"
+#include "predict/goal/model/record.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal {
 

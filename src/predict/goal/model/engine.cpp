@@ -1,7 +1,9 @@
-#include "goal/engine.hpp"
+#include "predict/goal/model/engine.hpp"
 
 #include <algorithm>
 #include <utility>
+
+#include "predict/goal/model/places.hpp"
 
 namespace spinloom::goal {
 
@@ -27,6 +29,7 @@ Status overflows() {
 
 Result<Outcome> run(const Schedule& schedule, const Model& model, Record* record, const Watch& watch) {
   SPL_TRY(check_peers(schedule, watch));
+  SPL_TRY(check_places(schedule));
   Begun begun;
   {
     Engine engine(schedule, model, nullptr, record);
@@ -40,11 +43,10 @@ Result<Outcome> run(const Schedule& schedule, const Model& model, Record* record
 }
 
 Engine::Engine(const Schedule& schedule, const Model& model, Begun* begun, Record* record)
-    : schedule_(schedule), model_(model), begun_(begun), record_(record) {
-  for (const Shape& shape : schedule.shapes()) {
-    cpus_each_ = std::max(cpus_each_, size_t{shape.cpu} + 1);
-    nics_each_ = std::max(nics_each_, size_t{shape.nic} + 1);
-  }
+    : schedule_(schedule), model_(model), begun_(begun), record_(record), matching_(model.apart) {
+  const Places places(schedule);
+  cpus_each_ = places.cpus();
+  nics_each_ = places.nics();
   const size_t ranks = schedule.ranks();
   cpus_.resize(cpus_each_ * ranks);
   nics_.resize(nics_each_ * ranks);
@@ -66,13 +68,14 @@ Engine::Engine(const Schedule& schedule, const Model& model, Begun* begun, Recor
 }
 
 Status Engine::price_shapes() {
+  const Places places(schedule_);
   for (uint32_t number = 0; number < schedule_.shapes().size(); ++number) {
     const Shape& shape = schedule_.shapes()[number];
     Costs costs{};
     costs.size = shape.size;
     costs.tag = shape.tag;
-    costs.cpu = shape.cpu;
-    costs.nic = shape.nic;
+    costs.cpu = places.cpu(shape);
+    costs.nic = places.nic(shape);
     costs.kind = shape.kind;
     costs.event = event_of(shape.kind);
     if (shape.kind == Kind::arrived) {

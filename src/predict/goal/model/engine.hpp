@@ -1,10 +1,10 @@
 // Engine - one run of run() of model.hpp.
 //
-// Invariants: (1) times never go back; (2) the number of an event is (1, kind, count), and of one that waits for its CPU
-//   (0, count): at one moment waiting ones come first, and then kinds in their order; (3) of those that wait for a CPU
-//   the first, the leader, is in the queue for the time at which it will be free; (4) an operation that waits for one
-//   other has no counter; the counters of a rank live from its first to its last need; (5) a rank whose Program is its own or
-//   has several passes has a window instead, and there is no Plan for it.
+// Invariants: (1) times never go back; (2) the number of an event is (1, kind, count), and of one that waits for its
+//   CPU (0, count): at one moment waiting ones come first, and then kinds in their order; (3) of those that wait for a
+//   CPU the first, the leader, is in the queue for the time at which it will be free; (4) an operation that waits for
+//   one other has no counter; the counters of a rank live from its first to its last need; (5) a rank whose Program is
+//   its own or has several passes has a window instead, and there is no Plan for it.
 // Threads: one owner. Time: modelled.
 #pragma once
 
@@ -17,17 +17,17 @@
 #include <vector>
 
 #include "base/large_vector.hpp"
-#include "goal/arrivals.hpp"
-#include "goal/counter_windows.hpp"
-#include "goal/event_queue.hpp"
-#include "goal/matching.hpp"
-#include "goal/model.hpp"
-#include "goal/noise.hpp"
-#include "goal/plan.hpp"
-#include "goal/record.hpp"
-#include "goal/sample.hpp"
-#include "goal/stall.hpp"
-#include "network/network.hpp"
+#include "predict/goal/model/arrivals.hpp"
+#include "predict/goal/model/counter_windows.hpp"
+#include "predict/goal/model/event_queue.hpp"
+#include "predict/goal/model/matching.hpp"
+#include "predict/goal/model/model.hpp"
+#include "predict/goal/model/noise.hpp"
+#include "predict/goal/model/plan.hpp"
+#include "predict/goal/model/record.hpp"
+#include "predict/goal/model/sample.hpp"
+#include "predict/goal/model/stall.hpp"
+#include "simulated/network/network.hpp"
 
 namespace spinloom::goal {
 
@@ -82,8 +82,8 @@ class Engine {
     uint64_t bytes_ps;  // n G
     uint64_t layout_ps;  // of the own CPU
     uint32_t tag;
-    uint8_t cpu;
-    uint8_t nic;
+    uint32_t cpu;  // its place
+    uint32_t nic;
     bool is_rendezvous;
     schedule::Kind kind;
     Carried carried;  // what leaves first

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "goal/engine.hpp"
+#include "predict/goal/model/engine.hpp"
 
 namespace spinloom::goal {
 

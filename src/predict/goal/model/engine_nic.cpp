@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "goal/engine.hpp"
+#include "predict/goal/model/engine.hpp"
 
 namespace spinloom::goal {
 
 using schedule::Kind;
 
-// Of an answer and of data `shape` is the receive's operation.
+// An answer and data have the receive's operation as `shape`, so their costs are found by the send.
 const Engine::Costs& Engine::costs_of(const Event& message) const {
   if (message.carried == Carried::answer) return costs_of(message.rank, message.operation);
   return message.carried == Carried::data ? costs_of(message.source, message.operation) : costs_[message.shape];
@@ -53,7 +53,7 @@ void Engine::arrive(uint64_t now, uint32_t event) {
   push(begin_ps + bytes_ps, event, EventKind::complete);
 }
 
-// As take_packet().
+// The NIC takes a part of a message as in take_packet(). Returns when the part is there.
 uint64_t Engine::take(uint64_t now, uint32_t rank, uint64_t first, uint64_t end, uint64_t total) {
   Nic& nic = nics_[rank * nics_each_];
   const uint64_t begin_ps = std::max(now, nic.receives_ps);

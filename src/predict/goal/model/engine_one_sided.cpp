@@ -1,13 +1,13 @@
 // What one-sided operations do: they land at their target, come back, and are counted.
 #include <utility>
 
-#include "goal/engine.hpp"
+#include "predict/goal/model/engine.hpp"
 
 namespace spinloom::goal {
 
 using schedule::Kind;
 
-// Of all of them `operation` and `shape` are those of the initiator.
+// Messages of one-sided operations, those that come back too, have the `operation` and the `shape` of the initiator.
 void Engine::land(uint64_t now, uint32_t event) {
   const Event message = queue_[event];
   const Kind kind = costs_[message.shape].kind;

@@ -1,7 +1,7 @@
 // What packets do between two NICs.
 #include <algorithm>
 
-#include "goal/engine.hpp"
+#include "predict/goal/model/engine.hpp"
 
 namespace spinloom::goal {
 namespace {
@@ -10,7 +10,7 @@ uint64_t pair_of(const Event& message) { return uint64_t{message.source} << 32 |
 
 }  // namespace
 
-// Of messages that match.
+// True for messages that the receiver matches, where packets may overtake: such messages must stay in order.
 bool Engine::is_ordered(const Event& message) const {
   return model_.network->routing != network::Routing::fixed &&
          (message.carried == Carried::whole || message.carried == Carried::request);

@@ -20,7 +20,7 @@ namespace spinloom::goal {
 inline constexpr uint32_t none = UINT32_MAX;
 
 enum class EventKind : uint8_t {
-  // Of our own model, in the order in which what is ready at one moment begins.
+  // The kinds of our own model stand in the order in which events that are ready at one moment begin.
   enter,  // packets
   travel,
   leave,
@@ -37,8 +37,8 @@ enum class EventKind : uint8_t {
   message
 };
 
-// What travels: a message, or one of the three of a rendezvous; one-sided: bytes to a target, a question for some, bytes
-// that come back.
+// What travels: a message, or one of the three of a rendezvous; one-sided: bytes to a target, a question for some,
+// bytes that come back.
 enum class Carried : uint8_t { whole, request, answer, data, put, ask, reply };
 [[nodiscard]] constexpr bool is_short(Carried carried) {
   return carried == Carried::request || carried == Carried::answer || carried == Carried::ask;

@@ -1,10 +1,10 @@
-#include "goal/matching.hpp"
+#include "predict/goal/model/matching.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/assert.hpp"
-#include "schedule/schedule.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal {
 namespace {
@@ -91,7 +91,7 @@ void Matching::append(Table& table, uint32_t node) {
   chain.last = node;
 }
 
-// With exactly this source and tag.
+// The first item with exactly this source and tag.
 uint32_t Matching::first_of(Table& table, uint32_t source, uint32_t tag) const {
   for (uint32_t node = chain_of(table, source, tag).first; node != nothing; node = nodes_[node].chained) {
     const Item& item = nodes_[node].item;
@@ -105,6 +105,7 @@ uint32_t Matching::look_up(Table& table, uint32_t source, uint32_t tag) const {
   if (table.wild == 0) return found;
   const std::pair<uint32_t, uint32_t> others[] = {{source, any}, {any, tag}, {any, any}};
   for (const auto& [other_source, other_tag] : others) {
+    if (other_tag == any && apart_.has(tag)) continue;
     const uint32_t other = first_of(table, other_source, other_tag);
     if (other != nothing && (found == nothing || nodes_[other].number < nodes_[found].number)) found = other;
   }
@@ -113,9 +114,12 @@ uint32_t Matching::look_up(Table& table, uint32_t source, uint32_t tag) const {
 
 uint32_t Matching::walk(const List& list, uint32_t source, uint32_t tag) const {
   const auto meet = [](uint32_t one, uint32_t other) { return one == other || one == any || other == any; };
+  const auto tags_meet = [&](uint32_t one, uint32_t other) {
+    return one == other || (meet(one, other) && !apart_.has(one) && !apart_.has(other));
+  };
   for (uint32_t node = list.first; node != nothing; node = nodes_[node].next) {
     const Item& item = nodes_[node].item;
-    if (meet(item.source, source) && meet(item.tag, tag)) return node;
+    if (meet(item.source, source) && tags_meet(item.tag, tag)) return node;
   }
   return nothing;
 }

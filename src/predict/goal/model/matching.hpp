@@ -1,7 +1,7 @@
 // Matching - the lists of posted receives and of arrived messages of all ranks.
 //
 // Contract: add() appends to a list; take() removes and gives the first of a list that matches a source and a tag.
-//   `any` on either side matches every source, every tag.
+//   `any` on either side matches every source, and every tag but those that are set apart.
 // Invariants: (1) the first in the order of the list wins; (2) a list that has become long has a Table until it is
 //   empty; there the pairs (source, tag) have chains in the order of the list, and a search looks at the heads of up to
 //   four chains.
@@ -15,8 +15,19 @@
 
 namespace spinloom::goal {
 
+// Tags that `any` does not match, from the first to the last: those of collective operations, which have a context of
+// their own in MPI.
+struct TagsApart {
+  uint32_t first = UINT32_MAX;
+  uint32_t last = 0;
+  [[nodiscard]] bool has(uint32_t tag) const { return first <= tag && tag <= last; }
+  [[nodiscard]] bool are_none() const { return first > last; }
+};
+
 class Matching {
  public:
+  explicit Matching(TagsApart apart = {}) : apart_(apart) {}
+
   struct List {
     uint32_t first = UINT32_MAX;
     uint32_t last = UINT32_MAX;
@@ -64,6 +75,7 @@ class Matching {
   [[nodiscard]] uint32_t walk(const List& list, uint32_t source, uint32_t tag) const;
   void unchain(Table& table, uint32_t node);
 
+  TagsApart apart_;
   LargeVector<Node> nodes_;
   std::vector<Table> tables_;
   std::vector<uint32_t> free_tables_;

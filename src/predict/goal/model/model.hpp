@@ -1,11 +1,12 @@
-// Model - when each rank of a schedule ends, by our own rules: LogGOPS in which operations have ends and NICs have queues.
+// Model - when each rank of a schedule ends, by our own rules: LogGOPS in which operations have ends and NICs have
+// queues.
 //
 // Contract: run() gives the times of each rank, or an error: a peer that is no rank, a time that does not fit, or who
 //   waits for whom where the schedule stalls. With s bytes, of which n = max(s - 1, 0) cost something:
 //   - An operation is free at the time at which the last of those that it waits for has ended (or begun), and of those
 //     of its any-of edges the first. It then needs its CPU: for c = o + n O if it is a send, for its time if it is a
-//     computation; a receive is posted in no time. It ends when its CPU has done that. A CPU that is busy makes it wait,
-//     the first come first.
+//     computation; a receive is posted in no time. It ends when its CPU has done that. A CPU that is busy makes it
+//     wait, the first come first.
 //   - A message leaves a CPU when c is over and joins the queue of its NIC. A NIC sends one message after the other,
 //     each for g + n G, and receives one after the other, each for g + n G. The last byte comes n G after the first
 //     one, which comes L after it has left. Nobody's CPU is needed.
@@ -16,19 +17,21 @@
 //     the data come (n G + L); all three go through the queues of the NICs. The send ends when its last byte has left.
 //     Only the sent size counts.
 //         T(s > S) = c + L + w + L + n G + L + c        w: what the request waits for its receive
-//   - A put, get, atomic or fetch goes through the same queues and needs no CPU at its target, whatever its size. A put or
-//     an atomic has been done when its last byte is there, a get when the last of its bytes has left there, and then
+//   - A put, get, atomic or fetch goes through the same queues and needs no CPU at its target, whatever its size. A put
+//     or an atomic has been done when its last byte is there, a get when the last of its bytes has left there, and then
 //     counts: what `arrived` waits for, which needs no CPU either.
-//         T(put) = c + L + n G, and it has ended after c + n G       T(get) = o + L + (n G + L)
-//         T(fetch) = c + (L + n G) + (L + n G)
-//   - Without a `network` all NICs are on one switch that never makes them wait: a crossbar. With one, the first byte of
-//     a message is at its first switch L after it has left and then goes through `network/network.hpp` in packets; it
-//     needs `hop` for each link between switches, and waits where others are. The NICs at both ends are as before; the
-//     receiving one takes what comes in packets.
+//         T(put) = c + L + n G; it has ended after c + n G
+//         T(get) = o + L + (n G + L);    T(fetch) = c + (L + n G) + (L + n G).
+//   - Without a `network` all NICs are on one switch that never makes them wait: a crossbar. With one, the first byte
+//     of a message is at its first switch L after it has left and then goes through `simulated/network/network.hpp` in
+//     packets; it needs `hop` for each link between switches, and waits where others are. The NICs at both ends are as
+//     before; the receiving one takes what comes in packets.
 //         T(s <= S) = c + L + h hop + n G + c         h: links between the switches of both
 //   - At one moment, what waits for a CPU begins first, then come ends of messages, sends, receives, computations.
-//   - With `layout` a CPU packs before a message leaves and unpacks when one has come: a send, put, atomic or fetch with
-//     a layout at its own end costs its CPU so much more for each byte, and so does a receive. What NICs do is free.
+//   - With `layout` a CPU packs before a message leaves and unpacks when one has come: a send, put, atomic or fetch
+//     with a layout at its own end costs its CPU so much more for each byte, and so does a receive. What NICs do is
+//     free.
+//   - With tags `apart` a receive of any tag takes no message that has one of them.
 //   - With `noise` a CPU is away at times; its work then ends later. NICs are not.
 //   A rank ends when the last of its operations has ended.
 // Threads: pure; one run is one thread's. Time: modelled, in picoseconds; rates are rational, the time of n bytes is
@@ -41,9 +44,10 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "goal/watch.hpp"
-#include "network/topology.hpp"
-#include "schedule/schedule.hpp"
+#include "predict/goal/model/matching.hpp"
+#include "predict/goal/model/watch.hpp"
+#include "predict/schedule/schedule.hpp"
+#include "simulated/network/topology.hpp"
 
 namespace spinloom::goal {
 
@@ -66,13 +70,14 @@ struct Model {
   std::optional<Rate> layout = {};  // of a CPU, for each byte that a layout scatters; without it layouts cost nothing
   std::optional<network::Config> network = {};
   std::optional<Noise> noise = {};
+  TagsApart apart = {};  // which a receive of any tag does not take
 };
 
 // No modelled time is later: 53 days.
 inline constexpr uint64_t time_ps_most = uint64_t{1} << 62;
 
 struct Outcome {
-  // Of each rank.
+  // The times of each rank.
   std::vector<uint64_t> finish_ps;
   std::vector<uint64_t> compute_ps;  // of all its CPUs: in computations, with the noise that comes in between
   std::vector<uint64_t> overhead_ps;  // in o and O

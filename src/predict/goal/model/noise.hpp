@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "goal/model.hpp"
+#include "predict/goal/model/model.hpp"
 
 namespace spinloom::goal {
 

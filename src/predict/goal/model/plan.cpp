@@ -1,4 +1,4 @@
-#include "goal/plan.hpp"
+#include "predict/goal/model/plan.hpp"
 
 #include <algorithm>
 

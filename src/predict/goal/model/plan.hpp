@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "schedule/schedule.hpp"
-#include "schedule/watch.hpp"
+#include "predict/schedule/schedule.hpp"
+#include "predict/schedule/watch.hpp"
 
 namespace spinloom::goal {
 
@@ -25,8 +25,8 @@ struct Plan {
 };
 
 [[nodiscard]] Plan plan_of(const schedule::Program& program);
-// Calls `take` for each operation that waits for nothing, in the order of their numbers. It needs a bit of memory for each
-// operation of a pass.
+// Calls `take` for each operation that waits for nothing, in the order of their numbers. It needs a bit of memory for
+// each operation of a pass.
 void each_root(const schedule::Program& program, const std::function<void(uint32_t)>& take);
 
 // An error for a peer that is no rank.

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "goal/event_queue.hpp"
-#include "schedule/schedule.hpp"
+#include "predict/goal/model/event_queue.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal {
 

@@ -1,4 +1,4 @@
-#include "goal/repeat.hpp"
+#include "predict/goal/model/repeat.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,19 +1,20 @@
 // Repeat - a schedule again and again: each rank begins once more when all of its operations have ended.
 //
-// Contract: repeat() gives each Program `times` passes; behind its operations comes a computation of 0 that waits for all
-//   ends, and what waits for nothing in a pass waits for that of the pass before. repeat_apart() gives each rank a Program
-//   of its own in one pass, where that computation takes a random time between two, and makes it when it is asked for: one
-//   of them is in memory at a time. Passes already there, and more operations of a rank than there may be, are errors.
-// Invariants: (1) with times of 0, repeat_apart() says what repeat() says; (2) a rank's times depend on the seed and its
-//   number only.
+// Contract: repeat() gives each Program `times` passes; behind its operations comes a computation of 0 that waits for
+//   all ends, and what waits for nothing in a pass waits for that of the pass before. repeat_apart() gives each rank a
+//   Program of its own in one pass, where that computation takes a random time between two, and makes it when it is
+//   asked for: one of them is in memory at a time. Passes already there, and more operations of a rank than there may
+//   be, are errors.
+// Invariants: (1) with times of 0, repeat_apart() says what repeat() says; (2) a rank's times depend on the seed and
+//   its number only.
 // Threads: pure. Time: of computations, in the unit of the schedule's author.
 #pragma once
 
 #include <cstdint>
 
 #include "base/result.hpp"
-#include "schedule/schedule.hpp"
-#include "schedule/schedule_file.hpp"
+#include "predict/schedule/schedule.hpp"
+#include "predict/schedule/schedule_file.hpp"
 
 namespace spinloom::goal {
 

@@ -1,4 +1,4 @@
-#include "goal/stall.hpp"
+#include "predict/goal/model/stall.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "goal/arrivals.hpp"
-#include "goal/matching.hpp"
-#include "schedule/schedule.hpp"
+#include "predict/goal/model/arrivals.hpp"
+#include "predict/goal/model/matching.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal {
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "goal/event_queue.hpp"
+#include "predict/goal/model/event_queue.hpp"
 
 namespace spinloom::goal {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "base/result.hpp"
-#include "schedule/watch.hpp"
+#include "predict/schedule/watch.hpp"
 
 namespace spinloom::goal {
 

@@ -1,4 +1,4 @@
-#include "goal/commands.hpp"
+#include "predict/goal/nics/commands.hpp"
 
 #include <algorithm>
 

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "goal/payloads.hpp"
-#include "nic/command.hpp"
-#include "schedule/schedule.hpp"
+#include "nic/portals/command.hpp"
+#include "predict/goal/nics/payloads.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal {
 

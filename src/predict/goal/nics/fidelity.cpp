@@ -1,15 +1,16 @@
-#include "goal/fidelity.hpp"
+#include "predict/goal/nics/fidelity.hpp"
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "base/limits.hpp"
-#include "goal/full_nics.hpp"
-#include "goal/host.hpp"
-#include "goal/light_nics.hpp"
-#include "goal/plan.hpp"
-#include "goal/shared_run.hpp"
+#include "predict/goal/model/places.hpp"
+#include "predict/goal/model/plan.hpp"
+#include "predict/goal/nics/full_nics.hpp"
+#include "predict/goal/nics/host.hpp"
+#include "predict/goal/nics/light_nics.hpp"
+#include "predict/goal/nics/shared_run.hpp"
 
 namespace spinloom::goal {
 
@@ -19,11 +20,16 @@ using schedule::Shape;
 
 namespace {
 
-Status check_for_nics(const Schedule& schedule) {
+Status check_for_nics(const Schedule& schedule, const Model& model) {
+  if (!model.apart.are_none()) {
+    return fail(Code::unsupported,
+                "tags that a receive of any tag does not take are known at the fidelity message only");
+  }
   SPL_TRY(check_peers(schedule));
+  SPL_TRY(check_places(schedule));
   for (const Shape& shape : schedule.shapes()) {
     if (shape.nic > 0) {
-      return fail(Code::unsupported, "the schedule uses NIC ", uint32_t{shape.nic},
+      return fail(Code::unsupported, "the schedule uses NIC ", shape.nic,
                   " of a rank; at the fidelities nic and full a rank has NIC 0 only");
     }
     if (shape.kind == Kind::send && shape.tag == schedule::any) {
@@ -76,7 +82,7 @@ Rate copy_of(const sim::Profile& profile) {
 Result<Outcome> run_on(Fidelity fidelity, const sim::Profile& profile, const Schedule& schedule, const Model& model,
                        Record* record, const Watch& watch) {
   if (schedule.repeats()) return run_on(fidelity, profile, schedule.unrolled(), model, record, watch);
-  SPL_TRY(check_for_nics(schedule));
+  SPL_TRY(check_for_nics(schedule, model));
   SPL_ASSIGN(Payloads payloads, Payloads::make(schedule, model.S_bytes, fidelity == Fidelity::full));
   SPL_ASSIGN(
       const std::unique_ptr<Nics> nics,
@@ -92,7 +98,7 @@ Result<Outcome> run_sample(Fidelity fidelity, const sim::Profile& profile, const
                 "fidelity");
   }
   if (schedule.repeats()) return run_sample(fidelity, profile, schedule.unrolled(), model, sample, watch);
-  SPL_TRY(check_for_nics(schedule));
+  SPL_TRY(check_for_nics(schedule, model));
   SPL_ASSIGN(Payloads payloads, Payloads::make(schedule, model.S_bytes, fidelity == Fidelity::full, sample));
   SPL_ASSIGN(const std::unique_ptr<Nics> nics,
              nics_of(

@@ -9,12 +9,12 @@
 
 #include <cstdint>
 
-#include "goal/model.hpp"
-#include "goal/record.hpp"
-#include "goal/sample.hpp"
-#include "goal/watch.hpp"
-#include "schedule/schedule.hpp"
-#include "sim/profile.hpp"
+#include "predict/goal/model/model.hpp"
+#include "predict/goal/model/record.hpp"
+#include "predict/goal/model/sample.hpp"
+#include "predict/goal/model/watch.hpp"
+#include "predict/schedule/schedule.hpp"
+#include "simulated/node/profile.hpp"
 
 namespace spinloom::goal {
 
@@ -26,8 +26,9 @@ enum class Fidelity : uint8_t {
 [[nodiscard]] Result<Outcome> run_on(Fidelity fidelity, const sim::Profile& profile, const schedule::Schedule& schedule,
                                      const Model& model, Record* record = nullptr, const Watch& watch = {});
 
-// The same for the ranks of a sample only; all others are at message level, and seam.hpp is between. The model's L, g and
-// G are theirs; L is at least what a byte takes from the link of one NIC to the host of another. Networks are refused.
+// The same for the ranks of a sample only; all others are at message level, and seam.hpp is between. The model's L, g
+// and G are theirs; L is at least what a byte takes from the link of one NIC to the host of another. Networks are
+// refused.
 [[nodiscard]] Result<Outcome> run_sample(Fidelity fidelity, const sim::Profile& profile,
                                          const schedule::Schedule& schedule, const Model& model, const Sample& sample,
                                          const Watch& watch = {});

@@ -1,4 +1,4 @@
-#include "goal/full_nics.hpp"
+#include "predict/goal/nics/full_nics.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -8,11 +8,11 @@
 #include <optional>
 #include <vector>
 
-#include "goal/nics.hpp"
-#include "goal/sample.hpp"
-#include "sim/network.hpp"
-#include "sim/node.hpp"
-#include "sim/profile.hpp"
+#include "predict/goal/model/sample.hpp"
+#include "predict/goal/nics/nics.hpp"
+#include "simulated/node/network.hpp"
+#include "simulated/node/node.hpp"
+#include "simulated/node/profile.hpp"
 
 namespace spinloom::goal {
 

@@ -1,4 +1,4 @@
-#include "goal/host.hpp"
+#include "predict/goal/nics/host.hpp"
 
 #include <algorithm>
 
@@ -71,7 +71,7 @@ void Host::on_event(uint32_t code, uint64_t argument) {
 }
 
 void Host::attempt(const Task& task) {
-  Cpu& cpu = cpus_[shape(task.operation).cpu];
+  Cpu& cpu = cpus_[job_.costs[operation(task.operation).shape].cpu];
   if (cpu.is_busy) {
     cpu.waiting.push_back(task);
   } else {

@@ -14,8 +14,8 @@
 //     for each tag, and an `arrived` is the host's wait until it has read that many there. Atomics longer than a NIC's
 //     are several, of which the last one counts. A put or an atomic ends with its send event.
 //   - A one-sided operation that costs no CPU time and waits for `arrived`s only is a triggered operation: the host
-//     gives it to the NIC when they begin, and the NIC begins it by itself. Where there are several, a counter of its own
-//     counts them.
+//     gives it to the NIC when they begin, and the NIC begins it by itself. Where there are several, a counter of its
+//     own counts them.
 // Invariants: (1) at one moment what has waited for a CPU begins first, then messages, sends, receives, computations,
 //   as in the engine; (2) no CPU does two things at once; (3) every receive's bytes are checked before it ends.
 // Threads: one owner. Time: modelled, that of the job's clock from its start on.
@@ -27,17 +27,17 @@
 #include <unordered_map>
 #include <vector>
 
-#include "goal/arrivals.hpp"
-#include "goal/matching.hpp"
-#include "goal/model.hpp"
-#include "goal/nics.hpp"
-#include "goal/noise.hpp"
-#include "goal/payloads.hpp"
-#include "goal/record.hpp"
-#include "goal/sample.hpp"
-#include "portals/id_pool.hpp"
-#include "schedule/schedule.hpp"
-#include "spin/slab.hpp"
+#include "nic/spin/slab.hpp"
+#include "portals/interface/id_pool.hpp"
+#include "predict/goal/model/arrivals.hpp"
+#include "predict/goal/model/matching.hpp"
+#include "predict/goal/model/model.hpp"
+#include "predict/goal/model/noise.hpp"
+#include "predict/goal/model/record.hpp"
+#include "predict/goal/model/sample.hpp"
+#include "predict/goal/nics/nics.hpp"
+#include "predict/goal/nics/payloads.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal {
 
@@ -51,6 +51,7 @@ struct Job {
     uint64_t size = 0;
     uint64_t cpu_ps = 0;  // a computation; what a message costs each of both CPUs
     uint64_t layout_ps = 0;  // of the own CPU
+    uint32_t cpu = 0;  // its place
     bool is_rendezvous = false;
   };
 
@@ -88,7 +89,7 @@ class Host final : sim::EventTarget {
   [[nodiscard]] uint64_t compute_ps() const { return compute_ps_; }
   [[nodiscard]] uint64_t overhead_ps() const { return overhead_ps_; }
   [[nodiscard]] const std::vector<bool>& begun() const { return begun_; }
-  // Whether the message of this send has met its receive.
+  // True if the message of this send has met its receive.
   [[nodiscard]] bool has_matched(uint32_t send) const { return matched_[send]; }
   // Receives that wait for a message, the first posted first.
   [[nodiscard]] std::vector<uint32_t> posted() const;

@@ -1,9 +1,9 @@
 // What a host says to its NIC and hears from it.
 #include <algorithm>
 
-#include "goal/commands.hpp"
-#include "goal/engine.hpp"
-#include "goal/host.hpp"
+#include "predict/goal/model/engine.hpp"
+#include "predict/goal/nics/commands.hpp"
+#include "predict/goal/nics/host.hpp"
 
 namespace spinloom::goal {
 
@@ -138,7 +138,7 @@ void Host::matched(const nic::Event& event) {
   submit(bytes_get(event.initiator, receive.number, receive.size, reply));
 }
 
-// Of the sender's size; a message that came before its receive is also copied.
+// The sender's size counts. A message that came before its receive is also copied.
 uint64_t Host::delivery_ps(const Receive& receive) {
   const schedule::Operation& sent = job_.schedule.program(receive.source).operations[receive.number];
   const uint64_t copy_ps = receive.overflow == 0 ? 0 : time_ps(job_.copy, receive.size);

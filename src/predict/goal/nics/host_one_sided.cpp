@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "goal/commands.hpp"
-#include "goal/host.hpp"
+#include "predict/goal/nics/commands.hpp"
+#include "predict/goal/nics/host.hpp"
 
 namespace spinloom::goal {
 
@@ -68,8 +68,8 @@ void Host::begin_arrived(uint32_t number) {
   awaited_.push_back({wanted, counter, number});
 }
 
-// The NIC begins the operation when what it waits for has arrived; of several a counter knows how many have. It stays: the
-// others of an operation that needed only the first count later.
+// The NIC begins the operation when what it waits for has arrived; of several a counter knows how many have. It stays:
+// the others of an operation that needed only the first count later.
 void Host::trigger(uint32_t number, const nic::Trigger& arrival, const schedule::Edge& edge) {
   const uint32_t waits = job_.waits[job_.schedule.number_of_program(rank_)][number];
   if (waits == 1 && edge.join() == schedule::Join::all) return one_sided(number, arrival);

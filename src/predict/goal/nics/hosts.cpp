@@ -3,9 +3,10 @@
 #include <memory>
 #include <utility>
 
-#include "goal/engine.hpp"
-#include "goal/host.hpp"
-#include "goal/stall.hpp"
+#include "predict/goal/model/engine.hpp"
+#include "predict/goal/model/places.hpp"
+#include "predict/goal/model/stall.hpp"
+#include "predict/goal/nics/host.hpp"
 
 namespace spinloom::goal {
 
@@ -16,9 +17,10 @@ using schedule::Shape;
 namespace {
 
 Status price(Job& job, const Model& model) {
+  const Places places(job.schedule);
+  job.cpus_each = places.cpus();
   for (const Shape& shape : job.schedule.shapes()) {
-    job.cpus_each = std::max(job.cpus_each, size_t{shape.cpu} + 1);
-    Job::Costs costs{shape.size, 0, 0, false};
+    Job::Costs costs{shape.size, 0, 0, places.cpu(shape), false};
     const bool works = shape.kind != Kind::compute && shape.kind != Kind::get;
     const auto number = static_cast<uint32_t>(job.costs.size());
     if (works && model.layout && job.schedule.ends(number).local != schedule::contiguous) {
@@ -43,8 +45,8 @@ Status price(Job& job, const Model& model) {
   return {};
 }
 
-// Which operations the NIC begins: one-sided ones that cost no CPU time and wait for `arrived`s only, for all or for the
-// first of several.
+// Which operations the NIC begins: one-sided ones that cost no CPU time and wait for `arrived`s only, for all or for
+// the first of several.
 std::vector<bool> triggered_of(const Job& job, const schedule::Program& program) {
   enum Waits : uint8_t { all = 1, first = 2, others = 4 };
   std::vector<uint8_t> waits(program.size());

@@ -1,10 +1,10 @@
-#include "goal/light_nics.hpp"
+#include "predict/goal/nics/light_nics.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "portals/perform.hpp"
+#include "portals/interface/perform.hpp"
 
 namespace spinloom::goal {
 
@@ -49,6 +49,7 @@ class LightNics::Node final : public portals::Port {
     }
     return {};
   }
+  [[nodiscard]] nic::HostMemory* memory() override { return nullptr; }
   Status host_work(const portals::HostWork&) override {
     return fail(Code::unsupported, "hosts of schedules work by the clock, not by their ports");
   }
@@ -132,13 +133,13 @@ Time LightNics::line_time(int64_t bytes) const {
   return std::max(line, by_gaps);
 }
 
-// As sim::Fabric reads for the host from packet memory.
+// The time in which sim::Fabric reads for the host from packet memory.
 Time LightNics::read_time(int64_t bytes) const {
   if (!profile_.clustered()) return profile_.memory.channel_byte_time.time_of(Bytes{bytes});
   return port_time(bytes) + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.pulp.dma_latency);
 }
 
-// As sim::Fabric sends what lies on the NIC.
+// The time in which sim::Fabric sends what lies on the NIC.
 Time LightNics::send_time(int64_t bytes) const {
   if (!profile_.clustered()) return {};
   return port_time(bytes) + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.pulp.send_latency);
@@ -313,7 +314,7 @@ void LightNics::perform(Node& here, const nic::DmaWrite& write, const Message* m
   after(end, landed, here.rank().value, write.dma);
 }
 
-// As sim::Node reads for an atomic.
+// Reads host memory for an atomic as sim::Node does.
 void LightNics::perform(Node& here, const nic::ApplyAtomic& atomic, const Message* message) {
   SPL_ASSERT(message != nullptr, "only messages bring operands");
   const auto bytes = static_cast<int64_t>(atomic.source.length);

@@ -4,7 +4,8 @@
 //   and it is quiet. What takes time, by the profile:
 //   - commands, reads of what is sent, events: as in sim::Node;
 //   - a message keeps links at both ends busy for its bytes, or for the gaps of its packets if they are longer; its
-//     first byte comes after switch and wire; with Switches it goes on as network/network.hpp says, as one packet;
+//     first byte comes after switch and wire; with Switches it goes on as simulated/network/network.hpp says, as one
+//     packet;
 //   - the matching unit takes one message after the other, match.header each, match.packet an answer;
 //   - its bytes go to the host packet by packet behind the link, out of packet memory and over PCIe;
 //   - an atomic reads what is in host memory over PCIe first.
@@ -18,13 +19,13 @@
 #include <variant>
 #include <vector>
 
-#include "goal/nics.hpp"
-#include "goal/sample.hpp"
-#include "portals/mailbox.hpp"
-#include "sim/pcie.hpp"
-#include "sim/profile.hpp"
-#include "sim/resource.hpp"
-#include "spin/slab.hpp"
+#include "nic/spin/slab.hpp"
+#include "portals/interface/mailbox.hpp"
+#include "predict/goal/model/sample.hpp"
+#include "predict/goal/nics/nics.hpp"
+#include "simulated/node/pcie.hpp"
+#include "simulated/node/profile.hpp"
+#include "simulated/node/resource.hpp"
 
 namespace spinloom::goal {
 

@@ -1,4 +1,4 @@
-#include "goal/nic_programs.hpp"
+#include "predict/goal/nics/nic_programs.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -17,7 +17,7 @@ namespace {
 // Makes one Program anew. CPUs behind those of the schedule are the NIC, and delays that hold up nobody.
 class Remake {
  public:
-  Remake(const Schedule& given, const std::vector<ProgramPrice>& prices, uint64_t unit_ps, uint8_t nic_cpu,
+  Remake(const Schedule& given, const std::vector<ProgramPrice>& prices, uint64_t unit_ps, uint32_t nic_cpu,
          Schedule& out)
       : given_(given), prices_(prices), unit_ps_(unit_ps), nic_cpu_(nic_cpu), out_(out) {}
 
@@ -70,16 +70,16 @@ class Remake {
     place.last = operation;
   }
 
-  uint32_t computation(uint64_t time_ps, uint8_t cpu) {
+  uint32_t computation(uint64_t time_ps, uint32_t cpu) {
     return builder_.add(out_.number_of({.size = time_ps, .kind = Kind::compute, .cpu = cpu}), 0);
   }
 
-  void move(const ProgramPrice& price, uint8_t cpu) {
+  void move(const ProgramPrice& price, uint32_t cpu) {
     if (price.cpu_ps > 0) follow(computation(price.cpu_ps, cpu));
     const uint64_t served_ps = std::min(price.nic_ps, price.busy_ps);
     if (served_ps > 0) follow(computation(served_ps, nic_cpu_));
     if (price.nic_ps > served_ps) {
-      const auto delay_cpu = static_cast<uint8_t>(nic_cpu_ + 1 + delays_++ % delays_most);
+      const uint32_t delay_cpu = nic_cpu_ + 1 + delays_++ % delays_most;
       follow(computation(price.nic_ps - served_ps, delay_cpu));
     }
     nic_ps_ += price.nic_ps;
@@ -92,7 +92,7 @@ class Remake {
   const Schedule& given_;
   const std::vector<ProgramPrice>& prices_;
   const uint64_t unit_ps_;
-  const uint8_t nic_cpu_;
+  const uint32_t nic_cpu_;
   Schedule& out_;
   schedule::Builder builder_;
   std::vector<Place> places_;
@@ -105,20 +105,20 @@ class Remake {
 Result<WithNicPrograms> with_nic_programs(const Schedule& given, const std::vector<ProgramPrice>& prices,
                                           uint64_t unit_ps) {
   if (given.repeats()) return with_nic_programs(given.unrolled(), prices, unit_ps);
-  uint32_t nic_cpu = 1;
+  uint64_t nic_cpu = 1;
   for (const Shape& shape : given.shapes()) {
-    nic_cpu = std::max(nic_cpu, uint32_t{shape.cpu} + 1);
+    nic_cpu = std::max(nic_cpu, uint64_t{shape.cpu} + 1);
     uint64_t size = 0;
     if (shape.kind == Kind::compute && __builtin_mul_overflow(shape.size, unit_ps, &size)) {
       return fail(Code::overflow, "a computation of ", shape.size, " does not fit in ps; use a smaller unit");
     }
   }
-  if (nic_cpu + delays_most > UINT8_MAX) {
-    return fail(Code::unsupported, "the schedule has ", nic_cpu,
-                " CPUs for each rank; with programs on NICs it has at most ", UINT8_MAX - delays_most);
+  if (nic_cpu + delays_most > UINT32_MAX) {
+    return fail(Code::unsupported, "the schedule has CPU ", nic_cpu - 1,
+                "; with programs on NICs the numbers of CPUs go to ", UINT32_MAX - delays_most - 1);
   }
   WithNicPrograms made{Schedule(given.ranks()), {}};
-  Remake remake(given, prices, unit_ps, static_cast<uint8_t>(nic_cpu), made.schedule);
+  Remake remake(given, prices, unit_ps, static_cast<uint32_t>(nic_cpu), made.schedule);
   std::vector<std::vector<uint32_t>> ranks(given.programs().size());
   for (uint32_t rank = 0; rank < given.ranks(); ++rank) ranks[given.number_of_program(rank)].push_back(rank);
   made.nic_ps.resize(given.ranks());

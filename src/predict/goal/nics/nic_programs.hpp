@@ -1,14 +1,14 @@
 // NicPrograms - what NICs do with the layouts of transfers, by the price that each was found to have.
 //
-// Contract: with_nic_programs() gives the schedule in which the layout at a transfer's own end is work of its rank's NIC:
-//   a message leaves, or has been received, `nic_ps` later, and the NIC works for `busy_ps`, one layout after the other.
-//   No CPU is needed; where the NIC does not take a layout, the CPU of the operation works for `cpu_ps` instead. Prices
-//   are by Shape; computations are in ps from then on. An operation ends when its layout has been moved, what waits for
-//   its begin waits for that of all.
+// Contract: with_nic_programs() gives the schedule in which the layout at a transfer's own end is work of its rank's
+//   NIC: a message leaves, or has been received, `nic_ps` later, and the NIC works for `busy_ps`, one layout after the
+//   other. No CPU is needed; where the NIC does not take a layout, the CPU of the operation works for `cpu_ps` instead.
+//   Prices are by Shape; computations are in ps from then on. An operation ends when its layout has been moved, what
+//   waits for its begin waits for that of all.
 //       T(s <= S) = gather + c + L + n G + c + scatter
 //   So an executed handler is paid for by every message at any number of ranks, and run once for each layout and size.
-// Invariants: (1) messages and the order that the graph demands stay; (2) of a rank up to `delays_most` messages wait for
-//   more than their NIC's work at one time.
+// Invariants: (1) messages and the order that the graph demands stay; (2) of a rank up to `delays_most` messages wait
+//   for more than their NIC's work at one time.
 // Threads: pure. Time: modelled.
 #pragma once
 
@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "schedule/schedule.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal {
 
-inline constexpr uint8_t delays_most = 8;
+inline constexpr uint32_t delays_most = 8;
 
 struct ProgramPrice {
   uint64_t cpu_ps = 0;

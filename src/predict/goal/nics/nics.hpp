@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "nic/command.hpp"
-#include "nic/nic.hpp"
-#include "portals/port.hpp"
-#include "sim/event_queue.hpp"
-#include "sim/network.hpp"
-#include "sim/pcie.hpp"
-#include "sim/profile.hpp"
+#include "nic/portals/command.hpp"
+#include "nic/portals/nic.hpp"
+#include "portals/interface/port.hpp"
+#include "simulated/node/event_queue.hpp"
+#include "simulated/node/network.hpp"
+#include "simulated/node/pcie.hpp"
+#include "simulated/node/profile.hpp"
 
 namespace spinloom::goal {
 
@@ -45,10 +45,10 @@ class Nics {
   virtual void watch(Watcher watcher) = 0;
   virtual void release(uint32_t rank) = 0;
   virtual void connect(Beyond& beyond) = 0;
-  // The packets of a message of a rank that has no NIC here are on its link from `at` on, at line rate. `sent` is called
-  // when their bytes have been read.
+  // The packets of a message of a rank that has no NIC here are on its link from `at` on, at line rate. `sent` is
+  // called when their bytes have been read.
   virtual void enter(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) = 0;
-  // Of the NIC of such a rank.
+  // The limits of the NIC of a rank that has none here.
   [[nodiscard]] virtual nic::NicLimits limits_beyond() const = 0;
   // Bytes of an atomic.
   [[nodiscard]] virtual uint64_t atomic_bytes_most() const = 0;

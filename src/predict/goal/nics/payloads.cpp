@@ -1,4 +1,4 @@
-#include "goal/payloads.hpp"
+#include "predict/goal/nics/payloads.hpp"
 
 #include <algorithm>
 #include <cstring>

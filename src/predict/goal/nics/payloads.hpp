@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "goal/windows.hpp"
-#include "schedule/schedule.hpp"
-#include "sim/zeroed.hpp"
+#include "predict/goal/nics/windows.hpp"
+#include "predict/schedule/schedule.hpp"
+#include "simulated/node/zeroed.hpp"
 
 namespace spinloom::goal {
 
@@ -38,7 +38,7 @@ class Payloads {
   [[nodiscard]] sim::ZeroedBytes memory(uint64_t bytes) const { return sim::ZeroedBytes(moves_ ? bytes : 0); }
   [[nodiscard]] uint8_t* address(sim::ZeroedBytes& memory) { return moves_ ? memory.data() : &nowhere_; }
   void copy(sim::ZeroedBytes& to, uint64_t from, uint64_t bytes) const;
-  // Whether these are the bytes of a send, each under the mask.
+  // An Error unless these are the bytes of a send, each xored with the mask.
   [[nodiscard]] Status check(const uint8_t* memory, uint64_t bytes, uint32_t rank, uint32_t source, uint32_t number,
                              uint8_t mask = 0) const;
   // All of what is sent, and where in it an operation's bytes begin: what gets read.
@@ -47,7 +47,7 @@ class Payloads {
   [[nodiscard]] uint64_t place(uint32_t source, uint32_t number) const { return moves_ ? first_[source] + number : 0; }
   [[nodiscard]] Windows& windows() { return windows_; }
   [[nodiscard]] const Windows& windows() const { return windows_; }
-  // Of all windows, and of one.
+  // The memory of all windows, and of one.
   [[nodiscard]] uint8_t* windows_memory() { return moves_ ? windows_.memory() : &nowhere_; }
   [[nodiscard]] uint64_t windows_bytes() const { return moves_ ? windows_.bytes() : far; }
   [[nodiscard]] uint8_t* address(const Windows::Window& window) { return windows_memory() + window.begin; }

@@ -1,8 +1,8 @@
-#include "goal/seam.hpp"
+#include "predict/goal/nics/seam.hpp"
 
 #include <algorithm>
 
-#include "portals/perform.hpp"
+#include "portals/interface/perform.hpp"
 
 namespace spinloom::goal {
 

@@ -2,12 +2,12 @@
 //
 // Contract: what leaves a NIC of the message model at t is on the wire, at the link into the switch, at t + L - i, and
 //   packets go on from there. A packet whose first byte would be at a NIC at t is one of the message model at
-//   t + i - wire; that NIC takes its bytes as they come, one packet after the other, each byte for G, g behind the last.
-//   i is what one byte needs from a link to a host that knows of it: switch, wire, matching, memory, PCIe, its event. So a
-//   message of one byte takes what it takes at message level, each way.
-//   Requests and answers of a rendezvous, gets, atomics and their replies cross as what they are for NICs: a put without
-//   bytes, a get, its reply. One NIC engine without time, the envoy, says and hears them in the name of all ranks at
-//   message level; when, the Engine says.
+//   t + i - wire; that NIC takes its bytes as they come, one packet after the other, each byte for G, g behind the
+//   last. i is what one byte needs from a link to a host that knows of it: switch, wire, matching, memory, PCIe, its
+//   event. So a message of one byte takes what it takes at message level, each way.
+//   Requests and answers of a rendezvous, gets, atomics and their replies cross as what they are for NICs: a put
+//   without bytes, a get, its reply. One NIC engine without time, the envoy, says and hears them in the name of all
+//   ranks at message level; when, the Engine says.
 // Invariants: (1) all bytes of messages that cross are checked: those of puts when they come, those of replies when all
 //   have, those in windows at the end; (2) memory: that of messages under way.
 // Threads: one owner. Time: modelled, that of both.
@@ -18,12 +18,12 @@
 #include <utility>
 #include <vector>
 
-#include "goal/commands.hpp"
-#include "goal/engine.hpp"
-#include "goal/host.hpp"
-#include "goal/nics.hpp"
-#include "nic/nic.hpp"
-#include "spin/slab.hpp"
+#include "nic/portals/nic.hpp"
+#include "nic/spin/slab.hpp"
+#include "predict/goal/model/engine.hpp"
+#include "predict/goal/nics/commands.hpp"
+#include "predict/goal/nics/host.hpp"
+#include "predict/goal/nics/nics.hpp"
 
 namespace spinloom::goal {
 
@@ -67,7 +67,7 @@ class Seam final : public Border, public Beyond, sim::EventTarget {
   void answer(Key asked, Time at);
   [[nodiscard]] nic::ReplyTo ask(const Event& event, uint64_t bytes, uint8_t mask);
   void answered(uint32_t slot);
-  // By the envoy, in the name of a rank.
+  // The envoy does all this in the name of a rank.
   void say(uint32_t rank, const nic::CommandBody& command, Time& at);
   void hear(const nic::Packet& packet, Time at);
   void perform(uint32_t rank, nic::Actions& actions, Time& at);

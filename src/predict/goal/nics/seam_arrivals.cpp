@@ -1,7 +1,7 @@
 // What comes from NICs to ranks at message level.
 #include <algorithm>
 
-#include "goal/seam.hpp"
+#include "predict/goal/nics/seam.hpp"
 
 namespace spinloom::goal {
 
@@ -41,7 +41,7 @@ bool Seam::take_part(Incoming& incoming, uint64_t bytes) {
   return true;
 }
 
-// Of an operation of the packet's sender.
+// The event of an operation of the packet's sender.
 Event Seam::event_of(const nic::Packet& packet, uint32_t number, Carried carried) const {
   const uint32_t source = packet.source.value;
   return {.rank = packet.target.value,
@@ -103,7 +103,7 @@ void Seam::take_atomic(std::unique_ptr<sim::Arrival> arrival) {
   if (take_part(incoming, packet.payload.length)) parts_.erase(key);
 }
 
-// Of the bytes of a rendezvous, or a get of the sender.
+// The get asks for the bytes of a rendezvous, or is an operation of the sender.
 void Seam::take_get(std::unique_ptr<sim::Arrival> arrival) {
   const nic::Packet& packet = arrival->packet;
   const bool is_bytes = packet.fields.portal_index == bytes_portal.value;

@@ -1,9 +1,9 @@
-#include "goal/shared_run.hpp"
+#include "predict/goal/nics/shared_run.hpp"
 
 #include <algorithm>
 
-#include "goal/engine.hpp"
-#include "goal/seam.hpp"
+#include "predict/goal/model/engine.hpp"
+#include "predict/goal/nics/seam.hpp"
 
 namespace spinloom::goal {
 

@@ -1,8 +1,8 @@
-#include "goal/windows.hpp"
+#include "predict/goal/nics/windows.hpp"
 
 #include <algorithm>
 
-#include "goal/payloads.hpp"
+#include "predict/goal/nics/payloads.hpp"
 
 namespace spinloom::goal {
 
@@ -12,10 +12,10 @@ using schedule::Shape;
 
 namespace {
 
-// Whether it leaves bytes at its target.
+// True if such an operation leaves bytes at its target.
 bool writes(Kind kind) { return schedule::is_one_sided(kind) && kind != Kind::get; }
 
-// Of the operations that the sample has a part in.
+// Visits the one-sided operations and the arrivals that the sample has a part in.
 template <class Visit>
 void for_each(const Schedule& schedule, const Sample& sample, Visit visit) {
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {

@@ -1,9 +1,9 @@
 // Windows - the memory of each rank that one-sided operations of others reach, by tag, and what has become of it.
 //
-// Contract: each put, atomic and fetching atomic has a place of its own in the window of its target and tag, so that the
-//   end of a run shows whether every byte has come, and only there. Gets read the text of Payloads. A rank has a window
-//   for each tag that comes to it or that an `arrived` of it asks for; its number counts them in the order of tags. Only
-//   what a rank of the sample does or gets counts.
+// Contract: each put, atomic and fetching atomic has a place of its own in the window of its target and tag, so that
+//   the end of a run shows whether every byte has come, and only there. Gets read the text of Payloads. A rank has a
+//   window for each tag that comes to it or that an `arrived` of it asks for; its number counts them in the order of
+//   tags. Only what a rank of the sample does or gets counts.
 // Invariants: (1) windows without `moves` have no memory, and places in them are 0.
 // Threads: one owner. Time: none.
 #pragma once
@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "goal/sample.hpp"
-#include "schedule/schedule.hpp"
-#include "sim/zeroed.hpp"
+#include "predict/goal/model/sample.hpp"
+#include "predict/schedule/schedule.hpp"
+#include "simulated/node/zeroed.hpp"
 
 namespace spinloom::goal {
 
@@ -28,8 +28,9 @@ class Windows {
     uint64_t bytes = 0;
     uint64_t begin = 0;  // in the memory of all windows
   };
-  // Where an atomic comes, memory holds this mask before a run; the atomic xors the text of its message in, which leaves text
-  // xor mask. Where a fetching one comes, memory holds text xor mask; it swaps the text in and brings text xor mask back.
+  // Where an atomic comes, memory holds this mask before a run; the atomic xors the text of its message in, which
+  // leaves text xor mask. Where a fetching one comes, memory holds text xor mask; it swaps the text in and brings text
+  // xor mask back.
   static constexpr uint8_t before_mask = 0x55;
 
   Windows() = default;
@@ -40,14 +41,14 @@ class Windows {
   [[nodiscard]] std::span<const Window> of(uint32_t rank) const {
     return windows_.empty() ? std::span<const Window>() : std::span<const Window>(windows_[rank]);
   }
-  // Of all windows.
+  // The memory of all windows.
   [[nodiscard]] uint8_t* memory() { return memory_.data(); }
   [[nodiscard]] uint32_t number_of(uint32_t rank, uint32_t tag) const;
-  // Of an operation, in its window.
+  // Where the bytes of an operation begin in its window.
   [[nodiscard]] uint64_t place(uint32_t rank, uint32_t operation) const {
     return places_.empty() ? 0 : places_[first_[rank] + operation];
   }
-  // Whether every operation has done what it should, at the end of a run that was complete.
+  // An Error unless every operation has done what it should, at the end of a run that was complete.
   [[nodiscard]] Status check(const schedule::Schedule& schedule, const Payloads& payloads) const;
 
  private:

@@ -1,4 +1,4 @@
-#include "goal/offloaded.hpp"
+#include "predict/goal/patterns/offloaded.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,9 +1,9 @@
 // Offloaded - Graphs of collective operations as a Schedule of triggered operations.
 //
-// Contract: with o and O of 0 no CPU takes part after the begin. A send is a put, which counts at its target; a combination
-//   is an atomic, and a copy a put, to the rank itself, which count there. Receives, combinations and copies for which the
-//   same ones wait have one count, and an `arrived` of all of them, for which these wait. That a send has left its memory
-//   is not waited for, so that all but the first operations are triggered.
+// Contract: with o and O of 0 no CPU takes part after the begin. A send is a put, which counts at its target; a
+//   combination is an atomic, and a copy a put, to the rank itself, which count there. Receives, combinations and
+//   copies for which the same ones wait have one count, and an `arrived` of all of them, for which these wait. That a
+//   send has left its memory is not waited for, so that all but the first operations are triggered.
 //   Of many ranks graph_of() makes each Graph twice, and none is kept.
 // Invariants: (1) what waits for an operation of the Graph, but a send, waits for it here.
 // Threads: pure. Time: none.
@@ -14,8 +14,8 @@
 #include <span>
 
 #include "base/result.hpp"
-#include "collective/graph.hpp"
-#include "schedule/schedule.hpp"
+#include "portals/collective/graph.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal {
 

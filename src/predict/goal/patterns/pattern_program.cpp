@@ -1,4 +1,4 @@
-#include "goal/pattern_program.hpp"
+#include "predict/goal/patterns/pattern_program.hpp"
 
 #include <algorithm>
 

@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "collective/rounds.hpp"
-#include "schedule/schedule.hpp"
+#include "portals/collective/rounds.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal {
 

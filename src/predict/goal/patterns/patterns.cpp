@@ -1,4 +1,4 @@
-#include "goal/patterns.hpp"
+#include "predict/goal/patterns/patterns.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "collective/algorithms.hpp"
-#include "goal/pattern_program.hpp"
+#include "portals/collective/algorithms.hpp"
+#include "predict/goal/patterns/pattern_program.hpp"
 
 namespace spinloom::goal {
 namespace {
@@ -18,8 +18,8 @@ using algorithms::Make;
 using collective::Collective;
 using schedule::Schedule;
 
-// Which ranks have the same Program: all, with peers as far away; those of a binomial tree with as many ranks below them;
-// nobody knows before it is made.
+// Which ranks have the same Program: all, with peers as far away; those of a binomial tree with as many ranks below
+// them; nobody knows before it is made.
 enum class Alike : uint8_t { all, in_tree, unknown };
 enum class Ranks : uint8_t { any, power_of_two };
 // What `bytes` are: those of a message; of a block, several of which go together; of shares, one for each rank and all

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "schedule/schedule.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal {
 

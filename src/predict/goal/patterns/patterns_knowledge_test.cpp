@@ -1,13 +1,13 @@
-// What ranks know when a pattern has ended: broadcasts reach all, reductions have each contribution once, blocks are where
-// they belong.
+// What ranks know when a pattern has ended: broadcasts reach all, reductions have each contribution once, blocks are
+// where they belong.
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <set>
 
-#include "goal/patterns.hpp"
-#include "goal/test_knowledge.hpp"
-#include "schedule/check.hpp"
+#include "predict/goal/patterns/patterns.hpp"
+#include "predict/goal/patterns/testing/knowledge.hpp"
+#include "predict/schedule/check.hpp"
 
 namespace spinloom::goal {
 namespace {

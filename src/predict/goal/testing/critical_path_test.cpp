@@ -1,10 +1,10 @@
 // Critical paths: without gaps, and as the closed forms say.
-#include "goal/critical_path.hpp"
+#include "predict/goal/model/critical_path.hpp"
 
 #include <gtest/gtest.h>
 
-#include "goal/patterns.hpp"
-#include "goal/test_model.hpp"
+#include "predict/goal/patterns/patterns.hpp"
+#include "predict/goal/testing/model.hpp"
 
 namespace spinloom::goal {
 namespace {

@@ -1,8 +1,8 @@
 // Messages through networks: by hand, and against the naive engine.
 #include <gtest/gtest.h>
 
-#include "goal/patterns.hpp"
-#include "goal/test_model.hpp"
+#include "predict/goal/patterns/patterns.hpp"
+#include "predict/goal/testing/model.hpp"
 
 namespace spinloom::goal {
 namespace {

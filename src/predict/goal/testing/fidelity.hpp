@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "goal/fidelity.hpp"
-#include "schedule/goal.hpp"
-#include "sim/pcie.hpp"
-#include "sim/test_profile.hpp"
+#include "predict/goal/nics/fidelity.hpp"
+#include "predict/schedule/goal.hpp"
+#include "simulated/node/pcie.hpp"
+#include "simulated/node/testing/profile.hpp"
 
 namespace spinloom::goal::test {
 

@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <map>
 
-#include "goal/fidelity.hpp"
-#include "goal/patterns.hpp"
-#include "goal/record.hpp"
-#include "goal/test_support.hpp"
-#include "sim/test_profile.hpp"
+#include "predict/goal/model/record.hpp"
+#include "predict/goal/nics/fidelity.hpp"
+#include "predict/goal/patterns/patterns.hpp"
+#include "predict/goal/testing/support.hpp"
+#include "simulated/node/testing/profile.hpp"
 
 namespace spinloom::goal {
 namespace {

@@ -1,11 +1,11 @@
 // One-sided operations on NICs and nodes, by hand, and what the NIC does by itself.
 #include <gtest/gtest.h>
 
-#include "goal/fidelity.hpp"
-#include "goal/host.hpp"
-#include "goal/light_nics.hpp"
-#include "goal/test_fidelity.hpp"
-#include "goal/test_support.hpp"
+#include "predict/goal/nics/fidelity.hpp"
+#include "predict/goal/nics/host.hpp"
+#include "predict/goal/nics/light_nics.hpp"
+#include "predict/goal/testing/fidelity.hpp"
+#include "predict/goal/testing/support.hpp"
 
 namespace spinloom::goal {
 namespace {
@@ -36,8 +36,8 @@ TEST_P(EachFidelity, AGetIsCountedWhenItsBytesHaveLeft) {
 }
 
 TEST_P(EachFidelity, AnAtomicReadsItsTargetOverPcie) {
-  // here(s) = what a packet needs to be at its NIC; then a read of s bytes and a write. A fetching one then answers from
-  // the NIC and counts when its answer has left.
+  // here(s) = what a packet needs to be at its NIC; then a read of s bytes and a write. A fetching one then answers
+  // from the NIC and counts when its answer has left.
   const int64_t s = 8;
   const int64_t here =
       o + stages.command() + stages.read() + stages.wire() + std::max(profile.match.header.ps, stages.line(s));

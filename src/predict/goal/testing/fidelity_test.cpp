@@ -1,15 +1,15 @@
 // The same schedules on LogGOPS, on NICs and on simulated nodes: the algebra by hand, and what must be equal.
-#include "goal/fidelity.hpp"
+#include "predict/goal/nics/fidelity.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "goal/host.hpp"
-#include "goal/light_nics.hpp"
-#include "goal/test_fidelity.hpp"
-#include "goal/test_layouts.hpp"
-#include "sim/test_profile.hpp"
+#include "predict/goal/nics/host.hpp"
+#include "predict/goal/nics/light_nics.hpp"
+#include "predict/goal/testing/fidelity.hpp"
+#include "predict/goal/testing/layouts.hpp"
+#include "simulated/node/testing/profile.hpp"
 
 namespace spinloom::goal {
 namespace {

@@ -1,14 +1,14 @@
-// Fuzz target: schedules in every form. Any bytes are refused with an Error, or are a schedule that is the same after it
-// has been written in our own form, can be counted and checked, and runs or says why not.
+// Fuzz target: schedules in every form. Any bytes are refused with an Error, or are a schedule that is the same after
+// it has been written in our own form, can be counted and checked, and runs or says why not.
 #include <string>
 #include <string_view>
 
-#include "goal/loggopsim.hpp"
-#include "goal/model.hpp"
-#include "layout/fuzz.hpp"
-#include "schedule/check.hpp"
-#include "schedule/schedule_file.hpp"
-#include "schedule/test_support.hpp"
+#include "base/testing/fuzz.hpp"
+#include "predict/goal/loggopsim/loggopsim.hpp"
+#include "predict/goal/model/model.hpp"
+#include "predict/schedule/check.hpp"
+#include "predict/schedule/schedule_file.hpp"
+#include "predict/schedule/testing/support.hpp"
 
 namespace {
 

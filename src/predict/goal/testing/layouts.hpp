@@ -4,7 +4,7 @@
 // Threads: tests run in one thread. Time: none.
 #pragma once
 
-#include "schedule/schedule.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal::test {
 

@@ -1,5 +1,5 @@
 // The examples, errors by hand, and random schedules against the naive engine.
-#include "goal/loggopsim.hpp"
+#include "predict/goal/loggopsim/loggopsim.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <map>
 #include <sstream>
 
-#include "goal/test_support.hpp"
-#include "schedule/goal.hpp"
+#include "predict/goal/testing/support.hpp"
+#include "predict/schedule/goal.hpp"
 
 namespace spinloom::goal {
 namespace {

@@ -1,7 +1,7 @@
 // Test support - times of schedules that are written down, random models, and the comparison with the naive engine.
 //
-// Contract: outcome_of() and finish_of() run a schedule's text under our own model. compare_with_naive() compares all that
-//   an Outcome has, of schedules that stall too.
+// Contract: outcome_of() and finish_of() run a schedule's text under our own model. compare_with_naive() compares all
+//   that an Outcome has, of schedules that stall too.
 // Threads: tests run in one thread. Time: modelled.
 #pragma once
 
@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "goal/engine.hpp"
-#include "goal/naive_engine.hpp"
-#include "goal/test_support.hpp"
-#include "schedule/goal.hpp"
+#include "predict/goal/model/engine.hpp"
+#include "predict/goal/testing/naive_engine.hpp"
+#include "predict/goal/testing/support.hpp"
+#include "predict/schedule/goal.hpp"
 
 namespace spinloom::goal::test {
 
@@ -65,6 +65,7 @@ inline Model random_model(Random& random) {
   const uint64_t sizes[] = {0, 1, 4, 65535, UINT64_MAX, 10};
   model.S_bytes = sizes[random.below(6)];
   model.unit_ps = random.chance(1, 2) ? 1000 : random.below(3);
+  if (random.chance(1, 4)) model.apart = {1, static_cast<uint32_t>(random.between(1, 3))};
   if (random.chance(1, 2)) model.layout = Rate(random.between(0, 4000), random.between(1, 3));
   if (random.chance(1, 4)) {
     const uint64_t period_ps = 1 + random.below(5'000'000);

@@ -1,9 +1,10 @@
 // The algebra of the model by hand, and random schedules against the naive engine.
+#include "predict/goal/testing/model.hpp"
+
 #include <gtest/gtest.h>
 
-#include "goal/loggopsim.hpp"
-#include "goal/patterns.hpp"
-#include "goal/test_model.hpp"
+#include "predict/goal/loggopsim/loggopsim.hpp"
+#include "predict/goal/patterns/patterns.hpp"
 
 namespace spinloom::goal {
 namespace {
@@ -229,6 +230,28 @@ TEST(Model, AStallHasTheSentencesOfTheDialect) {
   EXPECT_EQ(ours.error().code, Code::stalled);
   EXPECT_EQ(ours.error().message, run_loggopsim(*read, {}).error().message);
   EXPECT_EQ(run(Schedule(2), {}).error().message, run_loggopsim(Schedule(2), {}).error().message);
+}
+
+// Rank 1 receives anything, and both ranks meet in a barrier with tag 1000, whose message comes first.
+TEST(Model, ReceivesOfAnyTagLeaveTagsThatAreApart) {
+  const auto read = schedule::read_goal(
+      "num_ranks 2\nrank 0 {\na: send 1b to 1 tag 1000\nb: send 8b to 1 tag 3\nb requires a\n}\n"
+      "rank 1 {\na: recv 8b from -1 tag -1\nb: recv 1b from 0 tag 1000\nb requires a\nc: calc 5\nc requires a\n}\n");
+  const auto mixed_up = run(*read, {});
+  ASSERT_FALSE(mixed_up);
+  EXPECT_EQ(mixed_up.error().code, Code::stalled);
+  EXPECT_FALSE(run_loggopsim(*read, {}));
+  for (const TagsApart apart : {TagsApart{1000, 1000}, TagsApart{4, schedule::any - 1}}) {
+    const auto outcome = run(*read, {.apart = apart});
+    ASSERT_TRUE(outcome) << outcome.error().message;
+    // The second message: 2 o + L + 7 G + o, the first one, which waits, o more at its receive; 5 ns of work behind
+    // both.
+    EXPECT_GE(outcome->finish_ps[1], 3 * o + L + 7 * G);
+    EXPECT_TRUE(run_loggopsim(*read, {.apart = apart}));
+  }
+  const auto others = run(*read, {.apart = {1001, 2000}});
+  ASSERT_FALSE(others);
+  EXPECT_EQ(others.error().message, mixed_up.error().message);
 }
 
 TEST(Model, RandomSchedulesAreAsTheNaiveEngineSays) {

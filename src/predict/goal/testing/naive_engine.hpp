@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "goal/model.hpp"
-#include "network/network.hpp"
+#include "predict/goal/model/model.hpp"
+#include "simulated/network/network.hpp"
 
 namespace spinloom::goal::test {
 
@@ -82,7 +82,7 @@ class NaiveEngine {
     Name send{};  // or the operation itself
     Name receive{};
     Kind kind = Kind::message;
-    // Of a packet: where it is, and its bytes.
+    // A packet has these: where it is, where it is heading, and its bytes.
     uint32_t at = 0, heading = 0;
     uint64_t first = 0, end = 0, bytes = 0;
     uint64_t message = 0;
@@ -93,7 +93,7 @@ class NaiveEngine {
   struct Host {
     std::vector<uint32_t> waits;
     std::vector<uint64_t> ready;
-    std::map<uint8_t, uint64_t> cpu, sending, receiving;
+    std::map<uint32_t, uint64_t> cpu, sending, receiving;
     std::list<Element> posted, arrived;
     std::map<uint32_t, uint64_t> there;  // one-sided operations that have been done here, by tag
     std::vector<uint32_t> awaited;
@@ -307,7 +307,7 @@ class NaiveEngine {
 
   void travel(Element packet) {
     const uint32_t destination = destination_of(packet);
-    const uint8_t plane = shape_of(packet.send).nic;
+    const uint32_t plane = shape_of(packet.send).nic;
     if (network_->turns(packet.at, packet.heading)) packet.heading = destination;
     if (packet.heading != destination || packet.at != network_->switch_of(destination)) {
       const auto move = network_->move(packet.time, packet.at, packet.heading, packet.end - packet.first, plane);
@@ -397,7 +397,8 @@ class NaiveEngine {
     const uint32_t wanted = shape_of(receive).tag;
     const uint32_t tag = shape_of(send).tag;
     return (source == schedule::any || source == send.rank) &&
-           (wanted == tag || wanted == schedule::any || tag == schedule::any);
+           (wanted == tag || (wanted == schedule::any && !model_.apart.has(tag)) ||
+            (tag == schedule::any && !model_.apart.has(wanted)));
   }
 
   void begins(uint64_t now, Name name) {

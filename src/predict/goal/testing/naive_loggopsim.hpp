@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "goal/loggopsim.hpp"
+#include "predict/goal/loggopsim/loggopsim.hpp"
 
 namespace spinloom::goal::test {
 
@@ -73,7 +73,7 @@ class Naive {
   };
   struct Host {
     std::vector<uint32_t> waits;
-    std::map<uint8_t, uint64_t> cpu, sending, receiving;
+    std::map<uint32_t, uint64_t> cpu, sending, receiving;
     std::list<Element> posted, arrived;
   };
 
@@ -148,7 +148,8 @@ class Naive {
     const uint32_t wanted = shape_of(receive).tag;
     const uint32_t tag = shape_of(message).tag;
     return (source == schedule::any || source == message.source) &&
-           (wanted == tag || wanted == schedule::any || tag == schedule::any);
+           (wanted == tag || (wanted == schedule::any && !is_.apart.has(tag)) ||
+            (tag == schedule::any && !is_.apart.has(wanted)));
   }
 
   void decrement(uint32_t rank, uint32_t operation, schedule::Awaits awaits) {

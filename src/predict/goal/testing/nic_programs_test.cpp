@@ -1,12 +1,12 @@
 // What NICs do with layouts, by hand and at each fidelity.
-#include "goal/nic_programs.hpp"
+#include "predict/goal/nics/nic_programs.hpp"
 
 #include <gtest/gtest.h>
 
-#include "goal/fidelity.hpp"
-#include "goal/model.hpp"
-#include "goal/record.hpp"
-#include "sim/test_profile.hpp"
+#include "predict/goal/model/model.hpp"
+#include "predict/goal/model/record.hpp"
+#include "predict/goal/nics/fidelity.hpp"
+#include "simulated/node/testing/profile.hpp"
 
 namespace spinloom::goal {
 namespace {

@@ -1,11 +1,11 @@
 // Graphs of collective operations as triggered operations: their algebra at message level, where o is 0 and m, too.
-#include "goal/offloaded.hpp"
+#include "predict/goal/patterns/offloaded.hpp"
 
 #include <gtest/gtest.h>
 
-#include "collective/choice.hpp"
-#include "goal/model.hpp"
-#include "schedule/check.hpp"
+#include "portals/collective/choice.hpp"
+#include "predict/goal/model/model.hpp"
+#include "predict/schedule/check.hpp"
 
 namespace spinloom::goal {
 namespace {

@@ -1,9 +1,9 @@
 // One-sided operations and layouts under our own model, by hand.
 #include <gtest/gtest.h>
 
-#include "goal/loggopsim.hpp"
-#include "goal/test_layouts.hpp"
-#include "goal/test_model.hpp"
+#include "predict/goal/loggopsim/loggopsim.hpp"
+#include "predict/goal/testing/layouts.hpp"
+#include "predict/goal/testing/model.hpp"
 
 namespace spinloom::goal {
 namespace {
@@ -82,8 +82,8 @@ TEST(Model, ATriggeredOperationIsAPutBehindAnArrival) {
 }
 
 TEST(Model, LayoutsCostWhatIsGiven) {
-  // A CPU packs, the other one unpacks: T = (c + s P) + L + n G + (c + s P). Without a price nothing, and of ends in one
-  // block neither.
+  // A CPU packs, the other one unpacks: T = (c + s P) + L + n G + (c + s P). Without a price nothing, and of ends in
+  // one block neither.
   Schedule schedule = test::layouts_at_both_ends();
   const uint64_t P = 500;
   EXPECT_EQ(run(schedule, {})->finish_ps, Times({o, o + L + 999 * G + o}));

@@ -1,4 +1,4 @@
-#include "goal/patterns.hpp"
+#include "predict/goal/patterns/patterns.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,10 @@
 #include <bit>
 #include <set>
 
-#include "goal/loggopsim.hpp"
-#include "goal/model.hpp"
-#include "goal/test_support.hpp"
-#include "schedule/check.hpp"
+#include "predict/goal/loggopsim/loggopsim.hpp"
+#include "predict/goal/model/model.hpp"
+#include "predict/goal/testing/support.hpp"
+#include "predict/schedule/check.hpp"
 
 namespace spinloom::goal {
 namespace {

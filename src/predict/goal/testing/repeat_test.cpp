@@ -1,13 +1,13 @@
 // Schedules again and again: the same as written out, from memory, from a file, and by the naive engine.
-#include "goal/repeat.hpp"
+#include "predict/goal/model/repeat.hpp"
 
 #include <gtest/gtest.h>
 
-#include "goal/critical_path.hpp"
-#include "goal/patterns.hpp"
-#include "goal/test_model.hpp"
-#include "schedule/check.hpp"
-#include "schedule/schedule_file.hpp"
+#include "predict/goal/model/critical_path.hpp"
+#include "predict/goal/patterns/patterns.hpp"
+#include "predict/goal/testing/model.hpp"
+#include "predict/schedule/check.hpp"
+#include "predict/schedule/schedule_file.hpp"
 
 namespace spinloom::goal {
 namespace {
@@ -122,7 +122,7 @@ TEST(Repeat, ApartWithoutComputationIsTheSame) {
   ASSERT_TRUE(apart) << apart.error().message;
   EXPECT_EQ(apart->programs().size(), 12U);
   expect_equal(*run(*apart, {}), *run(*repeat(*pattern, 7), {}));
-  // With computations of 1 us each time takes at least 1 us more, and all ranks compute.
+  // Each pass ends with a computation of 1 us, so it takes at least 1 us more, and all ranks compute.
   bytes.clear();
   ASSERT_TRUE(repeat_apart(*pattern, 7, {1000, 1000, 3}, [&](std::string_view part) { bytes += part; }));
   const auto outcome = run(*schedule::read_schedule(bytes), {});

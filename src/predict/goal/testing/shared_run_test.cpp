@@ -5,12 +5,12 @@
 #include <map>
 #include <tuple>
 
-#include "goal/fidelity.hpp"
-#include "goal/nics.hpp"
-#include "goal/patterns.hpp"
-#include "goal/test_support.hpp"
-#include "schedule/goal.hpp"
-#include "sim/test_profile.hpp"
+#include "predict/goal/nics/fidelity.hpp"
+#include "predict/goal/nics/nics.hpp"
+#include "predict/goal/patterns/patterns.hpp"
+#include "predict/goal/testing/support.hpp"
+#include "predict/schedule/goal.hpp"
+#include "simulated/node/testing/profile.hpp"
 
 namespace spinloom::goal {
 namespace {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "base/test_seeds.hpp"
-#include "goal/loggopsim_engine.hpp"
-#include "goal/naive_loggopsim.hpp"
-#include "schedule/schedule.hpp"
+#include "base/testing/seeds.hpp"
+#include "predict/goal/loggopsim/loggopsim_engine.hpp"
+#include "predict/goal/testing/naive_loggopsim.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal::test {
 
@@ -42,6 +42,7 @@ inline LogGopSimParameters random_parameters(Random& random) {
   for (uint64_t* one : {&parameters.L, &parameters.o, &parameters.g, &parameters.G, &parameters.O})
     *one = random_cost(random);
   parameters.S = sizes[random.below(6)];
+  if (random.chance(1, 4)) parameters.apart = {1, static_cast<uint32_t>(random.between(1, 3))};
   return parameters;
 }
 
@@ -51,7 +52,7 @@ inline std::string one_sided(std::string_view what) {
               " 1 tag 3\n}\nrank 1 {\na: arrived 1 tag 3\nc: calc 5\nc requires a\n}\n");
 }
 
-// Whether schedules have what our model adds to LogGOPSim's.
+// `all`: schedules also have what our model adds to LogGOPSim's.
 enum class Words { goal, all };
 
 enum class Sizes { brief, usual, any };  // up to 12, those that fit in a modelled time, or all of 64 bits
@@ -84,8 +85,8 @@ inline schedule::Schedule random_schedule(Random& random, int64_t messages, Size
   std::vector<schedule::Builder> builders(ranks);
   const auto tag = [&] { return static_cast<uint32_t>(random.below(tags)); };
   const auto add = [&](uint32_t rank, Shape shape, uint32_t peer) {
-    if (shape.kind != Kind::arrived) shape.cpu = static_cast<uint8_t>(random.below(cpus));
-    if (schedule::has_peer(shape.kind)) shape.nic = static_cast<uint8_t>(random.below(nics));
+    if (shape.kind != Kind::arrived) shape.cpu = static_cast<uint32_t>(random.below(cpus));
+    if (schedule::has_peer(shape.kind)) shape.nic = static_cast<uint32_t>(random.below(nics));
     schedule::Builder& builder = builders[rank];
     schedule::Ends ends;
     if (layouts && schedule::has_peer(shape.kind) && random.chance(1, 2)) {

@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "layout/blob.hpp"
-#include "layout/text.hpp"
-#include "predict/schedule_of.hpp"
-#include "schedule/check.hpp"
-#include "trace/trace.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/text.hpp"
+#include "predict/program/schedule_of.hpp"
+#include "predict/schedule/check.hpp"
+#include "predict/trace/trace.hpp"
 
 namespace spinloom::predict::test {
 

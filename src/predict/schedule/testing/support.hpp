@@ -14,9 +14,9 @@
 #include <string>
 
 #include "base/random.hpp"
-#include "base/test_seeds.hpp"
-#include "schedule/goal.hpp"
-#include "schedule/schedule.hpp"
+#include "base/testing/seeds.hpp"
+#include "predict/schedule/goal.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::schedule::test {
 
@@ -80,12 +80,18 @@ inline std::string file(const std::string& name) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
+enum class Words { goal, text, all };  // what GOAL's binary form can say, what our text can, or all
+
+// The index of a CPU or a NIC.
+inline uint32_t random_index(Random& random, Words words) {
+  const uint64_t most = words == Words::goal || random.chance(3, 4) ? 256 : uint64_t{1} << 32;
+  return static_cast<uint32_t>(random.below(most));
+}
+
 inline uint64_t random_size(Random& random) {
   if (random.chance(1, 20)) return random.next();
   return random.below(random.chance(1, 2) ? 4 : 100'000);
 }
-
-enum class Words { goal, text, all };  // what GOAL's binary form can say, what our text can, or all
 
 // Anything, cycles too if `acyclic` is false.
 inline Schedule random_schedule(Random& random, bool acyclic = false, Words words = Words::goal) {
@@ -104,12 +110,12 @@ inline Schedule random_schedule(Random& random, bool acyclic = false, Words word
         builder.add(schedule.number_of(shape), 0);
         continue;
       }
-      if (random.chance(1, 4)) shape.cpu = static_cast<uint8_t>(random.below(256));
+      if (random.chance(1, 4)) shape.cpu = random_index(random, words);
       if (shape.kind == Kind::compute) {
         builder.add(schedule.number_of(shape), 0);
         continue;
       }
-      if (random.chance(1, 4)) shape.nic = static_cast<uint8_t>(random.below(256));
+      if (random.chance(1, 4)) shape.nic = random_index(random, words);
       if (random.chance(1, 2)) shape.tag = static_cast<uint32_t>(random.chance(1, 4) ? any : random.below(any));
       if (is_one_sided(shape.kind) && shape.tag == any) shape.tag = 0;
       if (layouts && random.chance(1, 2)) {
@@ -159,8 +165,8 @@ inline Schedule dissemination(uint32_t ranks) {
   return schedule;
 }
 
-// A file of our own form with the checksum that its bytes make, as docs/formats/schedule.md says: the sum over words of 8
-// bytes. So spoilt bytes are not found by it.
+// A file of our own form with the checksum that its bytes make, as docs/formats/schedule.md says: the sum over words of
+// 8 bytes. So spoilt bytes are not found by it.
 inline std::string with_checksum(std::string bytes) {
   if (bytes.size() < 64) return bytes;
   std::memset(bytes.data() + 56, 0, 8);

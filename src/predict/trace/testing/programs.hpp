@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "base/random.hpp"
-#include "layout/blob.hpp"
-#include "trace/reader.hpp"
-#include "trace/writer.hpp"
+#include "memory/layout/blob.hpp"
+#include "predict/trace/reader.hpp"
+#include "predict/trace/writer.hpp"
 
 namespace spinloom::trace {
 
@@ -94,7 +94,7 @@ class Program {
     calls.push_back({signature, {0, 0, begin, now_}});
   }
 
-  // Whether a trace is the first of the calls, at least `least` of them.
+  // Checks that a trace is the first of the calls, at least `least` of them.
   void check(const RankTrace& found, size_t least) const {
     ASSERT_LE(found.events.size(), calls.size());
     ASSERT_GE(found.events.size(), least);

@@ -1,4 +1,5 @@
-/* Counts what runs when: state[0] header, [1] payload, [2] completion handlers; the completion handler sends its frame. */
+/* Counts what runs when: state[0] header, [1] payload, [2] completion handlers; the completion handler sends its
+ * frame. */
 #include "spinloom/frame.h"
 
 int header_handler(const ptl_header_t h, void* state) {

@@ -1,8 +1,9 @@
 // Test knowledge - plays a pattern with sets of contributions instead of bytes.
 //
-// Contract: a Story says which pieces of the data each rank has at first, each message carries, and each rank must have at
-//   the end. Play::at_end() is what a rank has if a send knows what it waited for, by itself or by others, and no more.
-//   A message of other bytes than those of its pieces, or with a piece that its rank does not have, fails the test.
+// Contract: a Story says which pieces of the data each rank has at first, each message carries, and each rank must have
+//   at the end. Play::at_end() is what a rank has if a send knows what it waited for, by itself or by others, and no
+//   more. A message of other bytes than those of its pieces, or with a piece that its rank does not have, fails the
+//   test.
 // Threads: tests run in one thread. Time: none.
 #pragma once
 
@@ -13,8 +14,8 @@
 #include <map>
 #include <set>
 
-#include "goal/patterns.hpp"
-#include "schedule/schedule.hpp"
+#include "predict/goal/patterns/patterns.hpp"
+#include "predict/schedule/schedule.hpp"
 
 namespace spinloom::goal::test {
 

@@ -1,0 +1,29 @@
+// Cancels - which ends of messages take part, where a trace does not say what came of cancelling them.
+//
+// Contract: drop_surplus() takes away the last of those `ends` that may have been cancelled, as many as are more than
+//   the `others` that they could meet: what is cancelled is what has waited longest for a message that does not come.
+// Threads: pure. Time: none.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace spinloom::trace {
+
+// Gives those that were taken away, the last one first.
+template <class End, class MayBeCancelled>
+std::vector<End> drop_surplus(std::vector<End>& ends, size_t others, MayBeCancelled may_be_cancelled) {
+  std::vector<End> dropped;
+  std::vector<End> kept;
+  for (size_t i = ends.size(); i-- > 0;) {
+    const bool is_surplus = i + 1 + kept.size() > others;
+    (is_surplus && may_be_cancelled(ends[i]) ? dropped : kept).push_back(ends[i]);
+  }
+  std::ranges::reverse(kept);
+  ends = std::move(kept);
+  return dropped;
+}
+
+}  // namespace spinloom::trace

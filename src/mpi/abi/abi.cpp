@@ -1,7 +1,7 @@
 #include "mpi/abi/abi.hpp"
 
 #include "mpi/abi/narrow.hpp"
-#include "mpi/library.hpp"
+#include "mpi/entry/library.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 

@@ -162,8 +162,8 @@ using GrequestCancel = int(void*, int);
   X(Dist_graph_create, (Comm, int, const int*, const int*, const int*, const int*, Info, int, Comm*)) \
   X(Dist_graph_create_adjacent, (Comm, int, const int*, const int*, int, const int*, const int*, Info, int, Comm*))
 
-// Collective calls, whose places in memory are ints, or addresses where counts are large: X(name, name of the non-blocking
-// form, N, parameters...). The persistent form is name_init (MPI 4).
+// Collective calls, whose places in memory are ints, or addresses where counts are large: X(name, name of the
+// non-blocking form, N, parameters...). The persistent form is name_init (MPI 4).
 template <class N>
 using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
 #define SPINLOOM_COLLECTIVE_CALLS(X, N)                                                                               \

@@ -4,7 +4,8 @@
 
 #include "mpi/abi/aware.hpp"
 #include "mpi/abi/loan.hpp"
-#include "mpi/device_moves.hpp"
+#include "mpi/abi/too_long.hpp"
+#include "mpi/device/device_moves.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 int query_nothing(void*, Status* status) {
@@ -127,16 +128,28 @@ int land_on_device(const DevicePlace& device, const Record& record, Comm comm, v
   return put.ok() ? success : raise(comm, code_of(put.error()));
 }
 
+// The MPI needs the whole message to cut it. Those of collective calls have no call of their own that could tell of it.
+int land_too_long(const Record& record, const Place& place, Status* status, void (*idle)()) {
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  std::unique_ptr<uint8_t[]> whole;
+  if (place.call[0] == 0 && bytes <= too_long_most && !device_of(place)) {
+    whole.reset(new (std::nothrow) uint8_t[record.bytes]);
+  }
+  if (whole == nullptr) {
+    layer.ship.drop(record);
+    return too_long(nullptr, bytes, place, status);
+  }
+  const FormPointer bytes_form = basic_form(1, 1);
+  const spinloom::Status landed = layer.ship.land(record, {*bytes_form, bytes, whole.get()}, idle);
+  return landed.ok() ? too_long(whole.get(), bytes, place, status) : raise(place.comm, code_of(landed.error()));
+}
+
 }  // namespace
 
 int Layer::land(const Record& record, const Place& place, Status* status) {
   const auto bytes = static_cast<int64_t>(record.bytes);
-  if (bytes > place.capacity()) {
-    ship.drop(record);
-    real.Status_set_elements_x(status, handles().byte, place.capacity());
-    return raise(place.comm, error_truncate);
-  }
   constexpr auto idle = [] { layer.take_returned(); };
+  if (bytes > place.capacity()) return land_too_long(record, place, status, idle);
   const std::shared_ptr<DeviceEnd> end = DeviceEnds::of_process().find(place.buffer);
   if (const auto device = device_of(place)) {
     if (const int code = land_on_device(*device, record, place.comm, idle, end.get()); code != success) return code;
@@ -178,10 +191,8 @@ bool Layer::fits(const Open& known, const Status& status) {
 int Layer::deliver_claim(const Claim& claim, const Place& place, Status* status) {
   tell_of(claim.status, status);
   if (claim.record) return land(*claim.record, place, status);
-  const int64_t fits = std::min(claim.length, place.capacity());
-  const int code = put_bytes(claim.bytes, fits, place);
-  if (code != success || claim.length == fits) return code;
-  return raise(place.comm, error_truncate);
+  if (claim.length > place.capacity()) return too_long(claim.bytes, claim.length, place, status);
+  return put_bytes(claim.bytes, claim.length, place);
 }
 
 void Layer::keep_type(Open& known) const {

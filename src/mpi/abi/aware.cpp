@@ -1,7 +1,7 @@
 #include "mpi/abi/aware.hpp"
 
-#include "mpi/device_watch.hpp"
-#include "mpi/library.hpp"
+#include "mpi/entry/device_watch.hpp"
+#include "mpi/entry/library.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {

@@ -1,9 +1,9 @@
 // Aware - what goes to the MPI where it lies in a GPU's memory, because the MPI knows of GPUs.
 //
-// Contract: stays_on_device() is the one place where that is decided for a call: by what the MPI says of itself, by the user's
-//   setting, and by whether the layer itself may have to touch the buffer in this call. device_of() finds a receive's
-//   memory on a device, for the little that the layer does to such a receive itself: a record that has come in place of a
-//   message.
+// Contract: stays_on_device() is the one place where that is decided for a call: by what the MPI says of itself, by the
+//   user's setting, and by whether the layer itself may have to touch the buffer in this call. device_of() finds a
+//   receive's memory on a device, for the little that the layer does to such a receive itself: a record that has come
+//   in place of a message.
 // Invariants: (1) the layer's code for memory of the host never sees a buffer of a device but in device_of()'s callers.
 // Threads: any. Time: none.
 #pragma once
@@ -40,8 +40,9 @@ struct DevicePlace {
 };
 [[nodiscard]] std::optional<DevicePlace> device_of(const Place& place);
 
-// Whether the blocking collective call that this thread makes next on `comm` goes the layer's way (calls_collective.cpp): it
-// is counted now, and not again when it is made. The call, or forget_foreseen(), follows.
+// True if the blocking collective call that this thread makes next on `comm` goes the layer's way
+// (calls_collective.cpp). The call is counted now, and not again when it is made. Next comes the call, or
+// forget_foreseen().
 [[nodiscard]] bool foresee_layers_way(const char* name, Comm comm);
 void forget_foreseen();
 

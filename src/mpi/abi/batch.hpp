@@ -1,7 +1,7 @@
 // Batch - the requests of one call, as the MPI shall see them, with what the layer knows of each.
 //
-// Contract: requests() are handed to the MPI instead of the program's; finish() ends one that the MPI has completed. The
-//   destructor writes the MPI's changes back to the program's array, and keeps what has not completed.
+// Contract: requests() are handed to the MPI instead of the program's; finish() ends one that the MPI has completed.
+//   The destructor writes the MPI's changes back to the program's array, and keeps what has not completed.
 // Invariants: (1) a start of a persistent request that another request carries is replaced by that one, and the
 //   program's handle stays. Threads: one. Time: none.
 #pragma once

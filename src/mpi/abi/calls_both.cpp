@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "mpi/abi/calls.hpp"
+#include "mpi/abi/too_long.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -83,8 +84,10 @@ int Sendrecv(const void* out, N out_count, Datatype out_type, int to, int out_ta
     const int code = real.counted<N>().Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from,
                                                 in_tag, comm, seen.get());
     if (code != success || !Record::may_be(bytes_of(*seen.get(), real))) return code;
+    const ReceivedBy by(by_sendrecv<N>);
     return layer.deliver(layer.place_of(in, in_count, in_type, comm), seen.get());
   }
+  const ReceivedBy by(by_sendrecv<N>);
   const Place source = incoming(out, out_count, out_type, comm);
   const Place target = incoming(in, in_count, in_type, comm);
   std::optional<Parcel> parcel;
@@ -116,8 +119,10 @@ int Sendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, 
     const int code =
         real.counted<N>().Sendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, seen.get());
     if (code != success || !Record::may_be(bytes_of(*seen.get(), real))) return code;
+    const ReceivedBy by(by_sendrecv_replace<N>);
     return layer.deliver(layer.place_of(buffer, count, type, comm), seen.get());
   }
+  const ReceivedBy by(by_sendrecv_replace<N>);
   const Place place = incoming(buffer, count, type, comm);
   std::optional<Parcel> parcel;
   {

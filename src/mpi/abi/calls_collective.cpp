@@ -1,11 +1,12 @@
-// Collective calls. On communicators whose ranks have agreed on it, each is done by messages between pairs of ranks, which
-// take the way that the layer finds for each (exchange.hpp); all others are the MPI's.
+// Collective calls. On communicators whose ranks have agreed on it, each is done by messages between pairs of ranks,
+// which take the way that the layer finds for each (exchange.hpp); all others are the MPI's.
 #include <optional>
 #include <string_view>
 
 #include "mpi/abi/aware.hpp"
 #include "mpi/abi/calls.hpp"
 #include "mpi/abi/exchange.hpp"
+#include "mpi/abi/lone.hpp"
 #include "mpi/abi/packed_call.hpp"
 #include "mpi/abi/patterns.hpp"
 
@@ -59,7 +60,7 @@ bool is_worth_a_look(uint8_t& vain) {
 template <class Describe>
 bool gains(const Team& team, Completion completion, const Describe& describe) {
   if (layer.settings.path == Path::pass) return false;
-  // By hatches short blocks are quicker, too.
+  // Hatches make short blocks quicker, too.
   const bool by_hatches = completion == Completion::blocking && team.hatches.are_open();
   Gains found{.min_bytes = by_hatches ? 1 : team.min_bytes};
   describe(team, found);
@@ -80,7 +81,8 @@ struct Passes {
   void receive(int, const void*, int64_t, Datatype) const {}
 };
 
-// On a distributed graph only its own ranks know whether one meets a neighbour twice; then MPIs differ in what goes where.
+// On a distributed graph only its own ranks know whether one meets a neighbour twice; then MPIs differ in what goes
+// where.
 constexpr bool has_orders(Kind kind) {
   return kind == Kind::Neighbor_alltoall || kind == Kind::Neighbor_alltoallv || kind == Kind::Neighbor_alltoallw;
 }
@@ -101,8 +103,8 @@ bool begin_call(Team& team, uint32_t number) {
   return has_agreed;
 }
 
-// Counts the call. Where its ranks have agreed, they all take the layer's way unless its blocks are short; `bytes` is then
-// the same on all. A rank that would gain proposes to agree.
+// Counts the call. Where its ranks have agreed, they all take the layer's way unless its blocks are short; `bytes` is
+// then the same on all. A rank that would gain proposes to agree.
 template <class Bytes, class Describe>
 Team* team_of(Kind kind, Completion completion, Comm comm, const Bytes& bytes, const Describe& describe) {
   const Lock lock;
@@ -153,6 +155,24 @@ std::shared_ptr<Exchange> plan_of(Kind kind, Team& team, const Describe& describ
   return made;
 }
 
+// On a communicator of one rank. False: nothing has been moved, and the call is the MPI's.
+template <class Bytes, class Describe>
+bool copied_alone(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe) {
+  const Lock lock;
+  const Team* const team = layer.teams.lone(comm);
+  if (team == nullptr || layer.settings.path == Path::pass || ahead.any) return false;
+  const bool is_known = bytes(*team) != none && !(has_orders(kind) && team->neighbours.meets_twice);
+  if (!is_known && !(layer.tally && has_orders(kind))) return false;
+  ToItself all(comm);
+  describe(*team, all);
+  if (is_known && all.copies()) {
+    all.copy(name_of(kind));
+    return true;
+  }
+  if (layer.tally) all.pass(name_of(kind), is_known ? "short" : "it is not known which slot each part goes to");
+  return false;
+}
+
 // The same looks at calls that no team does.
 template <class Pattern>
 auto packed_call_of(Kind kind, Comm comm, const Pattern& pattern) {
@@ -173,6 +193,7 @@ int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe,
     const int code = plan->run(team->hatches);
     return code == success ? code : raise(comm, code);
   }
+  if (copied_alone(kind, comm, bytes, describe)) return success;
   if constexpr (may_be_packed<Describe>) {
     if (const auto packed = packed_call_of(kind, comm, describe)) {
       packed->packing()->begin();
@@ -194,6 +215,7 @@ int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& descr
     const int code = start(std::move(exchange), request);
     return code == success ? code : raise(comm, code);
   }
+  if (copied_alone(kind, comm, bytes, describe)) return layer.completed_request(request);
   if constexpr (may_be_packed<Describe>) {
     if (const auto packed = packed_call_of(kind, comm, describe)) {
       packed->packing()->begin();
@@ -210,8 +232,8 @@ int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& descr
   return std::apply([&](auto... each) { return the_mpis(request, each...); }, arguments);
 }
 
-// Asks all ranks, when they make a persistent request, whether any would gain. Gives a tag that no other call has, so that
-// requests may be started in any order; zero: nobody gains, and the MPI shall make the request.
+// Asks all ranks, when they make a persistent request, whether any would gain. Gives a tag that no other call has, so
+// that requests may be started in any order; zero: nobody gains, and the MPI shall make the request.
 template <class Describe>
 int tag_agreed_on(Kind kind, Comm comm, const Team& team, const Describe& describe) {
   constexpr uint8_t gain = 1;
@@ -266,7 +288,8 @@ bool foresee_layers_way(const char* name, Comm comm) {
 }
 void forget_foreseen() { ahead = {}; }
 
-// The three forms of a call: its parameters, the same as arguments, the bytes that all ranks see alike, and its messages.
+// The three forms of a call: its parameters, the same as arguments, the bytes that all ranks see alike, and its
+// messages.
 #define SPINLOOM_LIST(...) __VA_ARGS__
 #define SPINLOOM_COLLECTIVE(name, iname, parameters, arguments, bytes, describe)                                   \
   template <class N>                                                                                               \

@@ -3,6 +3,7 @@
 
 #include "mpi/abi/batch.hpp"
 #include "mpi/abi/calls.hpp"
+#include "mpi/abi/too_long.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -71,8 +72,8 @@ int until(Batch& batch, Test test) {
   }
 }
 
-// Whether all have ended, each asked for by itself: MPICH's MPI_Testall has an error for a persistent collective call that
-// has not ended.
+// Tests whether all requests have ended, and asks for each by itself: MPICH's MPI_Testall gives an error for a
+// persistent collective call that has not ended.
 class Apart {
  public:
   explicit Apart(int count) : is_over_(count < 0 ? 0 : static_cast<size_t>(count)) {}
@@ -119,6 +120,7 @@ int Wait(Request* request, Status* status) {
   Batch batch(1, request);
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Wait(request, status);
+  const ReceivedBy by(by_end<Ending::wait>);
   StatusOf seen(status);
   const int code = polls ? until(batch, [&](int* flag) { return real.Test(batch.requests(), flag, seen.get()); })
                          : real.Wait(batch.requests(), seen.get());
@@ -129,6 +131,7 @@ int Test(Request* request, int* flag, Status* status) {
   if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(1, request);
   if (!batch.any()) return real.Test(request, flag, status);
+  const ReceivedBy by(by_end<Ending::test>);
   StatusOf seen(status);
   const int code = real.Test(batch.requests(), flag, seen.get());
   if (code == success && *flag == 0) return code;
@@ -139,6 +142,7 @@ int Waitall(int count, Request* requests, Status* statuses) {
   Batch batch(count, requests);
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Waitall(count, requests, statuses);
+  const ReceivedBy by(by_end<Ending::waitall>);
   StatusesOf seen(count, statuses);
   Apart apart(polls ? count : 0);
   const int code = polls ? until(batch, [&](int* flag) { return apart.test(batch, flag, seen.get()); })
@@ -150,6 +154,7 @@ int Testall(int count, Request* requests, int* flag, Status* statuses) {
   if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
   if (!batch.any()) return real.Testall(count, requests, flag, statuses);
+  const ReceivedBy by(by_end<Ending::testall>);
   StatusesOf seen(count, statuses);
   const int code = real.Testall(count, batch.requests(), flag, seen.get());
   if (code == success && *flag == 0) return code;
@@ -160,6 +165,7 @@ int Waitany(int count, Request* requests, int* index, Status* status) {
   Batch batch(count, requests);
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Waitany(count, requests, index, status);
+  const ReceivedBy by(by_end<Ending::waitany>);
   StatusOf seen(status);
   const int code =
       polls ? until(batch, [&](int* flag) { return real.Testany(count, batch.requests(), index, flag, seen.get()); })
@@ -171,6 +177,7 @@ int Testany(int count, Request* requests, int* index, int* flag, Status* status)
   if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
   if (!batch.any()) return real.Testany(count, requests, index, flag, status);
+  const ReceivedBy by(by_end<Ending::testany>);
   StatusOf seen(status);
   const int code = real.Testany(count, batch.requests(), index, flag, seen.get());
   return *flag != 0 && is_index(*index, count) ? batch.finish(*index, seen.get(), code) : code;
@@ -180,6 +187,7 @@ int Waitsome(int count, Request* requests, int* done, int* indices, Status* stat
   Batch batch(count, requests);
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Waitsome(count, requests, done, indices, statuses);
+  const ReceivedBy by(by_end<Ending::waitsome>);
   StatusesOf seen(count, statuses);
   const int code = polls ? until(batch,
                                  [&](int* flag) {
@@ -195,6 +203,7 @@ int Testsome(int count, Request* requests, int* done, int* indices, Status* stat
   if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
   if (!batch.any()) return real.Testsome(count, requests, done, indices, statuses);
+  const ReceivedBy by(by_end<Ending::testsome>);
   StatusesOf seen(count, statuses);
   const int code = real.Testsome(count, batch.requests(), done, indices, seen.get());
   return finish_some(batch, *done, indices, seen.get(), code);

@@ -1,5 +1,5 @@
-// Calls that free a datatype or a communicator: it loses the layer's attributes before the MPI frees it, which may be much
-// later, where its last message ends.
+// Calls that free a datatype or a communicator: it loses the layer's attributes before the MPI frees it, which may be
+// much later, where its last message ends.
 #include "mpi/abi/calls.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {

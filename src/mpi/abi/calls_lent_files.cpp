@@ -1,5 +1,5 @@
-// Calls on files with buffers in a GPU's memory: what is written is packed into memory of the host before the MPI takes it, what
-// is read lands when the call, its request or its second half has ended.
+// Calls on files with buffers in a GPU's memory: what is written is packed into memory of the host before the MPI takes
+// it, what is read lands when the call, its request or its second half has ended.
 #include <map>
 #include <mutex>
 

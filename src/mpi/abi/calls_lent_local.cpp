@@ -1,4 +1,5 @@
-// Calls of one rank with buffers in a GPU's memory: reductions by hand, the portable packed form, and what buffered sends use.
+// Calls of one rank with buffers in a GPU's memory: reductions by hand, the portable packed form, and what buffered
+// sends use.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -11,7 +12,8 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// The memory of buffered sends is the MPI's until it is given back: one of a device has memory of the host in its place.
+// The memory of buffered sends is the MPI's until it is given back: one of a device has memory of the host in its
+// place.
 class Attached {
  public:
   static Attached& of_process() {

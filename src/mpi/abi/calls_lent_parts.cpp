@@ -1,5 +1,5 @@
-// Partitioned messages with buffers in a GPU's memory: a part is packed when the program says that it is ready, and lands when
-// the program finds that it has arrived, or with its request.
+// Partitioned messages with buffers in a GPU's memory: a part is packed when the program says that it is ready, and
+// lands when the program finds that it has arrived, or with its request.
 #include <mutex>
 
 #include "mpi/abi/lent.hpp"

@@ -6,8 +6,8 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// The requests of one call, as the program gave them, and the statuses that tell of them. They are taken out while the MPI
-// completes them, and put back where they have not ended.
+// The requests of one call, as the program gave them, and the statuses that tell of them. They are taken out while the
+// MPI completes them, and put back where they have not ended.
 class LentBatch {
  public:
   LentBatch(int count, const Request* requests, Status* statuses) : statuses_(statuses) {
@@ -72,7 +72,7 @@ using ToFinalize = Next<"Finalize">;
   if (lent_requests.none()) return To::next(__VA_ARGS__); \
   if (layer.library->inside(__builtin_return_address(0))) return To::the_mpis(__VA_ARGS__)
 
-// Of requests that did not start after all.
+// A request that did not start after all is inactive again, and its offer is dropped.
 void stop(LentRequest* lent) {
   if (lent == nullptr) return;
   drop_offer(lent->loan);

@@ -1,6 +1,6 @@
-// Accesses to windows with buffers in a GPU's memory: what is put is packed into memory of the host before the MPI takes it; that
-// memory stays until the access has ended at this rank, and what was got lands then. And the calls that would make an MPI
-// touch memory of a device that it knows nothing of: they are refused.
+// Accesses to windows with buffers in a GPU's memory: what is put is packed into memory of the host before the MPI
+// takes it; that memory stays until the access has ended at this rank, and what was got lands then. And the calls that
+// would make an MPI touch memory of a device that it knows nothing of: they are refused.
 #include <list>
 #include <mutex>
 
@@ -12,7 +12,8 @@ namespace {
 
 constexpr int all_targets = -1;
 
-// Threads may share a window: what a call ends was made before it began, and whoever asks next waits until that is in place.
+// Threads may share a window: what a call ends was made before it began, and whoever asks next waits until that is in
+//   place.
 class Accesses {
  public:
   static Accesses& of_process() {
@@ -32,7 +33,8 @@ class Accesses {
     const std::lock_guard lock(mutex_);
     return made_;
   }
-  // Of the first `made`, those to `target` that have ended are put in place, in the order in which they were made.
+  // Puts in place those of the first `made` accesses that went to `target`, in the order in which they were made. All
+  // of them have ended.
   [[nodiscard]] int land_all(Win window, int target, uint64_t made) {
     const std::lock_guard lock(mutex_);
     std::list<Access> ended;

@@ -1,5 +1,5 @@
-// Non-blocking and persistent collective calls where the job asks for the NIC: each is given to the NIC, or goes on to the
-// layer's function or the MPI's.
+// Non-blocking and persistent collective calls where the job asks for the NIC: each is given to the NIC, or goes on to
+// the layer's function or the MPI's.
 #include "mpi/abi/calls.hpp"
 #include "mpi/abi/recorded.hpp"
 #include "mpi/abi/wanted.hpp"

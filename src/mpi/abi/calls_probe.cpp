@@ -6,7 +6,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// Whether a claim was there; its status is given.
+// True if there was a claim; `status` then tells of it.
 bool found_claim(int source, int tag, Comm comm, Status* status) {
   const Lock lock;
   layer.attend();

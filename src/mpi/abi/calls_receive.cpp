@@ -1,11 +1,12 @@
 // Receives, and the calls that send and receive.
 #include "mpi/abi/calls.hpp"
+#include "mpi/abi/too_long.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// Receives that no record fits into, while no claim waits for one, are the MPI's alone. Among threads a claim may be made
-// at any time: there a receive looks for one and is given to the MPI under one lock.
+// Receives that no record fits into, while no claim waits for one, are the MPI's alone. Among threads a claim may be
+// made at any time: there a receive looks for one and is given to the MPI under one lock.
 template <class N>
 bool passes_in(N count, Datatype type) {
   return !layer.threaded && layer.claims.empty() && Place::capacity_of(*layer.types.form(type), count) < Record::least;
@@ -43,8 +44,10 @@ int Recv(void* buffer, N count, Datatype type, int source, int tag, Comm comm, S
     StatusOf seen(status);
     const int code = real.counted<N>().Recv(buffer, count, type, source, tag, comm, seen.get());
     if (code != success || !Record::may_be(bytes_of(*seen.get(), real))) return code;
+    const ReceivedBy by(by_recv<N>);
     return layer.deliver(layer.place_of(buffer, count, type, comm), seen.get());
   }
+  const ReceivedBy by(by_recv<N>);
   return receive<N>(incoming(buffer, count, type, comm), source, tag, status);
 }
 
@@ -103,6 +106,7 @@ int Mrecv(void* buffer, N count, Datatype type, MessageHandle* message, Status* 
   const int code = retire(*claim, message);
   if (code != success) return code;
   StatusOf seen(status);
+  const ReceivedBy by(by_mrecv<N>);
   return layer.deliver_claim(*claim, incoming(buffer, count, type, claim->comm), seen.get());
 }
 

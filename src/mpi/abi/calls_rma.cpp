@@ -1,5 +1,5 @@
-// Calls of windows where the job asks for the NIC: each is a call of an RmaWindow, or goes on to the layer's function or the
-// MPI's.
+// Calls of windows where the job asks for the NIC: each is a call of an RmaWindow, or goes on to the layer's function
+// or the MPI's.
 #include <atomic>
 #include <tuple>
 
@@ -14,8 +14,8 @@ int raise_of(Win window, int code) {
   return answer == success ? code : answer;
 }
 
-// Where the window stands among the arguments: last, or in front of a request. Its type would not tell, because in some MPIs
-// handles and counts are both ints.
+// Where the window stands among the arguments: last, or in front of a request. Its type would not tell, because in some
+// MPIs handles and counts are both ints.
 template <class... Arguments>
 constexpr size_t place_of_window() {
   constexpr bool asks_request =
@@ -23,7 +23,15 @@ constexpr size_t place_of_window() {
   return sizeof...(Arguments) - (asks_request ? 2 : 1);
 }
 
-// A call on a window that exists. By()(window, refuse, arguments...) does it; refuse() lets the MPI complain.
+// The MPI's own functions for the arguments of a call. refuse() is the call itself, where the MPI is known to complain
+// of it; ask() is the same access to no rank, on the window that is there for that, and changes nothing.
+template <class Refuse, class Ask>
+struct Mpi {
+  Refuse refuse;
+  Ask ask;
+};
+
+// A call on a window that exists. By()(window, mpi, arguments...) does it.
 template <Name name, class Function>
 struct OnWindow;
 template <Name name, class... Arguments>
@@ -31,20 +39,40 @@ struct OnWindow<name, int(Arguments...)> {
   static inline int (*next)(Arguments...) = nullptr;
   static inline int (*the_mpis)(Arguments...) = nullptr;
 
+  // Calls with large counts are stand-ins where the MPI has none.
+  static int real_one(Arguments... arguments) { return (the_mpis != nullptr ? the_mpis : next)(arguments...); }
+
+  template <class By, size_t place>
+  static int asked(Arguments... arguments) {
+    std::tuple<Arguments...> changed(arguments...);
+    std::get<place>(changed) = layer.rma.arguments().window();
+    std::get<By::target>(changed) = proc_null;
+    constexpr size_t last = sizeof...(Arguments) - 1;
+    if constexpr (place == last) {
+      return std::apply(&real_one, changed);
+    } else {
+      Request own = handles().request_null;
+      std::get<last>(changed) = &own;
+      const int code = std::apply(&real_one, changed);
+      return code == success ? real.Wait(&own, status_ignore) : code;
+    }
+  }
+
   template <class By, size_t place>
   static int call(Arguments... arguments) {
     if (!layer.on || !layer.rma.is_on()) return next(arguments...);
-    if (layer.library->inside(__builtin_return_address(0))) return the_mpis(arguments...);
+    if (layer.library->inside(__builtin_return_address(0))) return real_one(arguments...);
     const Win handle = std::get<place>(std::tuple(arguments...));
     RmaWindow* const window = layer.rma.find(handle);
     if (window == nullptr) return next(arguments...);
     try {
-      const auto refuse = [&] {
-        const int code = the_mpis(arguments...);
-        return code == success ? error_other : code;
+      const auto refuse = [&] { return real_one(arguments...); };
+      const auto ask = [&] {
+        if constexpr (requires { By::target; }) return asked<By, place>(arguments...);
+        return success;
       };
       std::atomic_thread_fence(std::memory_order_seq_cst);
-      const auto [code, is_raised] = By{}(*window, refuse, arguments...);
+      const auto [code, is_raised] = By{}(*window, Mpi{refuse, ask}, arguments...);
       std::atomic_thread_fence(std::memory_order_seq_cst);
       return code == success || is_raised ? code : raise_of(handle, code);
     } catch (...) {
@@ -117,84 +145,137 @@ using There = RmaWindow::There;
 
 void* memory(const void* buffer) { return const_cast<void*>(buffer); }
 
+template <class... Buffers>
+RmaArguments::Call call_of(const char* name, const Buffers&... buffers) {
+  RmaArguments::Call made{name};
+  size_t at = 0;
+  const auto add = [&](int64_t count, Datatype type) {
+    made.filled |= count == 0 ? 0 : 1U << at;
+    made.handles[at++] = key_of(type);
+  };
+  (add(buffers.count, buffers.type), ...);
+  return made;
+}
+template <class... Buffers>
+RmaArguments::Call call_with(Op op, const char* name, const Buffers&... buffers) {
+  RmaArguments::Call made = call_of(name, buffers...);
+  made.handles.back() = key_of(op);
+  return made;
+}
+
+// What the MPI says of a call's types and operation.
+template <class Ask>
+int judged(const RmaArguments::Call& call, const Ask& ask) {
+  RmaArguments& known = layer.rma.arguments();
+  {
+    const Lock lock;
+    if (!known.asks() || known.has_taken(call)) return success;
+  }
+  const int code = ask();
+  const Lock lock;
+  if (code == success) known.add(call);
+  return code;
+}
+
 // Asks the MPI to complain where an argument is wrong; else does the access, and makes its request.
-template <class Refuse, class Access>
-Outcome access(RmaWindow& window, const There& there, Refuse refuse, Access does, Request* request = nullptr) {
-  if (window.is_wrong(there)) return {refuse(), true};
-  int code = does();
+template <class MpisOwn, class Access>
+Outcome access(RmaWindow& window, const There& there, const MpisOwn& mpi, const RmaArguments::Call& call, Access does,
+               Request* request = nullptr) {
+  if (window.is_wrong(there)) {
+    const int code = mpi.refuse();
+    if (code != success) return {code, true};
+    return {there.target == proc_null ? success : error_other};
+  }
+  int code = judged(call, mpi.ask);
+  if (code == success) code = does();
   if (code == success && request != nullptr) code = window.request_of(there.target, request);
   return {code};
 }
 
 struct Puts {
-  template <class Refuse, class N>
-  Outcome operator()(RmaWindow& window, Refuse refuse, const void* from, N count, Datatype type, int target, Aint place,
-                     N count_there, Datatype type_there, Win, Request* request = nullptr) const {
-    const There there{target, place, count_there, type_there};
-    return access(window, there, refuse, [&] { return window.put({memory(from), count, type}, there); }, request);
+  static constexpr size_t target = 3;  // among the arguments
+  template <class MpisOwn, class N>
+  Outcome operator()(RmaWindow& window, const MpisOwn& mpi, const void* from, N count, Datatype type, int to,
+                     Aint place, N count_there, Datatype type_there, Win, Request* request = nullptr) const {
+    const There there{to, place, count_there, type_there};
+    const Buffer own{memory(from), count, type};
+    return access(window, there, mpi, call_of("Put", own, there), [&] { return window.put(own, there); }, request);
   }
 };
 struct Gets {
-  template <class Refuse, class N>
-  Outcome operator()(RmaWindow& window, Refuse refuse, void* to, N count, Datatype type, int target, Aint place,
+  static constexpr size_t target = 3;
+  template <class MpisOwn, class N>
+  Outcome operator()(RmaWindow& window, const MpisOwn& mpi, void* into, N count, Datatype type, int from, Aint place,
                      N count_there, Datatype type_there, Win, Request* request = nullptr) const {
-    const There there{target, place, count_there, type_there};
-    return access(window, there, refuse, [&] { return window.get({to, count, type}, there); }, request);
+    const There there{from, place, count_there, type_there};
+    const Buffer own{into, count, type};
+    return access(window, there, mpi, call_of("Get", own, there), [&] { return window.get(own, there); }, request);
   }
 };
 struct Accumulates {
-  template <class Refuse, class N>
-  Outcome operator()(RmaWindow& window, Refuse refuse, const void* from, N count, Datatype type, int target, Aint place,
-                     N count_there, Datatype type_there, Op op, Win, Request* request = nullptr) const {
-    const There there{target, place, count_there, type_there};
-    const auto does = [&] { return window.accumulate({memory(from), count, type}, nullptr, there, op); };
-    return access(window, there, refuse, does, request);
+  static constexpr size_t target = 3;
+  template <class MpisOwn, class N>
+  Outcome operator()(RmaWindow& window, const MpisOwn& mpi, const void* from, N count, Datatype type, int to,
+                     Aint place, N count_there, Datatype type_there, Op op, Win, Request* request = nullptr) const {
+    const There there{to, place, count_there, type_there};
+    const Buffer own{memory(from), count, type};
+    const auto does = [&] { return window.accumulate(own, nullptr, there, op); };
+    return access(window, there, mpi, call_with(op, "Accumulate", own, there), does, request);
   }
 };
 struct GetAccumulates {
-  template <class Refuse, class N>
-  Outcome operator()(RmaWindow& window, Refuse refuse, const void* from, N count, Datatype type, void* result,
-                     N result_count, Datatype result_type, int target, Aint place, N count_there, Datatype type_there,
+  static constexpr size_t target = 6;
+  template <class MpisOwn, class N>
+  Outcome operator()(RmaWindow& window, const MpisOwn& mpi, const void* from, N count, Datatype type, void* result,
+                     N result_count, Datatype result_type, int to, Aint place, N count_there, Datatype type_there,
                      Op op, Win, Request* request = nullptr) const {
-    const There there{target, place, count_there, type_there};
+    const There there{to, place, count_there, type_there};
+    const Buffer own{memory(from), count, type};
     const Buffer into{result, result_count, result_type};
-    const auto does = [&] { return window.accumulate({memory(from), count, type}, &into, there, op); };
-    return access(window, there, refuse, does, request);
+    const auto does = [&] { return window.accumulate(own, &into, there, op); };
+    return access(window, there, mpi, call_with(op, "Get_accumulate", own, into, there), does, request);
   }
 };
 struct FetchesAndOps {
-  template <class Refuse>
-  Outcome operator()(RmaWindow& window, Refuse refuse, const void* from, void* result, Datatype type, int target,
+  static constexpr size_t target = 3;
+  template <class MpisOwn>
+  Outcome operator()(RmaWindow& window, const MpisOwn& mpi, const void* from, void* result, Datatype type, int to,
                      Aint place, Op op, Win) const {
-    const There there{target, place, 1, type};
+    const There there{to, place, 1, type};
     const Buffer into{result, 1, type};
-    return access(window, there, refuse, [&] { return window.accumulate({memory(from), 1, type}, &into, there, op); });
+    const auto does = [&] { return window.accumulate({memory(from), 1, type}, &into, there, op); };
+    return access(window, there, mpi, call_with(op, "Fetch_and_op", there), does);
   }
 };
 struct ComparesAndSwaps {
-  template <class Refuse>
-  Outcome operator()(RmaWindow& window, Refuse refuse, const void* value, const void* compare, void* result,
-                     Datatype type, int target, Aint place, Win) const {
-    const There there{target, place, 1, type};
-    return access(window, there, refuse, [&] { return window.compare_and_swap(value, compare, result, there); });
+  static constexpr size_t target = 4;
+  template <class MpisOwn>
+  Outcome operator()(RmaWindow& window, const MpisOwn& mpi, const void* value, const void* compare, void* result,
+                     Datatype type, int to, Aint place, Win) const {
+    const There there{to, place, 1, type};
+    const auto does = [&] { return window.compare_and_swap(value, compare, result, there); };
+    return access(window, there, mpi, call_of("Compare_and_swap", there), does);
   }
 };
 
 // Calls that begin and end epochs.
 template <auto does>
 struct Epoch {
-  template <class Refuse, class... Arguments>
-  Outcome operator()(RmaWindow& window, Refuse, Arguments... arguments) const {
+  template <class MpisOwn, class... Arguments>
+  Outcome operator()(RmaWindow& window, const MpisOwn&, Arguments... arguments) const {
     return {does(window, arguments...)};
   }
 };
 // The same for a rank that may be none of the window's.
 template <auto does, size_t place>
 struct EpochAt {
-  template <class Refuse, class... Arguments>
-  Outcome operator()(RmaWindow& window, Refuse refuse, Arguments... arguments) const {
+  template <class MpisOwn, class... Arguments>
+  Outcome operator()(RmaWindow& window, const MpisOwn& mpi, Arguments... arguments) const {
     const int target = std::get<place>(std::tuple(arguments...));
-    if (window.is_wrong({target, 0, 1, handles().byte})) return {refuse(), true};
+    if (window.is_wrong({target, 0, 1, handles().byte})) {
+      const int code = mpi.refuse();
+      return {code == success ? error_other : code, code != success};
+    }
     return {does(window, arguments...)};
   }
 };

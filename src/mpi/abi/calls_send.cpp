@@ -93,7 +93,7 @@ void remember_send(const void* buffer, int64_t count, Datatype type, int peer, i
     const bool is_plain_run = form.contiguous(count) && DeviceEnds::of_process().find(buffer) == nullptr;
     if (!form.known || is_plain_run || place.capacity() < layer.settings.min_bytes) return;
     const int to = layer.world_rank(comm, peer);
-    if (to < 0 || to == layer.rank) return;
+    if (to < 0) return;
   }  // for the report the starts of all are counted
   auto* const known = new Open{.place = std::move(place), .receives = false, .persistent = true};
   known->mode = mode;

@@ -1,14 +1,14 @@
-// Windows: MPI_Put and MPI_Get of types with gaps are one copy from layout to layout, where this process maps the target's
-// memory or system calls reach it in long blocks, and may touch it (windows.hpp). Accumulates, and all that is left, are the
-// MPI's.
+// Windows: MPI_Put and MPI_Get of types with gaps are one copy from layout to layout, where this process maps the
+// target's memory or system calls reach it in long blocks, and may touch it (windows.hpp). Accumulates, and all that is
+// left, are the MPI's.
 #include <algorithm>
 #include <atomic>
 
 #include "base/shared_heap.hpp"
 #include "mpi/abi/calls.hpp"
-#include "mpi/cma.hpp"
-#include "mpi/ends.hpp"
-#include "mpi/plan.hpp"
+#include "mpi/messages/cma.hpp"
+#include "mpi/messages/ends.hpp"
+#include "mpi/moving/plan.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -75,7 +75,8 @@ void choose_way(Copy& copy) {
   }
 }
 
-// Whether the access stays within the window, and away from the origin's own bytes.
+// Says what is wrong: the access leaves the window, overlaps its origin's own bytes, or those have no place. Null:
+// nothing is wrong.
 template <class N>
 [[nodiscard]] const char* misplaced(const Access<N>& asked, const Copy& copy) {
   constexpr const char* outside = "outside of the window";

@@ -33,8 +33,9 @@ int follow(std::shared_ptr<Carried> carried, Request* request) {
   return success;
 }
 
-// The program gets a persistent send that never starts. Each start of the call has another request, which stands in for it.
-// The send is not to MPI_PROC_NULL: once such a request is freed, persistent collectives of MPICH 4.0.2 itself may never end.
+// The program gets a persistent send that never starts. Each start of the call has another request, which stands in for
+// it. The send is not to MPI_PROC_NULL: once such a request is freed, persistent collectives of MPICH 4.0.2 itself may
+// never end.
 int persist(std::shared_ptr<Carried> carried, Comm comm, Request* request) {
   constexpr int anybody = 0;
   const int code = real.Send_init(nullptr, 0, handles().byte, anybody, 0, layer.teams.comm(), request);

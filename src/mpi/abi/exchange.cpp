@@ -96,8 +96,8 @@ int Exchange::post_all(const std::vector<Part>& parts, bool sends) {
   return success;
 }
 
-// Receives are posted first unless they take the place of what is sent. What a rank sends to itself is copied while these
-// are under way.
+// Receives are posted first unless they take the place of what is sent. What a rank sends to itself is copied while
+// these are under way.
 int Exchange::begin_all() {
   requests_.clear();
   requests_.reserve(sends_.size() + receives_.size());

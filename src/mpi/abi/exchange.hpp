@@ -1,8 +1,8 @@
 // Exchange - one collective call, as messages between pairs of ranks on a communicator of the layer's own.
 //
 // Contract: send() and receive() say what goes to and comes from each rank of Teams::comm(); begin() starts it, and
-//   wait() or test() end it, after which it may begin again. run() does a blocking call, by hatches where they are open, else by
-//   the MPI's messages. What a rank sends to itself is copied.
+//   wait() or test() end it, after which it may begin again. run() does a blocking call, by hatches where they are
+//   open, else by the MPI's messages. What a rank sends to itself is copied.
 // Invariants: (1) messages between two ranks meet in the order in which both have named them.
 // Threads: one at a time. Time: none.
 #pragma once
@@ -11,13 +11,13 @@
 
 #include "mpi/abi/carried.hpp"
 #include "mpi/abi/packing.hpp"
-#include "mpi/hatches.hpp"
+#include "mpi/meeting/hatches.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
 class Exchange : public Carried {
  public:
-  // Whether ranks that send wait for messages, too, so that they may as well wait until theirs are taken.
+  // `wait`: ranks that send wait for messages, too, so that they may as well wait until theirs are taken.
   enum class Senders : uint8_t { go_on, wait };
   // `call`: its name, for the report.
   Exchange(const char* call, int tag, Senders senders = Senders::go_on) : call_(call), tag_(tag), senders_(senders) {}
@@ -32,7 +32,7 @@ class Exchange : public Carried {
   void swap() { swaps_ = true; }
   // What is sent is what is received: that comes first. Only for run(), where hatches are open.
   void relay() { relays_ = true; }
-  // Whether the MPI has an error for its counts or types.
+  // True if a count or a type is wrong, for which the MPI has an error.
   [[nodiscard]] bool is_wrong() const { return is_wrong_; }
   // Takes the same calls of send() and receive() again, and says whether this exchange consists of them.
   class Repeat;
@@ -84,7 +84,7 @@ class Exchange : public Carried {
   [[nodiscard]] bool may_take(const Part& part) const;
   [[nodiscard]] int pass(Hatches& hatches);
   void number(Hatches& hatches);
-  // Whether anything has moved. The first error becomes `code`.
+  // Moves what can be moved; true if anything was. The first error becomes `code`.
   [[nodiscard]] bool step(Hatches& hatches, int& code);
   [[nodiscard]] bool hand_out(Hatches& hatches, Part& part, int& code);
   void put_in(Hatches& hatches, Hatches::Entry& entry, Part& part) const;

@@ -5,8 +5,8 @@
 #include "base/shared_heap.hpp"
 #include "mpi/abi/calls.hpp"
 #include "mpi/abi/exchange.hpp"
-#include "mpi/plan.hpp"
-#include "mpi/spin.hpp"
+#include "mpi/entry/spin.hpp"
+#include "mpi/moving/plan.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -110,7 +110,7 @@ bool Exchange::step(Hatches& hatches, int& code) {
   return has_moved;
 }
 
-// Whether nothing is to be sent from there any more.
+// After swap(), a part may be received when nothing is to be sent from its place any more.
 bool Exchange::may_take(const Part& part) const {
   if (!swaps_) return true;
   const auto sent = std::ranges::find(sends_, part.rank, &Part::rank);

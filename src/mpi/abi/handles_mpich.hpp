@@ -57,7 +57,8 @@ inline constexpr int error_pending = 18;
 inline constexpr int error_rma_sync = 50;
 inline constexpr int error_rma_range = 55;
 
-// Of windows: the attributes that tell how one was made and its memory model, values of these, and asserts.
+// Constants of windows: attributes that tell how a window was made and which memory model it has, their values,
+// asserts, and kinds of locks.
 inline constexpr int win_flavor = 0x66000007;
 inline constexpr int win_flavor_create = 1;
 inline constexpr int win_model = 0x66000009;
@@ -70,7 +71,7 @@ inline constexpr int lock_shared = 235;
 inline Op op_replace() { return 0x5800000d; }
 inline Op op_no_op() { return 0x5800000e; }
 
-// Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
+// True if MPI_Request_get_status leaves a persistent request as it is, as the standard says.
 inline constexpr bool looks_leave_persistent = false;  // MPICH 4.3 and 5.0 end its start
 inline constexpr bool may_cancel_sends = false;  // 4.0, 4.3 and 5.0 let them fail; 5.0 ends itself in some
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "mpi/abi/common.hpp"
-#include "mpi/library.hpp"
+#include "mpi/entry/library.hpp"
 
 namespace spinloom::mpi::openmpi {
 
@@ -62,7 +62,8 @@ inline constexpr int error_pending = 19;
 inline constexpr int error_rma_sync = 47;
 inline constexpr int error_rma_range = 68;
 
-// Of windows: the attributes that tell how one was made and its memory model, values of these, and asserts.
+// Constants of windows: attributes that tell how a window was made and which memory model it has, their values,
+// asserts, and kinds of locks.
 inline constexpr int win_flavor = 10;
 inline constexpr int win_flavor_create = 1;
 inline constexpr int win_model = 11;
@@ -81,7 +82,7 @@ inline Op op_no_op() {
   return op;
 }
 
-// Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
+// True if MPI_Request_get_status leaves a persistent request as it is, as the standard says.
 inline constexpr bool looks_leave_persistent = true;
 inline constexpr bool may_cancel_sends = true;
 

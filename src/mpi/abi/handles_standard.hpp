@@ -59,7 +59,8 @@ inline constexpr int error_in_status = 19;
 inline constexpr int error_rma_sync = 50;
 inline constexpr int error_rma_range = 48;
 
-// Of windows: the attributes that tell how one was made and its memory model, values of these, and asserts.
+// Constants of windows: attributes that tell how a window was made and which memory model it has, their values,
+// asserts, and kinds of locks.
 inline constexpr int win_flavor = 604;
 inline constexpr int win_flavor_create = 311;
 inline constexpr int win_model = 605;
@@ -72,7 +73,7 @@ inline constexpr int lock_shared = 302;
 inline Op op_replace() { return reinterpret_cast<Op>(uintptr_t{0x3c}); }  // NOLINT: the interface says so
 inline Op op_no_op() { return reinterpret_cast<Op>(uintptr_t{0x3d}); }  // NOLINT
 
-// Whether MPI_Request_get_status leaves a persistent request as it is, as the standard says.
+// True if MPI_Request_get_status leaves a persistent request as it is, as the standard says.
 inline constexpr bool looks_leave_persistent = false;  // MPICH 5.0 ends its start
 inline constexpr bool may_cancel_sends = false;  // MPICH 5.0 lets them fail, or ends itself
 

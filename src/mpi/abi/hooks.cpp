@@ -4,7 +4,7 @@
 #include "mpi/abi/leaves.hpp"
 #include "mpi/abi/narrow.hpp"
 #include "mpi/abi/narrow_files.hpp"
-#include "mpi/front.hpp"
+#include "mpi/entry/front.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -30,8 +30,9 @@ template <auto function>
   return is_by_itself<function> ? layer.pack_on : layer.on;
 }
 
-// The layer's function as the program calls it. What needs nothing of the layer, the MPI's own calls, and all calls while
-// the layer is off, go to the MPI by a jump; no exception leaves through the program's C: it becomes an error of MPI.
+// The layer's function as the program calls it. What needs nothing of the layer, the MPI's own calls, and all calls
+// while the layer is off, go to the MPI by a jump; no exception leaves through the program's C: it becomes an error of
+// MPI.
 template <class Call>
 struct Guarded;
 template <class... Arguments>

@@ -8,8 +8,8 @@
 #include <exception>
 
 #include "base/shared_heap.hpp"
-#include "mpi/plan.hpp"
-#include "mpi/world.hpp"
+#include "mpi/meeting/world.hpp"
+#include "mpi/moving/plan.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -60,9 +60,13 @@ std::string Layer::begin() {
   }
   threaded = level >= thread_multiple;
   pack_on = types.begin();
-  if (ranks < 2) return "there is one rank only";
   if (parent != handles().comm_null) return "the ranks were started by MPI_Comm_spawn";
-  job = world_name(settings.job, ranks);
+  const bool is_alone = ranks < 2;
+  if (is_alone) {
+    const std::string wrong = foreign_launcher();
+    if (!wrong.empty()) std::fprintf(stderr, "spinloom: %s\n", wrong.c_str());
+  }
+  job = is_alone ? lone_name(settings.job) : world_name(settings.job, ranks);
   if (job.empty()) return "the launcher gives the job no name";
   // Ranks that want the NIC and ranks that do not never found one board, so that its founders are of one mind.
   if (settings.collectives) job += "-nic";
@@ -77,13 +81,18 @@ std::string Layer::begin() {
     started_ns = now_ns();
     started_ticks = ticks();
   }
-  const spinloom::Status began =
-      ship.begin(job, static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), local_ranks(ranks), settings);
+  const spinloom::Status began = ship.begin(job, static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks),
+                                            is_alone ? 1 : local_ranks(ranks), settings);
   patience_.resize(static_cast<size_t>(ranks));
   if (!began.ok()) return began.error().message;
   ship.settle();
   teams.begin(ship.board(), world_group_);
-  if (settings.collectives || settings.rma) begin_nic();
+  if (is_alone) {
+    if (settings.collectives) offload.turn_off("there is one rank only");
+    if (settings.rma) rma.turn_off("there is one rank only");
+  } else if (settings.collectives || settings.rma) {
+    begin_nic();
+  }
   return "";
 }
 
@@ -212,19 +221,25 @@ std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may
     return std::nullopt;
   }
   const int to = world_rank(place.comm, peer);
-  if (to < 0 || to == rank || !ship.can_reach(static_cast<uint32_t>(to))) {
+  if (to < 0 || !ship.can_reach(static_cast<uint32_t>(to))) {
     if (peer != proc_null) count(place, to, Way::pass, unreachable(to));
     return std::nullopt;
   }
   const Message message(*place.form, place.count, place.buffer);
   const bool asked = may_offer && place.form->known && may_offer_to(static_cast<uint32_t>(to));
-  const Reach reach{asked && process_heap_is_malloc() && Ship::is_mapped(message), may == Offers::any,
-                    asked && may == Offers::any && ship.can_read(static_cast<uint32_t>(to)), takes_runs};
+  const bool within = to == rank && DeviceEnds::of_process().find(place.buffer) == nullptr;
+  const Reach reach{asked && !within && process_heap_is_malloc() && Ship::is_mapped(message), may == Offers::any,
+                    asked && may == Offers::any && ship.can_read(static_cast<uint32_t>(to)), takes_runs,
+                    asked && within};
   const Choice choice = choose(settings, *place.form, place.count, bytes, reach);
   if (choice.way != Way::pass && choice.way != Way::staged) {
-    const Ship::By by = choice.way == Way::cma ? Ship::By::cma : choice.joins ? Ship::By::both : Ship::By::receiver;
+    const Ship::By by = choice.way == Way::within ? Ship::By::within
+                        : choice.way == Way::cma  ? Ship::By::cma
+                        : choice.joins            ? Ship::By::both
+                                                  : Ship::By::receiver;
     if (auto offer = ship.offer(message, by)) {
       count(place, to, choice.way, choice.why);
+      if (to == rank) ship.count_within(bytes);
       offer->receiver = static_cast<uint32_t>(to);
       return offer;
     }
@@ -237,6 +252,7 @@ std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may
   if (!parcel) {
     count(place, to, Way::pass, "there was no room in shared memory");
   } else {
+    if (to == rank) ship.count_within(bytes);
     const bool explain = choice.why == cannot_be_mapped;
     count(place, to, Way::staged, explain ? why_not_mapped(may_offer, asked) : choice.why);
   }

@@ -27,11 +27,11 @@
 #include "mpi/abi/teams.hpp"
 #include "mpi/abi/types.hpp"
 #include "mpi/abi/windows.hpp"
-#include "mpi/handle_map.hpp"
-#include "mpi/library.hpp"
-#include "mpi/settings.hpp"
-#include "mpi/ship.hpp"
-#include "mpi/tally.hpp"
+#include "mpi/entry/handle_map.hpp"
+#include "mpi/entry/library.hpp"
+#include "mpi/messages/settings.hpp"
+#include "mpi/moving/ship.hpp"
+#include "mpi/moving/tally.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -105,13 +105,13 @@ struct Open {
   Request handle{};  // as the MPI gave it
   KeptType kept{};
   bool looked = false;  // what it has got will be put in place by its completion
-  // Of a persistent send:
+  // The arguments of a persistent send; a persistent receive has `peer` and `tag`, too.
   Mode mode = Mode::standard;
   int peer = 0;
   int tag = 0;
   std::shared_ptr<Carried> carried{};  // of a persistent collective call
 
-  // As a new one, but for its place.
+  // Makes it like a new one for its next use, which sets the place and the handle anew.
   void reset() {
     receives = true;
     persistent = active = cancelled = substituted = looked = false;
@@ -122,8 +122,8 @@ struct Open {
   }
 };
 
-// The offered sends that the MPI has taken back, by their serials. Its mutex is never held while the MPI is called, because
-// the MPI asks from within.
+// The offered sends that the MPI has taken back, by their serials. Its mutex is never held while the MPI is called,
+// because the MPI asks from within.
 class Cancelled {
  public:
   void add(uint64_t serial) {
@@ -215,8 +215,8 @@ struct Layer {
     std::unique_ptr<std::vector<uint8_t>> bytes;
   };
   std::vector<Copy> outbox;
-  // Messages in a GPU's memory that are offered already, by the memory of the host that stands for them, until the call that
-  // sends them announces them (lent.hpp).
+  // Messages in a GPU's memory that are offered already, by the memory of the host that stands for them, until the call
+  // that sends them announces them (lent.hpp).
   struct LentParcel {
     const void* room;
     int64_t count;
@@ -247,7 +247,8 @@ struct Layer {
   void count_pass(const Form& form, int64_t count, int peer, Comm comm, const char* call = "");
   // Sends the parcel's record in the given mode, and loads the bytes. A null request: blocks as the MPI's own send.
   [[nodiscard]] int announce(const Parcel& parcel, const Place& place, Mode mode, int peer, int tag, Request* request);
-  // The same for a record that the receiver gets otherwise. Its parcel is_open() until the receiver needs this rank no longer.
+  // The same for a record that the receiver gets otherwise. Its parcel is_open() until the receiver needs this rank no
+  // longer.
   void hand_over(const Parcel& parcel, const Place& place);
   [[nodiscard]] bool is_open(uint64_t serial);
   // Puts a record's message in place.
@@ -263,7 +264,7 @@ struct Layer {
     return Record::may_be(bytes_of(*status, real)) ? deliver_short(place, status) : success;
   }
   [[nodiscard]] int deliver_claim(const Claim& claim, const Place& place, Status* status);
-  // Whether what a completed request has got has room in its buffer.
+  // True if what a completed request has got fits into its buffer.
   [[nodiscard]] bool fits(const Open& known, const Status& status);
   [[nodiscard]] int finish(Request handle, Open* known, Status* status, int code);
 
@@ -275,8 +276,8 @@ struct Layer {
     if (known->receives && known->place.form && !known->place.form->known) keep_type(*known);
     open.put(key_of(handle), known);
   }
-  // Nothing where no record could land. What comes from MPI_PROC_NULL has a request that some MPIs use for several calls:
-  // it must not be remembered.
+  // Nothing where no record could land. What comes from MPI_PROC_NULL has a request that some MPIs use for several
+  // calls: it must not be remembered.
   void remember_receive(void* buffer, int64_t count, Datatype type, Comm comm, Request handle, ClaimPointer claim = {});
   void keep_type(Open& known) const;
   void release(Request handle, Open* known);
@@ -294,14 +295,15 @@ struct Layer {
   [[nodiscard]] int completed_request(Request* request);
 
   [[nodiscard]] int world_rank(Comm comm, int rank_in_comm);
-  // Of a communicator, or of the other side of an intercommunicator, in MPI_COMM_WORLD; below zero for a process of another
-  // world.
+  // The ranks in MPI_COMM_WORLD of a communicator's processes, or of those on the other side of an intercommunicator;
+  // below zero for a process of another world.
   [[nodiscard]] std::vector<int> ranks_of(Comm comm) const;
   // The program is about to free it.
   void let_go_comm(Comm comm);
   void forget_comm(Comm comm) { forgotten_comms_.add(key_of(comm)); }  // needs no lock
-  // Offered messages and non-blocking collective calls: whether any is under way; one look at each, and at what has arrived meanwhile, so that two ranks
-  // that wait for each other both end. A call that waits calls progress() until its request is complete.
+  // Offered messages and non-blocking collective calls: whether any is under way; one look at each, and at what has
+  // arrived meanwhile, so that two ranks that wait for each other both end. A call that waits calls progress() until
+  // its request is complete.
   [[nodiscard]] bool offers() const { return offers_.load(std::memory_order_relaxed) != 0; }
   void add_underway(Underway one);
   enum class Waiting : uint8_t { no, asks, blocked };
@@ -310,8 +312,9 @@ struct Layer {
   void look_at(Open& known);
   // MPI_Cancel of an offered send. False: `request` is none.
   [[nodiscard]] bool cancel_offer(Request request);
-  // Whether calls need nothing of the layer (leaves.hpp): those that complete requests, or this one; receives; and those
-  // that receive what a probe has matched.
+  // True for calls that need nothing of the layer (leaves.hpp). rests(): calls that complete requests, or this one;
+  // leaves_receive(): receives; leaves_windows(): accesses to windows; leaves_match(): receives of what a probe has
+  // matched.
   [[nodiscard]] bool rests() const { return is_plain && open.empty() && is_quiet(); }
   [[nodiscard]] bool rests(const Request* request) {
     return is_plain && is_quiet() && (open.empty() || open.find(key_of(*request)) == nullptr);
@@ -341,7 +344,7 @@ struct Layer {
   void report_so_far() const;
   [[nodiscard]] std::string told(bool has_ended) const;
   [[nodiscard]] std::string part() const;
-  [[nodiscard]] const char* unreachable(int to) const;
+  [[nodiscard]] static const char* unreachable(int to);
   [[nodiscard]] const char* why_not_mapped(bool may_offer, bool asked) const;
   // Contiguous messages are told apart by nothing but their receivers.
   [[nodiscard]] static int64_t counted_as(const Place& place) {
@@ -390,7 +393,7 @@ class Lock {
   Lock& operator=(const Lock&) = delete;
 };
 
-// Of generalized requests that stand for what the layer does itself.
+// Callbacks of the generalized requests that stand for what the layer does itself.
 int query_nothing(void*, Status* status);
 int free_nothing(void*);
 int query_offer(void* serial, Status* status);

@@ -1,10 +1,10 @@
 // Lent - calls whose buffers may lie in a GPU's memory.
 //
-// Contract: Lent<"X", int(parameters)>::hook<Rule, ending>() stands in front of the layer's function. Without a driver of a GPU in
-//   the process a call costs one question to the loader more (some 7 ns). With one,
-//   each buffer is looked at; where all are the host's, the call goes on as it is. A call that has some of a device gets
-//   other memory in their place, where the MPI does not take them as they are (loan.hpp): a blocking one puts what has come in
-//   place before it returns, others when they are completed.
+// Contract: Lent<"X", int(parameters)>::hook<Rule, ending>() stands in front of the layer's function. Without a driver
+//   of a GPU in the process a call costs one question to the loader more (some 7 ns). With one,
+//   each buffer is looked at; where all are the host's, the call goes on as it is. A call that has some of a device
+//   gets other memory in their place, where the MPI does not take them as they are (loan.hpp): a blocking one puts what
+//   has come in place before it returns, others when they are completed.
 // Invariants: (1) calls that the MPI makes itself are left alone; (2) nothing is thrown through the program's C.
 // Threads: any; a request is one thread's at a time. Time: none.
 #pragma once
@@ -35,8 +35,8 @@ enum class Ending : uint8_t { blocking, non_blocking, persistent, partitioned, s
 
 // The first calls with buffers of a device: ranks find out whose device memory they can map.
 void meet_devices(const Loan& loan);
-// Offers what the call sends to its receiver where it lies, for the call to announce. False: the host is to have the bytes.
-// `waits`: the call returns when the receiver has them, and does nothing else before.
+// Offers what the call sends to its receiver where it lies, for the call to announce. False: the host is to have the
+// bytes. `waits`: the call returns when the receiver has them, and does nothing else before.
 [[nodiscard]] bool offer_lent(const Loan& loan, bool waits);
 // What the call has not announced, because it failed.
 void drop_offer(const Loan& loan);
@@ -161,8 +161,8 @@ struct Lent<name, int(Arguments...)> {
     if (!request->is_persistent && request->loan.is_untouched()) return code;
     auto all = std::tie(arguments...);
     const Request made = *std::get<sizeof...(Arguments) - 1>(all);
-    // What has ended at once lands at once: MPIs give several such requests the same handle. A file's request is not asked: after
-    // the question MPI_Test fails in MPICH 5, and the answer of Open MPI 4.1 comes before the bytes.
+    // What has ended at once lands at once: MPIs give several such requests the same handle. A file's request is not
+    // asked: after the question MPI_Test fails in MPICH 5, and the answer of Open MPI 4.1 comes before the bytes.
     if (request->is_active && !request->by_status && !request->loan.file && has_ended(made)) {
       request->loan.land(-1);
       return success;

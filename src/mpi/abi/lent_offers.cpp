@@ -1,4 +1,5 @@
-// Messages in a GPU's memory that their receivers take from there, without the host: offered before the call that announces them.
+// Messages in a GPU's memory that their receivers take from there, without the host: offered before the call that
+// announces them.
 #include <algorithm>
 
 #include "mpi/abi/lent.hpp"

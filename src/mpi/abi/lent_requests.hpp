@@ -1,8 +1,8 @@
 // LentRequests - requests whose buffers are lent until they have ended.
 //
-// Contract: keep() notes one by its handle; who completes requests takes them out before the MPI does, lands those that have
-//   ended, and puts the others back. Requests that the program frees while they are active go on as orphans, which are looked at
-//   in the program's later calls.
+// Contract: keep() notes one by its handle; who completes requests takes them out before the MPI does, lands those that
+//   have ended, and puts the others back. Requests that the program frees while they are active go on as orphans, which
+//   are looked at in the program's later calls.
 // Invariants: (1) a handle that the MPI has given out again is never taken for the request that had it before.
 // Threads: any; a request is one thread's at a time. Time: none.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// Of a partitioned message: each part moves by itself.
+// The parts of a partitioned message: each moves by itself.
 struct Parts {
   Parts(size_t count, bool sent) : is_sent(sent), is_in_place(count) {}
   const bool is_sent;
@@ -72,7 +72,7 @@ extern LentRequests& lent_requests;
 void land_part(LentRequest& lent, size_t i);
 // Before a persistent request is started.
 [[nodiscard]] int fill(LentRequest& lent, Request handle);
-// Whether a request has ended already, so that nothing need be kept for it.
+// True if a request has ended already: then nothing need be kept for it.
 [[nodiscard]] bool has_ended(Request request);
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

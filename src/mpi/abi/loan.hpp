@@ -1,12 +1,14 @@
-// Loan - the buffers of one call that lie in a GPU's memory, and the memory of the host that the call gets in their place.
+// Loan - the buffers of one call that lie in a GPU's memory, and the memory of the host that the call gets in their
+// place.
 //
-// Contract: lend() and its like look at a buffer; one of a device is replaced, with its datatype: packed bytes in pinned
-//   memory, or, where the MPI takes that (aware.hpp), in memory of the same device; there a buffer without gaps stays what it
-//   is. They are as many elements of the same basic types without gaps, so that whoever cuts a message into elements cuts it as
-//   the other ranks do. Of a datatype that is not known here the bytes come as they lie, gaps included. fill() puts what the call
-//   reads there; land() puts what it has written in place. What goes wrong is thrown as Refused.
-// Invariants: (1) a buffer of the host is left alone; (2) each buffer's bytes are moved by one kernel, or one copy where they
-//   are contiguous. Threads: one. Time: none.
+// Contract: lend() and its like look at a buffer; one of a device is replaced, with its datatype: packed bytes in
+//   pinned memory, or, where the MPI takes that (aware.hpp), in memory of the same device; there a buffer without gaps
+//   stays what it is. They are as many elements of the same basic types without gaps, so that whoever cuts a message
+//   into elements cuts it as the other ranks do. Of a datatype that is not known here the bytes come as they lie, gaps
+//   included. fill() puts what the call reads there; land() puts what it has written in place. What goes wrong is
+//   thrown as Refused.
+// Invariants: (1) a buffer of the host is left alone; (2) each buffer's bytes are moved by one kernel, or one copy
+//   where they are contiguous. Threads: one. Time: none.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +18,8 @@
 #include <vector>
 
 #include "mpi/abi/aware.hpp"
-#include "mpi/device_end.hpp"
-#include "mpi/device_watch.hpp"
+#include "mpi/device/device_end.hpp"
+#include "mpi/entry/device_watch.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -33,7 +35,8 @@ struct Sending {
   Comm comm;
 };
 
-// Whether the receiver maps memory of the sender's device, and takes messages of so many bytes from there (lent_offers.cpp).
+// True if the receiver maps memory of the sender's device and takes messages of so many bytes from there
+// (lent_offers.cpp).
 [[nodiscard]] bool may_offer(const Sending& sending, int64_t bytes, int ordinal);
 
 class Loan {
@@ -91,7 +94,7 @@ class Loan {
 
   [[nodiscard]] bool empty() const { return ends_.empty(); }
   [[nodiscard]] int ordinal() const { return ends_.front()->ordinal(); }
-  // Whether all that was lent went to the MPI as it is, so that nothing is left to do when the call has ended.
+  // True if all that was lent went to the MPI as it is: then nothing is left to do when the call has ended.
   [[nodiscard]] bool is_untouched() const {
     return std::ranges::all_of(ends_, [](const auto& end) { return end->is_as_it_is(); });
   }
@@ -124,7 +127,7 @@ class Loan {
   [[nodiscard]] std::byte* add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use,
                                Where where = Where::host);
   void add_as_it_is(int ordinal, void* buffer, Use use);
-  // Whether the MPI takes memory of a device in this call; asked when there is some.
+  // True if the MPI takes memory of a device in this call. It is asked only when there is some.
   [[nodiscard]] bool stays();
 
   // What the MPI gets in place of the datatype; nothing where it must have the bytes as they lie.

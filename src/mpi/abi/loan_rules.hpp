@@ -1,7 +1,7 @@
 // Rules of loans: which buffers each call reads and writes, by its arguments (loan.hpp).
 //
-// Contract: a rule's operator() lends the call's buffers. received() says how many bytes a receive has got, from the status at the
-//   end of the arguments; below zero: all that there is room for.
+// Contract: a rule's operator() lends the call's buffers. received() says how many bytes a receive has got, from the
+//   status at the end of the arguments; below zero: all that there is room for.
 #pragma once
 
 #include "mpi/abi/loan.hpp"
@@ -73,7 +73,8 @@ struct SendReceive {
     if (source != proc_null) loan.lend(in, in_count, in_type, is_blocking ? Use::writes : Use::both);
   }
 };
-// As two calls of which the MPI makes one request: it may be taken apart by the layer.
+// MPI_Isendrecv is two calls of which the MPI makes one request. The layer may take it apart, so the MPI gets memory of
+// the host.
 struct BeginSendReceive : SendReceive {
   static constexpr Takes takes = Takes::host;
 };
@@ -218,7 +219,7 @@ struct FileWrite : FileCall {
 // The target's memory is the MPI's business; a call that has no target touches nothing.
 struct Access : ByTheHost {
  protected:
-  // Whether the buffers are touched.
+  // True if the call touches its buffers.
   static bool begin(Loan& loan, int target, Win window) {
     loan.window = window;
     loan.target = target;
@@ -383,7 +384,7 @@ struct Alltoall : Collective {
     loan.lend_each(in, peers_, in_count, in_type, use);
   }
 };
-// With one type for all, or a list of types.
+// Alltoallv has one type for all peers, Alltoallw a list of types.
 struct Alltoallv : Collective {
   template <class N, class Place, class Types, class... More>
   void operator()(Loan& loan, const void*& out, const N*& out_counts, const Place*& out_places, Types& out_types,

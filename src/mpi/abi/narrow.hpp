@@ -1,8 +1,8 @@
 // Narrow - calls with large counts, done by the MPI's calls with ints. Programs with weak references (mpi4py) find our
 // doors for MPI_Send_c and its like under every MPI, and prefer them.
 //
-// Contract: Narrowed<...>::call<&Counted<int>::X> has the prototype of MPI_X_c; a count that is no int is an error of MPI.
-//   narrow_collectives() fills in the collective calls that the MPI has with ints only.
+// Contract: Narrowed<...>::call<&Counted<int>::X> has the prototype of MPI_X_c; a count that is no int is an error of
+//   MPI. narrow_collectives() fills in the collective calls that the MPI has with ints only.
 // Threads: any. Time: none.
 #pragma once
 

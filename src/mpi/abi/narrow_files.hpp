@@ -7,7 +7,7 @@
 
 #include "mpi/abi/layer.hpp"
 #include "mpi/abi/recorded.hpp"
-#include "mpi/library.hpp"
+#include "mpi/entry/library.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI::narrowed {
 

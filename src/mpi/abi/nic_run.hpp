@@ -1,5 +1,5 @@
-// NicRun - one collective call as the NIC carries it: what is packed for it before, what is unpacked after it, and its turn
-//   among the calls of its schedule.
+// NicRun - one collective call as the NIC carries it: what is packed for it before, what is unpacked after it, and its
+//   turn among the calls of its schedule.
 //
 // Threads: the caller's lock. Time: none.
 #pragma once
@@ -9,7 +9,7 @@
 
 #include "mpi/abi/carried.hpp"
 #include "mpi/abi/layer.hpp"
-#include "mpi/nic_team.hpp"
+#include "mpi/nic/nic_team.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 

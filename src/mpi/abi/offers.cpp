@@ -118,8 +118,8 @@ void Layer::pack_after_all(Offered& one) {
   patience.left_out = 1U << patience.in_vain;
 }
 
-// Packs the offers that their receivers could not read. A rank calls this while it waits in a receive, because its sender
-// may wait for it in the same way.
+// Packs the offers that their receivers could not read. A rank calls this while it waits in a receive, because its
+// sender may wait for it in the same way.
 void Layer::take_returned() {
   const Lock lock;
   for (const auto& one : offered) {

@@ -2,10 +2,11 @@
 //   each call.
 //
 // Contract: begin() is called in MPI_Init by all ranks, once the NIC of each has its engine, or by none. born() is a
-//   collective call of the ranks of a new communicator: they agree on a number for it. of() gives null where a communicator's calls are the MPI's, which all of its ranks see alike.
-// Invariants: (1) two communicators that share a rank never have one number at the same time, though threads make them at
-//   the same time: a rank offers its free numbers for one communicator at a time, that of the least key first, and the
-//   ranks of a communicator to which one of them offers none ask again.
+//   collective call of the ranks of a new communicator: they agree on a number for it. of() gives null where a
+//   communicator's calls are the MPI's, which all of its ranks see alike.
+// Invariants: (1) two communicators that share a rank never have one number at the same time, though threads make them
+//   at the same time: a rank offers its free numbers for one communicator at a time, that of the least key first, and
+//   the ranks of a communicator to which one of them offers none ask again.
 // Threads: the caller's lock, but for begin(), born() and forget(). Time: none.
 #pragma once
 
@@ -15,9 +16,9 @@
 #include <vector>
 
 #include "mpi/abi/abi.hpp"
-#include "mpi/handle_map.hpp"
-#include "mpi/lineage.hpp"
-#include "mpi/nic_team.hpp"
+#include "mpi/entry/handle_map.hpp"
+#include "mpi/entry/lineage.hpp"
+#include "mpi/nic/nic_team.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 

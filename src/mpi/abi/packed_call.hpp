@@ -1,8 +1,8 @@
-// PackedCall - a collective call that the MPI carries, with the sides that are quicker so as packed bytes, and without what a
-// rank sends to itself.
+// PackedCall - a collective call that the MPI carries, with the sides that are quicker so as packed bytes, and without
+// what a rank sends to itself.
 //
-// Contract: packed_call() gives none where the call had better go as the program has it. begin() of its Packing precedes
-//   call(), copy_own() follows it, and end() follows the call's end.
+// Contract: packed_call() gives none where the call had better go as the program has it. begin() of its Packing
+//   precedes call(), copy_own() follows it, and end() follows the call's end.
 // Threads: packed_call() needs the caller's lock. Time: none.
 #pragma once
 
@@ -15,8 +15,9 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// The calls in which no MPI may choose by the types of one rank how all ranks do it: each block has a type of its own, or
-// few ranks take part. Libraries for MPI_Alltoallv may refuse what is not contiguous, which they expect of all ranks.
+// The calls in which no MPI may choose by the types of one rank how all ranks do it: each block has a type of its own,
+// or few ranks take part. Libraries for MPI_Alltoallv may refuse what is not contiguous, which they expect of all
+// ranks.
 template <class Pattern>
 inline constexpr bool may_be_packed = false;
 template <class N, class Place>

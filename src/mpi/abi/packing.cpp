@@ -5,12 +5,13 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// When packed bytes are quicker. Times of calls as they are over those of packed bytes, between two ranks with Open MPI 4.1 (TCP),
-// MPICH 4.0 (UCX) and 5.0 (OFI), and our kernels:
-//     8 KiB of   8 B  1.3  1.3  1.7      12 KiB of   8 B  1.5  6.2  3.2      32 KiB of   8 B  1.9  9.6  4.7
-//               24 B  1.1  1.3  0.8                 24 B  1.2  2.4  1.5                 24 B  1.3  3.4  2.0
-//               64 B  1.0  1.3  0.8                 64 B  1.0  1.2  1.1                 64 B  1.1  1.7  1.3
-//               96 B  1.0  1.4  0.7                 96 B  1.0  0.9  0.9                 96 B  1.0  1.2  1.0
+// These say when packed bytes are quicker. The table has the times of calls as they are over those of packed bytes,
+// between two ranks with Open MPI 4.1 (TCP), MPICH 4.0 (UCX) and 5.0 (OFI), in this order, and our kernels.
+//     blocks of      8 KiB in all:        12 KiB:             32 KiB:
+//          8 B:      1.3  1.3  1.7        1.5  6.2  3.2       1.9  9.6  4.7
+//         24 B:      1.1  1.3  0.8        1.2  2.4  1.5       1.3  3.4  2.0
+//         64 B:      1.0  1.3  0.8        1.0  1.2  1.1       1.1  1.7  1.3
+//         96 B:      1.0  1.4  0.7        1.0  0.9  0.9       1.0  1.2  1.0
 constexpr double mean_run_bytes_most = 64;
 constexpr int64_t times_min_bytes = 2;
 

@@ -1,9 +1,9 @@
 // Packing - what this rank sends and receives in a collective call that the MPI carries, as packed bytes beside the
 // program's memory. MPIs pack small blocks slowly.
 //
-// Contract: a Survey of one side says whether it should go packed. If so, a PackedSide takes its blocks in the order of the
-//   call, and pack() precedes the call, or unpack() follows it. What a rank sends to itself can be left out of the call and
-//   copied once. What a rank decides is its own matter: the others see the same bytes.
+// Contract: a Survey of one side says whether it should go packed. If so, a PackedSide takes its blocks in the order of
+//   the call, and pack() precedes the call, or unpack() follows it. What a rank sends to itself can be left out of the
+//   call and copied once. What a rank decides is its own matter: the others see the same bytes.
 // Invariants: (1) a slot without bytes, and one of a neighbour that is missing, is neither read nor written.
 // Threads: surveys and add() need the caller's lock; the rest is one thread's at a time. Time: none.
 #pragma once

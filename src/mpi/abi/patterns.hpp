@@ -1,7 +1,7 @@
 // Patterns - which blocks of a program's memory a collective call moves between which ranks.
 //
-// Contract: a pattern is called with a Team and a sink, whose send() and receive() take what this rank sends and receives,
-//   in an order in which the messages of any two ranks meet.
+// Contract: a pattern is called with a Team and a sink, whose send() and receive() take what this rank sends and
+//   receives, in an order in which the messages of any two ranks meet.
 // Threads: the caller's lock: types are looked up. Time: none.
 #pragma once
 
@@ -129,9 +129,9 @@ auto gather_to_all(const void* out, int64_t count, Datatype type, const In& in) 
   };
 }
 
-// With few ranks the root sends the message to each. With more, a rank that has received it sends it on, along a binomial
-// tree. A rank must then wait for the message before it sends, which only a blocking call may do; in others the root
-// sends all.
+// If there are few ranks, the root sends the message to each. With more, and open hatches, a rank that has received the
+// message sends it on, along a binomial tree. A rank must then wait for the message before it sends, which only a
+// blocking call may do; in other calls the root sends to all.
 inline auto broadcast(void* buffer, int64_t count, Datatype type, int root, Completion completion) {
   return [=](const Team& team, auto&& sink) {
     constexpr int few_ranks = 4;

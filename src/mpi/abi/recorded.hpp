@@ -1,8 +1,9 @@
 // Recorded - a call of the program, with its times and arguments written down.
 //
-// Contract: Recorded<"X", int(parameters)>::call<Call, form, Rule> stands in front of `next`: the layer's function or the
-//   MPI's. A Rule sees the arguments before the call, and may replace them; and fills in the signature after it.
-// Invariants: (1) an exception ends in Recorder::note(), never in the program. Threads: any. Time: the call's own, in ns.
+// Contract: Recorded<"X", int(parameters)>::call<Call, form, Rule> stands in front of `next`: the layer's function or
+//   the MPI's. A Rule sees the arguments before the call, and may replace them; and fills in the signature after it.
+// Invariants: (1) an exception ends in Recorder::note(), never in the program. Threads: any. Time: the call's own, in
+//   ns.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 #include <cstddef>
 
 #include "mpi/abi/recorder.hpp"
-#include "mpi/front.hpp"
+#include "mpi/entry/front.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
-#include "layout/blob.hpp"
-#include "layout/text.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/text.hpp"
 #include "mpi/abi/topology.hpp"
 #include "mpi/abi/types.hpp"
-#include "mpi/settings.hpp"
+#include "mpi/messages/settings.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -293,13 +293,25 @@ trace::Match Recorder::match_of(const Status& status, uint32_t request) const {
   return {request, peer(status.source), tag(status.tag), bytes_of(status, real)};
 }
 
+// It belongs to a request that the program wanted to cancel.
+trace::Match Recorder::cancel_of(const Status& status, uint32_t request) {
+  int is_cancelled = 0;
+  if (real.Test_cancelled(&status, &is_cancelled) != success) is_cancelled = 0;
+  return {request, is_cancelled != 0 ? trace::cancelled : trace::any, trace::any, 0};
+}
+
 void Recorder::ended(trace::Signature& signature, uint64_t request, uint32_t slot, const Status* status) {
   if (slot == Slots::none) return;
   Slots::Slot& known = slots_.at(slot);
   known.is_claimed = false;
   if (known.is_persistent && !known.is_active) return;
   signature.requests.push_back(slot);
-  if (known.asks_any && status != nullptr) signature.matches.push_back(match_of(*status, slot));
+  if (status != nullptr) {
+    const trace::Match cancel = known.is_cancelling ? cancel_of(*status, slot) : trace::Match();
+    const bool is_met = known.asks_any && cancel.source != trace::cancelled;
+    if (known.asks_any || known.is_cancelling) signature.matches.push_back(is_met ? match_of(*status, slot) : cancel);
+  }
+  if (known.is_cancelling) slots_.set_cancelling(slot, false);
   if (known.is_persistent) {
     known.is_active = false;
   } else {

@@ -1,11 +1,11 @@
-// Recorder - what a program does, call by call, written down as a trace (src/trace).
+// Recorder - what a program does, call by call, written down as a trace (src/predict/trace).
 //
 // Contract: begin() follows MPI_Init where SPINLOOM_MPI_RECORD names a directory, end() precedes MPI_Finalize's end.
 //   records() is asked at the beginning of each call; note() writes the call down when it has ended. What the rules of
 //   calls (recorder_rules.hpp) fill in are numbers of this rank: type(), comm(), and slots of requests.
-// Invariants: (1) the program sees what it would see without: its statuses, codes and requests; (2) calls from inside the
-//   MPI, and those that the recorder makes itself, are not recorded; (3) what cannot be written stops the recording,
-//   never the program; (4) a child made by fork() records nothing.
+// Invariants: (1) the program sees what it would see without: its statuses, codes and requests; (2) calls from inside
+//   the MPI, and those that the recorder makes itself, are not recorded; (3) what cannot be written stops the
+//   recording, never the program; (4) a child made by fork() records nothing.
 // Threads: Guard, where the program has asked for MPI_THREAD_MULTIPLE. It is not held while the MPI works for the
 //   program. Time: ns of the monotonic clock, or CPU time of the calling thread.
 #pragma once
@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "mpi/abi/abi.hpp"
-#include "mpi/handle_map.hpp"
-#include "mpi/library.hpp"
-#include "mpi/slots.hpp"
-#include "trace/writer.hpp"
+#include "mpi/entry/handle_map.hpp"
+#include "mpi/entry/library.hpp"
+#include "mpi/entry/slots.hpp"
+#include "predict/trace/writer.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -108,7 +108,7 @@ class Recorder {
     const uint32_t number = comm(parent).number;
     return find_comm(made, number);
   }
-  // Of one that is about to be freed.
+  // The number of a communicator that is about to be freed.
   [[nodiscard]] uint32_t number_of(Comm made) {
     const Guard guard(*this);
     return comm(made).number;
@@ -120,7 +120,8 @@ class Recorder {
   void forget_comm(Comm comm) { forgotten_comms_.add(key_of(comm)); }
 
   [[nodiscard]] Slots& slots() { return slots_; }
-  // Whether a call that the program gave no status must ask for one: some receive of any source is open.
+  // True if a call must ask for a status although the program gave it none: some receive of any source or tag is open,
+  // or some request that may be cancelled.
   [[nodiscard]] bool wants_status() {
     const Guard guard(*this);
     return slots_.any_asks();
@@ -195,6 +196,7 @@ class Recorder {
   }
 
   [[nodiscard]] bool open(uint64_t begun_ns);
+  [[nodiscard]] static trace::Match cancel_of(const Status& status, uint32_t request);
   void clear(trace::Call call, trace::CallForm form, int code);
   void stop();
   void take_forgotten_types();

@@ -14,7 +14,7 @@ class Collective : public Rule {
     to.comm = facts_.number;
     return facts_;
   }
-  // Whether this rank is the root; of the other ranks of its side of an intercommunicator, none takes part.
+  // True if this rank is the root. The other ranks on the root's side of an intercommunicator take no part.
   bool begin_rooted(trace::Signature& to, int root, Comm comm) {
     begin(to, comm);
     to.peer = Recorder::peer(root);
@@ -31,7 +31,7 @@ class Collective : public Rule {
   static void receive(trace::Signature& to, const void* buffer, int64_t count, Datatype type) {
     put(to, to.receives, buffer, count, type);
   }
-  // Of the reductions, the count and the type stand there though the buffer is the other one.
+  // A side that is in place has no block. Reductions have put_operand(), which keeps the count and the type even then.
   static void put(trace::Signature& to, std::vector<trace::Block>& blocks, const void* buffer, int64_t count,
                   Datatype type) {
     if (buffer == in_place) {
@@ -170,7 +170,7 @@ struct Allgatherv : Collective {
     made_request(to, false, more...);
   }
 };
-// With one type for all, or a list of types.
+// Alltoallv has one type for all peers, Alltoallw a list of types.
 struct Alltoallv : Collective {
   template <class N, class Place, class Types, class... More>
   void after(trace::Signature& to, const void* out, const N* out_counts, const Place* out_places, Types out_types,

@@ -51,7 +51,8 @@ class Requests : public Rule {
     if (done == undefined) return;
     for (int i = 0; i < done; ++i) ended(to, indices[i], statuses == status_ignore ? status_ignore : statuses + i);
   }
-  // Whether requests may have ended: an error of one of them is the call's own.
+  // True if the call itself has failed: then no request counts as ended. A call with one request gives that request's
+  // error as its own.
   [[nodiscard]] static bool failed(const trace::Signature& to, int count) {
     return to.error != success && to.error != error_in_status && count != 1;
   }
@@ -173,7 +174,9 @@ struct Start : Rule {
 struct Cancel : Rule {
   void after(trace::Signature& to, Request* request) {
     const uint32_t slot = recorder.slots().find(key_of(*request));
-    if (slot != Slots::none) to.requests.push_back(slot);
+    if (slot == Slots::none) return;
+    to.requests.push_back(slot);
+    recorder.slots().set_cancelling(slot, true);
   }
 };
 struct Free : Rule {

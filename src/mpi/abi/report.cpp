@@ -8,7 +8,7 @@
 
 #include "base/shared_heap.hpp"
 #include "mpi/abi/layer.hpp"
-#include "mpi/device_moves.hpp"
+#include "mpi/device/device_moves.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -52,6 +52,7 @@ std::string Layer::told(bool has_ended) const {
       ", \"ended\": ", has_ended ? "true" : "false", ", \"on\": ", on ? "true" : "false", ", \"why_off\": \"", why_off,
       "\", \"sent\": ", totals.sent, ", \"sent_bytes\": ", totals.sent_bytes, ", \"landed\": ", totals.landed,
       ", \"landed_bytes\": ", totals.landed_bytes, ", \"refused\": ", totals.refused, ", \"offered\": ", totals.offered,
+      ", \"within\": ", totals.within, ", \"within_bytes\": ", totals.within_bytes,
       ", \"withdrawn\": ", totals.withdrawn, ", \"helped\": ", totals.helped, ", \"packs\": ", pack_calls,
       ", \"gpu_moves\": ", DeviceMoves::of_process().moves(), ", \"gpu_bytes\": ", DeviceMoves::of_process().bytes(),
       ", \"gpu_taken\": ", DeviceMoves::of_process().taken(),
@@ -80,7 +81,8 @@ void Layer::report() const {
 void Layer::report_so_far() const {
   const std::string path = part();
   const std::string half = path + ".half";
-  const int file = open_file(half, O_TRUNC);
+  ::unlink(half.c_str());  // of one that was killed; a link of somebody else is not followed
+  const int file = open_file(half, O_EXCL);
   if (file < 0) return;
   const bool is_whole = write_all(file, told(false));
   ::close(file);
@@ -93,9 +95,9 @@ const char* Layer::why_not_mapped(bool may_offer, bool asked) const {
   return asked ? cannot_be_mapped : "its receiver was waited for in vain before";
 }
 
-const char* Layer::unreachable(int to) const {
+const char* Layer::unreachable(int to) {
   if (to < 0) return "to a process of another MPI_COMM_WORLD";
-  return to == rank ? "to itself" : "the receiver has not mapped this rank's memory";
+  return "the receiver has not mapped this rank's memory";
 }
 
 // What is not worth a look at its receiver: contiguous, or short.

@@ -88,6 +88,7 @@ int RmaWindow::look_at(const There& there, Access& access) {
 }
 
 int RmaWindow::look_at_own(const Buffer& own, Access& access) {
+  if (own.count == 0 && access.bytes == 0) return success;  // then it may name any type
   const RmaType* const type = own.count < 0 ? nullptr : types_.of(own.type);
   if (type == nullptr || Place::capacity_of(*type->form, own.count) != access.bytes) return error_other;
   access.own = *type;
@@ -131,14 +132,16 @@ int RmaWindow::accumulate(const Buffer& from, const Buffer* result, const There&
   {
     const Lock lock;
     if (const int wrong = look_at(there, access); wrong != success) return wrong;
-    if (!access.theirs.element) return error_other;
+    if (result != nullptr) {
+      if (const int wrong = look_at_own(*result, access); wrong != success) return wrong;
+    }
     if (!reads_only) {
       if (const int wrong = look_at_own(from, access); wrong != success) return wrong;
-      if (access.own.element != access.theirs.element) return error_other;
     }
-    if (result != nullptr) {
-      const RmaType* const type = result->count < 0 ? nullptr : types_.of(result->type);
-      if (type == nullptr || Place::capacity_of(*type->form, result->count) != access.bytes) return error_other;
+    // Without elements their types may differ.
+    if (access.bytes != 0) {
+      if (!access.theirs.element) return error_other;
+      if (!reads_only && access.own.element != access.theirs.element) return error_other;
     }
     ++(result == nullptr ? counts_.accumulates : counts_.fetches);
     counts_.bytes += static_cast<uint64_t>(access.bytes);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "layout/blocks.hpp"
+#include "memory/layout/blocks.hpp"
 #include "mpi/abi/layer.hpp"
 #include "spinloom/rma.h"
 
@@ -12,7 +12,8 @@ namespace {
 FormPointer whole_form(Datatype type) {
   const FormPointer& form = layer.types.form(type);
   if (form->known) return form;
-  const auto made = decode_whole_type(type);
+  auto made = decode_whole_type(type);
+  if (!made) made = type_as_packed(type);
   return made ? make_form(*made) : form;
 }
 

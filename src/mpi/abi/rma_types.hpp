@@ -1,7 +1,8 @@
-// RmaTypes - what accesses to windows on the NIC must know of a datatype: where its bytes lie, and what they are elements of.
+// RmaTypes - what accesses to windows on the NIC must know of a datatype: where its bytes lie, and what they are
+// elements of.
 //
-// Contract: of() describes a datatype; null: it cannot be built here. op_of() is an operation of MPI on elements, as the NIC
-//   has it.
+// Contract: of() describes a datatype; null: it cannot be built here. op_of() is an operation of MPI on elements, as
+//   the NIC has it.
 // Invariants: (1) whether the NIC changes elements follows from their basic type alone, not from the operation: so all
 //   accumulating calls on an element go the same way, and are atomic with each other.
 // Threads: the caller's lock. Time: none.
@@ -12,8 +13,8 @@
 #include <vector>
 
 #include "mpi/abi/abi.hpp"
-#include "mpi/handle_map.hpp"
-#include "mpi/message.hpp"
+#include "mpi/entry/handle_map.hpp"
+#include "mpi/messages/message.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -34,7 +35,7 @@ class RmaTypes {
  public:
   // The pointer holds until the next call.
   [[nodiscard]] const RmaType* of(Datatype type);
-  // As spinloom/rma.h has it. Nothing: the NIC has no such operation.
+  // The operation's number in spinloom/rma.h. Nothing: the NIC has no such operation.
   [[nodiscard]] static std::optional<int> op_of(Op op);
   // The contiguous pieces of so many elements, in packed order.
   [[nodiscard]] static std::vector<Stretch> stretches(const Form& form, int64_t count);

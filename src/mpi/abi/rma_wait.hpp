@@ -5,7 +5,7 @@
 
 #include "mpi/abi/layer.hpp"
 #include "mpi/abi/rma_window.hpp"
-#include "mpi/spin.hpp"
+#include "mpi/entry/spin.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 

@@ -1,13 +1,14 @@
 // RmaWindow - one window of the program on the NIC's one-sided memory: its epochs and its accesses.
 //
-// Contract: each function is a call of MPI, without the window; it returns MPI_SUCCESS or an error code, which has not been
-//   raised yet. Ranks are the window's. Accesses do not wait, but for update(); they end with the epoch's end, a flush, or
-//   their request.
-// Invariants: (1) put and get are messages between the program's own memory at both ends, in pieces where types have gaps;
-//   (2) what is accumulated is packed first where it is not contiguous, and what is fetched lands packed: such memory is kept
-//   until its operation has ended (Kept); (3) elements that the NIC cannot change (RmaType::code) are changed by their
-//   origin, which holds the target's word meanwhile: update(); (4) calls that wait look again and again, and let the MPI go
-//   on in between, because other ranks may wait for it.
+// Contract: each function is a call of MPI, without the window; it returns MPI_SUCCESS or an error code, which has not
+//   been raised yet. Ranks are the window's. Accesses do not wait, but for update(); they end with the epoch's end, a
+//   flush, or their request.
+// Invariants: (1) put and get are messages between the program's own memory at both ends, in pieces where types have
+//   gaps;
+//   (2) what is accumulated is packed first where it is not contiguous, and what is fetched lands packed: such memory
+//   is kept until its operation has ended (Kept); (3) elements that the NIC cannot change (RmaType::code) are changed
+//   by their origin, which holds the target's word meanwhile: update(); (4) calls that wait look again and again, and
+//   let the MPI go on in between, because other ranks may wait for it.
 // Threads: takes the lock itself, and never keeps it while it waits. Time: none.
 #pragma once
 
@@ -20,7 +21,7 @@
 
 #include "mpi/abi/abi.hpp"
 #include "mpi/abi/rma_types.hpp"
-#include "mpi/nic.hpp"
+#include "mpi/nic/nic.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -81,7 +82,7 @@ class RmaWindow {
   };
   [[nodiscard]] int put(const Buffer& from, const There& there);
   [[nodiscard]] int get(const Buffer& to, const There& there);
-  // With `result`, the elements before the operation come back.
+  // If there is a `result`, it gets the elements from before the operation.
   [[nodiscard]] int accumulate(const Buffer& from, const Buffer* result, const There& there, Op op);
   [[nodiscard]] int compare_and_swap(const void* value, const void* compare, void* result, const There& there);
   // A request that ends when all accesses to the target have.
@@ -125,7 +126,8 @@ class RmaWindow {
                                 Op op);
   [[nodiscard]] int swap_word(int target, uint64_t from, uint64_t to, uint64_t& was);
   [[nodiscard]] int move_packed(int target, const Access& access, uint8_t* packed, bool puts);
-  // Memory for packed bytes, until all accesses to the target have ended; then they go `into` a buffer, if there is one.
+  // Memory for packed bytes, until all accesses to the target have ended; then they go `into` a buffer, if there is
+  // one.
   [[nodiscard]] uint8_t* keep(int target, int64_t bytes, const Buffer* into = nullptr);
   void settle(int target);
   // Looks until `test` says that it is over.

@@ -30,6 +30,7 @@ void RmaWindows::end() {
   if (!is_on()) return;
   has_ended_ = true;
   known_ = {};
+  arguments_.end();
   // What an MPI has promised to send goes on while ranks wait in its calls only.
   real.Barrier(layer.teams.comm());
 }

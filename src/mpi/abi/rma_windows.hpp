@@ -1,9 +1,9 @@
-// RmaWindows - the windows that stand on the NIC's one-sided memory, where the job asks for it: all of its windows that the
-//   NIC can carry, for all of their calls.
+// RmaWindows - the windows that stand on the NIC's one-sided memory, where the job asks for it: all of its windows that
+//   the NIC can carry, for all of their calls.
 //
-// Contract: begin() is called in MPI_Init by all ranks, once the NIC of each has its memory, or by none. add() follows a
-//   window's creation by the MPI, on every rank of its communicator: a collective call, after which the window is on the NIC
-//   at all of them or at none. free() precedes its end, and is collective, too.
+// Contract: begin() is called in MPI_Init by all ranks, once the NIC of each has its memory, or by none. add() follows
+//   a window's creation by the MPI, on every rank of its communicator: a collective call, after which the window is on
+//   the NIC at all of them or at none. free() precedes its end, and is collective, too.
 // Invariants: (1) the MPI's own window is there for what is no access and no epoch: attributes, names, groups and error
 //   handlers; it has no accesses. (2) A window stays the MPI's where a rank could not make its part.
 // Threads: as its callers; it takes the lock itself. Time: none.
@@ -14,16 +14,20 @@
 #include <string>
 
 #include "mpi/abi/abi.hpp"
+#include "mpi/abi/rma_arguments.hpp"
 #include "mpi/abi/rma_window.hpp"
-#include "mpi/handle_map.hpp"
-#include "mpi/nic.hpp"
+#include "mpi/entry/handle_map.hpp"
+#include "mpi/nic/nic.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
 class RmaWindows {
  public:
   explicit RmaWindows(Nic& nic) : nic_(nic) {}
-  void begin() { why_off_.clear(); }
+  void begin() {
+    why_off_.clear();
+    arguments_.begin();
+  }
   void turn_off(std::string why);
   void end();
   [[nodiscard]] bool is_on() const { return why_off_.empty() && !has_ended_; }
@@ -33,6 +37,7 @@ class RmaWindows {
   [[nodiscard]] RmaWindow* find(Win handle);
   [[nodiscard]] int free(RmaWindow& window);
 
+  [[nodiscard]] RmaArguments& arguments() { return arguments_; }
   [[nodiscard]] std::string as_json() const;
 
  private:
@@ -41,6 +46,7 @@ class RmaWindows {
   bool has_ended_ = false;
   HandleMap<std::unique_ptr<RmaWindow>> known_;
   RmaTypes types_;
+  RmaArguments arguments_;
   RmaCounts counts_;
   uint64_t made_ = 0;
   uint64_t left_to_the_mpi_ = 0;

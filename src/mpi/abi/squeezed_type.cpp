@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "mpi/abi/type_contents.hpp"
-#include "mpi/library.hpp"
+#include "mpi/entry/library.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -124,7 +124,8 @@ std::optional<HeldType> squeeze(Datatype type, bool& is_mixed) {
   return held;
 }
 
-// MPICH cuts messages of contiguous datatypes at any byte, also where the receiver's elements cannot be cut. MPICH 5 takes them.
+// MPICH cuts messages of contiguous datatypes at any byte, also where the receiver's elements cannot be cut. MPICH 5
+// takes them.
 bool cuts_anywhere() {
   char words[8192] = {};  // what the MPIs have room for
   int length = 0;

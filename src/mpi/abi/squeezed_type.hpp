@@ -1,10 +1,10 @@
 // SqueezedType - a datatype with the same basic types in the same order as another, without its gaps.
 //
-// Contract: squeezed() makes one, or gives the one that was made for the datatype before: the `kept_max` that were used last are
-//   kept. Whoever holds a pointer may use the type in calls of the MPI; it is freed when nobody does. let_all_go() frees
-//   those that are kept, before the MPI ends.
-// Invariants: (1) size and extent are the other's size, the lower bound is 0; (2) a message of one matches a receive of the
-//   other, element by element.
+// Contract: squeezed() makes one, or gives the one that was made for the datatype before: the `kept_max` that were used
+//   last are kept. Whoever holds a pointer may use the type in calls of the MPI; it is freed when nobody does.
+//   let_all_go() frees those that are kept, before the MPI ends.
+// Invariants: (1) size and extent are the other's size, the lower bound is 0; (2) a message of one matches a receive of
+//   the other, element by element.
 // Threads: any. Time: none.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 #include "base/result.hpp"
 #include "mpi/abi/abi.hpp"
-#include "mpi/message.hpp"
+#include "mpi/messages/message.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -23,7 +23,8 @@ class SqueezedType {
   [[nodiscard]] static Result<std::shared_ptr<const SqueezedType>> of(Datatype type, const FormPointer& form);
   static void let_all_go();
 
-  // Whether the MPI may send bytes of such a type that a receiver of the other type does not take (CHOICES.md).
+  // True if the MPI may cut a message of this type anywhere, so that a receiver of the other type does not take it
+  // (CHOICES.md).
   [[nodiscard]] bool is_cut_anywhere() const;
 
   SqueezedType(Datatype type, bool is_own, bool is_mixed) : type_(type), is_own_(is_own), is_mixed_(is_mixed) {}

@@ -8,7 +8,8 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// Of the copy that this thread makes; the MPI asks for its attributes from within.
+// The key of the communicator copy that this thread is making. The MPI asks for the copy's attributes from within the
+// call.
 thread_local Key copying;
 
 int hand_on(Comm, int, void*, void*, void* made, int* flag) {
@@ -41,11 +42,11 @@ Teams::Copying::~Copying() { copying = {}; }
 
 void Teams::begin(const Board& board, Group world) {
   const std::vector<int>& founders = board.founders();
-  if (founders.size() < 2 || !board.is_founder(static_cast<int>(board.rank()))) return;
+  if (founders.empty() || !board.is_founder(static_cast<int>(board.rank()))) return;
   if (real.Comm_create_keyval(&hand_on, &forget_team, &keyval_, nullptr) != success) return;
   board_ = &board;
   rank_ = rank_of(static_cast<int>(board.rank()));
-  agrees_ = board.can_agree() && make_comm(world);
+  agrees_ = founders.size() > 1 && board.can_agree() && make_comm(world);
   if (agrees_) {
     real.Comm_set_errhandler(comm_, handles().errors_return);
     // Asked when all have looked and before any leaves, so that all find the same.
@@ -82,6 +83,7 @@ void Teams::end() {
   agrees_ = false;
   board_ = nullptr;
   last_ = nullptr;
+  last_lone_ = nullptr;
 }
 
 // False: it does not have our attribute.
@@ -129,6 +131,7 @@ Team* Teams::find(Comm comm) {
   Known* const found = known(comm);
   last_key_ = key_of(comm);
   last_ = found == nullptr ? nullptr : found->team.get();
+  last_lone_ = found == nullptr ? nullptr : found->lone.get();
   return last_;
 }
 
@@ -153,8 +156,11 @@ Teams::Known Teams::look_at(Comm comm, const Lineage* lineage) const {
   Members members = layer.ranks_of(comm);
   if (members.empty()) return {};
   if (!std::ranges::all_of(members, [this](int rank) { return board_->is_founder(rank); })) return {};
-  auto team = agrees_ && members.size() > 1 ? team_of(comm, members, lineage) : nullptr;
-  return {std::make_shared<const Members>(std::move(members)), std::move(team)};
+  const bool is_lone = members.size() == 1;
+  auto team = agrees_ || is_lone ? team_of(comm, members, lineage) : nullptr;
+  auto shared = std::make_shared<const Members>(std::move(members));
+  if (is_lone) return {std::move(shared), nullptr, std::move(team)};
+  return {std::move(shared), std::move(team)};
 }
 
 std::unique_ptr<Team> Teams::team_of(Comm comm, const Members& members, const Lineage* lineage) const {
@@ -207,6 +213,7 @@ void Teams::take_forgotten() {
     known_.erase(key);
   });
   last_ = nullptr;
+  last_lone_ = nullptr;
   last_key_ = 0;
 }
 

@@ -1,12 +1,12 @@
 // Teams - the communicators on which collective calls may be the layer's, and the one that their messages go by.
 //
-// Contract: begin() follows MPI_Init. The calls of the program that make a communicator ask for its lineage, next_child(),
-//   before they make it, and hand it to born(); all that is a matter of this rank alone. of() gives null where a
-//   communicator's calls are the MPI's: a fact that all its ranks see alike. meet() finds the team's ballot, if its ranks
-//   have come so far.
-// Invariants: (1) a team's ranks are founders of one board: on one machine, with the layer; (2) a Team's tag is that of its
-//   ballot: no other communicator of the same founders has it at the same time, and one that had it before has begun all
-//   of its messages; (3) a ballot is used when all ranks have come to it (has_met), and only then.
+// Contract: begin() follows MPI_Init. The calls of the program that make a communicator ask for its lineage,
+//   next_child(), before they make it, and hand it to born(); all that is a matter of this rank alone. of() gives null
+//   where a communicator's calls are the MPI's: a fact that all its ranks see alike. meet() finds the team's ballot, if
+//   its ranks have come so far.
+// Invariants: (1) a team's ranks are founders of one board: on one machine, with the layer; (2) a Team's tag is that of
+//   its ballot: no other communicator of the same founders has it at the same time, and one that had it before has
+//   begun all of its messages; (3) a ballot is used when all ranks have come to it (has_met), and only then.
 // Threads: the caller's lock, but for add_copy() and forget(). Time: none.
 #pragma once
 
@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "mpi/abi/topology.hpp"
-#include "mpi/board.hpp"
-#include "mpi/handle_map.hpp"
-#include "mpi/hatches.hpp"
-#include "mpi/lineage.hpp"
+#include "mpi/entry/handle_map.hpp"
+#include "mpi/entry/lineage.hpp"
+#include "mpi/meeting/board.hpp"
+#include "mpi/meeting/hatches.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -82,16 +82,22 @@ class Teams {
     if (key == last_key_ && !forgotten_.any()) return last_;
     return find(comm);
   }
+  // The team of a communicator of this rank alone, which agrees with nobody; null for all others.
+  [[nodiscard]] const Team* lone(Comm comm) {
+    (void)of(comm);
+    return last_lone_;
+  }
   void meet(Team& team) const;
   // Null unless all are founders.
   [[nodiscard]] std::shared_ptr<const Members> members(Comm comm);
   // The program is about to free it: it loses our attribute.
   void let_go(Comm comm);
   void forget(Comm comm) { forgotten_.add(key_of(comm)); }  // needs no lock
-  // Of the founders, in the order of their ranks in MPI_COMM_WORLD; rank() is this one's there.
+  // The communicator of the founders, in the order of their ranks in MPI_COMM_WORLD; rank() is this process's rank
+  // there.
   [[nodiscard]] Comm comm() const { return comm_; }
   [[nodiscard]] int rank() const { return rank_; }
-  // Whether comm() is of all ranks of the job; all of them know.
+  // True if comm() has all ranks of the job. All of them get the same answer.
   [[nodiscard]] bool spans_the_job() const { return agrees_ && board_->founders().size() == board_->size(); }
   // That of no other messages on comm(); zero: there is none left.
   [[nodiscard]] int next_tag() const;
@@ -101,6 +107,7 @@ class Teams {
   struct Known {
     std::shared_ptr<const Members> members;
     std::unique_ptr<Team> team;
+    std::unique_ptr<Team> lone{};
   };
   [[nodiscard]] bool make_comm(Group world);
   [[nodiscard]] int rank_of(int in_world) const;
@@ -117,6 +124,7 @@ class Teams {
   Forgotten forgotten_;
   uint64_t last_key_ = 0;
   Team* last_ = nullptr;
+  const Team* last_lone_ = nullptr;
   Comm comm_{};
   int rank_ = 0;
   int keyval_ = 0;

@@ -62,8 +62,8 @@ namespace {
 
 enum class Order : uint8_t { unknown, same, mirrored, reversed };
 
-// The n-th message of a sender to a neighbour that it meets twice goes to the n-th slot (same), to the other one of that
-// dimension, as MPI 4.0 says (mirrored), or to the n-th from the last (reversed).
+// The n-th message of a sender to a neighbour that it meets twice goes to the n-th slot (same), to the other one of
+// that dimension, as MPI 4.0 says (mirrored), or to the n-th from the last (reversed).
 struct OrdersOf {
   std::string_view mpi;
   std::array<Order, 9> orders;  // blocking, non-blocking and persistent, each for alltoall, alltoallv, alltoallw
@@ -72,7 +72,7 @@ constexpr auto same = Order::same;
 constexpr auto mirrored = Order::mirrored;
 constexpr auto reversed = Order::reversed;
 constexpr auto none = Order::unknown;
-// As these versions were seen to do it on grids with periodic dimensions of one and two ranks.
+// These versions were seen to do so on grids with periodic dimensions of one and two ranks.
 constexpr OrdersOf on_grids[] = {
     {"Open MPI v4.1.4,", {mirrored, mirrored, mirrored, same, same, same, none, none, none}},
     {"MPICH Version: 4.0.2 ", {reversed, same, same, reversed, same, same, reversed, same, same}},
@@ -82,7 +82,7 @@ constexpr OrdersOf on_grids[] = {
 constexpr OrdersOf where_none_is_met_twice = {"", {same, same, same, same, same, same, same, same, same}};
 constexpr OrdersOf unseen = {"", {}};
 
-// With each run of white space as one space, so that it can be compared.
+// The text has one space in place of each run of white space, so that it can be compared.
 std::string version_of_mpi() {
   constexpr size_t length_most = 8'192;  // of MPICH; others' are shorter
   std::string raw(length_most + 1, '\0');

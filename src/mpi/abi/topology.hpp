@@ -18,14 +18,15 @@ struct Neighbours {
   bool known = false;
   std::vector<int> to;  // ranks of the communicator, or proc_null
   std::vector<int> from;
-  // The slots of `from` in an order in which the messages of one sender meet them, when it sends in the order of its own.
-  // It differs among MPIs and forms where a neighbour is met twice.
+  // The slots of `from` in an order in which the messages of one sender meet them, when it sends in the order of its
+  // own. It differs among MPIs and forms where a neighbour is met twice.
   struct Order {
     bool known = false;
     std::vector<int> slots;
   };
   std::array<Order, 9> orders;
-  // This rank has a neighbour more than once, where others cannot know: no rank of the communicator may then use `orders`.
+  // This rank has a neighbour more than once, where others cannot know: no rank of the communicator may then use
+  // `orders`.
   bool meets_twice = false;
   [[nodiscard]] const Order& order(Spread spread, Completion completion) const {
     return orders[3 * static_cast<size_t>(completion) + static_cast<size_t>(spread)];
@@ -36,7 +37,7 @@ struct Neighbours {
 };
 
 [[nodiscard]] Neighbours neighbours_of(Comm comm);
-// With their orders. What is known is so on all ranks, but for `meets_twice`.
+// The neighbours with their orders. What is known is known on all ranks alike; only `meets_twice` may differ.
 [[nodiscard]] Neighbours ordered_neighbours_of(Comm comm);
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,6 +1,7 @@
 // TypeContents, TypeArguments - how a datatype was made, as the MPI tells it.
 //
-// Contract: read() asks the MPI for the arguments of the constructor; TypeArguments takes them in the order of the MPI standard.
+// Contract: read() asks the MPI for the arguments of the constructor; TypeArguments takes them in the order of the MPI
+//   standard.
 // Invariants: (1) the datatypes among them are freed with their TypeContents, unless they are basic types.
 // Threads: one. Time: none.
 #pragma once

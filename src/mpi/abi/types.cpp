@@ -119,7 +119,8 @@ std::optional<Type> as_the_mpi_has_it(Type made, Datatype type) {
   return value_of(layout::resized(lb, extent, made));
 }
 
-// Any basic type, by the bytes that belong to it. What is longer than its data is a pair with a gap: something, and an int.
+// Any basic type, by the bytes that belong to it. What is longer than its data is a pair with a gap: something, and an
+// int.
 std::optional<Type> whole_basic(Datatype type) {
   if (auto made = basic(type)) return made;
   Count size = 0;

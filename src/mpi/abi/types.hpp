@@ -15,9 +15,9 @@
 #include <optional>
 
 #include "mpi/abi/abi.hpp"
-#include "mpi/handle_map.hpp"
-#include "mpi/message.hpp"
-#include "trace/sequence.hpp"
+#include "mpi/entry/handle_map.hpp"
+#include "mpi/messages/message.hpp"
+#include "predict/trace/sequence.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -27,6 +27,10 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 [[nodiscard]] std::optional<layout::Type> decode_type(Datatype type);
 // The same with pairs and other basic types that decode_type() leaves to the MPI.
 [[nodiscard]] std::optional<layout::Type> decode_whole_type(Datatype type);
+// The bytes of an element where the MPI itself takes them from, found out by MPI_Pack: for a committed type of which
+// the MPI says other bounds than those of its type map, or that cannot be built here. It needs memory for some times
+// its extent; nothing where that is more than 256 MiB.
+[[nodiscard]] std::optional<layout::Type> type_as_packed(Datatype type);
 // The basic type that all of it is made of, if it is one.
 [[nodiscard]] std::optional<Datatype> element_of_type(Datatype type);
 [[nodiscard]] trace::Sequence sequence_of_type(Datatype type);
@@ -52,8 +56,8 @@ class Types {
     if (kept.key != no_key) kept = {};
     forgotten_.add(key_of(type));
   }
-  // Whether a message, a receive and a call of MPI_Pack of so many elements are left to the MPI. False: it must be found
-  // out by form().
+  // True if a message, a receive or a call of MPI_Pack of so many elements is left to the MPI. False: form() must find
+  // out.
   [[nodiscard]] bool leaves_send(Datatype type, int64_t count) {
     const Leaving& kept = leaving(type);
     return kept.key == key_of(type) && count < kept.sends;
@@ -72,7 +76,7 @@ class Types {
     stays_ = true;
     leaving_ = {};
   }
-  // Whether the MPI has taken a call with this type without an error, so that it is committed.
+  // True if the MPI has taken a call with this type without an error: the type is committed.
   [[nodiscard]] bool is_tried(Datatype type) { return tried_.find(key_of(type)) != nullptr; }
   void set_tried(Datatype type) { tried_.put(key_of(type), true); }
 

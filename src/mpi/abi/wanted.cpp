@@ -127,7 +127,7 @@ NicCall nic_call(const Wanted& wanted) {
   return made;
 }
 
-// Whether all that is sent and received is one block, the same for all ranks.
+// True if all that is sent and received is one block, the same for all ranks.
 bool is_one_block(int operation) {
   return operation == SPL_ALLREDUCE || operation == SPL_REDUCE || operation == SPL_BCAST || operation == SPL_SCAN;
 }

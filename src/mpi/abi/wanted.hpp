@@ -1,10 +1,11 @@
-// Wanted - a collective call of the program as the NIC needs it: what it sends and receives, and why it stays with the MPI
-//   if it does.
+// Wanted - a collective call of the program as the NIC needs it: what it sends and receives, and why it stays with the
+//   MPI if it does.
 //
-// Contract: wanted::Bcast and its like take the arguments of the call, without the request. carry() gives it to the NIC and
-//   makes the request, and says how that went; nothing: the MPI carries it.
-// Invariants: (1) `stays` follows from what all ranks of the communicator see alike, but for wrong arguments: the numbers of
-//   bytes, the communicator, the operation and its type; never from a rank's own datatypes, addresses or MPI_IN_PLACE.
+// Contract: wanted::Bcast and its like take the arguments of the call, without the request. carry() gives it to the NIC
+//   and makes the request, and says how that went; nothing: the MPI carries it.
+// Invariants: (1) `stays` follows from what all ranks of the communicator see alike, but for wrong arguments: the
+//   numbers of bytes, the communicator, the operation and its type; never from a rank's own datatypes, addresses or
+//   MPI_IN_PLACE.
 // Threads: the caller's lock. Time: none.
 #pragma once
 
@@ -14,7 +15,7 @@
 
 #include "mpi/abi/layer.hpp"
 #include "mpi/abi/patterns.hpp"
-#include "mpi/nic_team.hpp"
+#include "mpi/nic/nic_team.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -34,7 +35,7 @@ struct Wanted {
   std::vector<uint32_t> sources, destinations;
   std::vector<uint64_t> bytes_of_ranks;  // of reduce-scatter
 
-  // Of a communicator on the NIC; else it stays.
+  // The call stays with the MPI unless its communicator is on the NIC.
   Wanted(int operation, Comm comm);
   [[nodiscard]] int size() const { return static_cast<int>(team->size()); }
   [[nodiscard]] int rank() const { return static_cast<int>(team->rank()); }

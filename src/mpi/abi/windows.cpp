@@ -6,7 +6,7 @@
 
 #include "base/shared_heap.hpp"
 #include "mpi/abi/layer.hpp"
-#include "mpi/mappings.hpp"
+#include "mpi/meeting/mappings.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {

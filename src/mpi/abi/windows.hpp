@@ -1,24 +1,26 @@
 // Windows - what the layer knows of the program's windows: where the memory of each target lies in this process, and
 // whether this process may touch it now.
 //
-// Contract: add() follows a window's creation, on every rank of its communicator, and sends nothing; forget() precedes its
-//   end. What a target has told of its memory is looked up when this rank first wants to access it: look_up(). While it is
-//   not there, accesses are the MPI's. The calls by which epochs begin and end (epochs.cpp) say so to the Window. closed()
-//   says why a copy to or from a target's memory must not be made at once, in place of a call of MPI_Put or MPI_Get;
-//   null: it may be.
-// Invariants: (1) all ranks of a window's communicator know the window, or none does, so that they change asserts alike;
-//   what each can reach, it finds out for itself. (2) A copy is made at once only where the target has granted access:
+// Contract: add() follows a window's creation, on every rank of its communicator, and sends nothing; forget() precedes
+//   its end. What a target has told of its memory is looked up when this rank first wants to access it: look_up().
+//   While it is not there, accesses are the MPI's. The calls by which epochs begin and end (epochs.cpp) say so to the
+//   Window. closed() says why a copy to or from a target's memory must not be made at once, in place of a call of
+//   MPI_Put or MPI_Get; null: it may be.
+// Invariants: (1) all ranks of a window's communicator know the window, or none does, so that they change asserts
+//   alike; what each can reach, it finds out for itself. (2) A copy is made at once only where the target has granted
+//   access:
 //   - between fences, where the MPI's fence is a barrier. An assert that there is nothing to end (MPI_MODE_NOPRECEDE)
 //     would let a fence return early, so it is not handed on;
-//   - under a lock that is known to be granted. Some MPIs ask for it no sooner than the first access: where that cannot be
-//     ruled out, one byte is read by MPI_Rget first, and until it has come all accesses are left to the MPI. Nobody waits
-//     for it, because the holder of the lock may wait for us;
-//   - between MPI_Win_start and MPI_Win_complete, once the target has posted. Some MPIs return from MPI_Win_start before
-//     it has, so each target counts its posts where we see them (Posts); who is late is waited for a moment only.
-//   (3) An access that was copied has ended. One that the MPI carries ends by the MPI's next flush, unlock or fence; until
-//   then the program must not touch the same place by any other access than an accumulate (MPI 4.1, 12.7), and these all
-//   are the MPI's. So accesses of both kinds may be mixed. (4) Nothing is copied where the MPI has a separate copy of the
-//   window (MPI_WIN_SEPARATE).
+//   - under a lock that is known to be granted. Some MPIs ask for it no sooner than the first access: where that cannot
+//     be ruled out, one byte is read by MPI_Rget first, and until it has come all accesses are left to the MPI. Nobody
+//     waits for it, because the holder of the lock may wait for us;
+//   - between MPI_Win_start and MPI_Win_complete, once the target has posted. Some MPIs return from MPI_Win_start
+//     before it has, so each target counts its posts where we see them (Posts); who is late is waited for a moment
+//     only.
+//   (3) An access that was copied has ended. One that the MPI carries ends by the MPI's next flush, unlock or fence;
+//   until then the program must not touch the same place by any other access than an accumulate (MPI 4.1, 12.7), and
+//   these all are the MPI's. So accesses of both kinds may be mixed. (4) Nothing is copied where the MPI has a separate
+//   copy of the window (MPI_WIN_SEPARATE).
 // Threads: Lock, for all but closed(), forbid_calls(), close() and close_all(), which take it themselves. Time: none.
 #pragma once
 
@@ -32,8 +34,8 @@
 
 #include "mpi/abi/abi.hpp"
 #include "mpi/abi/teams.hpp"
-#include "mpi/handle_map.hpp"
-#include "mpi/posts.hpp"
+#include "mpi/entry/handle_map.hpp"
+#include "mpi/meeting/posts.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -127,7 +129,6 @@ class Window {
 
 class Windows {
  public:
-  // Whether there is none that is known.
   [[nodiscard]] bool none() const { return known_.empty(); }
   [[nodiscard]] Window* find(Win handle) {
     std::unique_ptr<Window>* const found = known_.find(key_of(handle));

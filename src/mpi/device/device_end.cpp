@@ -1,6 +1,6 @@
-#include "mpi/device_end.hpp"
+#include "mpi/device/device_end.hpp"
 
-#include "mpi/device_watch.hpp"
+#include "mpi/entry/device_watch.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -74,7 +74,7 @@ Status DeviceEnd::land(int64_t bytes) {
                                    : moves.unpack(ordinal_, room_.data(), blocks_, buffer_);
 }
 
-// Of what is no more known than that it lies there, each part is the whole.
+// A buffer of which only the range is known has one block: each part is then the whole.
 std::span<const DeviceBlock> DeviceEnd::part(size_t i) const {
   return i < blocks_.size() ? std::span(blocks_).subspan(i, 1) : std::span(blocks_);
 }

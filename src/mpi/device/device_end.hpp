@@ -1,12 +1,12 @@
-// DeviceEnd - a buffer of one call that lies in a GPU's memory, and what stands for it: pinned memory of the host, or other memory of
-//   that device, or nothing.
+// DeviceEnd - a buffer of one call that lies in a GPU's memory, and what stands for it: pinned memory of the host, or
+//   other memory of that device, or nothing.
 //
-// Contract: fill() puts what the call reads into the room, land() what it has written in place. set_in_place() says that the
-//   bytes are in place already, because they came from a peer's device: the next land() does nothing then. Memory that
-//   the program has freed meanwhile is an Error of both. DeviceEnds finds an end by the address of its room, as long as
-//   it lives.
-// Invariants: (1) an end that is found holds packed bytes of one block: no image, because the address that stands for one may
-//   be that of somebody else's memory.
+// Contract: fill() puts what the call reads into the room, land() what it has written in place. set_in_place() says
+//   that the bytes are in place already, because they came from a peer's device: the next land() does nothing then.
+//   Memory that the program has freed meanwhile is an Error of both. DeviceEnds finds an end by the address of its
+//   room, as long as it lives.
+// Invariants: (1) an end that is found holds packed bytes of one block: no image, because the address that stands for
+//   one may be that of somebody else's memory.
 // Threads: one for an end; any for DeviceEnds. Time: host time.
 #pragma once
 
@@ -17,8 +17,8 @@
 #include <span>
 #include <vector>
 
-#include "mpi/device_moves.hpp"
-#include "mpi/handle_map.hpp"
+#include "mpi/device/device_moves.hpp"
+#include "mpi/entry/handle_map.hpp"
 
 namespace spinloom::mpi {
 
@@ -43,11 +43,12 @@ class DeviceEnd {
   [[nodiscard]] bool is_in_place() const { return is_in_place_; }
   [[nodiscard]] bool is_read() const { return use_ != Use::writes; }
   [[nodiscard]] bool is_packed() const { return blocks_.size() == 1 && !blocks_.front().is_image; }
-  // In place of fill(), where a peer is to take the bytes: returns when what is on the device's default stream has ended.
+  // In place of fill(), where a peer is to take the bytes: returns when what is on the device's default stream has
+  // ended.
   [[nodiscard]] Status await();
   // An Error where the program has freed the memory.
   [[nodiscard]] Status check() const;
-  // Of an end that is packed.
+  // The only block of an end that is packed.
   [[nodiscard]] const DeviceBlock& block() const { return blocks_.front(); }
 
   // Where that fails, so does land().

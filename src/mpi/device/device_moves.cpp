@@ -1,4 +1,4 @@
-#include "mpi/device_moves.hpp"
+#include "mpi/device/device_moves.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,14 +1,14 @@
 // DeviceMoves - bytes between a device's memory, as layouts have them, and a room for them, mostly packed.
 //
-// Contract: room() lends pinned memory of the host, or memory of the device, which goes back for the next when it is dropped.
-//   pack() gathers blocks into it, unpack() puts them in place: one kernel each, however many blocks and types there are, or one copy where the bytes are
-//   contiguous; the kernel reads and writes pinned memory itself. Both return when the bytes are there. They run on
-//   the default stream: behind what was put there and on every stream that waits for it. wait() waits for those streams.
-//   read() and write() copy what has no gaps.
+// Contract: room() lends pinned memory of the host, or memory of the device, which goes back for the next when it is
+//   dropped. pack() gathers blocks into it, unpack() puts them in place: one kernel each, however many blocks and types
+//   there are, or one copy where the bytes are contiguous; the kernel reads and writes pinned memory itself. Both
+//   return when the bytes are there. They run on the default stream: behind what was put there and on every stream that
+//   waits for it. wait() waits for those streams. read() and write() copy what has no gaps.
 //   take() and take_packed() do the same with a message that lies in a peer's device, where this process has mapped it.
 //   Plans are made when they are first needed and kept, the `plans_max` that were used last.
-// Invariants: (1) a call whose plan and room are kept allocates nothing on the device or in pinned memory; (2) what is kept of
-//   either memory has a limit, and is given up where the driver has no more.
+// Invariants: (1) a call whose plan and room are kept allocates nothing on the device or in pinned memory; (2) what is
+//   kept of either memory has a limit, and is given up where the driver has no more.
 // Threads: any. Time: host time.
 #pragma once
 
@@ -26,10 +26,10 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "gpu/device.hpp"
-#include "gpu/plan.hpp"
-#include "mpi/message.hpp"
-#include "mpi/peer_layouts.hpp"
+#include "memory/gpu/device.hpp"
+#include "memory/gpu/plan.hpp"
+#include "mpi/messages/message.hpp"
+#include "mpi/messages/peer_layouts.hpp"
 
 namespace spinloom::mpi {
 
@@ -86,7 +86,7 @@ class DeviceMoves {
   [[nodiscard]] Result<Room> room(int ordinal, int64_t bytes, Where where = Where::host);
   [[nodiscard]] Status pack(int ordinal, const void* buffer, std::span<const DeviceBlock> blocks, std::byte* packed);
   [[nodiscard]] Status unpack(int ordinal, const std::byte* packed, std::span<const DeviceBlock> blocks, void* buffer);
-  // Of the packed bytes of one block only so many have come.
+  // Unpacks a block of whose packed bytes only the first `bytes` have come.
   [[nodiscard]] Status unpack_part(int ordinal, const std::byte* packed, const DeviceBlock& block, int64_t bytes,
                                    void* buffer);
   // Bytes as they lie, to and from any memory of the host.
@@ -94,12 +94,13 @@ class DeviceMoves {
   [[nodiscard]] Status write(int ordinal, const void* from, void* to, int64_t bytes);
   [[nodiscard]] Status wait(int ordinal);
 
-  // By device `ordinal`. A block that holds as many bytes as the message, without an image; or a room.
+  // Device `ordinal` takes the message into a block without an image, which holds as many bytes as the message, or
+  // packed into a room.
   [[nodiscard]] Status take(int ordinal, const DeviceSource& from, const DeviceBlock& to, void* buffer);
   [[nodiscard]] Status take_packed(int ordinal, const DeviceSource& from, std::byte* packed);
 
-  // Of all calls, for the report: moves between a buffer and a room, those of them that stay in the device, and buffers that
-  // an MPI which knows of GPUs was given as they are.
+  // Counts over all calls, for the report: moves between a buffer and a room, those of them that stay in the device,
+  // messages taken from a peer's device, and buffers that an MPI which knows of GPUs was given as they are.
   void count_within() { within_.fetch_add(1, std::memory_order_relaxed); }
   void count_as_they_are() { as_they_are_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] int64_t moves() const { return moves_.load(std::memory_order_relaxed); }

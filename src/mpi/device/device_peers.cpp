@@ -1,4 +1,4 @@
-#include "mpi/device_peers.hpp"
+#include "mpi/device/device_peers.hpp"
 
 namespace spinloom::mpi {
 namespace {

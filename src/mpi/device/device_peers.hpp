@@ -1,9 +1,9 @@
 // DevicePeers - which ranks of this machine can map the memory of each other's device.
 //
-// Contract: open() is called with the device of a buffer, when one first comes: this rank puts up a sign on the board, some bytes of
-//   that device's memory. notice() tries to map the signs of others, once each, by the same device, and says on the board
-//   which it has read; without news it costs one load. maps_ours() says whether a rank has read our sign. What goes wrong
-//   is silent: the message goes by way of the host, and why() says for the report what it was.
+// Contract: open() is called with the device of a buffer, when one first comes: this rank puts up a sign on the board,
+//   some bytes of that device's memory. notice() tries to map the signs of others, once each, by the same device, and
+//   says on the board which it has read; without news it costs one load. maps_ours() says whether a rank has read our
+//   sign. What goes wrong is silent: the message goes by way of the host, and why() says for the report what it was.
 // Invariants: (1) messages of one device only are offered, and others' memory is mapped by one device only: ordinal().
 // Threads: any. Time: none.
 #pragma once
@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "gpu/device.hpp"
-#include "mpi/board.hpp"
+#include "memory/gpu/device.hpp"
+#include "mpi/meeting/board.hpp"
 
 namespace spinloom::mpi {
 

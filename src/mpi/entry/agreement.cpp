@@ -1,4 +1,4 @@
-#include "mpi/agreement.hpp"
+#include "mpi/entry/agreement.hpp"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>

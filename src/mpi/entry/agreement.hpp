@@ -1,16 +1,16 @@
 // Agreement - from which call on the collective calls of one kind go another way on a communicator, so that all of its
 // ranks decide alike without a message.
 //
-// Contract: a communicator has a Ballot in shared memory, and each of its ranks counts its collective calls there, once it
-//   has found the ballot (take()); before that it counts for itself. begin_call() counts one, and says whether it goes
-//   the new way. propose() has the calls of one kind go that way from a number on that no rank has reached. Nobody
+// Contract: a communicator has a Ballot in shared memory, and each of its ranks counts its collective calls there, once
+//   it has found the ballot (take()); before that it counts for itself. begin_call() counts one, and says whether it
+//   goes the new way. propose() has the calls of one kind go that way from a number on that no rank has reached. Nobody
 //   proposes before all ranks have the ballot.
 // Invariants: (1) all ranks make the same calls in the same order, so that the same number is the same call; (2) a rank
-//   first writes the number of its call, then reads whether there is a proposal. propose() writes its proposal, makes all
-//   ranks pass a memory barrier, then reads their numbers. So it has read the number of every rank that did not see the
-//   proposal. The barrier is a system call (membarrier) of the one who proposes: other calls need none; (3) a way that was
-//   agreed on is kept; (4) a proposal without its number is waited for no longer than a barrier takes: then others
-//   count, too, and the first number is kept.
+//   first writes the number of its call, then reads whether there is a proposal. propose() writes its proposal, makes
+//   all ranks pass a memory barrier, then reads their numbers. So it has read the number of every rank that did not see
+//   the proposal. The barrier is a system call (membarrier) of the one who proposes: other calls need none; (3) a way
+//   that was agreed on is kept; (4) a proposal without its number is waited for no longer than a barrier takes: then
+//   others count, too, and the first number is kept.
 // Threads: one at a time for each communicator. Time: none.
 #pragma once
 
@@ -59,7 +59,8 @@ class Voter {
   uint64_t calls_ = Ballot::counting;  // numbers of calls are greater
 };
 
-// Whether this process takes part in the barriers of others. Every rank must, before any proposes.
+// Has this process take part in the barriers of others; false if the kernel has none. Every rank must call it before
+// any rank proposes.
 [[nodiscard]] bool heed_barriers();
 
 }  // namespace spinloom::mpi

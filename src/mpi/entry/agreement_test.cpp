@@ -1,4 +1,4 @@
-#include "mpi/agreement.hpp"
+#include "mpi/entry/agreement.hpp"
 
 #include <gtest/gtest.h>
 

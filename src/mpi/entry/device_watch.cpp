@@ -1,4 +1,4 @@
-#include "mpi/device_watch.hpp"
+#include "mpi/entry/device_watch.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -6,14 +6,15 @@
 
 #include <string_view>
 
-#include "gpu/device.hpp"
+#include "memory/gpu/device.hpp"
+#include "mpi/entry/loaded.hpp"
 
 namespace spinloom::mpi {
 namespace {
 
 constexpr const char* driver_name = "libcuda.so.1";
 
-// By the driver's numbers.
+// The driver's numbers of attributes of an address, and of a type of memory.
 constexpr int attribute_type = 2;
 constexpr int attribute_number = 7;
 constexpr int attribute_managed = 8;
@@ -30,18 +31,6 @@ bool lists_driver() {
       },
       &found);
   return found;
-}
-
-// How many libraries the loader has ever loaded.
-uint64_t loads() {
-  uint64_t loaded = 0;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* into) {
-        *static_cast<uint64_t*>(into) = info->dlpi_adds;
-        return 1;
-      },
-      &loaded);
-  return loaded;
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // DeviceWatch - whether this process uses a GPU's driver, and whose memory an address is.
 //
-// Contract: none() is asked in every call that has a buffer. It is true as long as no driver of a GPU is loaded, and costs some
-//   nanoseconds: the loader has loaded as many libraries as at the last look, or more. owner() asks the driver that the
-//   program has loaded, in one call; nothing is loaded or initialised for it. What the driver says of an allocation is
-//   kept by the allocation's number, which CUDA gives to no other, so that memory that was freed and given out again is
-//   not mistaken.
+// Contract: none() is asked in every call that has a buffer. It is true as long as no driver of a GPU is loaded, and
+//   costs some nanoseconds: the loader has loaded as many libraries as at the last look, or more. owner() asks the
+//   driver that the program has loaded, in one call; nothing is loaded or initialised for it. What the driver says of
+//   an allocation is kept by the allocation's number, which CUDA gives to no other, so that memory that was freed and
+//   given out again is not mistaken.
 //   Memory that host and device both reach (pinned, managed) is the host's here.
 // Invariants: (1) none() stays false once a driver is there; (2) the process's driver is never initialised here.
 // Threads: any. Time: none.
@@ -16,7 +16,7 @@
 #include <mutex>
 
 #include "base/result.hpp"
-#include "mpi/handle_map.hpp"
+#include "mpi/entry/handle_map.hpp"
 
 namespace spinloom::mpi {
 
@@ -33,7 +33,8 @@ class DeviceWatch {
   };
   [[nodiscard]] Result<Owner> owner(const void* address);
 
-  // SPINLOOM_MPI_GPU: on, host; off; auto (also if it is not set): where this machine has NVIDIA's driver, or the process has.
+  // SPINLOOM_MPI_GPU: on, host; off; auto (also if it is not set): where this machine has NVIDIA's driver, or the
+  // process has.
   [[nodiscard]] static bool is_wanted(const char* setting);
 
  private:

@@ -1,4 +1,6 @@
-#include "mpi/front.hpp"
+#include "mpi/entry/front.hpp"
+
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <cctype>
@@ -9,9 +11,10 @@
 #include <string>
 #include <string_view>
 
-#include "mpi/device_watch.hpp"
-#include "mpi/functions.hpp"
-#include "mpi/library.hpp"
+#include "mpi/entry/device_watch.hpp"
+#include "mpi/entry/functions.hpp"
+#include "mpi/entry/library.hpp"
+#include "mpi/entry/shown.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -96,6 +99,7 @@ void* find(const std::string& name) {
     std::fprintf(stderr, "spinloom: %s was called, but no MPI library is loaded\n", name.c_str());
     std::exit(127);
   }
+  settle_shown(Moment::later);
   const std::string in_fortran = fortran_name(name);
   if (!in_fortran.empty() || name.starts_with("MPIX_")) {
     if (void* const own = find_in(ours(library.abi()).hooks(), in_fortran.empty() ? name : in_fortran)) return own;
@@ -152,6 +156,16 @@ extern "C" {
   __atomic_store_n(&spinloom_mpi_doors[number], target, __ATOMIC_RELEASE);
   return target;
 }
+
+// Whom the program's dlsym leads to: the dlsym behind ours or, for a name that nobody has but us, dlvsym with a version
+// that none of our names has. What the MPI lacks has been taken out of our names before.
+[[gnu::visibility("hidden")]] void* spinloom_mpi_asked(void*, const char* name) {
+  spinloom::mpi::settle_shown(spinloom::mpi::Moment::later);
+  if (spinloom::mpi::is_nobodys(name)) return reinterpret_cast<void*>(&dlvsym);
+  return spinloom::mpi::dlsym_behind();
+}
+
+[[gnu::constructor]] static void spinloom_mpi_begin() { spinloom::mpi::settle_shown(spinloom::mpi::Moment::start); }
 }
 
 // spinloom_number counts the doors; the order is that of `names`.
@@ -177,6 +191,14 @@ asm(".pushsection .data.rel.spinloom_mpi, \"aw\"\n.balign 8\nspinloom_mpi_doors:
     "  add $8, %rsp\n  pop %rax\n  pop %r9\n  pop %r8\n  pop %rcx\n  pop %rdx\n  pop %rsi\n  pop %rdi\n"
     "  add $8, %rsp\n"
     "  jmp *%r11\n"
+    // dlsym looks at who has called it. The version is dlvsym's third argument, which dlsym does not have.
+    ".globl dlsym\n.type dlsym,@function\n.balign 16\ndlsym:\n"
+    "  push %rdi\n  push %rsi\n  sub $8, %rsp\n"
+    "  call spinloom_mpi_asked\n"
+    "  add $8, %rsp\n  pop %rsi\n  pop %rdi\n"
+    "  lea spinloom_mpi_no_version(%rip), %rdx\n"
+    "  jmp *%rax\n"
+    ".size dlsym, . - dlsym\n"
 #elif defined(__aarch64__)
 #define SPINLOOM_DOOR(name)                                                \
   ".globl " name "\n.type " name ",%function\n.balign 16\n" name           \
@@ -204,9 +226,18 @@ asm(".pushsection .data.rel.spinloom_mpi, \"aw\"\n.balign 8\nspinloom_mpi_doors:
     "  ldp x0, x1, [sp, #16]\n  ldp x2, x3, [sp, #32]\n  ldp x4, x5, [sp, #48]\n  ldp x6, x7, [sp, #64]\n"
     "  ldp x29, x30, [sp], #96\n"
     "  br x16\n"
+    ".globl dlsym\n.type dlsym,%function\n.balign 16\ndlsym:\n"
+    "  stp x29, x30, [sp, #-32]!\n  stp x0, x1, [sp, #16]\n"
+    "  bl spinloom_mpi_asked\n"
+    "  mov x16, x0\n"
+    "  ldp x0, x1, [sp, #16]\n  ldp x29, x30, [sp], #32\n"
+    "  adrp x2, spinloom_mpi_no_version\n  add x2, x2, :lo12:spinloom_mpi_no_version\n"
+    "  br x16\n"
+    ".size dlsym, . - dlsym\n"
 #else
 #error "the doors of the MPI layer are written for x86-64 and aarch64"
 #endif
+    ".pushsection .rodata\nspinloom_mpi_no_version:\n  .asciz \"SPINLOOM_NONE\"\n.popsection\n"
 #define SPINLOOM_MPIX_DOOR(name) SPINLOOM_DOOR("MPIX_" #name)
 #define SPINLOOM_FORTRAN_DOOR(name) SPINLOOM_DOOR(#name)
 #define SPINLOOM_DOORS(name) SPINLOOM_DOOR("MPI_" #name) SPINLOOM_DOOR("PMPI_" #name)

@@ -2,10 +2,11 @@
 //   and those of include/spinloom/mpix.h, for C and Fortran.
 //
 // Contract: each door jumps through a table and keeps all registers and the stack, so that it needs no prototype and
-//   what it calls sees the program as its caller. The first call through a door finds out where it leads: to the layer's
-//   function for the MPI that is loaded, to a tool in between, or to the MPI; where calls are recorded, by way of the
-//   recorder; where a GPU may be used, by way of who lends it memory of the host. stand_ins() are calls with large counts
-//   that the layer does nothing about, for an MPI that has none.
+//   what it calls sees the program as its caller. The first call through a door finds out where it leads: to the
+//   layer's function for the MPI that is loaded, to a tool in between, or to the MPI; where calls are recorded, by way
+//   of the recorder; where a GPU may be used, by way of who lends it memory of the host. stand_ins() are calls with
+//   large counts that the layer does nothing about, for an MPI that has none. dlsym is a door, too: before a program
+//   asks for a name, those that the MPI lacks are taken out of ours (shown.hpp).
 // Invariants: (1) MPI_X of the program is acted upon once: where another tool defines MPI_X behind us, at PMPI_X.
 // Threads: any. Time: none.
 #pragma once
@@ -32,8 +33,9 @@ struct RecordingHook {
   void** next;
 };
 
-// A function that may give the call to the NIC, where the job asks for it (collective calls, or those of windows), or that
-// hands on memory of the host in place of a GPU's. Else it calls what `next` points to. `the_mpis` is the MPI's own.
+// A function that may give the call to the NIC, where the job asks for it (collective calls, or those of windows), or
+// that hands on memory of the host in place of a GPU's. Else it calls what `next` points to. `the_mpis` is the MPI's
+// own.
 struct OffloadHook {
   const char* name;
   void* function;

@@ -1,4 +1,4 @@
-#include "mpi/handle_map.hpp"
+#include "mpi/entry/handle_map.hpp"
 
 #include <gtest/gtest.h>
 

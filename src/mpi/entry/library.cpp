@@ -1,4 +1,4 @@
-#include "mpi/library.hpp"
+#include "mpi/entry/library.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -7,7 +7,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "mpi/functions.hpp"
+#include "base/zeroed_blocks.hpp"
+#include "mpi/entry/functions.hpp"
+#include "mpi/entry/loaded.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -23,7 +25,6 @@ struct Object {
   uint64_t base = 0;
   uint64_t first = 0;  // of its code
   uint64_t last = 0;
-  const ElfW(Dyn) * dynamic = nullptr;
 };
 
 std::vector<Object> objects() {
@@ -37,7 +38,6 @@ std::vector<Object> objects() {
         for (int i = 0; i < info->dlpi_phnum; ++i) {
           const auto& part = info->dlpi_phdr[i];
           const uint64_t start = info->dlpi_addr + part.p_vaddr;
-          if (part.p_type == PT_DYNAMIC) object.dynamic = reinterpret_cast<const ElfW(Dyn)*>(start);
           if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
           object.first = std::min(object.first, start);
           object.last = std::max(object.last, start + part.p_memsz);
@@ -77,35 +77,24 @@ bool is_known(std::string_view name) {
   return std::ranges::any_of(known_functions, [name](std::string_view known) { return known == name; });
 }
 
-// How many symbols an object has: its GNU hash table does not say so, but its chains end with the last one.
-uint32_t symbols_of(const uint32_t* hash) {
-  const uint32_t buckets = hash[0];
-  const uint32_t first = hash[1];
-  const uint32_t* const bucket = hash + 4 + hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
-  const uint32_t* const chain = bucket + buckets;
-  uint32_t last = 0;
-  for (uint32_t i = 0; i < buckets; ++i) last = std::max(last, bucket[i]);
-  if (last < first) return first;
-  while ((chain[last - first] & 1) == 0) ++last;
-  return last + 1;
-}
-
-std::vector<std::string_view> names_of(const Object& object) {
-  const char* texts = nullptr;
-  const ElfW(Sym)* symbols = nullptr;
-  const uint32_t* hash = nullptr;
-  for (const ElfW(Dyn)* entry = object.dynamic; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
-    if (entry->d_tag == DT_STRTAB) texts = reinterpret_cast<const char*>(entry->d_un.d_ptr);
-    if (entry->d_tag == DT_SYMTAB) symbols = reinterpret_cast<const ElfW(Sym)*>(entry->d_un.d_ptr);
-    if (entry->d_tag == DT_GNU_HASH) hash = reinterpret_cast<const uint32_t*>(entry->d_un.d_ptr);
-  }
-  std::vector<std::string_view> names;
-  if (texts == nullptr || symbols == nullptr || hash == nullptr) return names;
-  const uint32_t count = symbols_of(hash);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (symbols[i].st_shndx != SHN_UNDEF) names.emplace_back(texts + symbols[i].st_name);
-  }
-  return names;
+// The MPI's code, which reads more of its lists of blocks than it has written, where it copies by system calls
+// (CHOICES.md).
+void have_lists_zeroed(const Object& mpi) {
+#define SPINLOOM_TEXT_OF(name) #name
+#define SPINLOOM_NAME_OF(name) SPINLOOM_TEXT_OF(name)
+  auto* const ask =
+      reinterpret_cast<spinloom::ZeroedBlocks*>(dlsym(RTLD_DEFAULT, SPINLOOM_NAME_OF(SPINLOOM_ZEROED_BLOCKS)));
+  if (ask == nullptr) return;
+  bool copies_by_calls = false;
+  for_each_loaded([&](const Loaded& object) {
+    if (object.path != mpi.path) return false;
+    for (uint32_t i = 0; i < object.count() && !copies_by_calls; ++i) {
+      const ElfW(Sym) & symbol = object.symbols[i];
+      copies_by_calls = !Loaded::is_defined(symbol) && object.name(symbol) == "process_vm_readv";
+    }
+    return true;
+  });
+  if (copies_by_calls) ask(reinterpret_cast<const void*>(mpi.first), mpi.last - mpi.first);
 }
 
 }  // namespace
@@ -117,7 +106,9 @@ Library& Library::of_process() {
 
 bool Library::find() {
   if (handle_ != nullptr) return true;
-  for (const Object& object : objects()) {
+  const std::vector<Object> all = objects();
+  const Object* found = nullptr;
+  for (const Object& object : all) {
     if (object.path.empty() || holds(object, reinterpret_cast<const void*>(&objects))) continue;
     void* const handle = dlopen(object.path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (handle == nullptr) continue;
@@ -126,6 +117,7 @@ bool Library::find() {
       handle_ = handle;
       path_ = object.path;
       main_ = {object.first, object.last - object.first};
+      found = &object;
       break;
     }
     dlclose(handle);
@@ -135,6 +127,7 @@ bool Library::find() {
     abi_ = Abi::openmpi;
   } else {
     abi_ = file_of(path_).starts_with("libmpi_abi") ? Abi::standard : Abi::mpich;
+    have_lists_zeroed(*found);
   }
   learn();
   return true;
@@ -176,7 +169,8 @@ void* Library::between(const std::string& name) const {
   return place - main_.first < main_.bytes ? nullptr : next;
 }
 
-// A program that is not position-independent has the MPI's data in copies of its own, which the global scope finds first.
+// A program that is not position-independent has the MPI's data in copies of its own, which the global scope finds
+// first.
 void* Library::object(const char* name) const {
   void* const copy = dlsym(RTLD_DEFAULT, name);
   return copy != nullptr ? copy : dlsym(handle_, name);
@@ -184,13 +178,15 @@ void* Library::object(const char* name) const {
 
 std::string Library::unknown_receives() const {
   std::string unknown;
-  for (const Object& object : objects()) {
-    if (object.path != path_) continue;
-    for (const std::string_view name : names_of(object)) {
-      if (!is_receive(name) || is_known(name)) continue;
-      unknown += (unknown.empty() ? "" : ", ") + std::string(name);
+  for_each_loaded([&](const Loaded& object) {
+    if (object.path != path_) return false;
+    for (uint32_t i = 0; i < object.count(); ++i) {
+      if (!Loaded::is_defined(object.symbols[i])) continue;
+      const std::string_view name = object.name(object.symbols[i]);
+      if (is_receive(name) && !is_known(name)) unknown += (unknown.empty() ? "" : ", ") + std::string(name);
     }
-  }
+    return true;
+  });
   return unknown;
 }
 

@@ -1,9 +1,9 @@
 // Library - the MPI that this process has loaded: where it is, which binary interface it has, and its functions.
 //
-// Contract: find() looks among the objects of the process for the one that defines PMPI_Init. function() gives the MPI's
-//   own PMPI_X. between() gives the MPI_X of another tool that stands between the program and the MPI, if one does.
-//   inside() says whether an address belongs to the MPI itself: its own calls are left alone. object() finds the MPI's
-//   data, such as ompi_mpi_byte.
+// Contract: find() looks among the objects of the process for the one that defines PMPI_Init. function() gives the
+//   MPI's own PMPI_X. between() gives the MPI_X of another tool that stands between the program and the MPI, if one
+//   does. inside() says whether an address belongs to the MPI itself: its own calls are left alone. object() finds the
+//   MPI's data, such as ompi_mpi_byte.
 // Invariants: (1) nothing is loaded that was not; (2) the layer never finds itself.
 // Threads: find() from one; then read only, but for learn(), which MPI_Init calls. Time: none.
 #pragma once

@@ -1,4 +1,4 @@
-#include "mpi/lineage.hpp"
+#include "mpi/entry/lineage.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // Slots - small numbers for the open requests of a program, by their handles.
 //
 // Contract: add() gives a request the lowest free slot. find() is that of a handle, or `none`; remove() frees it.
-// Invariants: (1) MPIs give one handle to several requests that have ended when they are made (short sends): the one that
-//   was added first is found first, of those that no call has claimed. Handles of requests that have ended are given to
-//   others before the call that ended them is written down, where threads are at work.
+// Invariants: (1) MPIs give one handle to several requests that have ended when they are made (short sends): the one
+//   that was added first is found first, of those that no call has claimed. Handles of requests that have ended are
+//   given to others before the call that ended them is written down, where threads are at work.
 // Threads: the caller's lock. Time: none.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "mpi/handle_map.hpp"
+#include "mpi/entry/handle_map.hpp"
 
 namespace spinloom::mpi {
 
@@ -23,12 +23,13 @@ class Slots {
     bool is_active = false;  // a persistent one: it has been started
     bool asks_any = false;  // a receive of any source or any tag
     bool is_claimed = false;  // by a call that may complete it
+    bool is_cancelling = false;  // the program has asked for it: its end shows what came of that
     uint32_t behind = none;  // with the same handle
   };
 
   uint32_t add(uint64_t handle, bool is_persistent, bool asks_any) {
     const uint32_t made = take_lowest();
-    slots_[made] = {is_persistent, !is_persistent, asks_any, false, none};
+    slots_[made] = {is_persistent, !is_persistent, asks_any, false, false, none};
     asking_ += asks_any ? 1 : 0;
     if (Queue* const same = by_handle_.find(handle)) {
       slots_[same->last].behind = made;
@@ -65,12 +66,19 @@ class Slots {
       slots_[before].behind = behind;
       if (found->last == slot) found->last = before;
     }
-    asking_ -= slots_[slot].asks_any ? 1 : 0;
+    asking_ -= wants_status(slots_[slot]) ? 1 : 0;
     free_[slot / 64] |= uint64_t{1} << slot % 64;
     if (slot / 64 < lowest_word_) lowest_word_ = slot / 64;
     if (found->first == none) by_handle_.erase(handle);
   }
-  // Whether any receive of any source or tag is open.
+  void set_cancelling(uint32_t slot, bool is_cancelling) {
+    Slot& one = slots_[slot];
+    asking_ -= wants_status(one) ? 1 : 0;
+    one.is_cancelling = is_cancelling;
+    asking_ += wants_status(one) ? 1 : 0;
+  }
+  // True if a request is open whose status says more: a receive of any source or tag, or a request that may be
+  // cancelled.
   [[nodiscard]] bool any_asks() const { return asking_ != 0; }
 
  private:
@@ -78,6 +86,7 @@ class Slots {
     uint32_t first = none;
     uint32_t last = none;
   };
+  static bool wants_status(const Slot& slot) { return slot.asks_any || slot.is_cancelling; }
   uint32_t take_lowest() {
     while (lowest_word_ < free_.size() && free_[lowest_word_] == 0) ++lowest_word_;
     if (lowest_word_ == free_.size()) {

@@ -1,4 +1,4 @@
-#include "mpi/slots.hpp"
+#include "mpi/entry/slots.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,6 +25,21 @@ TEST(Slots, ALoopTakesTheSameSlotsEachTime) {
   }
   EXPECT_EQ(slots.find(70), 0U);
   EXPECT_EQ(slots.find(10), Slots::none);
+}
+
+TEST(Slots, OneThatMayBeCancelledAsksForAStatus) {
+  Slots slots;
+  const uint32_t slot = slots.add(10, true, false);
+  slots.set_cancelling(slot, true);
+  slots.set_cancelling(slot, true);
+  EXPECT_TRUE(slots.any_asks());
+  slots.set_cancelling(slot, false);
+  EXPECT_FALSE(slots.any_asks());
+  slots.set_cancelling(slot, true);
+  slots.remove(10);
+  EXPECT_FALSE(slots.any_asks());
+  EXPECT_EQ(slots.add(11, false, false), slot);
+  EXPECT_FALSE(slots.at(slot).is_cancelling);
 }
 
 TEST(Slots, OneHandleMayHaveSeveral) {
@@ -69,8 +84,8 @@ TEST(Slots, AreTheLowestFreeOnes) {
   }
 }
 
-// A thread waits for a request of handle 7; the MPI ends it and gives 7 to another thread, which waits for that before the
-// first thread's call is written down. Each finds its own.
+// A thread waits for a request of handle 7; the MPI ends it and gives 7 to another thread, which waits for that before
+// the first thread's call is written down. Each finds its own.
 TEST(Slots, AClaimedSlotIsNotFoundByOthers) {
   Slots slots;
   const uint32_t first = slots.add(7, false, true);

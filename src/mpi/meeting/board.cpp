@@ -1,4 +1,4 @@
-#include "mpi/board.hpp"
+#include "mpi/meeting/board.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -12,12 +12,13 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/private_folder.hpp"
 #include "base/shared_heap.hpp"
 
 namespace spinloom::mpi {
 namespace {
 
-constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7308;  // changes with the form of the board
+constexpr uint64_t board_magic = 0x3162'6d6c'6e70'7309;  // changes with the form of the board
 constexpr uint64_t page_bytes = 4096;
 constexpr uint64_t member_bytes = 64;
 
@@ -30,8 +31,8 @@ uint64_t pages(uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * 
 
 }  // namespace
 
-// In the file: the header's page, the members, who sees whom (a row of the receiver for each) and whose device's memory,
-// the polls, each rank's slots, counts of calls, postings, places of hatches, and sign.
+// In the file: the header's page, the members, who sees whom (a row of the receiver for each) and whose device's
+// memory, the polls, each rank's slots, counts of calls, postings, places of hatches, and sign.
 Board::Member& Board::member(uint32_t rank) const {
   static_assert(sizeof(Member) <= member_bytes);
   return *reinterpret_cast<Member*>(base_ + page_bytes + rank * member_bytes);
@@ -99,8 +100,11 @@ Status Board::map(const std::string& name) {
   file_ = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (file_ < 0) return fail(Code::environment, "shm_open ", name_, ": ", std::strerror(errno));
   struct stat found{};
-  if (fstat(file_, &found) != 0 || found.st_uid != getuid()) {
+  if (fstat(file_, &found) != 0 || !is_this_user(found.st_uid)) {
     return fail(Code::environment, name_, " belongs to another user");
+  }
+  if (!S_ISREG(found.st_mode) || found.st_nlink > 1 || (found.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return fail(Code::environment, name_, " is not what a rank of this job has made");
   }
   bytes_ = own_place(size_);
   if (ftruncate(file_, static_cast<off_t>(bytes_)) != 0) {
@@ -159,6 +163,8 @@ Status Board::join(const std::string& name, uint32_t rank, uint32_t size, uint32
   own.min_bytes = min_bytes;
   views_.resize(size);
   views_[rank].tried = true;
+  views_[rank].heap = peer::HeapView::of_itself(place);
+  if (views_[rank].process.open(getpid()) == 0) seen_by(rank)[rank].store(reads_heap, std::memory_order_release);
   Standing open = Standing::open;  // or late already
   own.standing.compare_exchange_strong(open, Standing::here, std::memory_order_acq_rel);
   own.state.store(1, std::memory_order_release);

@@ -2,18 +2,18 @@
 //
 // Contract: join() makes or opens the board `name` and registers this rank. reaches(sender) says whether this rank has
 //   seen `sender` and can read its heap; notice() looks for new ranks and maps their heaps. can_reach(receiver) says
-//   the opposite: whether `receiver` reads our heap, so that it can be sent records; can_read(), whether it can read all
-//   of our memory by system calls, too. leave() ends that.
+//   the opposite: whether `receiver` reads our heap, so that it can be sent records; can_read(), whether it can read
+//   all of our memory by system calls, too. A rank reaches itself. leave() ends that.
 //   settle() follows join(): after it each rank knows the board's founders, the same on all ranks and for ever.
-//   A Slot of the sender carries one message: `ready` grows while the bytes become readable, `done` is the serial of the
-//   last message that the receiver has taken.
+//   A Slot of the sender carries one message: `ready` grows while the bytes become readable, `done` is the serial of
+//   the last message that the receiver has taken.
 // Invariants: (1) a rank is sent records only after it has mapped the sender's heap; (2) all memory that is touched was
 //   allocated before, so that a full /dev/shm is an Error of join() and never a signal; (3) the last rank that leaves
-//   removes the name, and so does the rank that completes the machine's ranks where their number is known; (4) a rank is
-//   a founder if it has joined before anyone settled its standing, which is changed by compare-and-swap and then final:
-//   ranks that settle at the same time, or while another joins, find the same founders. Who comes later is none, and
-//   knows it. A founder of one board is none of any other, so that all ranks of a communicator see alike whether they
-//   are founders of one board.
+//   removes the name, and so does the rank that completes the machine's ranks where their number is known; (4) a rank
+//   is a founder if it has joined before anyone settled its standing, which is changed by compare-and-swap and then
+//   final: ranks that settle at the same time, or while another joins, find the same founders. Who comes later is none,
+//   and knows it. A founder of one board is none of any other, so that all ranks of a communicator see alike whether
+//   they are founders of one board.
 // Threads: the caller's lock. Time: none.
 #pragma once
 
@@ -25,14 +25,14 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "gpu/peer.hpp"
-#include "mpi/joint.hpp"
-#include "mpi/polls.hpp"
-#include "mpi/postings.hpp"
-#include "mpi/record.hpp"
-#include "peer/heap_view.hpp"
-#include "peer/kernel_copy.hpp"
-#include "peer/process.hpp"
+#include "memory/gpu/peer.hpp"
+#include "memory/peer/heap_view.hpp"
+#include "memory/peer/kernel_copy.hpp"
+#include "memory/peer/process.hpp"
+#include "mpi/meeting/polls.hpp"
+#include "mpi/meeting/postings.hpp"
+#include "mpi/messages/joint.hpp"
+#include "mpi/messages/record.hpp"
 
 namespace spinloom::mpi {
 
@@ -79,7 +79,8 @@ class Board {
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
 
-  // `local`: how many ranks of the world run on this machine; 0: not known. `min_bytes`: what this rank tells the others.
+  // `local`: how many ranks of the world run on this machine; 0: not known. `min_bytes`: what this rank tells the
+  // others.
   [[nodiscard]] Status join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local,
                             int64_t min_bytes = 0);
   void leave();
@@ -90,7 +91,7 @@ class Board {
   // Ranks in MPI_COMM_WORLD, in their order. None before settle().
   [[nodiscard]] const std::vector<int>& founders() const { return founders_; }
   [[nodiscard]] bool is_founder(int rank) const { return std::ranges::binary_search(founders_, rank); }
-  // Whether ranks have come that notice() has not seen.
+  // True if ranks have come that notice() has not seen.
   [[nodiscard]] bool has_news() const { return header_->joined.load(std::memory_order_acquire) != noticed_; }
 
   [[nodiscard]] const Secret& secret() const { return header_->secret; }
@@ -102,7 +103,8 @@ class Board {
   [[nodiscard]] bool can_read(uint32_t receiver) const {
     return seen_by(receiver)[rank_].load(std::memory_order_acquire) == reads_memory;
   }
-  // Whether this rank can read all memory of `there` by system calls; and by which word they tell it from another process.
+  // True if this rank can read all memory of `there` by system calls. word_of() is the word that tells that process
+  // from another one.
   [[nodiscard]] bool reads_memory_of(uint32_t there) const {
     return seen_by(rank_)[there].load(std::memory_order_relaxed) == reads_memory;
   }
@@ -136,9 +138,9 @@ class Board {
   [[nodiscard]] std::atomic<uint8_t>& maps_device(uint32_t receiver, uint32_t sender) const {
     return seen_by(size_ + receiver)[sender];
   }
-  // Whether every founder has mapped every other's heap.
+  // True if every founder has mapped the heap of every other.
   [[nodiscard]] bool all_reach() const;
-  // Whether every founder can agree with others.
+  // True if every founder takes part in the barriers of others, without which they cannot agree.
   [[nodiscard]] bool can_agree() const;
   // A number that nobody had before.
   [[nodiscard]] uint32_t next_number() const { return header_->numbers.fetch_add(1, std::memory_order_relaxed) + 1; }

@@ -1,11 +1,15 @@
 // Who the founders of a board are: of boards whose ranks are threads of this process.
-#include "mpi/board.hpp"
+#include "mpi/meeting/board.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,6 +43,35 @@ struct World {
 
 // Longer than a test may take: who waits for so long does not come back.
 constexpr std::chrono::hours forever(24);
+
+// What another user of the machine, or another program of this one, may have put in the place of a board.
+TEST(Board, IsNotWhatSomebodyElseHasMade) {
+  const auto refusal = [](const std::string& name) {
+    Board board;
+    const Status joined = board.join(name, 0, 2, 1);
+    return joined.ok() ? std::string("joined") : joined.error().message;
+  };
+  const std::string name = text("spinloom-mpi-board-", getpid(), "-other");
+  const std::string path = "/dev/shm/" + name;
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  ASSERT_GE(file, 0) << std::strerror(errno);
+  ASSERT_EQ(write(file, "kept", 4), 4);
+  ASSERT_EQ(link(path.c_str(), (path + "-again").c_str()), 0);
+  EXPECT_NE(refusal(name).find("is not what a rank of this job has made"), std::string::npos) << refusal(name);
+  unlink((path + "-again").c_str());
+  ASSERT_EQ(fchmod(file, 0644), 0);
+  EXPECT_NE(refusal(name).find("is not what a rank of this job has made"), std::string::npos) << refusal(name);
+  ASSERT_EQ(fchmod(file, 0600), 0);
+  if (fchown(file, 12345, 12345) == 0) {  // only root can; the kernel may keep even root from opening it
+    const std::string said = refusal(name);
+    EXPECT_TRUE(said.ends_with("belongs to another user") || said.ends_with("Permission denied")) << said;
+  }
+  struct stat found{};
+  ASSERT_EQ(fstat(file, &found), 0);
+  EXPECT_EQ(found.st_size, 4);
+  close(file);
+  unlink(path.c_str());
+}
 
 TEST(Board, HasNoFoundersBeforeItIsSettled) {
   World<1> world;

@@ -1,4 +1,4 @@
-#include "mpi/hatches.hpp"
+#include "mpi/meeting/hatches.hpp"
 
 #include <algorithm>
 

@@ -1,14 +1,14 @@
 // Hatches - shared memory by which the ranks of one communicator hand messages to each other in a call that all of them
 // have begun, without a message of the MPI.
 //
-// Contract: each rank has, in its heap, a hatch of `depth` entries for each founder of the board. Both ends of a pair number
-//   its messages alike, by next_sent() and next_received(). room_for() gives the sender the entry of a message, or null
-//   while an earlier message lies in it; the sender fills it and says post(). arrived() gives it to the receiver, or null
-//   while it has not come; take() gives it back, and is_taken() tells the sender so.
-// Invariants: (1) an entry is valid for one message: its key holds the number of the communicator, which no other one of the
-//   same ballot has, and the message's, so that what an earlier communicator has left is never taken for a message; (2) only one end writes
-//   each cache line; (3) the memory is kept until another communicator gets the same ballot: then all ranks have left this
-//   one.
+// Contract: each rank has, in its heap, a hatch of `depth` entries for each founder of the board. Both ends of a pair
+//   number its messages alike, by next_sent() and next_received(). room_for() gives the sender the entry of a message,
+//   or null while an earlier message lies in it; the sender fills it and says post(). arrived() gives it to the
+//   receiver, or null while it has not come; take() gives it back, and is_taken() tells the sender so.
+// Invariants: (1) an entry is valid for one message: its key holds the number of the communicator, which no other one
+//   of the same ballot has, and the message's, so that what an earlier communicator has left is never taken for a
+//   message; (2) only one end writes each cache line; (3) the memory is kept until another communicator gets the same
+//   ballot: then all ranks have left this one.
 // Threads: one at a time for each communicator. Time: none.
 #pragma once
 
@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "mpi/board.hpp"
+#include "mpi/meeting/board.hpp"
 
 namespace spinloom::mpi {
 
@@ -37,8 +37,8 @@ class Hatches {
     uint8_t data[data_bytes];
   };
 
-  // All ranks of the communicator do so, or none. `number`: no other communicator of this ballot has it. Too large a one is
-  // not opened.
+  // All ranks of the communicator do so, or none. `number`: no other communicator of this ballot has it. Too large a
+  // one is not opened.
   void open(const Board& board, uint32_t ballot, uint32_t number);
   [[nodiscard]] bool are_open() const { return board_ != nullptr; }
   // Makes this rank's hatches, if it has none yet; before any message is sent.

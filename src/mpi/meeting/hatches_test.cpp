@@ -1,5 +1,5 @@
 // What two ranks hand to each other; the ranks are two boards of this process.
-#include "mpi/hatches.hpp"
+#include "mpi/meeting/hatches.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

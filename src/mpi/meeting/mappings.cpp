@@ -1,4 +1,4 @@
-#include "mpi/mappings.hpp"
+#include "mpi/meeting/mappings.hpp"
 
 #include <cinttypes>
 #include <cstdio>

@@ -1,8 +1,8 @@
 // Mappings - memory that several processes have mapped from one file, found by where it lies in that file.
 //
-// Contract: shared_place_of() says where in which file the bytes at an address lie, if a process (0: this one) has one shared
-//   mapping over all of them; mapped_here() gives the address in this process of the bytes at such a place. A place is the same
-//   for all processes of a machine.
+// Contract: shared_place_of() says where in which file the bytes at an address lie, if a process (0: this one) has one
+//   shared mapping over all of them; mapped_here() gives the address in this process of the bytes at such a place. A
+//   place is the same for all processes of a machine.
 // Invariants: (1) only shared mappings that can be read and written count. Threads: any. Time: none.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "mpi/polls.hpp"
+#include "mpi/meeting/polls.hpp"
 
 namespace spinloom::mpi {
 namespace {

@@ -1,13 +1,13 @@
 // Polls - the ballots of a machine's communicators in shared memory, found by their keys.
 //
-// Contract: the first rank of a communicator opens its ballot; the others join it, if they find it. Nobody waits: who comes
-//   before the first one looks again later. A mark is what any of them has said when it came. leave() is the last that a
-//   rank does with a ballot.
-// Invariants: (1) an Entry's state says which ballot it is (a generation), how many ranks have come and how many have left;
-//   it is changed by compare-and-swap only, so that a rank comes to the very ballot whose key it has read. (2) One rank
-//   opens a key, once, so that a key has no two ballots. (3) A ballot is free again when all that have come have left; who
-//   comes later does not find it, so that it never has all of its ranks. (4) A rank's count is written before it comes:
-//   who has seen all come reads them all. (5) A rank that is killed leaves what it had taken taken.
+// Contract: the first rank of a communicator opens its ballot; the others join it, if they find it. Nobody waits: who
+//   comes before the first one looks again later. A mark is what any of them has said when it came. leave() is the last
+//   that a rank does with a ballot.
+// Invariants: (1) an Entry's state says which ballot it is (a generation), how many ranks have come and how many have
+//   left; it is changed by compare-and-swap only, so that a rank comes to the very ballot whose key it has read. (2)
+//   One rank opens a key, once, so that a key has no two ballots. (3) A ballot is free again when all that have come
+//   have left; who comes later does not find it, so that it never has all of its ranks. (4) A rank's count is written
+//   before it comes: who has seen all come reads them all. (5) A rank that is killed leaves what it had taken taken.
 // Threads: the caller's lock. Time: none.
 #pragma once
 
@@ -16,8 +16,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "mpi/agreement.hpp"
-#include "mpi/lineage.hpp"
+#include "mpi/entry/agreement.hpp"
+#include "mpi/entry/lineage.hpp"
 
 namespace spinloom::mpi {
 
@@ -28,7 +28,7 @@ class Polls {
   struct alignas(32) Entry {
     std::atomic<uint64_t> state, low, high;
   };
-  // As the kernel gives it: zeros.
+  // An empty table is all zeros, as the kernel gives its memory.
   struct Table {
     std::atomic<uint64_t> opened;  // how many there have been
     alignas(64) std::array<Entry, most> entries;

@@ -1,17 +1,18 @@
 // Ranks are processes that share the table, or one process that plays several.
-#include "mpi/polls.hpp"
+#include "mpi/meeting/polls.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <thread>
 #include <vector>
 
 #include "base/random.hpp"
-#include "base/test_seeds.hpp"
+#include "base/testing/seeds.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -103,6 +104,23 @@ TEST_F(PollsTest, ABallotThatAllHaveLeftIsFreeAgainAndNew) {
   EXPECT_FALSE(come(of(1), key));
 }
 
+// What lies in shared memory under a ballot's number and generation is told from what an earlier communicator has left
+// there.
+TEST_F(PollsTest, NoTwoCommunicatorsOfABallotHaveOneGeneration) {
+  std::vector<uint32_t> generations;
+  for (uint64_t i = 0; i < 5; ++i) {
+    const auto number = of(0).open({3, i}, false, 1);
+    ASSERT_EQ(number, 3U);
+    ASSERT_EQ(come(of(1), {3, i}), number);
+    EXPECT_EQ(of(0).turnout(*number).generation, of(1).turnout(*number).generation);
+    const uint32_t made = of(0).turnout(*number).generation;
+    EXPECT_EQ(std::ranges::find(generations, made), generations.end()) << made;
+    generations.push_back(made);
+    of(1).leave(*number);
+    of(0).leave(*number);
+  }
+}
+
 // Two of three ranks free a communicator before the third has looked for its ballot.
 TEST_F(PollsTest, WhoComesAfterAllOthersHaveLeftNeverHasAll) {
   const Key key{3, 3};
@@ -181,8 +199,8 @@ void PollsTest::play(uint32_t rank, uint64_t round, uint64_t comms, Random& rand
   }
 }
 
-// Ranks make and free communicators, each at its own pace and in its own order. In every other round a rank stays until all
-// have come. The counts that a rank reads when all have come are those that they wrote for this communicator.
+// Ranks make and free communicators, each at its own pace and in its own order. In every other round a rank stays until
+// all have come. The counts that a rank reads when all have come are those that they wrote for this communicator.
 TEST_F(PollsTest, RanksInTheirOwnOrderMeetInEachBallotOnly) {
   constexpr uint64_t rounds = 100;
   constexpr uint64_t comms = 24;

@@ -1,4 +1,4 @@
-#include "mpi/postings.hpp"
+#include "mpi/meeting/postings.hpp"
 
 namespace spinloom::mpi {
 

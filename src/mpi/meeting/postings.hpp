@@ -1,9 +1,9 @@
 // Postings - what a rank tells the others of its memory in windows, in shared memory of its own.
 //
-// Contract: post() follows a window's creation, remove() precedes its end; both are the owner's. find() is that of any rank,
-//   and never waits: who looks before the owner has posted looks again later.
-// Invariants: (1) a posting is read whole or not at all: its key is taken away before anything else of it changes, and read
-//   again after the rest; (2) a key is posted once. Where the owner has no room left, others never find it.
+// Contract: post() follows a window's creation, remove() precedes its end; both are the owner's. find() is that of any
+//   rank, and never waits: who looks before the owner has posted looks again later.
+// Invariants: (1) a posting is read whole or not at all: its key is taken away before anything else of it changes, and
+//   read again after the rest; (2) a key is posted once. Where the owner has no room left, others never find it.
 // Threads: the owner's lock for post() and remove(), none for find(). Time: none.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "mpi/lineage.hpp"
+#include "mpi/entry/lineage.hpp"
 
 namespace spinloom::mpi {
 
@@ -33,7 +33,7 @@ class Postings {
     std::atomic<uint64_t> low;  // of the key; zero: it is free
     std::atomic<uint64_t> high, base, bytes, unit, where, posts;
   };
-  // As the kernel gives it: zeros.
+  // An empty table is all zeros, as the kernel gives its memory.
   struct Table {
     std::atomic<uint64_t> posted;  // how many there have been
     std::array<Entry, most> entries;

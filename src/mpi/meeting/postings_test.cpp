@@ -1,5 +1,5 @@
 // Owner and readers are processes that share the table.
-#include "mpi/postings.hpp"
+#include "mpi/meeting/postings.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

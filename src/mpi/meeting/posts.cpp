@@ -1,4 +1,4 @@
-#include "mpi/posts.hpp"
+#include "mpi/meeting/posts.hpp"
 
 #include <new>
 

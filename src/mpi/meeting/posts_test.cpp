@@ -1,5 +1,5 @@
 // Posts of windows: what an origin reads of them.
-#include "mpi/posts.hpp"
+#include "mpi/meeting/posts.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "mpi/world.hpp"
+#include "mpi/meeting/world.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -50,8 +50,8 @@ std::string both(const char* kind, const char* first, const char* second) {
   return text(kind, "-", variable(first), "-", variable(second));
 }
 
-// A step of srun whose tasks are the ranks. Batch scripts have a job but no step, and a launcher that one of them starts
-// beside another, or inside of a step, makes worlds of its own.
+// A step of srun whose tasks are the ranks. Batch scripts have a job but no step, and a launcher that one of them
+// starts beside another, or inside of a step, makes worlds of its own.
 std::string slurm(int64_t size) {
   if (variable("SLURM_STEP_NUM_TASKS") != std::to_string(size)) return {};
   return both("slurm", "SLURM_JOB_ID", "SLURM_STEP_ID");
@@ -83,6 +83,10 @@ std::string short_of(std::string_view name) {
   return digits;
 }
 
+std::string board_name(std::string_view prefix, std::string_view job) {
+  return text("spinloom-mpi-", getuid(), "-", short_of(prefix), "-", short_of(job));
+}
+
 }  // namespace
 
 std::string world_name(std::string_view prefix, int64_t size) {
@@ -92,8 +96,11 @@ std::string world_name(std::string_view prefix, int64_t size) {
   if (job.empty()) job = slurm(size);
   if (job.empty()) job = both("pals", "PALS_APID", "PALS_APPNUM");
   if (job.empty()) return {};
-  const std::string user = std::to_string(getuid());
-  return text("spinloom-mpi-", user, "-", short_of(prefix), "-", short_of(text(job, "-of-", size)));
+  return board_name(prefix, text(job, "-of-", size));
+}
+
+std::string lone_name(std::string_view prefix) {
+  return board_name(prefix, text("alone-", getpid(), "-", start_of(getpid())));
 }
 
 uint32_t tasks_of_node(std::string_view list, int64_t node, int64_t size) {
@@ -114,8 +121,8 @@ uint32_t tasks_of_node(std::string_view list, int64_t node, int64_t size) {
 }
 
 uint32_t local_ranks(int64_t size) {
-  // Of Hydra, Open MPI, MVAPICH2, and PALS with Cray's PMI. They come first: a launcher that Slurm starts, once on each
-  // node, hands Slurm's variables of itself to the ranks.
+  // Hydra, Open MPI, MVAPICH2, and PALS with Cray's PMI set these variables. They come first: a launcher that Slurm
+  // starts, once on each node, hands Slurm's variables of itself to the ranks.
   for (const char* const name :
        {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE"}) {
     std::string_view value = variable(name);
@@ -128,6 +135,28 @@ uint32_t local_ranks(int64_t size) {
     if (const uint32_t tasks = tasks_of_node(variable(name), number, size); tasks != 0) return tasks;
   }
   return 0;
+}
+
+std::string foreign_launcher() {
+  const auto number_of = [](const char* name) {
+    std::string_view value = variable(name);
+    return take_number(value);
+  };
+  int64_t size = -1;
+  for (const char* const name : {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE"}) {
+    const int64_t said = number_of(name);
+    if (said == 1) return {};
+    if (size < 0) size = said;
+  }
+  int64_t rank = -1;  // Open MPI sets PMIX_RANK itself where it finds no launcher
+  for (const char* const name : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
+    if (rank < 0) rank = number_of(name);
+  }
+  if (rank != (size > 0 ? 0 : 1)) return {};
+  return text(
+      "MPI_COMM_WORLD has one rank only, but the launcher has started ",
+      size > 0 ? std::to_string(size) : std::string("several"),
+      ": it is the launcher of another MPI than the program's. Start the program by the mpiexec of its own MPI");
 }
 
 }  // namespace spinloom::mpi

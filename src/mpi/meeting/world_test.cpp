@@ -1,4 +1,4 @@
-#include "mpi/world.hpp"
+#include "mpi/meeting/world.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,26 @@ namespace {
 
 struct World : testing::Test {
   void SetUp() override {
-    for (const char* const name :
-         {"PMIX_NAMESPACE", "PMIX_SERVER_URI2", "PMI_FD", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS",
-          "PALS_APID", "PALS_APPNUM", "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE",
-          "PMI_LOCAL_SIZE", "SLURM_NODEID", "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
+    for (const char* const name : {"PMIX_NAMESPACE",
+                                   "PMIX_SERVER_URI2",
+                                   "PMI_FD",
+                                   "SLURM_JOB_ID",
+                                   "SLURM_STEP_ID",
+                                   "SLURM_STEP_NUM_TASKS",
+                                   "PALS_APID",
+                                   "PALS_APPNUM",
+                                   "MPI_LOCALNRANKS",
+                                   "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                   "MV2_COMM_WORLD_LOCAL_SIZE",
+                                   "PMI_LOCAL_SIZE",
+                                   "SLURM_NODEID",
+                                   "SLURM_STEP_TASKS_PER_NODE",
+                                   "SLURM_TASKS_PER_NODE",
+                                   "PMI_SIZE",
+                                   "PMI_RANK",
+                                   "OMPI_COMM_WORLD_SIZE",
+                                   "OMPI_COMM_WORLD_RANK",
+                                   "PMIX_RANK"}) {
       unsetenv(name);
     }
   }
@@ -20,6 +36,16 @@ struct World : testing::Test {
 };
 
 TEST_F(World, HasNoNameWithoutALauncher) { EXPECT_EQ(world_name("", 2), ""); }
+
+TEST_F(World, AProcessThatIsAloneNeedsNoLauncher) {
+  const std::string name = lone_name("");
+  EXPECT_NE(name, "");
+  EXPECT_EQ(name, lone_name(""));
+  EXPECT_NE(name, lone_name("run"));
+  set("PALS_APID", "7");
+  EXPECT_EQ(name, lone_name(""));
+  EXPECT_NE(name, world_name("", 1));
+}
 
 TEST_F(World, NamesTellLaunchersJobsSizesAndPrefixesApart) {
   set("PALS_APID", "7");
@@ -92,6 +118,26 @@ TEST_F(World, EachLaunchersLocalRanksAreRead) {
     EXPECT_EQ(local_ranks(2), 0U) << name;  // of an outer job
     unsetenv(name);
   }
+}
+
+TEST_F(World, AForeignLauncherIsNamedByItsFirstRank) {
+  EXPECT_EQ(foreign_launcher(), "");
+  set("PMI_SIZE", "2");
+  set("PMI_RANK", "1");
+  EXPECT_EQ(foreign_launcher(), "");
+  set("PMI_RANK", "0");
+  EXPECT_NE(foreign_launcher().find("has started 2: it is the launcher of another MPI"), std::string::npos);
+  set("OMPI_COMM_WORLD_SIZE", "1");  // a launcher within a launcher
+  EXPECT_EQ(foreign_launcher(), "");
+}
+
+TEST_F(World, AForeignLauncherThatSaysNoSizeIsNamedByItsSecondRank) {
+  set("PMIX_RANK", "0");  // so says a program that was started by itself
+  EXPECT_EQ(foreign_launcher(), "");
+  set("PMIX_RANK", "1");
+  EXPECT_NE(foreign_launcher().find("has started several"), std::string::npos);
+  set("PMIX_RANK", "2");
+  EXPECT_EQ(foreign_launcher(), "");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-#include "mpi/cma.hpp"
+#include "mpi/messages/cma.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <vector>
 
-#include "layout/cursor.hpp"
+#include "memory/layout/cursor.hpp"
 
 namespace spinloom::mpi {
 namespace {

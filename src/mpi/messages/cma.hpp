@@ -1,19 +1,20 @@
 // CMA - one copy out of another process's memory by system calls (cross memory attach).
 //
-// Contract: read_by_cma() copies the `bytes` packed bytes at a place of the other process to the first bytes of a message;
-//   write_by_cma() copies the message's bytes there, and tells the process from another one by its known word. An Error if
-//   some of them cannot be copied: then what the copy's destination holds is unknown.
-// Prices: a call for every 512 blocks of either side, and each block of the other process (peer/kernel_copy.hpp).
+// Contract: read_by_cma() copies the `bytes` packed bytes at a place of the other process to the first bytes of a
+//   message; write_by_cma() copies the message's bytes there, and tells the process from another one by its known word.
+//   An Error if some of them cannot be copied: then what the copy's destination holds is unknown.
+// Prices: a call for every 512 blocks of either side, and each block of the other process
+// (memory/peer/kernel_copy.hpp).
 // Threads: pure. Time: none.
 #pragma once
 
 #include <cstdint>
 
 #include "base/result.hpp"
-#include "layout/blob.hpp"
-#include "mpi/message.hpp"
-#include "peer/kernel_copy.hpp"
-#include "peer/process.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/peer/kernel_copy.hpp"
+#include "memory/peer/process.hpp"
+#include "mpi/messages/message.hpp"
 
 namespace spinloom::mpi {
 

@@ -1,5 +1,5 @@
 // Copies by system calls, of layouts in a forked child's memory.
-#include "mpi/cma.hpp"
+#include "mpi/messages/cma.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "layout/type.hpp"
-#include "peer/two_processes.hpp"
+#include "memory/layout/type.hpp"
+#include "memory/peer/testing/two_processes.hpp"
 
 namespace spinloom::mpi {
 namespace {

@@ -1,9 +1,9 @@
-#include "mpi/ends.hpp"
+#include "mpi/messages/ends.hpp"
 
 #include <cstring>
 
-#include "layout/copy.hpp"
-#include "layout/transfer.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/transfer.hpp"
 
 namespace spinloom::mpi {
 

@@ -1,7 +1,7 @@
 // Ends - the two sides of a copy from one message's place to another's.
 //
-// Contract: an Offer tells a peer where a message lies, or where one is wanted. An End is such a place by addresses of this
-//   process. copy_part() copies the packed bytes of a range from one End to another; both hold as many bytes.
+// Contract: an Offer tells a peer where a message lies, or where one is wanted. An End is such a place by addresses of
+//   this process. copy_part() copies the packed bytes of a range from one End to another; both hold as many bytes.
 // Threads: pure over disjoint ranges. Time: none.
 #pragma once
 
@@ -9,12 +9,12 @@
 #include <cstdint>
 
 #include "base/result.hpp"
-#include "layout/blob.hpp"
-#include "mpi/message.hpp"
+#include "memory/layout/blob.hpp"
+#include "mpi/messages/message.hpp"
 
 namespace spinloom::mpi {
 
-// By addresses of its owner.
+// Where a message lies, by addresses of its owner.
 struct Offer {
   uint64_t buffer;  // as it was given to MPI
   int64_t count;  // elements
@@ -24,6 +24,7 @@ struct Offer {
   bool by_cma = false;  // not in the heap: to be read by system calls
   bool joins = false;  // its owner may help to copy
   bool on_device = false;  // in a GPU's memory: `buffer` says nothing
+  bool within = false;  // to its owner itself: `blob` is the layout's object, which the sender keeps
   friend bool operator==(const Offer&, const Offer&) = default;
 };
 

@@ -1,13 +1,13 @@
-#include "mpi/joint.hpp"
+#include "mpi/messages/joint.hpp"
 
 #include <algorithm>
 
-#include "layout/kernel.hpp"
+#include "memory/layout/kernel.hpp"
 
 namespace spinloom::mpi {
 
-// A part is long enough that both ends write few lines in common, and short enough that neither waits long for the last.
-// Parts of very long messages are long enough to be written past the caches, as the whole would be.
+// A part is long enough that both ends write few lines in common, and short enough that neither waits long for the
+// last. Parts of very long messages are long enough to be written past the caches, as the whole would be.
 void JointCopy::open(const Offer& target, int64_t bytes, int64_t bundle_bytes) {
   constexpr int64_t parts_wanted = 8;
   constexpr int64_t part_bytes_least = 4 << 10;

@@ -1,10 +1,10 @@
-// JointCopy - one copy that both ends of a message do, part by part, until none is left. The receiver begins with the first
-//   part and the sender with the last, so that they write to lines in common only where they meet, also where the elements
-//   of a type lie between each other.
+// JointCopy - one copy that both ends of a message do, part by part, until none is left. The receiver begins with the
+//   first part and the sender with the last, so that they write to lines in common only where they meet, also where the
+//   elements of a type lie between each other.
 //
-// Contract: the receiver open()s it; then either end take()s parts, copies them by copy_part(), and says finish(). An end
-//   that cannot copy a part that it has taken says refuse(), and takes no more while has_refused(): the receiver copies
-//   that part. is_over() says that all parts are in place.
+// Contract: the receiver open()s it; then either end take()s parts, copies them by copy_part(), and says finish(). An
+//   end that cannot copy a part that it has taken says refuse(), and takes no more while has_refused(): the receiver
+//   copies that part. is_over() says that all parts are in place.
 // Invariants: (1) whoever has taken a part may read the other's memory and layout until it finishes or refuses it,
 //   because the receiver waits for it; (2) parts are copied once.
 // Threads: the two ends, which may be processes; it lies in shared memory. Time: none.
@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "mpi/ends.hpp"
-#include "mpi/message.hpp"
+#include "mpi/messages/ends.hpp"
+#include "mpi/messages/message.hpp"
 
 namespace spinloom::mpi {
 
@@ -30,7 +30,7 @@ class JointCopy {
   [[nodiscard]] std::optional<Range> take(Side side);
   void finish() { copied_.fetch_add(1, std::memory_order_release); }
   void refuse(Range part) { refused_.store(part.first + 1, std::memory_order_release); }
-  // Whether there is a refused part that the receiver has not taken.
+  // True if there is a refused part that the receiver has not taken.
   [[nodiscard]] bool has_refused() const { return refused_.load(std::memory_order_relaxed) != 0; }
   // The part that the sender has refused; once.
   [[nodiscard]] std::optional<Range> take_refused();

@@ -1,14 +1,14 @@
-#include "mpi/message.hpp"
+#include "mpi/messages/message.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <exception>
 
-#include "layout/blocks.hpp"
-#include "layout/copy.hpp"
-#include "layout/oracle.hpp"
-#include "mpi/record.hpp"
+#include "memory/layout/blocks.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/oracle.hpp"
+#include "mpi/messages/record.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -56,8 +56,8 @@ struct Density {
 };
 
 // Lines that the blocks touch in packed order, over those that their bytes fill; how many of them a prefetcher does not
-// see coming; and the blocks' mean length. A line that two blocks touch one after the other counts once. Large types are
-// judged by their beginning.
+// see coming; and the blocks' mean length. A line that two blocks touch one after the other counts once. Large types
+// are judged by their beginning.
 Density density_of(const layout::Blob& blob) {
   constexpr int64_t line_bytes = 64;
   constexpr int64_t step_lines = 2;  // forwards, that prefetchers keep up with

@@ -13,16 +13,17 @@
 #include <memory>
 #include <optional>
 
-#include "layout/committed.hpp"
-#include "layout/type.hpp"
-#include "mpi/published.hpp"
+#include "memory/layout/committed.hpp"
+#include "memory/layout/type.hpp"
+#include "mpi/messages/published.hpp"
 
 namespace spinloom::mpi {
 
 class TypeTally;
 
-// Where elements lie between each other, as columns of a matrix do, several share a cache line (8 columns of doubles). A part
-// of a copy should hold whole groups of them, so that no two parts touch the same lines. The bytes of a group; 1: none share.
+// Where elements lie between each other, as columns of a matrix do, several share a cache line (8 columns of doubles).
+// A part of a copy should hold whole groups of them, so that no two parts touch the same lines. The bytes of a group;
+// 1: none share.
 [[nodiscard]] inline int64_t bundle_bytes(int64_t size, int64_t extent, int64_t true_extent) {
   constexpr int64_t line_bytes = 64;
   const bool lie_between = extent > 0 && extent < line_bytes && extent < true_extent && size <= INT64_MAX / line_bytes;

@@ -1,4 +1,4 @@
-#include "mpi/peer_layouts.hpp"
+#include "mpi/messages/peer_layouts.hpp"
 
 #include <algorithm>
 

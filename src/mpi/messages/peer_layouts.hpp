@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 
 namespace spinloom::mpi {
 

@@ -1,4 +1,4 @@
-#include "mpi/prices.hpp"
+#include "mpi/messages/prices.hpp"
 
 #include <charconv>
 

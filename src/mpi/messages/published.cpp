@@ -1,4 +1,4 @@
-#include "mpi/published.hpp"
+#include "mpi/messages/published.hpp"
 
 #include <cstring>
 #include <mutex>

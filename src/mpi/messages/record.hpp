@@ -1,8 +1,8 @@
 // Record - what travels through the real MPI in place of a message's bytes, and tells its receiver where they are.
 //
 // Contract: a record is sent as MPI_BYTE with the sender's communicator and tag. It lands on the first packed bytes of
-//   the receiver's buffer, and its first `size` bytes say everything. It may be sent with up to `most` bytes, so that it
-//   ends where a basic element of the message's type ends: some MPIs refuse other lengths.
+//   the receiver's buffer, and its first `size` bytes say everything. It may be sent with up to `most` bytes, so that
+//   it ends where a basic element of the message's type ends: some MPIs refuse other lengths.
 // Invariants: (1) bytes that do not begin with the job's secret (128 random bits) are not a record.
 // Threads: plain values. Time: none.
 #pragma once

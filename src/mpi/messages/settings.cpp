@@ -1,4 +1,4 @@
-#include "mpi/settings.hpp"
+#include "mpi/messages/settings.hpp"
 
 #include <charconv>
 #include <optional>

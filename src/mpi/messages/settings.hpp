@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "mpi/prices.hpp"
+#include "mpi/messages/prices.hpp"
 
 namespace spinloom::mpi {
 
@@ -38,7 +38,7 @@ struct Settings {
   std::string report;  // a file that every rank adds a line to when it ends; empty: none
   std::vector<std::string> complaints;
 
-  // Whether contiguous messages, too, are offered where they lie.
+  // True if contiguous messages, too, are offered where they lie.
   [[nodiscard]] bool offers_runs() const { return path == Path::mapped || path == Path::joint || path == Path::cma; }
 };
 

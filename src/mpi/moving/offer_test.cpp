@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/shared_heap.hpp"
-#include "layout/type.hpp"
-#include "mpi/ship.hpp"
+#include "memory/layout/type.hpp"
+#include "mpi/moving/ship.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -81,6 +81,47 @@ TEST_P(OfferTest, TheReceiverTakesItFromTheSendersMemory) {
   EXPECT_EQ(ranks_[0].totals().offered, 3U);
 }
 
+// The sender of the first message looks only when its slot already carries a later one.
+TEST_P(OfferTest, AMessageStaysTakenWhenItsSlotCarriesALaterOne) {
+  std::vector<int32_t> to(words, -1);
+  const auto first = ranks_[0].offer(message());
+  ASSERT_TRUE(first.has_value());
+  ASSERT_TRUE(ranks_[1].land(record_of(*first), {*form_, 1, to.data()}).ok());
+  const auto second = ranks_[0].offer(message());
+  ASSERT_TRUE(second.has_value());
+  ASSERT_EQ(second->slot, first->slot);
+  EXPECT_TRUE(Ship::is_done(*first));
+  EXPECT_FALSE(Ship::is_done(*second));
+  ASSERT_TRUE(ranks_[1].land(record_of(*second), {*form_, 1, to.data()}).ok());
+  EXPECT_TRUE(Ship::is_done(*first));
+  EXPECT_TRUE(Ship::is_done(*second));
+}
+
+// More layouts than are kept, so that each call changes the table.
+TEST_P(OfferTest, ThreadsLearnLayoutsAtOnce) {
+  ASSERT_TRUE(Ship::publish(*form_));
+  const Offer offer{0, 0, form_->number, form_->published.address(), form_->published.bytes()};
+  std::vector<std::thread> threads;
+  std::atomic<bool> go = false;
+  for (uint64_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      while (!go) std::this_thread::yield();
+      for (uint64_t i = 0; i < 4 * PeerLayouts::most; ++i) {
+        Offer one = offer;
+        one.form = 1'000 + 4 * i + thread;
+        ranks_[1].learn(0, one);
+      }
+    });
+  }
+  go = true;
+  for (std::thread& thread : threads) thread.join();
+  const auto parcel = ranks_[0].offer(message());
+  ASSERT_TRUE(parcel.has_value());
+  std::vector<int32_t> to(words, -1);
+  ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}).ok());
+  expect_every_third(to, words);
+}
+
 TEST_P(OfferTest, ALayoutThatWasLearntIsNotReadAgain) {
   if (!GetParam()) GTEST_SKIP() << "nothing is kept";
   ASSERT_TRUE(Ship::publish(*form_));
@@ -105,6 +146,38 @@ TEST_P(OfferTest, WhatIsNoLayoutIsNotLearnt) {
   expect_every_third(to, words);
 }
 
+TEST_P(OfferTest, ToTheRankItselfAnyMemoryIsOffered) {
+  std::vector<int32_t> elsewhere(from_, from_ + words);
+  const FormPointer word = make_form(*layout::primitive("int32_t"));
+  for (const bool is_run : {false, true}) {
+    const Message there(is_run ? *word : *form_, is_run ? count : 1, elsewhere.data());
+    const auto parcel = ranks_[0].offer(there, Ship::By::within);
+    ASSERT_TRUE(parcel.has_value());
+    const auto record = ranks_[0].read(parcel->record(), Record::least);
+    ASSERT_TRUE(record.has_value());
+    std::vector<int32_t> to(words, -1);
+    ASSERT_TRUE(ranks_[0].land(*record, {is_run ? *word : *form_, is_run ? count : 1, to.data()}).ok());
+    for (size_t i = 0; i < words; ++i) {
+      const bool is_sent = is_run ? i < count : i % 3 == 0;
+      ASSERT_EQ(to[i], is_sent ? static_cast<int32_t>(i) : -1) << i;
+    }
+    EXPECT_TRUE(Ship::is_done(*parcel));
+  }
+}
+
+TEST_P(OfferTest, TheRankItselfUnpacksWhatItHasWithdrawn) {
+  const auto parcel = ranks_[0].offer(message(), Ship::By::within);
+  ASSERT_TRUE(parcel.has_value());
+  const auto record = ranks_[0].read(parcel->record(), Record::least);
+  ASSERT_TRUE(record.has_value());
+  ASSERT_TRUE(Ship::withdraw(*parcel));
+  ranks_[0].load(*parcel, message());
+  for (size_t i = 0; i < words; ++i) from_[i] = -7;
+  std::vector<int32_t> to(words, -1);
+  ASSERT_TRUE(ranks_[0].land(*record, {*form_, 1, to.data()}).ok());
+  expect_every_third(to, words);
+}
+
 TEST_P(OfferTest, AWithdrawnOfferIsPacked) {
   const auto parcel = ranks_[0].offer(message());
   ASSERT_TRUE(parcel.has_value());
@@ -125,7 +198,8 @@ TEST_P(OfferTest, ItLandsInOtherLayoutsAndInRoomForMore) {
     FormPointer form;
     int64_t elements;
   };
-  // A layout of the same bytes; one run; elements of which the message does not fill the last (3,000 is no multiple of 7).
+  // A layout of the same bytes; one run; elements of which the message does not fill the last (3,000 is no multiple of
+  // 7).
   for (const Target& target : {Target{pairs, 1}, Target{word, count + 5}, Target{sevens, count / 7 + 2}}) {
     const auto parcel = ranks_[0].offer(message());
     ASSERT_TRUE(parcel.has_value());
@@ -148,7 +222,8 @@ TEST_P(OfferTest, OneRunNeedsNoLayout) {
   for (size_t i = 0; i < words; ++i) ASSERT_EQ(to[i], i % 3 == 0 ? static_cast<int32_t>(5 + i / 3) : -1);
 }
 
-// Both ends copy, and which of them gets a part is left to chance. On one core the sender may come late for a long time.
+// Both ends copy, and which of them gets a part is left to chance. On one core the sender may come late for a long
+// time.
 TEST_P(OfferTest, ASenderThatWaitsHelps) {
   ranks_[0].notice();
   ranks_[1].notice();

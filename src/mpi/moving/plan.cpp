@@ -1,9 +1,9 @@
-#include "mpi/plan.hpp"
+#include "mpi/moving/plan.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "mpi/record.hpp"
+#include "mpi/messages/record.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -13,8 +13,8 @@ constexpr double near_bytes = 1 << 20;  // what the caches next to a core hold o
 
 double deep_lines(double lines) { return std::max(0.0, lines - near_bytes / line_bytes); }
 
-// No message touches more cache lines than this. Where elements lie between each other, as columns of a matrix do, the first
-// blocks of all elements form one run, and so do the second ones: a run's lines count once.
+// No message touches more cache lines than this. Where elements lie between each other, as columns of a matrix do, the
+// first blocks of all elements form one run, and so do the second ones: a run's lines count once.
 double distinct_lines_most(const Form& form, double bytes) {
   const auto extent = std::abs(static_cast<double>(form.extent));
   const auto size = static_cast<double>(form.size);
@@ -36,6 +36,7 @@ const char* name_of(Way way) {
     case Way::joint: return "joint";
     case Way::cma: return "cma";
     case Way::device: return "device";
+    case Way::within: return "within";
   }
   return "pass";
 }
@@ -69,11 +70,13 @@ Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t
   if (bytes < settings.min_bytes || bytes <= Record::most) return {Way::pass, "short"};
   if (!form.known) return {Way::pass, "a type that is not known here"};
   if (form.record_bytes == 0) return {Way::pass, "no record ends where an element ends"};
+  const bool passes_run = form.contiguous(count) && !reach.runs;
+  if (reach.within && !passes_run) return {Way::within, "to itself, copied once"};
   if (settings.path == Path::joint && reach.mapped && reach.waits) return {Way::joint, "asked for", true};
   if ((settings.path == Path::mapped || settings.path == Path::joint) && reach.mapped)
     return {Way::mapped, "asked for"};
   if (settings.path == Path::cma && reach.cma) return {Way::cma, "asked for"};
-  if (form.contiguous(count) && !reach.runs) return {Way::pass, "contiguous"};
+  if (passes_run) return {Way::pass, "contiguous"};
   if (settings.path != Path::automatic) return {Way::staged, "asked for"};
   const Costs by = costs(settings.prices, work_of(form, bytes), form.chunk_bytes(settings.chunk_bytes));
   const bool joins = by.joint_ns < by.mapped_ns;

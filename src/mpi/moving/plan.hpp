@@ -3,16 +3,16 @@
 // Contract: costs() says what each way takes by the model, for a receiver whose type is like the sender's. choose()
 //   names the cheapest way that is open; the sentence says why.
 // The model: a packed message is gathered and scattered at once, by two cores; its packed lines change cores. A message
-//   that is copied where it lies changes cores with all lines that it touches, and one core works, or two that share the
-//   lines. System calls cost by the block.
+//   that is copied where it lies changes cores with all lines that it touches, and one core works, or two that share
+//   the lines. System calls cost by the block.
 // Threads: pure. Time: none; the costs are host time.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-#include "mpi/message.hpp"
-#include "mpi/settings.hpp"
+#include "mpi/messages/message.hpp"
+#include "mpi/messages/settings.hpp"
 
 namespace spinloom::mpi {
 
@@ -24,12 +24,13 @@ enum class Way : uint8_t {
   joint,  // the same, and the sender helps to copy
   cma,  // offered where it lies, to be read by system calls
   device,  // offered where it lies, in a GPU's memory that the receiver maps
+  within,  // offered where it lies, to the rank itself
 };
 
 [[nodiscard]] const char* name_of(Way way);
-// Whether the receiver comes for it.
+// True if the message waits where it lies until the receiver comes for it.
 [[nodiscard]] constexpr bool is_offered(Way way) {
-  return way == Way::mapped || way == Way::joint || way == Way::cma || way == Way::device;
+  return way == Way::mapped || way == Way::joint || way == Way::cma || way == Way::device || way == Way::within;
 }
 
 // Which ways a message may be offered.
@@ -38,6 +39,7 @@ struct Reach {
   bool waits = false;  // the sender does nothing else until the message is taken
   bool cma = false;
   bool runs = false;  // contiguous messages, too
+  bool within = false;  // to the rank itself
 };
 
 struct Costs {

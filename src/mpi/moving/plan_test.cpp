@@ -1,8 +1,8 @@
-#include "mpi/plan.hpp"
+#include "mpi/moving/plan.hpp"
 
 #include <gtest/gtest.h>
 
-#include "layout/type.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -35,6 +35,22 @@ TEST(Plan, ThinTypesArePackedAndDenseOnesAreOffered) {
   forced.path = Path::cma;
   EXPECT_EQ(choose(forced, *thin, 1, thin->size, both).way, Way::cma);
   EXPECT_EQ(choose(forced, *thin, 1, thin->size, {true, false, false}).way, Way::staged);
+}
+
+TEST(Plan, WhatARankSendsToItselfIsCopiedOnceUnlessItIsOneRun) {
+  const auto int32 = *layout::primitive("int32_t");
+  const auto thin = make_form(*layout::vector(30'000, 1, 100, int32));
+  const Reach itself{.within = true};
+  for (const Path path : {Path::automatic, Path::staged, Path::mapped, Path::joint, Path::cma}) {
+    Settings settings;
+    settings.path = path;
+    EXPECT_EQ(choose(settings, *thin, 1, thin->size, itself).way, Way::within);
+    EXPECT_EQ(choose(settings, *basic_form(4, 4), 1 << 20, 4 << 20, itself).way, Way::pass);
+  }
+  Settings settings;
+  EXPECT_EQ(choose(settings, *thin, 1, 4'096, itself).way, Way::pass);
+  settings.path = Path::pass;
+  EXPECT_EQ(choose(settings, *thin, 1, thin->size, itself).way, Way::pass);
 }
 
 // 64 columns of a matrix with 128 rows of 128 doubles: each line belongs to eight of them.

@@ -1,4 +1,4 @@
-#include "mpi/ship.hpp"
+#include "mpi/moving/ship.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -72,9 +72,14 @@ bool Ship::publish(const Form& form) {
 std::optional<Offer> Ship::offer_of(const Message& message, By by) {
   const Form& form = message.form();
   Offer offer{reinterpret_cast<uint64_t>(message.buffer()), message.count(), 0, 0, 0, by == By::cma, by == By::both};
+  offer.within = by == By::within;
   if (!form.contiguous(message.count())) {
-    if (!publish(form)) return std::nullopt;
     offer.form = form.number;
+    if (offer.within) {
+      offer.blob = reinterpret_cast<uint64_t>(&form.layout->blob());
+      return offer;
+    }
+    if (!publish(form)) return std::nullopt;
     offer.blob = form.published.address();
     offer.blob_bytes = form.published.bytes();
   } else {

@@ -1,11 +1,11 @@
 // What a receiver does with a record: unpacks, or copies from the sender's memory, alone or with the sender.
 #include <algorithm>
 
-#include "layout/copy.hpp"
-#include "layout/transfer.hpp"
-#include "mpi/cma.hpp"
-#include "mpi/ship.hpp"
-#include "mpi/spin.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/transfer.hpp"
+#include "mpi/entry/spin.hpp"
+#include "mpi/messages/cma.hpp"
+#include "mpi/moving/ship.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -72,8 +72,8 @@ Status Ship::land(const Record& record, const Message& into, void (*idle)(), Dev
                  : pulls   ? pull(record, slot.offer, into)
                            : Status{};
   if (!is_mapped) devices_.give_up(record.sender, moved.error());
-  // What cannot be read or mapped goes back to its sender, which packs it. A message on a device goes back only to a sender that
-  // waits for that: another may be in a call that never looks.
+  // What cannot be read or mapped goes back to its sender, which packs it. A message on a device goes back only to a
+  // sender that waits for that: another may be in a call that never looks.
   if (!moved.ok() && (on_device ? !is_mapped && slot.device.waits : slot.offer.by_cma)) {
     slot.stage.store(Stage::returned, std::memory_order_release);
     pulls = false;
@@ -111,7 +111,7 @@ Status Ship::unload(const Record& record, const Slot& slot, const Message& into,
   return {};
 }
 
-// Whether the sender can write to where the message goes.
+// True if the sender can write to the place where the message goes.
 bool Ship::can_join(const Record& record, const Message& into) const {
   const auto bytes = static_cast<int64_t>(record.bytes);
   const Form& form = into.form();
@@ -186,6 +186,10 @@ Status Ship::pull(const Record& record, const Offer& offer, const Message& into)
     if (offer.form != 0 && (!blob || blob->size() * offer.count != bytes)) return lost(record.sender);
     return read_by_cma(board_.process(record.sender), {blob.get(), offer.count, offer.buffer}, into, bytes);
   }
+  if (offer.within) {
+    auto* const base = reinterpret_cast<std::byte*>(offer.buffer);
+    return copy_from({reinterpret_cast<const layout::Blob*>(offer.blob), offer.count, base}, into, bytes);
+  }
   const PeerEnd theirs = end_at(record.sender, offer, bytes);
   if (theirs.end.base == nullptr) return lost(record.sender);
   if (offer.joins && can_join(record, into)) return pull_jointly(record, theirs.end, into);
@@ -194,7 +198,7 @@ Status Ship::pull(const Record& record, const Offer& offer, const Message& into)
 
 namespace {
 
-// By a kernel or a copy of this rank's device.
+// A kernel or a copy of this rank's device takes the message.
 Status take(int ordinal, const DeviceSource& from, const Message& into, DeviceEnd* end) {
   DeviceMoves& moves = DeviceMoves::of_process();
   if (end != nullptr && end->ordinal() == ordinal && from.bytes % end->block().form->size == 0) {
@@ -211,7 +215,7 @@ Status take(int ordinal, const DeviceSource& from, const Message& into, DeviceEn
   return {};
 }
 
-// By one copy of all that the message spans: it needs no memory of the device, which may have none left.
+// One copy takes all that the message spans. It needs no memory of the device, which may have none left.
 Status take_span(int ordinal, const DeviceSource& from, const Message& into) {
   const std::byte* const buffer = from.data + from.offset;
   const std::byte* first = buffer;

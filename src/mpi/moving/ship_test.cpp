@@ -1,4 +1,4 @@
-#include "mpi/ship.hpp"
+#include "mpi/moving/ship.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "layout/type.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::mpi {
 namespace {

@@ -1,4 +1,4 @@
-#include "mpi/staging.hpp"
+#include "mpi/moving/staging.hpp"
 
 #include <algorithm>
 #include <bit>

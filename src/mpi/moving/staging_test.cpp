@@ -1,5 +1,5 @@
 // Which buffers the packed bytes of messages get.
-#include "mpi/staging.hpp"
+#include "mpi/moving/staging.hpp"
 
 #include <gtest/gtest.h>
 

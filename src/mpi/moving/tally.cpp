@@ -1,10 +1,10 @@
-#include "mpi/tally.hpp"
+#include "mpi/moving/tally.hpp"
 
 #include <ctime>
 #include <functional>
 
 #include "base/result.hpp"
-#include "layout/text.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::mpi {
 namespace {

@@ -1,10 +1,11 @@
-// Tally - what a rank's report says of the messages that it has sent: how many, by type, count, receiver, way and reason.
+// Tally - what a rank's report says of the messages that it has sent: how many, by type, count, receiver, way and
+// reason.
 //
 // Contract: a TypeTally belongs to all datatypes with the same text; the Forms of such types point to it, so that a
 //   message is counted without a search for its type. count() adds a message; withdraw() says that an offered one was
 //   packed after all. as_json() is the value of "types" in the rank's line (docs/formats/mpi-report.md).
-// Invariants: (1) a program that makes new types all the time needs no more memory: what is beyond the limits is counted
-//   under coarser names, never lost; (2) a TypeTally lives as long as its Tally.
+// Invariants: (1) a program that makes new types all the time needs no more memory: what is beyond the limits is
+//   counted under coarser names, never lost; (2) a TypeTally lives as long as its Tally.
 // Threads: the caller's lock. Time: none.
 #pragma once
 
@@ -13,8 +14,8 @@
 #include <string>
 #include <unordered_map>
 
-#include "layout/type.hpp"
-#include "mpi/plan.hpp"
+#include "memory/layout/type.hpp"
+#include "mpi/moving/plan.hpp"
 
 namespace spinloom::mpi {
 

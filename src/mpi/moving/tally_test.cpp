@@ -1,8 +1,8 @@
-#include "mpi/tally.hpp"
+#include "mpi/moving/tally.hpp"
 
 #include <gtest/gtest.h>
 
-#include "layout/text.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::mpi {
 namespace {

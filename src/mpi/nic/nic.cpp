@@ -1,4 +1,4 @@
-#include "mpi/nic.hpp"
+#include "mpi/nic/nic.hpp"
 
 #include <dlfcn.h>
 

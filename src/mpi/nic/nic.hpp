@@ -1,12 +1,12 @@
-// Nic - the live Portals NIC of this rank, where a job asks for collective calls on it, or for windows: its offload engine,
-//   and its one-sided memory.
+// Nic - the live Portals NIC of this rank, where a job asks for collective calls on it, or for windows: its offload
+//   engine, and its one-sided memory.
 //
-// Contract: load() loads libportals.so.4, which lies beside this library; open() becomes a rank of the Portals job, which
-//   all ranks do or none; close() leaves it. open() waits for the others in PtlInit only: no schedule may be started before
-//   they are known to have opened theirs. open_memory() waits until all ranks are in it. The sentences that these return
-//   say what is wrong; they are empty where all went well.
-// Invariants: (1) nothing of Portals is loaded in a job that does not ask for it; (2) team ids are those of communicators
-//   that live, or whose calls are still under way.
+// Contract: load() loads libportals.so.4, which lies beside this library; open() becomes a rank of the Portals job,
+//   which all ranks do or none; close() leaves it. open() waits for the others in PtlInit only: no schedule may be
+//   started before they are known to have opened theirs. open_memory() waits until all ranks are in it. The sentences
+//   that these return say what is wrong; they are empty where all went well.
+// Invariants: (1) nothing of Portals is loaded in a job that does not ask for it; (2) team ids are those of
+//   communicators that live, or whose calls are still under way.
 // Threads: one at a time. Time: none.
 #pragma once
 
@@ -67,8 +67,8 @@ namespace spinloom::mpi {
 class Nic {
  public:
   static constexpr uint32_t teams_most = 1'024;
-  // A bit for each team id; set: some communicator has it. That of 0, which no team has, says that a rank is just choosing
-  // an id for another communicator.
+  // A bit for each team id; set: some communicator has it. That of 0, which no team has, says that a rank is just
+  // choosing an id for another communicator.
   using Ids = std::array<uint8_t, teams_most / 8>;
   [[nodiscard]] static Ids busy() { return {1}; }
   [[nodiscard]] static bool is_busy(const Ids& ids) { return (ids[0] & 1) != 0; }
@@ -76,7 +76,7 @@ class Nic {
   [[nodiscard]] std::string load();
   [[nodiscard]] std::string open(uint32_t rank, bool with_engine);
   [[nodiscard]] std::string open_memory();
-  // Of open memory it is a collective call.
+  // This is a collective call if the NIC's memory is open.
   void close();
   [[nodiscard]] spl_oe* engine() const { return engine_; }
   [[nodiscard]] spl_rma* memory() const { return memory_; }

@@ -1,4 +1,4 @@
-#include "mpi/nic_team.hpp"
+#include "mpi/nic/nic_team.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,11 +1,12 @@
 // NicTeam - a communicator on the NIC: its schedules, in the order in which all of its ranks make them.
 //
-// Contract: make() gives a schedule for a call whose memory is the caller's; short_one() gives one for a short call, with
-//   memory of its own, that calls with the same Facts share. Calls of a schedule take turns: take_turn() when the program
-//   makes the call, may_start() when its turn has come and the NIC has had room, start(), test() until it has ended.
-// Invariants: (1) which schedule a call gets follows from the calls of this communicator before it, not from anything that
-//   may differ between its ranks: not from addresses, nor from what has ended; (2) schedules that the NIC has no room for
-//   are made later, in their order, when advance() is called.
+// Contract: make() gives a schedule for a call whose memory is the caller's; short_one() gives one for a short call,
+//   with memory of its own, that calls with the same Facts share. Calls of a schedule take turns: take_turn() when the
+//   program makes the call, may_start() when its turn has come and the NIC has had room, start(), test() until it has
+//   ended.
+// Invariants: (1) which schedule a call gets follows from the calls of this communicator before it, not from anything
+//   that may differ between its ranks: not from addresses, nor from what has ended; (2) schedules that the NIC has no
+//   room for are made later, in their order, when advance() is called.
 // Threads: one at a time. Time: none.
 #pragma once
 
@@ -15,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "mpi/nic.hpp"
+#include "mpi/nic/nic.hpp"
 
 namespace spinloom::mpi {
 

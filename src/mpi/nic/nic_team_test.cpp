@@ -1,5 +1,6 @@
-// NicTeam on an engine that only writes down what it is asked for: which schedules are made, in which order, and started.
-#include "mpi/nic_team.hpp"
+// NicTeam on an engine that only writes down what it is asked for: which schedules are made, in which order, and
+// started.
+#include "mpi/nic/nic_team.hpp"
 
 #include <gtest/gtest.h>
 
@@ -88,8 +89,8 @@ TEST_F(NicTeamTest, NumbersOfTeamsAreTakenAndGivenBack) {
   EXPECT_EQ(Nic::free_id(all), 0U);
 }
 
-// A call gets the schedule that its number among the calls that are alike says: what has ended at this rank does not count,
-// because other ranks may see that otherwise.
+// A call gets the schedule that its number among the calls that are alike says: what has ended at this rank does not
+// count, because other ranks may see that otherwise.
 TEST_F(NicTeamTest, WhichScheduleAShortCallGetsDoesNotDependOnWhatHasEnded) {
   constexpr size_t calls = 40;
   std::vector<std::vector<size_t>> numbers;
@@ -171,7 +172,8 @@ TEST_F(NicTeamTest, ARefusedScheduleFailsItsCalls) {
   }
 }
 
-// Of 16 kinds the one that was used longest ago goes; what is under way of it stays until it has ended.
+// A team keeps schedules of 16 kinds: with one more, the kind that was used longest ago goes. A schedule that is under
+// way stays until it has ended.
 TEST_F(NicTeamTest, OldSchedulesGoWhenTheyHaveEnded) {
   NicTeam team(nic_, 1, ranks_, 0);
   auto oldest = team.short_one(facts(0), {8, 8});

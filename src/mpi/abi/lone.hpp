@@ -1,0 +1,35 @@
+// ToItself - a collective call on a communicator of one rank: what that sends to itself, and where it receives that.
+//
+// Contract: a pattern names its messages; then copies() says whether all can be copied here, and whether some have
+//   gaps, so that this is worth it; and copy() does so. Threads: the caller's lock. Time: none.
+#pragma once
+
+#include <vector>
+
+#include "mpi/abi/layer.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+class ToItself {
+ public:
+  explicit ToItself(Comm comm) : comm_(comm) {}
+  void send(int, const void* buffer, int64_t count, Datatype type) { add(sends_, buffer, count, type); }
+  void receive(int, const void* buffer, int64_t count, Datatype type) { add(receives_, buffer, count, type); }
+
+  [[nodiscard]] bool copies() const;
+  // `call`: its name, for the report.
+  void copy(const char* call);
+  // In place of that, where the MPI does the call.
+  void pass(const char* call, const char* why);
+
+ private:
+  void add(std::vector<Place>& places, const void* buffer, int64_t count, Datatype type);
+
+  Comm comm_;
+  bool is_wrong_ = false;  // or left to the MPI for another reason
+  bool has_gaps_ = false;
+  int64_t bytes_ = 0;
+  std::vector<Place> sends_, receives_;
+};
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,178 @@
+#include "mpi/abi/too_long.hpp"
+
+#include <type_traits>
+#include <vector>
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+// Calls that nothing else here needs.
+struct More {
+  int (*get_handler)(Comm, Errhandler*);
+  int (*create_handler)(void (*)(Comm*, int*, ...), Errhandler*);
+  int (*free_handler)(Errhandler*);
+  int (*get_name)(Comm, char*, int*);
+  int (*set_name)(Comm, const char*);
+
+  static const More& of_mpi() {
+    static const More found = [] {
+      const auto find = [](auto& function, const char* name) {
+        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(Library::of_process().function(name));
+      };
+      More more{};
+      find(more.get_handler, "PMPI_Comm_get_errhandler");
+      find(more.create_handler, "PMPI_Comm_create_errhandler");
+      find(more.free_handler, "PMPI_Errhandler_free");
+      find(more.get_name, "PMPI_Comm_get_name");
+      find(more.set_name, "PMPI_Comm_set_name");
+      return more;
+    }();
+    return found;
+  }
+  [[nodiscard]] bool has_all() const {
+    return get_handler != nullptr && create_handler != nullptr && free_handler != nullptr && get_name != nullptr &&
+           set_name != nullptr;
+  }
+};
+
+// Open MPI 4.1 writes the whole of a message to ourselves, whatever the room: it gets memory for that, and its texts
+// name no arguments. MPICH's do, and it keeps to the room.
+constexpr bool cuts_messages_to_ourselves = std::is_same_v<Errhandler, int>;
+
+// MPI_ERRORS_ARE_FATAL, MPI_ERRORS_ABORT and MPI_ERRORS_RETURN do not look at the communicator; others are functions of
+// the program's.
+template <class Handler>
+bool is_predefined(Handler handler) {
+  if constexpr (std::is_same_v<Handler, int>) {
+    constexpr unsigned kind = 0xc0000000;
+    constexpr unsigned built_in = 0x40000000;
+    return (static_cast<unsigned>(handler) & kind) == built_in;
+  } else {
+    constexpr uintptr_t numbers = 0x1000;  // the standard interface's handles
+    if (reinterpret_cast<uintptr_t>(handler) < numbers) return true;
+    const Library& library = Library::of_process();
+    return handler == library.object("ompi_mpi_errors_are_fatal") ||
+           handler == library.object("ompi_mpi_errors_abort") || handler == handles().errors_return;
+  }
+}
+
+// A communicator of this rank alone, without the attributes that programs give to MPI_COMM_SELF, with the name and the
+// error handler of another one. A handler of the program's is called for that one.
+class Twin {
+ public:
+  explicit Twin(Comm original) : original_(original) {
+    const More& more = More::of_mpi();
+    if (!more.has_all() || real.Comm_split(handles().comm_self, 0, 0, &comm_) != success) return;
+    is_made_ = true;
+    char name[512] = "";
+    int length = 0;
+    if (more.get_name(original, name, &length) == success) more.set_name(comm_, name);
+    Errhandler handler{};
+    if (more.get_handler(original, &handler) != success) return;
+    const bool is_alike = is_predefined(handler);
+    if (is_alike) real.Comm_set_errhandler(comm_, handler);
+    more.free_handler(&handler);
+    if (is_alike || more.create_handler(&Twin::raised, &handler) != success) return;
+    real.Comm_set_errhandler(comm_, handler);
+    more.free_handler(&handler);
+    outer_ = current_;
+    current_ = this;
+    is_current_ = true;
+  }
+  Twin(const Twin&) = delete;
+  Twin& operator=(const Twin&) = delete;
+  ~Twin() {
+    if (is_current_) current_ = outer_;
+    if (is_made_) real.Comm_free(&comm_);
+  }
+  [[nodiscard]] bool is_made() const { return is_made_; }
+  [[nodiscard]] Comm comm() const { return comm_; }
+
+ private:
+  static void raised(Comm*, int* code, ...) {  // NOLINT: MPI's prototype
+    if (current_ != nullptr) (void)raise(current_->original_, *code);
+  }
+  static inline thread_local const Twin* current_ = nullptr;
+  const Twin* outer_ = nullptr;
+  Comm original_;
+  Comm comm_{};
+  bool is_made_ = false;
+  bool is_current_ = false;
+};
+
+}  // namespace
+
+int Received::again(const Place& place, Comm comm, int tag, Status* status) {
+  if (current_ != nullptr) return current_->again_(current_->what_, place, comm, tag, status);
+  return end_again<Ending::wait>(place, comm, tag, status);
+}
+
+int too_long(const uint8_t* message, int64_t length, const Place& place, Status* status) {
+  const Status seen = *status;
+  int code = error_truncate;
+  bool is_told = false;  // MPICH 5 returns MPI_SUCCESS where a handler of the program's was called
+  const int64_t room = place.capacity();
+  if (message != nullptr && length <= too_long_most && place.count == static_cast<int>(place.count)) {
+    const Twin twin(place.comm);
+    Place into = place;
+    std::vector<uint8_t> scratch;
+    if (!cuts_messages_to_ourselves || !Received::has_type()) {
+      if (const int put = layer.put_bytes(message, room, place); put != success) return put;
+      scratch.resize(static_cast<size_t>(length));
+      into.buffer = scratch.data();
+      into.count = room;
+      into.type = handles().byte;
+    }
+    Request sent{};
+    if (twin.is_made() &&
+        real.Isend(message, static_cast<int>(length), handles().byte, 0, seen.tag, twin.comm(), &sent) == success) {
+      code = Received::again(into, twin.comm(), seen.tag, status);  // the end of the job where errors are fatal
+      is_told = true;
+      real.Wait(&sent, status_ignore);
+    }
+  }
+  tell_of(seen, status);
+  real.Status_set_elements_x(status, handles().byte, length);
+  return is_told ? code : raise(place.comm, code);
+}
+
+template <Ending end>
+int end_again(const Place& place, Comm comm, int tag, Status* status) {
+  Request request{};
+  int code = real.Irecv(place.buffer, static_cast<int>(place.count), place.type, 0, tag, comm, &request);
+  int over = 0;
+  int index = 0;
+  Status one{};
+  while (code == success && over == 0) {
+    if constexpr (end == Ending::wait) {
+      return real.Wait(&request, status);
+    } else if constexpr (end == Ending::test) {
+      code = real.Test(&request, &over, status);
+    } else if constexpr (end == Ending::waitall) {
+      code = real.Waitall(1, &request, &one);
+      over = 1;
+    } else if constexpr (end == Ending::testall) {
+      code = real.Testall(1, &request, &over, &one);
+    } else if constexpr (end == Ending::waitany) {
+      return real.Waitany(1, &request, &index, status);
+    } else if constexpr (end == Ending::testany) {
+      code = real.Testany(1, &request, &index, &over, status);
+    } else if constexpr (end == Ending::waitsome) {
+      code = real.Waitsome(1, &request, &over, &index, &one);
+    } else {
+      code = real.Testsome(1, &request, &over, &index, &one);
+    }
+  }
+  return code == error_in_status ? one.error : code;
+}
+
+template int end_again<Ending::wait>(const Place&, Comm, int, Status*);
+template int end_again<Ending::test>(const Place&, Comm, int, Status*);
+template int end_again<Ending::waitall>(const Place&, Comm, int, Status*);
+template int end_again<Ending::testall>(const Place&, Comm, int, Status*);
+template int end_again<Ending::waitany>(const Place&, Comm, int, Status*);
+template int end_again<Ending::testany>(const Place&, Comm, int, Status*);
+template int end_again<Ending::waitsome>(const Place&, Comm, int, Status*);
+template int end_again<Ending::testsome>(const Place&, Comm, int, Status*);
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

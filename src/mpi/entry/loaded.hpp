@@ -1,0 +1,53 @@
+// Loaded - the objects of this process as its loader has them, and the symbols that they define.
+//
+// Contract: for_each_loaded(look) shows each object in the loader's order until look(object) says true. find() gives an
+//   object's own definition of a name. loads() changes whenever the loader has loaded something more.
+// Invariants: (1) nothing is allocated and nothing of the loader is called but dl_iterate_phdr, so that all of it may
+//   be used while a program is within dlsym or malloc. Threads: any. Time: none.
+#pragma once
+
+#include <link.h>
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace spinloom::mpi {
+
+struct Loaded {
+  const char* path = "";
+  uint64_t base = 0;
+  std::span<const ElfW(Phdr)> parts;
+  const char* texts = nullptr;
+  const ElfW(Sym) * symbols = nullptr;
+  const uint32_t* hash = nullptr;  // GNU's table, or that of System V where there is no other
+  bool is_old_hash = false;
+  std::span<const ElfW(Rela)> relocations, calls;  // of data, and of functions that are called
+
+  static Loaded of(const dl_phdr_info& info);
+  [[nodiscard]] bool holds(const void* address) const;
+  [[nodiscard]] const ElfW(Sym) * find(std::string_view name) const;
+  // How many symbols there are: GNU's table does not say so, but its chains end with the last one.
+  [[nodiscard]] uint32_t count() const;
+  [[nodiscard]] std::string_view name(const ElfW(Sym) & symbol) const { return texts + symbol.st_name; }
+  [[nodiscard]] void* place(const ElfW(Sym) & symbol) const {
+    return reinterpret_cast<void*>(base + symbol.st_value);  // NOLINT: an address
+  }
+  [[nodiscard]] static bool is_defined(const ElfW(Sym) & symbol) {
+    return symbol.st_shndx != SHN_UNDEF && symbol.st_value != 0;
+  }
+};
+
+// The C library's dl_iterate_phdr: ThreadSanitizer has one of its own, which must not be called before it has begun,
+// but calls dlsym itself by then.
+void iterate(int (*look)(dl_phdr_info*, size_t, void*), void* into);
+
+template <class Look>
+void for_each_loaded(Look look) {
+  iterate([](dl_phdr_info* info, size_t, void* into) { return (*static_cast<Look*>(into))(Loaded::of(*info)) ? 1 : 0; },
+          &look);
+}
+
+[[nodiscard]] uint64_t loads();
+
+}  // namespace spinloom::mpi

@@ -93,6 +93,11 @@ class Cancelled final : public Exchange {
           return trouble(text("put ", i, " of round ", round, " may not wait: ", registered.error().message));
         }
       }
+      const nic::Put beyond = put_of(here_, there_, 60, spare);
+      --world_.messages;
+      if (world_.at(here_).put(beyond, nic::Trigger{counter_, 1, 0}).ok()) {
+        return trouble(text("one put more than the ", puts_waiting, " that may wait for a counter waits"));
+      }
       SPL_TRY(world_.at(here_).ct_cancel(counter_));
       SPL_TRY(list.let_go(name() + ", when its puts have been cancelled"));
       SPL_TRY(expect_gone(waiting_));

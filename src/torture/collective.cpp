@@ -1,13 +1,13 @@
-// Collective calls that the NICs carry on: each rank has an engine (Endpoint), and teams of ranks start their schedules,
-// once or again and again, several at a time and one rank ahead of others. Where limits are small, cached schedules leave
-// the NICs for others, and calls that go beyond them are refused. When a rank dies, schedules that need it fail, at every
-// rank that hears of it; the broadcast for such cases reaches all others. Where NICs keep few unexpected headers, every
-// start ends well or with an error that names them.
+// Collective calls that the NICs carry on: each rank has an engine (Endpoint), and teams of ranks start their
+// schedules, once or again and again, several at a time and one rank ahead of others. Where limits are small, cached
+// schedules leave the NICs for others, and calls that go beyond them are refused. When a rank dies, schedules that need
+// it fail, at every rank that hears of it; the broadcast for such cases reaches all others. Where NICs keep few
+// unexpected headers, every start ends well or with an error that names them.
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
-#include "collective/offloaded.hpp"
+#include "portals/collective/offloaded.hpp"
 #include "torture/exchange.hpp"
 #include "torture/team_call.hpp"
 
@@ -237,7 +237,7 @@ class Collective final : public Exchange {
       }
     }
     if (!random().chance(2, 3)) return {};
-    // With limits all ranks start the schedules of all teams in one order.
+    // If engines have limits, all ranks start the schedules of all teams in one order.
     Group* chosen = nullptr;
     uint32_t chosen_member = 0;
     for (Group& group : groups_) {
@@ -388,7 +388,7 @@ class Collective final : public Exchange {
     }
     return true;
   }
-  // Whether it has posted a receive for what a dead member has never sent.
+  // True if the share has posted a receive for what a dead member has never sent.
   [[nodiscard]] bool must_know(const Group& group, const Schedule& one, const Share& share) const {
     if (!share.under_way || one.call.outlives_members()) return false;
     const auto& operations = share.offloaded->graph().operations;

@@ -1,4 +1,4 @@
-// Config - the numbers of a scenario, by the names in its file (scenarios/*.toml; the number `drop` of the table
+// Config - the numbers of a scenario, by the names in its file (data/scenarios/*.toml; the number `drop` of the table
 // [faults] is "faults.drop").
 //
 // Contract: set() takes one number. An unknown name, or a value out of its range, is an Error that lists the legal
@@ -41,7 +41,7 @@ enum class Work : uint8_t {
   crowd,       // more unexpected puts than a portal table entry keeps headers for
   cancel,      // appends and puts that wait for a counter, and are cancelled
   collective,  // collective calls of several teams, as schedules of the NICs
-  // Of Ethernet NICs, in runs of their own:
+  // The works of Ethernet NICs, in runs of their own:
   frame_echo,     // frames that handlers answer, drop, pass on or fail on
   frame_message,  // messages in reliable packets, which handlers write to host memory and acknowledge
   frame_ring,     // frames that go to a ring in host memory
@@ -80,7 +80,7 @@ struct Config {
   [[nodiscard]] static std::vector<std::string> names();
 };
 
-// Whether the works are those of Ethernet NICs.
+// True if the works are those of Ethernet NICs.
 [[nodiscard]] bool has_frames(const Config& config);
 
 // An Error if the numbers do not fit together.

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "spin/atomic.hpp"
+#include "nic/spin/atomic.hpp"
 
 namespace spinloom::torture {
 

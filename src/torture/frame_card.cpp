@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "portals/perform.hpp"
+#include "portals/interface/perform.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::torture {

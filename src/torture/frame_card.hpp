@@ -5,8 +5,8 @@
 //   and frames for the wire are served in the order asked for; when the NIC hears of their ends is random.
 //   The owner is told of all that happens, and of what must not happen.
 // Invariants: (1) the same seed and the same calls give the same run; (2) a frame of a handler leaves as it was when
-//   the handler sent it, behind those sent before it, and handlers and the host take the turns that they should: anything
-//   else is trouble.
+//   the handler sent it, behind those sent before it, and handlers and the host take the turns that they should:
+//   anything else is trouble.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "frame/nic.hpp"
-#include "spin/handler_runner.hpp"
+#include "nic/frames/nic.hpp"
+#include "nic/spin/handler_runner.hpp"
 
 namespace spinloom::torture {
 

@@ -1,5 +1,7 @@
 // The handlers of a run with frames: they do what the frame's head says, and note what the NIC must count for it.
-#include "spin/handler_abi.hpp"
+#include <optional>
+
+#include "nic/spin/handler_abi.hpp"
 #include "spinloom/frame.h"
 #include "torture/frame_run.hpp"
 
@@ -146,6 +148,7 @@ HandlerOutcome FrameRun::on_header(NativeHandler& handler) {
 // piece is waited for: writes keep their order, so all are there then.
 bool FrameRun::write(NativeHandler& handler, uint64_t offset, FrameView bytes, uint8_t way) {
   const size_t piece = (way & 1) != 0 ? 1 + (way >> 4) : std::max<size_t>(bytes.size(), 1);
+  std::optional<uint32_t> ended;  // the handle of a DMA that has ended; none that comes later has it
   for (size_t at = 0; at == 0 || at < bytes.size(); at += piece) {
     const FrameView part = bytes.subspan(at, std::min(piece, bytes.size() - at));
     const bool last = at + piece >= bytes.size();
@@ -158,11 +161,18 @@ bool FrameRun::write(NativeHandler& handler, uint64_t offset, FrameView bytes, u
     }
     const uint32_t handle = handler.dma_to_host(part.data(), offset + at, part.size(), 0);
     if (handle == UINT32_MAX) return false;
+    if (ended) {
+      spin::HandlerCall test;
+      test.call = SPL_CALL_DMA_TEST;
+      test.handle = *ended;
+      if (handler.call(test) != 1) on_trouble("a DMA that has ended is under way again");
+    }
     if (!last && (way & 4) != 0) continue;
     spin::HandlerCall wait;
     wait.call = SPL_CALL_DMA_WAIT;
     wait.handle = handle;
     if (handler.call(wait) != SUCCESS) return false;
+    ended = handle;
   }
   return true;
 }

@@ -109,7 +109,7 @@ void FrameRun::set_rules() {
   rules_ = std::move(sets);
 }
 
-// As a host does: memory is cleared, then the context is made, initialised and activated.
+// Does what a host does: clears memory, then makes, initialises and activates the context.
 Status FrameRun::install(Site& site) {
   frame::Nic& nic = card_->nic();
   std::fill_n(card_->nic_memory().data() + site.options.handlers.state.offset, state_bytes, uint8_t{0});

@@ -1,7 +1,7 @@
 // What must become of each frame of a run, decided without the engine.
+#include "nic/wire/siphash.hpp"
 #include "spinloom/frame.h"
 #include "torture/frame_run.hpp"
-#include "wire/siphash.hpp"
 
 namespace spinloom::torture {
 namespace {
@@ -39,8 +39,8 @@ bool FrameRun::is_known(FrameView frame, const Head& head) const {
          std::equal(frame.begin(), frame.end(), frames_[head.id].begin(), frames_[head.id].end());
 }
 
-// Each frame that comes adds one to exactly one of five counts. The host's stack gets it if that count, or a spill, says
-// so, and never otherwise.
+// Each frame that comes adds one to exactly one of five counts. The host's stack gets it if that count, or a spill,
+// says so, and never otherwise.
 void FrameRun::at_nic(FrameBytes frame) {
   ++wanted_.received;
   const frame::Nic& nic = card_->nic();

@@ -1,9 +1,9 @@
 // FrameRun - a run of a scenario with frames: stations, a lossy cable, an Ethernet NIC with handlers, its host, and the
 // oracle that knows what must become of each frame.
 //
-// Contract: go() is the whole run; an Error says what went wrong. Senders of messages are those of src/slmp; what they
-//   send are the frames of frame_format.hpp. The oracle decides by itself which rules hold for a frame, and compares
-//   counts, bytes and order at every step (docs/torture.md has the list).
+// Contract: go() is the whole run; an Error says what went wrong. Senders of messages are those of src/ethernet/slmp;
+//   what they send are the frames of frame_format.hpp. The oracle decides by itself which rules hold for a frame, and
+//   compares counts, bytes and order at every step (docs/torture.md has the list).
 // Invariants: the same configuration and seed give the same run.
 // Threads: one owner. Time: its own, for cables, time-outs of senders, and the host.
 #pragma once
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "slmp/sender.hpp"
+#include "ethernet/slmp/sender.hpp"
 #include "torture/frame_card.hpp"
 #include "torture/frame_format.hpp"
 #include "torture/frame_link.hpp"

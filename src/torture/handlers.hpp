@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "spin/handler_runner.hpp"
+#include "nic/spin/handler_runner.hpp"
 #include "torture/faults.hpp"
 
 namespace spinloom::torture {

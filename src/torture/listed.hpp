@@ -9,7 +9,7 @@
 
 #include <numeric>
 
-#include "nic/descriptor.hpp"
+#include "nic/portals/descriptor.hpp"
 #include "torture/region.hpp"
 
 namespace spinloom::torture {

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "wire/packet_format.hpp"
-#include "wire/siphash.hpp"
+#include "nic/wire/packet_format.hpp"
+#include "nic/wire/siphash.hpp"
 
 namespace spinloom::torture {
 namespace {

@@ -1,5 +1,5 @@
-// Lossy links - real encoded datagrams between the ranks of a run, through the reliability stage of src/wire, over a
-// link that loses, repeats, delays and damages datagrams as the seed decides.
+// Lossy links - real encoded datagrams between the ranks of a run, through the reliability stage of src/nic/wire, over
+// a link that loses, repeats, delays and damages datagrams as the seed decides.
 //
 // Contract: these are the Links of the loopback driver. A datagram takes a random time; a reordered datagram takes
 //   several times as long. If any fault has a rate, two of the early datagrams are sure to have a fault.
@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "testbed/links.hpp"
+#include "nic/wire/reliable.hpp"
+#include "portals/testbed/links.hpp"
 #include "torture/config.hpp"
-#include "wire/reliable.hpp"
 
 namespace spinloom::torture {
 
@@ -27,14 +27,14 @@ class LossyLinks final : public testbed::Links {
 
   void send(uint32_t rank, const nic::Send& send, Ends& ends) override;
   bool step(Ends& ends) override;
-  // From now on nothing comes from this rank or reaches it. Others who have talked to it find out by time-outs, or a watcher tells
-  // them at once, while much of what the rank has sent is still being worked on.
+  // From now on nothing comes from this rank or reaches it. Others who have talked to it find out by time-outs, or a
+  // watcher tells them at once, while much of what the rank has sent is still being worked on.
   void kill(uint32_t rank);
 
   // From now on step() returns false when nothing is under way, although peers would ask each other for signs of life.
   void end() { ending_ = true; }
 
-  // Whether every living rank that has talked to a dead rank knows that it is lost.
+  // True if every living rank that has talked to a dead rank knows that the dead one is lost.
   [[nodiscard]] bool losses_told() const;
   [[nodiscard]] bool idle() const;
   [[nodiscard]] std::string waiting() const;

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <numeric>
 
+#include "nic/wire/siphash.hpp"
 #include "torture/exchange.hpp"
 #include "torture/frame_run.hpp"
-#include "wire/siphash.hpp"
 
 namespace spinloom::torture {
 namespace {

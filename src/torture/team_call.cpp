@@ -5,7 +5,7 @@
 #include <numeric>
 #include <optional>
 
-#include "collective/fault_tolerant.hpp"
+#include "portals/collective/fault_tolerant.hpp"
 
 namespace spinloom::torture {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "collective/call.hpp"
+#include "portals/collective/call.hpp"
 
 namespace spinloom::torture {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "portals/interface.hpp"
-#include "testbed/loopback.hpp"
+#include "portals/interface/interface.hpp"
+#include "portals/testbed/loopback.hpp"
 #include "torture/config.hpp"
 #include "torture/handlers.hpp"
 #include "torture/lossy_links.hpp"

@@ -1,4 +1,4 @@
-#include "app/copy_probe.hpp"
+#include "app/measure/copy_probe.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -6,10 +6,10 @@
 #include <memory>
 #include <span>
 
-#include "app/line.hpp"
+#include "app/measure/line.hpp"
 #include "base/random.hpp"
-#include "layout/committed.hpp"
-#include "layout/text.hpp"
+#include "memory/layout/committed.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::app {
 namespace {

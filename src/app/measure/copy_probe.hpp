@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "app/line_walk.hpp"
+#include "app/measure/line_walk.hpp"
 #include "base/result.hpp"
 
 namespace spinloom::app {

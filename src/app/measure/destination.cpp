@@ -1,4 +1,4 @@
-#include "app/destination.hpp"
+#include "app/measure/destination.hpp"
 
 #include <algorithm>
 #include <cstring>

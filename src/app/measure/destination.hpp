@@ -14,8 +14,8 @@
 
 #include "base/random.hpp"
 #include "base/result.hpp"
-#include "layout/oracle.hpp"
-#include "offload/plan.hpp"
+#include "memory/layout/oracle.hpp"
+#include "portals/strategies/plan.hpp"
 
 namespace spinloom::app {
 

@@ -1,4 +1,4 @@
-#include "app/gpu_move.hpp"
+#include "app/measure/gpu_move.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "gpu/shim.hpp"
+#include "memory/gpu/shim.hpp"
 
 namespace spinloom::app {
 
@@ -21,8 +21,8 @@ std::string setting(const char* variable) {
 
 }  // namespace
 
-// What has been made, by what tells messages apart: devices, blobs, counts, offsets, a forced kernel. A blob's address names it as
-// long as an entry holds its side.
+// What has been made, by what tells messages apart: devices, blobs, counts, offsets, a forced kernel. A blob's address
+// names it as long as an entry holds its side.
 class KeptMoves {
  public:
   template <class Make>

@@ -4,9 +4,9 @@
 //   looks up what moves them: a plan where both ends are a device's or pinned memory, a staging area where one is
 //   pageable memory of the host. Plans and staging areas are made at their first use and kept for the next, at most
 //   `moves_kept_max`; the least recently used go first, and who holds one keeps it alive. run() launches; it waits for
-//   the bytes only where one end is the host's. begin() never waits for them; what it gives is asked, waited for, or lets
-//   another stream wait where no end is the host's. What is said to be a device's memory and is not, or lies in two
-//   devices, is an Error.
+//   the bytes only where one end is the host's. begin() never waits for them; what it gives is asked, waited for, or
+//   lets another stream wait where no end is the host's. What is said to be a device's memory and is not, or lies in
+//   two devices, is an Error.
 // Invariants: a plan that is dropped has ended its launches before its memory is freed, because the driver waits for
 //   the device whose memory it frees.
 // Threads: any; two that ask for a new plan at once may both make it. Time: host time.
@@ -22,12 +22,12 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "gpu/device.hpp"
-#include "gpu/event.hpp"
-#include "gpu/message.hpp"
-#include "gpu/plan.hpp"
-#include "gpu/program.hpp"
-#include "gpu/staging.hpp"
+#include "memory/gpu/device.hpp"
+#include "memory/gpu/event.hpp"
+#include "memory/gpu/message.hpp"
+#include "memory/gpu/plan.hpp"
+#include "memory/gpu/program.hpp"
+#include "memory/gpu/staging.hpp"
 
 namespace spinloom::app {
 
@@ -43,13 +43,14 @@ struct GpuEnd {
   bool writable = false;
 };
 
-// Whether SPINLOOM_GPU=shim.
+// True if SPINLOOM_GPU is "shim".
 bool emulated();
 
 // The device whose memory [first, last) of an end is; `role` names the end in errors.
 Result<gpu::Device> device_of(const GpuEnd& end, const char* role);
 
-// What was begun: a kernel with a mark behind it, bytes through pinned pieces, or nothing that could still be under way.
+// What was begun: a kernel with a mark behind it, bytes through pinned pieces, or nothing that could still be under
+// way.
 class GpuDone {
  public:
   [[nodiscard]] Result<bool> test();

@@ -1,9 +1,9 @@
-#include "app/hand_plan.hpp"
+#include "app/measure/hand_plan.hpp"
 
 #include <limits>
 #include <numeric>
 
-#include "layout/width.hpp"
+#include "memory/layout/width.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,4 +1,4 @@
-#include "app/host_probe.hpp"
+#include "app/measure/host_probe.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -10,14 +10,14 @@
 #include <immintrin.h>
 #endif
 
-#include "app/destination.hpp"
-#include "app/line.hpp"
+#include "app/measure/destination.hpp"
+#include "app/measure/line.hpp"
 #include "base/random.hpp"
-#include "layout/copy.hpp"
-#include "layout/text.hpp"
-#include "offload/pieces.hpp"
-#include "offload/unpack.hpp"
-#include "sim/host_model.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/text.hpp"
+#include "portals/strategies/pieces.hpp"
+#include "portals/strategies/unpack.hpp"
+#include "simulated/node/host_model.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "portals/port.hpp"
-#include "sim/host_model.hpp"
-#include "sim/profile.hpp"
+#include "portals/interface/port.hpp"
+#include "simulated/node/host_model.hpp"
+#include "simulated/node/profile.hpp"
 
 namespace spinloom::app {
 
@@ -24,7 +24,7 @@ struct HostMeasure {
 };
 [[nodiscard]] Result<HostMeasure> measure_unpack(const std::string& type_text, int64_t count, int repetitions);
 
-// The model's parameters as measured on this machine (sim/host_model.hpp).
+// The model's parameters as measured on this machine (simulated/node/host_model.hpp).
 struct HostRates {
   double start_ns = 0;           // one cold block of 8 B
   double streamed_line_ns = 0;   // a line of a cold copy that prefetchers follow

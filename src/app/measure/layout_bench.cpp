@@ -1,4 +1,4 @@
-#include "app/layout_bench.hpp"
+#include "app/measure/layout_bench.hpp"
 
 #include <dlfcn.h>
 
@@ -8,11 +8,11 @@
 #include <fstream>
 #include <span>
 
-#include "app/line.hpp"
-#include "app/mpi_program.hpp"
-#include "layout/kernel.hpp"
-#include "layout/oracle.hpp"
-#include "layout/text.hpp"
+#include "app/measure/line.hpp"
+#include "app/measure/mpi_program.hpp"
+#include "memory/layout/kernel.hpp"
+#include "memory/layout/oracle.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "app/hand_plan.hpp"
+#include "app/measure/hand_plan.hpp"
 #include "base/result.hpp"
-#include "layout/committed.hpp"
-#include "layout/type.hpp"
+#include "memory/layout/committed.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::app {
 

@@ -1,11 +1,11 @@
-#include "app/line_walk.hpp"
+#include "app/measure/line_walk.hpp"
 
 #include <algorithm>
 
-#include "app/line.hpp"
+#include "app/measure/line.hpp"
 #include "base/limits.hpp"
-#include "layout/blocks.hpp"
-#include "sim/host_cache.hpp"
+#include "memory/layout/blocks.hpp"
+#include "simulated/node/host_cache.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "layout/blob.hpp"
+#include "memory/layout/blob.hpp"
 
 namespace spinloom::app {
 

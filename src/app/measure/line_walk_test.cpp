@@ -1,9 +1,9 @@
-#include "app/line_walk.hpp"
+#include "app/measure/line_walk.hpp"
 
 #include <gtest/gtest.h>
 
-#include "app/copy_probe.hpp"
-#include "layout/text.hpp"
+#include "app/measure/copy_probe.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,4 +1,4 @@
-#include "app/mpi_program.hpp"
+#include "app/measure/mpi_program.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "layout/type.hpp"
+#include "memory/layout/type.hpp"
 
 namespace spinloom::app {
 

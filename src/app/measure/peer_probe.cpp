@@ -1,4 +1,4 @@
-#include "app/peer_probe.hpp"
+#include "app/measure/peer_probe.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -16,11 +16,11 @@
 
 #include "base/random.hpp"
 #include "base/shared_heap.hpp"
-#include "layout/committed.hpp"
-#include "layout/oracle.hpp"
-#include "layout/text.hpp"
-#include "mpi/message.hpp"
-#include "mpi/ship.hpp"
+#include "memory/layout/committed.hpp"
+#include "memory/layout/oracle.hpp"
+#include "memory/layout/text.hpp"
+#include "mpi/messages/message.hpp"
+#include "mpi/moving/ship.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,11 +1,11 @@
-// PeerProbe - how long a message takes from one process of this machine to another, by each way of the MPI layer, without
-// an MPI.
+// PeerProbe - how long a message takes from one process of this machine to another, by each way of the MPI layer,
+// without an MPI.
 //
 // Contract: two processes make a PeerProbe each, with the same name and mailbox (a file that both can write, of
-//   mailbox_bytes zeros) and ranks 0 and 1. Both call measure() with the same arguments; rank 0 gets `samples` times of one
-//   direction: half of a round trip, after both have written what they send. The first round trip is compared with the oracle, gaps included. A way that is not
-//   open between the two is an Error, and so is a peer that does not answer for ten seconds, longer for what spans more
-//   than a gigabyte. After an Error the next measure() begins anew.
+//   mailbox_bytes zeros) and ranks 0 and 1. Both call measure() with the same arguments; rank 0 gets `samples` times of
+//   one direction: half of a round trip, after both have written what they send. The first round trip is compared with
+//   the oracle, gaps included. A way that is not open between the two is an Error, and so is a peer that does not
+//   answer for ten seconds, longer for what spans more than a gigabyte. After an Error the next measure() begins anew.
 // Memory: each process holds memory_bytes() of a message at most.
 // Threads: one, in each process. Time: the steady clock, host time in ns.
 #pragma once
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "mpi/plan.hpp"
+#include "mpi/moving/plan.hpp"
 
 namespace spinloom::app {
 

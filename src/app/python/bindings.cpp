@@ -1,16 +1,17 @@
-// spinloom._core - the engine as a Python module; python/spinloom/core.py documents it.
+// spinloom._core - the engine as a Python module; python/spinloom/common/core.py documents it.
 //
 // Contract: dictionaries in, dictionaries out; an Error becomes spinloom.errors.Trouble. The
 //   interpreter lock is released while a cell runs.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
-#include "app/bindings_setup.hpp"
-#include "app/ddt.hpp"
+#include "app/python/bindings_setup.hpp"
+#include "app/python/python_text.hpp"
+#include "app/studies/ddt.hpp"
 #include "base/limits.hpp"
-#include "layout/blob.hpp"
-#include "layout/oracle.hpp"
-#include "layout/text.hpp"
+#include "base/printable.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/oracle.hpp"
+#include "memory/layout/text.hpp"
 
 namespace nb = nanobind;
 
@@ -37,7 +38,7 @@ void add_recorded(const DdtConfig& config, const DdtResult& result, nb::dict& ro
   if (config.preloaded) row["processing_time_ps"] = result.processing_time_ps;
   if (config.profile_handlers) {
     nb::dict functions;
-    for (const auto& [name, cycles] : result.function_cycles) functions[name.c_str()] = cycles;
+    for (const auto& [name, cycles] : result.function_cycles) functions[python_string(name)] = cycles;
     row["function_cycles"] = functions;
   }
   if (config.trace) add_trace(row, result.trace, result.first_byte_ps);
@@ -131,7 +132,7 @@ NB_MODULE(_core, module) {
     try {
       std::rethrow_exception(raised);
     } catch (const Raised& trouble) {
-      const nb::object instance = error_type(spinloom::name_of(trouble.error.code), trouble.error.message);
+      const nb::object instance = error_type(spinloom::name_of(trouble.error.code), text_of(trouble.error.message));
       PyErr_SetObject(error_type.ptr(), instance.ptr());
     }
   });
@@ -162,6 +163,9 @@ NB_MODULE(_core, module) {
   spinloom::app::bind_type(module);
   module.def("run_cell", &run_cell, nb::arg("config"), "One message of one datatype under one strategy, checked.");
   module.def("describe", &describe, nb::arg("text"), "Sizes, bounds and blocks of a datatype in text form.");
+  module.def(
+      "printable", [](const nb::bytes& text) { return spinloom::printable({text.c_str(), text.size()}); },
+      nb::arg("text"), "What a terminal may show of it, as printable.py does it.");
   module.def("check_type", &check_type, nb::arg("text"), "Raises SpinloomError unless the text is a datatype.");
   module.def("check_profile", &check_profile, nb::arg("profile"),
              "Raises SpinloomError unless the fields make a profile.");

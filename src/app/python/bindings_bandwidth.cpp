@@ -1,6 +1,6 @@
 // spinloom._core: bandwidth of a clustered NIC's memories (SC'19 datatypes paper, figure 9c).
-#include "app/bandwidth.hpp"
-#include "app/bindings_support.hpp"
+#include "app/python/bindings_support.hpp"
+#include "app/studies/bandwidth.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,8 +1,8 @@
 // spinloom._core: one row of the layout bench, as an object that measures.
 #include <nanobind/stl/vector.h>
 
-#include "app/bindings_support.hpp"
-#include "app/layout_bench.hpp"
+#include "app/measure/layout_bench.hpp"
+#include "app/python/bindings_support.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,6 +1,5 @@
 // spinloom._core: algorithms of collective operations, what they take by a model, and what they need of a NIC.
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -10,14 +9,14 @@
 #include <tuple>
 #include <vector>
 
-#include "app/bindings_goal_model.hpp"
-#include "app/bindings_support.hpp"
-#include "collective/choice.hpp"
-#include "collective/needs.hpp"
-#include "collective/play.hpp"
-#include "collective/table1.hpp"
-#include "collective/table1_ours.hpp"
-#include "goal/offloaded.hpp"
+#include "app/python/bindings_goal_model.hpp"
+#include "app/python/bindings_support.hpp"
+#include "portals/collective/choice.hpp"
+#include "portals/collective/needs.hpp"
+#include "portals/collective/play.hpp"
+#include "portals/collective/table1.hpp"
+#include "portals/collective/table1_ours.hpp"
+#include "predict/goal/patterns/offloaded.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -3,15 +3,15 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
-#include "app/bindings_support.hpp"
-#include "app/copy_probe.hpp"
-#include "app/line_walk.hpp"
-#include "layout/block_statistics.hpp"
-#include "layout/kernel.hpp"
-#include "layout/leaves.hpp"
-#include "layout/normalise.hpp"
-#include "layout/passes.hpp"
-#include "layout/text.hpp"
+#include "app/measure/copy_probe.hpp"
+#include "app/measure/line_walk.hpp"
+#include "app/python/bindings_support.hpp"
+#include "memory/layout/block_statistics.hpp"
+#include "memory/layout/kernel.hpp"
+#include "memory/layout/leaves.hpp"
+#include "memory/layout/normalise.hpp"
+#include "memory/layout/passes.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -54,7 +54,7 @@ nb::dict explain(const std::string& text_form, int64_t count) {
     normal_form = layout::describe(placed);
     for (const auto& [step, times] : log.fired()) passes[std::string(step).c_str()] = times;
   }
-  // Of the message: elements that follow each other may be another shape than one of them.
+  // The leaves are those of the message: elements that follow each other may have another shape than one of them.
   const layout::Type message = count > 1 ? unwrap(layout::contiguous(count, type)) : type;
   if (count > 0) {
     for (const layout::Leaves& each : layout::leaves_of(layout::normalise(message))) leaves.append(leaf_of(each));

@@ -1,9 +1,8 @@
 // spinloom._core: schedules on the NICs of a profile.
-#include "app/bindings_fidelity.hpp"
+#include "app/python/bindings_fidelity.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "app/bindings_goal_model.hpp"
-#include "app/bindings_support.hpp"
-#include "app/bindings_watched.hpp"
-#include "goal/fidelity.hpp"
-#include "goal/nic_programs.hpp"
-#include "layout/blob.hpp"
-#include "layout/blob_type.hpp"
-#include "layout/text.hpp"
+#include "app/python/bindings_goal_model.hpp"
+#include "app/python/bindings_support.hpp"
+#include "app/python/bindings_watched.hpp"
+#include "memory/layout/blob.hpp"
+#include "memory/layout/blob_type.hpp"
+#include "memory/layout/text.hpp"
+#include "predict/goal/nics/fidelity.hpp"
+#include "predict/goal/nics/nic_programs.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,12 +1,11 @@
 // spinloom._core: pings and SLMP messages to a station with an Ethernet NIC.
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "app/bindings_setup.hpp"
-#include "app/frame_ping.hpp"
-#include "app/frame_slmp.hpp"
-#include "layout/oracle.hpp"
-#include "layout/text.hpp"
+#include "app/python/bindings_setup.hpp"
+#include "app/studies/frame_ping.hpp"
+#include "app/studies/frame_slmp.hpp"
+#include "memory/layout/oracle.hpp"
+#include "memory/layout/text.hpp"
 #include "spinloom/frame.h"
 
 namespace spinloom::app {

@@ -1,7 +1,6 @@
 // spinloom._core: schedules in GOAL, and the light engine that runs them.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -10,25 +9,32 @@
 #include <string_view>
 #include <tuple>
 
-#include "app/bindings_fidelity.hpp"
-#include "app/bindings_goal_model.hpp"
-#include "app/bindings_support.hpp"
-#include "app/bindings_watched.hpp"
-#include "goal/critical_path.hpp"
-#include "goal/loggopsim.hpp"
-#include "goal/model.hpp"
-#include "goal/patterns.hpp"
-#include "goal/repeat.hpp"
-#include "layout/blob.hpp"
-#include "network/network.hpp"
-#include "schedule/check.hpp"
-#include "schedule/goal.hpp"
-#include "schedule/schedule_file.hpp"
+#include "app/python/bindings_fidelity.hpp"
+#include "app/python/bindings_goal_model.hpp"
+#include "app/python/bindings_support.hpp"
+#include "app/python/bindings_watched.hpp"
+#include "memory/layout/blob.hpp"
+#include "predict/goal/loggopsim/loggopsim.hpp"
+#include "predict/goal/model/critical_path.hpp"
+#include "predict/goal/model/model.hpp"
+#include "predict/goal/model/repeat.hpp"
+#include "predict/goal/patterns/patterns.hpp"
+#include "predict/schedule/check.hpp"
+#include "predict/schedule/goal.hpp"
+#include "predict/schedule/misread.hpp"
+#include "predict/schedule/schedule_file.hpp"
+#include "simulated/network/network.hpp"
 
 namespace spinloom::app {
 namespace {
 
 using schedule::Schedule;
+
+using Tags = std::optional<std::pair<uint32_t, uint32_t>>;
+
+goal::TagsApart tags_of(const Tags& given) {
+  return given.has_value() ? goal::TagsApart{given->first, given->second} : goal::TagsApart();
+}
 
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
@@ -80,6 +86,8 @@ nb::dict count(const Schedule& made) {
   out["layout_ends"] = found.layout_ends;
   out["cpus"] = found.cpus;
   out["nics"] = found.nics;
+  out["cpu_largest"] = found.cpu_largest;
+  out["nic_largest"] = found.nic_largest;
   out["programs"] = made.programs().size();
   out["memory_bytes"] = made.bytes();
   return out;
@@ -104,7 +112,7 @@ nb::list path_of(const std::vector<goal::Step>& steps) {
   return out;
 }
 
-// By rank and operation: a receive that was posted after its message or request had come.
+// True for a receive that was posted after its message or request had come; indexed by rank and operation.
 std::vector<std::vector<bool>> late_of(const Schedule& made, const goal::Record& kept) {
   std::vector<std::vector<bool>> found(made.ranks());
   for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
@@ -118,11 +126,12 @@ std::vector<std::vector<bool>> late_of(const Schedule& made, const goal::Record&
 nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, const Ratio& G, const Ratio& O,
              uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network,
              const std::optional<Noise>& noise, bool record, const nb::object& progress,
-             const std::optional<Ratio>& layout, bool late, bool keep) {
+             const std::optional<Ratio>& layout, bool late, bool keep, const Tags& apart) {
   goal::Model model{L_ps, o_ps, g_ps, rate("G", G), rate("O", O), S_bytes, unit_ps};
   if (network.has_value()) model.network = network_of(*network);
   if (layout.has_value()) model.layout = rate("layout", *layout);
   if (noise.has_value()) model.noise = noise_of(*noise);
+  model.apart = tags_of(apart);
   auto shared = std::make_shared<goal::Record>();
   goal::Record& kept = *shared;
   const goal::Outcome outcome = watched(progress, [&](const goal::Watch& watch) {
@@ -139,8 +148,8 @@ nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, 
 }
 
 nb::dict run_loggopsim(const Schedule& made, uint64_t L, uint64_t o, uint64_t g, uint64_t G, uint64_t O, uint64_t S,
-                       const nb::object& progress) {
-  const goal::LogGopSimParameters parameters{.L = L, .o = o, .g = g, .G = G, .O = O, .S = S};
+                       const nb::object& progress, const Tags& apart) {
+  const goal::LogGopSimParameters parameters{.L = L, .o = o, .g = g, .G = G, .O = O, .S = S, .apart = tags_of(apart)};
   const goal::LogGopSimOutcome outcome =
       watched(progress, [&](const goal::Watch& watch) { return goal::run_loggopsim(made, parameters, watch); });
   nb::dict out;
@@ -237,15 +246,17 @@ void bind_goal(nb::module_& module) {
            nb::arg("S_bytes") = 65535, nb::arg("unit_ps") = 1000, nb::arg("network") = nb::none(),
            nb::arg("noise") = nb::none(), nb::arg("record") = false, nb::arg("progress") = nb::none(),
            nb::arg("layout") = nb::none(), nb::arg("late") = false, nb::arg("keep") = false,
+           nb::arg("apart") = nb::none(),
            "Each rank's times by our own model, in picoseconds. G and O are (numerator, denominator) of ps for a byte, "
            "unit_ps is what computations are counted in, network what goal_network.parse() gives, noise (period_ps, "
            "length_ps, seed, together), layout what a CPU takes for each byte that a layout scatters. With record: "
            "path, the steps (begin, end, what, rank, operation) of the critical path, and spans, what CPUs did. "
-           "With keep: kept, for Waits.times(). "
+           "With keep: kept, for Waits.times(). apart: the first and the last tag of those that a receive of any tag "
+           "does not take. "
            "progress is called now and then with how many operations have begun.")
       .def("run_loggopsim", &run_loggopsim, nb::arg("L"), nb::arg("o"), nb::arg("g"), nb::arg("G"), nb::arg("O"),
-           nb::arg("S"), nb::arg("progress") = nb::none(),
-           "Each rank's time by the rules of LogGOPSim of 2023, in the unit of the parameters.")
+           nb::arg("S"), nb::arg("progress") = nb::none(), nb::arg("apart") = nb::none(),
+           "Each rank's time by the rules of LogGOPSim of 2023, in the unit of the parameters; apart as of run().")
       .def(
           "text", [](const Schedule& made) { return written(schedule::print_goal(made)); }, "As GOAL text.")
       .def(
@@ -283,6 +294,14 @@ void bind_goal(nb::module_& module) {
       .def("graph", &graph,
            "Of each rank a list of operations: (what it is, kind, peer or None, tag, edges), and edges "
            "are (operation that waits, 'end' or 'start', whether it waits for the first of several).")
+      .def(
+          "misread",
+          [](const Schedule& made) {
+            const schedule::Misread found = without_lock([&] { return schedule::misread(made); });
+            return nb::make_tuple(found.edges, found.receivers);
+          },
+          "What LogGOPSim takes otherwise: (dependencies between CPUs, ranks that receive on another CPU than was "
+          "sent on).")
       .def("words", &words, "What of it GOAL does not have, as words of the text; 'layout' if it has any.");
   module.def("read_goal", &read, nb::arg("bytes"), "A Schedule from our own form, GOAL text or its binary forms.");
   module.def("open_goal", &open, nb::arg("path"),

@@ -1,12 +1,11 @@
-#include "app/bindings_goal_model.hpp"
+#include "app/python/bindings_goal_model.hpp"
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
 
-#include "app/bindings_support.hpp"
+#include "app/python/bindings_support.hpp"
 
 namespace spinloom::app {
 namespace {

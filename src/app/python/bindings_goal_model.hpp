@@ -1,7 +1,7 @@
 // BindingsGoalModel - the arguments and results of runs of schedules, as Python has them.
 //
-// Contract: a rate is (numerator, denominator) of ps for a byte; numbers that make no rate are an error with its name. Noise
-//   is (period, length, seed, together). A network is the fields that goal_network.parse() gives.
+// Contract: a rate is (numerator, denominator) of ps for a byte; numbers that make no rate are an error with its name.
+//   Noise is (period, length, seed, together). A network is the fields that goal_network.parse() gives.
 // Threads: with Python's lock. Time: none.
 #pragma once
 
@@ -13,10 +13,10 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "goal/model.hpp"
-#include "goal/record.hpp"
-#include "network/topology.hpp"
-#include "schedule/schedule.hpp"
+#include "predict/goal/model/model.hpp"
+#include "predict/goal/model/record.hpp"
+#include "predict/schedule/schedule.hpp"
+#include "simulated/network/topology.hpp"
 
 namespace spinloom::app {
 

@@ -1,4 +1,5 @@
-// spinloom._core: arrays of a GPU, under python/spinloom/device.py, and what is known of a message's kernel without one.
+// spinloom._core: arrays of a GPU, under python/spinloom/layout/device.py, and what is known of a message's kernel
+// without one.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -10,14 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "app/bindings_support.hpp"
-#include "app/gpu_bound.hpp"
-#include "app/gpu_pair.hpp"
-#include "app/python_buffer.hpp"
-#include "gpu/naive.hpp"
-#include "gpu/program.hpp"
-#include "layout/committed.hpp"
-#include "layout/text.hpp"
+#include "app/python/bindings_support.hpp"
+#include "app/python/gpu_bound.hpp"
+#include "app/python/gpu_pair.hpp"
+#include "app/python/python_buffer.hpp"
+#include "memory/gpu/naive.hpp"
+#include "memory/gpu/program.hpp"
+#include "memory/layout/committed.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -105,7 +106,7 @@ void copy(const Committed& from_layout, nb::object source, int64_t count, int64_
       .copy();
 }
 
-// Whether a copy writes what it reads.
+// True if a copy writes what it reads.
 bool meet(const Committed& from_layout, nb::handle source, int64_t count, int64_t offset, const Committed& to_layout,
           nb::handle destination, int64_t to_count, int64_t to_offset, bool as_memory) {
   const GpuEnd read = layout_end(source, false, "the source", from_layout, count, offset, as_memory);

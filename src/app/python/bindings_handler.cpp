@@ -1,11 +1,10 @@
 // spinloom._core: for authors of handlers, the contents of an image, and a run of it.
-#include <nanobind/stl/string.h>
 
 #include <optional>
 
-#include "app/bindings_setup.hpp"
-#include "app/handler_run.hpp"
-#include "hpu/disassemble.hpp"
+#include "app/python/bindings_setup.hpp"
+#include "app/studies/handler_run.hpp"
+#include "nic/hpu/disassemble.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -127,7 +126,7 @@ void add_log(const HandlerResult& result, nb::dict& out) {
 
 void add_profile(const HandlerResult& result, nb::dict& out) {
   nb::dict functions;
-  for (const auto& [name, cycles] : result.function_cycles) functions[name.c_str()] = cycles;
+  for (const auto& [name, cycles] : result.function_cycles) functions[python_string(name)] = cycles;
   out["function_cycles"] = functions;
   nb::dict instructions;
   nb::dict traffic;
@@ -197,7 +196,7 @@ hpu::Image image_from(const nb::bytes& file) {
 nb::dict describe_image(const nb::bytes& file) {
   const hpu::Image image = image_from(file);
   nb::dict symbols;
-  for (const auto& [name, address] : image.symbols()) symbols[name.c_str()] = address;
+  for (const auto& [name, address] : image.symbols()) symbols[python_string(name)] = address;
   nb::dict out;
   out["symbols"] = symbols;
   out["base"] = image.base();

@@ -1,6 +1,6 @@
 // spinloom._core: the host model's predictions, and loops on this machine to compare them with.
-#include "app/bindings_support.hpp"
-#include "app/host_probe.hpp"
+#include "app/measure/host_probe.hpp"
+#include "app/python/bindings_support.hpp"
 
 namespace spinloom::app {
 namespace {

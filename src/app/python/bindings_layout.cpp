@@ -1,10 +1,9 @@
-// spinloom._core.Layout: a committed datatype over Python's buffers, under python/spinloom/layout.py.
+// spinloom._core.Layout: a committed datatype over Python's buffers, under python/spinloom/layout/__init__.py.
 //
 // Contract: memory is touched only after every check has passed. The interpreter lock is released while a type is
 //   committed and while bytes move.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
 #include <cstring>
 #include <optional>
@@ -12,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "app/bindings_support.hpp"
-#include "app/bound_plan.hpp"
-#include "app/python_buffer.hpp"
-#include "layout/blocks.hpp"
-#include "layout/committed.hpp"
-#include "layout/text.hpp"
+#include "app/python/bindings_support.hpp"
+#include "app/python/bound_plan.hpp"
+#include "app/python/python_buffer.hpp"
+#include "memory/layout/blocks.hpp"
+#include "memory/layout/committed.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -77,7 +76,8 @@ void copy(const Committed& from_layout, nb::handle source, int64_t count, int64_
   unwrap(without_lock([&] { return layout::copy({&from_layout, count, from_base}, {&to_layout, to_count, to_base}); }));
 }
 
-// The first `limit` contiguous blocks in packed order as (offset, bytes). Other threads run meanwhile, and Ctrl-C ends it.
+// The first `limit` contiguous blocks in packed order as (offset, bytes). Other threads run meanwhile, and Ctrl-C ends
+// it.
 nb::list blocks(const Committed& layout, int64_t count, int64_t limit) {
   constexpr size_t batch = size_t{1} << 14;
   nb::list out;

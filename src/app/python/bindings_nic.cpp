@@ -1,6 +1,5 @@
 // spinloom._core: a live Ethernet NIC.
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -8,13 +7,14 @@
 #include <cstdio>
 #include <optional>
 
-#include "app/bindings_support.hpp"
+#include "app/python/bindings_support.hpp"
 #include "base/log.hpp"
-#include "ethernet/card.hpp"
-#include "ethernet/printed_line.hpp"
-#include "ethernet/rule_text.hpp"
-#include "ethernet/service.hpp"
-#include "port/open.hpp"
+#include "base/printable.hpp"
+#include "ethernet/device/card.hpp"
+#include "ethernet/device/printed_line.hpp"
+#include "ethernet/device/rule_text.hpp"
+#include "ethernet/device/service.hpp"
+#include "ethernet/port/open.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -102,7 +102,7 @@ class PythonCard {
       }
       --lines_left_;
       const ethernet::PrintedLine said(line);
-      std::fprintf(stderr, "%u.%u: %s\n", said.cluster, said.core, said.text.c_str());
+      std::fprintf(stderr, "%u.%u: %s\n", said.cluster, said.core, printable(said.text).c_str());
     });
   }
   [[nodiscard]] std::string handler_now() const { return card_->handler_now(); }
@@ -185,11 +185,9 @@ class PythonCard {
 
 // Warnings of the engine go to standard error from now on.
 void say_warnings() {
-  log::install(
-      [](log::Level, std::string_view, std::string_view message) {
-        std::fprintf(stderr, "spinloom: %.*s\n", static_cast<int>(message.size()), message.data());
-      },
-      log::Level::warning);
+  log::install([](log::Level, std::string_view,
+                  std::string_view message) { std::fprintf(stderr, "spinloom: %s\n", printable(message).c_str()); },
+               log::Level::warning);
 }
 
 }  // namespace

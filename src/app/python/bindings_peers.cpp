@@ -1,17 +1,16 @@
 // spinloom._core: the planner of the MPI layer and its model, and messages between two processes, timed.
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
 
-#include "app/bindings_support.hpp"
-#include "app/peer_probe.hpp"
-#include "layout/text.hpp"
-#include "mpi/plan.hpp"
-#include "mpi/prices.hpp"
-#include "mpi/settings.hpp"
-#include "mpi/staging.hpp"
+#include "app/measure/peer_probe.hpp"
+#include "app/python/bindings_support.hpp"
+#include "memory/layout/text.hpp"
+#include "mpi/messages/prices.hpp"
+#include "mpi/messages/settings.hpp"
+#include "mpi/moving/plan.hpp"
+#include "mpi/moving/staging.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,21 +1,21 @@
 // spinloom._core: recorded programs as schedules at other prices.
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
-#include "app/bindings_goal_model.hpp"
-#include "app/bindings_support.hpp"
-#include "layout/blob_type.hpp"
-#include "layout/text.hpp"
-#include "predict/grow.hpp"
-#include "predict/layout_uses.hpp"
-#include "predict/schedule_of.hpp"
-#include "predict/skeleton.hpp"
-#include "trace/reader.hpp"
+#include "app/python/bindings_goal_model.hpp"
+#include "app/python/bindings_support.hpp"
+#include "app/python/python_text.hpp"
+#include "memory/layout/blob_type.hpp"
+#include "memory/layout/text.hpp"
+#include "predict/program/grow.hpp"
+#include "predict/program/layout_uses.hpp"
+#include "predict/program/schedule_of.hpp"
+#include "predict/program/skeleton.hpp"
+#include "predict/trace/reader.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -60,8 +60,9 @@ Result<Recording> recording_of(const std::vector<trace::RankTrace>& traces, cons
 }
 
 // On more ranks than it was recorded on, unless `ranks` is 0.
-Recording read(const std::string& directory, const std::vector<std::string>& choices, uint32_t ranks,
-               const std::string& polls, bool strong) {
+Recording read(nb::handle folder, const std::vector<std::string>& choices, uint32_t ranks, const std::string& polls,
+               bool strong) {
+  const std::string directory = path_of(folder);
   return unwrap(without_lock([&]() -> Result<Recording> {
     SPL_ASSIGN(const predict::Polls between, polls_named(polls));
     SPL_ASSIGN(std::vector<trace::RankTrace> traces, trace::read(directory));
@@ -127,17 +128,19 @@ uint64_t offloadable(const Script& script) {
 nb::dict facts(const Recording& made) {
   nb::dict out;
   out["ranks"] = made.script.ranks.size();
-  out["host"] = made.host;
-  out["mpi"] = made.mpi;
-  out["program"] = made.program;
+  out["host"] = text_of(made.host);
+  out["mpi"] = text_of(made.mpi);
+  out["program"] = text_of(made.program);
   out["ended"] = made.ended;
   out["is_cpu_time"] = made.is_cpu_time;
   out["how"] = made.how;
-  out["warnings"] = made.warnings;
+  nb::list warnings;
+  for (const std::string& one : made.warnings) warnings.append(text_of(one));
+  out["warnings"] = warnings;
   out["algorithms"] = made.script.algorithms;
   nb::dict left_out;
   for (const auto& [what, note] : made.script.left_out) {
-    left_out[what.c_str()] = nb::make_tuple(note.count, note.time_ns);
+    left_out[python_string(what)] = nb::make_tuple(note.count, note.time_ns);
   }
   out["left_out"] = left_out;
   nb::list ranks;
@@ -205,9 +208,9 @@ Rate rate_of(const nb::dict& costs, const char* name) {
   return {nb::cast<int64_t>(ratio[0]), nb::cast<int64_t>(ratio[1])};
 }
 
-// {"messages": [(bytes, send, receive, way)], "layouts": [(layout, count, side, cpu, nic, busy)], "host_layouts": [(layout,
-// count, side, cpu)], "pairs": [(bytes, sent, received, send cpu, receive cpu, own block or None)], "unknown_layout",
-// "copy", "combine": (numerator, denominator) of ps for a byte, ...}
+// {"messages": [(bytes, send, receive, way)], "layouts": [(layout, count, side, cpu, nic, busy)], "host_layouts":
+// [(layout, count, side, cpu)], "pairs": [(bytes, sent, received, send cpu, receive cpu, own block or None)],
+// "unknown_layout", "copy", "combine": (numerator, denominator) of ps for a byte, ...}
 Costs costs_of(const nb::dict& given) {
   Costs out;
   for (const nb::handle point : nb::cast<nb::list>(given["messages"])) {
@@ -254,6 +257,7 @@ Costs costs_of(const nb::dict& given) {
     out.scale_denominator = nb::cast<uint64_t>(given["scale"][1]);
   }
   if (given.contains("unit_ps")) out.unit_ps = nb::cast<uint64_t>(given["unit_ps"]);
+  if (given.contains("one_cpu")) out.one_cpu = nb::cast<bool>(given["one_cpu"]);
   return out;
 }
 

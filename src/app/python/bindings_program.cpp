@@ -1,13 +1,12 @@
 // spinloom._core: a program's context on a live Ethernet NIC of another process.
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
 #include <cstring>
 #include <optional>
 
-#include "app/bindings_support.hpp"
-#include "host/program.hpp"
+#include "app/python/bindings_support.hpp"
+#include "ethernet/host/program.hpp"
 #include "spinloom/ethernet.h"
 
 namespace spinloom::app {
@@ -51,7 +50,8 @@ class PythonProgram {
   nb::bytes state(uint64_t offset, uint64_t bytes) { return read_part(program().state(), offset, bytes); }
   nb::bytes host_memory(uint64_t offset, uint64_t bytes) { return read_part(program().host_memory(), offset, bytes); }
 
-  // Of this process, as long as this program; whoever maps it has it for longer.
+  // The descriptor of the host memory. This process has it as long as this program; whoever maps it has the memory for
+  // longer.
   [[nodiscard]] int host_descriptor() { return program().host_descriptor(); }
 
   // UDP for this port; of SLMP, whose last frames are known.
@@ -68,7 +68,7 @@ class PythonProgram {
     if (!found) return std::nullopt;
     return std::tuple{found->value, found->argument};
   }
-  // Whether the NIC is there, by asking it.
+  // Asks the NIC, and throws if it is not there.
   void check() {
     (void)unwrap(without_lock([&] { return program().ask(host::Request{}); }));
   }

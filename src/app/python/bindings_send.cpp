@@ -1,9 +1,8 @@
 // spinloom._core: one cell of the sender's side, checked.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
-#include "app/bindings_setup.hpp"
-#include "app/send.hpp"
+#include "app/python/bindings_setup.hpp"
+#include "app/studies/send.hpp"
 
 namespace nb = nanobind;
 

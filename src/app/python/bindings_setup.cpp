@@ -1,4 +1,4 @@
-#include "app/bindings_setup.hpp"
+#include "app/python/bindings_setup.hpp"
 
 #include <charconv>
 

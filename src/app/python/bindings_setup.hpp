@@ -8,9 +8,9 @@
 
 #include <vector>
 
-#include "app/bindings_support.hpp"
-#include "app/setup.hpp"
-#include "sim/trace.hpp"
+#include "app/python/bindings_support.hpp"
+#include "app/studies/setup.hpp"
+#include "simulated/node/trace.hpp"
 
 namespace spinloom::app {
 

@@ -4,11 +4,11 @@
 
 #include <memory>
 
-#include "app/bindings_setup.hpp"
-#include "app/delivery.hpp"
-#include "app/exchange.hpp"
-#include "app/mix.hpp"
-#include "app/share.hpp"
+#include "app/python/bindings_setup.hpp"
+#include "app/studies/delivery.hpp"
+#include "app/studies/exchange.hpp"
+#include "app/studies/mix.hpp"
+#include "app/studies/share.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -110,8 +110,8 @@ nb::dict mix(const nb::dict& settings) {
   return out;
 }
 
-// {"sent", "sent_count", "received", "received_count", "send": how the sender moves it, "strategy": of the receive or None,
-// "asks", "late", "any_source"} beside the setup.
+// {"sent", "sent_count", "received", "received_count", "send": how the sender moves it, "strategy": of the receive or
+// None, "asks", "late", "any_source"} beside the setup.
 nb::dict delivery(const nb::dict& settings) {
   DeliveryConfig config;
   static_cast<Setup&>(config) = setup_of(settings);

@@ -1,11 +1,10 @@
 // spinloom._core: the small experiments of the SC'17 sPIN paper.
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "app/bindings_goal_model.hpp"
-#include "app/bindings_setup.hpp"
-#include "app/study.hpp"
+#include "app/python/bindings_goal_model.hpp"
+#include "app/python/bindings_setup.hpp"
+#include "app/studies/study.hpp"
 
 namespace spinloom::app {
 namespace {

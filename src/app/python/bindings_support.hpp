@@ -4,13 +4,13 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
 #include <string>
 #include <utility>
 
+#include "app/python/python_string.hpp"
 #include "base/result.hpp"
-#include "sim/profile.hpp"
+#include "simulated/node/profile.hpp"
 
 namespace spinloom::app {
 

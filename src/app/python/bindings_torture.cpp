@@ -1,10 +1,9 @@
 // spinloom._core: deterministic simulation testing.
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdio>
 
-#include "app/bindings_support.hpp"
+#include "app/python/bindings_support.hpp"
 #include "torture/run.hpp"
 
 namespace spinloom::app {

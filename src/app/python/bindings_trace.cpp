@@ -1,4 +1,4 @@
-// spinloom._core: recorded programs (src/trace), under python/spinloom/recorded.py.
+// spinloom._core: recorded programs (src/predict/trace), under python/spinloom/traces/recorded.py.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
@@ -10,15 +10,16 @@
 #include <utility>
 #include <vector>
 
-#include "app/bindings_support.hpp"
-#include "trace/check.hpp"
-#include "trace/match.hpp"
-#include "trace/reader.hpp"
-#include "trace/sequence.hpp"
-#include "trace/summary.hpp"
-#include "trace/text_import.hpp"
-#include "trace/views.hpp"
-#include "trace/writer.hpp"
+#include "app/python/bindings_support.hpp"
+#include "app/python/python_text.hpp"
+#include "predict/trace/check.hpp"
+#include "predict/trace/match.hpp"
+#include "predict/trace/reader.hpp"
+#include "predict/trace/sequence.hpp"
+#include "predict/trace/summary.hpp"
+#include "predict/trace/text_import.hpp"
+#include "predict/trace/views.hpp"
+#include "predict/trace/writer.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -114,11 +115,11 @@ nb::list types(const RankTrace& one) {
   nb::list out;
   for (const trace::TypeEntry& type : one.types) {
     nb::dict row;
-    row["name"] = type.name;
+    row["name"] = text_of(type.name);
     row["size_bytes"] = type.size_bytes;
     row["extent_bytes"] = type.extent_bytes;
     row["signature_hash"] = type.signature_hash;
-    row["text"] = type.text;
+    row["text"] = text_of(type.text);
     row["blob"] = nb::bytes(reinterpret_cast<const char*>(type.blob.data()), type.blob.size());
     out.append(row);
   }
@@ -144,8 +145,8 @@ nb::list types_of(const Traces& traces) {
   nb::list out;
   for (const trace::TypeUse& use : without_lock([&] { return trace::types(traces); })) {
     nb::dict row;
-    row["name"] = use.type.name;
-    row["text"] = use.type.text;
+    row["name"] = text_of(use.type.name);
+    row["text"] = text_of(use.type.text);
     row["size_bytes"] = use.type.size_bytes;
     row["extent_bytes"] = use.type.extent_bytes;
     row["blocks"] = use.blocks;
@@ -178,7 +179,8 @@ nb::list findings_of(const Traces& traces) {
     row["room_bytes"] = one.room_bytes;
     row["bytes"] = one.bytes;
     row["first_ns"] = one.first_ns;
-    row["sure"] = one.is_sure;
+    row["sure"] = one.doubt == trace::Doubt::no;
+    row["doubt"] = one.doubt == trace::Doubt::no ? nb::none() : nb::cast(std::string(name_of(one.doubt)));
     out.append(row);
   }
   return out;
@@ -205,7 +207,10 @@ std::string_view reason_of(trace::LeftOut why) {
   }
 }
 
-nb::dict import_text(const std::vector<std::string>& files, const std::string& directory) {
+nb::dict import_text(const nb::sequence& paths, nb::handle folder) {
+  std::vector<std::string> files;
+  for (const nb::handle path : paths) files.push_back(path_of(path));
+  const std::string directory = path_of(folder);
   const auto done = unwrap(without_lock([&] { return trace::import_text(files, directory); }));
   nb::dict out;
   out["calls"] = done.calls;
@@ -216,13 +221,13 @@ nb::dict import_text(const std::vector<std::string>& files, const std::string& d
   out["cut_lines"] = done.cut_lines;
   nb::list left_out;
   for (const auto& [what, times] : done.left_out) {
-    left_out.append(nb::make_tuple(std::string(reason_of(what.first)), what.second, times));
+    left_out.append(nb::make_tuple(std::string(reason_of(what.first)), text_of(what.second), times));
   }
   out["left_out"] = left_out;
   return out;
 }
 
-// By its full name: "Isend".
+// The call with this full name, for example "Isend".
 std::pair<trace::Call, trace::CallForm> call_named(const std::string& name) {
   for (auto call = uint8_t{0}; call <= static_cast<uint8_t>(trace::Call::File_write); ++call) {
     for (const auto form : {trace::CallForm::blocking, trace::CallForm::nonblocking, trace::CallForm::persistent}) {
@@ -235,9 +240,9 @@ std::pair<trace::Call, trace::CallForm> call_named(const std::string& name) {
 // A rank's trace, of bytes that lie in one block: for what is imported from elsewhere.
 class TraceWriter {
  public:
-  TraceWriter(const std::string& directory, uint32_t rank, uint32_t ranks, uint64_t begun_unix_ns,
-              const std::string& host, const std::string& from)
-      : writer_(unwrap(trace::Writer::create(directory, {rank, ranks, 0, begun_unix_ns, host, from, from}))) {
+  TraceWriter(nb::handle directory, uint32_t rank, uint32_t ranks, uint64_t begun_unix_ns, const std::string& host,
+              const std::string& from)
+      : writer_(unwrap(trace::Writer::create(path_of(directory), {rank, ranks, 0, begun_unix_ns, host, from, from}))) {
     trace::TypeEntry byte;
     byte.name = "MPI_BYTE";
     byte.size_bytes = byte.extent_bytes = 1;
@@ -267,15 +272,30 @@ class TraceWriter {
     std::vector<int64_t> receives;
     number("sends", sends);
     number("receives", receives);
-    for (const int64_t bytes : sends) made.sends.push_back({0, bytes, byte_});
-    for (const int64_t bytes : receives) made.receives.push_back({0, bytes, byte_});
+    std::vector<uint32_t> cancelled;
+    number("cancelled", cancelled);
+    for (const int64_t bytes : sends) made.sends.push_back({trace::nowhere, bytes, byte_});
+    for (const int64_t bytes : receives) made.receives.push_back({trace::nowhere, bytes, byte_});
+    for (const uint32_t slot : cancelled) made.matches.push_back({slot, trace::cancelled, trace::any, 0});
     if (polls == 0) writer_->record(made, begin_ns, end_ns);
     for (uint32_t poll = 0; poll < polls; ++poll) writer_->poll(made, begin_ns, poll + 1 == polls ? end_ns : begin_ns);
-    if (!writer_->trouble().empty()) throw Raised{fail(Code::environment, writer_->trouble())};
+    check();
   }
-  void end() { writer_->end(); }
+  void end() {
+    writer_->end();
+    check();
+  }
+  void end_within(const std::string& name, uint64_t begin_ns) {
+    const auto [call, form] = call_named(name);
+    writer_->end_within(call, form, begin_ns);
+    check();
+  }
 
  private:
+  void check() const {
+    if (!writer_->trouble().empty()) throw Raised{fail(Code::environment, writer_->trouble())};
+  }
+
   std::unique_ptr<trace::Writer> writer_;
   uint32_t byte_ = 0;
 };
@@ -304,12 +324,14 @@ void bind_trace(nb::module_& module) {
       .def_ro("ranks", &RankTrace::ranks)
       .def_ro("begun_ns", &RankTrace::begun_ns)
       .def_ro("begun_unix_ns", &RankTrace::begun_unix_ns)
-      .def_ro("host", &RankTrace::host)
-      .def_ro("mpi", &RankTrace::mpi)
-      .def_ro("program", &RankTrace::program)
+      .def_prop_ro("host", [](const RankTrace& one) { return text_of(one.host); })
+      .def_prop_ro("mpi", [](const RankTrace& one) { return text_of(one.mpi); })
+      .def_prop_ro("program", [](const RankTrace& one) { return text_of(one.program); })
       .def_ro("is_cpu_time", &RankTrace::is_cpu_time)
       .def_ro("ended", &RankTrace::ended)
-      .def_ro("warning", &RankTrace::warning)
+      .def_ro("tells_under_way", &RankTrace::tells_under_way)
+      .def_prop_ro("tells_buffers", [](const RankTrace& one) { return trace::tells_buffers(one); })
+      .def_prop_ro("warning", [](const RankTrace& one) { return text_of(one.warning); })
       .def_prop_ro("under_way",
                    [](const RankTrace& one) -> nb::object {
                      if (!one.is_under_way) return nb::none();
@@ -323,7 +345,7 @@ void bind_trace(nb::module_& module) {
       .def("types", &types)
       .def("calls", &calls, "What its calls add up to, one dictionary for each call.");
   nb::class_<TraceWriter>(module, "TraceWriter", "Writes one rank's trace, whose buffers are bytes in one block.")
-      .def(nb::init<const std::string&, uint32_t, uint32_t, uint64_t, const std::string&, const std::string&>(),
+      .def(nb::init<nb::handle, uint32_t, uint32_t, uint64_t, const std::string&, const std::string&>(),
            nb::arg("directory"), nb::arg("rank"), nb::arg("ranks"), nb::arg("begun_unix_ns"), nb::arg("host"),
            nb::arg("source"))
       .def("comm", &TraceWriter::comm, nb::arg("rank"), nb::arg("world_ranks"), nb::arg("parent") = nb::none(),
@@ -331,8 +353,10 @@ void bind_trace(nb::module_& module) {
       .def("call", &TraceWriter::call, nb::arg("name"), nb::arg("begin_ns"), nb::arg("end_ns"), nb::arg("fields"),
            nb::arg("polls") = 0,
            "A call that has ended, in the order of ends: of a signature's fields those that it has; sends and receives "
-           "are bytes. With polls: so many in vain.")
-      .def("end", &TraceWriter::end);
+           "are bytes, cancelled are slots of requests. With polls: so many in vain.")
+      .def("end", &TraceWriter::end, "The rank has ended, or nobody knows where it was.")
+      .def("end_within", &TraceWriter::end_within, nb::arg("name"), nb::arg("begin_ns"),
+           "The trace ends while the rank is in this call.");
   module.def("trace_matrix", &matrix_of, nb::arg("traces"), "Who sent whom how much.");
   module.def("trace_types", &types_of, nb::arg("traces"), "The datatypes of the calls' buffers.");
   module.def("trace_findings", &findings_of, nb::arg("traces"), "What is wrong with the messages, or wasted.");
@@ -351,11 +375,12 @@ void bind_trace(nb::module_& module) {
       },
       "The calls that a trace has, in the forms that block and that do not.");
   module.def(
-      "trace_ranks", [](const std::string& directory) { return unwrap(trace::ranks_in(directory)); },
+      "trace_ranks", [](nb::handle directory) { return unwrap(trace::ranks_in(path_of(directory))); },
       nb::arg("directory"), "The ranks whose traces lie there.");
   module.def(
       "read_trace",
-      [](const std::string& directory, uint32_t rank) {
+      [](nb::handle folder, uint32_t rank) {
+        const std::string directory = path_of(folder);
         return unwrap(without_lock([&] { return trace::read_rank(directory, rank); }));
       },
       nb::arg("directory"), nb::arg("rank"), "A RankTrace.");

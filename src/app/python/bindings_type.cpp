@@ -1,13 +1,12 @@
 // spinloom._core: datatypes as trees, a text node by node, and the oracle's bytes for a type.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
 #include <cstddef>
 #include <span>
 
-#include "app/bindings_support.hpp"
-#include "layout/oracle.hpp"
-#include "layout/text.hpp"
+#include "app/python/bindings_support.hpp"
+#include "memory/layout/oracle.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,6 +1,6 @@
 // BindingsWatched - runs of schedules that tell Python their progress, and that Python ends.
 //
-// Contract: watched() calls a run with a Watch of goal/watch.hpp, and gives its outcome or raises.
+// Contract: watched() calls a run with a Watch of predict/goal/model/watch.hpp, and gives its outcome or raises.
 // Threads: with Python's lock, which it gives up meanwhile. Time: none.
 #pragma once
 
@@ -9,13 +9,13 @@
 #include <optional>
 #include <utility>
 
-#include "app/bindings_support.hpp"
-#include "goal/watch.hpp"
+#include "app/python/bindings_support.hpp"
+#include "predict/goal/model/watch.hpp"
 
 namespace spinloom::app {
 
-// Runs without the lock. Now and then it takes the lock, says how many operations have begun, and ends if Python asks for
-// that: by Ctrl-C, or by an exception of `progress`.
+// Runs without the lock. Now and then it takes the lock, says how many operations have begun, and ends if Python asks
+// for that: by Ctrl-C, or by an exception of `progress`.
 template <class Run>
 auto watched(const nb::object& progress, const Run& run) {
   std::optional<nb::python_error> stopped;

@@ -1,4 +1,4 @@
-#include "app/bound_plan.hpp"
+#include "app/python/bound_plan.hpp"
 
 namespace spinloom::app {
 namespace {

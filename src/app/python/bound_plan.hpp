@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <span>
 
-#include "app/python_buffer.hpp"
-#include "layout/committed.hpp"
+#include "app/python/python_buffer.hpp"
+#include "memory/layout/committed.hpp"
 
 namespace spinloom::app {
 

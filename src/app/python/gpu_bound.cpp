@@ -1,13 +1,13 @@
-#include "app/gpu_bound.hpp"
+#include "app/python/gpu_bound.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <functional>
 #include <vector>
 
-#include "app/bindings_support.hpp"
-#include "app/python_buffer.hpp"
-#include "layout/blocks.hpp"
+#include "app/python/bindings_support.hpp"
+#include "app/python/python_buffer.hpp"
+#include "memory/layout/blocks.hpp"
 
 namespace spinloom::app {
 namespace {

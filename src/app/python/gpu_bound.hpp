@@ -12,8 +12,8 @@
 #include <optional>
 #include <string>
 
-#include "app/gpu_move.hpp"
-#include "layout/committed.hpp"
+#include "app/measure/gpu_move.hpp"
+#include "memory/layout/committed.hpp"
 
 namespace spinloom::app {
 
@@ -35,7 +35,7 @@ class GpuPackPlan {
   void unpack() const;
   [[nodiscard]] GpuDone begin_pack() const;
   [[nodiscard]] GpuDone begin_unpack() const;
-  // Of pack(); empty where bytes are staged or there are none.
+  // The name of the kernel of pack(); empty where bytes are staged or there are none.
   [[nodiscard]] std::string kernel() const {
     return pack_ && pack_->program() != nullptr ? pack_->program()->kernel_name() : "";
   }
@@ -71,7 +71,7 @@ class GpuCopyPlan {
   std::optional<GpuMove> move_;
 };
 
-// Whether a message of `to` at `written` writes a byte that one of `from` at `read` reads. Takes all blocks in hand.
+// True if a message of `to` at `written` writes a byte that one of `from` at `read` reads. Looks at all blocks.
 bool bytes_meet(const layout::Committed& from, int64_t count, const GpuEnd& read, const layout::Committed& to,
                 int64_t to_count, const GpuEnd& written);
 

@@ -1,12 +1,12 @@
-#include "app/gpu_pair.hpp"
+#include "app/python/gpu_pair.hpp"
 
 #include <exception>
 #include <optional>
 #include <span>
 #include <utility>
 
-#include "app/bindings_support.hpp"
-#include "app/gpu_bound.hpp"
+#include "app/python/bindings_support.hpp"
+#include "app/python/gpu_bound.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,4 +1,4 @@
-#include "app/python_buffer.hpp"
+#include "app/python/python_buffer.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -21,8 +21,8 @@ bool through_pointers(const Py_buffer& view) {
   return std::any_of(view.suboffsets, view.suboffsets + view.ndim, [](Py_ssize_t offset) { return offset >= 0; });
 }
 
-// Whether Python objects are among the items: looks for 'O' in a format of the struct module (PEP 3118), in which
-// field names stand between colons.
+// True if Python objects are among the items: looks for 'O' in a format of the struct module (PEP 3118), in which field
+// names stand between colons.
 bool holds_objects(const Py_buffer& view) {
   if (view.format == nullptr) return false;
   bool in_name = false;
@@ -154,7 +154,7 @@ void PythonBuffer::take_device(const DeviceMemory& memory) {
   measure(std::move(axes), memory.item_bytes);
 }
 
-// Whether items follow each other in row-major order.
+// True if items follow each other in row-major order.
 bool PythonBuffer::is_contiguous(const std::vector<Axis>& axes, int64_t item_bytes) {
   int64_t expected = item_bytes;
   for (size_t d = axes.size(); d-- > 0; expected *= axes[d].length) {

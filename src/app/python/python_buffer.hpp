@@ -17,8 +17,8 @@
 #include <span>
 #include <vector>
 
-#include "app/bindings_support.hpp"
-#include "layout/committed.hpp"
+#include "app/python/bindings_support.hpp"
+#include "memory/layout/committed.hpp"
 
 namespace spinloom::app {
 

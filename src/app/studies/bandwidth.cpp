@@ -1,13 +1,13 @@
-#include "app/bandwidth.hpp"
+#include "app/studies/bandwidth.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "app/destination.hpp"
+#include "app/measure/destination.hpp"
 #include "base/limits.hpp"
-#include "sim/event_queue.hpp"
-#include "sim/fabric.hpp"
+#include "simulated/node/event_queue.hpp"
+#include "simulated/node/fabric.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "base/result.hpp"
-#include "sim/profile.hpp"
+#include "simulated/node/profile.hpp"
 
 namespace spinloom::app {
 

@@ -1,5 +1,5 @@
 // Bandwidth of a clustered NIC's memories; each test states the algebra first.
-#include "app/bandwidth.hpp"
+#include "app/studies/bandwidth.hpp"
 
 #include <gtest/gtest.h>
 

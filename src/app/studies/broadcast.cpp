@@ -1,12 +1,12 @@
-#include "app/broadcast.hpp"
+#include "app/studies/broadcast.hpp"
 
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "app/study_side.hpp"
-#include "collective/algorithms.hpp"
+#include "app/studies/study_side.hpp"
+#include "portals/collective/algorithms.hpp"
 
 namespace spinloom::app {
 namespace {

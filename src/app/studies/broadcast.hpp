@@ -5,7 +5,7 @@
 // Threads: any number of calls side by side. Time: modelled, in ps.
 #pragma once
 
-#include "app/study.hpp"
+#include "app/studies/study.hpp"
 
 namespace spinloom::app {
 

@@ -1,4 +1,4 @@
-#include "app/calibrate.hpp"
+#include "app/studies/calibrate.hpp"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 // Threads: any. Time: modelled, in ps; handler start and finish are part of `fixed`.
 #pragma once
 
-#include "app/ddt.hpp"
-#include "offload/plan.hpp"
+#include "app/studies/ddt.hpp"
+#include "portals/strategies/plan.hpp"
 
 namespace spinloom::app {
 

@@ -1,12 +1,12 @@
-#include "app/collective.hpp"
+#include "app/studies/collective.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <set>
 
-#include "app/collective_run.hpp"
-#include "sim/host_model.hpp"
+#include "app/studies/collective_run.hpp"
+#include "simulated/node/host_model.hpp"
 
 namespace spinloom::app {
 namespace {

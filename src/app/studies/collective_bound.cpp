@@ -1,7 +1,7 @@
 // What a message costs at least that goes through the switches of a tree and is stored in each.
 #include <algorithm>
 
-#include "app/collective_run.hpp"
+#include "app/studies/collective_run.hpp"
 
 namespace spinloom::app {
 namespace {

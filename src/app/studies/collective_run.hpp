@@ -1,7 +1,7 @@
 // CollectiveRun - the programs of the members' hosts and of the switches in one multicast, reduction or all-reduce.
 //
-// Contract: run() prepares everything, then measures; see collective.hpp. Members are counted as they are listed: member 0 is
-//   the root. Sums go up to the root by messages `up`, results come down by messages `down`.
+// Contract: run() prepares everything, then measures; see collective.hpp. Members are counted as they are listed:
+//   member 0 is the root. Sums go up to the root by messages `up`, results come down by messages `down`.
 // Invariants: (1) a host's processor does one thing at a time; (2) a member's contribution never changes.
 // Threads: one owner. Time: modelled, in ps.
 #pragma once
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "app/study.hpp"
-#include "app/study_side.hpp"
-#include "app/switch_tree.hpp"
+#include "app/studies/study.hpp"
+#include "app/studies/study_side.hpp"
+#include "app/studies/switch_tree.hpp"
 
 namespace spinloom::app {
 

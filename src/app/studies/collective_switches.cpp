@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <bit>
 
-#include "app/collective_run.hpp"
+#include "app/studies/collective_run.hpp"
 
 namespace spinloom::app {
 namespace {
 
-// As handlers/reduce.c has them.
+// These are the limits and sizes of handlers/reduce.c.
 constexpr uint32_t senders_most = 64;
 constexpr uint64_t slot_bytes = 336;
 constexpr uint32_t packet_bytes_most = 64 * 256;

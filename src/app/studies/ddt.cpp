@@ -1,17 +1,17 @@
-#include "app/ddt.hpp"
+#include "app/studies/ddt.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
-#include "app/bandwidth.hpp"
-#include "app/calibrate.hpp"
-#include "layout/text.hpp"
-#include "offload/pieces.hpp"
-#include "offload/receive.hpp"
-#include "offload/unexpected.hpp"
-#include "portals/interface.hpp"
-#include "sim/world.hpp"
+#include "app/studies/bandwidth.hpp"
+#include "app/studies/calibrate.hpp"
+#include "memory/layout/text.hpp"
+#include "portals/interface/interface.hpp"
+#include "portals/strategies/pieces.hpp"
+#include "portals/strategies/receive.hpp"
+#include "portals/strategies/unexpected.hpp"
+#include "simulated/node/world.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -15,14 +15,14 @@
 #include <string>
 #include <vector>
 
-#include "app/setup.hpp"
+#include "app/studies/setup.hpp"
 #include "base/result.hpp"
-#include "offload/plan.hpp"
-#include "offload/strategy.hpp"
-#include "sim/depth_series.hpp"
-#include "sim/network.hpp"
-#include "sim/profile.hpp"
-#include "sim/trace.hpp"
+#include "portals/strategies/plan.hpp"
+#include "portals/strategies/strategy.hpp"
+#include "simulated/node/depth_series.hpp"
+#include "simulated/node/network.hpp"
+#include "simulated/node/profile.hpp"
+#include "simulated/node/trace.hpp"
 
 namespace spinloom::app {
 

@@ -1,9 +1,9 @@
-#include "app/ddt.hpp"
+#include "app/studies/ddt.hpp"
 
 #include <gtest/gtest.h>
 
-#include "app/destination.hpp"
-#include "layout/text.hpp"
+#include "app/measure/destination.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,14 +1,14 @@
-#include "app/delivery.hpp"
+#include "app/studies/delivery.hpp"
 
 #include <memory>
 #include <utility>
 
-#include "app/calibrate.hpp"
-#include "app/ddt.hpp"
-#include "app/destination.hpp"
-#include "layout/text.hpp"
-#include "offload/asking_send.hpp"
-#include "offload/pack.hpp"
+#include "app/measure/destination.hpp"
+#include "app/studies/calibrate.hpp"
+#include "app/studies/ddt.hpp"
+#include "memory/layout/text.hpp"
+#include "portals/strategies/asking_send.hpp"
+#include "portals/strategies/pack.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,10 +1,12 @@
-// Delivery - one message from one process to another as an MPI library on NICs sends it: without asking, or asking first.
+// Delivery - one message from one process to another as an MPI library on NICs sends it: without asking, or asking
+// first.
 //
 // Contract: deliver() sends one message of a layout to a receive of a layout (offload::Send or AskingSend, Inbox), and
-//   compares the destination with the oracle. The receive is posted before the message, or, with `late`, when the message
-//   or its request has landed. It may be for any source. Sources: SC'17 sPIN paper, section 5.1; SC'19 datatypes paper,
-//   section 3.2.6.
-// Invariants: (1) the same config gives the same result on every machine; (2) sent and received types have as many bytes.
+//   compares the destination with the oracle. The receive is posted before the message, or, with `late`, when the
+//   message or its request has landed. It may be for any source. Sources: SC'17 sPIN paper, section 5.1; SC'19
+//   datatypes paper, section 3.2.6.
+// Invariants: (1) the same config gives the same result on every machine; (2) sent and received types have as many
+//   bytes.
 // Threads: pure. Time: modelled, in ps; what is prepared beforehand (handlers, the sender's entry) is in no time.
 #pragma once
 
@@ -13,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "app/setup.hpp"
-#include "offload/inbox.hpp"
-#include "offload/send.hpp"
+#include "app/studies/setup.hpp"
+#include "portals/strategies/inbox.hpp"
+#include "portals/strategies/send.hpp"
 
 namespace spinloom::app {
 

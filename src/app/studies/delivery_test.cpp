@@ -1,17 +1,17 @@
 // Messages that ask first, entirely by NICs, against those that do not.
-#include "app/delivery.hpp"
+#include "app/studies/delivery.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "app/test_images.hpp"
+#include "app/studies/testing/images.hpp"
 #include "base/random.hpp"
-#include "layout/text.hpp"
-#include "offload/asking_send.hpp"
-#include "sim/test_profile.hpp"
+#include "memory/layout/text.hpp"
+#include "portals/strategies/asking_send.hpp"
+#include "simulated/node/testing/profile.hpp"
 #ifdef SPINLOOM_HANDLERS
-#include "app/test_hosts.hpp"
+#include "app/studies/testing/hosts.hpp"
 #endif
 
 namespace spinloom::app {
@@ -36,7 +36,8 @@ DeliveryResult delivered(const DeliveryConfig& config) {
 }
 
 // A message that asks takes two more ways over the network, a request and an answer, and no more of any CPU:
-//   T(asks) = T(does not) + 2 h, for every size, where h is what NICs take for one way: at least the wire and the switch.
+//   T(asks) = T(does not) + 2 h, for every size, where h is what NICs take for one way: at least the wire and the
+//   switch.
 TEST(Delivery, AskingCostsTwoWaysAndNoCpu) {
   int64_t ways = 0;
   for (const char* block : {"contig(32768, byte)", "contig(262144, byte)"}) {

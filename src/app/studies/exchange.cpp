@@ -1,12 +1,12 @@
-#include "app/exchange.hpp"
+#include "app/studies/exchange.hpp"
 
 #include <memory>
 #include <set>
 #include <utility>
 
-#include "app/calibrate.hpp"
-#include "app/ddt.hpp"
-#include "layout/text.hpp"
+#include "app/studies/calibrate.hpp"
+#include "app/studies/ddt.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::app {
 namespace {

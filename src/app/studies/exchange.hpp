@@ -2,9 +2,9 @@
 //
 // Contract: run_exchange() builds a world of one sender for each peer and a receiver, prepares and posts all receives,
 //   lets all peers put at the same time, and waits until every message is in its place: the packets of all peers
-//   interleave on the receiver's link. A receive that finds no room on the NIC, or that no handler takes, is unpacked by
-//   the host, one after the other in the order of peers. Every destination is compared with the oracle before numbers
-//   are reported. Preparing receives is not in time_ps.
+//   interleave on the receiver's link. A receive that finds no room on the NIC, or that no handler takes, is unpacked
+//   by the host, one after the other in the order of peers. Every destination is compared with the oracle before
+//   numbers are reported. Preparing receives is not in time_ps.
 // Invariants: (1) the same config gives the same result on every machine; (2) the kinds of NIC memory add up to what
 //   the receives hold; (3) at most peers_max peers: each needs a portal of its own.
 // Threads: any number of calls side by side. Time: modelled, in ps.
@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "app/setup.hpp"
+#include "app/studies/setup.hpp"
 #include "base/limits.hpp"
-#include "offload/strategy.hpp"
-#include "sim/depth_series.hpp"
+#include "portals/strategies/strategy.hpp"
+#include "simulated/node/depth_series.hpp"
 
 namespace spinloom::app {
 

@@ -1,9 +1,9 @@
-#include "app/frame_machine.hpp"
+#include "app/studies/frame_machine.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "ethernet/rule_text.hpp"
+#include "ethernet/device/rule_text.hpp"
 #include "spinloom/frame.h"
 
 namespace spinloom::app {

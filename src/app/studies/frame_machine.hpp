@@ -1,8 +1,8 @@
 // FrameMachine - a host with a simulated Ethernet NIC and one context of handlers, for the studies of frames.
 //
 // Contract: create() makes the NIC, its context (constants, then state, in NIC memory) and its rule set;
-//   host memory is one page for each HPU (spinloom/frame.h), then `buffer_bytes`. The host's program polls the pages one
-//   after the other: asked() says what a page asks for, once; answer() answers it.
+//   host memory is one page for each HPU (spinloom/frame.h), then `buffer_bytes`. The host's program polls the pages
+//   one after the other: asked() says what a page asks for, once; answer() answers it.
 // Threads: one owner. Time: virtual.
 #pragma once
 
@@ -12,14 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "app/setup.hpp"
-#include "sim/frame_node.hpp"
+#include "app/studies/setup.hpp"
+#include "simulated/node/frame_node.hpp"
 
 namespace spinloom::app {
 
 struct FrameMachineOptions {
   std::string image;  // empty: the NIC takes no frames for itself
-  std::string rules;  // by name, as in ethernet/rule_text.hpp
+  std::string rules;  // by name, as in ethernet/device/rule_text.hpp
   std::vector<uint8_t> constants;
   uint64_t state_bytes = 0;
   uint64_t buffer_bytes = 0;

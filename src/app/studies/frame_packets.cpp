@@ -1,10 +1,10 @@
-#include "app/frame_packets.hpp"
+#include "app/studies/frame_packets.hpp"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "packet/checksum.hpp"
+#include "nic/packet/checksum.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,11 +1,11 @@
-#include "app/frame_ping.hpp"
+#include "app/studies/frame_ping.hpp"
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 
-#include "app/frame_machine.hpp"
-#include "app/frame_packets.hpp"
+#include "app/studies/frame_machine.hpp"
+#include "app/studies/frame_packets.hpp"
 
 namespace spinloom::app {
 namespace {

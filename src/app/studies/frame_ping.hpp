@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/setup.hpp"
+#include "app/studies/setup.hpp"
 
 namespace spinloom::app {
 

@@ -1,13 +1,13 @@
-#include "app/frame_slmp.hpp"
+#include "app/studies/frame_slmp.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
 
-#include "app/frame_machine.hpp"
-#include "app/frame_packets.hpp"
-#include "layout/oracle.hpp"
+#include "app/studies/frame_machine.hpp"
+#include "app/studies/frame_packets.hpp"
+#include "memory/layout/oracle.hpp"
 #include "spinloom/ddt.h"
 #include "spinloom/segment.h"
 

@@ -7,8 +7,8 @@
 //   Receiver: handlers of `image`. The host computes in steps of `compute` and looks at its pages between them, `poll`
 //   each, and answers each finished message after `call`. Without computing it looks all the time.
 //   time_ps: from the ready signal's start to the end of the poll that has found the last message; `ready` is the way
-//   of that signal. Bytes are compared before a time is given. Where a type writes a byte twice, the last in packed order
-//   must be there; a window above 1 may break that order, and is then an Error.
+//   of that signal. Bytes are compared before a time is given. Where a type writes a byte twice, the last in packed
+//   order must be there; a window above 1 may break that order, and is then an Error.
 //   A lost packet is not sent again: the result then counts it, and has no time.
 // Threads: any number of calls side by side. Time: modelled, in ps.
 #pragma once
@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "app/setup.hpp"
-#include "layout/type.hpp"
-#include "offload/plan.hpp"
+#include "app/studies/setup.hpp"
+#include "memory/layout/type.hpp"
+#include "portals/strategies/plan.hpp"
 
 namespace spinloom::app {
 
@@ -60,8 +60,8 @@ struct SlmpResult {
 
 [[nodiscard]] Result<SlmpResult> run_slmp(const SlmpConfig& config);
 
-// What a context of handlers/frame_ddt_*.c needs for `messages` messages. Each has room of host_bytes in host memory, in
-// which its first byte lies `guard` bytes behind the beginning; the first one's room begins at `rooms`.
+// What a context of handlers/frame_ddt_*.c needs for `messages` messages. Each has room of host_bytes in host memory,
+// in which its first byte lies `guard` bytes behind the beginning; the first one's room begins at `rooms`.
 struct DdtContext {
   static constexpr uint32_t guard = 64;
   std::vector<uint8_t> constants;

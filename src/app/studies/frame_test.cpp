@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "app/frame_machine.hpp"
-#include "app/frame_packets.hpp"
-#include "app/frame_ping.hpp"
-#include "app/frame_slmp.hpp"
-#include "app/test_images.hpp"
-#include "layout/text.hpp"
-#include "sim/test_frame_profile.hpp"
+#include "app/studies/frame_machine.hpp"
+#include "app/studies/frame_packets.hpp"
+#include "app/studies/frame_ping.hpp"
+#include "app/studies/frame_slmp.hpp"
+#include "app/studies/testing/images.hpp"
+#include "memory/layout/text.hpp"
+#include "simulated/node/testing/frame_profile.hpp"
 #include "spinloom/ddt.h"
 
 namespace spinloom::app {
@@ -102,7 +102,7 @@ constexpr const char* simple = "contig(27648, float)";
 constexpr const char* complex =
     "hvector(2,1,18432B, hvector(2,1,12288B, hvector(2,1,6144B, vector(32,6,8, contig(18, float)))))";
 
-// With a window of one packet bytes that are written twice have the packed order's last value.
+// The window is one packet, so bytes that are written twice have the packed order's last value.
 TEST(FrameSlmp, BothWaysUnpackEveryType) {
   for (const char* type :
        {simple, complex, "hindexed([0B x 3, 96B x 1, 200B x 7], int32_t)", "resized(0B, 6B, int16_t)"}) {

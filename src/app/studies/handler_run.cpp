@@ -1,9 +1,9 @@
-#include "app/handler_run.hpp"
+#include "app/studies/handler_run.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "portals/interface.hpp"
+#include "portals/interface/interface.hpp"
 
 namespace spinloom::app {
 namespace {

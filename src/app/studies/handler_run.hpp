@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "app/setup.hpp"
-#include "hpu/instruction_profile.hpp"
-#include "sim/handler_log.hpp"
+#include "app/studies/setup.hpp"
+#include "nic/hpu/instruction_profile.hpp"
+#include "simulated/node/handler_log.hpp"
 
 namespace spinloom::app {
 

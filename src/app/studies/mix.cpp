@@ -1,12 +1,12 @@
-#include "app/mix.hpp"
+#include "app/studies/mix.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "app/calibrate.hpp"
+#include "app/studies/calibrate.hpp"
 #include "base/random.hpp"
-#include "layout/text.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,12 +1,13 @@
 // Mix - messages of several datatypes to one process, as an MPI library receives them: some come before their receive.
 //
 // Contract: run_mix() brings `rounds` messages of each type, in an order that the seed chooses, through one Inbox
-//   (src/offload/inbox.hpp). Windows of `at_once` receives are under way together: first those whose message comes
-//   early (it is put and lands, then the receive is posted and the host unpacks), then the others (their receives are
-//   posted, then all are put). Every destination is compared with the oracle. The types are freed while the receives
-//   of the last window are under way. Source: SC'19 datatypes paper, section 3.2.6.
+//   (src/portals/strategies/inbox.hpp). Windows of `at_once` receives are under way together: first those whose message
+//   comes early (it is put and lands, then the receive is posted and the host unpacks), then the others (their receives
+//   are posted, then all are put). Every destination is compared with the oracle. The types are freed while the
+//   receives of the last window are under way. Source: SC'19 datatypes paper, section 3.2.6.
 // Invariants: (1) the same config gives the same result on every machine; (2) at the end no NIC memory is held.
-// Threads: pure. Time: modelled, in ps; putting a layout on the NIC takes what its calls take, and is in no message's time.
+// Threads: pure. Time: modelled, in ps; putting a layout on the NIC takes what its calls take, and is in no message's
+//   time.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "app/share.hpp"
-#include "offload/inbox.hpp"
+#include "app/studies/share.hpp"
+#include "portals/strategies/inbox.hpp"
 
 namespace spinloom::app {
 

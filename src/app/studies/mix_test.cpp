@@ -1,14 +1,14 @@
 // Mixes of types through an Inbox on the simulated NIC, and the Inbox's own corners.
-#include "app/mix.hpp"
+#include "app/studies/mix.hpp"
 
 #include <gtest/gtest.h>
 
-#include "app/test_images.hpp"
+#include "app/studies/testing/images.hpp"
 #include "base/random.hpp"
-#include "layout/text.hpp"
-#include "sim/test_profile.hpp"
+#include "memory/layout/text.hpp"
+#include "simulated/node/testing/profile.hpp"
 #ifdef SPINLOOM_HANDLERS
-#include "app/test_hosts.hpp"
+#include "app/studies/testing/hosts.hpp"
 #endif
 
 namespace spinloom::app {

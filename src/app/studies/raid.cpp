@@ -1,11 +1,11 @@
 // What the client of the array does, and what is compared.
-#include "app/raid.hpp"
+#include "app/studies/raid.hpp"
 
 #include <algorithm>
 #include <memory>
 #include <vector>
 
-#include "app/raid_array.hpp"
+#include "app/studies/raid_array.hpp"
 
 namespace spinloom::app {
 

@@ -4,8 +4,8 @@
 //   writes or reads `pieces`, one for each of the ranks 2 to 5, which does not hear of an empty one; without `pieces`,
 //   `bytes` in four pieces of equal length (the last may be shorter), `offset` bytes into their blocks. Rank 1 holds
 //   the parity.
-//   An update: time_ps is from the first put until the client knows that all pieces are stored and the parity contains them.
-//   rdma: the pieces land beside the blocks; each node's processor exchanges old and new bytes and puts their
+//   An update: time_ps is from the first put until the client knows that all pieces are stored and the parity contains
+//   them. rdma: the pieces land beside the blocks; each node's processor exchanges old and new bytes and puts their
 //     exclusive or, the delta, to rank 1, whose processor applies one delta after the other and answers; the data
 //     node's processor answers the client. One processor a node.
 //   portals4: as rdma, but a triggered put answers the client.
@@ -19,7 +19,7 @@
 // Threads: any number of calls side by side. Time: modelled, in ps.
 #pragma once
 
-#include "app/study.hpp"
+#include "app/studies/study.hpp"
 
 namespace spinloom::app {
 

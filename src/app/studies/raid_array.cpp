@@ -1,4 +1,4 @@
-#include "app/raid_array.hpp"
+#include "app/studies/raid_array.hpp"
 
 #include <algorithm>
 

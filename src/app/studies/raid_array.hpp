@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "app/raid.hpp"
-#include "app/study_side.hpp"
-#include "sim/resource.hpp"
+#include "app/studies/raid.hpp"
+#include "app/studies/study_side.hpp"
+#include "simulated/node/resource.hpp"
 
 namespace spinloom::app {
 
@@ -30,8 +30,8 @@ class RaidArray final : sim::EventTarget {
   Result<StudyResult> run();
 
  private:
-  // What the client sends to a data node's host to read from it. A handler is sent the length only, and takes the offset
-  // from the message's header.
+  // What the client sends to a data node's host to read from it. A handler is sent the length only, and takes the
+  // offset from the message's header.
   struct ReadRequest {
     uint64_t bytes = 0;
     uint64_t offset = 0;

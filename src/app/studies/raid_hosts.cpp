@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "app/raid_array.hpp"
-#include "sim/host_model.hpp"
+#include "app/studies/raid_array.hpp"
+#include "simulated/node/host_model.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,13 +1,13 @@
-#include "app/send.hpp"
+#include "app/studies/send.hpp"
 
 #include <algorithm>
 #include <span>
 
-#include "layout/oracle.hpp"
-#include "layout/text.hpp"
-#include "offload/pieces.hpp"
-#include "portals/interface.hpp"
-#include "sim/world.hpp"
+#include "memory/layout/oracle.hpp"
+#include "memory/layout/text.hpp"
+#include "portals/interface/interface.hpp"
+#include "portals/strategies/pieces.hpp"
+#include "simulated/node/world.hpp"
 
 namespace spinloom::app {
 namespace {

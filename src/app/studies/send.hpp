@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "app/setup.hpp"
+#include "app/studies/setup.hpp"
 #include "base/result.hpp"
-#include "offload/send.hpp"
-#include "sim/trace.hpp"
+#include "portals/strategies/send.hpp"
+#include "simulated/node/trace.hpp"
 
 namespace spinloom::app {
 

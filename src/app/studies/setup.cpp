@@ -1,4 +1,4 @@
-#include "app/setup.hpp"
+#include "app/studies/setup.hpp"
 
 #include <optional>
 #include <utility>

@@ -11,15 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "app/destination.hpp"
+#include "app/measure/destination.hpp"
 #include "base/limits.hpp"
 #include "base/result.hpp"
-#include "offload/receive.hpp"
-#include "sim/world.hpp"
+#include "portals/strategies/receive.hpp"
+#include "simulated/node/world.hpp"
 
 namespace spinloom::app {
 
-// Of the one entry that a cell's messages go to, and of its queue.
+// All messages of a cell go to one entry: these are its match bits and the slots of its queue.
 inline constexpr uint64_t cell_match_bits = 0x5350494e;
 inline constexpr uint32_t cell_queue_slots = 64;
 

@@ -1,9 +1,9 @@
-#include "app/share.hpp"
+#include "app/studies/share.hpp"
 
 #include <utility>
 
-#include "app/calibrate.hpp"
-#include "layout/text.hpp"
+#include "app/studies/calibrate.hpp"
+#include "memory/layout/text.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -1,8 +1,8 @@
 // Share - sends messages of several datatypes, one after the other, to one NIC whose memory they share.
 //
-// Contract: create() builds one world with a receive cache (src/offload/receive_cache.hpp) on the receiver's NIC, and
-//   takes the types with their attributes. receive(i) brings one message of type i: acquires a receive from the
-//   cache, posts it, receives, compares the whole destination with the oracle, and gives the receive back. Numbers
+// Contract: create() builds one world with a receive cache (src/portals/strategies/receive_cache.hpp) on the receiver's
+//   NIC, and takes the types with their attributes. receive(i) brings one message of type i: acquires a receive from
+//   the cache, posts it, receives, compares the whole destination with the oracle, and gives the receive back. Numbers
 //   are reported for compared bytes only. Source: SC'19 datatypes paper, section 3.2.6.
 // Invariants: (1) the same config and the same order of receives give the same result on every machine; (2) after
 //   Code::mismatch receive() may be called again; after any other Error only destruction is allowed.
@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "app/setup.hpp"
-#include "offload/receive_cache.hpp"
-#include "offload/strategy.hpp"
-#include "portals/interface.hpp"
+#include "app/studies/setup.hpp"
+#include "portals/interface/interface.hpp"
+#include "portals/strategies/receive_cache.hpp"
+#include "portals/strategies/strategy.hpp"
 
 namespace spinloom::app {
 

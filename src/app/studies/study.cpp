@@ -1,13 +1,13 @@
-#include "app/study.hpp"
+#include "app/studies/study.hpp"
 
 #include <cstring>
 #include <memory>
 #include <vector>
 
-#include "app/broadcast.hpp"
-#include "app/collective.hpp"
-#include "app/raid.hpp"
-#include "app/study_side.hpp"
+#include "app/studies/broadcast.hpp"
+#include "app/studies/collective.hpp"
+#include "app/studies/raid.hpp"
+#include "app/studies/study_side.hpp"
 
 namespace spinloom::app {
 namespace {

@@ -7,13 +7,14 @@
 //   accumulate: rank 1's array of complex numbers is multiplied by rank 0's message; time_ps is from the put until rank
 //     1's host knows that the result is in its memory.
 //   broadcast: rank 0's message goes to all `ranks` along a binomial tree; time_ps is from the first put until the last
-//     host knows that it has it. The switches of a three-level fat tree are crossed (app/broadcast.cpp).
+//     host knows that it has it. The switches of a three-level fat tree are crossed (app/studies/broadcast.cpp).
 //   raid: rank 0's message is stored across four data nodes, rank 1 holds their parity; time_ps is from the first put
-//     until rank 0 knows that all is stored; raid-read: until rank 0 knows that it has the bytes (app/raid.hpp).
-//   multicast, reduce, allreduce: groups of ranks over the switches of a network (app/collective.hpp).
-// Ways: rdma: the bytes land, rank 1's host sees the count in its memory and acts (host.memory_latency + host.call);
-//   portals4: triggered puts act without the host (not accumulate); store: handlers act when the message is in
-//   host memory, or on its only packet (not accumulate); stream: payload handlers act on each packet.
+//     until rank 0 knows that all is stored; raid-read: until rank 0 knows that it has the bytes
+//   (app/studies/raid.hpp). multicast, reduce, allreduce: groups of ranks over the switches of a network
+// (app/studies/collective.hpp). Ways: rdma: the bytes land, rank 1's host sees the count in its memory and acts
+//   (host.memory_latency + host.call); portals4: triggered puts act without the host (not accumulate); store: handlers
+//   act when the message is in host memory, or on its only packet (not accumulate); stream: payload handlers act on
+//   each packet.
 // Invariants: (1) the same config gives the same result on every machine.
 // Threads: any number of calls side by side. Time: modelled, in ps.
 #pragma once
@@ -23,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/setup.hpp"
+#include "app/studies/setup.hpp"
 
 namespace spinloom::app {
 

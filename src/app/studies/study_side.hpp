@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "app/setup.hpp"
-#include "portals/interface.hpp"
+#include "app/studies/setup.hpp"
+#include "portals/interface/interface.hpp"
 
 namespace spinloom::app {
 

@@ -1,4 +1,4 @@
-#include "app/switch_tree.hpp"
+#include "app/studies/switch_tree.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,8 +1,9 @@
 // SwitchTree - the switches between some ranks as a tree: the union of their fixed paths to one of them.
 //
-// Contract: over() takes the paths of all members to the first one. `top` is the first member's switch, or the switch from which the
-//   furthest member is nearest. A switch's ports in the tree are its children, then its hosts.
-// Invariants: (1) every switch but the top has one parent, which is its neighbour; (2) the top comes first, and parents before their children;
+// Contract: over() takes the paths of all members to the first one. `top` is the first member's switch, or the switch
+//   from which the furthest member is nearest. A switch's ports in the tree are its children, then its hosts.
+// Invariants: (1) every switch but the top has one parent, which is its neighbour; (2) the top comes first, and parents
+//   before their children;
 //   (3) every member is a host of exactly one switch of the tree.
 // Threads: plain values. Time: none.
 #pragma once
@@ -11,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "network/network.hpp"
+#include "simulated/network/network.hpp"
 
 namespace spinloom::app {
 

@@ -1,5 +1,5 @@
 // Trees over the switches of every form of network: each member once, each link once.
-#include "app/switch_tree.hpp"
+#include "app/studies/switch_tree.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,12 +9,12 @@
 #include <memory>
 #include <vector>
 
-#include "app/setup.hpp"
-#include "app/test_images.hpp"
-#include "offload/inbox.hpp"
-#include "portals/interface.hpp"
-#include "sim/test_profile.hpp"
-#include "sim/world.hpp"
+#include "app/studies/setup.hpp"
+#include "app/studies/testing/images.hpp"
+#include "portals/interface/interface.hpp"
+#include "portals/strategies/inbox.hpp"
+#include "simulated/node/testing/profile.hpp"
+#include "simulated/node/world.hpp"
 
 namespace spinloom::app {
 

@@ -1,0 +1,53 @@
+// PythonString - texts of the engine as Python's str, and the other way round, in place of <nanobind/stl/string.h>.
+//
+// Contract: a std::string always becomes a str: names in files may be any bytes, and those that are no UTF-8 stand
+//   there as \xff. A str becomes a std::string in UTF-8, the name of a file that is none becomes its bytes again; half
+//   a surrogate pair is refused, as another type is.
+// Threads: with the interpreter lock. Time: none.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+#include <string_view>
+
+namespace spinloom::app {
+
+[[nodiscard]] inline nanobind::str python_string(std::string_view text) {
+  PyObject* const made = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+  if (made == nullptr) nanobind::raise_python_error();
+  return nanobind::steal<nanobind::str>(made);
+}
+
+}  // namespace spinloom::app
+
+namespace nanobind::detail {
+
+template <>
+struct type_caster<std::string> {
+  NB_TYPE_CASTER(std::string, const_name("str"))
+
+  bool from_python(handle source, uint32_t, cleanup_list*) noexcept {
+    if (!PyUnicode_Check(source.ptr())) return false;
+    Py_ssize_t bytes = 0;
+    if (const char* const text = PyUnicode_AsUTF8AndSize(source.ptr(), &bytes); text != nullptr) {
+      value.assign(text, static_cast<size_t>(bytes));
+      return true;
+    }
+    PyErr_Clear();
+    PyObject* const encoded = PyUnicode_AsEncodedString(source.ptr(), "utf-8", "surrogateescape");
+    if (encoded == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    value.assign(PyBytes_AS_STRING(encoded), static_cast<size_t>(PyBytes_GET_SIZE(encoded)));
+    Py_DECREF(encoded);
+    return true;
+  }
+
+  static handle from_cpp(const std::string& text, rv_policy, cleanup_list*) noexcept {
+    return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+  }
+};
+
+}  // namespace nanobind::detail

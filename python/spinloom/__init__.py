@@ -1,6 +1,6 @@
 """Spinloom: what a packet-processing (sPIN) NIC does for non-contiguous data.
 
-Importing never fails for a missing optional part; spinloom.core.load() gives the engine.
+Importing never fails for a missing optional part; spinloom.common.core.load() gives the engine.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from spinloom.exchanges import exchange as exchange
-    from spinloom.frame import Frame as Frame
-    from spinloom.simulation import simulate as simulate
+    from spinloom.nics.exchanges import exchange as exchange
+    from spinloom.nics.frame import Frame as Frame
+    from spinloom.nics.simulation import simulate as simulate
 
-LATER = {"simulate": "spinloom.simulation", "exchange": "spinloom.exchanges", "Frame": "spinloom.frame"}
+LATER = {
+    "simulate": "spinloom.nics.simulation",
+    "exchange": "spinloom.nics.exchanges",
+    "Frame": "spinloom.nics.frame",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import os
 import signal
 import sys
@@ -17,15 +18,26 @@ from typing import NoReturn
 import click
 
 from spinloom import __version__
-from spinloom.errors import (
+from spinloom.common.errors import (
     EXIT_CLOSED_PIPE,
     EXIT_ENVIRONMENT,
+    EXIT_USAGE,
     Terminated,
     Trouble,
     exit_of_interrupt,
     nearest,
 )
 from spinloom.verbs.jobs import JOBS, PLACES
+
+OF_THE_MACHINE = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+)
 
 
 class Verbs(click.Group):
@@ -61,9 +73,9 @@ class Verbs(click.Group):
 
 def print_prefix(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from spinloom import data
+        from spinloom.common import data, output
 
-        click.echo(data.prefix())
+        output.echo(data.prefix())
         ctx.exit()
 
 
@@ -89,14 +101,16 @@ def cli() -> None:
     spinloom ddt --demo              speed-ups of thirteen application datatypes
     spinloom ddt MILC --nic sc19-slingshot --strategies rw-cp,seek
     """
-    from spinloom import config
+    from spinloom.common import config
 
     for warning in config.warnings():
         say(warning)
 
 
 def say(message: str) -> None:
-    click.echo(f"spinloom: {message}", err=True)
+    from spinloom.common import output
+
+    output.say(message)
 
 
 def terminate(number: int, frame: FrameType | None) -> NoReturn:
@@ -117,7 +131,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         say(trouble.message)
         code = trouble.exit_code
     except click.ClickException as error:
-        error.show()
+        show(error)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt) as stopped:
         say("interrupted")
@@ -125,11 +139,26 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except BrokenPipeError:
         os._exit(EXIT_CLOSED_PIPE)  # the reader of a pipe has gone: no output is possible
     except OSError as error:
+        if (
+            error.filename is not None or error.errno == errno.ENOENT
+        ):  # the latter: no folder for temporary files
+            where = "" if error.filename is None else f"{error.filename}: "
+            say(f"{where}{error.strerror}")
+            sys.exit(EXIT_ENVIRONMENT if error.errno in OF_THE_MACHINE else EXIT_USAGE)
         if error.errno not in (errno.ENOSPC, errno.EBADF, errno.EIO):
             raise
         say(f"standard output cannot be written: {error.strerror}")
         os._exit(EXIT_ENVIRONMENT)
     sys.exit(flush(code if isinstance(code, int) else 0))
+
+
+def show(error: click.ClickException) -> None:
+    """With its usage; it repeats words of the command line, which may be names of files."""
+    from spinloom.common import output
+
+    said = io.StringIO()
+    error.show(said)
+    output.echo(said.getvalue(), err=True, nl=False)
 
 
 def flush(code: int) -> int:

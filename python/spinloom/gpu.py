@@ -25,9 +25,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from spinloom import core, device
-from spinloom.errors import Trouble
-from spinloom.gpu_channel import MpiChannel
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.layout import device
+from spinloom.layout.gpu_channel import MpiChannel
 
 if TYPE_CHECKING:
     from spinloom.layout import Layout

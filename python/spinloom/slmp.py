@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinloom import data
-from spinloom.errors import Trouble
+from spinloom.common import data
+from spinloom.common.errors import Trouble
 
 PORT = 9330
 MESSAGE_BYTES_MAX = 1 << 32

@@ -24,10 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import copy_model, core, data, files
-from spinloom.copy_model import Caches, Prices, Sample
-from spinloom.errors import Trouble
+from spinloom.accelerate import copy_model
+from spinloom.accelerate.copy_model import Caches, Prices, Sample
+from spinloom.common import core, documents, files, private
+from spinloom.common.errors import Trouble
 
+SHIPPED = Path(__file__).with_name("calibration.json")  # the prices of a machine that was calibrated
 FORMAT = 2
 DEFAULT_CACHES: Caches = ((32 << 10, 8), (1 << 20, 8), (32 << 20, 16))
 BLOCKS = (4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096)
@@ -72,10 +74,10 @@ def processor() -> str:
 def caches(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> Caches:
     """Bytes and ways of the data caches; a common processor's where the system does not say."""
     found: dict[int, tuple[int, int]] = {}
-    for index in sorted(folder.glob("index*")):
+    for index in files.names_in(folder):
         try:
             kind, level, size, ways = (
-                (index / name).read_text(encoding="utf-8").strip()
+                (folder / index / name).read_text(encoding="utf-8").strip()
                 for name in ("type", "level", "size", "ways_of_associativity")
             )
             if kind != "Instruction":
@@ -219,11 +221,11 @@ class Passes:
     def kept(self, where: Path) -> dict[str, list[list[float]]]:
         """What an earlier call measured on this machine of the same messages; nothing if that is none."""
         try:
-            document = json.loads(where.read_text(encoding="utf-8"))
+            document = documents.json(where)
             passes = {name: document["times_ns"][name] for name in self.times_ns}
             whole = all(len(each) == len(self.messages) for of in passes.values() for each in of)
             return passes if whole and document["key"] == self.key else {}
-        except (OSError, KeyError, TypeError, ValueError):
+        except (Trouble, KeyError, TypeError, ValueError):
             return {}
 
     @property
@@ -359,8 +361,7 @@ def measure(
 
 
 def path() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "spinloom" / "calibration.json"
+    return private.cache_home() / "calibration.json"
 
 
 def partial_path(where: Path, of: str = "") -> Path:
@@ -382,14 +383,14 @@ def save(calibration: Calibration, where: Path) -> None:
 
 def read(where: Path) -> Calibration:
     """Raises Trouble('invalid') for a file that is none."""
+    document = documents.json(where)
     try:
-        document = json.loads(where.read_text(encoding="utf-8"))
         if document["format"] != FORMAT:
             raise ValueError(f"format {document['format']}, not {FORMAT}")
         prices = {name: Prices.from_document(document["prices_ns"][name]) for name in copy_model.MOVEMENTS}
         levels = tuple((int(size), int(ways)) for size, ways in document["caches"])
         return Calibration(document["identity"], levels, prices, document["measured"], str(where))
-    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Trouble("invalid", f"{where} is no calibration: {error}") from None
 
 
@@ -397,8 +398,8 @@ def load() -> tuple[Calibration, str]:
     """This host's calibration, or the one that comes with Spinloom and a sentence that says so."""
     how = "'spinloom calibrate' measures this one in a minute"
     own = path()
-    if not own.exists():
-        shipped = read(data.PACKAGE / "calibration.json")
+    if not os.path.exists(own):  # False as well where it may not be looked at
+        shipped = read(SHIPPED)
         return (
             shipped,
             f"host times are those of the {shipped.identity['processor']} that Spinloom came with: {how}",
@@ -406,7 +407,7 @@ def load() -> tuple[Calibration, str]:
     try:
         found = read(own)
     except Trouble as trouble:
-        return read(data.PACKAGE / "calibration.json"), f"{trouble.message}; {how}"
+        return read(SHIPPED), f"{trouble.message}; {how}"
     if found.identity != identity():
-        return read(data.PACKAGE / "calibration.json"), f"{own} is of another machine: {how}"
+        return read(SHIPPED), f"{own} is of another machine: {how}"
     return found, ""

@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from spinloom import core
+from spinloom.common import core
 
 MOVEMENTS = ("pack", "unpack", "copy")
-# Blocks of these shapes have prices by size; src/layout/leaves.hpp says what they are.
+# Blocks of these shapes have prices by size; src/memory/layout/leaves.hpp says what they are.
 SHAPES = ("vector", "dense", "across", "list", "runs", "structs")
 PRICED_AS = {"single": "vector"}
 PATTERNS = ("next", "strided", "scattered")

@@ -1,32 +1,29 @@
 """What `spinloom explain` says of one datatype: facts, CPU times with their bounds, modelled NIC times.
 
-Contract: resolve() finds the datatype that a person names; facts() are exact; host_ways() are predictions of
+Contract: facts() of a datatype are exact; host_ways() are predictions of
 host time by copy_model; nic_ways() are modelled times of checked simulations. Every way has a bound: the
 resource that takes longest.
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from spinloom import copy_model, core, layout, mpi_report, strategies, sweep, workloads
-from spinloom.calibration import Calibration
-from spinloom.errors import Trouble
-from spinloom.machines import Machine
-from spinloom.profiles import Profile
-from spinloom.strategies import DIRECT
-from spinloom.sweep import Cell
-from spinloom.workloads import Row
+from spinloom.accelerate import copy_model
+from spinloom.accelerate.calibration import Calibration
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.nics import strategies, sweep
+from spinloom.nics.machines import Machine
+from spinloom.nics.profiles import Profile
+from spinloom.nics.strategies import DIRECT
+from spinloom.nics.sweep import Cell
+from spinloom.nics.workloads import Row
 
 SIMULATED_BYTES_MAX, SIMULATED_BLOCKS_MAX = 64 << 20, 1 << 20
 PREDICTED_BYTES_MAX, PREDICTED_BLOCKS_MAX = 128 << 20, 1 << 22  # followed through modelled caches in seconds
 NO_RECEIVE = "cannot be received into"
-MODULE = "spinloom_explained"  # the name under which a FILE.py is run
 BUSY = 0.4  # of the time: a resource that is busy for less does not bound it
 
 
@@ -39,109 +36,6 @@ class Way:
     time_ps: int | None
     bound: str
     about: str
-
-
-# ---- which datatype ----
-
-
-def resolve(target: str, count: int) -> Row:
-    """APPLICATION[:DATATYPE], FILE.py:OBJECT, FILE.json:NUMBER (a report), or a text form. Raises Trouble."""
-    file, colon, name = target.rpartition(":")
-    if colon and file.endswith(".py"):
-        return of_object(load_object(Path(file), name), target, count)
-    if colon and file.endswith(".json"):
-        row = mpi_report.row_in(Path(file), name)
-        return Row(target, "", row["text"], (row["count"] or 1) * count)
-    if target.endswith(".py"):
-        raise Trouble("invalid", f"say which object of {target}: {target}:OBJECT")
-    names = {application.name.casefold() for application in workloads.applications()}
-    application, colon, datatype = target.partition(":")
-    if application.casefold() in names or ("(" not in target and not is_type(target)):
-        return of_workload(application, datatype if colon else None, count)
-    check(target)
-    return Row("custom", target if len(target) <= 32 else target[:29] + "...", target, count)
-
-
-def is_type(text: str) -> bool:
-    try:
-        check(text)
-    except Trouble:
-        return False
-    return True
-
-
-def check(text: str) -> None:
-    engine = core.load()
-    try:
-        engine.check_type(text)
-    except engine.SpinloomError as error:
-        raise Trouble(error.code, error.message) from None
-
-
-def of_workload(application: str, datatype: str | None, count: int) -> Row:
-    if datatype is not None:
-        row = workloads.row(application, datatype)
-    else:
-        rows = workloads.application(application).rows
-        row = rows[0]
-        if len(rows) > 1:
-            names = ", ".join(f"'{application}:{each.datatype}'" for each in rows)
-            raise Trouble("invalid", f"{application} has {len(rows)} datatypes; say which: {names}")
-    return Row(row.application, row.datatype, row.type, row.count * count, source=row.source)
-
-
-def load_object(file: Path, name: str) -> Any:
-    """The object of a Python file, or what it returns when it is a function.
-
-    The file is run as a module that is not __main__; what it prints goes to stderr.
-    """
-    spec = importlib.util.spec_from_file_location(MODULE, file)
-    if not file.exists() or spec is None or spec.loader is None:
-        raise Trouble("invalid", f"{file} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[MODULE] = module  # dataclasses look there
-    sys.path.insert(0, str(file.resolve().parent))
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            spec.loader.exec_module(module)
-            if not hasattr(module, name):
-                raise Trouble("invalid", f"{file} has no '{name}'")
-            found = getattr(module, name)
-            return found() if callable(found) and not isinstance(found, type) else found
-    except Trouble:
-        raise
-    except (Exception, SystemExit) as error:
-        raise Trouble("invalid", f"{file}:{name} ends with {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.pop(0)
-
-
-def of_object(found: Any, target: str, count: int) -> Row:
-    """A Layout, a text form, a NumPy array or dtype, or a datatype of mpi4py."""
-    if isinstance(found, str):
-        check(found)
-        text = found
-    elif isinstance(found, layout.Layout):
-        text = found.text
-    elif isinstance(found, type):  # not one of its objects
-        raise not_a_datatype(found, target)
-    elif hasattr(found, "strides") and hasattr(found, "dtype"):
-        text = layout.from_array(found).text
-    elif hasattr(found, "itemsize") and hasattr(found, "fields"):
-        text = layout.from_dtype(found).text
-    elif hasattr(found, "Get_envelope"):
-        text = layout.from_mpi(found).text
-    else:
-        raise not_a_datatype(found, target)
-    return Row(target, "", text, count)
-
-
-def not_a_datatype(found: Any, target: str) -> Trouble:
-    return Trouble(
-        "invalid",
-        f"{target} is a {type(found).__name__}; it must be a Layout, a text form, a NumPy array "
-        "or dtype, or a datatype of mpi4py",
-    )
 
 
 # ---- what is known of it ----

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spinloom import core, cuda
-from spinloom.errors import Trouble
-from spinloom.explain import NO_RECEIVE, PREDICTED_BLOCKS_MAX, Way
-from spinloom.workloads import Row
+from spinloom.accelerate.explain import NO_RECEIVE, PREDICTED_BLOCKS_MAX, Way
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.layout import cuda
+from spinloom.nics.workloads import Row
 
 KIND = "gpu"
 

@@ -11,10 +11,11 @@ import contextlib
 import statistics
 from dataclasses import dataclass
 
-from spinloom import core, peer_pair, units
-from spinloom.errors import Trouble
-from spinloom.peer_prices import WAYS, PeerPrices
-from spinloom.workloads import Row
+from spinloom.accelerate import peer_pair
+from spinloom.accelerate.peer_prices import WAYS, PeerPrices
+from spinloom.common import core, units
+from spinloom.common.errors import Trouble
+from spinloom.nics.workloads import Row
 
 SAMPLES = 61
 SAMPLES_MIN = 5

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import core
 from spinloom.bench import measure as bench
 from spinloom.bench import peers
 from spinloom.bench.numpy_peer import numpy_ways
 from spinloom.bench.rows import Row as BenchRow
 from spinloom.bench.rows import Structs
-from spinloom.errors import Trouble
+from spinloom.common import core
+from spinloom.common.errors import Trouble
 from spinloom.layout import Layout
-from spinloom.workloads import Row
+from spinloom.nics.workloads import Row
 
 OURS, BY_HAND, MEMCPY = "spinloom", "loops by hand", "memcpy"
 MEASURED_BYTES_MAX = 256 << 20

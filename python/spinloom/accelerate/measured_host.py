@@ -1,8 +1,8 @@
 """A host profile measured on this machine: what `spinloom hostmodel --save` writes.
 
-Contract: measure() times the engine's loops (src/app/host_probe.hpp) several times over, and text() makes a
-file for --host of them. Latency and lines are times; a block's cost is a time too, given in cycles of the
-clock that the system names, so that the clock itself decides nothing. Measured times are host time.
+Contract: measure() times the engine's loops (src/app/measure/host_probe.hpp) several times over, and text()
+makes a file for --host of them. Latency and lines are times; a block's cost is a time too, given in cycles of
+the clock that the system names, so that the clock itself decides nothing. Measured times are host time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from spinloom import calibration, core
+from spinloom.accelerate import calibration
+from spinloom.common import core
 
 ROUNDS = 7  # the least of so many medians: what else the machine does only adds time
 REPETITIONS = 15

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import data, mpi_layer, mpi_report
-from spinloom.errors import Trouble
+from spinloom.accelerate import mpi_layer, mpi_report
+from spinloom.common import data, files
+from spinloom.common.errors import Trouble
 
 LIMIT_S = 30.0
 PROBE = Path(__file__).with_name("mpi_pair_probe.py")
@@ -55,7 +56,7 @@ class Mpi:
             return {}
         others = os.environ.get("LD_LIBRARY_PATH", "")
         libraries = f"{self.library.parent}:{others}" if others else str(self.library.parent)
-        more = {"OPAL_PREFIX": str(self.home)} if (self.home / "share" / "openmpi").is_dir() else {}
+        more = {"OPAL_PREFIX": str(self.home)} if os.path.isdir(self.home / "share" / "openmpi") else {}
         return {"LD_LIBRARY_PATH": libraries, **more}
 
     def command(self, words: list[str]) -> list[str]:
@@ -73,9 +74,10 @@ def launchers() -> list[Path]:
     folders = [*filter(None, os.environ.get("PATH", "").split(os.pathsep)), str(Path(sys.executable).parent)]
     found = []
     for folder in dict.fromkeys(folders):
+        inside = files.names_in(folder)  # none where it may not be read: its programs may still be run
         for name in NAMES:
-            variants = sorted(path for path in Path(folder).glob(f"{name}.*") if path.suffix != ".py")
-            found += [path for path in (Path(folder, name), *variants) if os.access(path, os.X_OK)]
+            variants = [each for each in inside if each.startswith(f"{name}.") and not each.endswith(".py")]
+            found += [path for each in (name, *variants) if os.access(path := Path(folder, each), os.X_OK)]
     return found
 
 
@@ -103,8 +105,10 @@ def family_of(launcher: Path) -> str | None:
 def libraries_of(family: str, home: Path) -> list[Path]:
     folders = [home / "lib", home / "lib64", home / "lib" / "release"]
     if home == Path("/usr"):
-        folders += sorted(Path("/usr/lib").glob("*-linux-gnu*"))
-    found = [path for name in LIBRARIES[family] for folder in folders if (path := folder / name).exists()]
+        folders += [Path("/usr/lib", name) for name in files.names_in("/usr/lib") if "-linux-gnu" in name]
+    found = [
+        folder / name for name in LIBRARIES[family] for folder in folders if os.path.exists(folder / name)
+    ]
     return list({path.resolve(): path for path in reversed(found)}.values())[::-1]
 
 
@@ -206,15 +210,20 @@ class Machine:
 
     @staticmethod
     def here() -> Machine:
-        scope = Path("/proc/sys/kernel/yama/ptrace_scope")
-        status = dict(
-            line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-        )
+        status = dict(line.split(":", 1) for line in told_by(Path("/proc/self/status")).splitlines())
         return Machine(
-            int(scope.read_text(encoding="utf-8")) if scope.exists() else 0,
+            int(told_by(Path("/proc/sys/kernel/yama/ptrace_scope")) or 0),
             bool(int(status.get("CapEff", "0"), 16) >> CAP_SYS_PTRACE & 1),
             status.get("Seccomp", "0").strip() not in ("", "0"),
         )
+
+
+def told_by(system: Path) -> str:
+    """'' where the system has no such file, or does not let this user read it."""
+    try:
+        return system.read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 def cause_of(way: str, error: int, rank: dict[str, Any], machine: Machine) -> str:

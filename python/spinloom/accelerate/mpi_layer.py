@@ -6,8 +6,12 @@ already, rank() which one. forget_boards() removes what the ranks of a job have 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
+
+from spinloom.accelerate import mpi_programs
+from spinloom.common import files, private
 
 SHARED_MEMORY = Path("/dev/shm")
 
@@ -20,12 +24,11 @@ def environment(
     prices: str = "",
     more: dict[str, str] | None = None,
 ) -> dict[str, str]:
-    """Other preloaded libraries stay behind ours. Without a name, a job has its launcher's name for it.
+    """Others' libraries stay behind ours, but for sanitizers. Without a name, a job has its launcher's.
 
     prices: of this host, where they were measured. more: other settings of the layer.
     """
-    others = os.environ.get("LD_PRELOAD", "")
-    settings = {"LD_PRELOAD": f"{libraries}:{others}" if others else libraries}
+    settings = {"LD_PRELOAD": mpi_programs.preloads(libraries, os.environ.get("LD_PRELOAD", ""))}
     if job:
         settings["SPINLOOM_MPI_JOB"] = job
     if path:
@@ -69,12 +72,18 @@ def rank() -> int:
 
 
 def forget_boards(job: str) -> None:
-    for board in SHARED_MEMORY.glob(f"spinloom-mpi-{os.getuid()}-{short(job)}-*"):
-        board.unlink(missing_ok=True)
+    """Only files of this user, whose number may be another in the ranks' user namespace."""
+    for name in files.names_in(SHARED_MEMORY):
+        if not (name.startswith("spinloom-mpi-") and f"-{short(job)}-" in name):
+            continue
+        board = SHARED_MEMORY / name
+        with contextlib.suppress(OSError):
+            if private.is_this_user(board.lstat().st_uid):
+                board.unlink()
 
 
 def short(name: str) -> str:
-    """The name as src/mpi/world.cpp writes it into that of a board (FNV-1a, 64 bits)."""
+    """The name as src/mpi/meeting/world.cpp writes it into that of a board (FNV-1a, 64 bits)."""
     value = 0xCBF29CE484222325
     for byte in name.encode():
         value = (value ^ byte) * 0x100000001B3 % 2**64

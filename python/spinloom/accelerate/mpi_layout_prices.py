@@ -1,7 +1,8 @@
 """What an MPI library of this machine takes to pack and unpack the layouts of a recorded program.
 
-Contract: measure() times MPI_Pack and MPI_Unpack of each layout in a process of that MPI, after its bytes
-were compared with the oracle's, and memcpy of as many bytes. Host times: medians of single calls, before each
+Contract: measure() times MPI_Pack and MPI_Unpack of each layout in a process of the MPI whose compiler
+wrapper it is given, after its bytes were compared with the oracle's, and memcpy of as many bytes. Trouble
+says where that is not the MPI that was named. Host times: medians of single calls, before each
 of which `swept_bytes` of other memory were written, because programs compute before they send: swept_for() is
 as much as the messages of a rank lie in, at least twice the first two caches. Layouts beyond
 MEASURED_BYTES_MAX are left out.
@@ -16,11 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import calibration, core, recorded, results
+from spinloom.accelerate import calibration
 from spinloom.bench import peers
 from spinloom.bench.rows import Row as BenchRow
-from spinloom.errors import Trouble
-from spinloom.layout_prices import Memory, Use
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.nics import results
+from spinloom.nics.layout_prices import Memory, Use
+from spinloom.traces import recorded
 
 REPETITIONS = 21
 MEASURED_BYTES_MAX = 256 << 20
@@ -66,18 +70,18 @@ def measure(
     uses: Iterable[Use],
     mpi: str,
     host: str,
+    compiler: Path,
     swept_bytes: int,
     memory: Memory,
     advance: Callable[[], None] = lambda: None,
-) -> dict[Use, Moved] | None:
-    """None: that MPI does not run here."""
+) -> dict[Use, Moved]:
+    """`mpi` is its name, such as "MPICH 4.0.2", `compiler` the wrapper that compiles for it."""
     uses = list(uses)
     alike = {key_of(mpi, host, swept_bytes, use): use for use in uses if 0 < use.bytes <= MEASURED_BYTES_MAX}
     missing = {key: use for key, use in alike.items() if key not in memory.known}
     if missing:
         with tempfile.TemporaryDirectory(prefix="spinloom-predict-") as name:
-            if not measure_missing(missing, mpi, swept_bytes, memory, Path(name), advance):
-                return None
+            measure_missing(missing, mpi, compiler, swept_bytes, memory, Path(name), advance)
         memory.save()
     found = {}
     for use in uses:
@@ -90,30 +94,35 @@ def measure(
 def measure_missing(
     missing: dict[str, Use],
     mpi: str,
+    compiler: Path,
     swept_bytes: int,
     memory: Memory,
     folder: Path,
     advance: Callable[[], None],
-) -> bool:
+) -> None:
     rows = {}
     for number, (key, use) in enumerate(missing.items()):
         text = use.type if use.count == 1 else f"contig({use.count}, {use.type})"
         rows[key] = BenchRow(f"layout {number}", "", text, text, 0, use.bytes, None)
-    running = peers.mpis(folder)
+    hand = peers.hand_library(folder, list(rows.values()))
     try:
-        chosen = [one for one in running if one.name == mpi]
-        if not chosen:
-            return False
-        hand = peers.hand_library(folder, list(rows.values()))
+        running = peers.start(compiler, folder / "mpi_pack")
+    except Trouble as trouble:
+        raise Trouble(trouble.code, f"{compiler}, which the parameters name: {trouble.message}") from None
+    try:
+        if running.name != mpi:
+            raise Trouble(
+                "invalid",
+                f"the parameters are of {mpi}, but {compiler} is that of {running.name} now: "
+                f"'spinloom calibrate --mpi {compiler}' measures it",
+            )
         for key, row in rows.items():
-            memory.known[key] = times_of(row, hand, chosen[0], swept_bytes, folder)
+            memory.known[key] = times_of(row, hand, running, swept_bytes, folder)
             advance()
     except core.load().SpinloomError as error:
         raise Trouble(error.code, error.message) from None
     finally:
-        for one in running:
-            one.close()
-    return True
+        running.close()
 
 
 def times_of(row: BenchRow, hand: Path, mpi: peers.Mpi, swept_bytes: int, folder: Path) -> dict[str, float]:

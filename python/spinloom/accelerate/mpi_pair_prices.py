@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinloom import core, results
 from spinloom.bench import jobs, peers
 from spinloom.bench.rows import Row as BenchRow
-from spinloom.errors import Trouble
-from spinloom.layout_prices import Memory
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.nics import results
+from spinloom.nics.layout_prices import Memory
 
 SOURCE = "mpi_pairs.c"
 REPETITIONS = 21

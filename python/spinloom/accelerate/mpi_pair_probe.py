@@ -69,11 +69,19 @@ class Mpi:
                   self.handle(self.world), self.status)  # fmt: skip
 
 
+def own_processes() -> str:
+    """The namespace of the ids of this process; '' without /proc."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
 def facts_of_this_process(word: Any, memory: int) -> dict[str, Any]:
     return {
         "pid": os.getpid(),
         "user": os.geteuid(),
-        "processes": os.readlink("/proc/self/ns/pid"),
+        "processes": own_processes(),
         "machine": os.uname().nodename,
         "address": ctypes.addressof(word),
         "file": memory,

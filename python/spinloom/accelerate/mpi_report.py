@@ -2,8 +2,8 @@
 
 Contract: read() collects what the ranks have written; merge() is pure and makes the document: every number
 in it was counted by a rank, and what a rank did not live to say is missing. sentences(), cells() and advice()
-are for people; mpi_report_page.py makes a page of them. row_in() is what `spinloom explain FILE.json:NUMBER`
-explains.
+are for people; mpi_report_page.py makes a page of them. nics/targets.py finds a type in it for
+`spinloom explain FILE.json:NUMBER`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from spinloom.errors import Trouble
+from spinloom.nics.targets import REPORT_FORMAT as FORMAT
 
-FORMAT = 1
 VARIOUS = -1  # in place of a count, or of a receiver's rank
 GAINERS = 5
+ONE_COPY = ("mapped", "joint", "cma", "within")
 GPUS = ("gpu_moves", "gpu_bytes", "gpu_within", "gpu_as_they_are", "gpu_taken", "gpu_taken_bytes")
-REST = ("refused", "offered", "withdrawn", "helped", "packs", "window_copies", *GPUS)
+WITHIN = ("within", "within_bytes")
+REST = ("refused", "offered", "withdrawn", "helped", "packs", "window_copies", *WITHIN, *GPUS)
 LINE_BYTES = 64
 DISTANCES_SHOWN = 6
 TEXT_SHOWN = 72
@@ -59,10 +60,14 @@ MAY_GAIN = {
 
 def read(report: Path) -> list[dict[str, Any]]:
     """The lines of the ranks that have ended, and what is left of the others."""
-    lines = report.read_text(encoding="utf-8").splitlines() if report.exists() else []
-    parts = [part.read_text(encoding="utf-8") for part in sorted(report.parent.glob(f"{report.name}.*.part"))]
+    parts = sorted(report.parent.glob(f"{report.name}.*.part"))
+    texts = [
+        file.read_text(encoding="utf-8", errors="backslashreplace")
+        for file in (report, *parts)
+        if file.exists()
+    ]
     found = []
-    for line in lines + parts:
+    for line in "\n".join(texts).splitlines():
         try:
             found.append(json.loads(line))
         except ValueError:  # a disk that is full
@@ -209,9 +214,7 @@ def gainers(types: list[dict[str, Any]]) -> list[dict[str, Any]]:
         first_of_pairs = row["why"] == UNMAPPED and row["messages"] <= FIRST_MESSAGES * row["pairs"]
         if row["kind"] != "derived" or first_of_pairs:
             continue
-        share, how = (
-            MAY_GAIN.get(row["why"], (0.0, "")) if row["way"] not in ("mapped", "joint", "cma") else (0.0, "")
-        )
+        share, how = (0.0, "") if row["way"] in ONE_COPY else MAY_GAIN.get(row["why"], (0.0, ""))
         lines = share * row["bytes"] * row["spread"] / LINE_BYTES
         if lines <= 0:
             continue
@@ -249,11 +252,16 @@ def facts(document: dict[str, Any]) -> list[str]:
             return [f"the layer carried no messages: {why}", *others]
         return [f"the layer was off: {why}"]
     ranks = f"{sum(job['with_layer'] for job in jobs)} of {sum(job['ranks'] for job in jobs)} ranks"
-    went = f"{totals['sent']:,} messages with {totals['sent_bytes']:,} B went through shared memory"
+    between = totals["sent"] - totals["within"]
+    between_bytes = totals["sent_bytes"] - totals["within_bytes"]
+    went = f"{between:,} messages with {between_bytes:,} B went through shared memory"
     said = [
         f"{went} between {ranks}"
         + (f"; {totals['refused']:,} found no room there" if totals["refused"] else "")
     ]
+    if totals["within"]:
+        kept = f"{totals['within']:,} messages with {totals['within_bytes']:,} B"
+        said.append(f"{kept} of ranks to themselves were copied from layout to layout")
     if totals["packs"]:
         said.append(packed(totals))
     if totals["window_copies"]:
@@ -422,21 +430,3 @@ def advice(document: dict[str, Any], where: str = "") -> list[str]:
 def too_long(one: dict[str, Any], where: str) -> str:
     file = where or "FILE.json"
     return f"spinloom explain {file}:{one['number']}" + ("" if where else ", after --report=FILE.json")
-
-
-def row_in(file: Path, number: str) -> dict[str, Any]:
-    """A type of a document. Raises Trouble('invalid')."""
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-        types = document["types"] if document["format"] == FORMAT else []
-        row = types[int(number)] if number.isascii() and number.isdigit() else {}
-        if row["kind"] == "derived" and row["whole"]:
-            return row
-    except OSError as error:
-        raise Trouble("invalid", f"{file} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, IndexError, TypeError):
-        pass
-    raise Trouble(
-        "invalid",
-        f"{file} has no datatype {number} whose text is known; 'spinloom run --report' writes such files",
-    )

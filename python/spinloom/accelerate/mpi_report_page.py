@@ -6,16 +6,20 @@ The pictures are those of `spinloom explain --svg`. The page has no script and l
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
-from spinloom import core, layout, mpi_report, picture
-from spinloom.errors import Trouble
+from spinloom import layout
+from spinloom.accelerate import mpi_report
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.common.printable import html
+from spinloom.layout import picture
 
 WAYS = {
     "mapped": ("#2f5d8c", "for the receiver to copy once"),
     "joint": ("#1d3f63", "for both ends to copy once"),
     "cma": ("#4f7fb0", "for the receiver to copy once, by system calls"),
+    "within": ("#5b9a8b", "for the rank itself, copied once"),
     "device": ("#2c7a64", "for the receiver's GPU to copy once"),
     "staged": ("#7ba3cc", "packed into shared memory, and unpacked from there"),
     "packed": ("#9fb8a8", "packed before the MPI carried it to other machines"),
@@ -47,7 +51,7 @@ def page(document: dict[str, Any], command: str, where: str = "") -> str:
     """`command`: what was run. `where`: a file that holds the document as JSON, if there is one."""
     body = [
         "<h1>Datatypes of an MPI job</h1>",
-        f"<pre>{escape(command)}</pre>",
+        f"<pre>{html(command)}</pre>",
         *(f"<p>{sentence(each)}</p>" for each in mpi_report.facts(document)),
         *(f'<p class="warn">{sentence(each)}</p>' for each in mpi_report.warnings(document)),
     ]
@@ -60,7 +64,7 @@ def page(document: dict[str, Any], command: str, where: str = "") -> str:
 
 
 def sentence(words: str) -> str:
-    return escape(words[0].upper() + words[1:]) + "."
+    return html(words[0].upper() + words[1:]) + "."
 
 
 def shares(document: dict[str, Any]) -> list[str]:
@@ -93,8 +97,8 @@ def table(document: dict[str, Any]) -> list[str]:
     rows = []
     for texts in mpi_report.cells(document):
         named = list(zip(mpi_report.COLUMNS, texts, strict=True))
-        cells = [f"<td><code>{escape(named[0][1])}</code></td>"]
-        cells += [f'<td class="{CLASS.get(name, "")}">{escape(text)}</td>' for name, text in named[1:]]
+        cells = [f"<td><code>{html(named[0][1])}</code></td>"]
+        cells += [f'<td class="{CLASS.get(name, "")}">{html(text)}</td>' for name, text in named[1:]]
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return [
         "<h2>Messages by type</h2>",
@@ -108,14 +112,14 @@ def gainers(document: dict[str, Any], where: str) -> list[str]:
     found = document["gainers"]
     body = ["<h2>What would gain most</h2>"]
     if not found:
-        return [*body, *(f"<p>{escape(each)}</p>" for each in mpi_report.advice(document))]
+        return [*body, *(f"<p>{html(each)}</p>" for each in mpi_report.advice(document))]
     body.append("<p>By the cache lines that their messages touch; this is no measurement of time.</p>")
     for place, one in enumerate(found, 1):
         name = mpi_report.title({**one, "kind": "derived"})
         command = one["explain"] or mpi_report.too_long(one, where)
         body.append(
-            f"<h3>{place}. <code>{escape(name)}</code></h3><p>{one['messages']:,} messages with "
-            f"{one['bytes']:,} B: {escape(one['how'])}.</p><pre>{escape(command)}</pre>"
+            f"<h3>{place}. <code>{html(name)}</code></h3><p>{one['messages']:,} messages with "
+            f"{one['bytes']:,} B: {html(one['how'])}.</p><pre>{html(command)}</pre>"
         )
         if place <= PICTURES_MAX and one["explain"]:
             body.append(drawn(one["text"]))

@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from spinloom import core
-from spinloom.errors import Trouble
+from spinloom.common import core
+from spinloom.common.errors import Trouble
 
 MAILBOX_BYTES = 4096
 MARGIN = 1.1  # of the memory for a message, so that nobody's process is ended for want of some
@@ -113,7 +113,7 @@ def stream(pipe: IO[str] | None) -> IO[str]:
 @contextlib.contextmanager
 def started(arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
     rank = subprocess.Popen(
-        [sys.executable, "-m", "spinloom.peer_pair", *arguments],
+        [sys.executable, "-m", "spinloom.accelerate.peer_pair", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -2,8 +2,8 @@
 
 Contract: measure() times vectors of many shapes by each way of the MPI layer, several passes apart in time,
 and keeps the fastest tenth of the fastest pass of each: what else runs here only ever adds. The prices of
-src/mpi/prices.hpp are those that leave the least relative errors in the mean. The model itself is the
-engine's (peer_costs): nothing of it is written down here. save() and load() use
+src/mpi/messages/prices.hpp are those that leave the least relative errors in the mean. The model itself is
+the engine's (peer_costs): nothing of it is written down here. save() and load() use
 $XDG_CACHE_HOME/spinloom/peers.json; without one, or on another processor, the prices are those that the layer
 came with. as_list() is what SPINLOOM_MPI_PRICES takes.
 """
@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import calibration, copy_model, core, files, peer_pair
-from spinloom.errors import Trouble
+from spinloom.accelerate import calibration, copy_model, peer_pair
+from spinloom.common import core, documents, files
+from spinloom.common.errors import Trouble
 
 FORMAT = 2
 CORES = 2
@@ -145,12 +146,12 @@ def load() -> PeerPrices:
             defaults, remark=f"prices of messages between processes are not this machine's: {how}"
         )
     try:
-        document = json.loads(own.read_text(encoding="utf-8"))
+        document = documents.json(own)
         ns = {name: float(document["prices_ns"][name]) for name in defaults}
         if document["format"] != FORMAT or not all(0 <= price <= 1e9 for price in ns.values()):
             raise ValueError("another format")
         if document["identity"] != calibration.identity():
             return PeerPrices(defaults, remark=f"{own} is of another machine: {how}")
         return PeerPrices(ns, str(document["measured"]), float(document["error"]))
-    except (OSError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+    except (Trouble, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         return PeerPrices(defaults, remark=f"{own} is no list of prices ({error}): {how}")

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import core
 from spinloom.bench import message_rows, messages
 from spinloom.bench.measure import interval, ratio_of
 from spinloom.bench.messages import Effort, Running, Session
 from spinloom.bench.peers import hand_library
-from spinloom.errors import Trouble
+from spinloom.common import core
+from spinloom.common.errors import Trouble
 
 SOURCE = "mpi_calls.c"
 FIRST_USES = 3  # of each round

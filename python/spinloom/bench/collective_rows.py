@@ -17,10 +17,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from spinloom import core, units
 from spinloom.bench.jobs import RANKS
 from spinloom.bench.rows import BYTES
-from spinloom.errors import Trouble
+from spinloom.common import core, units
+from spinloom.common.errors import Trouble
 
 MARGIN_BYTES = 64  # before and behind a rank's memory, as in mpi_collectives.c
 NAME_BYTES = 32  # of a call in a file
@@ -420,7 +420,7 @@ class Files:
             Path(f"{path}.{rank}").write_bytes(name + array.array("q", words).tobytes())
 
     def program(self, text: str) -> list[int]:
-        """The constructor calls of a type, see src/app/mpi_program.hpp."""
+        """The constructor calls of a type, see src/app/measure/mpi_program.hpp."""
         if text not in self.programs:
             path = self.folder / "type.bin"
             core.load().LayoutBench(text, text, self.hand, "").write_program(str(path))

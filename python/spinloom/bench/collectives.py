@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from spinloom import output
 from spinloom.bench import collective_rows, jobs, messages
 from spinloom.bench.collective_rows import Files, Row
 from spinloom.bench.measure import ratio_of
 from spinloom.bench.messages import Running, Session, Variant
 from spinloom.bench.peers import hand_library
-from spinloom.errors import Trouble
+from spinloom.common import output
+from spinloom.common.errors import Trouble
 
 SOURCE = "mpi_collectives.c"
 STOCK, HAND, LAYER = WAYS = ("stock", "hand", "layer")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from spinloom.cuda import Driver
+from spinloom.layout.cuda import Driver
 
 GATE_BYTES = 256 << 20  # filled before a sample, some 0.1 ms of an H100
 GATES_MAX = 64

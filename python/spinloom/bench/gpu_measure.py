@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from spinloom import core, cuda, device, output
 from spinloom.bench.gpu_clock import Clock
 from spinloom.bench.gpu_rows import GpuRow
 from spinloom.bench.gpu_ways import Raw, Way, libraries, packed_places, shape_of
-from spinloom.errors import Trouble
-from spinloom.layout import Layout, PackPlan, bind_set
+from spinloom.common import core, output
+from spinloom.common.errors import Trouble
+from spinloom.layout import Layout, PackPlan, bind_set, cuda, device
 
 NAIVE_BLOCKS = 2000
 SAMPLE_US = 100.0  # a sample lasts about this long

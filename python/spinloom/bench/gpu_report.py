@@ -10,7 +10,9 @@ import datetime
 import io
 from typing import Any
 
-from spinloom import __version__, cuda, results
+from spinloom import __version__
+from spinloom.common import csv_text
+from spinloom.layout import cuda
 
 Rows = list[dict[str, Any]]
 LARGE_BYTES = 64 << 20
@@ -36,7 +38,7 @@ def about(*, emulated: bool) -> dict[str, str]:
 
 def csv(rows: Rows, head: dict[str, str]) -> str:
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    return "".join(f"# {name}: {value}\n" for name, value in head.items()) + results.as_csv(rows, columns)
+    return "".join(f"# {name}: {value}\n" for name, value in head.items()) + csv_text.as_csv(rows, columns)
 
 
 def goals(rows: Rows) -> Rows:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import core, units, workloads
 from spinloom.bench.rows import BYTES, places, vector_of
-from spinloom.errors import Trouble
+from spinloom.common import core, units
+from spinloom.common.errors import Trouble
+from spinloom.nics import workloads
 
 LARGE_BYTES = 1 << 30
 

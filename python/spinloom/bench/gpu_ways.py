@@ -17,8 +17,8 @@ from typing import Any
 
 from spinloom.bench.gpu_rows import GpuRow, Grid
 from spinloom.bench.numpy_peer import ITEMS_MAX, loops_of
-from spinloom.device import cupy_stream
 from spinloom.layout import Layout
+from spinloom.layout.device import cupy_stream
 
 ITEM_BYTES = (8, 4, 2, 1)
 THREADS = 256

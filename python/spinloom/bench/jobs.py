@@ -18,9 +18,9 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinloom import data
 from spinloom.bench.peers import SOURCES, compile_c, compilers, short_name
-from spinloom.errors import Trouble
+from spinloom.common import data
+from spinloom.common.errors import Trouble
 
 ANSWER_S = 120.0
 START_S = 30.0  # for the launcher's version
@@ -69,7 +69,7 @@ class Mpi:
         if home == Path("/usr"):
             return {}
         libraries = f"{home / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
-        more = {"OPAL_PREFIX": str(home)} if (home / "share" / "openmpi").is_dir() else {}
+        more = {"OPAL_PREFIX": str(home)} if os.path.isdir(home / "share" / "openmpi") else {}
         return {"LD_LIBRARY_PATH": libraries, **more}
 
 
@@ -77,7 +77,7 @@ def launcher_of(compiler: Path) -> Path | None:
     """mpiexec beside mpicc, with the same suffix."""
     suffix = compiler.name.removeprefix("mpicc")
     beside = compiler.with_name(f"mpiexec{suffix}")
-    if beside.exists():
+    if os.path.exists(beside):
         return beside
     found = shutil.which(f"mpiexec{suffix}")
     return Path(found) if found else None

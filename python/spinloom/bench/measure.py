@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import core, output
 from spinloom.bench.numpy_peer import NumpyPeer
 from spinloom.bench.peers import Mpi, struct_loop
 from spinloom.bench.rows import Row
-from spinloom.errors import Trouble
+from spinloom.common import core, output
+from spinloom.common.errors import Trouble
 
 FROM_PYTHON = "ours from Python"  # a bound plan's call
 HAND_WAYS = ("hand-elements", "hand-blocks", "hand-structs")

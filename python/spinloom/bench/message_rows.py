@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from spinloom import units, workloads
 from spinloom.bench.rows import Row, places, vector_of
-from spinloom.errors import Trouble
+from spinloom.common import units
+from spinloom.common.errors import Trouble
+from spinloom.nics import workloads
 
 SPREAD = 2.0  # of the vectors' strides over their blocks
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import core, output
 from spinloom.bench import jobs
 from spinloom.bench.measure import ratio_of
 from spinloom.bench.peers import hand_library
 from spinloom.bench.rows import Row
-from spinloom.errors import Trouble
+from spinloom.common import core, output
+from spinloom.common.errors import Trouble
 
 SOURCE = "mpi_messages.c"
 KINDS = ("pingpong", "stream", "both", "alltoallw")

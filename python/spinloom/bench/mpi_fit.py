@@ -30,7 +30,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from spinloom.mpi_parameters import MpiParameters, Regime, Size
+from spinloom.bench.mpi_parameters import MpiParameters, Regime, Size
 
 
 @dataclass(frozen=True)

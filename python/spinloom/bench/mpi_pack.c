@@ -1,12 +1,12 @@
 /* MPI pack - times MPI_Pack and MPI_Unpack of one MPI for the layout bench, in a process of its own.
  *
  * Contract: one line of input a command, one line of output an answer ("error ..." when it failed):
- *     load FILE                                 both types of a row, see src/app/mpi_program.hpp
+ *     load FILE                                 both types of a row, see src/app/measure/mpi_program.hpp
  *     check pack|unpack|copy                    the hash of what it made, as a decimal number
  *     time pack|unpack|copy REPETITIONS CALLS   ns a call, REPETITIONS numbers
  *     swept pack|unpack|memcpy REPETITIONS BYTES   ns of one call each, before which a program went over so many bytes
  *   copy packs with the first type and unpacks with the second. The pattern that memory holds and the hash are those
- *   of src/app/layout_bench.cpp.
+ *   of src/app/measure/layout_bench.cpp.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "mpi_row.h"

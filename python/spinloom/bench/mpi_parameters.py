@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spinloom import calibration, files
-from spinloom.errors import Trouble
+from spinloom.common import documents, files, private
+from spinloom.common.errors import Trouble
 
 FORMAT = 1
 PS_PER_NS = 1000
@@ -103,7 +103,7 @@ SCALARS = (
 def path(mpi: str) -> Path:
     """'Open MPI 4.1.4' has mpi-open-mpi-4.1.4.json, beside the other calibrations."""
     name = re.sub(r"[^a-z0-9.]+", "-", mpi.lower()).strip("-")
-    return calibration.path().with_name(f"mpi-{name}.json")
+    return private.cache_home() / f"mpi-{name}.json"
 
 
 def write(parameters: MpiParameters, where: Path) -> None:
@@ -129,7 +129,7 @@ def rounded(value: Any) -> Any:
 def read(where: Path) -> MpiParameters:
     how = "'spinloom calibrate --mpi MPICC --out FILE' makes one"
     try:
-        document = json.loads(where.read_text(encoding="utf-8"))
+        document = documents.json(where)
         if document["format"] != FORMAT:
             raise ValueError(f"format {document['format']}, not {FORMAT}")
         scalars: dict[str, Any] = {name: plausible(name, document["parameters"][name]) for name in SCALARS}
@@ -144,8 +144,8 @@ def read(where: Path) -> MpiParameters:
         known = {"format", "parameters", "regimes", "table"}
         about = {name: value for name, value in document.items() if name not in known}
         return MpiParameters(**scalars, table=table, regimes=regimes, about=about)
-    except OSError as error:
-        raise Trouble("environment", f"{where}: {error.strerror}; {how}") from None
+    except Trouble as trouble:
+        raise Trouble(trouble.code, f"{trouble.message}; {how}") from None
     except KeyError as error:
         raise Trouble("invalid", f"{where} is no file of MPI parameters: {error} is missing; {how}") from None
     except (TypeError, ValueError, AttributeError) as error:

@@ -1,7 +1,7 @@
 /* MPI row - the two datatypes of a bench row, built with the MPI's own constructors, and the memory that they describe.
  *
- * Contract: load_sides(FILE) reads what src/app/mpi_program.hpp describes and fills `sides`: 0 for the first type, 1 for
- *   the second. fill() and hash_of() are those of src/app/layout_bench.cpp.
+ * Contract: load_sides(FILE) reads what src/app/measure/mpi_program.hpp describes and fills `sides`: 0 for the
+ *   first type, 1 for the second. fill() and hash_of() are those of src/app/measure/layout_bench.cpp.
  * Threads: one. Time: now_ns() is the host's clock.
  */
 #include <mpi.h>

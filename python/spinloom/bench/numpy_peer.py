@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 from spinloom.layout import Layout
 
 if TYPE_CHECKING:

@@ -17,11 +17,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from spinloom import mpi_fit
-from spinloom.bar import Bar
-from spinloom.bench import jobs
+from spinloom.bench import jobs, mpi_fit
 from spinloom.bench.parameters_found import FLOOD, LARGE, STREAM, STREAM_LARGE, Found, Question
-from spinloom.errors import Trouble
+from spinloom.common.bar import Bar
+from spinloom.common.errors import Trouble
 
 SOURCE = "mpi_parameters.c"
 SIZES = (1, 8, 64, 256, *(1 << exponent for exponent in range(10, 23)))

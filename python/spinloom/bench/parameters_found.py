@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from spinloom import mpi_fit
-from spinloom.errors import Trouble
-from spinloom.mpi_parameters import MpiParameters
+from spinloom.bench import mpi_fit
+from spinloom.bench.mpi_parameters import MpiParameters
+from spinloom.common.errors import Trouble
 
 STREAM, STREAM_LARGE, LARGE = 16, 4, 512 << 10  # messages from which g and G come; fewer from LARGE bytes on
 FLOOD = 64  # messages with which they are compared

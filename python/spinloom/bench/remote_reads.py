@@ -13,7 +13,7 @@ import statistics
 import time
 from collections.abc import Callable
 
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 from spinloom.layout import Layout
 
 TOTAL_BYTES = 1 << 20

@@ -10,7 +10,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from spinloom import files
+from spinloom.common import files
 
 HAND_GOAL = 0.95
 HAND_FLOOR = 0.85

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import units, workloads
-from spinloom.errors import Trouble
+from spinloom.common import units
+from spinloom.common.errors import Trouble
+from spinloom.nics import workloads
 
 PRIMITIVES = {2: "short", 4: "float", 8: "double", 16: "double_complex"}
 BYTES = {name: size for size, name in PRIMITIVES.items()}

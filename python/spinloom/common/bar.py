@@ -1,4 +1,4 @@
-"""Bar: receives the progress of long work. This class shows nothing; that of verbs/progress.py shows a
+"""Bar: receives the progress of long work. This class shows nothing; that of progress.py shows a
 bar."""
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from spinloom.errors import nearest
+from spinloom.common.errors import nearest
 
 PREFIX = "SPINLOOM_"
 
@@ -27,6 +27,11 @@ VARIABLES = {
         Variable("SPINLOOM_NIC", "sc19-slingshot", "NIC profile, by name or path (--nic)"),
         Variable("SPINLOOM_NIC_NAME", "", "the live Ethernet NIC of programs that use fpspin_compat.h"),
         Variable("SPINLOOM_HOST", "", "host profile, by name or path; empty: the NIC profile's (--host)"),
+        Variable(
+            "SPINLOOM_SIM_COMPUTE_S",
+            "300",
+            "sim: seconds of processor time that a rank may compute without a call; 0 is for ever",
+        ),
         Variable("SPINLOOM_SEED", "1", "seed of every random choice (--seed)"),
         Variable("SPINLOOM_THREADS", "0", "cells simulated at a time, 0 = one a core (--threads, --workers)"),
         Variable("SPINLOOM_KERNEL", "", "copy kernels: avx512, avx2, portable, walker; empty: the best"),
@@ -42,12 +47,17 @@ VARIABLES = {
             "SPINLOOM_TEST_PATIENCE", "1", "a factor for all time limits of tests, for machines that are busy"
         ),
         Variable("SPINLOOM_BENCH_MPICC", "", "more MPI compilers for spinloom bench, separated by colons"),
-        # The live library's variables, as in src/process/settings.cpp; a test compares the two lists.
+        # The live library's variables, as in src/live/process/settings.cpp; a test compares the two lists.
         Variable("SPINLOOM_COPY", "auto", "live: how long messages go: auto, heap, single-copy, two-copy"),
         Variable("SPINLOOM_GATEWAY", "0", "live: whether a rank forwards between others: 0, 1, store"),
         Variable("SPINLOOM_HANDLERS", "", "live: folders with handler images, separated by colons"),
         Variable("SPINLOOM_HANDLER_KIND", "sandbox", "live: which handlers are taken: sandbox, native"),
         Variable("SPINLOOM_HPUS", "4", "live: threads that run handlers"),
+        Variable(
+            "SPINLOOM_MEET",
+            "contact",
+            "live: when ranks of a machine meet: contact (the first), start (PtlInit)",
+        ),
         Variable("SPINLOOM_PCAP", "", "live: records UDP datagrams in this file; the rank is appended"),
         Variable("SPINLOOM_PMIX", "", "live: the PMIx library, where it is not found"),
         Variable("SPINLOOM_SPIN_US", "100", "live: microseconds a waiting call polls before it sleeps"),
@@ -55,7 +65,7 @@ VARIABLES = {
             "SPINLOOM_END_S", "300", "live: seconds that PtlNIFini and PtlFini wait for peers; 0 is for ever"
         ),
         Variable(
-            "SPINLOOM_START_S", "300", "live: seconds that PtlInit waits for the other ranks; 0 is for ever"
+            "SPINLOOM_START_S", "300", "live: seconds that a rank waits for others to start; 0 is for ever"
         ),
         Variable("SPINLOOM_TRACE", "", "live: records packets in this file; the rank is appended"),
         Variable("SPINLOOM_TRANSPORT", "auto", "live: how ranks reach each other: auto, shm, udp"),
@@ -67,7 +77,7 @@ VARIABLES = {
             "SPINLOOM_UDP_ADDRESS", "", "live: the IPv4 addresses where UDP is bound, or their networks"
         ),
         Variable("SPINLOOM_UDP_FAULTS", "", "live: disturbs outgoing datagrams, for tests"),
-        # The MPI layer's variables, as in src/mpi/settings.cpp; a test compares the two lists.
+        # The MPI layer's variables, as in src/mpi/messages/settings.cpp; a test compares the two lists.
         Variable("SPINLOOM_MPI", "on", "MPI: off leaves every call to the MPI"),
         Variable(
             "SPINLOOM_MPI_PATH", "auto", "MPI: which way messages go: auto, pass, staged, mapped, joint, cma"

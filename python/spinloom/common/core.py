@@ -39,7 +39,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 
 
 def load() -> ModuleType:

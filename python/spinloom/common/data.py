@@ -1,25 +1,30 @@
 """The places of the package's data: NIC profiles, workloads, handler images.
 
-In an installed package the folders lie beside this file. In a checkout, nics/, workloads/ and bench/ lie at
-its root, and handler images exist only after they have been built and installed. An installed package is also
-a prefix for other programs, with include/, lib/ and share/man/ (cmake/python_package.cmake).
+In an installed package the folders lie beside this file. In a checkout, nics/, workloads/ and others lie in
+data/, bench/ lies at its root, and handler images exist only after they have been built and installed. An
+installed package is also a prefix for other programs, with include/, lib/ and share/man/
+(cmake/python_package.cmake).
 """
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
+from types import ModuleType
 
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 
-PACKAGE = Path(__file__).resolve().parent
-# The folders that lie elsewhere in the package. spinloom/bench is Python's own.
+PACKAGE = Path(__file__).resolve().parents[1]
+DATA = ("nics", "hosts", "workloads", "scenarios", "recorded")  # in data/, of a package and of a checkout
+# The folders that lie elsewhere in a package. spinloom/bench and spinloom/handlers are Python's own.
 INSTALLED = {"handlers": "lib/spinloom/handlers", "bench": "programs"}
 
 
 def folder(name: str) -> Path:
-    """The folder `name` ("nics", "workloads", "handlers", "bench"); it may not exist."""
-    installed = PACKAGE / INSTALLED.get(name, name)
-    checkout = PACKAGE.parent.parent / name
+    """The folder `name` ("nics", "handlers", "bench", "include"); it may not exist."""
+    beside = f"data/{name}" if name in DATA else name
+    installed = PACKAGE / INSTALLED.get(name, beside)
+    checkout = PACKAGE.parent.parent / beside
     return installed if installed.is_dir() or not checkout.is_dir() else checkout
 
 
@@ -45,6 +50,18 @@ def mpi_preloads() -> str:
     layer = mpi_layer()
     heap = layer.with_name("libspinloom-heap.so")
     return f"{layer}:{heap}" if heap.is_file() else str(layer)
+
+
+def fingerprint(engine: ModuleType) -> str:
+    """SHA-256 over what decides results: package, engine, profiles, datatypes, programs, images."""
+    places = [PACKAGE, *map(folder, ("nics", "hosts", "workloads", "recorded", "bench", "handlers"))]
+    paths = {path for place in places for path in place.rglob("*")}
+    paths |= {Path(engine.__file__)} if getattr(engine, "__file__", None) else set()
+    said = hashlib.sha256()
+    for path in sorted(paths):
+        if path.suffix != ".pyc" and path.is_file():
+            said.update(f"{path}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return said.hexdigest()
 
 
 def handler_images() -> dict[str, bytes]:

@@ -9,23 +9,33 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
+
+
+def names_in(folder: Path | str) -> list[str]:
+    """Sorted; none where there is no such folder, or where this user may not read it."""
+    try:
+        return sorted(os.listdir(folder))
+    except (OSError, ValueError):
+        return []
 
 
 def write(path: Path, content: str | bytes) -> None:
     """A reader never sees half a file, and none is left behind. Raises Trouble('environment')."""
     with whole(path) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
 
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[BinaryIO]:
     """The same for what is written part by part."""
-    device = path.exists() and not path.is_file()  # /dev/stdout, a pipe: there is nothing to replace
+    device = os.path.exists(path) and not os.path.isfile(
+        path
+    )  # /dev/stdout, a pipe: there is nothing to replace
     half = path if device else path.with_name(path.name + ".part")
     try:
         try:
-            with half.open("wb") as file:
+            with half.open("wb") if device else made(half) as file:
                 yield file
                 file.flush()
                 if not device:
@@ -41,9 +51,23 @@ def whole(path: Path) -> Iterator[BinaryIO]:
         raise not_written(path, error) from None
 
 
+def made(path: Path) -> BinaryIO:
+    """A new file of that name: one that is there, or a link that somebody else has put there, goes."""
+    path.unlink(missing_ok=True)
+    return path.open("xb")
+
+
 def not_written(path: Path, error: OSError) -> Trouble:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Trouble(
             "environment", f"{path} is not written: the disk is full; free some space and run it again"
         )
     return Trouble("environment", f"{path} cannot be written: {error.strerror or error}")
+
+
+def entries(folder: Path) -> list[Path]:
+    """What lies in a folder, by name. Raises Trouble('environment')."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        raise Trouble("environment", f"{folder} cannot be read: {error.strerror or error}") from None

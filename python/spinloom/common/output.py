@@ -1,7 +1,9 @@
 """Text output: results to stdout as a table, JSON or CSV; diagnostics to stderr.
 
 Output is plain text: square brackets and colons of a datatype are no markup. rich leaves colours out
-when NO_COLOR is set or the stream is not a terminal.
+when NO_COLOR is set or the stream is not a terminal. All text goes out here, by echo(), say(), show() and the
+consoles, and what of it a terminal would obey is written out (printable.py). pass_on() is for what the user's
+own program has printed.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
-from spinloom import results
+from spinloom.common import csv_text
+from spinloom.common.printable import printable
 
 WIDTH_OF_A_PIPE = 160
 FOLDABLE = frozenset(
@@ -41,6 +45,9 @@ FOLDABLE = frozenset(
 
 class Output(Console):
     """A console whose reader may go away: the caller notices that, instead of an exit with code 1."""
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(printable(text), **how)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -115,12 +122,24 @@ def as_text(made: Table) -> str:
 
 
 def error_console() -> Console:
-    return Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
+    return Output(file=sys.stderr, highlight=False, markup=False, emoji=False)
+
+
+def echo(message: str | bytes, *, err: bool = False, nl: bool = True) -> None:
+    """Bytes, in a form of their own, stay as they are for a file or a pipe."""
+    if isinstance(message, bytes) and (sys.stderr if err else sys.stdout).isatty():
+        message = message.decode("utf-8", "backslashreplace")
+    click.echo(printable(message) if isinstance(message, str) else message, err=err, nl=nl)
+
+
+def pass_on(printed: str) -> None:
+    """What the user's program has printed, to stderr, as it is."""
+    click.echo(printed, err=True, nl=False)
 
 
 def say(message: str) -> None:
     """One line of diagnostics."""
-    click.echo(f"spinloom: {message}", err=True)
+    echo(f"spinloom: {message}", err=True)
 
 
 def table(
@@ -137,7 +156,7 @@ def table(
     )
     for number, column in enumerate(columns):
         whole = column in numeric or column not in foldable
-        cells = [column, *(row[number] for row in rows)]
+        cells = [printable(cell) for cell in (column, *(row[number] for row in rows))]
         made.add_column(
             column,
             justify="right" if column in numeric else "left",
@@ -152,9 +171,9 @@ def table(
 def emit(rows: list[dict[str, Any]], form: str, shown: Callable[[], Table]) -> None:
     """Prints rows as 'json' (an array), 'csv', or as the table that `shown` makes."""
     if form == "json":
-        click.echo(json.dumps(rows, indent=1))
+        echo(json.dumps(rows, indent=1))
     elif form == "csv":
         columns = list(dict.fromkeys(name for row in rows for name in row))
-        click.echo(results.as_csv(rows, columns), nl=False)
+        echo(csv_text.as_csv(rows, columns), nl=False)
     else:
         show(shown())

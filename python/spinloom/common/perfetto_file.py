@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import importlib.util
 
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 
 SEQUENCE = 1
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from spinloom import output
-from spinloom.bar import Bar
+from spinloom.common import output
+from spinloom.common.bar import Bar
 
 
 class ShownBar(Bar):

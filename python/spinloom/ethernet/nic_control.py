@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinloom.errors import EXIT_OF_CODE, Trouble, nearest
+from spinloom.common import private
+from spinloom.common.errors import EXIT_OF_CODE, Trouble, nearest
 
 VERSION = 1
 REQUEST = struct.Struct("<4sHHQII")
@@ -19,13 +21,14 @@ READ_REGISTERS, WRITE_REGISTER, READ_MEMORY, WRITE_MEMORY, POP_STDOUT, LIST_REGI
 WORDS_MAX, ENTRIES_MAX = 4096, 512
 ANSWER_BYTES_MAX = 1 << 17
 NO_GUARD = 0xFFFFFFFF
+CREDENTIALS = struct.Struct("3i")  # process, user, group of who listens
 ACCESS = ("kept", "told", "queue", "command")
 CODES = ("", *EXIT_OF_CODE)  # the engine's, in its order (src/base/result.hpp)
 ANSWER_S = 10  # a NIC answers at once; longer means that it hangs
 
 
 def socket_path(nic: str) -> Path:
-    return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"spinloom-{nic}.control"
+    return private.runtime_folder() / f"spinloom-{nic}.control"
 
 
 @dataclass(frozen=True)
@@ -49,20 +52,30 @@ class Character:
 
 
 class Nic:
-    """A connection to a running NIC. Trouble where it refuses, does not answer or answers nonsense."""
+    """A connection to a NIC that this user runs. Trouble where it refuses, does not answer or answers
+    nonsense, and where somebody else listens there."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(ANSWER_S)
         try:
+            owner = path.lstat()
+            if stat.S_ISLNK(owner.st_mode):
+                raise Trouble("environment", f"{path} is a link, which may lead anywhere: it is not asked")
+            check_owner(path, owner.st_uid, "belongs to")
             self.socket.connect(str(path))
+            said = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+            check_owner(path, CREDENTIALS.unpack(said)[1], "is answered by")
         except OSError as error:
             self.socket.close()
             raise Trouble(
                 "environment",
                 f"no NIC answers at {path}: {error.strerror or error}; --socket or --nic names another",
             ) from None
+        except Trouble:
+            self.socket.close()
+            raise
 
     def __enter__(self) -> Nic:
         return self
@@ -94,25 +107,40 @@ class Nic:
         _, version, kind_said, code, entries, count = ANSWER.unpack_from(answer)
         body = answer[ANSWER.size :]
         if code:
-            raise Trouble(CODES[code] if code < len(CODES) else "fault", body.decode(errors="replace"))
+            raise Trouble(CODES[code] if code < len(CODES) else "fault", text_of(body))
         expected = entries * ENTRY.size + count * (1 if kind == STATUS else 8)
         if version != VERSION or kind_said != kind or len(body) != expected:
-            raise Trouble("environment", f"{self.path} answers something that was not asked")
+            raise self.nonsense()
         return entries, count, body
 
+    def nonsense(self) -> Trouble:
+        return Trouble("environment", f"{self.path} answers something that was not asked")
+
     def words(self, kind: int, address: int, count: int) -> list[int]:
-        _, got, body = self.ask(kind, address, count)
+        """So many, or fewer where the NIC has printed less."""
+        entries, got, body = self.ask(kind, address, count)
+        if entries or got > count or (got < count and kind != POP_STDOUT):
+            raise self.nonsense()
         return list(struct.unpack(f"<{got}Q", body))
 
     def registers(self) -> dict[str, Entry]:
         """All registers by their paths; a queue's value is 0, nothing is taken out of it."""
         found: dict[str, Entry] = {}
         while True:
-            entries, _, body = self.ask(LIST_REGISTERS, len(found), ENTRIES_MAX)
+            before = len(found)
+            entries, others, body = self.ask(LIST_REGISTERS, before, ENTRIES_MAX)
+            if others:
+                raise self.nonsense()
             for address, value, reset, guard, access, width, path in ENTRY.iter_unpack(body):
-                name = path.rstrip(b"\0").decode()
+                name = text_of(path.rstrip(b"\0"))
+                if access >= len(ACCESS):
+                    raise Trouble(
+                        "environment", f"{self.path} lists {name} with access {access}, which is unknown here"
+                    )
                 guarded = None if guard == NO_GUARD else guard
                 found[name] = Entry(name, address, value, reset, ACCESS[access], width, guarded)
+            if not found or len(found) != before + entries:
+                raise self.nonsense()  # no register, or one twice
             if entries < ENTRIES_MAX:
                 return found
 
@@ -135,7 +163,21 @@ class Nic:
                 yield Character(word >> 16 & 0xFF, word >> 8 & 0xFF, word & 0xFF)
 
     def status(self) -> str:
-        return self.ask(STATUS)[2].decode(errors="replace")
+        entries, _, body = self.ask(STATUS)
+        if entries:
+            raise self.nonsense()
+        return text_of(body)
+
+
+def check_owner(path: Path, owner: int, what: str) -> None:
+    if not private.is_this_user(owner):
+        raise Trouble(
+            "environment", f"{path} {what} user {owner}, not this one ({os.geteuid()}): it is not asked"
+        )
+
+
+def text_of(said: bytes) -> str:
+    return said.decode("utf-8", "backslashreplace")
 
 
 def number(text: str) -> int | None:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from spinloom import core, data
-from spinloom.errors import Trouble
+from spinloom.common import core, data
+from spinloom.common.errors import Trouble
 
 HOST_HPUS, PAGE, NOTICES, COUNTERS = 32, 4096, 256, 16
 FILE_OFFSET = (HOST_HPUS * PAGE + NOTICES * 16 + PAGE - 1) // PAGE * PAGE

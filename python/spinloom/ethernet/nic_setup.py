@@ -8,22 +8,33 @@ start, end)], last): a word's first byte is its lowest.
 from __future__ import annotations
 
 import ipaddress
+import os
 import struct
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from spinloom import core, data, handler_build
-from spinloom.errors import Trouble, nearest
+from spinloom.common import core, data, documents
+from spinloom.common.errors import Trouble, nearest
+from spinloom.handlers import handler_build
 
 Rule = tuple[int, int, int, int]
 NEVER: Rule = (0, 0, 1, 0)
 Rules = tuple[bool, list[Rule], Rule]
 WORD_MAX = 2**32 - 1
 NAMES_TRIED = 64
+# Shipped handlers that do nothing, or little, without a program, which brings them itself.
+OF_PROGRAMS = {
+    "slmp_file": "takes no packet until its program asks for a message: "
+    "'spinloom slmp receive FILE --nic NAME' brings these handlers itself, to a NIC on no capture file",
+    **dict.fromkeys(
+        ("frame_ddt_seek", "frame_ddt_segment"),
+        "unpacks what its program gives it as constants: "
+        "spinloom.ethernet.nic_types.Unpacked brings these handlers",
+    ),
+}
 LINES_SHOWN = 1000  # of handlers, where nobody finds the NIC by a name
 STATE_BYTES = 65536  # as spl_eth_open()
 
@@ -92,31 +103,29 @@ def rules_of(where: str, given: dict) -> Rules:
     return mode == "any", [rule_of(where, rule) for rule in rules], last
 
 
-def read(path: Path) -> dict:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Trouble("invalid", f"{path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Trouble("invalid", f"{path}: {error}") from None
-
-
 def rules_in(engine: ModuleType, setup: Setup, context: Context) -> Rules:
     if isinstance(context.rules, dict):
         return rules_of("rules", context.rules)
     if context.rules.endswith(".toml"):
         path = setup.folder / context.rules
-        return rules_of(str(path), read(path))
+        return rules_of(str(path), documents.toml(path))
     return engine.rules_named(context.rules)
 
 
 def load(path: Path) -> Setup:
-    given = read(path)
+    given = documents.toml(path)
     check_keys(str(path), given, ("wire", "host", "address", "context"))
     contexts = []
-    for number, table in enumerate(given.get("context", [])):
+    listed = given.get("context", [])
+    if not isinstance(listed, list) or not all(isinstance(table, dict) for table in listed):
+        raise Trouble("invalid", f"{path}: context is a list of tables ([[context]])")
+    for number, table in enumerate(listed):
         where = f"{path}: context {number}"
         check_keys(where, table, ("handlers", "rules", "native", "constants", "state_bytes", "host_bytes"))
+        if not isinstance(table.get("handlers", ""), str):
+            raise Trouble("invalid", f"{where}: handlers = {table['handlers']!r}: a text")
+        if not isinstance(table.get("rules", ""), str | dict):
+            raise Trouble("invalid", f"{where}: rules = {table['rules']!r}: a text or a table")
         constants = table.get("constants")
         contexts.append(
             Context(
@@ -162,7 +171,7 @@ def image_of(setup: Setup, context: Context, scratch: Path) -> str:
     if path.suffix in (".elf", ".so"):
         return str(path)
     shipped = data.folder("handlers") / f"{name}{suffix}"
-    if not shipped.is_file():
+    if not os.path.isfile(shipped):
         known = sorted(found.stem for found in shipped.parent.glob(f"*{suffix}"))
         raise Trouble(
             "invalid",

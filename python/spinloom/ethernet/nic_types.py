@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import mmap
 
-from spinloom import core, nic_receive
 from spinloom import slmp as protocol
+from spinloom.common import core
+from spinloom.ethernet import nic_receive
 
 
 def wire_id(message: int) -> int:

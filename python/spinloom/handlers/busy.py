@@ -10,9 +10,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from spinloom.errors import Trouble
-from spinloom.handler_budget import SLACK, hpus_max, smallest
-from spinloom.profiles import Profile
+from spinloom.common.errors import Trouble
+from spinloom.handlers.handler_budget import SLACK, hpus_max, smallest
+from spinloom.nics.profiles import Profile
 
 PACKETS = 512
 ROUNDS = 4  # rounds of packets for each HPU

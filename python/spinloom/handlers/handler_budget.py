@@ -13,11 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from spinloom import core, handler_runs, units
-from spinloom.handler_build import Image
-from spinloom.handler_runs import HandlerRun
-from spinloom.handler_setup import HandlerSetup
-from spinloom.profiles import Profile
+from spinloom.common import core, units
+from spinloom.handlers import handler_runs
+from spinloom.handlers.handler_build import Image
+from spinloom.handlers.handler_runs import HandlerRun
+from spinloom.handlers.handler_setup import HandlerSetup
+from spinloom.nics.profiles import Profile
 
 PACKETS = 512  # the least number in the long message
 ROUNDS = 4  # rounds of packets for each HPU, at least

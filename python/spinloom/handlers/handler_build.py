@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinloom import core, data, toolchain
-from spinloom.errors import Trouble
+from spinloom.common import core, data
+from spinloom.common.errors import Trouble
+from spinloom.handlers import toolchain
 
 ELF_MAGIC = b"\x7fELF"
 
@@ -170,7 +171,7 @@ def lines_of(elf: object) -> dict[int, tuple[str, int]]:
         for row, following in itertools.pairwise(rows):
             if row.end_sequence or row.line == 0:
                 continue
-            name = Path(files[row.file - first].name.decode()).name
+            name = Path(files[row.file - first].name.decode("utf-8", "backslashreplace")).name
             for address in range(row.address, following.address, 2):
                 table[address] = (name, row.line)
     return table

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import core
-from spinloom.errors import Trouble
-from spinloom.handler_build import Image
-from spinloom.handler_setup import HandlerSetup, content_bytes, filled, order_of
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.handlers.handler_build import Image
+from spinloom.handlers.handler_setup import HandlerSetup, content_bytes, filled, order_of
 
 Expect = Callable[[bytes, int], dict[str, Any]]
 
@@ -27,36 +27,6 @@ MEMORIES = {
     "state": "the state",
     "reply": "the sender's memory",
     "handler_memory": "the handler's host memory",
-}
-CALLS = {
-    1: "DMA to host, non-blocking",
-    2: "DMA to host, blocking",
-    3: "DMA from host, non-blocking",
-    4: "DMA from host, blocking",
-    5: "test of a DMA",
-    6: "wait for a DMA",
-    7: "counter increment",
-    8: "yield",
-    9: "counter get",
-    10: "counter set",
-    11: "host compare-and-swap, non-blocking",
-    12: "host compare-and-swap, blocking",
-    13: "host fetch-and-add, non-blocking",
-    14: "host fetch-and-add, blocking",
-    15: "state compare-and-swap",
-    16: "state fetch-and-add",
-    17: "put from device",
-    18: "put from host",
-    19: "debug",
-    20: "get to device",
-    21: "get to host",
-    22: "atomic from device",
-    23: "atomic from host",
-    24: "fetching atomic from device",
-    25: "process-put",
-    26: "send of a frame",
-    27: "telemetry",
-    28: "mail to a context",
 }
 
 

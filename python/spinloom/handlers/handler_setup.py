@@ -7,16 +7,17 @@ docs/formats/handler.md lists the keys.
 
 from __future__ import annotations
 
-import tomllib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from spinloom import profiles, units
-from spinloom.errors import Trouble, nearest
-from spinloom.profiles import Profile
+from spinloom.common import documents, units
+from spinloom.common.errors import Trouble, nearest
+from spinloom.nics import profiles
+from spinloom.nics.profiles import Profile
 
 U32_MAX = 2**32 - 1
 SYMBOLIC = ("packet", "message")  # constants that a run knows
@@ -185,14 +186,9 @@ assert {field for field, _ in KEYS.values()} == {field.name for field in fields(
 
 
 def load(path: Path) -> HandlerSetup:
-    if not path.exists():
+    if not os.path.exists(path):  # False for a name that is too long, too
         return HandlerSetup()
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Trouble("environment", f"{path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Trouble("invalid", f"{path}: {error}") from None
+    tables = documents.toml(path)
     found: dict[str, Any] = {}
     for table, entries in tables.items():
         if not isinstance(entries, dict):

@@ -8,7 +8,7 @@ source with the host's compiler; modelled time does not depend on its bytes. Sou
 (spinloom/pspin_compat.h) are recognised by their #include <handler.h>: NAME_hh, NAME_ph and NAME_th become
 their handlers. Standard library only: the build runs this file as a script.
 
-    python toolchain.py FILE.c -o IMAGE.elf --include DIR --script handler.ld [-D NAME] [--depfile FILE]
+    python toolchain.py FILE.c -o IMAGE.elf --include DIR --script handler.ld --cache DIR [-D NAME]
     python toolchain.py FILE.c -o OBJECT.so --native [--compiler CC] --include DIR [-D NAME] [--depfile FILE]
 """
 
@@ -132,7 +132,7 @@ def code_of(source: Path) -> str:
     return re.sub(
         r'/\*.*?\*/|//[^\n]*|(?<!include)(?<!include )"(?:\\.|[^"\\\n])*"',
         " ",
-        source.read_text(encoding="utf-8"),
+        source.read_text(encoding="utf-8", errors="replace"),
         flags=re.DOTALL,
     )
 
@@ -164,7 +164,7 @@ def pspin_macros(source: Path, defines: Sequence[str] = ()) -> list[str]:
 
 def handlers_of(source: Path, defines: Sequence[str] = ()) -> list[str]:
     """The handlers that the source defines, perhaps by a macro of p4spin_compat.h or pspin_compat.h."""
-    text = source.read_text(encoding="utf-8")
+    text = source.read_text(encoding="utf-8", errors="replace")
     named = {one.split("=")[0] for one in [*defines, *pspin_macros(source, defines)]}
     defined = [
         name
@@ -226,6 +226,16 @@ def environment(cache: Path) -> dict[str, str]:
     return {**os.environ, "ZIG_GLOBAL_CACHE_DIR": str(cache), "ZIG_LOCAL_CACHE_DIR": str(cache)}
 
 
+def private_cache() -> Path:
+    """A folder that nobody else may change: what the compiler finds there becomes the image."""
+    from spinloom.common import output, private  # not in the build, which names its own
+
+    folder, why = private.cache_folder("zig")
+    if why:
+        output.say(f"{why}: handlers are compiled without it, some seconds longer")
+    return folder
+
+
 def compile(
     source: Path,
     image: Path,
@@ -240,12 +250,13 @@ def compile(
     """Compiles and links one handler source; returns the SHA-256 of the image.
 
     The compiler sees the source under its bare name from the source's own folder, so that no path of
-    this machine reaches the image. `depfile` receives a make rule with the headers that were read. With
-    `source_lines` the image has debug information, too; its code is the same.
+    this machine reaches the image. `cache`: this user's own, if not said. `depfile` receives a make rule
+    with the headers that were read. With `source_lines` the image has debug information, too; its code is
+    the same.
     """
     check_compiler()
     image.parent.mkdir(parents=True, exist_ok=True)
-    cache = cache or Path(tempfile.gettempdir()) / f"spinloom-zig-{os.getuid()}"
+    cache = cache or private_cache()
     source, image = source.resolve(), image.resolve()
     base = [sys.executable, "-m", "ziglang", "cc", *target_flags(source)]
     includes = dialect_flags(source, include, defines)
@@ -255,7 +266,14 @@ def compile(
 
     def told_by(step: list[str], folder: Path) -> str:
         """What the compiler says; empty where it is content."""
-        done = subprocess.run(step, cwd=folder, env=environment(cache), capture_output=True, text=True)
+        done = subprocess.run(
+            step,
+            cwd=folder,
+            env=environment(cache),
+            capture_output=True,
+            text=True,
+            errors="backslashreplace",
+        )
         return "" if done.returncode == 0 else done.stderr.strip() or done.stdout.strip() or "it failed"
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -310,7 +328,9 @@ def compile_native(
             *(source.name, "-o", str(target)),
         ]
         try:
-            done = subprocess.run(command, cwd=source.parent, capture_output=True, text=True)
+            done = subprocess.run(
+                command, cwd=source.parent, capture_output=True, text=True, errors="backslashreplace"
+            )
         except OSError as error:
             raise ToolchainError(
                 f"the host's compiler {command[0]} cannot be run ({error.strerror}); set CC", environment=True
@@ -344,8 +364,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--depfile", type=Path, help="write the headers that were read, as a make rule")
     options = parser.parse_args(arguments)
-    if not options.native and options.script is None:
-        parser.error("an image needs --script")
+    if not options.native and (options.script is None or options.cache is None):
+        parser.error("an image needs --script and --cache")
     try:
         if options.native:
             compile_native(

@@ -23,10 +23,11 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
-from spinloom import core, device, numpy_types
-from spinloom.errors import Trouble
-from spinloom.plans import CopiesOneByOne, CopyPlan, OneByOne, PackPlan, SetPlan
-from spinloom.strided import strided, view_text
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.layout import device, numpy_types
+from spinloom.layout.plans import CopiesOneByOne, CopyPlan, OneByOne, PackPlan, SetPlan
+from spinloom.layout.strided import strided, view_text
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -201,13 +202,13 @@ class Layout:
     @classmethod
     def from_mpi(cls, datatype: MPI.Datatype) -> Layout:
         """A datatype of mpi4py, whatever it was made of; it need not be committed."""
-        from spinloom import mpi_types
+        from spinloom.layout import mpi_types
 
         return cls(mpi_types.from_mpi(datatype))
 
     def to_mpi(self) -> MPI.Datatype:
         """A new datatype of mpi4py, committed; the caller frees it."""
-        from spinloom import mpi_types
+        from spinloom.layout import mpi_types
 
         return mpi_types.to_mpi(self.text)
 
@@ -461,7 +462,7 @@ class Layout:
 
     def _repr_svg_(self) -> str:
         """The picture that notebooks show: picture.py."""
-        from spinloom import picture
+        from spinloom.layout import picture
 
         return picture.draw(self)
 

@@ -11,7 +11,7 @@ import ctypes
 import functools
 from typing import Any
 
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 
 LIBRARY = "libcuda.so.1"
 NOT_READY = 600  # CUDA_ERROR_NOT_READY

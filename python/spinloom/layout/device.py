@@ -22,9 +22,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from spinloom import core, cuda
-from spinloom.errors import Trouble
-from spinloom.strided import Strided, on_device, strided
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.layout import cuda
+from spinloom.layout.strided import Strided, on_device, strided
 
 DEFAULT_STREAM = 0
 LEGACY_STREAM = 1  # the same stream by another handle

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from typing import Any
 
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 
 TAG = 0x5350  # every MPI has tags up to 32767
 UNDER_WAY_MAX = 8

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from spinloom import core
-from spinloom.errors import Trouble
+from spinloom.common import core
+from spinloom.common.errors import Trouble
 
 if TYPE_CHECKING:
     from mpi4py import MPI

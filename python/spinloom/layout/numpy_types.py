@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from spinloom import picture_grid
-from spinloom.layout import Layout
+from spinloom.layout import Layout, picture_grid
 
 WIDTH, MARGIN = 960, 16
 BAR, LINE = 34, 74  # height of a bar, and distance between two lines

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spinloom import core
+from spinloom.common import core
 from spinloom.layout import Layout
 
 HEIGHT = 190

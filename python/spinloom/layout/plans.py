@@ -29,7 +29,7 @@ class Done:
 
     def hold(self, stream: Any) -> None:
         """What `stream` begins from now on comes after the bytes; the host does not wait."""
-        from spinloom import device
+        from spinloom.layout import device
 
         handle = device.handle_of(stream)
         if self.engine is not None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spinloom import core, numpy_types
-from spinloom.errors import Trouble
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.layout import numpy_types
 
 # DLPack's kinds of devices (dlpack.h).
 CPU, CUDA, CUDA_HOST, ROCM_HOST, CUDA_MANAGED = 1, 2, 3, 11, 13

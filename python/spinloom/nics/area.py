@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spinloom.errors import Trouble
-from spinloom.profiles import Profile
+from spinloom.common.errors import Trouble
+from spinloom.nics.profiles import Profile
 
 TOTAL_MGE = 100.0
 UM2_A_GATE, DENSITY = 0.199, 0.85

@@ -12,12 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spinloom import core, results, sweep
-from spinloom.errors import Trouble
-from spinloom.layout_prices import Memory, block
-from spinloom.machines import Machine
-from spinloom.strategies import DIRECT
-from spinloom.sweep import Cell, Setup
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.nics import results, sweep
+from spinloom.nics.layout_prices import Memory, block
+from spinloom.nics.machines import Machine
+from spinloom.nics.strategies import DIRECT
+from spinloom.nics.sweep import Cell, Setup
 
 
 @dataclass(frozen=True)

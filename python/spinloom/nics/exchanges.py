@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spinloom import core, machines, results, simulation, strategies
-from spinloom.errors import Trouble, nearest
-from spinloom.machines import Machine
-from spinloom.strategies import BASELINE
-from spinloom.workloads import Row
+from spinloom.common import core
+from spinloom.common.errors import Trouble, nearest
+from spinloom.nics import machines, results, simulation, strategies
+from spinloom.nics.machines import Machine
+from spinloom.nics.strategies import BASELINE
+from spinloom.nics.workloads import Row
 
 STRATEGY = "specialised"
 BASELINES = (BASELINE, "host-warm")  # the same exchange without offloading

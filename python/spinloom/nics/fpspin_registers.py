@@ -1,6 +1,6 @@
 """Control registers of an FPsPIN-like NIC, in the board's shape.
 
-Made from nics/fpspin.rdl by tools/registers.py. Register i of an array is 4 * i bytes after its first.
+Made from data/nics/fpspin.rdl by tools/registers.py. Register i of an array is 4 * i bytes after its first.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ GROUPS = {
     "her": "which contexts run handlers",
     "her_meta": "contexts: memory and handlers",
     "spinloom": "ours: activation, calls by the host (D4.7, 4.4.6 and 4.4.7)",
-    "counts": "ours: what the engine counts (src/frame/counts.hpp), the low 32 bits",
+    "counts": "ours: what the engine counts (src/nic/frames/counts.hpp), the low 32 bits",
 }
 REGISTERS = {
     register.path: register

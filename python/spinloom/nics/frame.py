@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from spinloom import files, output, results, units
-from spinloom.errors import Trouble, nearest
+from spinloom.common import csv_text, files, output, units
+from spinloom.common.errors import Trouble, nearest
+from spinloom.common.printable import html
 
 SHOWN = ("datatype", "strategy", "status", "time_ps", "speedup")  # of every table that is printed
 SHOWN_ROWS = 60
@@ -113,7 +114,7 @@ class Frame(Sequence[dict[str, Any]]):
         for value in values:
             if not all(isinstance(found, int | float) for found in self.column(value) if found is not None):
                 raise Trouble("invalid", f"the column '{value}' has no numbers to average")
-        from spinloom.simulation import MACHINE  # the columns that say what was simulated
+        from spinloom.nics.simulation import MACHINE  # the columns that say what was simulated
 
         said = [*MACHINE, *(column for column in self.columns if "." in column)]
         said += ["application", "datatype", "strategy", "size_bytes", "blocks_per_packet", "baseline"]
@@ -142,7 +143,7 @@ class Frame(Sequence[dict[str, Any]]):
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """CSV text, long format; also written to a file where one is named."""
-        text = results.as_csv(self.rows, self.columns)
+        text = csv_text.as_csv(self.rows, self.columns)
         if path is not None:
             files.write(Path(path), text)
         return text
@@ -153,7 +154,7 @@ class Frame(Sequence[dict[str, Any]]):
         """Lines of y over x, one for each value of `by`, as a matplotlib Figure; also written where a file is
         named."""
         optional("matplotlib")
-        from spinloom.frame_plot import draw
+        from spinloom.nics.frame_plot import draw
 
         return draw(self, x, y, by, None if path is None else Path(path))
 
@@ -161,7 +162,7 @@ class Frame(Sequence[dict[str, Any]]):
 
     def shown_columns(self) -> list[str]:
         """Those of SHOWN, after every column that says what was simulated and differs between rows."""
-        from spinloom.simulation import MACHINE
+        from spinloom.nics.simulation import MACHINE
 
         said = [
             name for name in self.columns if name in MACHINE or "." in name or name in ("application", "runs")
@@ -190,13 +191,9 @@ class Frame(Sequence[dict[str, Any]]):
         return text + rest + ("partial: cells are missing\n" if self.partial else "")
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         names, cells = self.cells()
-        head = "".join(f"<th>{escape(name)}</th>" for name in names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells
-        )
+        head = "".join(f"<th>{html(name)}</th>" for name in names)
+        body = "".join("<tr>" + "".join(f"<td>{html(cell)}</td>" for cell in row) + "</tr>" for row in cells)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

@@ -7,9 +7,9 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from spinloom import files
-from spinloom.errors import Trouble
-from spinloom.frame import Frame
+from spinloom.common import files
+from spinloom.common.errors import Trouble
+from spinloom.nics.frame import Frame
 
 STYLES = tuple(itertools.product(("-", "--", ":", "-."), ("o", "s", "^", "x", "D", "+")))
 GREYS = ("0.0", "0.35", "0.6")

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spinloom import data
-from spinloom.errors import Trouble
-from spinloom.profiles import Profile
+from spinloom.common import config, data
+from spinloom.common.errors import Trouble
+from spinloom.nics.profiles import Profile
 
 COMPILERS = {
     ".c": ("CC", "cc", "CFLAGS"),
@@ -69,7 +69,7 @@ class Settings:
     bridge: Bridge | None = None
 
     def text(self, folder: Path) -> str:
-        """The settings for the launcher (src/job/config.hpp); writes handler images to the folder."""
+        """The launcher's settings (src/simulated/job/config.hpp); writes handler images to the folder."""
         lines = [f"profile {name} {written(value)}" for name, value in self.profile.native().items()]
         for number, profile in enumerate(self.more_rails, start=1):
             lines += [f"rail {number} {name} {written(value)}" for name, value in profile.native().items()]
@@ -82,12 +82,22 @@ class Settings:
             f"hpus {self.hpus or self.profile['hpu.count']}",
             f"mtu {self.mtu or self.profile['link.payload']}",
             f"stack {self.stack_bytes}",
+            f"compute {compute_limit_s()}",
             f"seed {self.seed}",
             f"prefix {int(self.prefix)}",
         ]
         if self.bridge is not None:
             lines.append(f"bridge {self.bridge.ranks} {int(self.bridge.stores)} {self.bridge.forward_ps}")
         return "".join(f"{line}\n" for line in lines)
+
+
+def compute_limit_s() -> int:
+    """Seconds of processor time that a rank may compute without a call; 0: for ever."""
+    name, longest = "SPINLOOM_SIM_COMPUTE_S", 1_000_000
+    given = os.environ.get(name) or config.VARIABLES[name].default
+    if not (given.isascii() and given.isdigit() and int(given) <= longest):
+        raise Trouble("invalid", f"{name}={given}: it takes whole seconds, 0 (for ever) to {longest}")
+    return int(given)
 
 
 def written(value: int | str | list[int]) -> str:
@@ -141,7 +151,7 @@ def built(path: Path) -> Iterator[Path]:
             *[str(path), "-shared", "-Wl,-Bsymbolic", "-Wl,--no-undefined", "-o", str(program)],
             *[*link_options(), "-lm"],
         ]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, errors="backslashreplace")
         if done.returncode != 0:
             raise Trouble("invalid", f"{path} does not compile:\n{done.stderr.rstrip()}")
         yield program
@@ -180,7 +190,7 @@ def run(settings: Settings, program: Path, arguments: list[str], *, captured: bo
 
 
 def read_report(text: str) -> Job:
-    """Reads the lines that src/job/report.hpp describes."""
+    """Reads the lines that src/simulated/job/report.hpp describes."""
     job = Job()
     for line in text.splitlines():
         kind, _, rest = line.partition(" ")

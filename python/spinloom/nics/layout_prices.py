@@ -18,12 +18,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from spinloom import files, results, sweep
-from spinloom.errors import Trouble
-from spinloom.machines import Machine
-from spinloom.strategies import BASELINE, DIRECT
-from spinloom.sweep import Cell, Outcome, Setup
-from spinloom.workloads import Row
+from spinloom.common import documents, files
+from spinloom.common.errors import Trouble
+from spinloom.nics import results, sweep
+from spinloom.nics.machines import Machine
+from spinloom.nics.strategies import BASELINE, DIRECT
+from spinloom.nics.sweep import Cell, Outcome, Setup
+from spinloom.nics.workloads import Row
 
 SIMULATED_BYTES_MAX = 64 << 20
 OUTBOUND = {"specialised": "outbound-specialised"}  # how the NIC gathers where it scatters so; else
@@ -71,11 +72,15 @@ class Memory:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.known: dict[str, dict[str, Any]] = {}
-        if path is not None and path.exists():
+        if path is not None:
             try:
-                self.known = json.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
-                raise Trouble("invalid", f"{path} is no file of prices: {error}; remove it") from None
+                self.known = documents.json(path)
+            except documents.Missing:
+                pass
+            except Trouble as trouble:
+                raise Trouble("invalid", f"{trouble.message}; remove this file of prices") from None
+            if not isinstance(self.known, dict):
+                raise Trouble("invalid", f"{path} is no file of prices; remove it")
 
     @staticmethod
     def key(cell: Cell, setup: Setup) -> str:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import core, data, profiles, units
-from spinloom.errors import Trouble
-from spinloom.profiles import Profile
-from spinloom.sweep import Setup
+from spinloom.common import core, data, units
+from spinloom.common.errors import Trouble
+from spinloom.nics import profiles
+from spinloom.nics.profiles import Profile
+from spinloom.nics.sweep import Setup
 
 NIC = "sc19-slingshot"
 

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from spinloom import core, results, sharing, sweep
-from spinloom.errors import Trouble
-from spinloom.sharing import Shared
-from spinloom.sweep import Cell, Setup
-from spinloom.workloads import Row
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.nics import results, sharing, sweep
+from spinloom.nics.sharing import Shared
+from spinloom.nics.sweep import Cell, Setup
+from spinloom.nics.workloads import Row
 
 BY = ("nic", "host", "unexpected")
 COLUMNS = {

@@ -10,8 +10,8 @@ import io
 from pathlib import Path
 from typing import Any
 
-from spinloom.files import write as write_file
-from spinloom.results import Table, speedups
+from spinloom.common.files import write as write_file
+from spinloom.nics.results import Table, speedups
 
 HATCHES = {
     "host-best": "..",

@@ -1,8 +1,8 @@
 """NIC profiles: every number that decides modelled time, with its label and source.
 
-Contract: load() reads a profile by name (nics/NAME.toml) or by path. A file holds one table per section
+Contract: load() reads a profile by name (data/nics/NAME.toml) or by path. A file holds one table per section
 and one entry {value, label, source} per key; FIELDS lists every key and its kind. `base = "NAME"` begins with
-another profile's numbers, `host = "NAME"` takes those of hosts/NAME.toml; what the file itself says wins.
+another profile's numbers, `host = "NAME"` takes those of data/hosts/NAME.toml; what the file says wins.
 Unknown and missing keys are errors that name the nearest known one. changed() is a loaded profile with some
 other numbers, on_host() with another host's. Values are exact: integers (ps, Hz, bytes, cycles, counts),
 fractions (ps per byte, plain ratios) or names.
@@ -10,14 +10,13 @@ fractions (ps per byte, plain ratios) or names.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from spinloom import data, units
-from spinloom.errors import Trouble, nearest
+from spinloom.common import data, documents, units
+from spinloom.common.errors import Trouble, nearest
 
 LABELS = ("given", "derived", "proposed", "measured")
 UNMEASURED = "not measured yet"  # the source of a number that only holds its place
@@ -234,11 +233,9 @@ def read_toml(text: str, folder: str, kind: str, known: list[str]) -> tuple[dict
     """A profile's file by name or path."""
     path = Path(text) if text.endswith(".toml") or "/" in text else data.folder(folder) / f"{text}.toml"
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8")), path
-    except FileNotFoundError:
+        return documents.toml(path, f"{kind} profile "), path
+    except documents.Missing:
         raise Trouble("invalid", f"there is no {kind} profile '{text}'{nearest(text, known)}") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise Trouble("invalid", f"{kind} profile {path} cannot be read: {error}") from None
 
 
 def load_host(name_or_path: str | Path) -> tuple[str, str, dict[str, Entry]]:
@@ -279,11 +276,11 @@ def changed(profile: Profile, changes: Iterable[tuple[str, str]]) -> Profile:
     return replace(profile, entries=entries, changes=tuple(sorted({**dict(profile.changes), **last}.items())))
 
 
-def read(table: dict, path: Path) -> Profile:
+def read(table: dict, path: Path, based_on_it: tuple[Path, ...] = ()) -> Profile:
     """A profile from a parsed TOML table; `path` names the file in errors."""
     name, about = said_in(table, path)
     base, host = table.pop("base", None), table.pop("host_profile", None)
-    inherited, host_name = based_on(str(base), path) if base is not None else ({}, "")
+    inherited, host_name = based_on(str(base), path, based_on_it) if base is not None else ({}, "")
     if host is not None:
         host_name, _, of_host = load_host(beside(str(host), path))
         inherited = {**inherited, **of_host}
@@ -314,11 +311,14 @@ def said_in(table: dict, path: Path) -> tuple[str, str]:
     return name, about
 
 
-def based_on(base: str, path: Path) -> tuple[dict[str, Entry], str]:
-    """The numbers of another profile, and the name of its host."""
-    if path.resolve() == Path(beside(base, path)).resolve():
-        raise Trouble("invalid", f"{path}: base = '{base}' is the file itself")
-    found = load(beside(base, path))
+def based_on(base: str, path: Path, others: tuple[Path, ...]) -> tuple[dict[str, Entry], str]:
+    """The numbers of another profile, and the name of its host. `others`: those based on this one."""
+    table, file = read_toml(beside(base, path), "nics", "NIC", names())
+    above = (*others, path.resolve())
+    if file.resolve() in above:
+        whose = "is the file itself" if len(above) == 1 else "is based on this file"
+        raise Trouble("invalid", f"{path}: base = '{base}' {whose}")
+    found = read(table, file, above)
     return found.entries, found.host
 
 

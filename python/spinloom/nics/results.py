@@ -7,9 +7,7 @@ modelled columns in row order, destination bytes and event order; no host time a
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import os
 import platform
@@ -19,12 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import __version__, files
-from spinloom.errors import Trouble
-from spinloom.profiles import Profile
-from spinloom.strategies import BASELINE, DIRECT
-from spinloom.sweep import Cell, Outcome, Setup
-from spinloom.workloads import Row
+from spinloom import __version__
+from spinloom.common import csv_text, files
+from spinloom.common.errors import Trouble
+from spinloom.nics.profiles import Profile
+from spinloom.nics.strategies import BASELINE, DIRECT
+from spinloom.nics.sweep import Cell, Outcome, Setup
+from spinloom.nics.workloads import Row
 
 COLUMNS = {
     "application": "the application, or 'custom' for a type given by hand",
@@ -197,17 +196,6 @@ def as_document(table: Table) -> dict[str, Any]:
     return {"rows": table.rows, "result_hash": table.result_hash, "partial": table.partial}
 
 
-def as_csv(rows: list[dict[str, Any]], columns: list[str]) -> str:
-    """Long format, one line for each row; empty fields mean no value, booleans are true and false."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        values = (row.get(column) for column in columns)
-        writer.writerow(str(value).lower() if isinstance(value, bool) else value for value in values)
-    return out.getvalue()
-
-
 FILES = ("ddt.csv", "ddt.json", "manifest.json", "speedup.csv", "speedup.svg")
 
 
@@ -237,10 +225,10 @@ def check_writable(folder: Path) -> None:
 def write(folder: Path, table: Table, about: dict[str, Any]) -> None:
     """ddt.csv, ddt.json, speedup.csv and manifest.json; the plot is plot.py's."""
     check_writable(folder)
-    files.write(folder / "ddt.csv", as_csv(table.rows, table.columns()))
+    files.write(folder / "ddt.csv", csv_text.as_csv(table.rows, table.columns()))
     files.write(folder / "ddt.json", json.dumps(as_document(table), indent=1) + "\n")
     columns = ["application", "datatype", "strategy", "speedup", "baseline"]
-    files.write(folder / "speedup.csv", as_csv(speedups(table), columns))
+    files.write(folder / "speedup.csv", csv_text.as_csv(speedups(table), columns))
     files.write(folder / "manifest.json", json.dumps(about, indent=1) + "\n")
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from spinloom import results
-from spinloom.errors import Trouble
-from spinloom.frame import Frame
-from spinloom.results import Table
-from spinloom.sweep import Cell, Outcome, Setup
+from spinloom.common.errors import Trouble
+from spinloom.nics import results
+from spinloom.nics.frame import Frame
+from spinloom.nics.results import Table
+from spinloom.nics.sweep import Cell, Outcome, Setup
 
 SEEDS_MAX = 1000
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spinloom import results
-from spinloom.errors import Trouble, nearest
-from spinloom.results import Table
-from spinloom.sweep import Cell, Outcome, Setup
+from spinloom.common.errors import Trouble, nearest
+from spinloom.nics import results
+from spinloom.nics.results import Table
+from spinloom.nics.sweep import Cell, Outcome, Setup
 
 BASELINE = "pack"  # every speed-up is this strategy's time over another's
 OUTBOUND = ("outbound-specialised", "outbound-seek")

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from spinloom import core, observe, results, sweep, units, workloads
-from spinloom.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, EXIT_USAGE, Trouble, nearest
-from spinloom.profiles import Profile
-from spinloom.strategies import BASELINE, DIRECT
-from spinloom.sweep import Cell, Setup
-from spinloom.workloads import Row
+from spinloom.common import core, units
+from spinloom.common.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, EXIT_USAGE, Trouble, nearest
+from spinloom.nics import preparation, results, sweep, workloads
+from spinloom.nics.profiles import Profile
+from spinloom.nics.strategies import BASELINE, DIRECT
+from spinloom.nics.sweep import Cell, Setup
+from spinloom.nics.workloads import Row
 
 ATTRIBUTES = ("priority", "epsilon", "host")
 PRIORITY_MAX = (1 << 31) - 1
@@ -208,7 +209,7 @@ def as_row(message: Message, profile: Profile, host_ps: int) -> dict[str, Any]:
         "nic_memory_bytes": columns.get("nic_memory_bytes"),
         "nic_memory_in_use_bytes": columns.get("nic_memory_in_use_bytes"),
         "prepared_blocks": columns.get("prepared_blocks"),
-        "preparation_ps": round(observe.preparation_ps(profile, columns)) if prepared else 0,
+        "preparation_ps": round(preparation.preparation_ps(profile, columns)) if prepared else 0,
         "size_bytes": columns.get("size_bytes", shared.row.size_bytes),
         "time_ps": time_ps,
         "speedup": round(host_ps / time_ps, 4) if time_ps else None,

@@ -23,14 +23,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spinloom import explain, machines, results, strategies, sweep, workloads
-from spinloom.bar import Bar
-from spinloom.errors import Trouble
-from spinloom.frame import Frame
-from spinloom.machines import NIC, Machine
-from spinloom.strategies import DEFAULT
-from spinloom.sweep import Cell, Outcome, Setup
-from spinloom.workloads import Row
+from spinloom.common.bar import Bar
+from spinloom.common.errors import Trouble
+from spinloom.nics import machines, results, strategies, sweep, targets, workloads
+from spinloom.nics.frame import Frame
+from spinloom.nics.machines import NIC, Machine
+from spinloom.nics.strategies import DEFAULT
+from spinloom.nics.sweep import Cell, Outcome, Setup
+from spinloom.nics.workloads import Row
 
 MACHINE = {
     "nic": "the NIC profile",
@@ -76,12 +76,12 @@ def rows_of(type: Any, count: int = 1) -> list[Row]:  # as users of simulate() s
     if isinstance(type, Row):
         return [replace(type, count=type.count * count) if count != 1 else type]
     if not isinstance(type, str):
-        found = explain.of_object(type, "the datatype", count)
+        found = targets.of_object(type, "the datatype", count)
         return [replace(found, application="custom", datatype=shortened(found.type))]
     if type.casefold() in {application.name.casefold() for application in workloads.applications()}:
         rows = workloads.application(type).rows
         return [replace(row, count=row.count * count) if count != 1 else row for row in rows]
-    return [explain.resolve(type, count)]
+    return [targets.resolve(type, count)]
 
 
 def apart(rows: list[Row]) -> list[Row]:
@@ -217,6 +217,6 @@ def frame(parts: list[Part], outcomes: list[list[Outcome]]) -> Frame:
 def shown(total: int, wanted: bool | None) -> AbstractContextManager[Bar]:
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         return nullcontext(Bar())
-    from spinloom.verbs.progress import progress
+    from spinloom.common.progress import progress
 
     return progress(total, quiet=False)

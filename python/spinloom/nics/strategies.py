@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spinloom.errors import Trouble, nearest
+from spinloom.common.errors import Trouble, nearest
 
 BASELINE = "host-mpitypes"  # every speed-up is this one's time over a strategy's,
 DIRECT = "rdma-direct"  # or this one's where the data is contiguous: nobody would unpack it

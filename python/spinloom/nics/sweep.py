@@ -16,9 +16,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spinloom import core
-from spinloom.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, EXIT_USAGE, Trouble
-from spinloom.workloads import Row
+from spinloom.common import core
+from spinloom.common.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, EXIT_USAGE, Trouble
+from spinloom.nics.workloads import Row
 
 NOT_RUN = ("unsupported", "exhausted")  # nothing was received: nothing is wrong
 INJECTIONS = ("none", "flip", "skip", "stray")

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spinloom.handler_runs import CALLS
-from spinloom.perfetto_file import Lanes, TraceFile
+from spinloom.common.handler_calls import CALLS
+from spinloom.common.perfetto_file import Lanes, TraceFile
 
 Span = tuple[str, int, int, int, int]
 

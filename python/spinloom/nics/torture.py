@@ -1,4 +1,4 @@
-"""Scenarios of deterministic simulation testing: scenarios/*.toml, as numbers for the engine.
+"""Scenarios of deterministic simulation testing: data/scenarios/*.toml, as numbers for the engine.
 
 Contract: a scenario's tables are flattened ("faults.drop"), `title` aside; the engine refuses unknown names.
 run() runs a range of seeds in pieces, several at a time, and adds up; the result does not depend on the order
@@ -8,14 +8,13 @@ of the pieces.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spinloom import core, data
-from spinloom.errors import Trouble, nearest
+from spinloom.common import core, data, documents
+from spinloom.common.errors import Trouble, nearest
 
 PIECE = 50  # seeds that one call of the engine runs
 MESSAGES_LEAST, FAULTS_LEAST = 50, 2  # the least in a run that counts
@@ -73,10 +72,7 @@ def named(name: str) -> Scenario:
 
 
 def read(path: Path) -> Scenario:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise Trouble("invalid", f"scenario {path}: {error}") from None
+    content = documents.toml(path, "scenario ")
     title = str(content.pop("title", path.stem))
     return Scenario(path.stem, title, dict(flattened(content, path)))
 

@@ -1,4 +1,4 @@
-"""Application datatypes: the rows of workloads/*.toml.
+"""Application datatypes: the rows of data/workloads/*.toml.
 
 Contract: each file is one application, each row one datatype in text form with its expected size and
 average number of contiguous blocks in a 2,048 B packet; tests compare both with the engine. demo.toml
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from spinloom import data
-from spinloom.errors import Trouble, nearest
+from spinloom.common import data, documents
+from spinloom.common.errors import Trouble, nearest
 
 LISTS = ("demo", "paper")  # files that only name rows of other files
 ROW_KEYS = {"datatype", "type", "count", "size_bytes", "blocks_per_packet", "source"}
@@ -43,10 +43,7 @@ class Application:
 
 def read(path: Path) -> Application:
     """One application's file. Raises Trouble('invalid') with the file and the row."""
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise Trouble("invalid", f"workload {path} cannot be read: {error}") from None
+    table = documents.toml(path, "workload ")
     name = table.get("application", path.stem)
     rows = []
     for number, row in enumerate(table.get("row", []), 1):

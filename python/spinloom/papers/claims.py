@@ -19,12 +19,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spinloom import frame_tables, lab, observe_programs
-from spinloom.bar import Bar
-from spinloom.errors import Trouble
-from spinloom.lab import Lab, Probe
-from spinloom.observe import OBSERVATIONS, queue_cells
-from spinloom.trial import Trial
+from spinloom.common.bar import Bar
+from spinloom.common.errors import Trouble
+from spinloom.papers import frame_tables, lab, observe_programs
+from spinloom.papers.lab import Lab, Probe
+from spinloom.papers.observe import OBSERVATIONS, queue_cells
+from spinloom.papers.trial import Trial
 
 LIMITS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     "at_least": (">=", operator.ge),

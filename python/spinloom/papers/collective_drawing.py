@@ -12,9 +12,9 @@ import io
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spinloom import units
-from spinloom.errors import Trouble
-from spinloom.files import write as write_file
+from spinloom.common import units
+from spinloom.common.errors import Trouble
+from spinloom.common.files import write as write_file
 
 RANKS, LINES = 16, 80
 MOST = 20_000

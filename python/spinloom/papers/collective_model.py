@@ -1,9 +1,9 @@
 """LogGP with m of a NIC profile, fitted to simulated messages.
 
-Contract: fit() gives the parameters of src/collective/model.hpp for a machine: L is the way between two NICs
-(switch and wire), g the link's gap; m and G are what each further NIC of a chain adds, o half of what is
-left of one message, a and A what a combination adds, z what a round of a barrier does, h what each more of
-many senders to one adds. pingpongs() gives half of a ping-pong for each size. Triggered operations at
+Contract: fit() gives the parameters of src/portals/collective/model.hpp for a machine: L is the way between
+two NICs (switch and wire), g the link's gap; m and G are what each further NIC of a chain adds, o half of
+what is left of one message, a and A what a combination adds, z what a round of a barrier does, h what each
+more of many senders to one adds. pingpongs() gives half of a ping-pong for each size. Triggered operations at
 fidelity nic; times are modelled, in ps.
 """
 
@@ -12,11 +12,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from spinloom import core, lines, observe_programs
-from spinloom.errors import Trouble
-from spinloom.lab import Lab
-from spinloom.machines import Machine
-from spinloom.trial import Trial
+from spinloom.common import core, lines
+from spinloom.common.errors import Trouble
+from spinloom.nics.machines import Machine
+from spinloom.papers import observe_programs
+from spinloom.papers.lab import Lab
+from spinloom.papers.trial import Trial
 
 SIZES = (8, 4096, 65536)  # bytes: what is fitted to
 CROWD = 34  # ranks of which all others send to one

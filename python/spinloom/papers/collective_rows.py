@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from spinloom import collective_model, core
-from spinloom.errors import Trouble
-from spinloom.machines import Machine
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.nics.machines import Machine
+from spinloom.papers import collective_model
 
 NONE = "none"
 FIDELITIES = ("nic", "full", NONE)

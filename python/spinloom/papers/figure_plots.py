@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spinloom.figure_tables import COPIES, Figure
-from spinloom.files import write as write_file
-from spinloom.plot import GREYS, HATCHES
-from spinloom.strategies import BASELINE, STRATEGIES
-from spinloom.units import format_time
+from spinloom.common.files import write as write_file
+from spinloom.common.units import format_time
+from spinloom.nics.plot import GREYS, HATCHES
+from spinloom.nics.strategies import BASELINE, STRATEGIES
+from spinloom.papers.figure_tables import COPIES, Figure
 
 Rows = list[dict[str, Any]]
 STYLE = {

@@ -14,11 +14,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spinloom import lab, observe, workloads
-from spinloom.errors import Trouble, nearest
-from spinloom.lab import Lab, Probe, Reading, vector
-from spinloom.profiles import Profile
-from spinloom.strategies import BASELINE
+from spinloom.common.errors import Trouble, nearest
+from spinloom.nics import preparation, workloads
+from spinloom.nics.profiles import Profile
+from spinloom.nics.strategies import BASELINE
+from spinloom.papers import lab, observe
+from spinloom.papers.lab import Lab, Probe, Reading, vector
 
 US, KIB = 10**6, 1024
 COPIES, BUSY = "copies", "busy"
@@ -188,7 +189,7 @@ def reuses(profile: Profile, strategy: str, reading: Reading, baseline: Reading)
         return {"value": 0}
     return {
         "value": observe.reuses(profile, baseline, reading),
-        "preparation_ps": round(observe.preparation_ps(profile, reading)),
+        "preparation_ps": round(preparation.preparation_ps(profile, reading)),
         "gain_ps": baseline["time_ps"] - reading["time_ps"],
     }
 

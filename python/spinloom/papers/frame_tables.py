@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spinloom import observe_frames
-from spinloom.lab import Probe, Reading
-from spinloom.observe_frames import BOARD, STAGED, US, stages_ps
-from spinloom.station_rows import Overlap, Ping, Transfer, Window
-from spinloom.trial import Trial
+from spinloom.papers import observe_frames
+from spinloom.papers.lab import Probe, Reading
+from spinloom.papers.observe_frames import BOARD, STAGED, US, stages_ps
+from spinloom.papers.station_rows import Overlap, Ping, Transfer, Window
+from spinloom.papers.trial import Trial
 
 Rows = Callable[..., list[dict[str, str]]]
 

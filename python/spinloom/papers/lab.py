@@ -8,18 +8,22 @@ cell whose bytes were not compared. A wrong byte or a stall is not a reason: it 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from spinloom import busy, core, data, goal_network, overlap, profiles, rank_benches, stations, sweep, table1
-from spinloom.bar import Bar
-from spinloom.errors import Trouble
-from spinloom.machines import Machine
-from spinloom.profiles import Profile
-from spinloom.sweep import Cell, Setup
-from spinloom.workloads import Row
+from spinloom.common import core, data
+from spinloom.common.bar import Bar
+from spinloom.common.errors import Trouble
+from spinloom.handlers import busy
+from spinloom.nics import profiles, sweep
+from spinloom.nics.machines import Machine
+from spinloom.nics.profiles import Profile
+from spinloom.nics.sweep import Cell, Setup
+from spinloom.nics.workloads import Row
+from spinloom.papers import overlap, rank_benches, stations, table1
+from spinloom.predict import goal_network
 
 NIC = "sc19-slingshot"
 SEED = 1
@@ -43,12 +47,13 @@ class Probe:
     changes: tuple[tuple[str, str], ...] = ()
     record: tuple[str, ...] = ()  # "sample_dma_queue", "trace"
     copies_bytes: int = 0  # not 0: no message, but the cores copy such blocks from NIC memory to the host
-    # An experiment of src/app/study.hpp, by way `strategy`; or APPLICATION: a program of applications.py,
-    # named by `type`, whose layouts `strategy` moves; or RECORDED: a program named by `type`, on `ranks`; or
-    # OVERLAP: the collective operation `type` of overlap.py, by way `strategy`; or TABLE1: the counts
-    # of table1.py; or PING: `size_bytes` of protocol `type`, answered by way `strategy`; or SLMP: `ranks`
-    # messages to the handlers `strategy`; or WINDOW: their first lost packet; or RAILS: `window` messages of
-    # `size_bytes` over `count` NICs of a rank; or ONE_SIDED: the latencies of rank_benches.py.
+    # An experiment of src/app/studies/study.hpp, by way `strategy`; or APPLICATION: a program of
+    # applications.py, named by `type`, whose layouts `strategy` moves; or RECORDED: a program named by
+    # `type`, on `ranks`; or OVERLAP: the collective operation `type` of overlap.py, by way `strategy`; or
+    # TABLE1: the counts of table1.py; or PING: `size_bytes` of protocol `type`, answered by way `strategy`;
+    # or SLMP: `ranks` messages to the handlers `strategy`; or WINDOW: their first lost packet; or RAILS:
+    # `window` messages of `size_bytes` over `count` NICs of a rank; or ONE_SIDED: the latencies of
+    # rank_benches.py.
     study: str = ""
     size_bytes: int = 0  # bytes of the experiment's message
     pieces: tuple[tuple[int, int], ...] = ()  # raid, raid-read: offset and bytes at each data node
@@ -106,6 +111,7 @@ class Lab:
             )
         self.engine = core.load()
         self.readings: dict[Probe, Reading] = {}
+        self.begun: dict[Probe, Future[Reading]] = {}  # nobody has asked for them yet
 
     def __getitem__(self, probe: Probe) -> Reading:
         if probe not in self.readings:
@@ -115,19 +121,27 @@ class Lab:
     def has(self, probes: Iterable[Probe]) -> bool:
         return all(probe in self.readings for probe in probes)
 
-    def run(self, probes: Iterable[Probe], bar: Bar | None = None) -> None:
-        """Simulates the new probes, several at a time."""
+    def run(self, probes: Iterable[Probe], bar: Bar | None = None, meanwhile: Iterable[Probe] = ()) -> None:
+        """Simulates the new probes, several at a time. Threads that find none left begin those of
+        `meanwhile`, which are asked for later."""
         bar = bar or Bar()
         fresh = [probe for probe in dict.fromkeys(probes) if probe not in self.readings]
         bar.expect(len(fresh))
-        pool = ThreadPoolExecutor(self.threads, thread_name_prefix="spinloom")
-        futures = {pool.submit(self.read, probe): probe for probe in fresh}
+        if not fresh:
+            return
+        busy_threads = sum(not future.done() for future in self.begun.values())
+        pool = ThreadPoolExecutor(max(1, self.threads - busy_threads), thread_name_prefix="spinloom")
+        futures = {self.begun.pop(probe, None) or pool.submit(self.read, probe): probe for probe in fresh}
+        for probe in dict.fromkeys(meanwhile) if self.threads > 1 else ():
+            if probe not in self.readings and probe not in self.begun and probe not in futures.values():
+                self.begun[probe] = pool.submit(self.read, probe)
         try:
             for future in as_completed(futures):
                 self.readings[futures[future]] = future.result()
                 bar()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+            self.begun = {probe: each for probe, each in self.begun.items() if not each.cancelled()}
 
     def read(self, probe: Probe) -> Reading:
         if probe.copies_bytes:
@@ -220,7 +234,7 @@ class Lab:
 
     def read_application(self, probe: Probe) -> Reading:
         """Columns: way -> Outcome."""
-        from spinloom import applications
+        from spinloom.predict import applications
 
         profile = profile_of(probe.nic, probe.changes)
         made = Machine(profile, profile["hpu.count"], profile["link.payload"], "in", SEED)
@@ -235,7 +249,7 @@ class Lab:
 
     def read_recorded(self, probe: Probe) -> Reading:
         """Columns: way -> row of a prediction."""
-        from spinloom import applications, predict
+        from spinloom.predict import applications, predict
 
         profile = profile_of(probe.nic, probe.changes)
         made = Machine(profile, profile["hpu.count"], profile["link.payload"], "in", SEED)

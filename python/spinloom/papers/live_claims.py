@@ -20,12 +20,12 @@ from typing import Any
 from spinloom.bench import jobs, message_rows, messages
 from spinloom.bench.remote_reads import system_calls_over_loads
 from spinloom.bench.rows import Row
-from spinloom.claims import FAILS, HOLDS, LIMITS, NOT_AVAILABLE
-from spinloom.errors import Trouble
-from spinloom.lab import Reading
-from spinloom.observe_programs import one_sided_ratio
-from spinloom.rank_benches import Latencies, one_sided_live
-from spinloom.trial import Trial
+from spinloom.common.errors import Trouble
+from spinloom.papers.claims import FAILS, HOLDS, LIMITS, NOT_AVAILABLE
+from spinloom.papers.lab import Reading
+from spinloom.papers.observe_programs import one_sided_ratio
+from spinloom.papers.rank_benches import Latencies, one_sided_live
+from spinloom.papers.trial import Trial
 
 MESSAGES = "without over with"
 TWO_WAYS = "two ways over one"

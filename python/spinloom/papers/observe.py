@@ -13,12 +13,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from spinloom import busy, observe_frames, observe_programs
-from spinloom.errors import Trouble
-from spinloom.lab import Probe, Reading, vector
-from spinloom.profiles import Profile
-from spinloom.strategies import BASELINE
-from spinloom.trial import Observation, Trial, grouped
+from spinloom.common.errors import Trouble
+from spinloom.handlers import busy
+from spinloom.nics import preparation
+from spinloom.nics.profiles import Profile
+from spinloom.nics.strategies import BASELINE
+from spinloom.papers import observe_frames, observe_programs
+from spinloom.papers.lab import Probe, Reading, vector
+from spinloom.papers.trial import Observation, Trial, grouped
 
 MESSAGE = 4 << 20  # bytes; the SC'19 paper's microbenchmarks
 HPUS = 16  # the SC'19 paper's figures 8 and 12 to 15
@@ -46,13 +48,6 @@ def ready_to_receive_ps(profile: Profile) -> int:
     )
 
 
-def pcie_ps(profile: Profile, size_bytes: int) -> int:
-    """Time of bytes from host to NIC, with packet overheads, until the last byte is there."""
-    packets = max(1, -(-size_bytes // profile["pcie.write_payload"]))
-    on_link = (size_bytes + packets * profile["pcie.write_overhead"]) * profile["pcie.byte_time"]
-    return math.ceil(on_link) + profile["pcie.latency"]
-
-
 # ---- single cells ----
 
 
@@ -74,16 +69,10 @@ def volume_bytes(profile: Profile, strategy: str, reading: Reading) -> int:
     return reading["size_bytes"] + lines * profile["host.line"]
 
 
-def preparation_ps(profile: Profile, reading: Reading) -> float:
-    """Host time to build a strategy's data on the NIC, and to copy it there."""
-    cycles = reading["prepared_blocks"] * profile["host.segment_block_cycles"]
-    return float(cycles * PS_PER_S / profile["host.clock"]) + pcie_ps(profile, reading["nic_memory_bytes"])
-
-
 def reuses(profile: Profile, host: Reading, offloaded: Reading) -> float:
     """How many messages amortise the preparation; infinite when a message gains nothing."""
     gain = host["time_ps"] - offloaded["time_ps"]
-    return math.inf if gain <= 0 else math.ceil(preparation_ps(profile, offloaded) / gain)
+    return math.inf if gain <= 0 else math.ceil(preparation.preparation_ps(profile, offloaded) / gain)
 
 
 def catch_up_percent(reading: Reading) -> float:

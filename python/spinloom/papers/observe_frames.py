@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from spinloom import stations
-from spinloom.lab import PING, SLMP, WINDOW, Probe, Reading
-from spinloom.trial import Observation, Trial
+from spinloom.papers import stations
+from spinloom.papers.lab import PING, SLMP, WINDOW, Probe, Reading
+from spinloom.papers.trial import Observation, Trial
 
 BOARD = "fpspin-vcu1525"
 STAGED = (16, 1416)

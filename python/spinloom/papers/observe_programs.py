@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from spinloom import lab, lines, overlap, predict_ways, rank_benches, storage, studies, table1
-from spinloom.lab import Probe, Reading
-from spinloom.trial import Observation, Trial, grouped
+from spinloom.common import lines
+from spinloom.papers import lab, overlap, rank_benches, storage, studies, table1
+from spinloom.papers.lab import Probe, Reading
+from spinloom.papers.trial import Observation, Trial, grouped
+from spinloom.predict import predict_ways
 
 # ---- observations on studies; a way's time, and the best of several ----
 

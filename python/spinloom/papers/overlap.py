@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinloom import jobs
 from spinloom.bench.peers import SOURCES
-from spinloom.errors import Trouble
-from spinloom.profiles import Profile
+from spinloom.common.errors import Trouble
+from spinloom.nics import jobs
+from spinloom.nics.profiles import Profile
 
 PROGRAM = SOURCES / "overlap.c"
 NIC, CPU, LINEAR = "nic", "cpu", "cpu, linear"

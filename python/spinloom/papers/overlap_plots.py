@@ -6,10 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spinloom import units
-from spinloom.figure_plots import STYLE, finish, plain
-from spinloom.overlap import CPU, LINEAR, NIC
-from spinloom.studies import Study
+from spinloom.common import units
+from spinloom.papers.figure_plots import STYLE, finish, plain
+from spinloom.papers.overlap import CPU, LINEAR, NIC
+from spinloom.papers.studies import Study
 
 MARKS = {
     NIC: ("o", "0.0", "-"),

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spinloom.figure_plots import STYLE, finish, plain
-from spinloom.studies import Study
+from spinloom.papers.figure_plots import STYLE, finish, plain
+from spinloom.papers.studies import Study
 
 MARKS = (("x", "0.35", (0, (5, 2))), ("+", "0.35", (0, (1, 1.5))), ("o", "0.0", "-"))
 

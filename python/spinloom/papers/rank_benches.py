@@ -14,10 +14,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from spinloom import data, jobs
 from spinloom.bench.jobs import Mpi
-from spinloom.errors import Trouble
-from spinloom.profiles import Profile
+from spinloom.common import data
+from spinloom.common.errors import Trouble
+from spinloom.nics import jobs
+from spinloom.nics.profiles import Profile
 
 RAILS, ONE_SIDED = "rails_bandwidth.c", "rma_latency.c"
 ROUNDS = 1  # of rails, after one that is not counted; modelled time differs little from round to round

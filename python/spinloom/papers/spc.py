@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 
 BLOCK_BYTES = 512  # of an LBA, in the traces of the UMass Trace Repository
 SIZE_BYTES_MAX = 1 << 28

@@ -15,8 +15,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from spinloom.errors import Trouble, nearest
-from spinloom.spc import Request
+from spinloom.common.errors import Trouble, nearest
+from spinloom.papers.spc import Request
 
 GAP_US_MAX = 16_000  # between two requests; nothing depends on it
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom.figure_plots import STYLE, finish, plain
-from spinloom.observe_frames import TYPES
-from spinloom.station_rows import PAPER_LONG_PERCENT, PAPER_OVERLAP_PERCENT
-from spinloom.studies import Study
+from spinloom.papers.figure_plots import STYLE, finish, plain
+from spinloom.papers.observe_frames import TYPES
+from spinloom.papers.station_rows import PAPER_LONG_PERCENT, PAPER_OVERLAP_PERCENT
+from spinloom.papers.studies import Study
 
 Rows = list[dict[str, Any]]
 SOLID, DASHED, DOTTED = "-", (0, (5, 2)), (0, (1, 1.5))

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spinloom.lab import Probe, Reading
-from spinloom.observe_frames import SEEK, SEGMENT, SIZES, TYPES, US, mbit_s, overlap_percent
+from spinloom.papers.lab import Probe, Reading
+from spinloom.papers.observe_frames import SEEK, SEGMENT, SIZES, TYPES, US, mbit_s, overlap_percent
 
 # FPsPIN's data, in us, by protocol and way, along SIZES. What the host answers is an input (stations.toml).
 MEASURED_PINGS = {

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spinloom import frame_tables
-from spinloom.lab import Lab, Probe
-from spinloom.observe_frames import (
+from spinloom.papers import frame_tables
+from spinloom.papers.lab import Lab, Probe
+from spinloom.papers.observe_frames import (
     SEEK,
     SEGMENT,
     TYPES,
@@ -23,11 +23,11 @@ from spinloom.observe_frames import (
     slmp_cell,
     window_cells,
 )
-from spinloom.station_rows import Overlap, Ping, Transfer, Window
-from spinloom.trial import Trial
+from spinloom.papers.station_rows import Overlap, Ping, Transfer, Window
+from spinloom.papers.trial import Trial
 
 if TYPE_CHECKING:
-    from spinloom.studies import Study
+    from spinloom.papers.studies import Study
 
 
 def pings(trial: Trial, study: Study) -> list[Probe]:

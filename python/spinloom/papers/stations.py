@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spinloom import units
-from spinloom.errors import Trouble
+from spinloom.common import units
+from spinloom.common.errors import Trouble
 
 PARSERS = {
     **dict.fromkeys(("pings", "polls", "nic", "both"), units.parse_count),

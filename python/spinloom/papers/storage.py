@@ -16,13 +16,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spinloom import raid_shapes, spc, spc_mixes
-from spinloom.errors import Trouble
-from spinloom.lab import Lab, Probe
-from spinloom.raid_shapes import Shape
+from spinloom.common.errors import Trouble
+from spinloom.papers import raid_shapes, spc, spc_mixes
+from spinloom.papers.lab import Lab, Probe
+from spinloom.papers.raid_shapes import Shape
 
 if TYPE_CHECKING:
-    from spinloom.studies import Study
+    from spinloom.papers.studies import Study
 
 COLUMNS = [
     *("study", "trace", "nic", "way", "requests", "writes_percent", "mean_bytes", "mean_write_bytes"),

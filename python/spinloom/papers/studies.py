@@ -12,9 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spinloom import applications, overlap, station_studies, storage
-from spinloom.errors import Trouble, nearest
-from spinloom.lab import APPLICATION, OVERLAP, RECORDED, Lab, Probe
+from spinloom.common.errors import Trouble, nearest
+from spinloom.papers import overlap, station_studies, storage
+from spinloom.papers.lab import APPLICATION, OVERLAP, RECORDED, Lab, Probe
+from spinloom.predict import applications
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spinloom import overlap_plots, program_plots, station_plots
-from spinloom.figure_plots import STYLE, finish, plain
-from spinloom.studies import Study
-from spinloom.units import format_bytes
+from spinloom.common.units import format_bytes
+from spinloom.papers import overlap_plots, program_plots, station_plots
+from spinloom.papers.figure_plots import STYLE, finish, plain
+from spinloom.papers.studies import Study
 
 MARKS = {
     "rdma": ("x", "0.35", (0, (5, 2))),

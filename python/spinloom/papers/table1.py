@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinloom import core
+from spinloom.common import core
 
 MESSAGE_BYTES = 64
 RESOURCES = {

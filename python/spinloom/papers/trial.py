@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spinloom import lab, workloads
-from spinloom.lab import Probe, Reading, row_probe
-from spinloom.profiles import Profile
+from spinloom.nics import workloads
+from spinloom.nics.profiles import Profile
+from spinloom.papers import lab
+from spinloom.papers.lab import Probe, Reading, row_probe
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from spinloom import core, deliveries, layout_prices, predict, predict_ways
-from spinloom.errors import Trouble, nearest
-from spinloom.layout_prices import Cells, Memory
-from spinloom.machines import Machine
+from spinloom.common import core
+from spinloom.common.errors import Trouble, nearest
+from spinloom.nics import deliveries, layout_prices
+from spinloom.nics.layout_prices import Cells, Memory
+from spinloom.nics.machines import Machine
+from spinloom.predict import predict, predict_ways
 
 BASELINE = predict_ways.BASELINE
 # Non-blocking collective operations: carried on by CPUs, executed by NICs.

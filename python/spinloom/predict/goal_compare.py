@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from spinloom import core
-from spinloom.errors import Trouble
+from spinloom.common import core
+from spinloom.common.errors import Trouble
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def in_units(parameters: dict[str, Any]) -> dict[str, int]:
 def both(schedule: Any, parameters: dict[str, Any]) -> tuple[list[int], list[int]]:
     """Our times and LogGOPSim's, in picoseconds."""
     ours = schedule.run(**parameters)["finish_ps"]
-    theirs = schedule.run_loggopsim(**in_units(parameters))["host_times"]
+    theirs = schedule.run_loggopsim(**in_units(parameters), apart=parameters.get("apart"))["host_times"]
     return ours, [time * parameters["unit_ps"] for time in theirs]
 
 

@@ -14,8 +14,8 @@ from collections import defaultdict, deque
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spinloom.errors import Trouble
-from spinloom.files import write as write_file
+from spinloom.common.errors import Trouble
+from spinloom.common.files import write as write_file
 
 MOST = 300
 ANY_TAG = 2**32 - 1

@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from spinloom import core, predict_ways
-from spinloom.errors import Trouble
-from spinloom.layout_prices import Cells, Memory
-from spinloom.machines import Machine
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.nics.layout_prices import Cells, Memory
+from spinloom.nics.machines import Machine
+from spinloom.predict import predict_ways
 
 MESSAGE, NIC, FULL = "message", "nic", "full"
 FIDELITIES = (MESSAGE, NIC, FULL)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spinloom import core, files, output
-from spinloom.errors import Trouble
+from spinloom.common import core, files, output
+from spinloom.common.errors import Trouble
 
+CONVERTED_MOST = 255
 FORMS = "FILE.goal for text, FILE.bin for LogGOPSim's binary form, FILE.spl for our own, which loses nothing."
 
 
@@ -42,6 +43,26 @@ def write(schedule: Any, path: Path) -> None:
     ours = [word for word in words if word != "layout"]
     if ours:
         output.say(f"{path} has words that LogGOPSim does not know: {', '.join(ours)}")
+    for sentence in misread(schedule):
+        output.say(f"{path}: {sentence}")
+
+
+def misread(schedule: Any) -> list[str]:
+    """What LogGOPSim would take otherwise than the schedule means it."""
+    edges, receivers = schedule.misread()
+    counted = schedule.count()
+    largest = max(counted["cpu_largest"], counted["nic_largest"])
+    short = "LogGOPSim does not wait there, and its times are too short"
+    said = []
+    if edges:
+        said.append(f"{edges:,} dependencies lead from one CPU to another: {short}")
+    if receivers:
+        said.append(f"{receivers:,} ranks receive on another CPU than was sent on: {short}")
+    if largest > CONVERTED_MOST:
+        said.append(
+            f"CPUs and NICs have numbers to {largest:,}: LogGOPSim's converter keeps their lowest 8 bits"
+        )
+    return said
 
 
 def write_apart(schedule: Any, times: int, between: tuple[int, int, int], path: Path) -> None:

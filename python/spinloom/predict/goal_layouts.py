@@ -11,11 +11,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spinloom import core, layout_prices, strategies
-from spinloom.bar import Bar
-from spinloom.errors import Trouble
-from spinloom.layout_prices import Cells, Memory, Use
-from spinloom.machines import Machine
+from spinloom.common import core
+from spinloom.common.bar import Bar
+from spinloom.common.errors import Trouble
+from spinloom.nics import layout_prices, strategies
+from spinloom.nics.layout_prices import Cells, Memory, Use
+from spinloom.nics.machines import Machine
 
 LAYOUTS_MOST = 1000  # the heaviest ones are simulated, others cost by the byte as these on average
 ON_HOST = (strategies.BASELINE, "host-best", "host-warm", strategies.DIRECT)

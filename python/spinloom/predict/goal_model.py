@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinloom import units
-from spinloom.errors import Trouble
+from spinloom.common import units
+from spinloom.common.errors import Trouble
 
 # Name, default, what it is.
 PARAMETERS = {
@@ -23,6 +23,7 @@ PARAMETERS = {
 }
 TIME_PS_MOST = 2**62
 U64_MOST = 2**64 - 1
+TAG_MOST = 2**32 - 2
 
 
 def time_ps(text: str) -> int:
@@ -86,6 +87,19 @@ def parse_noise(text: str) -> tuple[int, int, int, bool]:
         else:
             raise Trouble("invalid", f"--noise {text}: '{part}' is neither seed=N nor together")
     return values[0], values[1], seed, together
+
+
+def parse_tags(text: str) -> tuple[int, int]:
+    """The first and the last of '1000000-', '1000-1999' or '7'."""
+    first, dash, last = text.partition("-")
+    if not first.isdecimal() or not (last.isdecimal() or not last):
+        raise Trouble(
+            "invalid", f"--collective-tags {text}: accepted forms: 1000000-, and 1000-1999, and 1000"
+        )
+    found = int(first), int(last or (TAG_MOST if dash else first))
+    if not found[0] <= found[1] <= TAG_MOST:
+        raise Trouble("invalid", f"--collective-tags {text}: from the first to the last, {TAG_MOST} at most")
+    return found
 
 
 def parse_between(text: str) -> tuple[int, int, int]:

@@ -1,7 +1,7 @@
 """Networks of `spinloom goal` as text: `fat-tree:radix=16,levels=3,routing=adaptive`, `torus:8x8x8`.
 
-Contract: parse() gives the fields that the engine takes (src/network/topology.hpp), or None for the crossbar,
-or raises Trouble with one sentence. What does not fit the number of ranks, the engine says.
+Contract: parse() gives the fields that the engine takes (src/simulated/network/topology.hpp), or None for the
+crossbar, or raises Trouble with one sentence. What does not fit the number of ranks, the engine says.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from spinloom import units
-from spinloom.errors import Trouble
+from spinloom.common import units
+from spinloom.common.errors import Trouble
 
 FORMS = {
     "crossbar": (),

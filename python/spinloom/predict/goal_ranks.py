@@ -12,9 +12,9 @@ import io
 from pathlib import Path
 from typing import Any
 
-from spinloom import files
-from spinloom.errors import Trouble
-from spinloom.grid import table
+from spinloom.common import files
+from spinloom.common.errors import Trouble
+from spinloom.predict.grid import table
 
 Columns = dict[str, list[int]]
 

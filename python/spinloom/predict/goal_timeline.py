@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinloom.perfetto_file import TraceFile
+from spinloom.common.perfetto_file import TraceFile
 
 Step = tuple[int, int, str, int, int]  # begin_ps, end_ps, what, rank, operation
 

@@ -10,6 +10,7 @@ the largest is what limits.
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -17,23 +18,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from spinloom import (
-    calibration,
-    core,
-    deliveries,
-    layout_prices,
-    mpi_layout_prices,
-    mpi_pair_prices,
-    predict_ways,
-    results,
-)
+from spinloom.accelerate import calibration, mpi_layout_prices, mpi_pair_prices
+from spinloom.accelerate.mpi_layout_prices import Moved
+from spinloom.accelerate.mpi_pair_prices import Exchange, Lie, Pair
 from spinloom.bench import jobs
-from spinloom.errors import Trouble
+from spinloom.common import core
+from spinloom.common.errors import Trouble
 from spinloom.layout import Layout
-from spinloom.layout_prices import Cells, Memory, Prices, Use
-from spinloom.machines import Machine
-from spinloom.mpi_pair_prices import Exchange, Lie, Pair
-from spinloom.predict_ways import BASELINE, MEASURED, RECORDED_HOST, Way
+from spinloom.nics import deliveries, layout_prices, results
+from spinloom.nics.layout_prices import Cells, Memory, Prices, Use
+from spinloom.nics.machines import Machine
+from spinloom.predict import predict_ways
+from spinloom.predict.predict_ways import BASELINE, MEASURED, RECORDED_HOST, Way
+from spinloom.traces import foreign, recorded
 
 LATE_REPLAYS = 4
 WEAK = "each rank keeps its data and its times between calls"
@@ -76,6 +73,7 @@ class Request:
     strong: bool = False  # more ranks share what there was
     polls: str = "rule"  # what lies between polls in vain: wait, work, by rule
     network: dict[str, Any] | None = None  # as goal_network.parse() gives it; None: a crossbar
+    modelled_layouts: bool = False  # of the recorded host: not its MPI's, but those of our copy model
 
 
 @dataclass
@@ -96,8 +94,10 @@ def load(
 ) -> Any:
     """The core.Recording in a folder. Raises Trouble."""
     engine = core.load()
+    if not recorded.is_recorded(folder):
+        foreign.refuse(folder)
     try:
-        return engine.read_recording(str(folder), list(algorithms), ranks, polls, strong)
+        return engine.read_recording(folder, list(algorithms), ranks, polls, strong)
     except engine.SpinloomError as error:
         raise Trouble(error.code, f"{folder}: {error.message}") from None
 
@@ -134,7 +134,8 @@ def predict(
     recording = load(request.folder, request.algorithms, request.ranks, request.polls, request.strong)
     facts = recording.facts()
     if not any(rank["total_ns"] for rank in facts["recorded"]):
-        raise Trouble("invalid", "; ".join([f"{request.folder} has no call to replay", *facts["warnings"]]))
+        why = recorded.warnings(recorded.read(request.folder))
+        raise Trouble("invalid", "; ".join([f"{request.folder} has no call to replay", *why]))
     uses = uses_of(recording)
     cells = Cells(machine, memory)
     predict_ways.want_network(cells)
@@ -178,33 +179,50 @@ def predict(
 def recorded_host(
     request: Request, uses: list[Use], pairs: list[Pair], memory: Memory, advance: Callable[[], None]
 ) -> Way:
-    about = request.parameters.about
-    mpi, host = str(about.get("mpi")), str(about.get("host"))
     heaviest = sorted(uses, key=lambda use: -use.weight)[: request.layouts_most]
-    measured = None
+    measured: dict[Use, Moved] | None = None if request.modelled_layouts else {}
     exchanged: dict[Pair, Exchange] = {}
-    if host == platform.node():
-        swept_bytes = mpi_layout_prices.swept_for(request.folder) if heaviest else 0
-        measured = mpi_layout_prices.measure(heaviest, mpi, host, swept_bytes, memory, advance)
-        compiler, launcher = (Path(str(about.get(tool))) for tool in ("compiler", "launcher"))
-        if measured is not None and compiler.exists() and launcher.exists():
-            place = mpi_pair_prices.Place(mpi, host, jobs.Mpi(compiler, launcher), swept_bytes)
-            longest = sorted(pairs, key=lambda pair: -pair.weight)[: request.layouts_most]
-            exchanged = mpi_pair_prices.measure(longest, place, memory, advance)
+    if heaviest and not request.modelled_layouts:
+        place = place_of(request.parameters.about, mpi_layout_prices.swept_for(request.folder))
+        measured = mpi_layout_prices.measure(
+            heaviest, place.name, place.host, place.mpi.compiler, place.swept_bytes, memory, advance
+        )
+        longest = sorted(pairs, key=lambda pair: -pair.weight)[: request.layouts_most]
+        exchanged = mpi_pair_prices.measure(longest, place, memory, advance)
     known, _ = calibration.load()
     return predict_ways.recorded_host(request.parameters, uses, measured, exchanged, known, request.scale)
 
 
+def place_of(about: dict[str, Any], swept_bytes: int) -> mpi_pair_prices.Place:
+    """The MPI that the parameters are of: it says what layouts cost. Raises Trouble where it is not here."""
+    mpi, host = str(about.get("mpi")), str(about.get("host"))
+    layouts = f"the program has layouts, and only {mpi} on {host} can be asked what they cost it"
+    modelled = "--layout-prices modelled takes those of our own copies"
+    if host != platform.node():
+        raise Trouble(
+            "environment", f"{layouts}; this is {platform.node()}: predict there, or {modelled} instead"
+        )
+    tools = [Path(str(about.get(tool))) for tool in ("compiler", "launcher")]
+    for tool in tools:
+        if not os.path.exists(tool):
+            raise Trouble(
+                "environment",
+                f"{layouts}, but {tool} is not here: 'spinloom calibrate --mpi MPICC' measures another MPI, "
+                f"or {modelled} instead",
+            )
+    return mpi_pair_prices.Place(mpi, host, jobs.Mpi(*tools), swept_bytes)
+
+
 def measured_row(facts: dict[str, Any]) -> dict[str, Any]:
-    recorded = facts["recorded"]
-    total = sum(rank["total_ns"] for rank in recorded)
-    computed = sum(rank["compute_ns"] + rank["fixed_ns"] for rank in recorded)
-    ranks = len(recorded)
+    measured = facts["recorded"]
+    total = sum(rank["total_ns"] for rank in measured)
+    computed = sum(rank["compute_ns"] + rank["fixed_ns"] for rank in measured)
+    ranks = len(measured)
     return {
         "way": MEASURED,
         "times": "CPU" if facts["is_cpu_time"] else "host",
         "ranks": ranks,
-        "time_ps": max(rank["total_ns"] for rank in recorded) * 1000,
+        "time_ps": max(rank["total_ns"] for rank in measured) * 1000,
         "communication_share": round(1 - computed / total, 4) if total else 0.0,
         "compute_ps": computed * 1000 // ranks,
         "communication_ps": (total - computed) * 1000 // ranks,
@@ -305,12 +323,14 @@ def schedule_for_goal(
     polls: str = "rule",
     strong: bool = False,
 ) -> Any:
-    """The plain schedule: messages, and computation in ns; what message ends cost is the reader's."""
+    """The plain schedule: messages, and computation in ns, of one CPU; what message ends cost is the
+    reader's."""
     costs = {
         "messages": [],
         "layouts": [],
         "host_layouts": [],
         "scale": predict_ways.ratio(scale),
         "unit_ps": 1000,
+        "one_cpu": True,
     }
     return load(folder, algorithms, ranks, polls, strong).schedule(costs)[0]

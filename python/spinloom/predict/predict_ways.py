@@ -23,15 +23,15 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from spinloom import copy_model
-from spinloom.calibration import Calibration
-from spinloom.deliveries import Asked
-from spinloom.errors import Trouble
-from spinloom.layout_prices import CONTIGUOUS_SEND, Cells, Prices, Use, block
-from spinloom.machines import Machine
-from spinloom.mpi_layout_prices import Moved
-from spinloom.mpi_pair_prices import Exchange, Lie, Pair
-from spinloom.strategies import DIRECT
+from spinloom.accelerate import copy_model
+from spinloom.accelerate.calibration import Calibration
+from spinloom.accelerate.mpi_layout_prices import Moved
+from spinloom.accelerate.mpi_pair_prices import Exchange, Lie, Pair
+from spinloom.common.errors import Trouble
+from spinloom.nics.deliveries import Asked
+from spinloom.nics.layout_prices import CONTIGUOUS_SEND, Cells, Prices, Use, block
+from spinloom.nics.machines import Machine
+from spinloom.nics.strategies import DIRECT
 
 MEASURED, RECORDED_HOST, BASELINE = "measured", "recorded-host", "host-mpi"
 RDMA, MATCHING, OFFLOAD = "rdma-unpack", "offload-matching", "offload-"
@@ -261,19 +261,25 @@ def recorded_host(
 ) -> Way:
     """The MPI whose parameters were measured, on its host: each size takes what the table says. A message of
     layouts takes more by what an exchange of both layouts took more than one of blocks; where that was not
-    measured, by what that MPI took to pack and unpack them, else by what the copy model predicts."""
+    measured, by what that MPI took to pack and unpack them, and where that was not measured either, by the
+    byte. Without measurements of layouts (None) the copy model predicts them."""
     latency_ps = round(parameters.L_ns * 1000)
     messages = []
     for row in parameters.table:
         send, receive = round(row.send_ns * 1000), round(row.receive_ns * 1000)
         way = max(0, round(row.one_way_ns * 1000) - send - receive - latency_ps)
         messages.append((row.size_bytes, send, receive, way))
-    moved = {use: (measured or {}).get(use) or predicted(use, calibration) for use in uses}
+    if measured is None:
+        moved = {use: predicted(use, calibration) for use in uses}
+    else:
+        moved = {use: measured.get(use) or by_rate(use, measured) for use in uses}
     last = parameters.table[-1]
     copy = Fraction(round(last.receive_ns * 1_000_000 / last.size_bytes), 1000)
-    remark = (
-        () if measured is not None else (f"{parameters.about.get('mpi')} was not measured here: {MODELLED}",)
-    )
+    remark: tuple[str, ...] = ()
+    if measured is None and uses:
+        remark = (f"{parameters.about.get('mpi')} was not asked for its layouts: {MODELLED}",)
+    elif measured is not None and (rest := sum(use.bytes > 0 and use not in measured for use in uses)):
+        remark = (f"{RECORDED_HOST}: {rest:,} of {len(uses):,} layouts cost by the byte, as the others",)
     return Way(
         RECORDED_HOST,
         ABOUT[RECORDED_HOST],
@@ -324,6 +330,18 @@ def end_ps(use: Use, moved: Moved, parameters: Any) -> int:
         piece_ns = parameters.at(column, parameters.S_polled_bytes)
         more_ns += use.bytes / parameters.S_polled_bytes * piece_ns - parameters.at(column, use.bytes)
     return round(1000 * max(0.0, more_ns))
+
+
+def by_rate(use: Use, measured: dict[Use, Moved]) -> Moved:
+    """Of a layout that was not measured: by the byte, as those that were."""
+    if use.bytes == 0:
+        return Moved(0, 0, 0)
+    size = sum(one.bytes for one in measured)
+    if size == 0:
+        raise Trouble("unsupported", f"no layout was measured: that of {use.bytes:,} B is too long")
+    names = ("pack_ns", "unpack_ns", "memcpy_ns")
+    sums = [sum(getattr(moved, name) for moved in measured.values()) for name in names]
+    return Moved(*(one * use.bytes / size for one in sums))
 
 
 def predicted(use: Use, calibration: Calibration) -> Moved:

@@ -1,22 +1,26 @@
-"""The messages between a live job's ranks, read from the files that SPINLOOM_TRACE=NAME wrote (NAME.RANK).
+"""The messages between a live job's ranks, and what each does, from the files that SPINLOOM_TRACE=NAME wrote.
 
 Contract: read() returns the messages of a job, in nanoseconds since the epoch. A message lasts from the line
 of its first packet at the sender to that of its last packet at the receiver, or of the copy out of the
 sender's memory that the last packet announced. All packets of a message have its operation and number; an
-answer has the number that its request gave. Clocks of different machines are not corrected.
+answer has the number that its request gave. Clocks of different machines are not corrected. Messages are in
+NAME.RANK. states() reads NAME.RANK.state (src/live/node/state_file.hpp): what each rank did when it last
+told.
 """
 
 from __future__ import annotations
 
 import csv
+import fcntl
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spinloom.errors import Trouble
-from spinloom.perfetto_file import Lanes, TraceFile
+from spinloom.common import files
+from spinloom.common.errors import Trouble
+from spinloom.common.perfetto_file import Lanes, TraceFile
 
 COLUMNS = (
     "time_ns",
@@ -60,19 +64,67 @@ class Message:
         return self.last_ns - self.sent_ns if self.complete and self.sent_ns is not None else None
 
 
-def files_of(name: str) -> list[tuple[int, Path]]:
-    """(rank, file) pairs by rank. Raises Trouble if there are none."""
+@dataclass(frozen=True)
+class State:
+    rank: int
+    state: str  # starts, runs, left; dead: its process has ended otherwise; unknown: nothing readable
+    since_ns: int | None
+    says: str  # completes "rank 0 ..."
+
+
+def files_of(name: str, ending: str = "") -> list[tuple[int, Path]]:
+    """(rank, file) pairs by rank, of the files NAME.RANK with this ending."""
     path = Path(name)
     found = []
-    for file in path.parent.iterdir() if path.parent.is_dir() else ():
-        rank = file.name.removeprefix(f"{path.name}.")
-        if rank != file.name and re.fullmatch(r"\d+", rank) and file.is_file():
-            found.append((int(rank), file))
-    if not found:
+    for file in files.entries(path.parent) if path.parent.is_dir() else ():
+        match = re.fullmatch(re.escape(f"{path.name}.") + r"([0-9]{1,9})" + re.escape(ending), file.name)
+        if match and file.is_file():
+            found.append((int(match[1]), file))
+    return sorted(found)
+
+
+def files_of_messages(name: str) -> list[tuple[int, Path]]:
+    """Those of the messages; none where no rank has got beyond PtlInit. Raises Trouble without a trace."""
+    found = files_of(name)
+    if not found and not files_of(name, ".state"):
         raise Trouble(
             "environment", f"there is no {name}.0: run the job with SPINLOOM_TRACE={name} in its environment"
         )
-    return sorted(found)
+    return found
+
+
+def states(name: str) -> list[State]:
+    """By rank; empty for a trace of an older library, which does not tell."""
+    found = {rank: state_of(rank, file) for rank, file in files_of(name, ".state")}
+    missing = range(max(found, default=-1) + 1)
+    return [found.get(rank, State(rank, "unknown", None, "has left no file")) for rank in missing]
+
+
+def state_of(rank: int, file: Path) -> State:
+    try:
+        with file.open("rb") as content:
+            alive = is_locked(content.fileno())
+            line = content.read(1 << 16).decode(errors="replace")
+    except OSError as trouble:
+        raise Trouble("environment", f"{file}: {trouble.strerror}") from trouble
+    match = re.fullmatch(r"([0-9]+) (starts|runs|left) (.*?) *\n", line)
+    if match is None:
+        return State(rank, "unknown" if alive else "dead", None, "has told nothing")
+    state, says = match[2], printable(match[3])
+    return State(rank, state if alive or state == "left" else "dead", int(match[1]), says)
+
+
+def printable(text: str) -> str:
+    return "".join(one if one.isprintable() else "?" for one in text)
+
+
+def is_locked(descriptor: int) -> bool:
+    """Whether the process that writes the file is there. Where files cannot be locked, it counts as there."""
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
 
 
 def lines_of(file: Path) -> Iterator[dict[str, str]]:
@@ -92,16 +144,16 @@ def lines_of(file: Path) -> Iterator[dict[str, str]]:
 
 
 def number(file: Path, line: dict[str, str], column: str) -> int:
-    if re.fullmatch(r"\d+", line[column]):
+    if re.fullmatch(r"[0-9]{1,20}", line[column]):
         return int(line[column])
-    raise Trouble("invalid", f"{file}: '{line[column]}' is no {column}")
+    raise Trouble("invalid", f"{file}: {line[column][:40]!r} is no {column}")
 
 
 def read(name: str) -> list[Message]:
     """The messages of the job, in the order of their first lines."""
     sends: dict[tuple[int, int, str, int], deque[Message]] = {}
     arrivals: dict[tuple[int, int, str, int], deque[Message]] = {}
-    for rank, file in files_of(name):
+    for rank, file in files_of_messages(name):
         for line in lines_of(file):
             event = line["event"]
             if event not in ("send", "arrive", *COPIES):

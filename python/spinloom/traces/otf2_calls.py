@@ -23,6 +23,7 @@ class Call:
     fields: dict[str, Any] = field(default_factory=dict)
     made: list[int] = field(default_factory=list)  # numbers of requests
     done: list[int] = field(default_factory=list)
+    cancelled: list[int] = field(default_factory=list)  # of those that are done
     begun: list[Call] = field(default_factory=list)  # by Start, Startall: as calls of their own
     comm: Any = None
     has_message: bool = False
@@ -38,8 +39,17 @@ class Calls:
         self.depth: dict[Any, list[str]] = {}  # of each location, the regions that it is in
         self.current: dict[Any, Call] = {}
         self.open: dict[int, Call] = {}  # by number of request: who began it
+        self.last = 0  # when something happened last
+
+    def unfinished(self) -> list[Call]:
+        """Those that the archive ends within, the first one first: they last until its rank's last event."""
+        calls = sorted(self.current.values(), key=lambda call: call.begin)
+        for call in calls:
+            call.end = self.last
+        return calls
 
     def take(self, location: Any, event: Any) -> None:
+        self.last = max(self.last, self.ns(event.time))
         if isinstance(event, self.events.Enter):
             regions = self.depth.setdefault(location, [])
             regions.append(event.region.name)
@@ -82,6 +92,8 @@ class Calls:
             self.received(self.end_request(call, event.request_id), event)
         elif name in ("MpiIsendComplete", "MpiRequestCancelled"):
             self.end_request(call, event.request_id)
+            if name == "MpiRequestCancelled":
+                call.cancelled.append(event.request_id)
         elif name == "NonBlockingCollectiveComplete":
             self.collective(self.end_request(call, event.request_id), event)
         elif name == "MpiCollectiveEnd":
@@ -108,7 +120,7 @@ class Calls:
         )
         call.comm = comm
         call.has_message = True
-        call.fields.update({f"{prefix}peer": peer, f"{prefix}tag": tag, which: [size]})
+        call.fields.update({f"{prefix}peer": signed(peer), f"{prefix}tag": signed(tag), which: [size]})
 
     def received(self, call: Call | None, event: Any) -> None:
         if call is not None:
@@ -119,4 +131,10 @@ class Calls:
             return
         call.comm = event.communicator
         call.has_message = True
-        call.fields.update({"root": event.root, "sent": event.size_sent, "received": event.size_received})
+        sent, received = event.size_sent, event.size_received
+        call.fields.update({"root": signed(event.root), "sent": sent, "received": received})
+
+
+def signed(number: int) -> int:
+    """MPI's special values are OTF2's largest ones."""
+    return number if number < 2**31 else number - 2**32

@@ -15,14 +15,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from spinloom import core, recorded
-from spinloom.errors import Trouble
-from spinloom.perfetto_file import Lanes
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.common.perfetto_file import Lanes
+from spinloom.traces import recorded
 
 NEEDS = "--otf2 needs OTF2's Python package (pip install otf2; Debian: python3-otf2), which is not here"
 NS_PER_S = 1_000_000_000
 NONE = 2**32 - 1
 NOBODY = -2
+CANCELLED = -4
 SENDS = {"Send", "Ssend", "Rsend", "Bsend"}
 RECEIVES = {"Recv", "Mrecv"}
 BOTH = {"Sendrecv", "Sendrecv_replace"}
@@ -191,6 +193,10 @@ def base_of(call: str) -> tuple[str, str]:
     return ("Comm_make", "nonblocking") if call == "Comm_idup" else (call, "")
 
 
+def is_cancelled(told: dict[str, Any], slot: int) -> bool:
+    return any(request == slot and source == CANCELLED for request, source, _, _ in told["matches"])
+
+
 class RankExporter:
     """One rank: what each event is besides Enter and Leave, then all in the order of time."""
 
@@ -295,7 +301,13 @@ class RankExporter:
             return
         request = self.next_request()
         first.append(lambda writer, time: writer.mpi_isend(time, peer, comm, tag, size, request))
-        ends.append(lambda _: lambda writer, time: writer.mpi_isend_complete(time, request))
+
+        def later(told: dict[str, Any]) -> Step:
+            if is_cancelled(told, slot):
+                return lambda writer, time: writer.mpi_request_cancelled(time, request)
+            return lambda writer, time: writer.mpi_isend_complete(time, request)
+
+        ends.append(later)
 
     def receive(
         self,
@@ -315,7 +327,7 @@ class RankExporter:
             """The sender, the tag and the bytes."""
             source, tag = asked
             for request, from_rank, with_tag, _ in told["matches"]:
-                if request == wanted:
+                if request == wanted and from_rank >= 0:
                     source, tag = from_rank, with_tag
             ranks = self.comms[row["comm"]]["world_ranks"]
             waiting = self.whole.received.get((self.index, event), deque())
@@ -343,9 +355,10 @@ class RankExporter:
         last.append(lambda writer, time: writer.mpi_irecv_request(time, request))
 
         def later(told: dict[str, Any]) -> Step:
-            message = came(told, slot)
+            message = None if is_cancelled(told, slot) else came(told, slot)
             if message is None:
-                self.whole.without["receives whose message is not known"] += 1
+                if not is_cancelled(told, slot):
+                    self.whole.without["receives whose message is not known"] += 1
                 return lambda writer, time: writer.mpi_request_cancelled(time, request)
             source, tag, size = message
             return lambda writer, time: writer.mpi_irecv(time, source, comm, tag, size, request)

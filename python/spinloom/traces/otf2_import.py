@@ -9,12 +9,14 @@ Times: those of the archive, in ns since its first event.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spinloom import core
-from spinloom.errors import Trouble
-from spinloom.otf2_calls import PERSISTENT, Call, Calls
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.traces import otf2_export
+from spinloom.traces.otf2_calls import PERSISTENT, Call, Calls
 
 NEEDS = (
     "--import of an archive needs OTF2's Python package (pip install otf2; Debian: python3-otf2), not here"
@@ -24,6 +26,12 @@ NOBODY = -2
 ANY = -1
 WORLD, ITSELF = 0, 1
 COMPLETIONS = ("Wait", "Test")
+MAKES_COMM = ("Comm_create", "Comm_dup", "Comm_split", "Cart_create", "Cart_sub", "Graph_create")
+MAKES_COMM += ("Dist_graph_create", "Intercomm_create", "Intercomm_merge")
+UNTOLD_REQUESTS = (
+    "calls that do not block, of which the archive tells no request: a Wait of which it tells nothing is "
+    "taken as the end of the oldest"
+)
 # A matched receive is one of the message that it got: the probe before it is told without one.
 OTHER_NAMES = {"Init_thread": "Init", "Mrecv": "Recv", "Imrecv": "Irecv"}
 
@@ -53,7 +61,9 @@ class Importer:
     def __init__(self, otf2: Any, archive: Any) -> None:
         self.otf2 = otf2
         self.archive = archive
-        self.known = set(core.load().trace_calls())
+        names = core.load().trace_calls()
+        self.known = set(names)
+        self.nonblocking = set(names[1::2]) - set(names[::2])  # Iprobe and Improbe make no requests
         self.locations = self.mpi_locations()
         self.rank_of = {location: rank for rank, location in enumerate(self.locations)}
         groups = {location.group: rank for rank, location in enumerate(self.locations)}
@@ -61,10 +71,11 @@ class Importer:
             if location.group in groups:
                 self.rank_of.setdefault(location, groups[location.group])
         clock = archive.definitions.clock_properties
-        self.resolution, self.start = clock.timer_resolution, clock.global_offset
+        self.resolution, self.start = max(1, clock.timer_resolution), clock.global_offset
         begun = clock.realtime_timestamp
         self.begun_unix_ns = begun if 0 <= begun < 2**63 else 0
         self.left_out: Counter[str] = Counter()
+        self.untold: Counter[str] = Counter()  # calls of which the archive has no more than their times
         self.notes: Counter[str] = Counter()
         self.ranks = [RankImport(self, rank) for rank in range(len(self.locations))]
 
@@ -82,7 +93,7 @@ class Importer:
                 self.ranks[rank].calls.take(location, event)
 
     def ns(self, time: int) -> int:
-        return (time - self.start) * NS_PER_S // self.resolution
+        return max(0, (time - self.start) * NS_PER_S // self.resolution)
 
     def write(self, directory: Path, source: str) -> None:
         for rank in self.ranks:
@@ -95,6 +106,12 @@ class Importer:
             found.append(
                 f"left out: {sum(self.left_out.values())} calls that move nothing between ranks or are not "
                 f"known, whose time is taken as computation: {listed}"
+            )
+        if self.untold:
+            listed = ", ".join(f"{times} MPI_{name}" for name, times in sorted(self.untold.items()))
+            found.append(
+                f"{sum(self.untold.values())} calls of which the archive tells only their times, neither the "
+                f"communicator nor bytes: {listed}; a prediction keeps their times"
             )
         found += [f"{times} {what}" for what, times in sorted(self.notes.items())]
         found.append("OTF2 has no layouts: buffers are contiguous bytes, and receives name whom they got")
@@ -120,7 +137,7 @@ class RankImport:
         for comm in self.whole.archive.definitions.comms:
             if comm.group.group_type == otf2.GroupType.COMM_SELF:
                 self.numbers[comm] = ITSELF
-            elif location in comm.group.members:
+            elif location in comm.group.members and everyone.issuperset(comm.group.members):
                 is_world = comm.parent is None and set(comm.group.members) == everyone
                 if world is None and is_world:
                     world = comm
@@ -141,7 +158,7 @@ class RankImport:
         whole = self.whole
         host = whole.locations[self.rank].group.system_tree_parent
         writer = core.load().TraceWriter(
-            str(directory),
+            directory,
             self.rank,
             len(whole.locations),
             whole.begun_unix_ns,
@@ -160,13 +177,31 @@ class RankImport:
                 parent if parent is not None and parent < number else None,
             )
         slots = Slots()
-        for call in sorted(self.calls.ended, key=lambda call: call.end):
+        unfinished = self.calls.unfinished()
+        begun = [call for call in unfinished if call.has_message or call.made or call.begun]
+        for call in sorted(self.calls.ended + begun, key=lambda call: call.end):
             for one in call.begun or [call]:
                 one.end = call.end
                 self.write_one(writer, one, slots)
         if slots.taken:
             whole.notes["requests that no call completes"] += len(slots.taken)
-        writer.end()
+        within = self.within(unfinished)
+        if within is None:
+            writer.end()
+        else:
+            writer.end_within(within.name, within.begin)
+
+    def within(self, unfinished: list[Call]) -> Call | None:
+        """The call that the rank is in when the archive ends."""
+        if not unfinished:
+            return None
+        call = unfinished[0]
+        name = OTHER_NAMES.get(call.name, call.name)
+        name = "Comm_make" if name.startswith(MAKES_COMM) else name
+        if name not in self.whole.known:
+            self.whole.notes[f"ranks are in MPI_{call.name} when the archive ends"] += 1
+            return None
+        return replace(call, name=name)
 
     def write_one(self, writer: Any, call: Call, slots: Slots) -> None:
         name = self.name_of(call)
@@ -179,27 +214,38 @@ class RankImport:
             self.whole.notes["calls between groups of ranks, which are left out"] += 1
             return
         if name.startswith(COMPLETIONS):
+            fields["cancelled"] = slots.of(call.cancelled)
             fields["requests"] = slots.end(call.done)
             if name.startswith("Test") and not call.done:
                 call.polls = call.polls or 1
+            elif name in ("Wait", "Waitall") and not call.done:
+                fields["requests"] = slots.end_untold(1 if name == "Wait" else None)
         elif name in ("Iprobe", "Improbe"):
             call.polls = call.polls or 1
         elif "root" in call.fields:
             fields.update(self.blocks(call, name, number or 0))
+        elif "end" in name.lower() or "recv" in name.lower():
+            fields["peer"] = NOBODY
+            if "sendrecv" in name.lower():
+                fields["receive_peer"] = NOBODY
+            fields.update(call.fields)
+            if call.made and not call.has_message:
+                fields.update({"peer": ANY, "tag": ANY})  # nothing is told of what it waited for
+            elif not call.has_message:
+                number = WORLD
         elif call.has_message:
             fields.update(call.fields)
-        elif "end" in name.lower() or "recv" in name.lower():
-            fields.update({"peer": NOBODY, "receive_peer": NOBODY})
-            number = WORLD
-            fields.update(call.fields)
-            if call.made and "recv" in name.lower():
-                fields["peer"] = ANY  # it never came
+        elif is_collective(name):
+            self.whole.untold[call.name] += 1
         if number is not None:
             fields.setdefault("comm", number)
         if call.made:
             fields["requests"] = [slots.begin(request) for request in call.made]
         elif name in ("Isend", "Irecv", "Issend", "Irsend", "Ibsend"):
             fields["requests"] = [slots.passing()]  # to nobody: no event tells of the request
+        elif name in self.whole.nonblocking:
+            self.whole.notes[UNTOLD_REQUESTS] += 1
+            fields["requests"] = [slots.begin_untold()]
         writer.call(name, call.begin, max(call.begin, call.end), fields, call.polls)
 
     def name_of(self, call: Call) -> str | None:
@@ -278,7 +324,8 @@ class Slots:
     """The lowest free one is taken next, as the recorder does."""
 
     def __init__(self) -> None:
-        self.taken: dict[int, int] = {}  # by number of request
+        self.taken: dict[Any, int] = {}  # by number of request
+        self.untold: list[object] = []  # those without one
         self.used: set[int] = set()
 
     def passing(self) -> int:
@@ -287,16 +334,34 @@ class Slots:
             slot += 1
         return slot
 
-    def begin(self, request: int) -> int:
+    def begin(self, request: Any) -> int:
         slot = self.passing()
         self.used.add(slot)
         self.taken[request] = slot
         return slot
 
-    def end(self, requests: list[int]) -> list[int]:
+    def begin_untold(self) -> int:
+        """Of a request without a number."""
+        self.untold.append(object())
+        return self.begin(self.untold[-1])
+
+    def end_untold(self, most: int | None) -> list[int]:
+        """So many, or all: the oldest ones."""
+        ended, self.untold = self.untold[:most], self.untold[most:] if most is not None else []
+        return self.end(ended)
+
+    def of(self, requests: list[int]) -> list[int]:
+        return [self.taken[request] for request in requests if request in self.taken]
+
+    def end(self, requests: list[Any]) -> list[int]:
         slots = [self.taken.pop(request) for request in requests if request in self.taken]
         self.used.difference_update(slots)
         return slots
+
+
+def is_collective(name: str) -> bool:
+    base, _ = otf2_export.base_of(name)
+    return "eighbor_" in base or (base in otf2_export.COLLECTIVES and not base.startswith("Comm_"))
 
 
 def shares(total: int, peers: int) -> list[int]:

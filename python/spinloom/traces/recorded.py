@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from spinloom import core
-from spinloom.perfetto_file import Lanes, TraceFile
+from spinloom.common import core
+from spinloom.common.perfetto_file import Lanes, TraceFile
 
 FORMATS = {
     "signature": "I",
@@ -38,12 +38,12 @@ def is_recorded(directory: Path) -> bool:
 
 def ranks(directory: Path) -> list[int]:
     """Raises Trouble where there are none."""
-    return core.load().trace_ranks(str(directory))
+    return core.load().trace_ranks(directory)
 
 
 def read_rank(directory: Path, rank: int) -> Any:
     """Raises Trouble where its beginning cannot be read."""
-    return core.load().read_trace(str(directory), rank)
+    return core.load().read_trace(directory, rank)
 
 
 def read(directory: Path) -> list[Any]:
@@ -72,7 +72,7 @@ def warnings(traces: Iterable[Any]) -> list[str]:
 
 def last_call(trace: Any) -> str:
     if trace.under_way is None:
-        return "it was between two calls"
+        return "it was between two calls" if trace.tells_under_way else "the trace does not tell where it was"
     call, since_ns = trace.under_way
     return f"it was in MPI_{call}, entered {since_ns / NS_PER_S:.6f} s after its beginning"
 
@@ -130,8 +130,22 @@ def type_rows(traces: list[Any]) -> list[dict[str, Any]]:
 
 
 def finding_rows(traces: list[Any]) -> list[dict[str, Any]]:
-    """What is wrong with the messages, or wasted (src/trace/check.hpp)."""
+    """What is wrong with the messages, or wasted (src/predict/trace/check.hpp)."""
     return core.load().trace_findings(traces)
+
+
+def no_findings(traces: list[Any]) -> str:
+    """What the check says where it has found nothing: no more than these traces tell."""
+    everything = len(traces) == max((trace.ranks for trace in traces), default=0)
+    if not (everything and all(trace.ended and not trace.warning for trace in traces)):
+        said = "nothing was found in what these traces hold"
+        return f"{said}; what their ranks did besides is not known"
+    if all(trace.tells_buffers for trace in traces):
+        return "every message met a receive of its type and length, and no exchange sent bytes twice"
+    return (
+        "every message met a receive; the traces do not tell what receives had room for, of which types "
+        "messages were, and where in memory they lay"
+    )
 
 
 def timeline(traces: list[Any], title: str) -> bytes:

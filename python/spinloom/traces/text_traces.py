@@ -10,8 +10,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from spinloom import core
-from spinloom.errors import Trouble
+from spinloom.common import core, files
+from spinloom.common.errors import Trouble
+from spinloom.traces import foreign
 
 NUMBER = re.compile(r"^(.*?)(\d+)(\.[^.\d]*)?$")
 HEAD_BYTES = 4096
@@ -25,6 +26,8 @@ REASONS = {
 
 def is_text_trace(path: Path) -> bool:
     try:
+        if not path.is_file():
+            return False
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except OSError:
@@ -33,9 +36,7 @@ def is_text_trace(path: Path) -> bool:
 
 
 def is_folder_of_them(path: Path) -> bool:
-    return path.is_dir() and any(
-        NUMBER.match(one.name) and is_text_trace(one) for one in sorted(path.iterdir())
-    )
+    return path.is_dir() and any(NUMBER.match(one.name) and is_text_trace(one) for one in files.entries(path))
 
 
 def files_of(source: Path) -> list[Path]:
@@ -44,9 +45,9 @@ def files_of(source: Path) -> list[Path]:
     if not source.exists():
         raise Trouble("invalid", f"there is no {source}")
     series: dict[tuple[str, str], dict[int, Path]] = {}
-    for path in sorted(folder.iterdir()):
+    for path in files.entries(folder):
         match = NUMBER.match(path.name)
-        if match and path.is_file() and is_text_trace(path):
+        if match and is_text_trace(path):
             begin, number, end = match.groups()
             ranks = series.setdefault((begin, end or ""), {})
             if int(number) in ranks:
@@ -57,9 +58,11 @@ def files_of(source: Path) -> list[Path]:
     if source.is_file():
         series = {key: ranks for key, ranks in series.items() if source in ranks.values()}
     if not series:
+        foreign.refuse(source)
         raise Trouble(
             "invalid",
-            f"{source} holds no text traces: files such as pmpi-trace-rank-0.txt, one for each rank",
+            f"{source} holds no text traces of LogGOPSim's PMPI wrapper, such as pmpi-trace-rank-0.txt, "
+            "one for each rank; of an OTF2 archive name its .otf2 file",
         )
     if len(series) > 1:
         names = ", ".join(f"{begin}N{end}" for begin, end in series)
@@ -71,8 +74,8 @@ def files_of(source: Path) -> list[Path]:
     return [ranks[rank] for rank in range(len(ranks))]
 
 
-def convert(files: list[Path], directory: Path) -> list[str]:
-    done = core.load().import_text([str(path) for path in files], str(directory))
+def convert(texts: list[Path], directory: Path) -> list[str]:
+    done = core.load().import_text(texts, directory)
     return remarks(done)
 
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import click
 
-from spinloom import core, files, output, plot, results, units
 from spinloom.bench import measure, peers, report
 from spinloom.bench import rows as bench_rows
 from spinloom.bench.numpy_peer import numpy_ways
-from spinloom.errors import Trouble
+from spinloom.common import core, csv_text, files, output, units
+from spinloom.common.errors import Trouble
+from spinloom.common.progress import progress
+from spinloom.nics import plot, results
 from spinloom.verbs import bench_gpu, bench_mpi
 from spinloom.verbs.options import form_options
-from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 
@@ -100,7 +101,7 @@ def duration(seconds: float) -> str:
 def write(measured: list[dict[str, Any]], out: Path) -> None:
     columns = list(dict.fromkeys(name for row in measured for name in row))
     results.check_writable(out)
-    files.write(out / "layout.csv", results.as_csv(measured, columns))
+    files.write(out / "layout.csv", csv_text.as_csv(measured, columns))
     if plot.available():
         report.write_svg(measured, out / "layout.svg")
     output.say(f"written: {out}")

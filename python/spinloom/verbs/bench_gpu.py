@@ -9,11 +9,13 @@ from typing import Any
 
 import click
 
-from spinloom import core, cuda, files, output, plot, results
 from spinloom.bench import gpu_measure, gpu_report, gpu_rows
-from spinloom.errors import Trouble
+from spinloom.common import core, files, output
+from spinloom.common.errors import Trouble
+from spinloom.common.progress import progress
+from spinloom.layout import cuda
+from spinloom.nics import plot, results
 from spinloom.verbs.options import form_options
-from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 ROUNDS, ROUNDS_QUICK = 9, 5

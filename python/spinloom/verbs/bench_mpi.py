@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
-from spinloom import core, files, output, results, units
 from spinloom.bench import calls as call_bench
 from spinloom.bench import collective_rows, collectives, jobs, message_rows, messages
-from spinloom.errors import Trouble
+from spinloom.common import core, csv_text, files, output, units
+from spinloom.common.errors import Trouble
+from spinloom.common.progress import progress
+from spinloom.nics import results
 from spinloom.verbs.options import form_options
-from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 
@@ -122,7 +123,7 @@ def mpi(
     if out is not None and measured:
         columns = list(dict.fromkeys(name for row in measured for name in row))
         file = out / f"{bench}.csv"
-        files.write(file, results.as_csv(measured, columns))
+        files.write(file, csv_text.as_csv(measured, columns))
         output.say(f"written: {file}")
     output.emit(measured, form, lambda: tables[0])
     if form == "table":

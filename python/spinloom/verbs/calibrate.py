@@ -8,13 +8,15 @@ from typing import Any
 
 import click
 
-from spinloom import calibration, copy_model, files, output, peer_prices, results, units, workloads
+from spinloom.accelerate import calibration, copy_model, peer_prices
+from spinloom.accelerate.calibration import Calibration
 from spinloom.bench import parameters
-from spinloom.calibration import Calibration
-from spinloom.errors import Trouble
+from spinloom.common import files, output, units
+from spinloom.common.errors import Trouble
+from spinloom.common.progress import progress
+from spinloom.nics import results, workloads
 from spinloom.verbs.calibrate_mpi import calibrate_mpi
 from spinloom.verbs.options import form_options, quiet_option
-from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 WITHIN = 0.20  # of the measurement

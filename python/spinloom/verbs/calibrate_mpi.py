@@ -10,12 +10,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from spinloom import calibration, mpi_fit, mpi_parameters, output, results, units
-from spinloom.bench import jobs, parameters
+from spinloom.accelerate import calibration
+from spinloom.bench import jobs, mpi_fit, mpi_parameters, parameters
+from spinloom.bench.mpi_parameters import MpiParameters
 from spinloom.bench.parameters_found import Compared
-from spinloom.errors import Trouble
-from spinloom.mpi_parameters import MpiParameters
-from spinloom.verbs.progress import progress
+from spinloom.common import output, units
+from spinloom.common.errors import Trouble
+from spinloom.common.progress import progress
+from spinloom.nics import results
 from spinloom.verbs.stopping import stoppable
 
 

@@ -7,19 +7,14 @@ from typing import Any
 
 import click
 
-from spinloom import (
-    collective_drawing,
-    collective_model,
-    collective_rows,
-    machines,
-    output,
-    units,
-)
-from spinloom.collective_rows import Question
-from spinloom.errors import Trouble
+from spinloom.common import output, units
+from spinloom.common.errors import Trouble
+from spinloom.common.progress import progress
+from spinloom.nics import machines
+from spinloom.papers import collective_drawing, collective_model, collective_rows
+from spinloom.papers.collective_rows import Question
 from spinloom.verbs import completion, options
 from spinloom.verbs.options import form_options, nic_option, quiet_option
-from spinloom.verbs.progress import progress
 
 RANKS = click.IntRange(1, 2**24)
 
@@ -91,7 +86,7 @@ def explain(
         rows = collective_rows.rows(question, machine, model, fidelity)
     output.emit(rows, form, lambda: shown(rows, question, nic))
     if form == "table":
-        click.echo(
+        output.echo(
             "* chosen; ~ near: messages meet in NICs; in brackets what the FFLIB paper's Table I says."
         )
         say(model)
@@ -103,7 +98,7 @@ def explain(
     if form == "table" and offloaded is not None:
         text = collective_drawing.text(offloaded, ranks)
         if text is not None:
-            click.echo(f"\n{name}:\n\n{text}")
+            output.echo(f"\n{name}:\n\n{text}")
     if plot is not None:
         if offloaded is None:
             raise Trouble("overflow", f"--plot {plot}: {name} has too many operations; take fewer ranks")
@@ -234,7 +229,7 @@ def shown(rows: list[dict[str, Any]], question: Question, nic: str) -> Any:
 def say(model: dict[str, Any]) -> None:
     times = ", ".join(f"{name[0]} = {units.format_time(model[name])}" for name in TIMES)
     rates = ", ".join(f"{name} = {model[name][0] / model[name][1]:g} ps/B" for name in "GA")
-    click.echo(f"{times}, {rates}; all times are modelled.")
+    output.echo(f"{times}, {rates}; all times are modelled.")
 
 
 TIMES = ("o_ps", "L_ps", "g_ps", "h_ps", "m_ps", "z_ps", "a_ps")

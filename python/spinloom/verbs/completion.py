@@ -32,52 +32,52 @@ def of_list(names: Callable[[], Iterable[str]]) -> Completer:
 
 
 def nics() -> list[str]:
-    from spinloom import profiles
+    from spinloom.nics import profiles
 
     return profiles.names()
 
 
 def collective_operations() -> list[str]:
-    from spinloom import core
+    from spinloom.common import core
 
     return core.load().collective_operations()
 
 
 def hosts() -> list[str]:
-    from spinloom import profiles
+    from spinloom.nics import profiles
 
     return profiles.hosts()
 
 
 def strategies() -> list[str]:
-    from spinloom.strategies import STRATEGIES
+    from spinloom.nics.strategies import STRATEGIES
 
     return [*STRATEGIES, "all"]
 
 
 def fields() -> list[str]:
     """Of --set: those of every core."""
-    from spinloom import profiles
+    from spinloom.nics import profiles
 
     return [f"{field}=" for field in profiles.FIELDS]
 
 
 def axes() -> list[str]:
     """Of a sweep: those that every sweep may have."""
-    from spinloom.grid import axes
+    from spinloom.predict.grid import axes
 
     return [f"{axis}=" for axis in (*axes.DDT, *axes.GOAL)] + fields()
 
 
 def applications() -> list[str]:
-    from spinloom import workloads
+    from spinloom.nics import workloads
 
     return [application.name for application in workloads.applications()]
 
 
 def datatypes() -> list[str]:
     """APPLICATION, and APPLICATION:DATATYPE."""
-    from spinloom import workloads
+    from spinloom.nics import workloads
 
     rows = [
         f"{application.name}:{row.datatype}"

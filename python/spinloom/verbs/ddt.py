@@ -11,23 +11,13 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from spinloom import (
-    files,
-    output,
-    plot,
-    results,
-    seeds,
-    sending,
-    simulation,
-    strategies,
-    sweep,
-    timeline,
-    units,
-    workloads,
-)
-from spinloom.errors import EXIT_NEGATIVE, Trouble
-from spinloom.machines import Machine
-from spinloom.sweep import Cell, Outcome, Setup
+from spinloom.common import csv_text, files, output, units
+from spinloom.common.errors import EXIT_NEGATIVE, Trouble
+from spinloom.common.progress import progress
+from spinloom.nics import plot, results, seeds, sending, simulation, strategies, sweep, timeline, workloads
+from spinloom.nics.machines import Machine
+from spinloom.nics.sweep import Cell, Outcome, Setup
+from spinloom.nics.workloads import Row
 from spinloom.verbs import completion, ddt_tables, send_tables
 from spinloom.verbs.options import (
     form_options,
@@ -36,9 +26,7 @@ from spinloom.verbs.options import (
     read_seeds,
     threads_option,
 )
-from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
-from spinloom.workloads import Row
 
 
 @click.command(
@@ -165,9 +153,9 @@ def ddt(
     else:
         table = (sending if setup.send else results).build(cells, (each for _, each in outcomes), setup)
     if form == "json":
-        click.echo(json.dumps(results.as_document(table), indent=1))
+        output.echo(json.dumps(results.as_document(table), indent=1))
     elif form == "csv":
-        click.echo(results.as_csv(table.rows, table.columns()), nl=False)
+        output.echo(csv_text.as_csv(table.rows, table.columns()), nl=False)
     else:
         (send_tables if setup.send else ddt_tables).show(table, machine.profile, setup, host_time_s)
     if out is not None:

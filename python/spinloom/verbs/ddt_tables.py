@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinloom import output, sweep, units
-from spinloom.profiles import Profile
-from spinloom.results import Table
-from spinloom.strategies import BASELINE, DIRECT
-from spinloom.sweep import Setup
+from spinloom.common import output, units
+from spinloom.nics import sweep
+from spinloom.nics.profiles import Profile
+from spinloom.nics.results import Table
+from spinloom.nics.strategies import BASELINE, DIRECT
+from spinloom.nics.sweep import Setup
 
 
 def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> None:

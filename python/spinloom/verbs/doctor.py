@@ -16,8 +16,13 @@ from dataclasses import dataclass
 import click
 from rich.table import Table
 
-from spinloom import core, data, gpu, jobs, mpi_doctor, otf2_export, output, plot, toolchain
-from spinloom.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, Trouble
+from spinloom import gpu
+from spinloom.accelerate import mpi_doctor
+from spinloom.common import core, data, output
+from spinloom.common.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, Trouble
+from spinloom.handlers import toolchain
+from spinloom.nics import jobs, plot
+from spinloom.traces import otf2_export
 from spinloom.verbs.options import form_options
 
 
@@ -82,7 +87,9 @@ def live_rows() -> list[tuple[str, str]]:
     """spinloom-info's rows about this machine: ways between ranks, and cures for missing ones."""
     try:
         program = jobs.part("bin", "spinloom-info")
-        done = subprocess.run([program, "--machine"], capture_output=True, text=True, timeout=30)
+        done = subprocess.run(
+            [program, "--machine"], capture_output=True, text=True, errors="backslashreplace", timeout=30
+        )
     except (Trouble, OSError, subprocess.TimeoutExpired) as trouble:
         return [("live NIC", str(trouble))]
     lines = [line.partition("  ") for line in done.stdout.splitlines()]
@@ -179,13 +186,13 @@ def look_at_mpis(form: str) -> int:
     output.emit(rows, form, lambda: mpis_table(rows))
     if form == "table":
         for row in rows:
-            click.echo(mpi_doctor.verdict(row))
+            output.echo(mpi_doctor.verdict(row))
         for way, words in mpi_doctor.WAYS.items():
             tried = [row for row in rows if row[way] != "not tried"]
             for said in dict.fromkeys(row[way] for row in tried):
                 who = dict.fromkeys(row["mpi"] for row in tried if row[way] == said)
                 whose = f" ({', '.join(who)})" if any(row[way] != said for row in tried) else ""
-                click.echo(f"one copy: {words}: {said}{whose}")
+                output.echo(f"one copy: {words}: {said}{whose}")
     if not rows:
         output.say(
             "no MPI found: there is no mpiexec or mpirun in the PATH, nor beside Python; 'pip install mpich'"

@@ -9,26 +9,19 @@ from typing import Any
 
 import click
 
-from spinloom import (
-    calibration,
-    explain_gpu,
-    files,
-    layout,
-    measured,
-    output,
-    picture,
-    results,
-    strategies,
-    units,
-)
-from spinloom import explain as facts_of
-from spinloom.explain import Way
-from spinloom.machines import Machine
-from spinloom.measured import Measured
+from spinloom import layout
+from spinloom.accelerate import calibration, explain_gpu, measured
+from spinloom.accelerate import explain as facts_of
+from spinloom.accelerate.explain import Way
+from spinloom.accelerate.measured import Measured
+from spinloom.common import csv_text, files, output, units
+from spinloom.layout import picture
+from spinloom.nics import strategies, targets
+from spinloom.nics.machines import Machine
+from spinloom.nics.workloads import Row
 from spinloom.verbs import completion
 from spinloom.verbs.explain_live import Live
 from spinloom.verbs.options import form_options, machine_options
-from spinloom.workloads import Row
 
 TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
 
@@ -88,7 +81,7 @@ def explain(
     way to take. --live sends it between two processes of this machine by each way of 'spinloom run', and says
     which one that would choose.
     """
-    row = facts_of.resolve(target, count)
+    row = targets.resolve(target, count)
     known = facts_of.facts(row)
     prices, remark = calibration.load()
     ways = facts_of.host_ways(row, known, prices, machine.profile)
@@ -100,7 +93,7 @@ def explain(
     if form == "csv":
         rows = rows_of(ways, timed, sent)
         columns = [field.name for field in fields(Way)]
-        click.echo(results.as_csv(rows, [*columns, "by"] if timed or sent else columns), nl=False)
+        output.echo(csv_text.as_csv(rows, [*columns, "by"] if timed or sent else columns), nl=False)
     elif form == "json":
         document = {
             **known,
@@ -112,18 +105,18 @@ def explain(
             **measured_document(timed),
             **(sent.document() if sent else {}),
         }
-        click.echo(json.dumps(document, indent=1))
+        output.echo(json.dumps(document, indent=1))
     else:
         show(row, known, ways, machine, prices.identity["processor"])
         if timed:
             output.show(measured_table(ways, timed))
-            click.echo(measured.verdict(timed))
+            output.echo(measured.verdict(timed))
         if sent:
             output.show(sent.table())
             for choice in sent.choices:
-                click.echo(f"{choice.memory}: {choice.way}, because {choice.why}")
+                output.echo(f"{choice.memory}: {choice.way}, because {choice.why}")
         for advice in measured.advice(row.type, known):
-            click.echo(f"advice: {advice}")
+            output.echo(f"advice: {advice}")
     for sentence in (remark, sent.prices.remark if sent else ""):
         if sentence:
             output.say(sentence)

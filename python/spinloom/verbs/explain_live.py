@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from spinloom import live_ways, output, peer_prices, units
-from spinloom.live_ways import Choice, LiveWay
-from spinloom.peer_prices import PeerPrices
-from spinloom.workloads import Row
+from spinloom.accelerate import live_ways, peer_prices
+from spinloom.accelerate.live_ways import Choice, LiveWay
+from spinloom.accelerate.peer_prices import PeerPrices
+from spinloom.common import output, units
+from spinloom.nics.workloads import Row
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import click
 
-from spinloom import figure_plots, figure_tables, files, output, plot, results
-from spinloom.lab import Lab, Probe
+from spinloom.common import csv_text, files, output
+from spinloom.common.progress import progress
+from spinloom.nics import plot, results
+from spinloom.papers import figure_plots, figure_tables
+from spinloom.papers.lab import Lab, Probe
 from spinloom.verbs.options import fixed_nic_option, quiet_option, threads_option
-from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 
@@ -44,7 +46,7 @@ def figure(name: str, out: Path, quick: bool, threads: int, quiet: bool) -> None
         write(each, figure_tables.rows(each, quick, laboratory), out)
     if not plot.available():
         output.say("no SVG: matplotlib is not installed (pip install matplotlib)")
-    click.echo(
+    output.echo(
         f"{len(done)} figures of {len(laboratory.readings)} cells in {out}; "
         f"host time {time.monotonic() - began:.1f} s"
     )
@@ -58,7 +60,7 @@ def probes_of(figure: figure_tables.Figure, quick: bool) -> list[Probe]:
 
 def write(figure: figure_tables.Figure, rows: list[dict], out: Path) -> None:
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    files.write(out / f"fig{figure.name}.csv", results.as_csv(rows, columns))
+    files.write(out / f"fig{figure.name}.csv", csv_text.as_csv(rows, columns))
     if plot.available():
         figure_plots.draw(figure, rows, figure_tables.line_of(figure), out / f"fig{figure.name}.svg")
     lost = sum(row["status"] != "ok" for row in rows)

@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
-from spinloom import (
-    core,
-    files,
+from spinloom.common import core, files, output, units
+from spinloom.common.errors import Trouble
+from spinloom.common.progress import progress
+from spinloom.nics import machines
+from spinloom.predict import (
     goal_compare,
     goal_drawing,
     goal_fidelity,
@@ -20,27 +22,21 @@ from spinloom import (
     goal_network,
     goal_ranks,
     goal_timeline,
-    machines,
-    output,
-    units,
 )
-from spinloom.errors import Trouble
+from spinloom.traces import foreign
 from spinloom.verbs import goal_fit, goal_tables
 from spinloom.verbs.options import form_options, quiet_option
-from spinloom.verbs.progress import progress
 
 U64 = click.IntRange(0, 2**64 - 1)
 
 
 class Goal(click.Group):
-    """`spinloom goal FILE` is `spinloom goal run FILE`."""
+    """`spinloom goal FILE` is `spinloom goal run FILE`, also with options in front of FILE."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
             args = ["run", *args]
-        return super().resolve_command(ctx, args)
+        return super().parse_args(ctx, args)
 
 
 @click.group(
@@ -59,6 +55,7 @@ def read(path: Path) -> Any:
     try:
         return core.load().open_goal(str(path))
     except core.load().SpinloomError as error:
+        foreign.refuse(path, foreign.SCHEDULES)
         raise Trouble(error.code, f"{path}: {error.message}") from None
 
 
@@ -70,7 +67,19 @@ def loggops(command: Any) -> Any:
     return command
 
 
+def read_tags(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, int] | None:
+    return None if text is None else goal_model.parse_tags(text)
+
+
 FILE = click.argument("file", type=click.Path(path_type=Path))
+COLLECTIVE_TAGS = click.option(
+    "--collective-tags",
+    "apart",
+    metavar="TAGS",
+    callback=read_tags,
+    help="Tags of collective operations, 1000000- or 1000-1999: receives of any tag do not take their "
+    "messages, as in MPI.",
+)
 
 
 @goal.command(epilog="Example: spinloom goal run app.goal -L 2.5us -o 1500 -g 6.7ns -G 20ps/B -S 64KiB --csv")
@@ -145,6 +154,7 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
     help="With --fidelity message: these ranks are whole simulated nodes among the others: 0,17,64-71.",
 )
 @click.option("--nic-ranks", metavar="RANKS", help="The same, with NICs as of --fidelity nic.")
+@COLLECTIVE_TAGS
 @loggops
 @quiet_option
 @form_options
@@ -167,6 +177,7 @@ def run(
     fidelity_text: str,
     full_ranks: str | None,
     nic_ranks: str | None,
+    apart: tuple[int, int] | None,
     form: str,
     **parameters: str,
 ) -> None:
@@ -192,7 +203,11 @@ def run(
     goal_fit.refuse_on_nics(
         on_nics if sample is None else [sample[0]],
         nic,
-        {"--critical-path": critical_path, "--trace": trace if sample is not None else None},
+        {
+            "--critical-path": critical_path,
+            "--trace": trace if sample is not None else None,
+            "--collective-tags": apart,
+        },
     )
     if network and sample is not None:
         raise Trouble(
@@ -221,6 +236,7 @@ def run(
         arguments["noise"] = goal_model.parse_noise(noise) if noise else None
         arguments["record"] = critical_path or trace is not None
         arguments["layout"] = goal_model.parse_layout(layout) if layout and strategy is None else None
+    arguments["apart"] = apart
     if per_rank is not None:
         goal_ranks.check_name(per_rank)
     machine = None if nic is None else machines.machine(nic)
@@ -243,6 +259,9 @@ def run(
         rows = goal_fidelity.table(schedule, fidelities, machine, arguments)
         output.emit(rows, form, lambda: goal_tables.fidelities(rows))
         return
+    if dialect:
+        for sentence in goal_files.misread(schedule):
+            output.say(f"{file}: {sentence}")
     begun = time.perf_counter()
     with progress(counted["operations"], quiet, "running") as bar:
         if dialect:
@@ -307,12 +326,15 @@ def of_profile(context: click.Context, machine: machines.Machine) -> dict[str, A
 @goal.command(epilog="Example: spinloom goal compare app.goal other.goal -L 2500 -o 1500 -g 1000 -G 6")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--unit", default="1ns", show_default=True, help="What the files count their computations in.")
+@COLLECTIVE_TAGS
 @loggops
 @form_options
-def compare(names: tuple[Path, ...], unit: str, form: str, **parameters: str) -> None:
+def compare(
+    names: tuple[Path, ...], unit: str, apart: tuple[int, int] | None, form: str, **parameters: str
+) -> None:
     """When the last rank ends by our model and by LogGOPSim's rules, and which rules make the difference:
     those without which both agree about every rank. All times are modelled."""
-    arguments = goal_model.parse(parameters, unit)
+    arguments = {**goal_model.parse(parameters, unit), "apart": apart}
     goal_compare.in_units(arguments)
     rows = [compared(name, arguments) for name in names]
     for row, name in zip(rows, names, strict=True):
@@ -399,7 +421,7 @@ def make(
         patterns = core.load().goal_patterns()
         width = max(len(name) for name in patterns)
         for name, about in patterns.items():
-            click.echo(f"{name:{width}}  {about}")
+            output.echo(f"{name:{width}}  {about}")
         return
     if ranks is None:
         raise Trouble("invalid", "--ranks says how many ranks take part")
@@ -423,7 +445,7 @@ def make(
         if repeat is not None:
             schedule = schedule.repeated(repeat)
         if out is None:
-            click.echo(schedule.text(), nl=False)
+            output.echo(schedule.text(), nl=False)
             return
     except core.load().SpinloomError as error:
         raise Trouble(error.code, error.message) from None

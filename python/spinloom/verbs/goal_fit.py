@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinloom import goal_fidelity, machines
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
+from spinloom.nics import machines
+from spinloom.predict import goal_fidelity
 
 
 def refuse_with_strategy(strategy: str | None, nic: str | None, given: dict[str, Any]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinloom import core, goal_model, goal_timeline, output, units
+from spinloom.common import core, output, units
+from spinloom.predict import goal_model, goal_timeline
 
 
 def summary(counted: dict[str, int], rules: str, more: list[tuple[str, str]]) -> Any:

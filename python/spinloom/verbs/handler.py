@@ -9,9 +9,11 @@ from typing import NoReturn
 
 import click
 
-from spinloom import core, files, handler_build, output, timeline, toolchain, units
-from spinloom.errors import EXIT_NEGATIVE, Trouble
-from spinloom.handler_runs import HandlerRun
+from spinloom.common import core, files, output, units
+from spinloom.common.errors import EXIT_NEGATIVE, Trouble
+from spinloom.handlers import handler_build, toolchain
+from spinloom.handlers.handler_runs import HandlerRun
+from spinloom.nics import timeline
 from spinloom.verbs import handler_report
 from spinloom.verbs.handler_options import Chosen, run_options
 from spinloom.verbs.handler_profile import profile
@@ -44,11 +46,11 @@ def new(name: str, template: str, force: bool) -> None:
     existing = [str(path) for path in targets if path.exists()]
     if existing and not force:
         raise Trouble("invalid", f"{', '.join(existing)}: already there; --force replaces what is")
-    folder = resources.files("spinloom") / "templates"
+    folder = resources.files("spinloom.handlers") / "templates"
     for path, part in zip(targets, PARTS, strict=True):
         content = (folder / f"{template.replace('-', '_')}{part}").read_text(encoding="utf-8")
         files.write(path, content.replace("NAME", Path(name).name))
-    click.echo(f"wrote {', '.join(map(str, targets))}; next: spinloom handler run {targets[0]}")
+    output.echo(f"wrote {', '.join(map(str, targets))}; next: spinloom handler run {targets[0]}")
 
 
 @handler.command(
@@ -79,11 +81,11 @@ def build(source: Path, image: Path | None, native: bool, defines: tuple[str, ..
     if native:
         target = image or source.with_suffix(".so")
         handlers = handler_build.build_native(source, target, defines)
-        click.echo(f"{target}: {', '.join(handlers)}; {target.stat().st_size:,} B, for this machine")
+        output.echo(f"{target}: {', '.join(handlers)}; {target.stat().st_size:,} B, for this machine")
         return
     image = image or source.with_suffix(".elf")
     built = handler_build.image_of(source, image, defines)
-    click.echo(f"{image}: {', '.join(built.handlers)}; {built.code_bytes:,} B of code and constants")
+    output.echo(f"{image}: {', '.join(built.handlers)}; {built.code_bytes:,} B of code and constants")
 
 
 @handler.command(
@@ -131,7 +133,7 @@ def run(
     if memory_out is not None:
         write(memory_out, ran.result["entry"], "--memory-out")
     if as_json:
-        click.echo(handler_report.as_json(ran, differences))
+        output.echo(handler_report.as_json(ran, differences))
     else:
         handler_report.show(chosen, ran, differences)
     if differences or not ran.ended_well:
@@ -149,12 +151,12 @@ def disasm(path: Path) -> None:
     shown = None
     for address, length, bits, text in engine.disassemble_image(image.elf):
         if address in names:
-            click.echo(f"\n{names[address]}:")
+            output.echo(f"\n{names[address]}:")
         place, line = source.get(address, (None, ""))
         if place is not None and place != shown:
-            click.echo(f"{place:<16}  {line}")
+            output.echo(f"{place:<16}  {line}")
             shown = place
-        click.echo(f"  {address:08x}  {bits:0{2 * length}x}{'' if length == 4 else '    '}  {text}")
+        output.echo(f"  {address:08x}  {bits:0{2 * length}x}{'' if length == 4 else '    '}  {text}")
 
 
 handler.add_command(profile)
@@ -166,7 +168,7 @@ def leave(stop: Stop, chosen: Chosen, ran: HandlerRun | None, as_json: bool) -> 
     if ran is None:
         stop.leave("the run had not begun")
     if as_json:
-        click.echo(handler_report.as_json(ran, []))
+        output.echo(handler_report.as_json(ran, []))
     else:
         handler_report.show(chosen, ran, [])
     stop.leave("what had happened by then is printed, and no file is written")

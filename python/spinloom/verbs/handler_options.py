@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 
-from spinloom import handler_build, handler_runs, handler_setup
-from spinloom.errors import Trouble
-from spinloom.handler_build import Image
-from spinloom.handler_runs import Expect, HandlerRun
-from spinloom.handler_setup import HandlerSetup
-from spinloom.profiles import Profile
+from spinloom.common.errors import Trouble
+from spinloom.handlers import handler_build, handler_runs, handler_setup
+from spinloom.handlers.handler_build import Image
+from spinloom.handlers.handler_runs import Expect, HandlerRun
+from spinloom.handlers.handler_setup import HandlerSetup
+from spinloom.nics.profiles import Profile
 from spinloom.verbs.options import host_option, hpus_option, mtu_option, seed_option, set_option
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
-from spinloom import core, handler_budget, handler_build, output, units
-from spinloom.handler_budget import Budget
-from spinloom.handler_build import Image
-from spinloom.handler_runs import HandlerRun
+from spinloom.common import core, output, units
+from spinloom.handlers import handler_budget, handler_build
+from spinloom.handlers.handler_budget import Budget
+from spinloom.handlers.handler_build import Image
+from spinloom.handlers.handler_runs import HandlerRun
 from spinloom.verbs.handler_options import Chosen, run_options
 
 MEMORIES = {

@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from spinloom import core, handler_build, handler_runs, output, units
-from spinloom.handler_build import Image
-from spinloom.handler_runs import CALLS, MEMORIES, HandlerRun
+from spinloom.common import core, output, units
+from spinloom.common.handler_calls import CALLS
+from spinloom.handlers import handler_build, handler_runs
+from spinloom.handlers.handler_build import Image
+from spinloom.handlers.handler_runs import MEMORIES, HandlerRun
 
 RETURN_CODES = (
     "SUCCESS",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from spinloom import handler_runs
-from spinloom.errors import EXIT_NEGATIVE
-from spinloom.handler_runs import MEMORIES, HandlerRun
+from spinloom.common import output
+from spinloom.common.errors import EXIT_NEGATIVE
+from spinloom.handlers import handler_runs
+from spinloom.handlers.handler_runs import MEMORIES, HandlerRun
 from spinloom.verbs.handler_options import Chosen, run_options
 
 ORDERS = ("in", "window:4", "all:8")
@@ -41,8 +42,8 @@ def test(ctx: click.Context, chosen: Chosen) -> None:
                 cell = f"{size} B, order {order}, {hpus} HPUs"
                 trouble += [f"{cell}: {text}" for text in troubles_of(chosen, ran, first)]
     for line in trouble:
-        click.echo(line)
-    click.echo(f"{runs} runs, {len(trouble)} in trouble; {what_was_looked_at(chosen)}")
+        output.echo(line)
+    output.echo(f"{runs} runs, {len(trouble)} in trouble; {what_was_looked_at(chosen)}")
     if trouble:
         ctx.exit(EXIT_NEGATIVE)
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
-from spinloom import core, files, measured_host, output, profiles, units, workloads
-from spinloom.errors import Trouble
+from spinloom.accelerate import measured_host
+from spinloom.common import core, files, output, units
+from spinloom.common.errors import Trouble
+from spinloom.nics import profiles, workloads
 from spinloom.verbs.options import form_options, host_option, nic_option
 
 WITHIN = 0.25  # relative to the measurement: close enough for a baseline
@@ -85,8 +87,8 @@ def compare(rows: list[workloads.Row], profile: profiles.Profile) -> list[dict[s
 
 
 def time_here_ns(counted: dict[str, int], rates: dict[str, float]) -> float:
-    """The model's sum (src/sim/host_model.hpp) with this machine's costs; an evicted line costs as much as a
-    streamed one."""
+    """The model's sum (src/simulated/node/host_model.hpp) with this machine's costs; an evicted line costs as
+    much as a streamed one."""
     return (
         rates["start_ns"]
         + (counted["lines_streamed"] + counted["lines_evicted"]) * rates["streamed_line_ns"]

@@ -8,7 +8,10 @@ import sys
 
 import click
 
-from spinloom import __version__, config, core, data, jobs, output, results, sending, sharing, toolchain
+from spinloom import __version__
+from spinloom.common import config, core, data, output
+from spinloom.handlers import toolchain
+from spinloom.nics import jobs, results, sending, sharing
 from spinloom.verbs.options import form_options
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from spinloom import core, nic_setup, output
-from spinloom.errors import Trouble
-from spinloom.nic_setup import Setup
+from spinloom.common import core, output
+from spinloom.common.errors import Trouble
+from spinloom.ethernet import nic_setup
+from spinloom.ethernet.nic_setup import Setup
 from spinloom.verbs.stopping import Force, stoppable
 
 COLUMNS = (
@@ -87,6 +88,9 @@ def run(
     setup = nic_setup.with_options(
         setup, wire=wire, host=host, address=address, contexts=nic_setup.pair(handlers, rules, native)
     )
+    for context in setup.contexts:
+        if waits := nic_setup.OF_PROGRAMS.get(context.handlers):
+            output.say(f"{context.handlers} {waits}")
     core.load().say_warnings()
     with tempfile.TemporaryDirectory(prefix="spinloom-nic-") as scratch:
         cards: list[Any] = []
@@ -97,7 +101,7 @@ def run(
         contexts = ", ".join(map(nic_setup.described, setup.contexts)) or "waits for programs"
         try:
             with stoppable(), force:  # the usual end of a NIC, from the moment that it is announced
-                click.echo(f"{found}{card.description()}; {contexts}", err=as_json)
+                output.echo(f"{found}{card.description()}; {contexts}", err=as_json)
                 card.run(seconds)
         finally:  # also where a port has failed
             if lost := card.lines_lost():
@@ -111,7 +115,7 @@ def name_of(context: int, setup: Setup) -> str:
 
 def show(report: dict[str, Any], setup: Setup, stages: bool, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(report, indent=1))
+        output.echo(json.dumps(report, indent=1))
         return
     counted = [[name, f"{value:,}"] for name, value in report["counts"].items() if value]
     ports = [
@@ -123,12 +127,18 @@ def show(report: dict[str, Any], setup: Setup, stages: bool, as_json: bool) -> N
     output.show(output.table(["count", "frames"], counted + ports, numeric={"frames"}))
     if report["contexts"]:
         rows = [
-            [name_of(one["context"], setup), *(f"{one[name]:,}" for name in COLUMNS)]
+            [name_of(one["context"], setup), *(shown_count(one, name) for name in COLUMNS)]
             for one in report["contexts"]
         ]
         output.show(output.table(["context", *COLUMNS], rows, numeric=set(COLUMNS)))
     if stages:
         show_stages(report["stages"])
+
+
+def shown_count(context: dict[str, Any], name: str) -> str:
+    """Messages are counted where a context has header or completion handlers, which run for each."""
+    uncounted = name == "messages" and context["packets"] > 0 and context["messages"] == 0
+    return "-" if uncounted else f"{context[name]:,}"
 
 
 def show_stages(stages: list[tuple[str, int, float]]) -> None:

@@ -10,9 +10,11 @@ from typing import BinaryIO, Protocol
 
 import click
 
-from spinloom import fpspin_registers, nic_control, output
-from spinloom.errors import Trouble, nearest
-from spinloom.nic_control import Character, Entry, Nic
+from spinloom.common import output
+from spinloom.common.errors import Trouble, nearest
+from spinloom.ethernet import nic_control
+from spinloom.ethernet.nic_control import Character, Entry, Nic
+from spinloom.nics import fpspin_registers
 from spinloom.verbs import completion
 from spinloom.verbs.options import form_options
 
@@ -29,7 +31,7 @@ PAUSE_S = 0.05  # between looks of --follow
     "--socket",
     "path",
     type=click.Path(path_type=Path),
-    help="Its socket; without it spinloom-NIC.control in XDG_RUNTIME_DIR or /tmp.",
+    help="Its socket; without it spinloom-NIC.control in XDG_RUNTIME_DIR or /tmp/spinloom-USER.",
 )
 @click.pass_context
 def nic_ctl(ctx: click.Context, nic: str, path: Path | None) -> None:
@@ -108,7 +110,7 @@ def memory(path: Path, address: str, value: str | None, count: int | None) -> No
             nic.write_memory(start, [number_of(value, "value")])
             return
         for place, word in enumerate(nic.read_memory(start, count or 1)):
-            click.echo(f"{start + 8 * place:#x}: {word:016x}")
+            output.echo(f"{start + 8 * place:#x}: {word:016x}")
 
 
 @nic_ctl.command(name="list", epilog="Example: spinloom nic-ctl list her_meta")
@@ -145,7 +147,7 @@ def row_of(entry: Entry, at: dict[int, str]) -> dict:
 def status(path: Path) -> None:
     """Say which rules and contexts are in force."""
     with Nic(path) as nic:
-        click.echo(nic.status(), nl=False)
+        output.echo(nic.status(), nl=False)
 
 
 def read_core(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, int] | None:
@@ -203,17 +205,19 @@ def deliver(characters: Iterable[Character], sinks: list[Sink]) -> None:
 
 
 class Only:
-    """One core's characters, as they are."""
+    """One core's characters, as they are, except on a terminal."""
 
     def __init__(self, cluster: int, core: int) -> None:
         self.wanted = (cluster, core)
+        self.printed = bytearray()
 
     def __call__(self, character: Character) -> None:
         if (character.cluster, character.core) == self.wanted:
-            sys.stdout.buffer.write(bytes([character.byte]))
+            self.printed.append(character.byte)
 
     def flush(self) -> None:
-        sys.stdout.buffer.flush()
+        output.echo(bytes(self.printed), nl=False)
+        self.printed.clear()
 
     def close(self) -> None:
         self.flush()
@@ -235,7 +239,7 @@ class Lines:
 
     def say(self, cluster: int, core: int) -> None:
         text = self.begun.pop((cluster, core)).decode(errors="backslashreplace")
-        click.echo(f"{cluster}.{core}: {text}")
+        output.echo(f"{cluster}.{core}: {text}")
 
     def flush(self) -> None:
         sys.stdout.flush()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
-from spinloom import area, core, data, machines, output, profiles, sweep
-from spinloom.errors import Trouble
-from spinloom.sweep import Cell
+from spinloom.common import core, data, output
+from spinloom.common.errors import Trouble
+from spinloom.nics import area, machines, profiles, sweep
+from spinloom.nics.sweep import Cell
+from spinloom.nics.workloads import Row
 from spinloom.verbs import completion
 from spinloom.verbs.options import form_options, host_option
-from spinloom.workloads import Row
 
 
 @click.command(epilog="Example: spinloom nics sc19-slingshot --csv")

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from spinloom import core, machines
-from spinloom.errors import Trouble
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.nics import machines
 from spinloom.verbs import completion
 
 

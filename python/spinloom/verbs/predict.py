@@ -12,15 +12,18 @@ from typing import Any
 
 import click
 
-from spinloom import __version__, core, files, goal_files, goal_network, output, results, strategies, units
-from spinloom.errors import Trouble
-from spinloom.layout_prices import Memory
-from spinloom.machines import Machine
-from spinloom.predict import COLUMNS, Request, Table, predict, schedule_for_goal
-from spinloom.strategies import BASELINE, DIRECT
+from spinloom import __version__
+from spinloom.common import core, csv_text, files, output, units
+from spinloom.common.errors import Trouble
+from spinloom.common.progress import progress
+from spinloom.nics import results, strategies
+from spinloom.nics.layout_prices import Memory
+from spinloom.nics.machines import Machine
+from spinloom.nics.strategies import BASELINE, DIRECT
+from spinloom.predict import goal_files, goal_network
+from spinloom.predict.predict import COLUMNS, Request, Table, predict, schedule_for_goal
 from spinloom.verbs import completion
 from spinloom.verbs.options import form_options, machine_options, quiet_option, threads_option
-from spinloom.verbs.progress import progress
 
 USUAL = "rw-cp,specialised"
 FILES = ("predict.csv", "predict.json", "manifest.json")  # prices.json is kept between runs
@@ -110,6 +113,13 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
     help="Parameters of the host's MPI, by 'spinloom calibrate --mpi'; else the profile's call.",
 )
 @click.option(
+    "--layout-prices",
+    type=click.Choice(["measured", "modelled"]),
+    default="measured",
+    show_default=True,
+    help="With --mpi: what layouts cost that MPI, measured now on its host, or those of our own copies.",
+)
+@click.option(
     "--eager",
     metavar="BYTES",
     callback=read_eager,
@@ -151,6 +161,7 @@ def predict_verb(
     polls: str,
     network_text: str,
     mpi_path: Path | None,
+    layout_prices: str,
     eager: int | None,
     layouts_most: int,
     goal_path: Path | None,
@@ -189,6 +200,7 @@ def predict_verb(
         strong=strong,
         polls=polls,
         network=goal_network.parse(network_text),
+        modelled_layouts=layout_prices == "modelled",
     )
     began = time.monotonic()
     with progress(0, quiet) as advance:
@@ -210,7 +222,7 @@ def predict_verb(
 def read_parameters(path: Path | None) -> Any:
     if path is None:
         return None
-    from spinloom import mpi_parameters
+    from spinloom.bench import mpi_parameters
 
     return mpi_parameters.read(path)
 
@@ -268,7 +280,7 @@ def shown(table: Table) -> Any:
 
 
 def save(out: Path, table: Table, machine: Machine, request: Request, host_time_s: float) -> None:
-    files.write(out / "predict.csv", results.as_csv(table.rows, list(COLUMNS)))
+    files.write(out / "predict.csv", csv_text.as_csv(table.rows, list(COLUMNS)))
     document = {"rows": table.rows, "result_hash": table.result_hash, "remarks": table.remarks}
     files.write(out / "predict.json", json.dumps(document, indent=1) + "\n")
     about = {
@@ -291,6 +303,7 @@ def save(out: Path, table: Table, machine: Machine, request: Request, host_time_
         "polls": request.polls,
         "network": request.network,
         "mpi": None if request.parameters is None else request.parameters.about.get("mpi"),
+        "layout_prices": "modelled" if request.modelled_layouts else "measured",
         "cells": {"simulated": table.prices.simulated, "remembered": table.prices.remembered},
         "machine": {"system": platform.system(), "architecture": platform.machine()},
         "host_time_s": round(host_time_s, 3),

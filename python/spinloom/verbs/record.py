@@ -14,9 +14,11 @@ from typing import NoReturn
 
 import click
 
-from spinloom import data, files, mpi_layer, output, recorded
-from spinloom.errors import EXIT_ENVIRONMENT, Trouble
-from spinloom.verbs.run import NOT_HANDED_ON, measured_prices
+from spinloom.accelerate import mpi_layer
+from spinloom.common import data, files, output
+from spinloom.common.errors import EXIT_ENVIRONMENT, Trouble
+from spinloom.traces import recorded
+from spinloom.verbs.run import NOT_HANDED_ON, measured_prices, prepared
 
 FORMAT = 1
 OURS = ("rank-*.trace", "rank-*.open", "rank-*.trouble", "manifest.json")
@@ -64,7 +66,9 @@ def become(
         file.unlink()
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        os.execvpe(command[0], command, environment(directory, None, accelerate, cpu_time))
+        env = environment(directory, None, accelerate, cpu_time)
+        words = prepared(command, env)
+        os.execvpe(words[0], words, env)
     except OSError as trouble:
         output.say(f"{command[0]}: {trouble.strerror}")
         sys.exit(EXIT_ENVIRONMENT)
@@ -101,7 +105,7 @@ def tell(directory: Path, command: tuple[str, ...], began: datetime.datetime, co
 
 @click.command(
     "record",
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
     epilog="Example: spinloom record -o melt -- mpiexec -n 4 ./app; spinloom trace melt",
 )
 @click.option(
@@ -134,14 +138,15 @@ def record(command: tuple[str, ...], out: Path, accelerate: bool, cpu_time: bool
     data.mpi_layer()
     if mpi_layer.is_rank():
         become(command, directory, force, accelerate, cpu_time)
-    prepare(directory, force)
     job = uuid.uuid4().hex
+    env = environment(directory, job, accelerate, cpu_time)
+    words = prepared(command, env)
+    prepare(directory, force)
     began = datetime.datetime.now(datetime.UTC)
     try:
-        env = environment(directory, job, accelerate, cpu_time)
-        code = subprocess.run(command, env=env, check=False).returncode
+        code = subprocess.run(words, env=env, check=False).returncode
     except OSError as trouble:
-        output.say(f"{command[0]}: {trouble.strerror}")
+        output.say(f"{words[0]}: {trouble.strerror}")
         sys.exit(EXIT_ENVIRONMENT)
     mpi_layer.forget_boards(job)
     code = code if code >= 0 else 128 - code

@@ -5,11 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spinloom import files, otf2_export, output, recorded
-from spinloom.errors import EXIT_NEGATIVE, EXIT_OK
+from spinloom.common import files, output
+from spinloom.common.errors import EXIT_NEGATIVE, EXIT_OK
+from spinloom.traces import otf2_export, recorded
 
 TEXT_SHOWN = 60
 WRONG = ("truncated", "types differ", "not received", "not sent")
+DOUBTS = {
+    "short trace": "perhaps: a trace is shorter than its rank's life",
+    "untold": "perhaps: the trace does not tell what all receives got, or what came of a cancel",
+}
 
 
 def show(directory: Path, view: str, timeline: Path | None, archive: Path | None, form: str) -> int:
@@ -30,7 +35,7 @@ def show(directory: Path, view: str, timeline: Path | None, archive: Path | None
     if rows or form != "table":
         output.emit(rows, form, lambda: table_of(rows))
     else:
-        output.say(NOTHING[view])
+        output.say(NOTHING[view](traces))
     wrong = view == "check" and any(row["finding"] in WRONG and row["sure"] for row in rows)
     return EXIT_NEGATIVE if wrong else EXIT_OK
 
@@ -129,7 +134,7 @@ def check_table(rows: list[dict[str, Any]]):
             str(row["room_bytes"] or ""),
             str(row["bytes"]),
             seconds(row["first_ns"] / recorded.NS_PER_S),
-            remarks[row["finding"]] if row["sure"] else "perhaps: a trace is shorter than its rank's life",
+            DOUBTS[row["doubt"]] if row["doubt"] else remarks[row["finding"]],
         ]
         for row in rows
     ]
@@ -143,8 +148,8 @@ VIEWS = {
     "check": (recorded.finding_rows, check_table),
 }
 NOTHING = {
-    "calls": "no rank called anything",
-    "matrix": "no rank sent another anything",
-    "types": "no call had a buffer",
-    "check": "every message met a receive of its type and length, and no exchange sent bytes twice",
+    "calls": lambda _: "no rank called anything",
+    "matrix": lambda _: "no rank sent another anything",
+    "types": lambda _: "no call had a buffer",
+    "check": recorded.no_findings,
 }

@@ -15,8 +15,9 @@ from typing import NoReturn
 
 import click
 
-from spinloom import data, files, mpi_layer, mpi_report, mpi_report_page, output, peer_prices
-from spinloom.errors import EXIT_ENVIRONMENT, Trouble
+from spinloom.accelerate import mpi_layer, mpi_programs, mpi_report, mpi_report_page, peer_prices
+from spinloom.common import data, files, output
+from spinloom.common.errors import EXIT_ENVIRONMENT, Trouble
 
 ON_TERMINAL = "-"
 FORMS = (".json", ".html")
@@ -66,16 +67,16 @@ def tell(report: str, lines: list[dict], command: tuple[str, ...]) -> bool:
             table = output.table(
                 mpi_report.COLUMNS, mpi_report.cells(document), numeric={"messages", "bytes"}
             )
-            click.echo(output.as_text(table), err=True)
+            output.echo(output.as_text(table), err=True)
         if document.get("collectives", {}).get("calls"):
             table = output.table(
                 mpi_report.COLLECTIVE_COLUMNS,
                 mpi_report.collective_cells(document),
                 numeric={"calls", "bytes"},
             )
-            click.echo(output.as_text(table), err=True)
+            output.echo(output.as_text(table), err=True)
         for line in mpi_report.advice(document):
-            click.echo(line, err=True)
+            output.echo(line, err=True)
         return True
     path = Path(report)
     try:
@@ -90,7 +91,18 @@ def tell(report: str, lines: list[dict], command: tuple[str, ...]) -> bool:
     return True
 
 
-def become(command: tuple[str, ...], environment: dict[str, str], report: str | None) -> NoReturn:
+def prepared(command: tuple[str, ...], environment: dict[str, str]) -> list[str]:
+    """The command with what its programs need before our libraries. Says so, and what its launcher is not."""
+    wrong = mpi_programs.mixed(command)
+    if wrong is not None and wrong.is_certain:
+        raise Trouble("environment", wrong.sentence)
+    made, said = mpi_programs.with_runtimes(command, environment["LD_PRELOAD"])
+    for sentence in [*([wrong.sentence] if wrong else []), *said]:
+        output.say(sentence)
+    return made
+
+
+def become(command: list[str], environment: dict[str, str], report: str | None) -> NoReturn:
     """This process is a rank: the program takes its place, and keeps what the launcher has opened for it."""
     if report:
         raise Trouble("invalid", "--report: a rank knows itself only; 'spinloom run' must start the launcher")
@@ -104,7 +116,7 @@ def become(command: tuple[str, ...], environment: dict[str, str], report: str | 
 @click.command(
     "run",
     cls=WithBareReport,
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
 )
 @click.option(
     "--path",
@@ -155,15 +167,17 @@ def run(command: tuple[str, ...], path: str | None, collectives: bool, rma: bool
     if shutil.which(command[0]) is None:
         raise Trouble("environment", f"there is no program '{command[0]}'")
     if mpi_layer.is_rank():
-        become(command, mpi_layer.environment(libraries, None, path, None, measured_prices(), more), report)
+        environment = mpi_layer.environment(libraries, None, path, None, measured_prices(), more)
+        become(prepared(command, environment), environment, report)
     job = uuid.uuid4().hex
     with tempfile.TemporaryDirectory(prefix="spinloom-run-") as folder:
         file = Path(folder, "report") if report else None
         environment = mpi_layer.environment(libraries, job, path, file, measured_prices(), more)
+        words = prepared(command, environment)
         try:
-            code = subprocess.run(command, env=environment, check=False).returncode
+            code = subprocess.run(words, env=environment, check=False).returncode
         except OSError as trouble:
-            output.say(f"{command[0]}: {trouble.strerror}")
+            output.say(f"{words[0]}: {trouble.strerror}")
             sys.exit(EXIT_ENVIRONMENT)
         lines = mpi_report.read(file) if file else []
         told = tell(report, lines, command) if report else True

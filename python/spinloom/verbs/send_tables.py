@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinloom import output, units
-from spinloom.profiles import Profile
-from spinloom.results import Table
-from spinloom.sending import BASELINE, TIME
-from spinloom.sweep import Setup
+from spinloom.common import output, units
+from spinloom.nics.profiles import Profile
+from spinloom.nics.results import Table
+from spinloom.nics.sending import BASELINE, TIME
+from spinloom.nics.sweep import Setup
 from spinloom.verbs import ddt_tables
 
 

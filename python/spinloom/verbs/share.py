@@ -10,25 +10,15 @@ import click
 from click.core import ParameterSource
 from rich.table import Table
 
-from spinloom import (
-    exchanges,
-    mixes,
-    output,
-    profiles,
-    results,
-    sharing,
-    simulation,
-    strategies,
-    sweep,
-    units,
-)
-from spinloom.errors import EXIT_NEGATIVE, Trouble, nearest
-from spinloom.machines import Machine
-from spinloom.profiles import Profile
-from spinloom.strategies import BASELINE
+from spinloom.common import csv_text, output, units
+from spinloom.common.errors import EXIT_NEGATIVE, Trouble, nearest
+from spinloom.common.progress import progress
+from spinloom.nics import exchanges, mixes, profiles, sharing, simulation, strategies, sweep
+from spinloom.nics.machines import Machine
+from spinloom.nics.profiles import Profile
+from spinloom.nics.strategies import BASELINE
 from spinloom.verbs import completion
 from spinloom.verbs.options import form_options, machine_options, quiet_option
-from spinloom.verbs.progress import progress
 from spinloom.verbs.share_mix import show_mix
 from spinloom.verbs.stopping import stoppable
 
@@ -165,9 +155,9 @@ def share(
             bar()
     table = sharing.build(messages, expected, machine.profile, setup, host_ps)
     if form == "json":
-        click.echo(json.dumps(as_document(table), indent=1))
+        output.echo(json.dumps(as_document(table), indent=1))
     elif form == "csv":
-        click.echo(results.as_csv(table.rows, list(table.rows[0]) if table.rows else []), nl=False)
+        output.echo(csv_text.as_csv(table.rows, list(table.rows[0]) if table.rows else []), nl=False)
     else:
         show(table, machine.profile, strategy)
     wrong = [message for message in messages if message.code != "ok"]
@@ -224,10 +214,10 @@ def print_peers(found: exchanges.Exchange, host_ps: dict[str, int], rows: list[d
         }
         numbers = {"time_ps": found.time_ps, "bytes": found.bytes, "fallbacks": len(found.fallbacks)}
         series = {"packets_over_time": found.packets_over_time, "result_hash": exchanges.result_hash(found)}
-        click.echo(json.dumps({**about, **numbers, "host_ps": host_ps, "kinds": rows, **series}, indent=1))
+        output.echo(json.dumps({**about, **numbers, "host_ps": host_ps, "kinds": rows, **series}, indent=1))
         return
     if form == "csv":
-        click.echo(results.as_csv(rows, list(rows[0])), nl=False)
+        output.echo(csv_text.as_csv(rows, list(rows[0])), nl=False)
         return
     console = output.console()
     times = ", ".join(f"{name} {units.format_time(ps)}" for name, ps in host_ps.items())

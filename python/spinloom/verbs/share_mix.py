@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-import click
-
-from spinloom import mixes, output, results, units
-from spinloom.machines import Machine
+from spinloom.common import csv_text, output, units
+from spinloom.nics import mixes
+from spinloom.nics.machines import Machine
 
 
 def show_mix(mix: mixes.Mix, machine: Machine, form: str) -> None:
@@ -21,10 +20,10 @@ def show_mix(mix: mixes.Mix, machine: Machine, form: str) -> None:
             "fallbacks": mix.fallbacks,
             "result_hash": mix.result_hash,
         }
-        click.echo(json.dumps({**about, "rows": mix.rows}, indent=1))
+        output.echo(json.dumps({**about, "rows": mix.rows}, indent=1))
         return
     if form == "csv":
-        click.echo(results.as_csv(mix.rows, list(mix.rows[0])), nl=False)
+        output.echo(csv_text.as_csv(mix.rows, list(mix.rows[0])), nl=False)
         return
     console = output.console()
     console.print(

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import click
 
-from spinloom import handler_build, jobs, output, profiles, results, units
-from spinloom.errors import Trouble
-from spinloom.machines import parse_mtu
+from spinloom.common import csv_text, output, units
+from spinloom.common.errors import Trouble
+from spinloom.handlers import handler_build
+from spinloom.nics import jobs, profiles
+from spinloom.nics.machines import parse_mtu
 from spinloom.verbs.options import (
     UpTo,
     form_options,
@@ -29,7 +31,7 @@ RAILS_MAX = 8  # of spinloom/rails.h
 def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
         options = jobs.compile_options() if parameter.name == "cflags" else jobs.link_options()
-        click.echo(" ".join(options))
+        output.echo(" ".join(options))
         ctx.exit()
 
 
@@ -162,14 +164,14 @@ def sim(
     with jobs.built(program) as runnable:
         job = jobs.run(settings, runnable, list(arguments), captured=form != "table")
     if form == "csv":
-        click.echo(job.output, err=True, nl=False)
+        output.pass_on(job.output)
         columns = [field.name for field in dataclasses.fields(jobs.RankEnd)]
-        click.echo(results.as_csv([dataclasses.asdict(end) for end in job.ranks], columns), nl=False)
+        output.echo(csv_text.as_csv([dataclasses.asdict(end) for end in job.ranks], columns), nl=False)
     elif form == "json":
         ends = [dataclasses.asdict(end) for end in job.ranks]
         trouble = job.trouble and job.trouble.message
         summary = {"nic": str(profile), "time_ps": job.time_ps, "ranks": ends, "trouble": trouble}
-        click.echo(json.dumps({**summary, "output": job.output}, indent=1))
+        output.echo(json.dumps({**summary, "output": job.output}, indent=1))
     if job.trouble is not None:
         raise job.trouble
     if not quiet:

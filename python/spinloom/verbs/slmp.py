@@ -11,11 +11,12 @@ from typing import Any
 
 import click
 
-from spinloom import files, nic_receive, output, units
 from spinloom import slmp as protocol
-from spinloom.errors import Trouble
+from spinloom.common import files, output, units
+from spinloom.common.errors import Trouble
+from spinloom.common.progress import progress
+from spinloom.ethernet import nic_receive
 from spinloom.verbs.options import form_options, quiet_option
-from spinloom.verbs.progress import progress
 
 KIB = 1024
 NUMBER_IDS = 1 << 32

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
-from spinloom import output
-from spinloom.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_TERMINATED, exit_of_interrupt
+from spinloom.common import output
+from spinloom.common.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_TERMINATED, exit_of_interrupt
 
 GRACE_S, MOMENT_S = 2.0, 0.5
 

@@ -10,24 +10,14 @@ from typing import Any
 
 import click
 
-from spinloom import (
-    files,
-    output,
-    overlap,
-    plot,
-    results,
-    spc,
-    station_studies,
-    storage,
-    studies,
-    study_plots,
-    units,
-)
-from spinloom.errors import Trouble
-from spinloom.lab import Lab
+from spinloom.common import csv_text, files, output, units
+from spinloom.common.errors import Trouble
+from spinloom.common.progress import progress
+from spinloom.nics import plot, results
+from spinloom.papers import overlap, spc, station_studies, storage, studies, study_plots
+from spinloom.papers.lab import Lab
 from spinloom.verbs import options
 from spinloom.verbs.options import fixed_nic_option, form_options, quiet_option, threads_option
-from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 RANKS_MOST = 4096
@@ -282,7 +272,7 @@ def table_of_traces(study: studies.Study, nic: str, rows: list[dict[str, Any]]) 
 def save(tables: dict[studies.Study, list[dict[str, Any]]], out: Path) -> None:
     results.check_writable(out)
     for each, rows in tables.items():
-        files.write(out / f"{each.name}.csv", results.as_csv(rows, each.columns))
+        files.write(out / f"{each.name}.csv", csv_text.as_csv(rows, each.columns))
         for mix in each.mixes if not each.files else ():
             files.write(out / f"{mix}{storage.GENERATED}", spc.write(storage.generated(mix)))
         if plot.available():

@@ -15,11 +15,12 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from spinloom import output, results
-from spinloom.errors import EXIT_NEGATIVE, Trouble
+from spinloom.common import csv_text, output
+from spinloom.common.errors import EXIT_NEGATIVE, Trouble
+from spinloom.common.progress import progress
+from spinloom.nics import results
 from spinloom.verbs import completion, sweep_tables
 from spinloom.verbs.options import form_options, quiet_option
-from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 
@@ -87,8 +88,8 @@ def sweep(
     LogGOPS, as goal does it. What DIR has kept is not run again: the same command goes on where it was
     stopped, and another list runs only what is new. All times are modelled. --csv also writes DIR/sweep.csv.
     """
-    from spinloom.grid import cells as plan
-    from spinloom.grid import picture
+    from spinloom.predict.grid import cells as plan
+    from spinloom.predict.grid import picture
 
     spec = spec_of(what)
     cells = plan.cells(spec)
@@ -111,7 +112,7 @@ def sweep(
 
 
 def spec_of(what: tuple[str, ...]) -> Any:
-    from spinloom.grid import axes
+    from spinloom.predict.grid import axes
 
     paths = [word for word in what if "=" not in word]
     if len(paths) > 1:
@@ -136,7 +137,7 @@ class Place:
         return "slurm" if self.slurm else self.scheduler or "local"
 
     def client(self, cells: int) -> contextlib.AbstractContextManager[Any]:
-        from spinloom.grid import slurm, workers
+        from spinloom.predict.grid import slurm, workers
 
         if self.slurm:
             return slurm.client(self.slurm_options, self.out / "slurm")
@@ -146,7 +147,7 @@ class Place:
 
     def patience_s(self) -> float | None:
         """Jobs may wait in Slurm's queue for as long as they must."""
-        from spinloom.grid import workers
+        from spinloom.predict.grid import workers
 
         return None if self.slurm else workers.NO_WORKER_S
 
@@ -158,7 +159,7 @@ def drawing_of(
         if by is not None or path is not None:
             raise Trouble("invalid", f"{'--by' if by is not None else '--plot-to'} goes with --plot X Y")
         return None
-    from spinloom.grid import picture
+    from spinloom.predict.grid import picture
 
     x, y = plotted
     path = path or out / f"{y}-over-{x}.svg"
@@ -168,7 +169,7 @@ def drawing_of(
 
 def prepare(out: Path) -> None:
     """What would fail at the end fails before anything is computed."""
-    from spinloom.grid import log, table
+    from spinloom.predict.grid import log, table
 
     table.polars()
     results.check_writable(out)
@@ -179,7 +180,7 @@ def prepare(out: Path) -> None:
 
 def run(cells: list[Any], place: Place, out: Path, fresh: bool, quiet: bool) -> tuple[dict[str, Any], int]:
     """Every cell's result, and how many were computed now."""
-    from spinloom.grid import log
+    from spinloom.predict.grid import log
 
     with log.opened(out, fresh) as kept:
         missing = list({cell.key: cell for cell in cells if cell.key not in kept.results}.values())
@@ -203,7 +204,7 @@ def run(cells: list[Any], place: Place, out: Path, fresh: bool, quiet: bool) -> 
 
 
 def keep(kept: Any, cell: Any, result: dict[str, Any]) -> bool:
-    from spinloom.grid import one
+    from spinloom.predict.grid import one
 
     if one.lasting(result):
         kept.keep(cell.key, result)
@@ -213,7 +214,7 @@ def keep(kept: Any, cell: Any, result: dict[str, Any]) -> bool:
 def computed(missing: list[Any], place: Place, quiet: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
     if not missing:
         return
-    from spinloom.grid import workers
+    from spinloom.predict.grid import workers
 
     with place.client(len(missing)) as client, progress(len(missing), quiet, "modelling") as advance:
         for cell, result in workers.run(missing, client, place.patience_s()):
@@ -232,7 +233,7 @@ def report(
     form: str,
     host_time_s: float,
 ) -> None:
-    from spinloom.grid import manifest, picture, table
+    from spinloom.predict.grid import manifest, picture, table
 
     rows = table.rows(cells, found)
     failed = table.failed(cells, found)
@@ -240,9 +241,9 @@ def report(
     table.write(out, rows, about, csv=form == "csv")
     if form == "json":
         document = {"rows": rows, "result_hash": about["result_hash"], "failed": len(failed)}
-        click.echo(json.dumps(document, indent=1))
+        output.echo(json.dumps(document, indent=1))
     elif form == "csv":
-        click.echo(results.as_csv(rows, table.columns(rows)), nl=False)
+        output.echo(csv_text.as_csv(rows, table.columns(rows)), nl=False)
     else:
         sweep_tables.show(rows, picture.varied(cells, rows), about)
     if drawing is not None:

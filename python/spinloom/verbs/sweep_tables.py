@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinloom import output, units
+from spinloom.common import output, units
 
 FOUND = ("time_ps", "speedup", "last_rank_ends_ns")
 ROWS_SHOWN = 40

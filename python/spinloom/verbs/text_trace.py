@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from spinloom import files, otf2_import, output, recorded, text_traces
+from spinloom.common import files, output
+from spinloom.traces import otf2_import, recorded, text_traces
 from spinloom.verbs import record
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from spinloom import jobs
+from spinloom.nics import jobs
 from spinloom.verbs.options import UpTo
 
 

@@ -6,11 +6,11 @@ import time
 
 import click
 
-from spinloom import core, output
-from spinloom import torture as scenarios
-from spinloom.errors import EXIT_NEGATIVE, Trouble
+from spinloom.common import core, output
+from spinloom.common.errors import EXIT_NEGATIVE, Trouble
+from spinloom.common.progress import progress
+from spinloom.nics import torture as scenarios
 from spinloom.verbs.options import form_options, quiet_option, read_seeds
-from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 SHOWN_MAX = 3  # violations of a scenario that are printed

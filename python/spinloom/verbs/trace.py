@@ -1,7 +1,8 @@
-"""`spinloom trace`: the messages between the ranks of a live job."""
+"""`spinloom trace`: the messages between the ranks of a live job, and what each rank does."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -9,9 +10,10 @@ from typing import Any
 
 import click
 
-from spinloom import files, live_trace, output, recorded, text_traces
-from spinloom.errors import EXIT_NEGATIVE, EXIT_OK, Trouble
-from spinloom.live_trace import Message
+from spinloom.common import files, output
+from spinloom.common.errors import EXIT_NEGATIVE, EXIT_OK, Trouble
+from spinloom.traces import foreign, live_trace, recorded, text_traces
+from spinloom.traces.live_trace import Message, State
 from spinloom.verbs import recorded_trace, text_trace
 from spinloom.verbs.options import form_options
 
@@ -30,6 +32,7 @@ def view_option(view: str, about: str) -> Callable:
 @view_option("matrix", "Who sent whom how much.")
 @view_option("types", "The datatypes of its buffers, the most bytes first.")
 @view_option("check", "What is wrong with its messages, or wasted; wrong ones exit with 1.")
+@view_option("ranks", "What each rank of a live job does or waits for.")
 @click.option(
     "--timeline", type=click.Path(dir_okay=False, path_type=Path), help="Its calls for ui.perfetto.dev."
 )
@@ -67,7 +70,9 @@ def trace(
     NAME is a live job of Portals: what its ranks sent each other, from what SPINLOOM_TRACE=NAME wrote to
     NAME.RANK. Times are host time, from the sender's call until the receiver had the message's last packet,
     or had copied the bytes that it announced out of the sender's memory; recording a packet takes part of a
-    microsecond itself. Messages that did not arrive whole make the verb exit with 1.
+    microsecond itself. Where a rank has not left the job, the verb says what it does: the call that it waits
+    in, for which counter or queue, and what that has; or that its process has ended. Messages that did not
+    arrive whole, and such ends, make the verb exit with 1.
 
     With --import, NAME is a folder of text traces of LogGOPSim's PMPI wrapper (liballprof), a file for each
     rank, or the file of one rank; or the anchor file (.otf2) of an OTF2 archive, as Score-P writes them. What
@@ -81,23 +86,58 @@ def trace(
     if recorded.is_recorded(Path(name)):
         if out is not None:
             raise Trouble("invalid", f"--out is for live jobs; {name} is a recorded program: --timeline")
+        if view == "ranks":
+            raise Trouble("invalid", f"--ranks is for live jobs; {name} is a recorded program: --calls")
         return recorded_trace.show(Path(name), view or "calls", timeline, archive, form)
-    if view or timeline or archive:
-        asked = f"--{view}" if view else "--timeline" if timeline else "--otf2"
-        raise Trouble("invalid", f"{asked}: {name} is no directory that 'spinloom record' has written")
     if text_traces.is_folder_of_them(Path(name)):
         raise Trouble(
             "invalid", f"{name} holds text traces: 'spinloom trace {name} --import DIR' imports them"
         )
+    foreign.refuse(Path(name))
+    if (view and view != "ranks") or timeline or archive:
+        asked = f"--{view}" if view else "--timeline" if timeline else "--otf2"
+        raise Trouble("invalid", f"{asked}: {name} is no directory that 'spinloom record' has written")
     messages = live_trace.read(name)
+    states = live_trace.states(name)
+    if out is not None:
+        write(Path(out), live_trace.timeline(messages, name))
+    if view == "ranks":
+        if not states:
+            raise Trouble("invalid", f"--ranks: there is no {name}.0.state; older libraries do not write it")
+        output.emit([state_row(one) for one in states], form, lambda: table_of_states(states))
+        return EXIT_NEGATIVE if any(one.state == "dead" for one in states) else EXIT_OK
     pairs: dict[tuple[int, int, str], list[Message]] = {}
     for one in messages:
         pairs.setdefault((one.source, one.target, one.operation), []).append(one)
     rows = [row_of(key, found) for key, found in sorted(pairs.items())]
-    if out is not None:
-        write(Path(out), live_trace.timeline(messages, name))
     output.emit(rows, form, lambda: table_of(rows))
-    return EXIT_NEGATIVE if any(row["missing"] for row in rows) else EXIT_OK
+    for one in states:
+        if one.state != "left":
+            output.say(sentence_of(one))
+    wrong = any(row["missing"] for row in rows) or any(one.state == "dead" for one in states)
+    return EXIT_NEGATIVE if wrong else EXIT_OK
+
+
+def sentence_of(one: State) -> str:
+    """What a rank does, for how long."""
+    if one.state == "dead":
+        return f"rank {one.rank} is dead: its process has ended without PtlFini; its last state: {one.says}"
+    return f"rank {one.rank} {one.says}{lasting(one)}"
+
+
+def lasting(one: State) -> str:
+    if one.since_ns is None or one.state not in ("starts", "runs"):
+        return ""
+    return f", for {max(0, time.time_ns() - one.since_ns) / 1e9:.1f} s"
+
+
+def state_row(one: State) -> dict[str, Any]:
+    return {"rank": one.rank, "state": one.state, "since_ns": one.since_ns, "says": one.says}
+
+
+def table_of_states(states: list[State]):
+    shown = [[str(one.rank), one.state, f"{one.says}{lasting(one)}"] for one in states]
+    return output.table(["rank", "state", "about"], shown, numeric={"rank"})
 
 
 def row_of(key: tuple[int, int, str], found: list[Message]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
@@ -13,17 +14,24 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from spinloom import claims, files, live_claims, output, results
-from spinloom.bar import Bar
+from spinloom import __version__
 from spinloom.bench import jobs
-from spinloom.claims import Claim, Verdict
-from spinloom.errors import EXIT_NEGATIVE, Trouble, nearest
-from spinloom.lab import Lab
+from spinloom.common import csv_text, data, documents, files, output
+from spinloom.common.bar import Bar
+from spinloom.common.errors import EXIT_NEGATIVE, Trouble, nearest
+from spinloom.common.progress import progress
+from spinloom.nics import results
+from spinloom.papers import claims, live_claims
+from spinloom.papers.claims import Claim, Verdict
+from spinloom.papers.lab import Lab, Probe
+from spinloom.predict.grid import log as grid_log
+from spinloom.predict.grid.log import Log
 from spinloom.verbs.options import form_options, quiet_option, threads_option
-from spinloom.verbs.progress import progress
 from spinloom.verbs.stopping import stoppable
 
 FILES = ("validate.csv", "validate.json")
+KEPT = "claims.jsonl"  # beside them, of a run that has not ended
+Result = dict[str, Any]  # result_of()
 TABLE = Path("tests/golden/validate.json")  # of a checkout, from its root
 
 
@@ -42,7 +50,9 @@ TABLE = Path("tests/golden/validate.json")  # of a checkout, from its root
     help="The checked-in table that verdicts are compared with.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="Write validate.csv and .json here."
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write validate.csv and .json here, and keep what is found as it comes: the same command goes on.",
 )
 @click.option(
     "--live",
@@ -75,39 +85,52 @@ def validate(
     the alternative, too. Exits with 1 when a verdict differs from the checked-in table.
     """
     if last:
-        click.echo(summary(read_table(table_path)))
+        output.echo(summary(read_table(table_path)))
         return
     if live:
         validate_live(only, out, force, quiet, form)
         return
     wanted = select(only)
     chosen = ctx.get_parameter_source("table_path") is not ParameterSource.DEFAULT
-    if not update and not table_path.exists():
+    if not update and not os.path.exists(table_path):
         if chosen:
             raise Trouble("invalid", f"--golden {table_path}: there is no such table; --update writes one")
         output.say(f"no table {table_path} here: verdicts are compared with nothing")
     check_free(out, force)
     laboratory = Lab(threads or os.cpu_count() or 1)
     began = time.monotonic()
-    verdicts: dict[Claim, Verdict] = {}
-    with stoppable() as stop, progress(0, quiet) as bar:
-        for claim, verdict in assessed(wanted, laboratory, bar, quiet):
-            verdicts[claim] = verdict
+    found: dict[str, Result] = {}
+    with stoppable() as stop, kept_in(out, laboratory) as kept, progress(0, quiet) as bar:
+        for claim in wanted:
+            found[claim.id] = result = kept.get(claim.id) or assessed(claim, wanted, laboratory, bar)
+            kept.keep(claim.id, result)
+            if not quiet:
+                when = (
+                    "of the run before" if claim.id in kept.earlier else f"{time.monotonic() - began:.0f} s"
+                )
+                row = result["row"]
+                output.say(
+                    f"{claim.id} ({len(found)} of {len(wanted)}, {when}): {row['verdict']}: {row['ours']}"
+                )
     if stop.told:
-        verdicts |= settled([claim for claim in wanted if claim not in verdicts], laboratory)
-    rows = [row_of(claim, verdict, laboratory) for claim, verdict in verdicts.items()]
+        found |= settled([claim for claim in wanted if claim.id not in found], laboratory)
+    rows = [result["row"] for result in found.values()]
     output.emit(rows, form, lambda: shown(rows))
     if form == "table":
-        for claim in verdicts:
-            show_measures(claim, laboratory)
+        for name, result in found.items():
+            show_measures(name, result)
         for name, why in claims.absent().items() if only is None else ():
-            click.echo(f"{name} is not tested: {why}")
-        click.echo(f"{len(laboratory.readings)} cells; host time {time.monotonic() - began:.1f} s")
+            output.echo(f"{name} is not tested: {why}")
+        output.echo(f"{len(laboratory.readings)} cells; host time {time.monotonic() - began:.1f} s")
     if out is not None and rows:
         write(out / "partial" if stop.told else out, rows)
     if stop.told:
-        kept = f" and stand in {out / 'partial'}" if out is not None and rows else ""
-        stop.leave(f"{len(rows)} of {len(wanted)} claims were tested{kept}; no table is compared or updated")
+        where = (
+            f" and stand in {out / 'partial'}; the same command goes on" if out is not None and rows else ""
+        )
+        stop.leave(f"{len(rows)} of {len(wanted)} claims were tested{where}; no table is compared or updated")
+    if out is not None:
+        (out / KEPT).unlink(missing_ok=True)
     if update:
         update_table(table_path, rows, laboratory)
     elif changed := differences(rows, table_path, laboratory):
@@ -119,7 +142,7 @@ def validate(
 def check_free(out: Path | None, force: bool) -> None:
     if out is None:
         return
-    there = [name for name in FILES if (out / name).exists()]
+    there = [name for name in FILES if os.path.exists(out / name)]
     if there and not force:
         raise Trouble("invalid", f"{out} holds {', '.join(there)} already; --force overwrites")
     results.check_writable(out)
@@ -157,20 +180,50 @@ def select(only: str | None) -> list[Claim]:
     return [known[name] for name in names]
 
 
-def assessed(wanted: list[Claim], laboratory: Lab, bar: Bar, quiet: bool) -> Iterator[tuple[Claim, Verdict]]:
-    """Runs all first cells at once, then searches explanations of the claims that do not hold."""
-    laboratory.run(
-        [probe for claim in wanted for probe in claims.probes_of(claims.Trial(claim.nic), claim.holds)], bar
-    )
-    for claim in wanted:
-        began = time.monotonic()
-        verdict = claims.assess(claim, laboratory, bar)
-        yield claim, verdict
-        if not quiet and time.monotonic() - began > 1:
-            output.say(f"{claim.id}: {verdict.verdict}, {time.monotonic() - began:.0f} s of trials")
+class Kept:
+    """What this and an earlier, ended run have found in a folder, by claim; nothing without a folder."""
+
+    def __init__(self, log: Log | None, inputs: str) -> None:
+        self.log = log
+        self.inputs = inputs  # a run of other inputs begins anew
+        ours = log.results if log else {}
+        self.earlier = {
+            key.partition(" ")[0]: result for key, result in ours.items() if key.endswith(f" {inputs}")
+        }
+
+    def get(self, claim: str) -> Result | None:
+        return self.earlier.get(claim)
+
+    def keep(self, claim: str, result: Result) -> None:
+        """What could not be tried here is tried again by the next run."""
+        tried = result["row"]["verdict"] != claims.NOT_AVAILABLE
+        if self.log is not None and tried and claim not in self.earlier:
+            self.log.keep(f"{claim} {self.inputs}", result)
 
 
-def settled(wanted: list[Claim], laboratory: Lab) -> dict[Claim, Verdict]:
+@contextlib.contextmanager
+def kept_in(out: Path | None, laboratory: Lab) -> Iterator[Kept]:
+    if out is None:
+        yield Kept(None, "")
+        return
+    inputs = results.digest({"spinloom": __version__, "files": data.fingerprint(laboratory.engine)})
+    with grid_log.opened(out, name=KEPT, verb="validate") as log:
+        yield Kept(log, inputs)
+
+
+def assessed(claim: Claim, wanted: list[Claim], laboratory: Lab, bar: Bar) -> Result:
+    """Runs the claim's first cells, and those of the claims behind it on threads that have nothing to do;
+    then searches an explanation if it does not hold."""
+    behind = wanted[wanted.index(claim) + 1 :]
+    laboratory.run(first_probes(claim), bar, [probe for other in behind for probe in first_probes(other)])
+    return result_of(claim, claims.assess(claim, laboratory, bar), laboratory)
+
+
+def first_probes(claim: Claim) -> list[Probe]:
+    return claims.probes_of(claims.Trial(claim.nic), claim.holds)
+
+
+def settled(wanted: list[Claim], laboratory: Lab) -> dict[str, Result]:
     """For an interrupted run: the claims whose cells are complete and that need no trials."""
     found = {}
     for claim in wanted:
@@ -178,12 +231,15 @@ def settled(wanted: list[Claim], laboratory: Lab) -> dict[Claim, Verdict]:
         if laboratory.has(claims.probes_of(trial, claim.holds) + claims.further_probes(claim)):
             verdict = claims.judge(claim.holds, claims.observe(trial, claim.holds, laboratory))
             if verdict.verdict != claims.FAILS:
-                found[claim] = verdict
+                found[claim.id] = result_of(claim, verdict, laboratory)
     return found
 
 
-def row_of(claim: Claim, verdict: Verdict, laboratory: Lab) -> dict[str, Any]:
-    return {
+def result_of(claim: Claim, verdict: Verdict, laboratory: Lab) -> Result:
+    """A claim's row, and the tables that are printed beside it."""
+    tabled, measured = claims.tabled(claim, laboratory), claims.measured(claim, laboratory)
+    stated = claims.stated(claim, laboratory)
+    row = {
         "id": claim.id,
         "claim": claim.says,
         "source": claim.source,
@@ -194,13 +250,11 @@ def row_of(claim: Claim, verdict: Verdict, laboratory: Lab) -> dict[str, Any]:
         "otherwise": verdict.otherwise,
         "verdict": verdict.verdict,
         "remark": verdict.remark,
-        "measures": "; ".join(
-            [told(row) for row in claims.measured(claim, laboratory)]
-            + [described(row) for row in claims.tabled(claim, laboratory)]
-        ),
-        "statements": "; ".join(told(row) for row in claims.stated(claim, laboratory)),
+        "measures": "; ".join([told(each) for each in measured] + [described(each) for each in tabled]),
+        "statements": "; ".join(told(each) for each in stated),
         "note": claim.note,
     }
+    return {"row": row, "tabled": tabled, "measured": measured, "stated": stated}
 
 
 def told(row: dict[str, Any]) -> str:
@@ -216,13 +270,13 @@ def described(row: dict[str, str]) -> str:
     return f"{name[1]}: " + ", ".join(f"{column} {value}" for column, value in cells if value)
 
 
-def show_measures(claim: Claim, laboratory: Lab) -> None:
+def show_measures(name: str, result: Result) -> None:
     """What a claim is measured by, and which of the paper's statements hold under which measure."""
-    if rows := claims.tabled(claim, laboratory):
+    if rows := result["tabled"]:
         columns = list(rows[0])
         cells = [list(row.values()) for row in rows]
-        output.show(output.table(columns, cells, foldable={"reason"}, title=claim.id), keys=1)
-    if rows := claims.measured(claim, laboratory):
+        output.show(output.table(columns, cells, foldable={"reason"}, title=name), keys=1)
+    if rows := result["measured"]:
         columns = list(rows[0])
         cells = [
             [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()]
@@ -231,16 +285,16 @@ def show_measures(claim: Claim, laboratory: Lab) -> None:
         numeric = {column for column in columns if column.endswith(claims.A_PACKET)}
         output.show(
             output.table(
-                columns, cells, numeric=numeric, title=f"{claim.id} by what is counted, blocks a packet"
+                columns, cells, numeric=numeric, title=f"{name} by what is counted, blocks a packet"
             ),
             keys=2,
         )
-    if rows := claims.stated(claim, laboratory):
+    if rows := result["stated"]:
         columns = list(rows[0])
         cells = [list(row.values()) for row in rows]
         output.show(output.table(columns, cells, foldable={"statement"}))
-    if claim.note:
-        click.echo(click.wrap_text(claim.note, 110))
+    if note := result["row"]["note"]:
+        output.echo(click.wrap_text(note, 110))
 
 
 def shown(rows: list[dict[str, Any]]) -> Any:
@@ -250,7 +304,7 @@ def shown(rows: list[dict[str, Any]]) -> Any:
 
 def write(out: Path, rows: list[dict[str, Any]]) -> None:
     results.check_writable(out)
-    files.write(out / FILES[0], results.as_csv(rows, list(rows[0])))
+    files.write(out / FILES[0], csv_text.as_csv(rows, list(rows[0])))
     files.write(out / FILES[1], json.dumps(rows, indent=1) + "\n")
 
 
@@ -259,13 +313,11 @@ def write(out: Path, rows: list[dict[str, Any]]) -> None:
 
 def read_table(path: Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        return documents.json(path, "the table ")
+    except documents.Missing:
         raise Trouble(
             "environment", f"there is no table {path} to compare with; --update writes it"
         ) from None
-    except (OSError, ValueError) as error:
-        raise Trouble("invalid", f"the table {path} cannot be read: {error}") from None
 
 
 def summary(table: dict[str, Any]) -> str:
@@ -286,7 +338,7 @@ ORDER = (claims.HOLDS, claims.EXPLAINED, claims.FAILS, claims.NOT_AVAILABLE)
 
 
 def update_table(path: Path, rows: list[dict[str, Any]], laboratory: Lab) -> None:
-    old = json.loads(path.read_text(encoding="utf-8"))["claims"] if path.exists() else {}
+    old = read_table(path)["claims"] if os.path.exists(path) else {}
     fresh = {
         row["id"]: {name: row[name] for name in ("verdict", "ours", "otherwise", "remark")}
         | {name: row[name] for name in ("measures", "statements") if row[name]}
@@ -300,7 +352,7 @@ def update_table(path: Path, rows: list[dict[str, Any]], laboratory: Lab) -> Non
 
 def differences(rows: list[dict[str, Any]], path: Path, laboratory: Lab) -> list[str]:
     """One line for each changed verdict; none without a table. What could not be tried has not changed."""
-    if not path.exists():
+    if not os.path.exists(path):
         return []
     table = read_table(path)
     changed = []

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from spinloom import output, units
-from spinloom import workloads as catalogue
+from spinloom.common import output, units
+from spinloom.nics import workloads as catalogue
 from spinloom.verbs import completion
 from spinloom.verbs.options import form_options
 

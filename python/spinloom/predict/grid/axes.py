@@ -8,14 +8,14 @@ Trouble('invalid') with the axis and the value.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spinloom import profiles
-from spinloom.errors import Trouble, nearest
+from spinloom.common import documents
+from spinloom.common.errors import Trouble, nearest
+from spinloom.nics import profiles
 
 DDT = {
     "datatype": "text, also with {names} of your own axes; APPLICATION[:DATATYPE], FILE.py:OBJECT, demo, all",
@@ -58,16 +58,15 @@ class Spec:
 
 
 def read(path: Path) -> Spec:
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise Trouble("invalid", f"{path} cannot be read: {error}") from None
+    tables = documents.toml(path)
     for name, table in tables.items():
         if name not in TABLES:
             raise Trouble("invalid", f"{path}: unknown table [{name}]{nearest(name, TABLES)}")
         if not isinstance(table, list if name == "exclude" else dict):
             form = "[[exclude]]" if name == "exclude" else f"[{name}]"
             raise Trouble("invalid", f"{path}: {name} must be a table: {form}")
+    if not all(isinstance(each, dict) for each in tables.get("exclude", [])):
+        raise Trouble("invalid", f"{path}: exclude must be a list of tables: [[exclude]]")
     kinds = {
         kind: {name: values(name, value) for name, value in flat(tables.get(kind, {}))}
         for kind in ("ddt", "goal")

@@ -13,9 +13,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from spinloom.errors import Trouble, nearest
-from spinloom.grid import one
-from spinloom.grid.axes import Spec
+from spinloom.common.errors import Trouble, nearest
+from spinloom.predict.grid import one
+from spinloom.predict.grid.axes import Spec
 
 # The column of an axis, where that is not its name: quantities have their unit.
 COLUMN = {
@@ -52,7 +52,7 @@ def cell(columns: dict[str, Any], inputs: dict[str, Any]) -> Cell:
 
 
 def cells(spec: Spec) -> list[Cell]:
-    from spinloom.grid import ddt_cells, goal_cells
+    from spinloom.predict.grid import ddt_cells, goal_cells
 
     found = [*ddt_cells.cells(spec.ddt), *goal_cells.cells(spec.goal)]
     if not found:

@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from spinloom import data, machines, strategies, workloads
-from spinloom.errors import Trouble, nearest
-from spinloom.grid import axes, template
-from spinloom.grid.axes import Axes
-from spinloom.grid.cells import Cell, cell
-from spinloom.machines import NIC, Machine
-from spinloom.simulation import grid, rows_of
-from spinloom.workloads import Row
+from spinloom.common import data
+from spinloom.common.errors import Trouble, nearest
+from spinloom.nics import machines, strategies, workloads
+from spinloom.nics.machines import NIC, Machine
+from spinloom.nics.simulation import grid, rows_of
+from spinloom.nics.workloads import Row
+from spinloom.predict.grid import axes, template
+from spinloom.predict.grid.axes import Axes
+from spinloom.predict.grid.cells import Cell, cell
 
 MACHINE = ("nic", "host", "hpus", "mtu", "order", "seed")
 

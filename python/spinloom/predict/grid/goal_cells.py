@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spinloom import core
-from spinloom.errors import Trouble, nearest
-from spinloom.goal_model import PARAMETERS
-from spinloom.grid.axes import GOAL, Axes
-from spinloom.grid.cells import Cell, cell
-from spinloom.simulation import grid
+from spinloom.common import core
+from spinloom.common.errors import Trouble, nearest
+from spinloom.nics.simulation import grid
+from spinloom.predict.goal_model import PARAMETERS
+from spinloom.predict.grid.axes import GOAL, Axes
+from spinloom.predict.grid.cells import Cell, cell
 
 LARGEST = {"ranks": 2**31 - 1}
 

@@ -1,9 +1,9 @@
-"""The results of a sweep's folder, kept as they come: cells.jsonl, one line for each finished cell.
+"""The results of a folder, kept as they come: one line for each. A sweep's are in cells.jsonl.
 
-Contract: opened() gives the folder's Log to one process at a time. results has every kept result by key;
-keep() writes a line before it returns, so that what was kept outlives the process, however that ends. Half a
-line, the last that a killed process wrote, is taken away; any other line that cannot be read is ignored, and
-its cell runs again. Raises Trouble.
+Contract: opened() gives a verb's Log in the folder to one process at a time. results has what was kept, by
+key; keep() writes a line before it returns, so that what was kept outlives the process, however that ends.
+Half a line, the last that a killed process wrote, is taken away; any other line that cannot be read is
+ignored, and its cell runs again. Raises Trouble.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from spinloom import files
-from spinloom.errors import Trouble
-from spinloom.grid.signals import held
+from spinloom.common import documents, files
+from spinloom.common.errors import Trouble
+from spinloom.predict.grid.signals import held
 
 NAME = "cells.jsonl"
 SYNC_S = 1.0  # what a power failure may take at most
@@ -38,7 +38,7 @@ class Log:
             file.truncate(whole)
         for line in content[:whole].splitlines():
             with contextlib.suppress(ValueError, KeyError, TypeError):
-                entry = json.loads(line)
+                entry = documents.parsed_json(line.decode())
                 self.results[entry["key"]] = entry["result"]
 
     def keep(self, key: str, result: dict[str, Any]) -> None:
@@ -56,9 +56,9 @@ class Log:
 
 
 @contextlib.contextmanager
-def opened(folder: Path, fresh: bool = False) -> Iterator[Log]:
+def opened(folder: Path, fresh: bool = False, name: str = NAME, verb: str = "sweep") -> Iterator[Log]:
     """fresh: what was kept is thrown away."""
-    path = folder / NAME
+    path = folder / name
     try:
         file = path.open("a+b")
     except OSError as error:
@@ -68,7 +68,7 @@ def opened(folder: Path, fresh: bool = False) -> Iterator[Log]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Trouble(
-                "environment", f"another sweep is at work in {folder}; wait for it, or give another --out"
+                "environment", f"another {verb} is at work in {folder}; wait for it, or give another --out"
             ) from None
         except OSError as error:  # a file system without locks
             raise Trouble(

@@ -10,9 +10,9 @@ import platform
 from typing import Any
 
 from spinloom import __version__
-from spinloom.grid import one, table
-from spinloom.grid.cells import Cell
-from spinloom.grid.table import Results
+from spinloom.predict.grid import one, table
+from spinloom.predict.grid.cells import Cell
+from spinloom.predict.grid.table import Results
 
 
 def of(

@@ -23,10 +23,12 @@ import time
 from functools import cache
 from typing import Any
 
-from spinloom import __version__, core, data, results, sweep
-from spinloom.errors import Trouble
-from spinloom.sweep import Cell, Setup
-from spinloom.workloads import Row
+from spinloom import __version__
+from spinloom.common import core, data
+from spinloom.common.errors import Trouble
+from spinloom.nics import results, sweep
+from spinloom.nics.sweep import Cell, Setup
+from spinloom.nics.workloads import Row
 
 NOT_A_RESULT = (
     "environment",

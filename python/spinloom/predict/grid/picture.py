@@ -13,11 +13,11 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from spinloom import files, units
-from spinloom.errors import Trouble, nearest
-from spinloom.frame import optional
-from spinloom.grid import table
-from spinloom.grid.cells import Cell
+from spinloom.common import files, units
+from spinloom.common.errors import Trouble, nearest
+from spinloom.nics.frame import optional
+from spinloom.predict.grid import table
+from spinloom.predict.grid.cells import Cell
 
 Rows = list[dict[str, Any]]
 FORMS = (".svg", ".png")

@@ -11,12 +11,13 @@ from __future__ import annotations
 import contextlib
 import queue
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from spinloom.errors import Trouble, nearest
-from spinloom.grid import workers
+from spinloom.common.errors import Trouble, nearest
+from spinloom.predict.grid import workers
 
 OPTIONS = (
     "jobs",
@@ -31,6 +32,11 @@ OPTIONS = (
     "job_script_prologue",
 )
 SBATCH_S = 120  # for one job to be accepted
+# Dask's own folder has the same name for every user of a node.
+SCRATCH = (
+    "DASK_TEMPORARY_DIRECTORY=$(mktemp -d) && export DASK_TEMPORARY_DIRECTORY && "
+    """trap 'rm -rf "$DASK_TEMPORARY_DIRECTORY"' EXIT"""
+)
 
 
 @contextlib.contextmanager
@@ -47,7 +53,8 @@ def client(options: dict[str, Any], logs: Path) -> Iterator[Any]:
     submitted: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
     jobs = options.get("jobs", 1)
     with (
-        dask.config.set(workers.SETTINGS),
+        tempfile.TemporaryDirectory(prefix="spinloom-sweep-") as scratch,
+        dask.config.set({**workers.SETTINGS, "temporary-directory": scratch}),
         cluster(jobqueue, options, logs, submitted) as made,
         distributed.Client(made, set_as_default=False) as found,
     ):
@@ -74,6 +81,8 @@ def cluster(
 
     cores = options.get("cores", 1)
     given = {name: value for name, value in options.items() if name not in ("jobs", "cores", "memory")}
+    configured = workers.load("dask", "slurm").config.get("jobqueue.slurm.job-script-prologue", None)
+    given["job_script_prologue"] = [*(given.get("job_script_prologue") or configured or []), SCRATCH]
     try:
         return jobqueue.SLURMCluster(
             cores=cores,

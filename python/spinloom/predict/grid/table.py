@@ -14,11 +14,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from spinloom import files, results
-from spinloom.errors import Trouble
-from spinloom.grid import one
-from spinloom.grid.cells import Cell
-from spinloom.strategies import BASELINE, DIRECT
+from spinloom.common import csv_text, files
+from spinloom.common.errors import Trouble
+from spinloom.nics import results
+from spinloom.nics.strategies import BASELINE, DIRECT
+from spinloom.predict.grid import one
+from spinloom.predict.grid.cells import Cell
 
 NAME = "sweep"
 FILES = ("sweep.parquet", "sweep.csv", "manifest.json")
@@ -115,7 +116,7 @@ def typed(values: list[Any], pl: Any) -> tuple[list[Any], Any]:
 def write(folder: Path, made: list[dict[str, Any]], about: dict[str, Any], csv: bool) -> None:
     files.write(folder / "sweep.parquet", parquet(made))
     if csv:
-        files.write(folder / "sweep.csv", results.as_csv(made, columns(made)))
+        files.write(folder / "sweep.csv", csv_text.as_csv(made, columns(made)))
     else:
         (folder / "sweep.csv").unlink(missing_ok=True)  # it would be that of another sweep
     files.write(folder / "manifest.json", json.dumps(about, indent=1) + "\n")

@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 
 BRACES = re.compile(r"\{([^{}]*)\}")
 OPERATIONS: dict[type, Callable[[int, int], int]] = {

@@ -21,6 +21,7 @@ import logging
 import queue
 import signal
 import sys
+import tempfile
 import time
 import warnings
 from collections import deque
@@ -28,10 +29,10 @@ from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from typing import Any
 
-from spinloom.errors import Trouble
-from spinloom.grid import one
-from spinloom.grid.cells import Cell
-from spinloom.grid.signals import held
+from spinloom.common.errors import Trouble
+from spinloom.predict.grid import one
+from spinloom.predict.grid.cells import Cell
+from spinloom.predict.grid.signals import held
 
 Compute = Callable[[list[tuple[dict[str, Any], str]]], str]  # one.compute
 BATCH = 64  # cells that travel together
@@ -74,7 +75,8 @@ def local(workers: int) -> Iterator[Any]:
     dask = load("dask", "sweep")
     quiet()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(dask.config.set(SETTINGS))
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="spinloom-sweep-"))
+        stack.enter_context(dask.config.set({**SETTINGS, "temporary-directory": scratch}))
         with deaf_children():
             cluster = stack.enter_context(
                 distributed.LocalCluster(

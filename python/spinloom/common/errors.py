@@ -1,0 +1,56 @@
+"""Errors that a user can mend: a code, one sentence, and an exit code."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from spinloom.common.printable import printable
+
+EXIT_OK, EXIT_NEGATIVE, EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
+EXIT_CLOSED_PIPE = 141  # as a shell reports SIGPIPE
+EXIT_TERMINATED = 143  # as a shell reports SIGTERM
+
+# The engine's codes (src/base/result.hpp) and the exit code of each.
+EXIT_OF_CODE = {
+    "invalid": EXIT_USAGE,
+    "overflow": EXIT_USAGE,
+    "unsupported": EXIT_USAGE,
+    "mismatch": EXIT_NEGATIVE,
+    "stalled": EXIT_NEGATIVE,
+    "fault": EXIT_NEGATIVE,
+    "exhausted": EXIT_NEGATIVE,
+    "environment": EXIT_ENVIRONMENT,
+}
+
+
+class Trouble(Exception):
+    """An error with one of the engine's codes; one sentence with the values and what to change."""
+
+    def __init__(self, code: str, message: str) -> None:
+        message = printable(message)  # it may hold names and parts of files
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_OF_CODE[self.code]
+
+
+class Terminated(KeyboardInterrupt):
+    """Raised by SIGTERM: verbs end as at Ctrl-C."""
+
+
+def exit_of_interrupt(interrupt: BaseException) -> int:
+    return EXIT_TERMINATED if isinstance(interrupt, Terminated) else EXIT_INTERRUPTED
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint for an unknown name: '; did you mean ...?' or the list of what exists."""
+    names = list(known)
+    folded = {candidate.casefold(): candidate for candidate in names}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean '{folded[close[0]]}'?"
+    return f"; there are: {', '.join(names)}" if names else ""

@@ -1,0 +1,1 @@
+"""The live Ethernet NIC and SLMP, from the command line and from Python."""

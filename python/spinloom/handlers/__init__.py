@@ -1,0 +1,1 @@
+"""Handlers: the compiler, runs in the simulator, what one costs."""

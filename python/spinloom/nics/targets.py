@@ -1,0 +1,138 @@
+"""The datatype that a person names: an application's, an object of a Python file, a report's, or a text form.
+
+Contract: resolve() takes what `spinloom explain` takes, of_object() what Python has. Both raise Trouble with
+a sentence that says what would do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+from spinloom import layout
+from spinloom.common import core, documents
+from spinloom.errors import Trouble
+from spinloom.nics import workloads
+from spinloom.nics.workloads import Row
+
+MODULE = "spinloom_explained"  # the name under which a FILE.py is run
+REPORT_FORMAT = 1  # of docs/formats/mpi-report.md
+
+
+def resolve(target: str, count: int) -> Row:
+    """APPLICATION[:DATATYPE], FILE.py:OBJECT, FILE.json:NUMBER (a report), or a text form. Raises Trouble."""
+    file, colon, name = target.rpartition(":")
+    if colon and file.endswith(".py"):
+        return of_object(load_object(Path(file), name), target, count)
+    if colon and file.endswith(".json"):
+        row = row_in(Path(file), name)
+        return Row(target, "", row["text"], (row["count"] or 1) * count)
+    if target.endswith(".py"):
+        raise Trouble("invalid", f"say which object of {target}: {target}:OBJECT")
+    names = {application.name.casefold() for application in workloads.applications()}
+    application, colon, datatype = target.partition(":")
+    if application.casefold() in names or ("(" not in target and not is_type(target)):
+        return of_workload(application, datatype if colon else None, count)
+    check(target)
+    return Row("custom", target if len(target) <= 32 else target[:29] + "...", target, count)
+
+
+def is_type(text: str) -> bool:
+    try:
+        check(text)
+    except Trouble:
+        return False
+    return True
+
+
+def check(text: str) -> None:
+    engine = core.load()
+    try:
+        engine.check_type(text)
+    except engine.SpinloomError as error:
+        raise Trouble(error.code, error.message) from None
+
+
+def of_workload(application: str, datatype: str | None, count: int) -> Row:
+    if datatype is not None:
+        row = workloads.row(application, datatype)
+    else:
+        rows = workloads.application(application).rows
+        row = rows[0]
+        if len(rows) > 1:
+            names = ", ".join(f"'{application}:{each.datatype}'" for each in rows)
+            raise Trouble("invalid", f"{application} has {len(rows)} datatypes; say which: {names}")
+    return Row(row.application, row.datatype, row.type, row.count * count, source=row.source)
+
+
+def load_object(file: Path, name: str) -> Any:
+    """The object of a Python file, or what it returns when it is a function.
+
+    The file is run as a module that is not __main__; what it prints goes to stderr.
+    """
+    spec = importlib.util.spec_from_file_location(MODULE, file)
+    if not file.exists() or spec is None or spec.loader is None:
+        raise Trouble("invalid", f"{file} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[MODULE] = module  # dataclasses look there
+    sys.path.insert(0, str(file.resolve().parent))
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
+            if not hasattr(module, name):
+                raise Trouble("invalid", f"{file} has no '{name}'")
+            found = getattr(module, name)
+            return found() if callable(found) and not isinstance(found, type) else found
+    except Trouble:
+        raise
+    except (Exception, SystemExit) as error:
+        raise Trouble("invalid", f"{file}:{name} ends with {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.pop(0)
+
+
+def of_object(found: Any, target: str, count: int) -> Row:
+    """A Layout, a text form, a NumPy array or dtype, or a datatype of mpi4py."""
+    if isinstance(found, str):
+        check(found)
+        text = found
+    elif isinstance(found, layout.Layout):
+        text = found.text
+    elif isinstance(found, type):  # not one of its objects
+        raise not_a_datatype(found, target)
+    elif hasattr(found, "strides") and hasattr(found, "dtype"):
+        text = layout.from_array(found).text
+    elif hasattr(found, "itemsize") and hasattr(found, "fields"):
+        text = layout.from_dtype(found).text
+    elif hasattr(found, "Get_envelope"):
+        text = layout.from_mpi(found).text
+    else:
+        raise not_a_datatype(found, target)
+    return Row(target, "", text, count)
+
+
+def not_a_datatype(found: Any, target: str) -> Trouble:
+    return Trouble(
+        "invalid",
+        f"{target} is a {type(found).__name__}; it must be a Layout, a text form, a NumPy array "
+        "or dtype, or a datatype of mpi4py",
+    )
+
+
+def row_in(file: Path, number: str) -> dict[str, Any]:
+    """A type of a document. Raises Trouble('invalid')."""
+    try:
+        document = documents.json(file)
+        types = document["types"] if document["format"] == REPORT_FORMAT else []
+        row = types[int(number)] if number.isascii() and number.isdigit() else {}
+        if row["kind"] == "derived" and row["whole"]:
+            return row
+    except (ValueError, KeyError, IndexError, TypeError):
+        pass
+    raise Trouble(
+        "invalid",
+        f"{file} has no datatype {number} whose text is known; 'spinloom run --report' writes such files",
+    )

@@ -1,0 +1,1 @@
+"""What the papers measured: claims, figures, studies, and the cells that they need."""

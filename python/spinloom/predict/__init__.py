@@ -1,0 +1,1 @@
+"""Predictions: recorded programs and schedules under other ways and on other machines."""

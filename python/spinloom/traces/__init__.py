@@ -1,0 +1,1 @@
+"""Recorded programs: our own traces, and those of other tools."""

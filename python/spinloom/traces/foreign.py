@@ -1,0 +1,127 @@
+"""Files of other tools that a user may take for what Spinloom reads: what they are, in words.
+
+Contract: refuse() raises Trouble("invalid") with a sentence that names the format of a file, or of a file in
+a folder, if it is one of foreign_traces.toml's; else it returns. It reads the beginnings of files, and of a
+folder's never more than FILES_MOST.
+"""
+
+from __future__ import annotations
+
+import bz2
+import itertools
+import lzma
+import re
+import tomllib
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from spinloom.common.errors import Trouble
+
+HEAD_BYTES = 4096
+FILES_MOST = 1000
+TRACES = (
+    "what 'spinloom record' writes; 'spinloom trace NAME --import DIR' makes that of OTF2 archives "
+    "(NAME.otf2) and of text traces of LogGOPSim's PMPI wrapper"
+)
+SCHEDULES = "GOAL text (.goal), LogGOPSim's binary form of it (.bin), or schedules in our own form (.spl)"
+UNPACKERS: dict[str, Callable[[], Any]] = {
+    "gzip": lambda: zlib.decompressobj(wbits=31),
+    "bz2": bz2.BZ2Decompressor,
+    "lzma": lzma.LZMADecompressor,
+}
+
+
+@dataclass(frozen=True)
+class Format:
+    place: int  # in the table
+    description: str  # "a Paraver trace"
+    begins: re.Pattern[str] | None
+    name: re.Pattern[str] | None
+    packed: str  # how; empty: it is not
+    is_plain: bool  # no trace
+    is_schedule: bool  # one of ours
+    cure: str
+
+    def fits(self, path: Path, head: str) -> bool:
+        begins = self.begins is not None and self.begins.match(head) is not None
+        return begins or (self.name is not None and self.name.search(path.name) is not None)
+
+
+@cache
+def formats() -> tuple[Format, ...]:
+    table = tomllib.loads(Path(__file__).with_name("foreign_traces.toml").read_text(encoding="utf-8"))
+    flags = re.DOTALL | re.MULTILINE | re.ASCII
+    return tuple(
+        Format(
+            place=place,
+            description=one["is"],
+            begins=re.compile(one["begins"], flags) if "begins" in one else None,
+            name=re.compile(one["name"]) if "name" in one else None,
+            packed=one.get("packed", ""),
+            is_plain=one.get("plain", False),
+            is_schedule=one.get("schedule", False),
+            cure=one.get("cure", ""),
+        )
+        for place, one in enumerate(table["format"])
+    )
+
+
+def head_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(HEAD_BYTES)
+    except OSError:
+        return b""
+
+
+def recognise(path: Path, head: bytes) -> Format | None:
+    text = head.decode("latin-1")
+    return next((one for one in formats() if one.fits(path, text)), None)
+
+
+def inside(packed: str, head: bytes) -> bytes:
+    try:
+        return UNPACKERS[packed]().decompress(head, HEAD_BYTES)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError):
+        return b""
+
+
+def candidates(path: Path) -> list[Path]:
+    """The file itself; of a folder its files, and those of the folders in it."""
+    if not path.is_dir():
+        return [path] if path.is_file() else []
+    try:
+        own = sorted(itertools.islice(path.iterdir(), FILES_MOST))
+        below = [one for folder in own if folder.is_dir() for one in itertools.islice(folder.iterdir(), 8)]
+    except OSError:
+        return []
+    return [one for one in own + sorted(below) if one.is_file()]
+
+
+def seen(file: Path) -> Format | None:
+    known = recognise(file, head_of(file))
+    if known is None or not known.packed:
+        return known
+    content = recognise(file.with_suffix(""), inside(known.packed, head_of(file)))
+    if content is None:
+        return known
+    words = f"{known.description}, and in it {content.description}"
+    return replace(known, description=words, is_plain=content.is_plain)
+
+
+def refuse(path: Path, reads: str = TRACES) -> None:
+    """`reads`: what the verb takes instead. A schedule is nothing foreign to who takes schedules."""
+    found = [(known, file) for file in candidates(path) if (known := seen(file)) is not None]
+    named = [one for one in found if one[1] == path or not one[0].is_plain]
+    if not named:
+        return
+    known, file = min(named, key=lambda one: one[0].place)
+    if known.is_schedule and reads == SCHEDULES:
+        return
+    cure = known.cure.format(file=file, folder=file.parent)
+    advice = cure or f"this verb takes {reads}"
+    raise Trouble("invalid", f"{file} is {known.description}; {advice}")

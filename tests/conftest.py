@@ -13,7 +13,8 @@ from hypothesis import settings
 
 import patience
 from c_programs import NIC
-from spinloom import cli, data
+from spinloom import cli
+from spinloom.common import data
 
 settings.register_profile("spinloom", derandomize=True, deadline=None)
 settings.load_profile("spinloom")
@@ -22,8 +23,8 @@ patience.default_signals()
 
 # A checkout whose engine has its Python face must have built it: then a missing engine is a failure.
 needs_engine = pytest.mark.skipif(
-    not (Path(__file__).resolve().parents[1] / "src/app/bindings.cpp").exists(),
-    reason="there is no src/app/bindings.cpp",
+    not (Path(__file__).resolve().parents[1] / "src/app/python/bindings.cpp").exists(),
+    reason="there is no src/app/python/bindings.cpp",
 )
 
 

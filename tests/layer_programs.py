@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from patience import seconds
-from spinloom import data
+from spinloom.common import data
 
 SOURCES = Path(__file__).parent / "mpi/layer"
 COLLECTIVES = [*sorted((Path(__file__).parent / "mpi/collectives").glob("*.c")), SOURCES / "device.c"]

@@ -2,8 +2,8 @@
 
 Contract: seconds(limit) is a time limit in seconds. Limits are generous, and a machine that is slow or busy
 makes all of them longer by one factor, SPINLOOM_TEST_PATIENCE; the C++ tests take the same one
-(src/base/test_patience.hpp). until(ready) waits for a state. Programs that tests start have default signals
-after default_signals(), even where a shell started the tests in the background with SIGINT ignored.
+(src/base/testing/patience.hpp). until(ready) waits for a state. Programs that tests start have default
+signals after default_signals(), even where a shell started the tests in the background with SIGINT ignored.
 """
 
 from __future__ import annotations

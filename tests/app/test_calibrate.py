@@ -8,7 +8,8 @@ import json
 import pytest
 
 from conftest import needs_engine
-from spinloom import calibration, copy_model, core
+from spinloom.accelerate import calibration, copy_model
+from spinloom.common import core
 
 pytestmark = needs_engine
 

@@ -13,7 +13,9 @@ import pytest
 
 from conftest import needs_engine
 from patience import seconds
-from spinloom import __version__, config, core, profiles
+from spinloom import __version__
+from spinloom.common import config, core
+from spinloom.nics import profiles
 from spinloom.verbs.jobs import JOBS, PLACES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +52,7 @@ def test_the_version_needs_no_engine_and_no_tables():
     script = (
         "import sys\nfrom spinloom.cli import main\n"
         "try: main(['--version'])\nexcept SystemExit: pass\n"
-        "later = ('rich', 'spinloom._core', 'spinloom.profiles', 'numpy')\n"
+        "later = ('rich', 'spinloom._core', 'spinloom.nics.profiles', 'numpy')\n"
         "print([name for name in later if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -134,7 +136,7 @@ def test_doctor_is_content_with_the_optional_missing(spinloom, monkeypatch):
 
 
 def test_doctor_exits_with_3_when_a_needed_part_is_missing(spinloom, monkeypatch):
-    monkeypatch.setattr("spinloom.data.handler_images", dict)
+    monkeypatch.setattr("spinloom.common.data.handler_images", dict)
     ran = spinloom("doctor")
     assert ran.code == 3
     assert "handler images" in ran.err
@@ -200,7 +202,7 @@ def test_a_reader_that_goes_away_is_not_a_negative_result():
 
 
 def test_tables_keep_their_columns_on_a_narrow_terminal(spinloom, monkeypatch):
-    monkeypatch.setattr("spinloom.output.WIDTH_OF_A_PIPE", 40)
+    monkeypatch.setattr("spinloom.common.output.WIDTH_OF_A_PIPE", 40)
     out = spinloom("ddt", "MILC:8^4").out
     assert "MILC" in out
     assert "checked" in out
@@ -231,7 +233,7 @@ def test_tables_fit_80_columns(spinloom, monkeypatch, arguments):
 
 
 def test_the_live_library_s_variables_are_known(monkeypatch):
-    source = (ROOT / "src/process/settings.cpp").read_text(encoding="utf-8")
+    source = (ROOT / "src/live/process/settings.cpp").read_text(encoding="utf-8")
     table = source.split("known{{", 1)[1].split("}};", 1)[0]
     live = set(re.findall(r'\{"(SPINLOOM_\w+)"', table))
     assert live, "settings.cpp has no table"
@@ -248,7 +250,7 @@ def test_the_live_library_s_variables_are_known(monkeypatch):
 
 
 def test_the_mpi_layer_s_variables_are_known(monkeypatch):
-    source = (ROOT / "src/mpi/settings.cpp").read_text(encoding="utf-8")
+    source = (ROOT / "src/mpi/messages/settings.cpp").read_text(encoding="utf-8")
     read = set(re.findall(r'name == "(SPINLOOM_\w+)"', source))
     assert read == {name for name, variable in config.VARIABLES.items() if variable.help.startswith("MPI: ")}
     for name in read:

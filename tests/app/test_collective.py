@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from spinloom import core, lines
+from spinloom.common import core, lines
 
 MODEL = {
     "o_ps": 250,

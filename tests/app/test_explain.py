@@ -11,9 +11,12 @@ from xml.etree import ElementTree
 import pytest
 
 from conftest import needs_engine
-from spinloom import calibration, copy_model, data, layout, picture, picture_grid, workloads
-from spinloom.copy_model import Counts, Prices, Sample
-from spinloom.errors import Trouble
+from spinloom import layout
+from spinloom.accelerate import calibration, copy_model
+from spinloom.accelerate.copy_model import Counts, Prices, Sample
+from spinloom.common.errors import Trouble
+from spinloom.layout import picture, picture_grid
+from spinloom.nics import workloads
 
 pytestmark = needs_engine
 ROOT = Path(__file__).resolve().parents[2]
@@ -255,7 +258,7 @@ def test_the_fit_finds_prices_that_make_the_times():
 
 def test_the_shipped_prices_are_used_and_named():
     found, remark = calibration.load()
-    assert found.origin == str(data.PACKAGE / "calibration.json")
+    assert found.origin == str(calibration.SHIPPED)
     assert "spinloom calibrate" in remark
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom import files
-from spinloom.errors import Trouble
+from spinloom.common import files
+from spinloom.common.errors import Trouble
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from conftest import needs_engine
-from spinloom import core, profiles, workloads
+from spinloom.common import core
+from spinloom.nics import profiles, workloads
 from spinloom.verbs import hostmodel
 
 pytestmark = needs_engine

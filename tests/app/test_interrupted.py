@@ -12,14 +12,14 @@ import pytest
 
 from conftest import needs_engine
 from patience import seconds, until
-from spinloom import toolchain
+from spinloom.handlers import toolchain
 
 pytestmark = needs_engine
 
 # Says "busy" before the function of the engine is called for the `calls`th time.
 SCRIPT = """
 import sys
-from spinloom import core
+from spinloom.common import core
 from spinloom.cli import main
 engine, calls = core.load(), 0
 real = engine.{function}
@@ -145,7 +145,7 @@ def test_torture_counts_the_runs_that_were_done():
 
 FEW = """
 import time
-from spinloom import calibration
+from spinloom.accelerate import calibration
 every = list(calibration.benches(calibration.caches()))
 chosen = [bench for bench in every if bench.price is not None and bench.price[1] in (16, 64)]
 calibration.benches = lambda levels: iter(chosen)
@@ -155,7 +155,7 @@ calibration.benches = lambda levels: iter(chosen)
 def test_calibrate_keeps_whole_rounds(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     probe = "if calls >= {0}: time.sleep(3600)\n    return [100.0 + len(arguments[0])]"
-    from spinloom import calibration, copy_model
+    from spinloom.accelerate import calibration, copy_model
 
     chosen = [
         bench
@@ -177,7 +177,9 @@ def test_calibrate_keeps_whole_rounds(tmp_path, monkeypatch):
 
 def test_calibrate_compares_what_was_measured_and_goes_on(spinloom, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    from spinloom import calibration, core, workloads
+    from spinloom.accelerate import calibration
+    from spinloom.common import core
+    from spinloom.nics import workloads
     from spinloom.verbs import calibrate
 
     chosen = [

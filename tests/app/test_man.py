@@ -41,12 +41,12 @@ def test_each_function_is_on_one_page_and_found_by_its_name(written):
 def test_each_verb_and_each_variable_has_its_line(written):
     verbs = next(page for page in PAGES if page["name"] == "spinloom")["verbs"]
     assert set(verbs) == set(PLACES)
-    settings = (ROOT / "src/process/settings.cpp").read_text(encoding="utf-8")
+    settings = (ROOT / "src/live/process/settings.cpp").read_text(encoding="utf-8")
     count = int(re.search(r"std::array<Variable, (\d+)>", settings)[1])
     assert len(man.variables()) == count
     page = (written / "man7/portals.7").read_text(encoding="utf-8")
     assert all(f".B {name}" in page for name, _, _ in man.variables())
-    read = (ROOT / "src/mpi/settings.cpp").read_text(encoding="utf-8")
+    read = (ROOT / "src/mpi/messages/settings.cpp").read_text(encoding="utf-8")
     known = set(re.findall(r'name == "(SPINLOOM_MPI\w*)"', read))
     assert {name for name, _, _ in man.variables("mpi")} == known
     page = (written / "man7/spinloom-mpi.7").read_text(encoding="utf-8")

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from conftest import needs_engine
-from spinloom import explain, layout, measured
+from spinloom import layout
+from spinloom.accelerate import explain, measured
+from spinloom.accelerate.measured import BY_HAND, MEMCPY, OURS, Measured
 from spinloom.bench import peers
 from spinloom.bench.numpy_peer import NumpyPeer, loops_of
-from spinloom.errors import Trouble
-from spinloom.measured import BY_HAND, MEMCPY, OURS, Measured
-from spinloom.workloads import Row
+from spinloom.common.errors import Trouble
+from spinloom.nics.workloads import Row
 
 pytestmark = needs_engine
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")

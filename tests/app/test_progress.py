@@ -4,9 +4,9 @@ import io
 
 from rich.console import Console
 
-from spinloom import output
-from spinloom.bar import Bar
-from spinloom.verbs.progress import progress
+from spinloom.common import output
+from spinloom.common.bar import Bar
+from spinloom.common.progress import progress
 
 
 def test_the_total_grows_with_what_is_expected(monkeypatch):

@@ -13,7 +13,8 @@ import pytest
 
 from conftest import needs_engine
 from patience import seconds
-from spinloom import claims, figure_tables
+from spinloom.papers import claims, figure_tables
+from spinloom.verbs import validate
 
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
 
@@ -22,7 +23,9 @@ SCRIPT = """
 import concurrent.futures, sys, threading, time, types
 sys.path.insert(0, {tests!r})
 from conftest import FakeError, TIMES_PS, fake_claim_cell, fake_run_cell
-from spinloom import data, lab, sweep
+from spinloom.common import data
+from spinloom.nics import sweep
+from spinloom.papers import lab
 answered = taken = 0
 every = concurrent.futures.as_completed
 def as_completed(futures):
@@ -154,6 +157,24 @@ def test_validate_prints_the_claims_that_were_tested(tmp_path, number, code):
     assert json.loads((tmp_path / "partial/validate.json").read_text()) == json.loads(printed)
 
 
+def test_a_killed_validate_has_kept_the_claims_that_were_done(tmp_path):
+    claim = claims.claims()["DDT-2"]
+    trials = [(), *(each.changes for each in claims.alternatives() if each.concerns(claim.nic))]
+    cells = sum(len(claims.probes_of(claims.Trial(claim.nic, changes), claim.holds)) for changes in trials)
+    out = tmp_path / "out"
+    arguments = ["validate", "--only", "DDT-2,DDT-7", "--threads", "1", "--out", str(out)]
+    ended, _, _ = stopped(signal.SIGKILL, *arguments, cells=cells, like_claims=True)
+    assert ended == -signal.SIGKILL
+    (line,) = (out / validate.KEPT).read_text().splitlines()
+    assert json.loads(line)["result"]["row"]["verdict"] == claims.HOLDS
+    ended, printed, said = stopped(
+        signal.SIGINT, *arguments, "--json", cells=1, like_claims=True
+    )  # the first claim needs no cell now
+    assert ended == 130
+    assert [row["id"] for row in json.loads(printed)] == ["DDT-2"]
+    assert f"1 of 2 claims were tested and stand in {out / 'partial'}; the same command goes on" in said
+
+
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
 def test_figure_writes_the_figures_that_are_complete(tmp_path, number, code):
     probes = {
@@ -176,10 +197,10 @@ def test_figure_writes_the_figures_that_are_complete(tmp_path, number, code):
 BENCH = """
 import sys
 from pathlib import Path
-from spinloom import plot
+from spinloom.nics import plot
 from spinloom.bench import measure, peers
 from spinloom.cli import main
-from spinloom.errors import Terminated
+from spinloom.common.errors import Terminated
 def one_row(row, *more):
     if Path({out!r}, "stop").exists():
         raise {interrupt}

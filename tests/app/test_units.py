@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinloom import units
+from spinloom.common import units
 
 
 @pytest.mark.parametrize(

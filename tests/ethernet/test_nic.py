@@ -19,7 +19,7 @@ import pytest
 
 import patience
 from cables import CLIENT, WAYS
-from spinloom import namespaces
+from spinloom.ethernet import namespaces
 
 SPINLOOM = [str(Path(sys.executable).with_name("spinloom")), "nic", "run"]
 
@@ -92,6 +92,56 @@ def test_a_capture_file_is_answered_byte_by_byte(tmp_path, native):
     assert report["counts"]["matched"] == report["counts"]["sent by handlers"] == 100
     assert report["counts"]["bypassed"] == 1
     assert report["contexts"][0]["payload handlers"] == 100
+
+
+def udp_frame(port: int, payload: bytes) -> bytes:
+    """With the checksum as a sender leaves it to its hardware: the sum of the pseudo-header only."""
+    length = 8 + len(payload)
+    pseudo = ASKER_IP + STATION_IP + struct.pack(">HH", 17, length)
+    return ip_frame(17, struct.pack(">HHHH", 1000, port, length, checksum(pseudo) ^ 0xFFFF) + payload)
+
+
+def arp_request() -> bytes:
+    asked = struct.pack(">HHBBH", 1, 0x0800, 6, 4, 1) + ASKER + ASKER_IP + bytes(6) + STATION_IP
+    return b"\xff" * 6 + ASKER + b"\x08\x06" + asked + bytes(18)
+
+
+def timed(path: Path) -> list[tuple[float, bytes]]:
+    """Seconds and frames of a capture file that the NIC wrote, which has nanoseconds."""
+    data, at, found = path.read_bytes(), 24, []
+    while at < len(data):
+        seconds, ns, length = struct.unpack_from("<III", data, at)
+        found.append((seconds + ns / 1e9, data[at + 16 : at + 16 + length]))
+        at += 16 + length
+    return found
+
+
+PATHS = {
+    "icmp_echo": ("icmp", lambda turn: PINGS[turn % 100]),
+    "udp_echo": ("udp:7", lambda turn: udp_frame(7, b"%4d" % turn)),
+    "arp_answer": ("arp", lambda turn: arp_request()),
+    "the host": ("icmp", lambda turn: udp_frame(9, b"%4d" % turn)),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("wire", ["pcap:in.pcap,out.pcap", "replay:in.pcap,2,out.pcap"])
+def test_an_answer_has_the_time_of_its_request(tmp_path, path, wire):
+    """Frames of 200 seconds, three of them at the same time each."""
+    rules, frame = PATHS[path]
+    frames = [(1 + turn // 3, frame(turn)) for turn in range(600)]
+    records = b"".join(struct.pack("<IIII", second, 5, len(one), len(one)) + one for second, one in frames)
+    (tmp_path / "in.pcap").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + records)
+    handlers = path if path != "the host" else "icmp_echo"
+    done = spinloom(
+        *("--wire", wire, "--host", "pcap:,host.pcap", "--handlers", handlers),
+        *("--rules", rules, "--address", "10.0.0.2"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    answers = timed(tmp_path / ("host.pcap" if path == "the host" else "out.pcap"))
+    rounds = 2 if wire.startswith("replay") else 1
+    assert [seconds for seconds, _ in answers] == [second + 5e-6 for second, _ in frames] * rounds
 
 
 COUNTS = """

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import patience
-from spinloom import layout, namespaces, nic_types
-from spinloom.errors import Trouble
-from spinloom.observe_frames import TYPES
+from spinloom import layout
+from spinloom.common.errors import Trouble
+from spinloom.ethernet import namespaces, nic_types
+from spinloom.papers.observe_frames import TYPES
 
 BIN = Path(sys.executable).parent
 SPINLOOM = str(BIN / "spinloom")

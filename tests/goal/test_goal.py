@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from spinloom import core
-from spinloom.errors import Trouble
+from spinloom.common import core
+from spinloom.common.errors import Trouble
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE / "examples"
@@ -69,6 +69,69 @@ def test_a_schedule_that_stalls_says_who_waits(spinloom, tmp_path):
     assert "rank 0" in ran.err
     assert "rank 1" in ran.err
     assert ran.out == ""
+
+
+# Rank 1 reports twice to rank 0, which takes anybody's message, before a barrier. Rank 2 has sent its part
+# of the barrier long before.
+REPORTS = """num_ranks 3
+rank 0 {
+a: recv 8b from -1 tag -1
+b: recv 8b from -1 tag -1
+b irequires a
+c: recv 1b from 2 tag 1000003
+c requires a
+c requires b
+}
+rank 1 {
+a: calc 90000
+b: send 8b to 0 tag 5
+b requires a
+c: send 8b to 0 tag 6
+c requires b
+}
+rank 2 {
+send 1b to 0 tag 1000003
+}
+"""
+
+
+def test_options_stand_before_or_behind_the_file(spinloom):
+    path = str(EXAMPLES / "ping_pong.goal")
+    behind = spinloom("goal", path, "-L", "1000", "--csv")
+    assert behind.code == 0
+    for words in (
+        ["-L", "1000", path, "--csv"],
+        ["--csv", "-L1000", path],
+        ["run", "-L", "1000", path, "--csv"],
+    ):
+        assert spinloom("goal", *words).out == behind.out
+    assert "Missing argument 'FILE'" in spinloom("goal", "-L", "1000").err
+    assert "convert" in spinloom("goal", "--help").out
+
+
+@pytest.mark.parametrize("dialect", [(), LOGGOPSIM])
+def test_receives_of_any_tag_leave_messages_of_collective_operations(spinloom, tmp_path, dialect):
+    path = tmp_path / "reports.goal"
+    path.write_text(REPORTS)
+    assert spinloom("goal", str(path), *dialect).code == 1  # rank 0 takes the barrier's message
+    ran = spinloom("goal", str(path), *dialect, "--collective-tags", "1000000-", "--json")
+    assert ran.code == 0, ran.err
+    ends = [row["finish_ps"] if not dialect else 1000 * row["time"] for row in json.loads(ran.out)]
+    assert ends[0] > 90_000_000
+    exact = spinloom("goal", str(path), *dialect, "--collective-tags", "1000003", "--json")
+    assert exact.out == ran.out
+    assert spinloom("goal", str(path), *dialect, "--collective-tags", "1-1000002").code == 1
+
+
+def test_tags_that_are_none_are_named(spinloom, tmp_path):
+    path = one_message(tmp_path)
+    for text in ("-", "x-", "9-3", "1-4294967295", "-5", "1-2-3"):
+        ran = spinloom("goal", path, f"--collective-tags={text}")
+        assert ran.code == 2
+        assert f"--collective-tags {text}: " in ran.err
+    ran = spinloom("goal", path, "--collective-tags", "7-", "--nic", "sc19-slingshot", "--fidelity", "full")
+    assert ran.code == 2
+    assert "--collective-tags: --fidelity full has none" in ran.err
 
 
 def test_a_file_that_is_not_there(spinloom, tmp_path):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spinloom import core, goal_compare, goal_model
+from spinloom.common import core
+from spinloom.predict import goal_compare, goal_model
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs/goal.md"

@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from spinloom import goal_fidelity, machines, profiles
+from spinloom.nics import machines, profiles
+from spinloom.predict import goal_fidelity
 
 ONE = "num_ranks 2\nrank 0 {\nsend 1b to 1\n}\nrank 1 {\nrecv 1b from 0\n}\n"
 NIC = ("--nic", "sc19-slingshot")

@@ -7,7 +7,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from spinloom import core, goal_drawing
+from spinloom.common import core
+from spinloom.predict import goal_drawing
 
 WORDS = """num_ranks 2
 rank 0 {

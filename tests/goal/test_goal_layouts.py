@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from spinloom import core, goal_layouts, layout_prices, machines
+from spinloom.common import core
+from spinloom.nics import layout_prices, machines
+from spinloom.predict import goal_layouts
 
 JACOBI = Path(__file__).parents[1] / "predict" / "jacobi"
 NIC = ("--nic", "sc19-slingshot")

@@ -83,7 +83,7 @@ def test_what_cannot_be_made_is_a_sentence(spinloom, tmp_path, monkeypatch, word
 SCRIPT = """
 import resource, sys
 from pathlib import Path
-from spinloom import core
+from spinloom.common import core
 engine, path = core.load(), Path(sys.argv[1])
 status = Path("/proc/self/status").read_text()
 data = 1024 * int(status.split("VmData:")[1].split()[0])

@@ -16,10 +16,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from spinloom import data, figure_tables, files, profiles, results, sending, sweep, workloads
-from spinloom.lab import Lab
-from spinloom.strategies import DIRECT, STRATEGIES
-from spinloom.sweep import Cell, Setup
+from spinloom.common import csv_text, data, files
+from spinloom.nics import profiles, results, sending, sweep, workloads
+from spinloom.nics.strategies import DIRECT, STRATEGIES
+from spinloom.nics.sweep import Cell, Setup
+from spinloom.papers import figure_tables
+from spinloom.papers.lab import Lab
 
 FOLDER = Path(__file__).resolve().parent
 NIC = "sc19-slingshot"
@@ -81,7 +83,7 @@ def sent(settings: Setup) -> list[dict[str, str]]:
 
 
 def as_text(rows: list[dict], columns: list[str]) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(results.as_csv(rows, columns))))
+    return list(csv.DictReader(io.StringIO(csv_text.as_csv(rows, columns))))
 
 
 def differences(old: list[dict[str, str]], new: list[dict[str, str]], key: list[str]) -> list[str]:
@@ -127,7 +129,7 @@ def compare() -> list[str]:
 def update() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name, rows in tables().items():
-        files.write(FOLDER / name, results.as_csv(rows, list(rows[0])))
+        files.write(FOLDER / name, csv_text.as_csv(rows, list(rows[0])))
 
 
 if __name__ == "__main__":

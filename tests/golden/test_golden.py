@@ -9,7 +9,7 @@ import pytest
 
 import golden_table
 from conftest import needs_engine
-from spinloom import claims
+from spinloom.papers import claims
 
 GOLDEN = Path(__file__).resolve().parent
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spinloom import layout
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 
 SHAPE = (200, 200, 20)
 WHERE = np.s_[:, 1:-1, 3]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from patience import seconds
-from spinloom import core
+from spinloom.common import core
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

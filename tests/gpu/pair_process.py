@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from spinloom import gpu, layout
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 
 SHAPE = (33, 34, 35)
 VIEWS = [

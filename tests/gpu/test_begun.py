@@ -9,7 +9,7 @@ from conftest import needs_engine
 from device_arrays import OnDevice
 from gpu_programs import HERE, KINDS, program
 from spinloom import layout
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 
 pytestmark = needs_engine
 

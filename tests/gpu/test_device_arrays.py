@@ -10,8 +10,10 @@ import pytest
 
 from conftest import needs_engine
 from device_arrays import CupyArray, CupyStream, OnDevice, cupy_package
-from spinloom import core, cuda, device, layout
-from spinloom.errors import Trouble
+from spinloom import layout
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.layout import cuda, device
 
 pytestmark = needs_engine
 

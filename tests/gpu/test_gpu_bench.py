@@ -15,10 +15,10 @@ import pytest
 
 from conftest import needs_engine
 from patience import seconds
-from spinloom import core, cuda
 from spinloom.bench import gpu_measure, gpu_report, gpu_rows, gpu_ways
-from spinloom.errors import Trouble
-from spinloom.layout import Layout
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.layout import Layout, cuda
 
 pytestmark = needs_engine
 HERE = Path(__file__).parent

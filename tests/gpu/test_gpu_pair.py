@@ -11,7 +11,7 @@ import pytest
 from conftest import needs_engine
 from gpu_programs import HERE, KINDS, ROOT, program
 from spinloom import gpu
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 from spinloom.verbs import doctor
 
 pytestmark = needs_engine

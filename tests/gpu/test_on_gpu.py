@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from conftest import needs_engine
-from spinloom import core, layout
-from spinloom.errors import Trouble
+from spinloom import layout
+from spinloom.common import core
+from spinloom.common.errors import Trouble
 
 
 def has_gpu() -> bool:

@@ -13,8 +13,11 @@ import struct
 import pytest
 
 from conftest import needs_engine
-from spinloom import data, handler_budget, handler_build, handler_runs, handler_setup, profiles, toolchain
-from spinloom.handler_setup import HandlerSetup
+from spinloom.common import data
+from spinloom.common.handler_calls import CALLS
+from spinloom.handlers import handler_budget, handler_build, handler_runs, handler_setup, toolchain
+from spinloom.handlers.handler_setup import HandlerSetup
+from spinloom.nics import profiles
 from spinloom.verbs.handler import TEMPLATES
 from spinloom.verbs.handler_report import changed_ranges
 
@@ -225,7 +228,7 @@ def test_disasm_names_the_handlers(spinloom, folder):
 def test_the_calls_have_the_numbers_of_the_header():
     header = (data.folder("include") / "spinloom/hpu_map.h").read_text()
     numbers = [line.split()[2] for line in header.splitlines() if line.startswith("#define SPL_CALL_")]
-    assert sorted(int(number.rstrip("u")) for number in numbers) == sorted(handler_runs.CALLS)
+    assert sorted(int(number.rstrip("u")) for number in numbers) == sorted(CALLS)
 
 
 def test_debug_lines_come_with_time_and_hpu(folder):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom import handler_build, handler_runs, handler_setup, toolchain
-from spinloom.errors import Trouble
-from spinloom.handler_setup import HandlerSetup
+from spinloom.common.errors import Trouble
+from spinloom.handlers import handler_build, handler_runs, handler_setup, toolchain
+from spinloom.handlers.handler_setup import HandlerSetup
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom import toolchain
+from spinloom.handlers import toolchain
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/handler-tutorial.md"
 FILE = r"^`(?P<file>[\w.]+)`:\n```\w+\n(?P<content>.*?)^```$"

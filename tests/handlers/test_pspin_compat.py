@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from spinloom import handler_build, toolchain
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
+from spinloom.handlers import handler_build, toolchain
 from spinloom.verbs.handler import handler
 
 pytestmark = pytest.mark.skipif(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spinloom import toolchain
+from spinloom.handlers import toolchain
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = """

@@ -13,11 +13,11 @@ def test_reasons_are_counted():
     skips = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(skips)
     log = """[ RUN      ] Qemu.Programs
-src/hpu/qemu_test.cpp:20: Skipped
+src/nic/hpu/qemu_test.cpp:20: Skipped
 qemu-riscv32 is not installed
 
 [  SKIPPED ] Qemu.Programs (0 ms)
-src/hpu/qemu_test.cpp:44: Skipped
+src/nic/hpu/qemu_test.cpp:44: Skipped
 qemu-riscv32 is not installed
 [       OK ] Core.Runs (0 ms)
 """

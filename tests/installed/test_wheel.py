@@ -19,7 +19,9 @@ from packaging.tags import sys_tags
 from packaging.utils import parse_wheel_filename
 
 from c_library import BIN, ROOT, configure, pkg_config, run, tool
-from spinloom import __version__, data, rank_benches
+from spinloom import __version__
+from spinloom.common import data
+from spinloom.papers import rank_benches
 
 PROJECTS = Path(__file__).resolve().parent  # users of each library
 

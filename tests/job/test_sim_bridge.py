@@ -8,7 +8,7 @@ import pytest
 
 from c_programs import NIC, needs_compiler
 from conftest import needs_engine
-from spinloom import profiles
+from spinloom.nics import profiles
 
 pytestmark = [needs_engine, needs_compiler]
 

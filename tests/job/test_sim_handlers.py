@@ -8,8 +8,9 @@ import pytest
 
 from c_programs import EXAMPLES, NIC, needs_compiler
 from conftest import needs_engine
-from spinloom import profiles, studies
-from spinloom.lab import Lab
+from spinloom.nics import profiles
+from spinloom.papers import studies
+from spinloom.papers.lab import Lab
 
 pytestmark = [needs_engine, needs_compiler]
 

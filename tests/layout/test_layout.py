@@ -21,7 +21,7 @@ from hypothesis.extra import numpy as numpy_strategies
 from conftest import needs_engine
 from patience import seconds, until
 from spinloom import layout
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
 
 pytestmark = needs_engine
 
@@ -362,4 +362,4 @@ def test_every_public_name_is_typed():
     for name, value in vars(layout.Layout).items():
         if isinstance(value, property):
             assert "return" in typing.get_type_hints(value.fget), name
-    assert Path(layout.__file__).with_name("py.typed").exists()
+    assert (Path(layout.__file__).parents[1] / "py.typed").exists()

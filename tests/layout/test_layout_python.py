@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from conftest import needs_engine
 from patience import seconds
-from spinloom import layout, numpy_types, picture
-from spinloom.errors import Trouble
+from spinloom import layout
+from spinloom.common.errors import Trouble
+from spinloom.layout import numpy_types, picture
 
 pytestmark = needs_engine
 

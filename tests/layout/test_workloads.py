@@ -5,8 +5,9 @@ import math
 import pytest
 
 from conftest import needs_engine
-from spinloom import core, workloads
-from spinloom.errors import Trouble
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.nics import workloads
 
 ROWS = [row for application in workloads.applications() for row in application.rows]
 PACKET_BYTES = 2048

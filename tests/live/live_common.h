@@ -1,4 +1,5 @@
-/* What the programs for real processes share beside tests/portals/portals_common.h: bytes that tell where they come from.
+/* What the programs for real processes share beside tests/portals/portals_common.h: bytes that tell where they come
+ * from.
  *
  * Contract: byte i of the message `key` is letter(key, i); check() compares all of them. begin() of portals_common.h
  * comes first, end() last. Threads: check() and fill() any. Time: real; nothing here relies on speed.
@@ -106,7 +107,7 @@ static inline unsigned patient_ms(unsigned limit) {
   return factor == NULL || *factor == 0 ? limit : (unsigned)(limit * strtod(factor, NULL));
 }
 
-/* Whether a process of this program is stopped by a signal. */
+/* True if a process of this program is stopped by a signal. */
 static inline int somebody_is_stopped(void) {
   char ours[PATH_MAX], path[300], theirs[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", ours, sizeof ours);

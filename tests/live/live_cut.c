@@ -1,6 +1,7 @@
-/* A machine is cut off, or dies with all of its ranks. argv[1]: how many ranks a machine has; argv[2]: the first rank of
- * the machine; argv[3]: a file that is there when that has happened. All ranks put to all until it has. On both sides of
- * the cut every rank then hears, by the events of its puts, that it has lost the other side, and goes on with its own. */
+/* A machine is cut off, or dies with all of its ranks. argv[1]: how many ranks a machine has; argv[2]: the first rank
+ * of the machine; argv[3]: a file that is there when that has happened. All ranks put to all until it has. On both
+ * sides of the cut every rank then hears, by the events of its puts, that it has lost the other side, and goes on with
+ * its own. */
 #include "live_common.h"
 
 enum { PT_TARGET, PT_END };

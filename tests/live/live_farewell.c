@@ -3,9 +3,8 @@
  *   slow     the last message of rank 0 fills the NIC of rank 1, whose handlers need 12 s to take the rest
  *   stopped  rank 1 is stopped, and the channel to it is full: rank 0 waits a second, says what it cost, and leaves
  */
-#include <signal.h>
-
 #include <portals4_spin.h>
+#include <signal.h>
 
 #include "live_common.h"
 

@@ -23,7 +23,8 @@ int main(int argc, char** argv) {
   append_to(0, &shared, sizeof shared, PTL_ME_OP_PUT | PTL_ME_OP_GET, PTL_CT_NONE, 0, PTL_PRIORITY_LIST);
   const ptl_handle_ct_t done = counter();
   const ptl_handle_md_t md =
-      bind(&mine, sizeof mine, PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE, PTL_EQ_NONE, done);
+      bind(&mine, sizeof mine, PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE, PTL_EQ_NONE,
+           done);
   const ptl_size_t wanted = offsetof(__typeof__(mine), wanted), before = offsetof(__typeof__(mine), before),
                    value = offsetof(__typeof__(mine), value);
   const ptl_size_t lock = offsetof(__typeof__(shared), lock), count = offsetof(__typeof__(shared), count);
@@ -35,7 +36,8 @@ int main(int argc, char** argv) {
   for (uint64_t i = 0; i < share; ++i) {
     do {
       mine.wanted = my_rank + 1;
-      MUST(PtlSwap(md, before, md, wanted, sizeof(uint64_t), home, 0, 0, lock, NULL, 0, &nobody, PTL_CSWAP, PTL_UINT64_T));
+      MUST(PtlSwap(md, before, md, wanted, sizeof(uint64_t), home, 0, 0, lock, NULL, 0, &nobody, PTL_CSWAP,
+                   PTL_UINT64_T));
       WAIT_FOR(done, ++operations);
       ++tries;
     } while (mine.before != 0);

@@ -1,5 +1,6 @@
 /* Engines are opened together, and one rank never opens its own: argv[1] is `killed` (by SIGKILL), or `leaves` (it ends
- * well). The others get an error, may ask again, and hear the same. With five ranks not everybody talks to that rank. */
+ * well). The others get an error, may ask again, and hear the same. With five ranks not everybody talks to that
+ * rank. */
 #include <signal.h>
 #include <spinloom/offload.h>
 

@@ -58,7 +58,7 @@ static void end_of(struct Round* round, enum End end) {
   }
 }
 
-/* Whether the thread was caught waiting; otherwise it came too late, and its handle named nothing. */
+/* True if the thread was caught waiting; otherwise it came too late, and its handle named nothing. */
 static int caught(enum Way way, enum End end, unsigned pause_ms) {
   struct Round round = {.way = way};
   pthread_t thread;

@@ -1,4 +1,5 @@
-/* Runs a program to which the kernel refuses all ways into another process: process_vm_readv and its kin, pidfd_open. */
+/* Runs a program to which the kernel refuses all ways into another process: process_vm_readv and its kin,
+ * pidfd_open. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -6,6 +6,7 @@ The launchers of MPI libraries end a whole job when one of its processes is kill
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import selectors
 import socket
@@ -14,6 +15,8 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+JOBS = itertools.count()
 
 
 @dataclass
@@ -38,8 +41,12 @@ class Job:
     ranks: list[Rank] = field(default_factory=list)
     published: dict[str, str] = field(default_factory=dict)
     arrived: set[int] = field(default_factory=set)
+    nodes: int = 1  # what the launcher says of them: 0 is nothing
 
     def __enter__(self) -> Job:
+        self.name = f"tests_{os.getpid()}_{next(JOBS)}_{time.monotonic_ns()}"
+        if self.nodes:
+            self.published["PMI_process_mapping"] = f"(vector,(0,{self.nodes},{self.size // self.nodes}))"
         self.folder = tempfile.TemporaryDirectory()
         self.ready = selectors.DefaultSelector()
         for rank in range(self.size):
@@ -100,12 +107,13 @@ class Job:
             case "init":
                 self._say(number, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0")
             case "get_my_kvsname":
-                self._say(number, "cmd=my_kvsname kvsname=tests")
+                self._say(number, f"cmd=my_kvsname kvsname={self.name}")
             case "put":
                 self.published[asked["key"]] = asked["value"]
                 self._say(number, "cmd=put_result rc=0")
             case "get":
-                self._say(number, f"cmd=get_result rc=0 value={self.published[asked['key']]}")
+                found = self.published.get(asked["key"])
+                self._say(number, f"cmd=get_result rc=0 value={found}" if found else "cmd=get_result rc=-1")
             case "barrier_in":
                 self.arrived.add(number)
                 if len(self.arrived) == self.size:

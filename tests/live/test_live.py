@@ -306,7 +306,13 @@ def test_native_handlers_do_the_same_between_processes(build, launcher):
 def test_a_rank_that_leaves_waits_for_slow_handlers(build, tmp_path):
     """12 s, longer than a peer that takes nothing would be waited for, twice: by PtlNIFini, and after it."""
     compiled = [tmp_path / "slow_handler.so", "--native", "--include", ROOT / "include"]
-    finished(sys.executable, ROOT / "python/spinloom/toolchain.py", HERE / "slow_handler.c", "-o", *compiled)
+    finished(
+        sys.executable,
+        ROOT / "python/spinloom/handlers/toolchain.py",
+        HERE / "slow_handler.c",
+        "-o",
+        *compiled,
+    )
     output = run(
         "mpich",
         2,

@@ -34,9 +34,13 @@ def apart(tmp_path_factory):
     return out
 
 
-def said_by(command: list[str], apart, how: str, **settings: str) -> list[str]:
+def preloading(apart, how: str) -> dict[str, str]:
     preload = f"{apart}:{os.environ['LD_PRELOAD']}" if "LD_PRELOAD" in os.environ else str(apart)
-    with Job(command, 3, env={"LD_PRELOAD": preload, "SPINLOOM_TEST_APART": how, **settings}) as job:
+    return {"LD_PRELOAD": preload, "SPINLOOM_TEST_APART": how}
+
+
+def said_by(command: list[str], apart, how: str, **settings: str) -> list[str]:
+    with Job(command, 3, env={**preloading(apart, how), "SPINLOOM_MEET": "start", **settings}) as job:
         codes = job.wait(LIMIT_S)
         if CANNOT in codes:
             pytest.skip(f"this machine does not let ranks be kept apart so: {job.said()}")
@@ -61,3 +65,24 @@ def test_ranks_that_are_kept_apart_meet_by_udp(build, apart, what):
         expected = {peer for peer in ways if tuple(sorted((int(number), peer))) in by_udp}
         assert {peer for peer, way in ways.items() if way.startswith("UDP")} == expected, report
     assert report.count("reaches") >= 3, report
+
+
+@pytest.mark.skipif("SPINLOOM_TEST_CFLAGS" in os.environ, reason="sanitizers come before what is preloaded")
+@pytest.mark.parametrize("what", ["not dumpable", "no pidfd_open"])
+def test_one_that_is_kept_apart_cannot_meet_the_others_at_first_contact(build, apart, what):
+    """It has to wait for all in PtlInit, and they do not: somebody says so at once."""
+    with Job([str(build("live_idle.c"))], 3, env=preloading(apart, APART[what][0])) as job:
+        codes = job.wait(LIMIT_S, until=lambda job: "SPINLOOM_MEET=start for all ranks" in job.said())
+        if CANNOT in codes:
+            pytest.skip(f"this machine does not let ranks be kept apart so: {job.said()}")
+        assert "SPINLOOM_MEET=start for all ranks" in job.said()
+
+
+@pytest.mark.skipif("SPINLOOM_TEST_CFLAGS" in os.environ, reason="sanitizers come before what is preloaded")
+@pytest.mark.parametrize("what", ["nothing", "not dumpable, all"])
+def test_where_all_are_alike_nothing_has_to_be_set(build, apart, what):
+    with Job([str(build("live_traffic.c")), "100000"], 3, env=preloading(apart, APART[what][0])) as job:
+        codes = job.wait(LIMIT_S)
+        if CANNOT in codes:
+            pytest.skip(f"this machine does not let ranks be kept apart so: {job.said()}")
+        assert codes == [0, 0, 0], job.said()

@@ -34,7 +34,13 @@ def test_a_peer_that_needs_longer_is_not_waited_for(build, tmp_path):
     """Its handlers need 12 s."""
     handler_folder()
     compiled = [tmp_path / "slow_handler.so", "--native", "--include", ROOT / "include"]
-    finished(sys.executable, ROOT / "python/spinloom/toolchain.py", HERE / "slow_handler.c", "-o", *compiled)
+    finished(
+        sys.executable,
+        ROOT / "python/spinloom/handlers/toolchain.py",
+        HERE / "slow_handler.c",
+        "-o",
+        *compiled,
+    )
     settings = {
         "SPINLOOM_END_S": "2",
         "SPINLOOM_HANDLERS": str(tmp_path),

@@ -113,12 +113,19 @@ def test_a_lost_rail_that_comes_back_is_used_again(build, tmp_path):
 
 @pytest.mark.skipif(bool(why_not_shaped()), reason=why_not_shaped())
 def test_rails_add_up_the_speeds_of_their_networks(build):
-    """Far slower networks than this machine: 2 and 1.5 times, less what begins and ends a message."""
+    """Far slower networks than this machine: 2 and 1.5 times, less what begins and ends a message.
+
+    A busy machine delays some rounds: one try of three within the bounds is enough.
+    """
     if "mpich" not in launchers():
         pytest.skip("there is no launcher of mpich")
-    took = {
-        rates: seconds_of_a_round(build(str(BENCH)), rates, 1, 3, 8 << 20)
-        for rates in ((200,), (200, 200), (200, 100))
-    }
-    assert 1.7 <= took[200,] / took[200, 200] <= 2.1, took
-    assert 1.25 <= took[200,] / took[200, 100] <= 1.6, took
+    program = build(str(BENCH))
+    tries = []
+    for _ in range(3):
+        alone, twice, unequal = (
+            seconds_of_a_round(program, rates, 1, 3, 8 << 20) for rates in ((200,), (200, 200), (200, 100))
+        )
+        tries.append((alone / twice, alone / unequal))
+        if 1.7 <= alone / twice <= 2.1 and 1.25 <= alone / unequal <= 1.6:
+            return
+    pytest.fail(f"times as quick over 200 + 200 and 200 + 100 Mbit/s as over 200, thrice: {tries}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -113,15 +114,24 @@ def test_a_function_of_atexit_may_exit(build):
 
 
 @pytest.mark.skipif("mpich" not in launchers(), reason="there is no launcher of mpich")
-def test_ranks_on_threads_beside_a_process_without_are_told(build):
+@pytest.mark.parametrize("meet", ["start", "contact"])
+def test_ranks_on_threads_beside_a_process_without_are_told(build, meet):
     program = build("live_idle.c")
     command = [*launchers()["mpich"].command, "-n", "1", STARTER, "-n", "2", program, ":", "-n", "1", program]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "SPINLOOM_MEET": meet},
+        timeout=LIMIT_S,
+    )
     assert done.returncode != 0
     # Each process finds it by itself, and the launcher ends the others when the first has.
     assert (
         "a process of this job has its ranks on threads (spinloom-threads), and this one not" in done.stderr
         or "process 1 of the job does not have its ranks on threads" in done.stderr
+        or (meet == "contact" and "set SPINLOOM_MEET=start for all ranks" in done.stderr)
     ), done.stderr
 
 

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 from click.testing import CliRunner
 
 import test_live
-from spinloom import live_trace, perfetto_file
+from pmi_job import Job
 from spinloom.cli import cli
-from spinloom.live_trace import Message
-from test_live import build, launchers, run
+from spinloom.common import perfetto_file
+from spinloom.traces import live_trace
+from spinloom.traces.live_trace import Message, State
+from test_live import LIMIT_S, build, launchers, run
 from test_live_fabric import over
 
 __all__ = ["build"]
+HANGS = [
+    r"waits in PtlCTWait \(test 3, counter 0x[0-9a-f]+ has 2 successes and 0 failures\)",
+    r"waits in PtlEQWait \(event queue 0x[0-9a-f]+\)",
+    r"waits in PtlCTPoll for one of 2 \(test 3, counter 0x[0-9a-f]+ has 2 successes and 0 failures; "
+    r"test 7, counter 0x[0-9a-f]+ has 0 successes and 0 failures\)",
+    r"is between two calls; the last one was PtlCTWait.*",
+    r"makes calls; the latest is PtlCTGet \(counter 0x[0-9a-f]+ has 2 successes and 0 failures\)",
+    r"has left the job",
+]
 HEAD = ",".join(live_trace.COLUMNS) + "\n"
 
 
@@ -143,6 +159,69 @@ def test_files_that_are_no_trace_are_told(tmp_path, content, says):
         live_trace.read(str(tmp_path / "run"))
 
 
+def state_file(folder, rank: int, line: str) -> None:
+    (folder / f"run.{rank}.state").write_text(line.ljust(2047) + "\n")
+
+
+def test_a_rank_that_has_ended_without_leaving_is_dead(job, tmp_path):
+    name = job(["1000,send,1,put,1,3,42,0,4,4"], ["1500,arrive,0,put,1,3,42,0,4,4"])
+    state_file(tmp_path, 0, "1000 runs waits in PtlCTWait (test 3, counter 0x5 has 2 successes)")
+    state_file(tmp_path, 1, "2000 left has left the job")
+    code, said = spinloom("trace", name, "--ranks", "--json")
+    dead, left = json.loads(said)
+    assert (code, dead["state"], dead["since_ns"], left["state"]) == (1, "dead", 1000, "left")
+    assert dead["says"] == "waits in PtlCTWait (test 3, counter 0x5 has 2 successes)"
+    assert spinloom("trace", name)[0] == 1
+
+
+def test_a_rank_whose_process_is_there_runs(tmp_path):
+    """Another process has the lock of its file."""
+    began = time.time_ns() - 5_000_000_000
+    state_file(tmp_path, 0, f"{began} runs waits in PtlEQWait (event queue 0x3)")
+    path = tmp_path / "run.0.state"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", "import fcntl,sys; f=open(sys.argv[1],'r+'); fcntl.lockf(f,fcntl.LOCK_EX);"
+         "print(flush=True); sys.stdin.read()", path],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        holder.stdout.readline()
+        (state,) = live_trace.states(str(tmp_path / "run"))
+        assert (state.state, state.since_ns) == ("runs", began)
+        code, said = spinloom("trace", tmp_path / "run", "--ranks")
+        assert code == 0
+        assert re.search(r"0 +runs +waits in PtlEQWait \(event queue 0x3\), for [5-9]\.\d s", said)
+    finally:
+        holder.communicate()
+    assert live_trace.states(str(tmp_path / "run"))[0].state == "dead"
+
+
+@pytest.mark.parametrize("line", ["", "x runs waits", "1 flies high", "1"])
+def test_a_state_that_is_none_says_so(tmp_path, line):
+    state_file(tmp_path, 1, line)
+    unknown, dead = live_trace.states(str(tmp_path / "run"))
+    assert unknown == State(0, "unknown", None, "has left no file")
+    assert dead == State(1, "dead", None, "has told nothing")
+
+
+def test_no_byte_of_a_state_reaches_the_terminal_raw(tmp_path):
+    state_file(tmp_path, 0, "1 runs waits in \x1b[31mred")
+    assert live_trace.states(str(tmp_path / "run"))[0].says == "waits in ?[31mred"
+
+
+@pytest.mark.parametrize("option", ["--ranks", "--calls"])
+def test_views_are_of_one_kind_of_trace(tmp_path, option):
+    """--calls is of recorded programs, --ranks of live jobs."""
+    name = tmp_path / "run"
+    if option == "--ranks":
+        name.mkdir()
+        (name / "rank-0.trace").write_bytes(b"SPLTRC01")
+    else:
+        state_file(tmp_path, 0, "1 left has left the job")
+    with pytest.raises(Exception, match=option):
+        spinloom("trace", name, option)
+
+
 @pytest.mark.skipif(not perfetto_file.available(), reason="there is no perfetto package")
 def test_the_timeline_joins_what_was_sent_with_what_arrived(job):
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto
@@ -190,3 +269,61 @@ def test_every_message_of_a_real_job_is_recorded(build, transport, tmp_path):
     assert code == 0
     assert sum(row["messages"] for row in json.loads(said)) == len(messages)
     assert (tmp_path / "run.pftrace").stat().st_size > 1000
+
+
+def says(name: str, sentences: list[str], wanted: list[str]) -> bool:
+    """Whether the ranks tell these sentences, and are in these states."""
+    states = live_trace.states(name)
+    if [one.state for one in states] != wanted:
+        return False
+    return all(re.fullmatch(sentence, one.says) for sentence, one in zip(sentences, states, strict=True))
+
+
+@pytest.mark.skipif(test_live.LIBRARY is None, reason="there is no build/*/live/libportals.so.4")
+@pytest.mark.parametrize("settings", [{}, {"SPINLOOM_TRANSPORT": "udp"}, {"SPINLOOM_RAILS": "shm,udp"}])
+def test_a_job_that_hangs_says_who_waits_for_what(build, tmp_path, settings):
+    name = str(tmp_path / "run")
+    with Job([str(build("live_hang.c"))], 6, env={"SPINLOOM_TRACE": name, **settings}) as job:
+        job.wait(LIMIT_S, until=lambda _: says(name, HANGS, ["runs"] * 5 + ["left"]))
+        assert says(name, HANGS, ["runs"] * 5 + ["left"]), f"{live_trace.states(name)}\n{job.said()}"
+        for rank in job.ranks[:5]:
+            rank.process.send_signal(signal.SIGKILL)
+            rank.process.wait()
+    assert says(name, HANGS, ["dead"] * 5 + ["left"]), live_trace.states(name)
+    code, said = spinloom("trace", name, "--ranks", "--json")
+    assert (code, [row["state"] for row in json.loads(said)]) == (1, ["dead"] * 5 + ["left"])
+
+
+@pytest.mark.skipif(test_live.LIBRARY is None, reason="there is no build/*/live/libportals.so.4")
+def test_a_program_that_leaves_its_interfaces_open_has_ended_well(build, tmp_path):
+    name = str(tmp_path / "run")
+    with Job([str(build("live_hang.c")), "open"], 2, env={"SPINLOOM_TRACE": name}) as job:
+        assert job.wait(LIMIT_S) == [0, 0], job.said()
+    assert says(name, ["has ended without closing its interfaces"] * 2, ["left"] * 2)
+
+
+@pytest.mark.skipif(test_live.LIBRARY is None, reason="there is no build/*/live/libportals.so.4")
+def test_ranks_that_wait_in_ptlinit_say_so(build, tmp_path):
+    name = str(tmp_path / "run")
+    waits = "waits in PtlInit for the other ranks of 3"
+    with Job(
+        [str(build("live_hang.c")), "init"], 3, env={"SPINLOOM_TRACE": name, "SPINLOOM_MEET": "start"}
+    ) as job:
+        job.wait(LIMIT_S, until=lambda _: says(name, [waits, ".*", waits], ["starts", "unknown", "starts"]))
+        assert says(name, [waits, "has left no file", waits], ["starts", "unknown", "starts"]), job.said()
+        code, _ = spinloom("trace", name)
+        assert code == 0
+
+
+@pytest.mark.skipif(test_live.LIBRARY is None, reason="there is no build/*/live/libportals.so.4")
+def test_a_job_that_is_run_again_leaves_the_file_of_one_that_hangs_alone(build, tmp_path):
+    """The first job's processes keep what they wrote to; the trace is that of the second one."""
+    name = str(tmp_path / "run")
+    with Job(
+        [str(build("live_hang.c")), "init"], 2, env={"SPINLOOM_TRACE": name, "SPINLOOM_MEET": "start"}
+    ) as first:
+        first.wait(LIMIT_S, until=lambda _: [one.state for one in live_trace.states(name)] == ["starts"])
+        with Job([str(build("live_idle.c"))], 1, env={"SPINLOOM_TRACE": name}) as second:
+            assert second.wait(LIMIT_S) == [0], second.said()
+        assert first.ranks[0].process.poll() is None
+    assert [one.state for one in live_trace.states(name)] == ["left"]

@@ -1,8 +1,8 @@
 /* Communicators made of communicators in every way, used and freed: SEED ROUNDS. Every number is checked.
  *
  * All ranks draw the same plan, so that each knows the members of all communicators. What a rank sends says which
- * communicator, which call on it, and from whom to whom. Rank 0 says how many calls there were, and how many numbers were
- * wrong. With a third argument, rank 1 is killed when it has made its first communicators. */
+ * communicator, which call on it, and from whom to whom. Rank 0 says how many calls there were, and how many numbers
+ * were wrong. With a third argument, rank 1 is killed when it has made its first communicators. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Files that are written from a GPU's memory and read into it, by every call that does so:
- *   device_files PATH          each call writes, and each reads; the bytes are compared by the host's own reads of the file
- *   device_files PATH errors   one call that must fail, by the error handler of its file
+ *   device_files PATH          each call writes, and each reads; the bytes are compared by the host's own reads of the
+ *   file device_files PATH errors   one call that must fail, by the error handler of its file
  * Ends with "calls N wrong 0", or with the error's text, from rank 0. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -172,8 +172,9 @@ static void write_and_compare(char const* path, int way, int large, MPI_Datatype
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* The last rank's part ends behind the file's end when `cut` is not 0: so many items less come. Other calls do not tell so
- * of buffers of the host, too: Open MPI 4.1 never ends such a request, and collective calls say that all has come. */
+/* The last rank's part ends behind the file's end when `cut` is not 0: so many items less come. Other calls do not tell
+ * so of buffers of the host, too: Open MPI 4.1 never ends such a request, and collective calls say that all has
+ * come. */
 static void read_and_compare(char const* path, int way, int large, MPI_Datatype type, int count, int every, int turn,
                              int cut) {
   MPI_Status status;
@@ -187,7 +188,7 @@ static void read_and_compare(char const* path, int way, int large, MPI_Datatype 
   int const code = (large ? transfer_large : transfer)(way, 0, file, place, memory, count, type, &status);
   if (code != MPI_SUCCESS) say(way, "the code of reading", -1, code);
   MPI_Get_elements(&status, type, &got);
-  /* By the shared pointer: the part that has come says whose it is. */
+  /* A read by the shared pointer may get any rank's part: what has come says whose it is. */
   int of = rank;
   for (int other = 0; is_shared(way) && other < size; ++other)
     if (window[0] == item(other, turn, cut)) of = other;

@@ -1,5 +1,5 @@
-/* Calls of one rank with buffers of a GPU (MPI_Reduce_local, MPI_Pack_external, memory for buffered sends), and sends with a
- * large count, which the MPI may not have itself. On two ranks. */
+/* Calls of one rank with buffers of a GPU (MPI_Reduce_local, MPI_Pack_external, memory for buffered sends), and sends
+ * with a large count, which the MPI may not have itself. On two ranks. */
 #include <mpi.h>
 #include <stddef.h>
 #include <stdio.h>

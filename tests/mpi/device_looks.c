@@ -1,4 +1,5 @@
-/* MPI_Request_get_status and its newer forms: what they say has come is in the GPU's memory before it is completed. On two ranks. */
+/* MPI_Request_get_status and its newer forms: what they say has come is in the GPU's memory before it is completed. On
+ * two ranks. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

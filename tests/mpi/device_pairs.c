@@ -1,7 +1,7 @@
 /* Two ranks whose buffers lie in the memory of one GPU: each takes what the other sends from there.
  *
- * Usage: device_pairs calls | late | short | host | lost | full | start. Prints how many messages there were and how many bytes were
- * wrong. Every byte of a receiver's buffer is compared, gaps included. */
+ * Usage: device_pairs calls | late | short | host | lost | full | start. Prints how many messages there were and how
+ * many bytes were wrong. Every byte of a receiver's buffer is compared, gaps included. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Partitioned messages between two ranks with buffers in a GPU's memory: parts become ready in several orders, also by threads
- * while the request is waited for; every byte is compared. Ends with "parts N wrong 0" from rank 0; N is 0 where the MPI has
- * no such messages. */
+/* Partitioned messages between two ranks with buffers in a GPU's memory: parts become ready in several orders, also by
+ * threads while the request is waited for; every byte is compared. Ends with "parts N wrong 0" from rank 0; N is 0
+ * where the MPI has no such messages. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* Calls with buffers in a GPU's memory that have no gaps, or have them, for who counts which way they go: on two ranks,
- *   device_ways ITEMS plain|gaps
- * Each rank's calls have `buffers` buffers of numbers, and two of a reduction, in each of `rounds` rounds. Ends with
- * "buffers N reduced M wrong 0" from rank 0. */
+ *   device_ways ITEMS plain|gaps|mixed
+ * mixed: as gaps, and every second number is said to be a float. ITEMS is even then. Each rank's calls have `buffers`
+ * buffers of numbers, and two of a reduction, in each of `rounds` rounds. Ends with "buffers N reduced M wrong 0" from
+ * rank 0. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +85,25 @@ static void sums(int round) {
     if (to_seen[i] != 300000 + 2 * (round * 1000 + i)) ++wrong;
 }
 
+static MPI_Datatype one_kind(void) {
+  MPI_Datatype made;
+  MPI_Type_vector(items, 1, stride, MPI_INT, &made);
+  MPI_Type_commit(&made);
+  return made;
+}
+static MPI_Datatype two_kinds(void) {
+  int const lengths[2] = {1, 1};
+  MPI_Aint const places[2] = {0, stride * (MPI_Aint)sizeof(int)};
+  MPI_Datatype const kinds[2] = {MPI_INT, MPI_FLOAT};
+  MPI_Datatype pair, each, made;
+  MPI_Type_create_struct(2, lengths, places, kinds, &pair);
+  MPI_Type_create_resized(pair, 0, 2 * stride * (MPI_Aint)sizeof(int), &each);
+  MPI_Type_contiguous(items / 2, each, &made);
+  MPI_Type_commit(&made);
+  MPI_Type_free(&pair), MPI_Type_free(&each);
+  return made;
+}
+
 int main(int argc, char** argv) {
   unsigned char* window;
   MPI_Init(&argc, &argv);
@@ -92,17 +112,16 @@ int main(int argc, char** argv) {
   items = atoi(argv[1]);
   from = ints(device_alloc(span * sizeof(int), &window)), from_seen = ints(window);
   to = ints(device_alloc(span * sizeof(int), &window)), to_seen = ints(window);
-  MPI_Datatype apart;
-  MPI_Type_vector(items, 1, stride, MPI_INT, &apart);
-  MPI_Type_commit(&apart);
-  int const has_gaps = strcmp(argv[2], "gaps") == 0;
+  int const is_mixed = strcmp(argv[2], "mixed") == 0, has_gaps = is_mixed || strcmp(argv[2], "gaps") == 0;
+  MPI_Datatype const apart = is_mixed ? two_kinds() : one_kind();
   for (int round = 0; round < rounds; ++round) {
     MPI_Datatype const type = has_gaps ? apart : MPI_INT;
     int const count = has_gaps ? 1 : items, every = has_gaps ? stride : 1;
     messages(round, type, count, every), collectives(round, type, count, every);
     sums(round);
   }
-  MPI_Type_free(&apart);
+  MPI_Datatype freed = apart;
+  MPI_Type_free(&freed);
   int any = 0;
   MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0) printf("buffers %d reduced %d wrong %d\n", rounds * buffers, 2 * rounds, any);

@@ -1,10 +1,9 @@
-/* A libportals.so.4 in which one function fails where the environment names it: FAILING_NIC=PtlNIInit, for instance. All
- * other functions are those of the real one, which this library needs. */
+/* A libportals.so.4 in which one function fails where the environment names it: FAILING_NIC=PtlNIInit, for instance.
+ * All other functions are those of the real one, which this library needs. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <portals4.h>
 #include <spinloom/offload.h>
-
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* Threads that free datatypes and communicators while what uses them is under way, so that the MPI lets go of them inside one
- * of its own calls, whichever thread makes it. Two ranks. Argument: rounds. Ends with "done", or "no threads".
+/* Threads that free datatypes and communicators while what uses them is under way, so that the MPI lets go of them
+ * inside one of its own calls, whichever thread makes it. Two ranks. Argument: rounds. Ends with "done", or "no
+ * threads".
  */
 #include <mpi.h>
 #include <pthread.h>

@@ -1,8 +1,9 @@
 /* Packs and unpacks random datatypes and says what came out: SEED ROUNDS. What it prints must not depend on the layer.
  *
  * Each round makes a random tree of constructors, packs some elements behind others at a random position, and unpacks
- * them into a buffer of other bytes; positions and both buffers go into a sum. Then the errors: rooms that are too short,
- * types that are not committed, no communicator. Last, a type of absolute addresses; not every MPI takes that one. */
+ * them into a buffer of other bytes; positions and both buffers go into a sum. Then the errors: rooms that are too
+ * short, types that are not committed, no communicator. Last, a type of absolute addresses; not every MPI takes that
+ * one. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -45,14 +46,15 @@ static uint64_t draw(void) { /* splitmix64 */
 }
 static int below(int n) { return (int)(draw() % (uint64_t)n); }
 
-static uint64_t sum_of(uint64_t sum, void const *bytes, long n) { /* FNV-1a */
-  unsigned char const *at = bytes;
+static uint64_t sum_of(uint64_t sum, void const* bytes, long n) { /* FNV-1a */
+  unsigned char const* at = bytes;
   for (long i = 0; i < n; ++i) sum = (sum ^ at[i]) * 0x100000001b3u;
   return sum;
 }
 
 static MPI_Datatype leaf(void) {
-  MPI_Datatype const leaves[] = {MPI_CHAR, MPI_SHORT, MPI_INT, MPI_DOUBLE, MPI_C_DOUBLE_COMPLEX, MPI_2INT, MPI_DOUBLE_INT};
+  MPI_Datatype const leaves[] = {MPI_CHAR, MPI_SHORT,     MPI_INT, MPI_DOUBLE, MPI_C_DOUBLE_COMPLEX,
+                                 MPI_2INT, MPI_DOUBLE_INT};
   return leaves[below(7)];
 }
 
@@ -117,7 +119,7 @@ static int class_of(int code) {
 
 static unsigned char *memory, *other, *packed;
 
-static void fill(unsigned char *to, long n) {
+static void fill(unsigned char* to, long n) {
   for (long i = 0; i < n; ++i) to[i] = (unsigned char)draw();
 }
 
@@ -146,7 +148,8 @@ static void round_of(long number) {
   MPI_Type_get_extent_x(type, &lb, &extent);
   int count = 1 + below(40), size = 0;
   MPI_Type_size(type, &size);
-  while (count > 1 && (count * llabs(extent) + true_extent > room - margin || (long)count * size > room / 2)) count /= 2;
+  while (count > 1 && (count * llabs(extent) + true_extent > room - margin || (long)count * size > room / 2))
+    count /= 2;
   if (count * llabs(extent) + true_extent <= room - margin && size <= room / 2) {
     uint64_t sum = 0xcbf29ce484222325u;
     Number most = 0, position = below(100), back = position;
@@ -156,8 +159,8 @@ static void round_of(long number) {
     fill(memory, all), fill(other, all), memset(packed, 0xa5, (size_t)behind + 64);
     int code = PACK(memory + margin, count, type, packed, behind, &position, MPI_COMM_WORLD);
     sum = sum_of(sum, packed, (long)behind + 64);
-    printf("%ld: pack %d, %ld to %ld of %ld, sum %016llx", number, class_of(code), (long)back, (long)position, (long)behind,
-           (unsigned long long)sum);
+    printf("%ld: pack %d, %ld to %ld of %ld, sum %016llx", number, class_of(code), (long)back, (long)position,
+           (long)behind, (unsigned long long)sum);
     code = UNPACK(packed, behind, &back, other + margin, count, type, MPI_COMM_WORLD);
     printf("; unpack %d to %ld, sum %016llx", class_of(code), (long)back, (unsigned long long)sum_of(sum, other, all));
     /* One byte too few, and a type that is not committed. */
@@ -208,7 +211,7 @@ static void absolute(void) {
   MPI_Type_free(&list);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

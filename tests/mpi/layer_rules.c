@@ -23,13 +23,13 @@ enum { rows = 4096, columns = 4, messages = 200 };
 static int rank, size;
 static MPI_Datatype column;
 
-static double *matrix(int seed) {
-  double *const made = malloc(rows * columns * sizeof *made);
+static double* matrix(int seed) {
+  double* const made = malloc(rows * columns * sizeof *made);
   for (int i = 0; i < rows * columns; ++i) made[i] = seed + i % 1000;
   return made;
 }
 
-static int wrong(char const *what) {
+static int wrong(char const* what) {
   fprintf(stderr, "rank %d: %s\n", rank, what);
   fflush(stderr);
   MPI_Abort(MPI_COMM_WORLD, 9);
@@ -37,7 +37,7 @@ static int wrong(char const *what) {
 }
 
 /* Column 1 came from matrix(from), all else is that of matrix(own). */
-static void check(double const *got, int from, int own) {
+static void check(double const* got, int from, int own) {
   for (int i = 0; i < rows * columns; ++i)
     if (got[i] != (i % columns == 1 ? from : own) + i % 1000) wrong("a wrong number");
 }
@@ -45,12 +45,13 @@ static void check(double const *got, int from, int own) {
 static void ring(int round) {
   double *const out = matrix(round * 10 + rank), *const in = matrix(-1);
   int const to = (rank + 1) % size, from = (rank + size - 1) % size;
-  MPI_Sendrecv(out + 1, 1, column, to, round % 7, in + 1, 1, column, from, round % 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(out + 1, 1, column, to, round % 7, in + 1, 1, column, from, round % 7, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
   check(in, round * 10 + from, -1);
   free(out), free(in);
 }
 
-/* Of two ranks: one sends, then the other. */
+/* Two ranks take turns: one sends, then the other. */
 static void back_and_forth(int round) {
   double *const out = matrix(round * 10 + rank), *const in = matrix(-1);
   if (rank == 0) MPI_Send(out + 1, 1, column, 1, 3, MPI_COMM_WORLD);
@@ -68,7 +69,8 @@ static void plain(void) {
 static void isendrecv_after_probe(void) {
 #if MPI_VERSION >= 4
   for (int round = 0; round < 50; ++round) {
-    double *const out = matrix(rank), *const in = matrix(-1), *const next = matrix(100 + rank), *const last = matrix(-1);
+    double *const out = matrix(rank), *const in = matrix(-1), *const next = matrix(100 + rank),
+                  *const last = matrix(-1);
     int const to = (rank + 1) % size, from = (rank + size - 1) % size;
     MPI_Request sent, both, third;
     MPI_Status seen;
@@ -96,7 +98,7 @@ static void isendrecv_after_probe(void) {
 
 /* A thread that only looks, while another receives. */
 static volatile int watching = 1;
-static void *watch(void *unused) {
+static void* watch(void* unused) {
   (void)unused;
   while (watching) {
     int flag;
@@ -152,7 +154,7 @@ static void forbidden(void) {
 static void cancelled_sends(void) {
   int all = 0;
   for (int i = 0; i < 2 * messages; ++i) {
-    double *const out = matrix(rank);
+    double* const out = matrix(rank);
     MPI_Request request;
     MPI_Status status;
     int flag = 0, cancelled = 0;
@@ -175,6 +177,41 @@ static void cancelled_sends(void) {
   for (int i = 0; i < messages; ++i) ring(i);
 }
 
+/* A receive of a message that a probe has taken out, and the one before it, is cancelled or has it. */
+static void cancel_after_probe(void) {
+  for (int round = 0; round < 8; ++round) {
+    int const is_persistent = round & 1, peer = 1 - rank;
+    double* const data = matrix(rank);
+    int numbers[200];
+    for (int i = 0; i < 200; ++i) numbers[i] = rank + i;
+    if (rank == 0) {
+      MPI_Send(numbers, 200, MPI_INT, 1, 4, MPI_COMM_WORLD);
+      MPI_Send(data + 1, 1, column, 1, 5, MPI_COMM_WORLD);
+    } else if (rank == 1) {
+      MPI_Probe(0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      for (int tag = 4; tag <= 5; ++tag) {
+        void* const into = tag == 4 ? (void*)numbers : (void*)(data + 1);
+        int const count = tag == 4 ? 200 : 1;
+        MPI_Datatype const type = tag == 4 ? MPI_INT : column;
+        MPI_Request request;
+        MPI_Status status;
+        int cancelled = 0;
+        if (is_persistent) MPI_Recv_init(into, count, type, 0, tag, MPI_COMM_WORLD, &request), MPI_Start(&request);
+        if (!is_persistent) MPI_Irecv(into, count, type, 0, tag, MPI_COMM_WORLD, &request);
+        MPI_Cancel(&request);
+        MPI_Wait(&request, &status);
+        MPI_Test_cancelled(&status, &cancelled);
+        if (cancelled) MPI_Recv(into, count, type, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (is_persistent) MPI_Request_free(&request);
+      }
+      for (int i = 0; i < 200; ++i)
+        if (numbers[i] != i) wrong("a wrong number");
+      check(data, peer, rank);
+    }
+    free(data);
+  }
+}
+
 /* What is too long is an error of the receive, writes nothing behind the buffer, and lets the sender go on. */
 static void truncated(void) {
   MPI_Datatype half;
@@ -182,7 +219,7 @@ static void truncated(void) {
   MPI_Type_commit(&half);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   for (int i = 0; i < messages; ++i) {
-    double *const data = matrix(rank == 0 ? 7 : -1);
+    double* const data = matrix(rank == 0 ? 7 : -1);
     if (rank == 0) {
       MPI_Send(data + 1, 1, column, 1, 0, MPI_COMM_WORLD);
     } else if (rank == 1) {
@@ -220,10 +257,12 @@ static void truncated_records(void) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   plain();
   for (int i = 0; i < 2 * messages; ++i) {
-    double *const data = matrix(rank == 0 ? 7 : -1);
+    double* const data = matrix(rank == 0 ? 7 : -1);
     if (rank == 0) {
-      if (i % 3 == 2) MPI_Ssend(data + 1, 1, column, 1, 0, MPI_COMM_WORLD);
-      else MPI_Send(data + 1, 1, column, 1, 0, MPI_COMM_WORLD);
+      if (i % 3 == 2)
+        MPI_Ssend(data + 1, 1, column, 1, 0, MPI_COMM_WORLD);
+      else
+        MPI_Send(data + 1, 1, column, 1, 0, MPI_COMM_WORLD);
     } else if (rank == 1) {
       unsigned char small[2 * most];
       int const room = i % 5 == 0 ? 0 : 1 + i * 7 % 63;
@@ -231,7 +270,9 @@ static void truncated_records(void) {
       MPI_Request request;
       memset(small, 0x5a, sizeof small);
       switch (i % 4) {
-        case 0: MPI_Error_class(MPI_Recv(small, room, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), &class); break;
+        case 0:
+          MPI_Error_class(MPI_Recv(small, room, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), &class);
+          break;
         case 1:
           MPI_Irecv(small, room, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request);
           MPI_Error_class(MPI_Wait(&request, MPI_STATUS_IGNORE), &class);
@@ -278,7 +319,7 @@ static void null_types(void) {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  double *const data = matrix(rank);
+  double* const data = matrix(rank);
   if (MPI_Bcast(data, 1, MPI_DATATYPE_NULL, 0, comm) == MPI_SUCCESS) wrong("no type is broadcast");
   if (MPI_Send(data, 1, MPI_DATATYPE_NULL, (rank + 1) % size, 2, comm) == MPI_SUCCESS) wrong("no type is sent");
 #ifndef OPEN_MPI /* for which it is an error */
@@ -297,7 +338,7 @@ static void forks(void) {
   pid_t const child = fork();
   if (child == 0) {
     volatile double sum = 0;
-    double *const own = matrix(3);
+    double* const own = matrix(3);
     for (int i = 0; i < rows; ++i) sum += own[i];
     free(own);
     exit(0);
@@ -313,8 +354,9 @@ static void forks(void) {
 static void unmapped(void) {
   size_t const bytes = rows * columns * sizeof(double);
   for (int i = 0; i < messages; ++i) {
-    double *const out = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    double *const in = i % 2 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : malloc(bytes);
+    double* const out = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    double* const in =
+        i % 2 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : malloc(bytes);
     for (int k = 0; k < rows * columns; ++k) out[k] = rank + k % 1000, in[k] = -1 + k % 1000;
     mprotect(out, bytes, PROT_READ);
     MPI_Request request[2];
@@ -325,37 +367,40 @@ static void unmapped(void) {
     munmap(out, bytes);
     MPI_Wait(&request[0], MPI_STATUS_IGNORE);
     check(in, from, -1);
-    if (i % 2) munmap(in, bytes);
-    else free(in);
+    if (i % 2)
+      munmap(in, bytes);
+    else
+      free(in);
   }
 }
 
-/* The program maps other memory over blocks of malloc. When it has freed them, malloc gives out the same addresses again. */
+/* The program maps other memory over blocks of malloc. When it has freed them, malloc gives out the same addresses
+ * again. */
 static void replaced(void) {
   size_t const page = 4096, bytes = (rows * columns * sizeof(double) + page - 1) / page * page;
   int const flags = MAP_PRIVATE | MAP_ANONYMOUS, both = PROT_READ | PROT_WRITE;
   for (int i = 0; i < messages; ++i) {
-    void *block = NULL;
+    void* block = NULL;
     if (posix_memalign(&block, page, bytes) != 0) (void)wrong("no memory");
-    double *const out = block;
+    double* const out = block;
     memset(out, 1, bytes);
     if (i % 5 == 0) mmap(out, bytes, both, flags | MAP_FIXED, -1, 0);
-    if (i % 5 == 1) mmap((char *)out + page, page, both, flags | MAP_FIXED, -1, 0);
+    if (i % 5 == 1) mmap((char*)out + page, page, both, flags | MAP_FIXED, -1, 0);
     if (i % 5 == 2) mremap(mmap(NULL, bytes, both, flags, -1, 0), bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, out);
     if (i % 5 == 3) {
       madvise(out, bytes, MADV_DONTNEED);
       for (int k = 0; k < rows * columns; ++k)
         if (out[k] != 0) (void)wrong("MADV_DONTNEED leaves bytes");
     }
-    char *gone = NULL; /* a page that now lies elsewhere, and stays the program's own */
+    char* gone = NULL; /* a page that now lies elsewhere, and stays the program's own */
     if (i % 5 == 4) {
-      char *const place = mmap(NULL, page, both, flags, -1, 0);
+      char* const place = mmap(NULL, page, both, flags, -1, 0);
       /* UCX 1.13, which Debian's MPICH loads, takes the program's mremap and loses its last argument. */
-      if (mremap((char *)out + page, page, page, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place) gone = place;
-      mmap((char *)out + page, page, both, flags | MAP_FIXED, -1, 0);
+      if (mremap((char*)out + page, page, page, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place) gone = place;
+      mmap((char*)out + page, page, both, flags | MAP_FIXED, -1, 0);
     }
     for (int k = 0; k < rows * columns; ++k) out[k] = rank + k % 1000;
-    double *const in = matrix(-1);
+    double* const in = matrix(-1);
     int const to = (rank + 1) % size, from = (rank + size - 1) % size;
     MPI_Sendrecv(out + 1, 1, column, to, 0, in + 1, 1, column, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     check(in, from, -1);
@@ -393,10 +438,14 @@ static void joint(void) {
     MPI_Unpack(packed, all * (int)sizeof *packed, &position, wanted, 1, to, MPI_COMM_WORLD);
     for (int side = 0; side < 2; ++side) {
       MPI_Request request;
-      if (rank == side && i % 5 == 0) MPI_Isend(out, 1, from, 1 - rank, 3, MPI_COMM_WORLD, &request), MPI_Wait(&request, MPI_STATUS_IGNORE);
-      else if (rank == side && i % 5 == 1) MPI_Ssend(out, 1, from, 1 - rank, 3, MPI_COMM_WORLD);
-      else if (rank == side) MPI_Send(out, 1, from, 1 - rank, 3, MPI_COMM_WORLD);
-      else MPI_Recv(in, 1, to, 1 - rank, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (rank == side && i % 5 == 0)
+        MPI_Isend(out, 1, from, 1 - rank, 3, MPI_COMM_WORLD, &request), MPI_Wait(&request, MPI_STATUS_IGNORE);
+      else if (rank == side && i % 5 == 1)
+        MPI_Ssend(out, 1, from, 1 - rank, 3, MPI_COMM_WORLD);
+      else if (rank == side)
+        MPI_Send(out, 1, from, 1 - rank, 3, MPI_COMM_WORLD);
+      else
+        MPI_Recv(in, 1, to, 1 - rank, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
     for (int k = 0; k < longest; ++k)
       if (in[k] != wanted[k]) wrong("a wrong number");
@@ -464,7 +513,7 @@ static void huge(void) {
   MPI_Datatype type;
   MPI_Type_vector_c(blocks, 4096, step, MPI_BYTE, &type);
   MPI_Type_commit(&type);
-  unsigned char *const data = malloc((size_t)(blocks * step));
+  unsigned char* const data = malloc((size_t)(blocks * step));
   for (long i = 0; i < blocks; ++i) memset(data + i * step, rank == 0 ? (int)(i % 251) : 255, (size_t)step);
   if (rank == 0) MPI_Send_c(data, 1, type, 1, 0, MPI_COMM_WORLD);
   if (rank == 1) {
@@ -484,7 +533,7 @@ static void huge(void) {
 }
 
 enum { untouched = 77 };
-static void expect_untouched(MPI_Status *status, char const *call) {
+static void expect_untouched(MPI_Status* status, char const* call) {
   if (status->MPI_ERROR != untouched) wrong(call);
   if (status->MPI_SOURCE != 0 || status->MPI_TAG != 5) wrong("another source or tag");
   memset(status, 0xab, sizeof *status);
@@ -495,7 +544,7 @@ static void expect_untouched(MPI_Status *status, char const *call) {
 static void status_errors(void) {
   for (int round = 0; round < 40 && rank < 2; ++round) {
     int const short_ones = round % 2;
-    double *const data = matrix(rank == 0 ? round : -1);
+    double* const data = matrix(rank == 0 ? round : -1);
     MPI_Datatype const type = short_ones ? MPI_INT : column;
     if (rank == 0) {
       MPI_Send(data + 1, 1, type, 1, 5, MPI_COMM_WORLD);
@@ -543,18 +592,35 @@ static void status_errors(void) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   static struct {
-    char const *name;
+    char const* name;
     void (*run)(void);
-  } const rules[] = {{"plain", plain}, {"isendrecv_after_probe", isendrecv_after_probe}, {"watcher", watcher},
-                     {"cancelled_sends", cancelled_sends}, {"truncated", truncated}, {"truncated_records", truncated_records},
-                     {"wrong_counts", wrong_counts}, {"null_types", null_types}, {"forks", forks}, {"unmapped", unmapped}, {"replaced", replaced},
-                     {"joint", joint}, {"threaded_exchange", threaded_exchange},
-                     {"dies", dies}, {"aborts", aborts}, {"finalizes", finalizes_with_open_requests}, {"huge", huge},
-                     {"status_errors", status_errors}, {"forbidden", forbidden}};
+  } const rules[] = {{"plain", plain},
+                     {"isendrecv_after_probe", isendrecv_after_probe},
+                     {"watcher", watcher},
+                     {"cancelled_sends", cancelled_sends},
+                     {"cancel_after_probe", cancel_after_probe},
+                     {"truncated", truncated},
+                     {"truncated_records", truncated_records},
+                     {"wrong_counts", wrong_counts},
+                     {"null_types", null_types},
+                     {"forks", forks},
+                     {"unmapped", unmapped},
+                     {"replaced", replaced},
+                     {"joint", joint},
+                     {"threaded_exchange", threaded_exchange},
+                     {"dies", dies},
+                     {"aborts", aborts},
+                     {"finalizes", finalizes_with_open_requests},
+                     {"huge", huge},
+                     {"status_errors", status_errors},
+                     {"forbidden", forbidden}};
   int provided;
-  MPI_Init_thread(&argc, &argv, argc > 1 && (strcmp(argv[1], "watcher") == 0 || strstr(argv[1], "threaded")) ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+  MPI_Init_thread(&argc, &argv,
+                  argc > 1 && (strcmp(argv[1], "watcher") == 0 || strstr(argv[1], "threaded")) ? MPI_THREAD_MULTIPLE
+                                                                                               : MPI_THREAD_SINGLE,
+                  &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Type_vector(rows, 1, columns, MPI_DOUBLE, &column);

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mpi_worker import memory_of, place
 from patience import seconds
-from spinloom import core
+from spinloom.common import core
 
 WORKER = Path(__file__).with_name("mpi_worker.py")
 TIME_LIMIT_S = seconds(240)

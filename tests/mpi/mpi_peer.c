@@ -19,14 +19,14 @@ static long long read_number(void) {
   return value;
 }
 
-static int read_ints(int *to) {
+static int read_ints(int* to) {
   const int count = (int)read_number();
   if (count > ENTRIES_MAX) exit(2);
   for (int i = 0; i < count; ++i) to[i] = (int)read_number();
   return count;
 }
 
-static void read_addresses(MPI_Aint *to, int count) {
+static void read_addresses(MPI_Aint* to, int count) {
   for (int i = 0; i < count; ++i) to[i] = (MPI_Aint)read_number();
 }
 
@@ -91,8 +91,10 @@ static MPI_Datatype construct(int constructor) {
       first = (int)read_number();
       at[0] = (MPI_Aint)read_number();
       child = datatype();
-      if (constructor == 2) MPI_Type_vector(count, first, (int)at[0], child, &made);
-      else MPI_Type_create_hvector(count, first, at[0], child, &made);
+      if (constructor == 2)
+        MPI_Type_vector(count, first, (int)at[0], child, &made);
+      else
+        MPI_Type_create_hvector(count, first, at[0], child, &made);
       break;
     case 4:
     case 5:
@@ -100,8 +102,10 @@ static MPI_Datatype construct(int constructor) {
       read_addresses(at, count);
       for (int i = 0; i < count; ++i) b[i] = (int)at[i];
       child = datatype();
-      if (constructor == 4) MPI_Type_indexed(count, a, b, child, &made);
-      else MPI_Type_create_hindexed(count, a, at, child, &made);
+      if (constructor == 4)
+        MPI_Type_indexed(count, a, b, child, &made);
+      else
+        MPI_Type_create_hindexed(count, a, at, child, &made);
       break;
     case 6:
     case 7:
@@ -110,8 +114,10 @@ static MPI_Datatype construct(int constructor) {
       read_addresses(at, count);
       for (int i = 0; i < count; ++i) b[i] = (int)at[i];
       child = datatype();
-      if (constructor == 6) MPI_Type_create_indexed_block(count, first, b, child, &made);
-      else MPI_Type_create_hindexed_block(count, first, at, child, &made);
+      if (constructor == 6)
+        MPI_Type_create_indexed_block(count, first, b, child, &made);
+      else
+        MPI_Type_create_hindexed_block(count, first, at, child, &made);
       break;
     case 9:
       at[0] = (MPI_Aint)read_number();
@@ -163,8 +169,8 @@ static void answer(void) {
   MPI_Type_get_extent(type, &lb, &extent);
   MPI_Type_get_true_extent(type, &true_lb, &true_extent);
   MPI_Pack_size(count, type, MPI_COMM_SELF, &room);
-  unsigned char *memory = malloc((size_t)length);
-  unsigned char *packed = malloc((size_t)room + 1);
+  unsigned char* memory = malloc((size_t)length);
+  unsigned char* packed = malloc((size_t)room + 1);
   if (memory == NULL || packed == NULL) exit(3);
   for (long long i = 0; i < length; ++i) memory[i] = (unsigned char)((i * 131 + i / 251) % 256);
   MPI_Pack(memory + base, count, type, packed, room, &position, MPI_COMM_SELF);
@@ -177,7 +183,7 @@ static void answer(void) {
   MPI_Type_free(&type);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   char version[MPI_MAX_LIBRARY_VERSION_STRING];
   int length;
   MPI_Init(&argc, &argv);

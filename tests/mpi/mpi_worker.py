@@ -12,7 +12,8 @@ import json
 import re
 import sys
 
-from spinloom import core, mpi_types
+from spinloom.common import core
+from spinloom.layout import mpi_types
 
 GUARD = 16
 

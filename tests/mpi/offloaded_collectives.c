@@ -1,15 +1,15 @@
-/* Random non-blocking and persistent collective calls, several under way at a time, on several communicators, completed in
- * every way among messages; each result is that of the blocking call with the same arguments, byte for byte.
+/* Random non-blocking and persistent collective calls, several under way at a time, on several communicators, completed
+ * in every way among messages; each result is that of the blocking call with the same arguments, byte for byte.
  *
  *     mpiexec -n 3 ./offloaded_collectives SEED ROUNDS [once|die]
  *
- * once: no persistent calls, which MPICH 4.0 alone does wrongly (it copies a rank's own block when the request is made).
+ * once: no persistent calls, which MPICH 4.0 alone does wrongly (it copies a rank's own block when the request is
+ * made).
  *
  * die: as once, and rank 0 is killed in round 20.
  *
  * Sums of floating-point numbers are of small whole numbers, which any order adds to the same. */
 #include <mpi.h>
-
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -77,8 +77,8 @@ static void draw_numbers(Call* call) {
   const int type = below(&common, 4);
   const int op = below(&common, 12);
   call->number = type == 0 ? MPI_INT : type == 1 ? MPI_DOUBLE : type == 2 ? MPI_LONG_LONG : MPI_INT;
-  const MPI_Op ops[] = {MPI_SUM, MPI_SUM, MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD,
-                        MPI_BAND, MPI_BXOR, MPI_LAND, MPI_LXOR, own_op, MPI_MINLOC};
+  const MPI_Op ops[] = {MPI_SUM,  MPI_SUM,  MPI_SUM,  MPI_MAX,  MPI_MIN, MPI_PROD,
+                        MPI_BAND, MPI_BXOR, MPI_LAND, MPI_LXOR, own_op,  MPI_MINLOC};
   call->op = ops[op];
   if (type == 1 && op >= 6) call->op = MPI_SUM;
   if (call->op == own_op) call->number = MPI_INT;
@@ -145,10 +145,13 @@ static void reference(const Call* c) {
   switch (c->kind) {
     case BARRIER: MPI_Barrier(comm); break;
     case BCAST: MPI_Bcast(c->want, c->in_count, c->in_type, c->root, comm); break;
-    case GATHER: MPI_Gather(at_root_only, c->out_count, c->out_type, c->want, c->in_count, c->in_type, c->root, comm); break;
+    case GATHER:
+      MPI_Gather(at_root_only, c->out_count, c->out_type, c->want, c->in_count, c->in_type, c->root, comm);
+      break;
     case SCATTER: {
       const int keeps = at_root(c) && c->in_place;
-      MPI_Scatter(c->out, c->out_count, c->out_type, keeps ? MPI_IN_PLACE : c->want, c->in_count, c->in_type, c->root, comm);
+      MPI_Scatter(c->out, c->out_count, c->out_type, keeps ? MPI_IN_PLACE : c->want, c->in_count, c->in_type, c->root,
+                  comm);
       break;
     }
     case ALLGATHER: MPI_Allgather(in_place, c->out_count, c->out_type, c->want, c->in_count, c->in_type, comm); break;
@@ -180,12 +183,16 @@ static void start(const Call* c, MPI_Request* request) {
       break;
     case SCATTER: {
       const int keeps = at_root(c) && c->in_place;
-      MPI_Iscatter(c->out, c->out_count, c->out_type, keeps ? MPI_IN_PLACE : c->in, c->in_count, c->in_type, c->root, comm,
-                   request);
+      MPI_Iscatter(c->out, c->out_count, c->out_type, keeps ? MPI_IN_PLACE : c->in, c->in_count, c->in_type, c->root,
+                   comm, request);
       break;
     }
-    case ALLGATHER: MPI_Iallgather(in_place, c->out_count, c->out_type, c->in, c->in_count, c->in_type, comm, request); break;
-    case ALLTOALL: MPI_Ialltoall(in_place, c->out_count, c->out_type, c->in, c->in_count, c->in_type, comm, request); break;
+    case ALLGATHER:
+      MPI_Iallgather(in_place, c->out_count, c->out_type, c->in, c->in_count, c->in_type, comm, request);
+      break;
+    case ALLTOALL:
+      MPI_Ialltoall(in_place, c->out_count, c->out_type, c->in, c->in_count, c->in_type, comm, request);
+      break;
     case REDUCE: MPI_Ireduce(at_root_only, c->in, c->count, c->number, c->op, c->root, comm, request); break;
     case ALLREDUCE: MPI_Iallreduce(in_place, c->in, c->count, c->number, c->op, comm, request); break;
     case SCATTER_BLOCK: MPI_Ireduce_scatter_block(in_place, c->in, c->count, c->number, c->op, comm, request); break;
@@ -205,12 +212,13 @@ static void init(const Call* c, MPI_Request* request) {
     case BARRIER: MPI_Barrier_init(comm, info, request); break;
     case BCAST: MPI_Bcast_init(c->in, c->in_count, c->in_type, c->root, comm, info, request); break;
     case GATHER:
-      MPI_Gather_init(at_root_only, c->out_count, c->out_type, c->in, c->in_count, c->in_type, c->root, comm, info, request);
+      MPI_Gather_init(at_root_only, c->out_count, c->out_type, c->in, c->in_count, c->in_type, c->root, comm, info,
+                      request);
       break;
     case SCATTER: {
       const int keeps = at_root(c) && c->in_place;
-      MPI_Scatter_init(c->out, c->out_count, c->out_type, keeps ? MPI_IN_PLACE : c->in, c->in_count, c->in_type, c->root,
-                       comm, info, request);
+      MPI_Scatter_init(c->out, c->out_count, c->out_type, keeps ? MPI_IN_PLACE : c->in, c->in_count, c->in_type,
+                       c->root, comm, info, request);
       break;
     }
     case ALLGATHER:

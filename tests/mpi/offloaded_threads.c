@@ -1,11 +1,10 @@
-/* Threads, each of which makes and frees communicators of its own and has non-blocking collective calls under way on them,
- * while the others do the same; all ranks have the same threads.
+/* Threads, each of which makes and frees communicators of its own and has non-blocking collective calls under way on
+ * them, while the others do the same; all ranks have the same threads.
  *
  *     mpiexec -n 3 ./offloaded_threads THREADS ROUNDS
  *
  * Every result is known: sums of ranks, and words of the thread, the round and the rank. */
 #include <mpi.h>
-
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,14 +1,15 @@
 /* Which of a neighbour's messages comes where, on grids whose periodic dimensions have one or two ranks, so that a
  * neighbour is met twice: a line for each call and grid, as rank 0 got them. Each block has gaps; all of its numbers
- * name its sender and slot. Each call is made several times, and must give the same each time. With w by large counts where
- * the MPI has them: MPICH 4.0.2 reads only as many ints as there are ranks. */
+ * name its sender and slot. Each call is made several times, and must give the same each time. With w by large counts
+ * where the MPI has them: MPICH 4.0.2 reads only as many ints as there are ranks. */
 #include <mpi.h>
 #include <stdio.h>
 
 enum { slots = 6, length = 128, times = 8 };
 
 #if MPI_VERSION >= 4
-#define WITH_W(name, ...) name##_c(out, large_counts, addresses, blocks, in, large_counts, addresses, blocks, __VA_ARGS__)
+#define WITH_W(name, ...) \
+  name##_c(out, large_counts, addresses, blocks, in, large_counts, addresses, blocks, __VA_ARGS__)
 static MPI_Count large_counts[slots];
 #else
 #define WITH_W(name, ...) name(out, counts, addresses, blocks, in, counts, addresses, blocks, __VA_ARGS__)

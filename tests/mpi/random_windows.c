@@ -1,10 +1,11 @@
-/* Puts and gets of random types in windows of every flavour: SEED ROUNDS [FIRST [PARTS]]. Every number and every gap is checked.
+/* Puts and gets of random types in windows of every flavour: SEED ROUNDS [FIRST [PARTS]]. Every number and every gap is
+ * checked.
  *
- * Epochs are fences, locks, and starts and posts among random ranks, some of which come late. Each rank's part of a window
- * has a piece for every origin, so that accesses do not meet. The n numbers of an access lie
+ * Epochs are fences, locks, and starts and posts among random ranks, some of which come late. Each rank's part of a
+ * window has a piece for every origin, so that accesses do not meet. The n numbers of an access lie
  * in one type at the origin, and in another at the target. A round follows from SEED and its number, so that FIRST
- * replays it. With each new window ranks change one block by turns under exclusive locks, and neighbours put and get columns
- * with no more between them than starts and posts. Rank 0 says how many accesses there were,
+ * replays it. With each new window ranks change one block by turns under exclusive locks, and neighbours put and get
+ * columns with no more between them than starts and posts. Rank 0 says how many accesses there were,
  * and how many numbers were wrong. Windows are of ranks whose numbers are the same modulo PARTS. */
 #include <mpi.h>
 #include <stdint.h>
@@ -106,7 +107,8 @@ static struct Exposed expose(MPI_Comm comm, int flavour) {
     MPI_Win_allocate(bytes, made.unit, MPI_INFO_NULL, comm, &made.base, &made.win);
   } else if (flavour == 2) {
     MPI_Win_allocate_shared(bytes, made.unit, MPI_INFO_NULL, comm, &made.base, &made.win);
-  } else { /* in memory that no peer maps: static in every other rank of the first, static or on the stack in the second */
+  } else {
+    /* in memory that no peer maps: static in every other rank of the first, static or on the stack in the second */
     static int still[2][most_ranks * pieces_ints];
     made.base = made.rank % 2 ? still[flavour - 3] : flavour == 3 ? (made.to_free = malloc(bytes)) : on_stack;
     MPI_Win_create(made.base, bytes, made.unit, MPI_INFO_NULL, comm, &made.win);
@@ -226,14 +228,16 @@ static long end_access(struct Access* one) {
   return wrong;
 }
 
-/* MPI_Win_wait of Open MPI 4.1.4 does not come back from posts with MPI_MODE_NOCHECK in its windows of shared memory. */
+/* MPI_Win_wait of Open MPI 4.1.4 does not come back from posts with MPI_MODE_NOCHECK in its windows of shared
+ * memory. */
 #ifdef OPEN_MPI
 enum { may_leave_checks = 0 };
 #else
 enum { may_leave_checks = 1 };
 #endif
 
-/* MPI_Win_start of MPICH 4.0.2 may wait for ever where a rank posts for its next epoch before others have begun theirs. */
+/* MPI_Win_start of MPICH 4.0.2 may wait for ever where a rank posts for its next epoch before others have begun
+ * theirs. */
 #ifdef MPICH_NUMVERSION
 enum { epochs_meet = MPICH_NUMVERSION < 50000000 };
 #else
@@ -365,8 +369,8 @@ static long take_turns(struct Exposed* window, int turns) {
   return wrong;
 }
 
-/* Each rank puts a column into those of its two neighbours, or gets theirs. What a put has brought is looked at as soon as
- * MPI_Win_wait has returned, and what others may get next is written just before MPI_Win_post. */
+/* Each rank puts a column into those of its two neighbours, or gets theirs. What a put has brought is looked at as soon
+ * as MPI_Win_wait has returned, and what others may get next is written just before MPI_Win_post. */
 static long meet_neighbours(struct Exposed* window, int turns) {
   enum { numbers = 2000, step = 5 };
   long wrong = 0;
@@ -413,8 +417,8 @@ static void renew(struct Exposed* window) {
   MPI_Barrier(window->comm);
 }
 
-/* Open MPI 4.1.4 names the files of a window by a number that another window of this machine has, too, if no rank has both.
- * Ranks with other communicators get other numbers. */
+/* Open MPI 4.1.4 names the files of a window by a number that another window of this machine has, too, if no rank has
+ * both. Ranks with other communicators get other numbers. */
 enum { spare_comms = 32, parts_most = 4 };
 static void take_numbers(int parts, MPI_Comm* spare) {
   for (int i = 0; i < parts * spare_comms; ++i) MPI_Comm_dup(MPI_COMM_SELF, &spare[i]);

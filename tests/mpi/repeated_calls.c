@@ -1,9 +1,9 @@
 /* Collective calls that are made again and again, until one thing about them changes: SEED STEPS.
  *
- * A step changes one thing at one rank or at all: the call, how many numbers a block has, the gaps, a place, the buffers,
- * the memory beneath them, or only the handles of the types, of which the freed ones are given out again. Then the call is
- * made some times with new numbers, and every number of the receive buffer is compared. Rank 0 says how often a new type
- * had the handle of a freed one. */
+ * A step changes one thing at one rank or at all: the call, how many numbers a block has, the gaps, a place, the
+ * buffers, the memory beneath them, or only the handles of the types, of which the freed ones are given out again. Then
+ * the call is made some times with new numbers, and every number of the receive buffer is compared. Rank 0 says how
+ * often a new type had the handle of a freed one. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdint.h>
@@ -97,11 +97,12 @@ static void run(int* out, int* in) {
   int *const from = out + now.place[0], *const to = in + now.place[1];
   for (int i = 0; i < size; ++i) {
     ones[i] = 1, numbers[i] = i;
-    for (int side = 0; side < 2; ++side)
-      places[side][i] = (int)sizeof(int) * i * span, types[side][i] = type[side];
+    for (int side = 0; side < 2; ++side) places[side][i] = (int)sizeof(int) * i * span, types[side][i] = type[side];
   }
   switch (now.call) {
-    case alltoallw: MPI_Alltoallw(from, ones, places[0], types[0], to, ones, places[1], types[1], MPI_COMM_WORLD); break;
+    case alltoallw:
+      MPI_Alltoallw(from, ones, places[0], types[0], to, ones, places[1], types[1], MPI_COMM_WORLD);
+      break;
     case alltoallv: MPI_Alltoallv(from, ones, numbers, type[0], to, ones, numbers, type[1], MPI_COMM_WORLD); break;
     case alltoall: MPI_Alltoall(from, 1, type[0], to, 1, type[1], MPI_COMM_WORLD); break;
     case allgather: MPI_Allgather(from, 1, type[0], to, 1, type[1], MPI_COMM_WORLD); break;

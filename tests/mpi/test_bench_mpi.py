@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from patience import seconds
-from spinloom import core
 from spinloom.bench import calls, collective_rows, collectives, jobs, message_rows, messages
-from spinloom.errors import Trouble
+from spinloom.common import core
+from spinloom.common.errors import Trouble
 
 
 def test_rows_are_legal_and_their_names_are_unique():

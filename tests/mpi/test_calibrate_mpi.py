@@ -11,11 +11,12 @@ import pytest
 
 from conftest import needs_engine
 from patience import seconds
-from spinloom import core, goal_model, mpi_fit, mpi_parameters
-from spinloom.bar import Bar
-from spinloom.bench import jobs, parameters
+from spinloom.bench import jobs, mpi_fit, mpi_parameters, parameters
 from spinloom.bench.parameters_found import BARRIER, FLOOD, STREAM, Found, Question
-from spinloom.errors import Trouble
+from spinloom.common import core
+from spinloom.common.bar import Bar
+from spinloom.common.errors import Trouble
+from spinloom.predict import goal_model
 from spinloom.verbs.calibrate_mpi import options
 
 # A library that is what LogGOPS says, in ns; each value a whole number of ps.

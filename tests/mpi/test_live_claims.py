@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from spinloom import core, live_claims
 from spinloom.bench import jobs
 from spinloom.bench.remote_reads import system_calls_over_loads
-from spinloom.claims import FAILS, HOLDS, NOT_AVAILABLE
-from spinloom.errors import Trouble
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.papers import live_claims
+from spinloom.papers.claims import FAILS, HOLDS, NOT_AVAILABLE
 
 KINDS = (live_claims.MESSAGES, live_claims.TWO_WAYS, live_claims.READS, live_claims.ONE_SIDED)
 

@@ -16,7 +16,8 @@ from layer_programs import Mpi, compile_for
 from mpi_libraries import differences, libraries
 from mpi_worker import place
 from patience import seconds
-from spinloom import core, mpi_types
+from spinloom.common import core
+from spinloom.layout import mpi_types
 from type_trees import random_text
 
 pytestmark = needs_engine

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from layer_programs import BIN, MPIS, TIME_LIMIT_S, every_mpi
-from spinloom import mpi_doctor
-from spinloom.mpi_doctor import Machine, Mpi
+from spinloom.accelerate import mpi_doctor
+from spinloom.accelerate.mpi_doctor import Machine, Mpi
 
 
 def doctor(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -123,6 +123,40 @@ def test_launchers_are_found_in_the_path_and_told_apart(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     mine = [one for one in mpi_doctor.mpis() if one.home == tmp_path]
     assert mine == [Mpi(mpi_doctor.MPICH, (mpi.launchers[0], tmp_path / "bin" / "mpirun"), mpi.library)]
+
+
+def forbidden(call, folder):
+    """`call` of os, which root may as little as others below this folder."""
+
+    def refused(path=".", *arguments, **options):
+        if Path(str(path)).is_relative_to(folder):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return call(path, *arguments, **options)
+
+    return refused
+
+
+def test_folders_of_the_path_that_this_user_may_not_read(tmp_path, monkeypatch):
+    """Of another user's, and one whose programs may be run but not listed."""
+    mpi = an_mpi(tmp_path, "exit 1")
+    (tmp_path / "bin").chmod(0o311)
+    hidden = tmp_path / "hidden"
+    (hidden / "bin").mkdir(parents=True)
+    hidden.chmod(0)
+    for call in ("stat", "listdir", "scandir"):
+        monkeypatch.setattr(os, call, forbidden(getattr(os, call), hidden))
+    monkeypatch.setenv("PATH", f"{hidden / 'bin'}:{hidden}:{tmp_path / 'none'}:{mpi.launchers[0].parent}")
+    try:
+        mine = [one for one in mpi_doctor.mpis() if one.home == tmp_path]
+    finally:
+        hidden.chmod(0o700)
+        (tmp_path / "bin").chmod(0o700)
+    assert mine == [mpi]
+
+
+def test_a_system_that_says_nothing_of_itself(monkeypatch, tmp_path):
+    monkeypatch.setattr(mpi_doctor, "Path", lambda name: tmp_path / "none")
+    assert Machine.here() == Machine()
 
 
 # ---- cause and cure ----

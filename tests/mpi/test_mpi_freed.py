@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from layer_programs import BIN, Mpi, every_mpi, machines_of, preloads, programs_in, run
-from spinloom import recorded
+from spinloom.traces import recorded
 
 HERE = Path(__file__).parent
 ROUNDS, THREADS = 60, 3

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from layer_programs import COLLECTIVES, MPIS, SOURCES, Mpi, every_mpi, messages, preloads, programs_in, run
-from spinloom import mpi_report
+from spinloom.accelerate import mpi_report
 
 HERE = Path(__file__).parent
 ROUNDS = 60
@@ -330,8 +330,10 @@ def test_calls_of_one_rank_and_sends_with_large_counts(mpi, local, on_way, way, 
 @every_mpi
 @every_way
 @pytest.mark.parametrize("items", [4000, 20, 3])
-@pytest.mark.parametrize("kind", ["plain", "gaps"])
+@pytest.mark.parametrize("kind", ["plain", "gaps", "mixed"])
 def test_which_way_buffers_go(mpi, ways, on_way, way, items, kind, tmp_path):
+    if kind == "mixed" and (items % 2 == 1 or mpi.name == "Debian's MPICH"):
+        pytest.skip("its numbers are pairs" if items % 2 == 1 else "MPICH 4 cuts such messages anywhere")
     report, log = tmp_path / "report", tmp_path / "log"
     words = [str(ways(mpi)), str(items), kind]
     alone = {"FAKE_GPU_LOG": str(log), "FAKE_GPU_NO_IPC": "1"}  # no rank takes another's buffers itself
@@ -345,7 +347,7 @@ def test_which_way_buffers_go(mpi, ways, on_way, way, items, kind, tmp_path):
         # Each is one kernel, or one copy where there are no gaps; messages to oneself are not there.
         assert moves(report) == [buffers + reduced] * 2
         return
-    has_gaps = kind == "gaps"
+    has_gaps = kind != "plain"
     assert as_they_are == [reduced if has_gaps else buffers + reduced] * 2
     assert within == [buffers if has_gaps else 0] * 2
     done = on_driver(log)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from layer_programs import COLLECTIVES, MPIS, Mpi, every_mpi, programs_in, run
-from spinloom import data
+from spinloom.common import data
 
 HERE = Path(__file__).parent
 USERS_OWN = "an operation that the NIC does not have"

@@ -76,4 +76,4 @@ def test_a_rank_that_is_alone_packs_by_our_kernels_and_leaves_nothing_in_shared_
         pytest.skip(f"{mpi.name} ends itself after {len(told(without.stdout))} rounds, equal up to there")
     (line,) = map(json.loads, report.read_text(encoding="utf-8").splitlines())
     assert line["packs"] > ROUNDS / 2
-    assert (line["on"], line["why_off"]) == (False, "there is one rank only")
+    assert (line["on"], line["why_off"], line["sent"]) == (True, "", 0)

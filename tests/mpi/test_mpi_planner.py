@@ -10,9 +10,10 @@ import subprocess
 import pytest
 
 from layer_programs import BIN, TIME_LIMIT_S
-from spinloom import core, live_ways, peer_pair, peer_prices
-from spinloom.errors import Trouble
-from spinloom.workloads import Row
+from spinloom.accelerate import live_ways, peer_pair, peer_prices
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.nics.workloads import Row
 
 HUGE = Row("custom", "", "vector(32768, 4096, 8192, byte)", 1)  # more than a rank's room for messages
 LONG = Row("custom", "", "vector(16, 65536, 131072, byte)", 1)
@@ -195,7 +196,7 @@ def test_a_message_for_which_there_is_no_memory_is_not_tried(tmp_path):
 def test_the_end_of_a_process_is_told_at_once():
     with peer_pair.pair() as timed:
         children = subprocess.run(
-            ["pgrep", "--parent", str(os.getpid()), "--full", "spinloom.peer_pair"],
+            ["pgrep", "--parent", str(os.getpid()), "--full", "spinloom.accelerate.peer_pair"],
             capture_output=True,
             text=True,
             check=True,

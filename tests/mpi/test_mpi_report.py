@@ -12,7 +12,7 @@ import pytest
 
 from conftest import needs_engine
 from layer_programs import BIN, TIME_LIMIT_S, Mpi, every_mpi, programs_in
-from spinloom import mpi_report, mpi_report_page
+from spinloom.accelerate import mpi_report, mpi_report_page
 
 SOURCE = Path(__file__).parent / "report_program.c"
 ROUNDS = 40
@@ -48,7 +48,7 @@ def test_every_message_is_counted_once(mpi, programs, tmp_path):
     assert ran.returncode == 0, ran.stderr
     document = json.loads(file.read_text(encoding="utf-8"))
     assert messages(document, text=PLANE) == 2 * ROUNDS + 1
-    assert messages(document, text=PLANE, why="to itself", peers="itself") == 1
+    assert messages(document, text=PLANE, way="within", why="to itself, copied once", peers="itself") == 1
     assert messages(document, text=ROW, count=2, way="pass", why="short", peers="+1 -1") == 2 * ROUNDS
     assert messages(document, kind="contiguous", way="pass", peers="+1 -1") == 2 * ROUNDS
     assert messages(document) == 6 * ROUNDS + 1
@@ -114,6 +114,8 @@ def line(rank: int, *sent: list, job: str = "j", ranks: int = 2, **more: object)
             "refused",
             "offered",
             "withdrawn",
+            "within",
+            "within_bytes",
             "helped",
             "packs",
             "window_copies",

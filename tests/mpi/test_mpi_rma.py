@@ -23,6 +23,16 @@ def accesses(tmp_path_factory):
     return programs_in(tmp_path_factory.mktemp("accesses"), HERE / "random_windows.c")
 
 
+@pytest.fixture(scope="module")
+def arguments(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("arguments"), HERE / "window_arguments.c")
+
+
+@pytest.fixture(scope="module")
+def bounds(tmp_path_factory):
+    return programs_in(tmp_path_factory.mktemp("bounds"), HERE / "window_bounds.c")
+
+
 def job(mpi: Mpi, ranks: int, program: Path, *words: object) -> list[str]:
     return [mpi.launcher, *mpi.options, "-n", str(ranks), str(program), *map(str, words)]
 
@@ -75,6 +85,35 @@ def test_the_program_of_atomics_is_right_by_itself(mpi, atomics, ranks):
         pytest.skip(f"{mpi.name} has no osc/ucx here")
     assert ran.returncode == 0, ran.stderr[-2000:]
     assert ran.stdout.rstrip().endswith("wrong 0"), ran.stdout[-1000:]
+
+
+@every_mpi
+@pytest.mark.parametrize(("which", "count"), [((), 4**3), (("wrong",), 20)], ids=["no bytes", "wrong"])
+def test_types_and_operations_are_taken_and_refused_as_by_the_mpi(mpi, arguments, which, count, tmp_path):
+    """Where there are no bytes, and basic types that differ; and where arguments are wrong."""
+    if which and "Open MPI" in mpi.name:
+        pytest.skip(f"{mpi.name} itself ends by a signal in some of these calls")
+    if mpi.name == "Debian's Open MPI":
+        pytest.skip(f"{mpi.name} has no windows of one process, so that it is not asked")
+    words = job(mpi, 2, arguments(mpi), *which)
+    without = run(words, {})
+    assert without.returncode == 0, without.stderr[-2000:]
+    rows = without.stdout.splitlines()
+    assert len(rows) == count
+    said, told = on_nic(words, tmp_path)
+    assert said.splitlines() == rows
+    assert told["windows"] == 2
+
+
+@every_mpi
+def test_types_of_which_the_mpi_says_other_bounds_are_put_as_by_the_mpi(mpi, bounds, tmp_path):
+    words = job(mpi, 2, bounds(mpi))
+    without = run(words, {})
+    assert without.returncode == 0, without.stderr[-2000:]
+    assert " puts, 0 refused, " in without.stdout
+    said, told = on_nic(words, tmp_path)
+    assert said == without.stdout
+    assert told["puts"] > 2 * 1_000
 
 
 @every_mpi

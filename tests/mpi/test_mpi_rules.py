@@ -37,6 +37,7 @@ RULES = [
     "isendrecv_after_probe",
     "watcher",
     "cancelled_sends",
+    "cancel_after_probe",
     "truncated",
     "truncated_records",
     "wrong_counts",
@@ -82,8 +83,14 @@ def test_among_threads_two_ranks_that_wait_take_what_the_other_offers(mpi, progr
 
 @every_mpi
 def test_both_ends_copy(mpi, programs, tmp_path):
-    lines = kept(job(mpi, programs(mpi), "joint"), tmp_path / "report", SPINLOOM_MPI_PATH="joint")
-    assert sum(line["helped"] for line in lines) > 0
+    """A sender helps only where it runs while its receiver copies, which other work may keep it from."""
+    words = job(mpi, programs(mpi), "joint")
+    for attempt in range(5):
+        lines = kept(words, tmp_path / f"report{attempt}", SPINLOOM_MPI_PATH="joint")
+        helped = sum(line["helped"] for line in lines)
+        if helped > 0:
+            break
+    assert helped > 0
     ways = {(of["kind"], row[2]) for line in lines for of in line["types"] for row in of["sent"]}
     assert {("derived", "joint"), ("contiguous", "joint")} <= ways
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from layer_programs import Mpi, every_mpi, machines_of, preloads, programs_in, run
-from spinloom import mpi_report
+from spinloom.accelerate import mpi_report
 
 HERE = Path(__file__).parent
 SOURCE = HERE / "random_windows.c"

@@ -1,17 +1,20 @@
-/* Atomics, locks and errors of windows: SEED ROUNDS [threads]. Each number is compared with what all ranks must have made of it.
+/* Atomics, locks and errors of windows: SEED ROUNDS [threads]. Each number is compared with what all ranks must have
+ * made of it.
  *
  * All ranks change the same elements of all ranks at the same time: by sums, products of signs, minima with places,
- * replacements, tickets and swaps, of basic types and of types with gaps, under locks and between fences. Rank 0 says how many
- * numbers were looked at, and how many were wrong.
+ * replacements, tickets and swaps, of basic types and of types with gaps, under locks and between fences. Rank 0 says
+ * how many numbers were looked at, and how many were wrong.
  *
- * Without our windows MPICH 5 and Open MPI 4.1.4 with osc/ucx find nothing wrong (test_mpi_rma.py). Two MPIs cannot do this:
- * - MPICH 4.0.2 over UCX: a rank's accesses to a window that does not begin at a multiple of 16 land up to 15 bytes before it,
- *   as those of rank 1 here, whose part of MPI_Win_allocate follows 20,136 bytes of rank 0. UCX registers memory from a multiple
- *   of 16 on, and MPICH takes the registration's beginning for the window's (ucx_win.c, after ucp_mem_query). One MPI_Get from
- *   a window of 40 bytes shows it. With windows of a multiple of 16 bytes nothing is wrong.
- * - Open MPI 4.1.4 with osc/rdma, its choice on one machine: between fences what MPI_Get_accumulate fetches is whatever the
- *   memory held before, though the window is right; and MPI_Compare_and_swap under a lock, on a window of MPI_Win_allocate, ends
- *   in btl/vader with a segmentation fault, also in a program that does nothing else. */
+ * Without our windows MPICH 5 and Open MPI 4.1.4 with osc/ucx find nothing wrong (test_mpi_rma.py). Two MPIs cannot do
+ * this:
+ * - MPICH 4.0.2 over UCX: a rank's accesses to a window that does not begin at a multiple of 16 land up to 15 bytes
+ *   before it, as those of rank 1 here, whose part of MPI_Win_allocate follows 20,136 bytes of rank 0. UCX registers
+ *   memory from a multiple of 16 on, and MPICH takes the registration's beginning for the window's (ucx_win.c, after
+ *   ucp_mem_query). One MPI_Get from a window of 40 bytes shows it. With windows of a multiple of 16 bytes nothing is
+ *   wrong.
+ * - Open MPI 4.1.4 with osc/rdma, its choice on one machine: between fences what MPI_Get_accumulate fetches is whatever
+ *   the memory held before, though the window is right; and MPI_Compare_and_swap under a lock, on a window of
+ *   MPI_Win_allocate, ends in btl/vader with a segmentation fault, also in a program that does nothing else. */
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 // Accesses whose ways are known. Each of two ranks puts and gets between start and complete, after a barrier behind the
-// posts: columns in a window of malloc, long blocks and columns in one of static memory, a run of doubles, and columns in a
-// window that memory is attached to. "die": rank 1 is killed in the epoch. "forbid": the system copies nothing between
-// processes any more once the window of static memory is made.
+// posts: columns in a window of malloc, long blocks and columns in one of static memory, a run of doubles, and columns
+// in a window that memory is attached to. "die": rank 1 is killed in the epoch. "forbid": the system copies nothing
+// between processes any more once the window of static memory is made.
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import needs_engine
 from spinloom import simulate
-from spinloom.strategies import BASELINE, DIRECT
+from spinloom.nics.strategies import BASELINE, DIRECT
 
 pytestmark = needs_engine
 CONTIGUOUS, VECTOR = "contig(131072, double)", "vector(4096, 4, 8, double)"

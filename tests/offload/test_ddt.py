@@ -9,7 +9,7 @@ import time
 import pytest
 
 from conftest import FakeError, fake_run_cell
-from spinloom.data import folder
+from spinloom.common.data import folder
 
 pytestmark = pytest.mark.usefixtures("fake_engine")
 DEMO_CELLS = 13 * 5

@@ -8,8 +8,9 @@ from itertools import pairwise
 import pytest
 
 from conftest import needs_engine
-from spinloom import exchange, exchanges, simulate
-from spinloom.errors import Trouble
+from spinloom import exchange, simulate
+from spinloom.common.errors import Trouble
+from spinloom.nics import exchanges
 
 pytestmark = needs_engine
 LISTS = "idxblock(1, rand(7, 4000, 300), double)"

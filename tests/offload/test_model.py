@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom import core, data, profiles, toolchain, workloads
+from spinloom.common import core, data
+from spinloom.handlers import toolchain
+from spinloom.nics import profiles, workloads
 
 pytestmark = needs_engine
 
@@ -222,7 +224,7 @@ def test_a_scatter_list_takes_packets_in_order_only(engine):
 
 
 def test_the_host_rows_differ_in_their_cost_a_block_only(engine):
-    """T = lines + blocks * cycles / clock (src/sim/host_model.hpp), and the lines are the same."""
+    """T = lines + blocks * cycles / clock (src/simulated/node/host_model.hpp), and the lines are the same."""
     profile = config()["profile"]
     rows = {
         strategy: engine.run_cell(config(type=vector(64, 1 << 18), strategy=strategy))

@@ -9,9 +9,10 @@ from random import Random
 import pytest
 
 from conftest import needs_engine
-from spinloom import core, data, profiles, results, sending, sweep, workloads
-from spinloom.sweep import Cell, Setup
-from spinloom.workloads import Row
+from spinloom.common import core, data
+from spinloom.nics import profiles, results, sending, sweep, workloads
+from spinloom.nics.sweep import Cell, Setup
+from spinloom.nics.workloads import Row
 from type_trees import random_text
 
 

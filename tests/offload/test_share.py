@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 from conftest import needs_engine
-from spinloom import sharing, workloads
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
+from spinloom.nics import sharing, workloads
 
 # What they hold on the NIC under rw-cp: 2.8 KiB, 3.9 KiB, 10.3 KiB.
 SMALL, MIDDLE, LARGE = "MILC:16^4", "WRF_y:2x2", "FFT2D:N=512 P=4"

@@ -10,8 +10,9 @@ import pytest
 
 import spinloom as package
 from conftest import needs_engine
-from spinloom import Frame, layout, simulate, sweep
-from spinloom.errors import Trouble
+from spinloom import Frame, layout, simulate
+from spinloom.common.errors import Trouble
+from spinloom.nics import sweep
 
 pytestmark = needs_engine
 VECTOR = "vector(512, 16, 32, double)"

@@ -17,10 +17,10 @@ import pytest
 
 import patience
 from cables import CLIENT, WAYS
-from spinloom import namespaces
+from spinloom.ethernet import namespaces
 
 ROOT = Path(__file__).resolve().parents[2]
-ECHO = Path(os.environ.get("SPINLOOM_TEST_BUILD", ROOT / "build/release")) / "src/port/spinloom_port_echo"
+ECHO = Path(os.environ.get("SPINLOOM_TEST_BUILD", ROOT / "build/release")) / "bin/spinloom_port_echo"
 pytestmark = pytest.mark.skipif(not ECHO.exists(), reason="there is no spinloom_port_echo: make check-cpp")
 
 
@@ -182,7 +182,7 @@ def test_nothing_is_left_after_the_block(rootless):
 
 def test_nothing_is_left_of_a_process_that_was_killed():
     program = (
-        "import spinloom.namespaces as n\n"
+        "import spinloom.ethernet.namespaces as n\n"
         "with n.cable() as made:\n"
         "    print(made.client.holder.pid, made.nic.holder.pid, flush=True)\n"
         "    input()\n"

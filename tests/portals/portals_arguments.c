@@ -34,7 +34,7 @@ int main(void) {
   memset(&wanted, 0xff, sizeof wanted);
   EXPECT(PTL_OK, PtlNIInit(0, PTL_NI_MATCHING | PTL_NI_LOGICAL, 0, &wanted, &limits, &logical));
   EXPECT(63, limits.max_pt_index);
-  EXPECT(1, limits.max_atomic_size >= 2048 && limits.max_volatile_size <= limits.max_atomic_size);
+  EXPECT(1, limits.max_atomic_size >= 2048 && limits.max_volatile_size == limits.max_msg_size);
   EXPECT(PTL_OK, PtlNIInit(0, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, 0, NULL, NULL, &physical));
   ni = logical;
   EXPECT(PTL_OK, PtlCTAlloc(ni, &ct));

@@ -96,7 +96,7 @@ static void begin_with(const ptl_ni_limits_t* desired) {
   barrier();
 }
 
-static void begin(void) { begin_with(NULL); }
+static inline void begin(void) { begin_with(NULL); }
 
 static inline int end(void) {
   barrier();

@@ -58,7 +58,8 @@ int main(void) {
   MUST(PtlMDBind(ni, &what, &md));
   const ptl_process_t other = rank_of(1 - my_rank);
 
-  /* As many as the limit says wait for a counter, and not one more; counters' changes are not among them. */
+  /* A counter takes as many waiting operations as the limit says, and not one more; counters' changes are not among
+   * them. */
   me = entry_of(1, PTL_ME_EVENT_COMM_DISABLE);
   EXPECT(PTL_OK, PtlMEAppend(ni, 0, &me, PTL_PRIORITY_LIST, NULL, &handle));
   barrier();
@@ -145,7 +146,7 @@ int main(void) {
   EXPECT(PTL_ARG_INVALID, PtlMEUnlink(handle));
   barrier();
 
-  /* Of twenty use-once entries, those that no message took can be unlinked. */
+  /* Twenty use-once entries: those that no message took can be unlinked. */
   ptl_handle_me_t once[20];
   me = entry_of(4, PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
   for (int i = 0; i < 20; ++i) EXPECT(PTL_OK, PtlMEAppend(ni, 0, &me, PTL_PRIORITY_LIST, NULL, &once[i]));

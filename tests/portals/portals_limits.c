@@ -8,7 +8,7 @@ static ptl_iovec_t pieces[2] = {{.iov_base = target, .iov_len = 1000}, {.iov_bas
 
 static void agree(const ptl_ni_limits_t* granted) {
   EXPECT(1, granted->max_fetch_atomic_size >= 8 && granted->max_fetch_atomic_size <= granted->max_atomic_size);
-  EXPECT(1, granted->max_volatile_size <= granted->max_atomic_size);
+  EXPECT(1, granted->max_volatile_size <= granted->max_msg_size);
   EXPECT(1, granted->max_waw_ordered_size >= 64 && granted->max_war_ordered_size >= 8);
   EXPECT(1, granted->max_war_ordered_size <= granted->max_waw_ordered_size);
 }

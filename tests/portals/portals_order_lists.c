@@ -19,8 +19,8 @@ static ptl_handle_md_t bind(void* start, ptl_size_t length, unsigned options) {
   return handle;
 }
 
-/* Where operation i belongs if the headers are matched in the order of the calls: the entry gives out its memory as they
- * match. */
+/* Where operation i belongs if the headers are matched in the order of the calls: the entry gives out its memory as
+ * they match. */
 static unsigned char* place(unsigned i) { return memory + i / 4 * ROUND + (i % 4 == 0 ? 0 : LIST - 1 + i % 4); }
 
 static void receive(ptl_handle_eq_t eq) {

@@ -1,12 +1,12 @@
-/* What the calls of spinloom/offload.h answer to wrong arguments and calls at the wrong time, and that schedules do what
- * they should beside them. */
-#include "portals_common.h"
-
+/* What the calls of spinloom/offload.h answer to wrong arguments and calls at the wrong time, and that schedules do
+ * what they should beside them. */
 #include <spinloom/offload.h>
 
-static spl_oe *oe;
+#include "portals_common.h"
 
-static void says(int line, const char *error, const char *part) {
+static spl_oe* oe;
+
+static void says(int line, const char* error, const char* part) {
   ++answers;
   if (strstr(error, part) != NULL) return;
   ++wrong;
@@ -41,12 +41,12 @@ static void opening(void) {
   EXPECT(PTL_ARG_INVALID, spl_oe_close(NULL));
 }
 
-static spl_team *all;
+static spl_team* all;
 
 static void teams(void) {
   const ptl_rank_t other = 1 - my_rank, twice[2] = {my_rank, my_rank}, nobody[2] = {my_rank, 7};
   const ptl_rank_t reversed[2] = {1, 0};
-  spl_team *team;
+  spl_team* team;
   EXPECT(PTL_ARG_INVALID, spl_team_make(NULL, 1, NULL, 0, &team));
   EXPECT(PTL_ARG_INVALID, spl_team_make(oe, 1, NULL, 0, NULL));
   EXPECT(PTL_ARG_INVALID, spl_team_make(oe, 65536, NULL, 0, &team));
@@ -63,7 +63,7 @@ static void teams(void) {
   SAYS("there is a team 1 already");
   EXPECT(PTL_ARG_INVALID, spl_team_free(NULL));
   for (int time = 0; time < 3; ++time) { /* its number may be used again */
-    spl_schedule *schedule;
+    spl_schedule* schedule;
     uint64_t mine = 10 + my_rank, theirs = 0;
     MUST(spl_team_make(oe, 2, reversed, 2, &team));
     MUST(spl_schedule_make(team, SPL_ONCE, &schedule));
@@ -80,7 +80,7 @@ static void teams(void) {
 }
 
 static void operations(void) {
-  spl_schedule *schedule;
+  spl_schedule* schedule;
   uint32_t word = 1, into = 2;
   int state, done;
   const spl_target somewhere = {.rank = my_rank, .portal = 1}, no_rank = {.rank = 2}, no_portal = {.portal = 64};
@@ -159,7 +159,7 @@ static void operations(void) {
 
 /* Schedules belong together by the order in which they were made, not posted. */
 static void order(void) {
-  spl_schedule *schedules[2];
+  spl_schedule* schedules[2];
   uint64_t in[2] = {0, 0}, out[2] = {100, 200};
   for (int i = 0; i < 2; ++i) {
     MUST(spl_schedule_make(all, SPL_CACHED, &schedules[i]));
@@ -203,7 +203,7 @@ static void collectives(void) {
   EXPECT(PTL_ARG_INVALID, spl_collective(all, &call, 2, &sum));
   /* One rank has no room at first. Its schedule is the same one later. */
   if (my_rank == 0) {
-    spl_team *alone;
+    spl_team* alone;
     spl_op first = SPL_OP_NONE;
     const ptl_rank_t self = my_rank;
     MUST(spl_team_make(oe, 5, &self, 1, &alone));
@@ -232,8 +232,8 @@ static void collectives(void) {
 /* A second engine, and what is left when the interface has been closed first. */
 static void ends(void) {
   spl_oe_options options = {.portal = 21, .progress = SPL_BY_CPU, .rendezvous = SPL_BY_SENDER, .eager_bytes = 64};
-  spl_oe *second;
-  spl_team *team;
+  spl_oe* second;
+  spl_team* team;
   spl_schedule *both[2], *left;
   static unsigned char in[2][5000], out[2][5000];
   int done;

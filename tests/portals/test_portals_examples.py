@@ -9,8 +9,9 @@ import pytest
 import launchers
 from c_programs import EXAMPLES, NIC, compile_with, needs_compiler
 from conftest import needs_engine
-from spinloom import jobs, profiles, studies
-from spinloom.lab import Lab
+from spinloom.nics import jobs, profiles
+from spinloom.papers import studies
+from spinloom.papers.lab import Lab
 
 pytestmark = [needs_engine, needs_compiler]
 

@@ -20,9 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom import machines, mpi_parameters, predict
-from spinloom.layout_prices import Memory
-from spinloom.predict_ways import MEASURED, RECORDED_HOST
+from spinloom.bench import mpi_parameters
+from spinloom.nics import machines
+from spinloom.nics.layout_prices import Memory
+from spinloom.predict import predict
+from spinloom.predict.predict_ways import MEASURED, RECORDED_HOST
 
 FOLDER = Path(__file__).resolve().parent / "programs"
 SPINLOOM = Path(sys.executable).parent / "spinloom"

@@ -12,9 +12,11 @@ import pytest
 
 from layer_programs import compile_for, every_mpi
 from patience import seconds
-from spinloom import data, recorded, studies
-from spinloom.errors import EXIT_OK
-from spinloom.lab import Lab
+from spinloom.common import data
+from spinloom.common.errors import EXIT_OK
+from spinloom.papers import studies
+from spinloom.papers.lab import Lab
+from spinloom.traces import recorded
 from spinloom.verbs.study import save
 
 HERE = Path(__file__).parent

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import platform
 import shutil
 import subprocess
 from fractions import Fraction
@@ -15,23 +17,16 @@ from pathlib import Path
 import pytest
 
 from layer_programs import BIN, TIME_LIMIT_S, compile_for, every_mpi
-from spinloom import (
-    deliveries,
-    layout_prices,
-    machines,
-    mpi_layout_prices,
-    mpi_pair_prices,
-    mpi_parameters,
-    predict,
-    predict_ways,
-    recorded,
-)
-from spinloom.bench import jobs
-from spinloom.errors import EXIT_OK, EXIT_USAGE
-from spinloom.layout_prices import Memory, Price, Prices, Use
-from spinloom.mpi_layout_prices import Moved
-from spinloom.mpi_pair_prices import Exchange, Pair
-from spinloom.mpi_parameters import MpiParameters, Size
+from spinloom.accelerate import calibration, mpi_layout_prices, mpi_pair_prices
+from spinloom.accelerate.mpi_layout_prices import Moved
+from spinloom.accelerate.mpi_pair_prices import Exchange, Pair
+from spinloom.bench import jobs, mpi_parameters, peers
+from spinloom.bench.mpi_parameters import MpiParameters, Size
+from spinloom.common.errors import EXIT_ENVIRONMENT, EXIT_OK, EXIT_USAGE
+from spinloom.nics import deliveries, layout_prices, machines
+from spinloom.nics.layout_prices import Memory, Price, Prices, Use
+from spinloom.predict import predict, predict_ways
+from spinloom.traces import recorded
 
 HERE = Path(__file__).parent
 JACOBI = HERE / "jacobi"
@@ -167,15 +162,93 @@ def test_the_schedule_is_a_file_that_goal_runs(spinloom, tmp_path):
 
 
 def test_the_recorded_host_is_a_row_where_its_mpi_is_known(spinloom, parameters):
-    ran = spinloom("predict", str(JACOBI), "--mpi", str(parameters), "--csv", "-q")
+    modelled = ("--layout-prices", "modelled")
+    ran = spinloom("predict", str(JACOBI), "--mpi", str(parameters), *modelled, "--csv", "-q")
     found = {row["way"]: row for row in csv.DictReader(ran.out.splitlines())}
     assert list(found)[:2] == ["measured", "recorded-host"]
     # every end of a message: 100 ns to send, 200 ns to receive, 24 of each a rank; combined: 16 B, 1 ns each
     assert int(found["recorded-host"]["overhead_ps"]) == pytest.approx(
         (24 * (100 + 200) + 16) * 1000, rel=1e-3
     )
-    table = spinloom("predict", str(JACOBI), "--mpi", str(parameters))
-    assert "No MPI was not measured here" in table.err
+    table = spinloom("predict", str(JACOBI), "--mpi", str(parameters), *modelled)
+    assert "No MPI was not asked for its layouts: recorded-host has modelled times" in table.err
+
+
+def of_mpi(parameters, path, **about):
+    """The file of parameters with other facts about its MPI."""
+    document = json.loads(parameters.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**document, **about}), encoding="utf-8")
+    return path
+
+
+def test_layouts_without_a_price_are_an_error_that_says_how_to_get_one(spinloom, parameters, tmp_path):
+    """Halos of 64 rows in columns are layouts, which no price of our own copies stands for unasked."""
+    for about, said in (
+        ({}, ("only No MPI on none can be asked", "predict there, or --layout-prices modelled")),
+        (
+            {"host": platform.node(), "compiler": "/nowhere/mpicc", "launcher": "/nowhere/mpiexec"},
+            ("/nowhere/mpicc is not here", "spinloom calibrate --mpi MPICC", "--layout-prices modelled"),
+        ),
+    ):
+        ran = spinloom(
+            "predict", str(JACOBI), "--mpi", str(of_mpi(parameters, tmp_path / "of.json", **about))
+        )
+        assert ran.code == EXIT_ENVIRONMENT
+        assert ran.out == ""
+        for part in said:
+            assert part in ran.err
+
+
+@every_mpi
+def test_layouts_are_priced_by_the_mpi_that_the_file_names(mpi, spinloom, parameters, tmp_path, monkeypatch):
+    """It lies where no PATH leads, and another one comes first there."""
+    if not mpi.present:
+        pytest.skip(f"{mpi.name} is not here")
+    compiler, launcher = Path(shutil.which(mpi.compiler)), Path(shutil.which(mpi.launcher))
+    named = peers.start(compiler, tmp_path / "name")
+    named.close()
+    asked = tmp_path / "asked"
+    for folder, body in (("first", f"echo first >> {asked}\nexit 1"), ("named", f'exec {compiler} "$@"')):
+        (tmp_path / folder / "bin").mkdir(parents=True)
+        wrapper = tmp_path / folder / "bin" / "mpicc"
+        wrapper.write_text(f"#!/bin/sh\n{body}\n")
+        wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'first' / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("SPINLOOM_BENCH_MPICC", "")
+    libraries = f"{compiler.parent.parent / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+    monkeypatch.setenv("LD_LIBRARY_PATH", libraries)
+    about = {
+        "mpi": named.name,
+        "host": platform.node(),
+        "compiler": str(tmp_path / "named" / "bin" / "mpicc"),
+        "launcher": str(launcher),
+    }
+    out = tmp_path / "out"
+    words = ("--strategies", "rw-cp", "-q", "--out", str(out))
+    given = of_mpi(parameters, tmp_path / "of.json", **about)
+    ran = spinloom("predict", str(JACOBI), "--mpi", str(given), *words)
+    assert ran.code == EXIT_OK, ran.err
+    assert not asked.exists()
+    kept = json.loads((out / "prices.json").read_text(encoding="utf-8")).values()
+    assert [price["pack_ns"] > 0 for price in kept if "pack_ns" in price] == [True]
+    assert [price["layouts_ns"] > 0 for price in kept if "layouts_ns" in price] == [True]
+    assert "modelled times" not in ran.err
+    given = of_mpi(parameters, tmp_path / "of.json", **{**about, "mpi": "An MPI 1.0"})
+    ran = spinloom("predict", str(JACOBI), "--mpi", str(given), "-q")
+    assert ran.code == EXIT_USAGE
+    assert "the parameters are of An MPI 1.0, but " in ran.err
+
+
+def test_layouts_that_were_not_measured_cost_by_the_byte(parameters):
+    made = mpi_parameters.read(parameters)
+    heavy, light, empty = (
+        Use(layout=number, count=1, side="send", type="", bytes=size, messages=1, copies=0)
+        for number, size in enumerate((1000, 10, 0))
+    )
+    measured = {heavy: Moved(pack_ns=5000, unpack_ns=0, memcpy_ns=1000)}
+    way = predict_ways.recorded_host(made, [heavy, light, empty], measured, {}, calibration.load()[0])
+    assert [price[3] for price in way.costs["layouts"]] == [4_000_000, 40_000, 0]
+    assert way.remarks == ("recorded-host: 1 of 3 layouts cost by the byte, as the others",)
 
 
 def test_a_way_differs_from_the_one_before_it_by_one_thing():
@@ -240,6 +313,8 @@ def test_pairs_are_what_messages_have_at_both_ends():
 
 @every_mpi
 def test_an_mpi_is_asked_for_each_pair_once(mpi, tmp_path):
+    if not mpi.present:
+        pytest.skip(f"{mpi.name} is not here")
     types = ("vector(64, 1, 2, double)", "vector(32, 2, 4, double)")
     pairs = [
         Pair(512, (0, 1), (1, 1), *types, messages=1, copies=0),

@@ -1,8 +1,8 @@
 /* Long messages between rank 0 and rank 1 while a rail is lost, and comes back.
  *
- * Both read the other's messages in turn, with every byte compared. Rank 1 says "going" after some messages, "lost" when
- * the second rail does not reach rank 0 any more, and "again" when it does. They go on until the rail has since then
- * carried the bytes of four messages to each. */
+ * Both read the other's messages in turn, with every byte compared. Rank 1 says "going" after some messages, "lost"
+ * when the second rail does not reach rank 0 any more, and "again" when it does. They go on until the rail has since
+ * then carried the bytes of four messages to each. */
 #include "rails_common.h"
 
 static void move(unsigned from, uint64_t tag, void* memory, uint64_t bytes) {

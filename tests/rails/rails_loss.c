@@ -1,7 +1,7 @@
 /* Long messages from rank 0 to rank 1 until rank 0 has lost a rail, and 20 more; then rank 1 sends 20.
  *
- * Rank 0 says "going" when the first has come, and at the end which rails are left, and whether fragments were repeated.
- * Every byte is compared. */
+ * Rank 0 says "going" when the first has come, and at the end which rails are left, and whether fragments were
+ * repeated. Every byte is compared. */
 #include "rails_common.h"
 
 static unsigned left(void) {

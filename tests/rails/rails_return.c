@@ -1,7 +1,7 @@
 /* Long messages from rank 0 to rank 1 while a rail is away for a while.
  *
- * Usage: rails_return FILE. Rank 1, which reads the bytes, says "going" after some messages. FILE is made when the rail is
- * there again. "back": rail 1 has carried the bytes of four messages since then. Every byte is compared. */
+ * Usage: rails_return FILE. Rank 1, which reads the bytes, says "going" after some messages. FILE is made when the rail
+ * is there again. "back": rail 1 has carried the bytes of four messages since then. Every byte is compared. */
 #include "rails_common.h"
 
 static uint64_t carried_by_the_second(void) {

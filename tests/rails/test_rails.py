@@ -59,7 +59,7 @@ def test_short_messages_take_no_longer_over_many_rails(sim):
 
 def test_rails_of_unequal_speed_carry_what_each_can(sim, tmp_path):
     """With a second rail of a quarter of the speed: 1.25 times as much, less one fragment at the end."""
-    shipped = (HERE.parents[1] / f"nics/{NIC}.toml").read_text(encoding="utf-8")
+    shipped = (HERE.parents[1] / f"data/nics/{NIC}.toml").read_text(encoding="utf-8")
     slow = tmp_path / "slow.toml"
     lines = shipped.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("byte_time") and "20" in line)

@@ -13,7 +13,7 @@ import pytest
 
 from layer_programs import MPIS, programs_in
 from patience import seconds
-from spinloom import otf2_export, recorded
+from spinloom.traces import otf2_export, recorded
 
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent

@@ -13,7 +13,7 @@ import pytest
 
 from layer_programs import MPIS, Mpi, every_mpi, messages, programs_in
 from patience import seconds, until
-from spinloom import recorded
+from spinloom.traces import recorded
 
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent
@@ -201,7 +201,7 @@ def test_random_messages_are_recorded_and_stay_right(mpi: Mpi, tmp_path, tmp_pat
     program = programs_in(tmp_path_factory.mktemp("random"))(mpi)
     directory = tmp_path / "trace"
     directory.mkdir()
-    from spinloom import data
+    from spinloom.common import data
 
     settings = {
         "LD_PRELOAD": str(data.mpi_layer()),

@@ -14,7 +14,8 @@ import pytest
 
 from layer_programs import MPIS, Mpi, compile_for, every_mpi, programs_in
 from patience import seconds
-from spinloom import perfetto_file, recorded
+from spinloom.common import perfetto_file
+from spinloom.traces import recorded
 from test_record import BIN, HERE, record, rows
 
 TIME_LIMIT_S = seconds(240)

@@ -11,7 +11,7 @@ import pytest
 
 from layer_programs import Mpi, compile_for, every_mpi
 from patience import seconds
-from spinloom import recorded
+from spinloom.traces import recorded
 
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent

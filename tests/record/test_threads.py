@@ -13,7 +13,7 @@ import pytest
 
 from layer_programs import Mpi, every_mpi, programs_in
 from patience import seconds, until
-from spinloom import recorded
+from spinloom.traces import recorded
 
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent

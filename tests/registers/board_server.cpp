@@ -12,8 +12,8 @@
 #include <iostream>
 #include <string>
 
-#include "registers/control.hpp"
-#include "registers/plain_board.hpp"
+#include "nic/registers/control.hpp"
+#include "nic/registers/plain_board.hpp"
 
 using namespace spinloom;
 

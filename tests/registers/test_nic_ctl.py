@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -18,8 +19,9 @@ from pathlib import Path
 import pytest
 
 from patience import seconds
-from spinloom import fpspin_registers, nic_control
-from spinloom.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, EXIT_USAGE, Trouble
+from spinloom.common.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, EXIT_USAGE, Trouble
+from spinloom.ethernet import nic_control
+from spinloom.nics import fpspin_registers
 
 ROOT = Path(__file__).resolve().parents[2]
 CXX = os.environ.get("CXX") or shutil.which("c++") or "g++"
@@ -29,7 +31,7 @@ CXX = os.environ.get("CXX") or shutil.which("c++") or "g++"
 def server(tmp_path_factory) -> Path:
     """The board of board_server.cpp, made of the floor's own sources."""
     out = tmp_path_factory.mktemp("board") / "board_server"
-    floor = ROOT / "src/registers"
+    floor = ROOT / "src/nic/registers"
     tests = re.compile(r"_test\.cpp|fuzz_")
     sources = [path for path in sorted(floor.glob("*.cpp")) if not tests.search(path.name)]
     command = [CXX, "-std=c++20", "-O1", f"-I{ROOT / 'src'}", Path(__file__).with_name("board_server.cpp")]
@@ -250,12 +252,90 @@ def test_who_does_not_speak_the_protocol_is_not_believed(tmp_path):
         thread.join()
 
 
+def entry(name: bytes, access: int = 0) -> bytes:
+    return nic_control.ENTRY.pack(0x2000, 1, 0, nic_control.NO_GUARD, access, 1, name)
+
+
+def answered(kind: int, body: bytes, entries: int = 0, count: int = 0, code: int = 0) -> bytes:
+    return nic_control.ANSWER.pack(b"SPL!", 1, kind, code, entries, count) + body
+
+
+@pytest.fixture
+def garbled():
+    """garbled(answers) is the path of a NIC of this user that answers so."""
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="spl"))
+        listening = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        path = Path(folder) / "garbled.control"
+
+        def serve(answers: dict[int, bytes]) -> Path:
+            def answer() -> None:
+                client, _ = listening.accept()
+                with client:
+                    while asked := client.recv(65536):
+                        client.send(answers[asked[6]])
+
+            listening.bind(str(path))
+            listening.listen()
+            threading.Thread(target=answer, daemon=True).start()
+            return path
+
+        yield serve
+
+
+LIST, READ, STATUS = nic_control.LIST_REGISTERS, nic_control.READ_REGISTERS, nic_control.STATUS
+FULL = entry(b"me/idx/0") * nic_control.ENTRIES_MAX
+
+
+@pytest.mark.parametrize(
+    ("answers", "arguments", "said"),
+    [
+        ({LIST: answered(LIST, entry(b"me/idx/0", 9), 1)}, ["list"], "lists me/idx/0 with access 9"),
+        ({LIST: answered(LIST, entry(b"\xff\x1b/0", 9), 1)}, ["list"], r"lists \xff\x1b/0 with access 9"),
+        (
+            {LIST: answered(LIST, FULL, nic_control.ENTRIES_MAX)},
+            ["list"],
+            "that was not asked",
+        ),  # without end
+        ({LIST: answered(LIST, b"")}, ["list"], "that was not asked"),
+        ({LIST: answered(LIST, bytes(8), 0, 1)}, ["list"], "that was not asked"),
+        (
+            {LIST: answered(LIST, entry(b"me/idx/0"), 1), READ: answered(READ, b"")},
+            ["read", "me/idx/0"],
+            "that was not asked",
+        ),
+        ({STATUS: answered(STATUS, entry(b"me/idx/0"), 1)}, ["status"], "that was not asked"),
+        ({STATUS: answered(STATUS, b"\x1b]0;\xff", code=8)}, ["status"], r"spinloom: \x1b]0;\xff"),
+        ({STATUS: answered(STATUS, b"broken", code=99)}, ["status"], "spinloom: broken"),
+    ],
+)
+def test_a_nic_that_answers_nonsense_is_a_sentence(garbled, spinloom, answers, arguments, said):
+    ran = spinloom("nic-ctl", "--socket", str(garbled(answers)), *arguments)
+    assert (ran.out, ran.code in EXIT_OF_CODE.values()) == ("", True)
+    assert said in ran.err
+    assert "\x1b" not in ran.err
+
+
+def test_what_a_nic_says_does_not_steer_the_terminal(garbled, spinloom):
+    words = b"\x1b]0;owned\x07\xff\n"
+    path = str(garbled({STATUS: answered(STATUS, words, 0, len(words))}))
+    assert spinloom("nic-ctl", "--socket", path, "status").out == "\\x1b]0;owned\\x07\\xff\n"
+
+
+def test_what_a_nic_lists_does_not_steer_the_terminal(garbled, spinloom):
+    path = str(garbled({LIST: answered(LIST, entry(b"\xff\x1b/x"), 1)}))
+    listed = spinloom("nic-ctl", "--socket", path, "list")
+    assert listed.code == 0
+    assert r"\xff\x1b/x" in listed.out
+    assert "\x1b" not in listed.out
+
+
 def test_codes_and_kinds_are_those_of_the_nic():
     result = (ROOT / "src/base/result.hpp").read_text(encoding="utf-8")
     enumeration = result.split("enum class Code")[1].split("};")[0]
     assert tuple(re.findall(r"^  (\w+),", enumeration, re.MULTILINE)) == nic_control.CODES[1:]
     assert set(nic_control.CODES[1:]) == set(EXIT_OF_CODE)
-    form = (ROOT / "src/registers/control_format.hpp").read_text(encoding="utf-8")
+    form = (ROOT / "src/nic/registers/control_format.hpp").read_text(encoding="utf-8")
     kinds = {name: int(value) for name, value in re.findall(r"^  (\w+) = (\d),", form, re.MULTILINE)}
     assert kinds == {name.lower(): getattr(nic_control, name.upper()) for name in kinds}
     assert len(kinds) == 7

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from systemrdl import RDLCompileError
 
-from spinloom import fpspin_registers
+from spinloom.nics import fpspin_registers
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -92,7 +92,7 @@ def test_the_boards_groups_are_the_boards(description):
 
 
 def test_every_count_of_the_engine_has_a_register(description):
-    counts = (ROOT / "src/frame/counts.hpp").read_text(encoding="utf-8")
+    counts = (ROOT / "src/nic/frames/counts.hpp").read_text(encoding="utf-8")
     enumeration = counts.split("enum class Count")[1].split("};")[0]
     names = re.findall(r"^  (\w+),", enumeration, re.MULTILINE)
     assert len(names) > 20

@@ -1,5 +1,5 @@
-/* One rank dies by SIGKILL. Whoever has operations to it, or waits for it, gets an error; nobody waits for ever, and those
- * who live can still reach each other. argv[2] says what the others do:
+/* One rank dies by SIGKILL. Whoever has operations to it, or waits for it, gets an error; nobody waits for ever, and
+ * those who live can still reach each other. argv[2] says what the others do:
  *
  *   puts      puts to it, and flushes
  *   large     gets of 1 MiB from it, and flushes

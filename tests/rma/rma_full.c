@@ -1,5 +1,5 @@
-/* A rank that has no room for notices refuses what comes, and says so; what is sent again arrives once, with its data. Other
- * operations and other windows do not suffer. Argument: native or emulated. */
+/* A rank that has no room for notices refuses what comes, and says so; what is sent again arrives once, with its data.
+ * Other operations and other windows do not suffer. Argument: native or emulated. */
 #include "rma_common.h"
 
 enum { EACH = 60, RANKS = 4 };

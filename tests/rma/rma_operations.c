@@ -1,5 +1,5 @@
-/* Each operation, of each rank on its right neighbour's memory, compared byte for byte with what it should do; what keys do
- * not grant, what is out of range, keys that are revoked; long operations above the limits of atomics. */
+/* Each operation, of each rank on its right neighbour's memory, compared byte for byte with what it should do; what
+ * keys do not grant, what is out of range, keys that are revoked; long operations above the limits of atomics. */
 #include "rma_common.h"
 
 enum { WORDS = 40000, BYTES = WORDS * 8 };

@@ -1,12 +1,13 @@
 /* Random operations of all ranks on each other's memory, against a plain reference.
  *
- * argv: the way, the seed, the number of rounds. Each rank has, at each target, words of its own, on which it puts, gets and
- * accumulates in any order; the reference does the same one after the other, and the target replays what the origin has done
- * from the seed alone. Words that all ranks share are only added to, or xored, or changed under a lock. Fetching atomics are
- * checked for an order in which each of them saw what was done before it:
- *   - each fetching addition adds a bit of its own, so that what it saw is a set of additions; the sets must lie in each other
- *     one by one, and contain the earlier additions of the same rank;
- *   - each compare and swap writes a value of its own; those that succeed must form one chain from the first value to the last.
+ * argv: the way, the seed, the number of rounds. Each rank has, at each target, words of its own, on which it puts,
+ * gets and accumulates in any order; the reference does the same one after the other, and the target replays what the
+ * origin has done from the seed alone. Words that all ranks share are only added to, or xored, or changed under a lock.
+ * Fetching atomics are checked for an order in which each of them saw what was done before it:
+ *   - each fetching addition adds a bit of its own, so that what it saw is a set of additions; the sets must lie in
+ *     each other one by one, and contain the earlier additions of the same rank;
+ *   - each compare and swap writes a value of its own; those that succeed must form one chain from the first value to
+ *     the last.
  */
 #include <assert.h>
 
@@ -112,8 +113,8 @@ static int overlaps(const Act* a, const Act* b) {
 }
 static int accumulates(const Act* act) { return act->what >= 2; }
 
-/* This rank's words at others: begins the acts in their order. One that meets an open one waits for its end, unless both
- * accumulate: those keep their order. What comes back is compared at the next flush. */
+/* This rank's words at others: begins the acts in their order. One that meets an open one waits for its end, unless
+ * both accumulate: those keep their order. What comes back is compared at the next flush. */
 static void own_words(unsigned round) {
   static uint64_t out[OPS][OWN], back[OPS][OWN], before[OPS][OWN], compare[OPS];
   static Act acts[OPS];

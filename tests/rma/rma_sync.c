@@ -1,4 +1,5 @@
-/* Barriers, fences, epochs between groups, locks, notices: each holds what it promises, whatever the others do meanwhile. */
+/* Barriers, fences, epochs between groups, locks, notices: each holds what it promises, whatever the others do
+ * meanwhile. */
 #include "rma_common.h"
 
 enum { SLOTS = 64, ROUNDS = 20 };

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinloom import data, profiles
+from spinloom.common import data
+from spinloom.nics import profiles
 
 
 def cell(

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom import applications, core, studies
-from spinloom.errors import Trouble
-from spinloom.lab import Lab
-from spinloom.machines import machine
+from spinloom.common import core
+from spinloom.common.errors import Trouble
+from spinloom.nics.machines import machine
+from spinloom.papers import studies
+from spinloom.papers.lab import Lab
+from spinloom.predict import applications
 
 pytestmark = needs_engine
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from spinloom import area, profiles
-from spinloom.errors import Trouble
+from spinloom.common.errors import Trouble
+from spinloom.nics import area, profiles
 
 
 def test_the_papers_configuration_has_the_papers_numbers():

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from conftest import fake_claim_cell, needs_engine
-from spinloom import claims, lab, observe, strategies
-from spinloom.bar import Bar
-from spinloom.claims import EXPLAINED, FAILS, HOLDS, NOT_AVAILABLE, Observed, judge
-from spinloom.lab import Reading
+from spinloom.common.bar import Bar
+from spinloom.nics import strategies
+from spinloom.papers import claims, lab, observe
+from spinloom.papers.claims import EXPLAINED, FAILS, HOLDS, NOT_AVAILABLE, Observed, judge
+from spinloom.papers.lab import Reading
 
 CONDITIONS = [(claim.id, condition) for claim in claims.claims().values() for condition in claim.holds]
 STEP = 1e-6

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from conftest import needs_engine
-from spinloom import data, results, workloads
+from spinloom.common import data
+from spinloom.nics import results, workloads
 
 pytestmark = needs_engine
 

@@ -8,8 +8,10 @@ import json
 import pytest
 
 from conftest import fake_run_cell, needs_engine
-from spinloom import core, data, figure_tables, plot, profiles, timeline
-from spinloom.strategies import STRATEGIES
+from spinloom.common import core, data
+from spinloom.nics import plot, profiles, timeline
+from spinloom.nics.strategies import STRATEGIES
+from spinloom.papers import figure_tables
 
 FIGURES = list(figure_tables.figures())
 

@@ -7,8 +7,10 @@ import csv
 import pytest
 
 from conftest import needs_engine
-from spinloom import data, measured_host, profiles
-from spinloom.errors import Trouble
+from spinloom.accelerate import measured_host
+from spinloom.common import data
+from spinloom.common.errors import Trouble
+from spinloom.nics import profiles
 
 RATES = {
     "start_ns": 100.0,

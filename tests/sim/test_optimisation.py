@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom import data
+from spinloom.common import data
 
 pytestmark = [needs_engine, pytest.mark.slow]
 

@@ -9,10 +9,11 @@ import pytest
 
 from c_programs import NIC, needs_compiler
 from conftest import needs_engine
-from spinloom import observe, overlap, profiles, studies, study_plots
-from spinloom.errors import Trouble
-from spinloom.lab import Lab, Reading
-from spinloom.trial import Trial
+from spinloom.common.errors import Trouble
+from spinloom.nics import profiles
+from spinloom.papers import observe, overlap, studies, study_plots
+from spinloom.papers.lab import Lab, Reading
+from spinloom.papers.trial import Trial
 
 pytestmark = [needs_engine, needs_compiler]
 SIZE_BYTES = 50

@@ -2,9 +2,9 @@
 
 import pytest
 
-from spinloom import profiles
-from spinloom.data import folder
-from spinloom.errors import Trouble
+from spinloom.common.data import folder
+from spinloom.common.errors import Trouble
+from spinloom.nics import profiles
 
 PATH = folder("nics") / "sc19-slingshot.toml"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conftest import needs_engine
-from spinloom import core, data, profiles
+from spinloom.common import core, data
+from spinloom.nics import profiles
 
 pytestmark = needs_engine
 

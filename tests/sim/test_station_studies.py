@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom import results, station_rows, studies, study_plots
-from spinloom.lab import Lab
+from spinloom.common import csv_text
+from spinloom.papers import station_rows, studies, study_plots
+from spinloom.papers.lab import Lab
 
 pytestmark = needs_engine
 
@@ -35,7 +36,7 @@ def rows():
 def test_every_number_is_as_it_was(rows, name):
     """The golden tables, each of `spinloom study NAME --csv`."""
     expected = (ROOT / f"tests/golden/{name}.csv").read_text(encoding="utf-8")
-    assert results.as_csv(rows[name], STUDIES[name].columns) == expected
+    assert csv_text.as_csv(rows[name], STUDIES[name].columns) == expected
 
 
 def test_every_measured_point_stands_beside_a_modelled_one(rows):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from conftest import needs_engine
-from spinloom import core, data, lab, observe_frames, profiles, stations
-from spinloom.errors import Trouble
-from spinloom.observe_frames import COMPLEX, SEEK, SEGMENT, SIMPLE
+from spinloom.common import core, data
+from spinloom.common.errors import Trouble
+from spinloom.nics import profiles
+from spinloom.papers import lab, observe_frames, stations
+from spinloom.papers.observe_frames import COMPLEX, SEEK, SEGMENT, SIMPLE
 
 NIC = "fpspin-vcu1525"
 

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom import claims, core, profiles, raid_shapes, results, spc, spc_mixes, storage, studies
-from spinloom.errors import Trouble
-from spinloom.lab import Lab
+from spinloom.common import core, csv_text
+from spinloom.common.errors import Trouble
+from spinloom.nics import profiles
+from spinloom.papers import claims, raid_shapes, spc, spc_mixes, storage, studies
+from spinloom.papers.lab import Lab
 from spinloom.verbs.study import save
 from test_study import config
 
@@ -262,7 +264,7 @@ def laboratory():
 @needs_engine
 def test_every_trace_takes_what_it_took(laboratory):
     """The golden table, of `spinloom study spc --csv`."""
-    rows = results.as_csv(studies.rows(STUDY, laboratory), STUDY.columns)
+    rows = csv_text.as_csv(studies.rows(STUDY, laboratory), STUDY.columns)
     expected = GOLDEN.read_text(encoding="utf-8")
     assert rows.splitlines() == expected.splitlines()
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom import core, profiles, studies
-from spinloom.lab import Lab
+from spinloom.common import core
+from spinloom.nics import profiles
+from spinloom.papers import studies
+from spinloom.papers.lab import Lab
 from study_cells import cell
 
 pytestmark = needs_engine

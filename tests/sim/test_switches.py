@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom import core, goal_network, profiles, studies
-from spinloom.lab import Lab
+from spinloom.common import core
+from spinloom.nics import profiles
+from spinloom.papers import studies
+from spinloom.papers.lab import Lab
+from spinloom.predict import goal_network
 from study_cells import cell
 
 pytestmark = needs_engine

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from conftest import needs_engine
-from spinloom import claims, core, lab, table1
-from spinloom.lab import Lab
+from spinloom.common import core
+from spinloom.papers import claims, lab, table1
+from spinloom.papers.lab import Lab
 
 pytestmark = needs_engine
 RANKS = (2, 8)

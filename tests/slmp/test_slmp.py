@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from patience import seconds, until
-from spinloom import data, slmp
-from spinloom.errors import Trouble
+from spinloom import slmp
+from spinloom.common import data
+from spinloom.common.errors import Trouble
 
 ROOT = Path(__file__).resolve().parents[2]
 EOM, SYN, ACK, REPORT = 0x8000, 0x4000, 0x2000, 0x1000

@@ -16,7 +16,7 @@ import pytest
 from conftest import needs_engine
 from patience import seconds, until
 from spinloom import simulate
-from spinloom.grid import axes, cells, one, workers
+from spinloom.predict.grid import axes, cells, one, workers
 from studies import FOUR, GOALS, VECTOR, kept, manifest
 
 pytestmark = needs_engine

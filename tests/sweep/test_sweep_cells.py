@@ -7,8 +7,8 @@ import re
 import pytest
 
 from conftest import needs_engine
-from spinloom.errors import Trouble
-from spinloom.grid import axes, cells, log, one, template
+from spinloom.common.errors import Trouble
+from spinloom.predict.grid import axes, cells, log, one, template
 from studies import VECTOR
 
 pytestmark = needs_engine

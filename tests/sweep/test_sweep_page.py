@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom.goal_model import PARAMETERS
-from spinloom.grid import axes, slurm
+from spinloom.predict.goal_model import PARAMETERS
+from spinloom.predict.grid import axes, slurm
 from studies import kept, manifest
 
 pytestmark = needs_engine

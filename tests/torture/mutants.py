@@ -61,7 +61,7 @@ def prepare() -> None:
     tree = PLACE / "tree"
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
-    for name in ("src", "include", "cmake", "bench", "handlers", "scenarios", "CMakeLists.txt"):
+    for name in ("src", "include", "cmake", "bench", "handlers", "data", "CMakeLists.txt"):
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, tree / name)
@@ -95,19 +95,19 @@ def limit_processor_time() -> None:
 
 
 def hunt(seeds: tuple[tuple[int, int], ...] = SEEDS, file: str = "") -> Found | None:
-    from spinloom import torture
+    from spinloom.nics import torture
 
     runs = 0
     for first, last in seeds:
-        for scenario in map(torture.read, sorted((PLACE / "tree" / "scenarios").glob("*.toml"))):
+        for scenario in map(torture.read, sorted((PLACE / "tree" / "data/scenarios").glob("*.toml"))):
             works = [name for name, weight in scenario.numbers.items() if name.startswith("work.") and weight]
-            if file.startswith("src/collective/") and "work.collective" not in works:
+            if file.startswith("src/portals/collective/") and "work.collective" not in works:
                 continue  # no engine of collective calls is there
             frames = any(name.startswith("work.frame_") for name in works)
-            if not file.startswith("src/spin/") and frames != file.startswith("src/frame/"):
+            if not file.startswith("src/nic/spin/") and frames != file.startswith("src/nic/frames/"):
                 continue  # a NIC of the other kind
             numbers = [f"{name}={value}" for name, value in scenario.numbers.items()]
-            program = PLACE / "build/src/torture/spinloom_torture_run"
+            program = PLACE / "build/bin/spinloom_torture_run"
             command = [program, *numbers, "--seeds", f"{first}..{last}"]
             done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit_processor_time)
             if done.returncode == -signal.SIGXCPU:

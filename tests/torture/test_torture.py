@@ -11,7 +11,8 @@ import pytest
 import mutants
 from conftest import needs_engine
 from patience import seconds
-from spinloom import core, torture
+from spinloom.common import core
+from spinloom.nics import torture
 
 pytestmark = needs_engine
 

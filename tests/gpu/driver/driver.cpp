@@ -1,16 +1,17 @@
-// A driver for tests: libcuda.so.1 without a GPU. Its device memory is memory that only the driver can touch (memory.hpp),
-//   its kernels are the kernels' own source, run by the host.
+// A driver for tests: libcuda.so.1 without a GPU. Its device memory is memory that only the driver can touch
+//   (memory.hpp), its kernels are the kernels' own source, run by the host.
 //
-// Contract: the calls of src/gpu/driver.hpp. Work is queued and done when somebody waits, so that who forgets to wait reads
-//   old bytes. Copies from and to memory of the host that is not pinned are done at once, as CUDA does. An event that is
-//   asked for is reached at the second time; one between processes is reached some time after it was recorded, whether
-//   anybody waits or not.
+// Contract: the calls of src/memory/gpu/driver.hpp. Work is queued and done when somebody waits, so that who forgets to
+//   wait reads old bytes. Copies from and to memory of the host that is not pinned are done at once, as CUDA does. An
+//   event that is asked for is reached at the second time; one between processes is reached some time after it was
+//   recorded, whether anybody waits or not.
 //   FAKE_GPU_OPEN: everybody may touch device memory.
 //   FAKE_GPU_DEVICES: how many there are, 1 unless told. FAKE_GPU_BYTES: memory of all of them.
-//   FAKE_GPU_NO_IPC: another process's memory cannot be opened. FAKE_GPU_NO_PINNING: memory of the host cannot be pinned
-//   where it lies. FAKE_GPU_PINNED_MOST: no allocation of pinned memory may have more bytes.
+//   FAKE_GPU_NO_IPC: another process's memory cannot be opened. FAKE_GPU_NO_PINNING: memory of the host cannot be
+//   pinned where it lies. FAKE_GPU_PINNED_MOST: no allocation of pinned memory may have more bytes.
 //   FAKE_GPU_LOST_AFTER: the launch after so many fails, and all that follow.
-//   FAKE_GPU_LOG: a file to which the process adds a line when it ends: launches, copies, calls that ask about an address.
+//   FAKE_GPU_LOG: a file to which the process adds a line when it ends: launches, copies, calls that ask about an
+//   address.
 // Threads: any; one works at a time. Time: none.
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -28,9 +29,9 @@
 #include <string>
 #include <thread>
 
-#include "gpu/kernel_bodies.h"
-#include "gpu/kernel_brief.h"
 #include "memory.hpp"
+#include "memory/gpu/kernel_bodies.h"
+#include "memory/gpu/kernel_brief.h"
 
 namespace kernel = spinloom::gpu::kernel;
 

@@ -21,8 +21,8 @@ size_t capacity() {
   return told != nullptr ? std::strtoull(told, nullptr, 10) : size_t{8} << 30;
 }
 
-// FAKE_GPU_OPEN: everybody may touch device memory, so that an MPI that says it knows of GPUs can; all but the library that it
-// names, if it is not 1.
+// FAKE_GPU_OPEN: everybody may touch device memory, so that an MPI that says it knows of GPUs can; all but the library
+// that it names, if it is not 1.
 int closed() {
   static const bool open = [] {
     const char* const told = std::getenv("FAKE_GPU_OPEN");

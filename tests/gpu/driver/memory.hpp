@@ -1,9 +1,9 @@
 // Memory of the driver for tests: what it has given out, and who may touch it.
 //
-// Contract: device() gives memory that nobody can read or write but the driver, so that a program, an MPI or a library that
-//   takes it for memory of the host dies at once, unless FAKE_GPU_OPEN lets everybody; pinned() gives memory of the host. find() says which allocation holds an
-//   address. Open makes device memory accessible as long as it lives. Device memory may be opened by another process of the
-//   user by its handle, as CUDA IPC does.
+// Contract: device() gives memory that nobody can read or write but the driver, so that a program, an MPI or a library
+//   that takes it for memory of the host dies at once, unless FAKE_GPU_OPEN lets everybody; pinned() gives memory of
+//   the host. find() says which allocation holds an address. Open makes device memory accessible as long as it lives.
+//   Device memory may be opened by another process of the user by its handle, as CUDA IPC does.
 // Invariants: (1) freed memory is found no more. Threads: any. Time: none.
 #pragma once
 

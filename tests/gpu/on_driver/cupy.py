@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spinloom import cuda
+from spinloom.layout import cuda
 
 
 class Memory:

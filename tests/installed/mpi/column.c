@@ -1,12 +1,11 @@
 // Every rank sends a column of doubles to the next one and checks what it gets, gaps included.
 #include <spinloom/mpix.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { rows = 8192, stride = 4, rounds = 3 };
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int rank, size, wrong = 0, all = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static slmp_receiver_t *receiver;
+static slmp_receiver_t* receiver;
 static const char text[] = "over the loom";
 
-static void *take(void *context) {
-  int *good = context;
+static void* take(void* context) {
+  int* good = context;
   slmp_message_t message;
   *good = slmp_receive(receiver, &message, 60000) == SLMP_OK && message.size == sizeof(text) &&
           memcmp(message.data, text, sizeof(text)) == 0 && message.msgid == 9 &&
@@ -19,7 +19,7 @@ static void *take(void *context) {
   return NULL;
 }
 
-static int go_on(void *context, uint64_t bytes, uint64_t bytes_total) {
+static int go_on(void* context, uint64_t bytes, uint64_t bytes_total) {
   (void)context;
   return bytes > bytes_total;
 }

@@ -237,7 +237,7 @@ static Form row(Draw* draw, Unit const* unit, long units) {
   return form;
 }
 
-/* Whether the MPI moves the bytes that the form says, in messages to this rank itself. */
+/* True if the MPI moves the bytes that the form says, in messages to this rank itself. */
 static int works(Form const* form, long count) {
   long const bytes = count * form->size, length = (count - 1) * form->extent + form->high - form->low;
   unsigned char *const memory = malloc(4 * (size_t)length + 2 * (size_t)bytes), *const from = memory,

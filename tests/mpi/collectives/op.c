@@ -73,7 +73,8 @@ static void leave_out(Op* op) {
   }
   /* Such a call ends at once at a rank that gets nothing, and its peers wait for its empty messages. */
   op->has_no_zeros = is_open_mpi && op->form == nonblocking && op->in_place;
-  /* Long messages of several basic types are cut in pieces that are not put together; in MPICH 5, in a Gather of four. */
+  /* Long messages of several basic types are cut in pieces that are not put together; in MPICH 5, in a Gather of
+   * four. */
   if (op->unit.parts > 1 && (is_mpich_4 || (!is_open_mpi && op->call == gather))) {
     if (op->same * op->unit.size > 400) op->same = op->step;
     if (op->top * op->step * op->unit.size > 400) op->top = 1;
@@ -160,8 +161,8 @@ static void lay_out(Draw* own, Op* op, Side* side, Pool* pools) {
 
   long low = 0, high = 0, next = 0;
   if (one) {
-    /* Where the types at the ranks of an Allgatherv do not have the same size and extent, Open MPI and MPICH do not do the
-     * same at each: they hang, or give wrong bytes. */
+    /* Where the types at the ranks of an Allgatherv do not have the same size and extent, Open MPI and MPICH do not do
+     * the same at each: they hang, or give wrong bytes. */
     Draw alike = draw_from(op->seed, 5, 6);
     Draw* const by = op->call == allgatherv ? &alike : own;
     long of = divisor_of(by, op->step), total = 0;

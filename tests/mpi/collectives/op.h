@@ -1,8 +1,8 @@
 /* Op - one call of a round: what it is, its buffers, and what they must hold when it has ended.
  *
- * Contract: all ranks draw an Op alike by op_draw(). op_prepare() makes the types and buffers of this rank, op_fill() the
- * bytes of one start, op_start() calls the MPI, and op_wrong() compares every byte of both buffers, gaps included. Where
- * several messages go from one rank to another, any order of them is right, and `order` tells which it was. */
+ * Contract: all ranks draw an Op alike by op_draw(). op_prepare() makes the types and buffers of this rank, op_fill()
+ * the bytes of one start, op_start() calls the MPI, and op_wrong() compares every byte of both buffers, gaps included.
+ * Where several messages go from one rank to another, any order of them is right, and `order` tells which it was. */
 #ifndef OP_H
 #define OP_H
 #include "comms.h"

@@ -1,9 +1,9 @@
 /* Collective calls of random types, in every form that MPI has, among messages: SEED ROUNDS [FIRST [PARTS]].
  *
- * A round is some calls and messages, most of them under way at once, completed in random order. It follows from SEED and
- * its number, so that FIRST replays it. Every byte of every buffer is checked, gaps included. Rank 0 says how many messages
- * came, how many bytes were wrong, and a hash of the order in which parallel edges of a topology were taken, which MPIs
- * are free to choose. Ranks play with those whose numbers are the same modulo PARTS. */
+ * A round is some calls and messages, most of them under way at once, completed in random order. It follows from SEED
+ * and its number, so that FIRST replays it. Every byte of every buffer is checked, gaps included. Rank 0 says how many
+ * messages came, how many bytes were wrong, and a hash of the order in which parallel edges of a topology were taken,
+ * which MPIs are free to choose. Ranks play with those whose numbers are the same modulo PARTS. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

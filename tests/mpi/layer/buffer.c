@@ -16,7 +16,7 @@ void bytes_begin(void) {
 }
 
 /* The bytes that a buffer made from `seed` has at `at` and behind. */
-static void copy_known(unsigned char *to, uint64_t seed, long at, long length) {
+static void copy_known(unsigned char* to, uint64_t seed, long at, long length) {
   while (length > 0) {
     long const part = length < row ? length : row;
     memcpy(to, known + ((uint64_t)at + seed) % prime, (size_t)part);
@@ -24,14 +24,14 @@ static void copy_known(unsigned char *to, uint64_t seed, long at, long length) {
   }
 }
 
-static long base_of(Form const *form, long count, long *length) {
+static long base_of(Form const* form, long count, long* length) {
   long low, high;
   form_span(form, count, &low, &high);
   *length = high - low + 2 * guard;
   return guard - low;
 }
 
-Buffer buffer_make(Form const *form, long count, uint64_t seed) {
+Buffer buffer_make(Form const* form, long count, uint64_t seed) {
   Buffer buffer = {.form = form, .count = count};
   buffer.first = base_of(form, count, &buffer.length);
   buffer.memory = device_alloc(buffer.length, &buffer.arena);
@@ -40,16 +40,16 @@ Buffer buffer_make(Form const *form, long count, uint64_t seed) {
   return buffer;
 }
 
-void buffer_refill(Buffer *buffer, uint64_t seed) {
+void buffer_refill(Buffer* buffer, uint64_t seed) {
   buffer->seed = seed % 1000000007;
   copy_known(buffer->arena, buffer->seed, 0, buffer->length);
 }
 
-void buffer_free(Buffer *buffer) { device_free(buffer->memory, buffer->arena), buffer->arena = NULL; }
+void buffer_free(Buffer* buffer) { device_free(buffer->memory, buffer->arena), buffer->arena = NULL; }
 
-static void packed_of(Sent const *sent, long bytes, unsigned char *packed) {
+static void packed_of(Sent const* sent, long bytes, unsigned char* packed) {
   long length, first = base_of(sent->form, sent->count, &length);
-  Form const *const form = sent->form;
+  Form const* const form = sent->form;
   for (long j = 0; j < sent->count && bytes > 0; ++j)
     for (long i = 0; i < form->pieces && bytes > 0; ++i) {
       long const part = form->length[i] < bytes ? form->length[i] : bytes;
@@ -58,10 +58,10 @@ static void packed_of(Sent const *sent, long bytes, unsigned char *packed) {
     }
 }
 
-long buffer_wrong(Buffer const *buffer, Sent const *sent, long bytes, int any_inside) {
+long buffer_wrong(Buffer const* buffer, Sent const* sent, long bytes, int any_inside) {
   long const inside = buffer->form->size * buffer->count;
-  unsigned char *const expected = malloc((size_t)buffer->length);
-  unsigned char *const packed = malloc((size_t)(bytes > inside ? bytes : inside) + 1);
+  unsigned char* const expected = malloc((size_t)buffer->length);
+  unsigned char* const packed = malloc((size_t)(bytes > inside ? bytes : inside) + 1);
   copy_known(expected, buffer->seed, 0, buffer->length);
   if (any_inside) {
     form_gather(buffer->form, buffer->count, inside, buffer->arena + buffer->first, packed);

@@ -8,25 +8,25 @@
 
 typedef struct {
   unsigned char *arena, *memory; /* where the test sees the bytes, and where they lie: the same on the host */
-  unsigned char *base;           /* in `memory`: what MPI is told */
+  unsigned char* base;           /* in `memory`: what MPI is told */
   long length, first;            /* bytes in all; where the base lies */
   uint64_t seed;
-  Form const *form;
+  Form const* form;
   long count;
 } Buffer;
 
 void bytes_begin(void); /* once for the process */
-Buffer buffer_make(Form const *form, long count, uint64_t seed);
-void buffer_refill(Buffer *buffer, uint64_t seed);
-void buffer_free(Buffer *buffer);
+Buffer buffer_make(Form const* form, long count, uint64_t seed);
+void buffer_refill(Buffer* buffer, uint64_t seed);
+void buffer_free(Buffer* buffer);
 
 typedef struct {
-  Form const *form;
+  Form const* form;
   long count;
   uint64_t seed;
 } Sent; /* a message, as its sender has made it */
 
 enum { all_right = -1 };
 /* Where the first wrong byte lies in the arena; `any_inside`: the bytes of the form itself may be anything. */
-long buffer_wrong(Buffer const *buffer, Sent const *sent, long bytes, int any_inside);
+long buffer_wrong(Buffer const* buffer, Sent const* sent, long bytes, int any_inside);
 #endif

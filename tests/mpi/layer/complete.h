@@ -13,7 +13,7 @@ typedef struct {
   int code, ignored;
 } Op;
 
-void complete(Context *context, Op **ops, int n);
+void complete(Context* context, Op** ops, int n);
 /* Some calls that may complete some of them. */
-void complete_some(Context *context, Op **ops, int n);
+void complete_some(Context* context, Op** ops, int n);
 #endif

@@ -23,18 +23,29 @@ typedef struct {
 } Context;
 
 /* The number by which this rank names rank `world` in a communicator, and back. */
-int rank_in(Context const *context, int kind, int world);
-int world_of(Context const *context, int kind, int rank);
-/* Whether this kind of communicator joins two ranks. */
+int rank_in(Context const* context, int kind, int world);
+int world_of(Context const* context, int kind, int rank);
+/* True if this kind of communicator joins two ranks. */
 int joins(int kind, int from, int to);
 
-__attribute__((format(printf, 2, 3))) void wrong(Context *context, char const *words, ...);
+__attribute__((format(printf, 2, 3))) void wrong(Context* context, char const* words, ...);
 /* Reports a call that should have succeeded. */
-void check(Context *context, char const *call, int code);
+void check(Context* context, char const* call, int code);
 int class_of(int code);
 
 /* What rounds may do; --without takes their sum. */
-enum { early_frees = 1, freed_requests = 2, bottoms = 4, persistents = 8, truncations = 16, cancels = 32, shifts = 64, looks = 128, replaces_ = 256, mixed_units = 512 };
+enum {
+  early_frees = 1,
+  freed_requests = 2,
+  bottoms = 4,
+  persistents = 8,
+  truncations = 16,
+  cancels = 32,
+  shifts = 64,
+  looks = 128,
+  replaces_ = 256,
+  mixed_units = 512
+};
 int allows(int what);
 
 #if MPI_VERSION >= 4
@@ -44,7 +55,7 @@ int allows(int what);
 #endif
 
 /* The rounds: each is collective over all ranks (of one thread). */
-void exchange_round(Context *context);
-void shift_round(Context *context);
-void odd_round(Context *context);
+void exchange_round(Context* context);
+void shift_round(Context* context);
+void odd_round(Context* context);
 #endif

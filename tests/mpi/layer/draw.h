@@ -7,16 +7,16 @@ typedef struct {
   uint64_t state;
 } Draw;
 
-static inline uint64_t draw_next(Draw *draw) { /* splitmix64 */
+static inline uint64_t draw_next(Draw* draw) { /* splitmix64 */
   uint64_t z = (draw->state += 0x9e3779b97f4a7c15u);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
 }
-static inline long below(Draw *draw, long n) { return n <= 1 ? 0 : (long)(draw_next(draw) % (uint64_t)n); }
-static inline int one_in(Draw *draw, long n) { return below(draw, n) == 0; }
+static inline long below(Draw* draw, long n) { return n <= 1 ? 0 : (long)(draw_next(draw) % (uint64_t)n); }
+static inline int one_in(Draw* draw, long n) { return below(draw, n) == 0; }
 /* A number from 1 to most: small ones as often as large ones of any order of magnitude. */
-static inline long magnitude(Draw *draw, long most) {
+static inline long magnitude(Draw* draw, long most) {
   int bits = 0;
   while (most >> (bits + 1) > 0) ++bits;
   long const top = 1L << below(draw, bits + 1), n = top + below(draw, top);
@@ -28,7 +28,7 @@ static inline Draw draw_from(uint64_t a, uint64_t b, uint64_t c) {
   draw.state = draw_next(&draw) ^ c * 0x94d049bb133111ebu;
   return draw;
 }
-static inline void shuffle(Draw *draw, int n, int *list) {
+static inline void shuffle(Draw* draw, int n, int* list) {
   for (int i = n - 1; i > 0; --i) {
     int const j = (int)below(draw, i + 1), k = list[i];
     list[i] = list[j], list[j] = k;

@@ -40,20 +40,20 @@ enum { truncates_well = 0 }; /* Open MPI writes behind the buffer (single copy),
 enum { truncates_well = 1 };
 #endif
 
-static uint64_t seed_of(Context const *context, int message, int repeat, int receives) {
+static uint64_t seed_of(Context const* context, int message, int repeat, int receives) {
   Draw draw = draw_from(context->seed + (uint64_t)context->thread * 65537, (uint64_t)context->round,
                         (uint64_t)(message * 16 + repeat * 2 + receives));
   return draw_next(&draw);
 }
 
-static long bytes_target(Draw *draw) {
+static long bytes_target(Draw* draw) {
   if (one_in(draw, 150)) return 1 + below(draw, 6 << 20);
   if (one_in(draw, 4)) return 1 + below(draw, 64 << 10);
   return magnitude(draw, 8 << 10);
 }
 
-static void draw_forms(Context *context, Round *round, long target) {
-  Draw *const draw = &context->plan;
+static void draw_forms(Context* context, Round* round, long target) {
+  Draw* const draw = &context->plan;
   long const units = target / round->unit.size + 1;
   long counts[forms_most];
   round->out_forms = 1 + (int)below(draw, forms_most);
@@ -64,7 +64,7 @@ static void draw_forms(Context *context, Round *round, long target) {
     round->out[i] = form_of(draw, &round->unit, n, counts[i], 1);
   }
   for (int i = 0; i < round->messages; ++i) {
-    Message *const message = &round->message[i];
+    Message* const message = &round->message[i];
     message->form = (int)below(draw, round->out_forms);
     message->count = one_in(draw, 3) ? counts[message->form] : below(draw, counts[message->form] + 1);
     message->units = message->count * round->out[message->form].units;
@@ -81,8 +81,8 @@ static void draw_forms(Context *context, Round *round, long target) {
   }
 }
 
-static void draw_round(Context *context, Round *round) {
-  Draw *const draw = &context->plan;
+static void draw_round(Context* context, Round* round) {
+  Draw* const draw = &context->plan;
   memset(round, 0, sizeof *round);
   round->style = (int)below(draw, styles);
   if (round->style == persistent && !allows(persistents)) round->style = posted;
@@ -95,13 +95,14 @@ static void draw_round(Context *context, Round *round) {
   round->unique = round->style == persistent || one_in(draw, 2);
   int const wild = !round->truncates && one_in(draw, 2);
   round->any_source = wild && !one_in(draw, 3);
-  round->any_tag = wild && (!round->any_source || one_in(draw, 2)) && !(context->threads > 1 && round->kind == comm_shared);
+  round->any_tag =
+      wild && (!round->any_source || one_in(draw, 2)) && !(context->threads > 1 && round->kind == comm_shared);
   if (round->truncates) round->unique = 1;
   round->barrier = one_in(draw, 2);
   round->repeats = round->style == persistent ? 1 + (int)below(draw, repeats_most) : 1;
   int const one_way = one_in(draw, 4) ? 1 + (int)below(draw, context->size - 1) : 0;
   for (int i = 0; i < round->messages; ++i) {
-    Message *const message = &round->message[i];
+    Message* const message = &round->message[i];
     do {
       message->from = (int)below(draw, context->size);
       message->to = one_way ? (message->from + one_way) % context->size : (int)below(draw, context->size);
@@ -111,21 +112,22 @@ static void draw_round(Context *context, Round *round) {
     message->tag = context->thread * tag_room + (round->unique ? i : (int)below(draw, 3));
   }
   draw_forms(context, round, target);
-  snprintf(context->doing, sizeof context->doing, "exchange: style %d, comm %d, %d messages, units of %ld B, most %ld B%s%s%s%s",
-           round->style, round->kind, round->messages, round->unit.size, round->units_most * round->unit.size,
-           round->any_source ? ", any source" : "", round->any_tag ? ", any tag" : "", round->unique ? ", own tags" : "",
-           round->truncates ? ", truncates" : "");
+  snprintf(context->doing, sizeof context->doing,
+           "exchange: style %d, comm %d, %d messages, units of %ld B, most %ld B%s%s%s%s", round->style, round->kind,
+           round->messages, round->unit.size, round->units_most * round->unit.size,
+           round->any_source ? ", any source" : "", round->any_tag ? ", any tag" : "",
+           round->unique ? ", own tags" : "", round->truncates ? ", truncates" : "");
 }
 
 /* What the call names as its buffer, count and type. */
 typedef struct {
-  void *buffer;
+  void* buffer;
   int count;
   MPI_Datatype type;
 } Named;
 
-static Named named(Context *context, Part *part) {
-  Buffer const *const buffer = &part->buffer;
+static Named named(Context* context, Part* part) {
+  Buffer const* const buffer = &part->buffer;
   Named plain = {buffer->base, (int)buffer->count, buffer->form->type};
   if (buffer->form->type == MPI_PACKED || !one_in(&context->own, 10) || !allows(bottoms)) return plain;
   MPI_Aint at;
@@ -136,9 +138,9 @@ static Named named(Context *context, Part *part) {
   return (Named){MPI_BOTTOM, 1, part->absolute};
 }
 
-static Part part_for(Context *context, Round *round, int index, int repeat, int sends) {
-  Draw *const own = &context->own;
-  Message const *const message = &round->message[index];
+static Part part_for(Context* context, Round* round, int index, int repeat, int sends) {
+  Draw* const own = &context->own;
+  Message const* const message = &round->message[index];
   Part part = {.op.sends = sends, .message = index, .absolute = MPI_DATATYPE_NULL};
   part.op.request = MPI_REQUEST_NULL;
   if (sends) {
@@ -146,7 +148,7 @@ static Part part_for(Context *context, Round *round, int index, int repeat, int 
     part.op.ignore = 1;
     return part;
   }
-  Form const *const form = &round->in[below(own, round->in_forms)];
+  Form const* const form = &round->in[below(own, round->in_forms)];
   long const of = form->type == MPI_PACKED ? 1 : form->units, most = form->type == MPI_PACKED ? round->unit.size : 1;
   long count = of == 0 ? below(own, 3) : (round->units_most * most + of - 1) / of + below(own, 2);
   if (round->truncates && one_in(own, 2) && count > 0 && message->from != message->to) count = 1 + below(own, count);
@@ -156,14 +158,14 @@ static Part part_for(Context *context, Round *round, int index, int repeat, int 
   return part;
 }
 
-static int source_of(Context *context, Round *round, Part *part) {
+static int source_of(Context* context, Round* round, Part* part) {
   return round->any_source ? MPI_ANY_SOURCE : rank_in(context, round->kind, round->message[part->message].from);
 }
-static int tag_of(Round *round, Part *part) { return round->any_tag ? MPI_ANY_TAG : round->message[part->message].tag; }
+static int tag_of(Round* round, Part* part) { return round->any_tag ? MPI_ANY_TAG : round->message[part->message].tag; }
 
-static void start_all(Context *context, Part **parts, int n) {
+static void start_all(Context* context, Part** parts, int n) {
   if (n > 1 && one_in(&context->own, 2)) {
-    MPI_Request *const requests = malloc((size_t)n * sizeof *requests);
+    MPI_Request* const requests = malloc((size_t)n * sizeof *requests);
     for (int i = 0; i < n; ++i) requests[i] = parts[i]->op.request;
     check(context, "Startall", MPI_Startall(n, requests));
     for (int i = 0; i < n; ++i)
@@ -176,7 +178,7 @@ static void start_all(Context *context, Part **parts, int n) {
 }
 
 /* Frees an active request now and then: its message arrives all the same. */
-static void maybe_free(Context *context, Part *part) {
+static void maybe_free(Context* context, Part* part) {
   if (!part->op.active || !part->op.ignore || !one_in(&context->own, 40) || !allows(freed_requests)) return;
   if (!part->op.sends && (context->threads > 1 || part->truncated)) return;
   check(context, "Request_free", MPI_Request_free(&part->op.request));
@@ -185,40 +187,48 @@ static void maybe_free(Context *context, Part *part) {
   part->freed = 1;
 }
 
-static void post_receive(Context *context, Round *round, Part *part, int start) {
+static void post_receive(Context* context, Round* round, Part* part, int start) {
   Named const in = named(context, part);
   int const large = one_in(&context->own, 4), source = source_of(context, round, part), tag = tag_of(round, part);
   part->op.active = start;
   /* Open MPI loses a persistent request whose message is too long. */
   if (!start || (!round->truncates && one_in(&context->own, 4) && allows(persistents))) {
     part->op.persistent = 1;
-    check(context, "Recv_init", COUNTED(large, MPI_Recv_init, in.buffer, in.count, in.type, source, tag, round->comm, &part->op.request));
+    check(context, "Recv_init",
+          COUNTED(large, MPI_Recv_init, in.buffer, in.count, in.type, source, tag, round->comm, &part->op.request));
     if (start) start_all(context, &part, 1);
   } else {
-    check(context, "Irecv", COUNTED(large, MPI_Irecv, in.buffer, in.count, in.type, source, tag, round->comm, &part->op.request));
+    check(context, "Irecv",
+          COUNTED(large, MPI_Irecv, in.buffer, in.count, in.type, source, tag, round->comm, &part->op.request));
   }
   if (start) maybe_free(context, part);
 }
 
-static void init_send(Context *context, Round *round, Part *part, int ready) {
+static void init_send(Context* context, Round* round, Part* part, int ready) {
   Named const out = named(context, part);
   int const large = one_in(&context->own, 4), how = (int)below(&context->own, ready ? 3 : 2);
-  Message const *const message = &round->message[part->message];
+  Message const* const message = &round->message[part->message];
   int const to = rank_in(context, round->kind, message->to), tag = message->tag;
-  MPI_Request *const request = &part->op.request;
+  MPI_Request* const request = &part->op.request;
   part->op.persistent = 1;
-  if (how == 0) check(context, "Send_init", COUNTED(large, MPI_Send_init, out.buffer, out.count, out.type, to, tag, round->comm, request));
-  else if (how == 1) check(context, "Ssend_init", COUNTED(large, MPI_Ssend_init, out.buffer, out.count, out.type, to, tag, round->comm, request));
-  else check(context, "Rsend_init", COUNTED(large, MPI_Rsend_init, out.buffer, out.count, out.type, to, tag, round->comm, request));
+  if (how == 0)
+    check(context, "Send_init",
+          COUNTED(large, MPI_Send_init, out.buffer, out.count, out.type, to, tag, round->comm, request));
+  else if (how == 1)
+    check(context, "Ssend_init",
+          COUNTED(large, MPI_Ssend_init, out.buffer, out.count, out.type, to, tag, round->comm, request));
+  else
+    check(context, "Rsend_init",
+          COUNTED(large, MPI_Rsend_init, out.buffer, out.count, out.type, to, tag, round->comm, request));
 }
 
 /* blocking: its receive is posted, or it need not be; ready: it is. */
-static void send_part(Context *context, Round *round, Part *part, int blocking, int ready) {
-  Draw *const own = &context->own;
-  Message const *const message = &round->message[part->message];
+static void send_part(Context* context, Round* round, Part* part, int blocking, int ready) {
+  Draw* const own = &context->own;
+  Message const* const message = &round->message[part->message];
   int const to = rank_in(context, round->kind, message->to), tag = message->tag, large = one_in(own, 4);
   MPI_Comm const comm = round->comm;
-  MPI_Request *const request = &part->op.request;
+  MPI_Request* const request = &part->op.request;
   if (one_in(own, 5) && allows(persistents)) {
     init_send(context, round, part, ready);
     start_all(context, &part, 1);
@@ -228,13 +238,22 @@ static void send_part(Context *context, Round *round, Part *part, int blocking, 
   Named const out = named(context, part);
   int how = (int)below(own, blocking ? 8 : 4);
   if ((how == 2 || how == 6) && !ready) --how;
-  if ((how == 3 || how == 7) && (part->buffer.form->size * part->buffer.count > 8192 || !round->unique)) how -= 3; /* MPICH's Bsend overtakes */
+  if ((how == 3 || how == 7) && (part->buffer.form->size * part->buffer.count > 8192 || !round->unique))
+    how -= 3; /* MPICH's Bsend overtakes */
   part->op.active = how < 4;
   switch (how) {
-    case 0: check(context, "Isend", COUNTED(large, MPI_Isend, out.buffer, out.count, out.type, to, tag, comm, request)); break;
-    case 1: check(context, "Issend", COUNTED(large, MPI_Issend, out.buffer, out.count, out.type, to, tag, comm, request)); break;
-    case 2: check(context, "Irsend", COUNTED(large, MPI_Irsend, out.buffer, out.count, out.type, to, tag, comm, request)); break;
-    case 3: check(context, "Ibsend", COUNTED(large, MPI_Ibsend, out.buffer, out.count, out.type, to, tag, comm, request)); break;
+    case 0:
+      check(context, "Isend", COUNTED(large, MPI_Isend, out.buffer, out.count, out.type, to, tag, comm, request));
+      break;
+    case 1:
+      check(context, "Issend", COUNTED(large, MPI_Issend, out.buffer, out.count, out.type, to, tag, comm, request));
+      break;
+    case 2:
+      check(context, "Irsend", COUNTED(large, MPI_Irsend, out.buffer, out.count, out.type, to, tag, comm, request));
+      break;
+    case 3:
+      check(context, "Ibsend", COUNTED(large, MPI_Ibsend, out.buffer, out.count, out.type, to, tag, comm, request));
+      break;
     case 4: check(context, "Send", COUNTED(large, MPI_Send, out.buffer, out.count, out.type, to, tag, comm)); break;
     case 5: check(context, "Ssend", COUNTED(large, MPI_Ssend, out.buffer, out.count, out.type, to, tag, comm)); break;
     case 6: check(context, "Rsend", COUNTED(large, MPI_Rsend, out.buffer, out.count, out.type, to, tag, comm)); break;
@@ -243,20 +262,20 @@ static void send_part(Context *context, Round *round, Part *part, int blocking, 
   maybe_free(context, part);
 }
 
-static int bytes_in(MPI_Status const *status) {
+static int bytes_in(MPI_Status const* status) {
   int bytes = 0;
   MPI_Get_elements(status, MPI_BYTE, &bytes);
   return bytes;
 }
 
 /* A receive when its message may have come: by a probe or not, blocking or not. */
-static void receive_part(Context *context, Round *round, Part *part) {
-  Draw *const own = &context->own;
+static void receive_part(Context* context, Round* round, Part* part) {
+  Draw* const own = &context->own;
   int source = source_of(context, round, part), tag = tag_of(round, part), flag = 0, how = (int)below(own, 8), code;
   int const large = one_in(own, 4);
   MPI_Status seen, *const status = &part->op.status;
   MPI_Message handle = MPI_MESSAGE_NULL;
-  MPI_Request *const request = &part->op.request;
+  MPI_Request* const request = &part->op.request;
   memset(&seen, 0, sizeof seen);
   if (how <= 1) {
     post_receive(context, round, part, 1);
@@ -280,11 +299,13 @@ static void receive_part(Context *context, Round *round, Part *part) {
     part->op.active = 1;
     return;
   }
-  /* With wildcards, the receive gets the message that was probed, or another that came meanwhile from elsewhere. */
+  /* A receive with wildcards could get another message than the probed one, which came meanwhile from elsewhere. So
+   * after a probe it names the source and the tag that the probe has seen. */
   if (how <= 4) {
     if (how > 2) source = seen.MPI_SOURCE, tag = seen.MPI_TAG;
     int const ignored = part->op.ignore && one_in(own, 4);
-    code = COUNTED(large, MPI_Recv, in.buffer, in.count, in.type, source, tag, round->comm, ignored ? MPI_STATUS_IGNORE : status);
+    code = COUNTED(large, MPI_Recv, in.buffer, in.count, in.type, source, tag, round->comm,
+                   ignored ? MPI_STATUS_IGNORE : status);
     part->op.ignored = ignored;
   } else if (how == 5) {
     code = COUNTED(large, MPI_Mrecv, in.buffer, in.count, in.type, &handle, status);
@@ -303,13 +324,13 @@ static void receive_part(Context *context, Round *round, Part *part) {
 }
 
 /* Before anything is received, a probe sees the first message of its source and tag. */
-static void look_ahead(Context *context, Round *round) {
+static void look_ahead(Context* context, Round* round) {
   int const index = (int)below(&context->own, round->messages);
-  Message const *message = &round->message[index];
+  Message const* message = &round->message[index];
   if (message->to != context->rank) return;
   MPI_Status seen;
   for (int i = index - 1; i >= 0; --i) {
-    Message const *const before = &round->message[i];
+    Message const* const before = &round->message[i];
     if (before->to == message->to && before->from == message->from && before->tag == message->tag) message = before;
   }
   check(context, "Probe", MPI_Probe(rank_in(context, round->kind, message->from), message->tag, round->comm, &seen));
@@ -318,15 +339,17 @@ static void look_ahead(Context *context, Round *round) {
 }
 
 /* Which message a receive has got. */
-static Message *message_of(Context *context, Round *round, Part *part) {
+static Message* message_of(Context* context, Round* round, Part* part) {
   if (part->op.ignored || part->op.code != MPI_SUCCESS) {
     round->message[part->message].taken = 1;
     return &round->message[part->message];
   }
   int const from = world_of(context, round->kind, part->op.status.MPI_SOURCE);
   for (int i = 0; i < round->messages; ++i) {
-    Message *const message = &round->message[i];
-    if (message->taken || message->to != context->rank || message->from != from || message->tag != part->op.status.MPI_TAG) continue;
+    Message* const message = &round->message[i];
+    if (message->taken || message->to != context->rank || message->from != from ||
+        message->tag != part->op.status.MPI_TAG)
+      continue;
     message->taken = 1;
     return message;
   }
@@ -335,11 +358,12 @@ static Message *message_of(Context *context, Round *round, Part *part) {
   return NULL;
 }
 
-static void check_counts(Context *context, Round *round, Part *part, Message const *message) {
+static void check_counts(Context* context, Round* round, Part* part, Message const* message) {
   long const bytes = message->units * round->unit.size;
-  Form const *const form = part->buffer.form;
+  Form const* const form = part->buffer.form;
   int count = 0, elements = 0;
-  if (bytes_in(&part->op.status) != bytes) wrong(context, "message %d: the status has %d bytes of %ld", part->message, bytes_in(&part->op.status), bytes);
+  if (bytes_in(&part->op.status) != bytes)
+    wrong(context, "message %d: the status has %d bytes of %ld", part->message, bytes_in(&part->op.status), bytes);
   if (form->type == MPI_DATATYPE_NULL || form->size == 0) return;
   MPI_Get_count(&part->op.status, form->type, &count);
 #ifdef OPEN_MPI
@@ -350,45 +374,53 @@ static void check_counts(Context *context, Round *round, Part *part, Message con
   int const counts = may_count && form->type != MPI_PACKED && round->unit.elements == round->unit.kinds;
   if (counts) MPI_Get_elements(&part->op.status, form->type, &elements);
   if (count != (bytes % form->size == 0 ? bytes / form->size : MPI_UNDEFINED))
-    wrong(context, "message %d: Get_count gives %d for %ld bytes and elements of %ld", part->message, count, bytes, form->size);
+    wrong(context, "message %d: Get_count gives %d for %ld bytes and elements of %ld", part->message, count, bytes,
+          form->size);
   if (counts && elements != message->units * round->unit.elements)
-    wrong(context, "message %d: Get_elements gives %d of %ld", part->message, elements, message->units * round->unit.elements);
+    wrong(context, "message %d: Get_elements gives %d of %ld", part->message, elements,
+          message->units * round->unit.elements);
 }
 
-static void check_part(Context *context, Round *round, Part *part, int repeat) {
+static void check_part(Context* context, Round* round, Part* part, int repeat) {
   if (part->op.sends) {
-    if (part->op.code != MPI_SUCCESS) wrong(context, "send of message %d ends with class %d", part->message, class_of(part->op.code));
-    if (buffer_wrong(&part->buffer, NULL, 0, 0) != all_right) wrong(context, "the send buffer of message %d has changed", part->message);
+    if (part->op.code != MPI_SUCCESS)
+      wrong(context, "send of message %d ends with class %d", part->message, class_of(part->op.code));
+    if (buffer_wrong(&part->buffer, NULL, 0, 0) != all_right)
+      wrong(context, "the send buffer of message %d has changed", part->message);
     return;
   }
   if (!part->op.ignored && class_of(part->op.code) != (part->truncated ? MPI_ERR_TRUNCATE : MPI_SUCCESS))
-    wrong(context, "receive of message %d, %s, ends with class %d", part->message, part->truncated ? "too short" : "long enough", class_of(part->op.code));
-  Message const *const message = message_of(context, round, part);
+    wrong(context, "receive of message %d, %s, ends with class %d", part->message,
+          part->truncated ? "too short" : "long enough", class_of(part->op.code));
+  Message const* const message = message_of(context, round, part);
   if (message == NULL) return;
   if (part->op.code == MPI_SUCCESS && !part->op.ignored) check_counts(context, round, part, message);
-  Sent const sent = {&round->out[message->form], message->count, seed_of(context, (int)(message - round->message), repeat, 0)};
+  Sent const sent = {&round->out[message->form], message->count,
+                     seed_of(context, (int)(message - round->message), repeat, 0)};
   long const at = buffer_wrong(&part->buffer, &sent, message->units * round->unit.size, part->truncated);
   if (at == all_right) return;
-  wrong(context, "message %d of %ld bytes from rank %d: wrong byte %ld of %ld..%ld; sent %ld of %s, received as %ld of %s",
+  wrong(context,
+        "message %d of %ld bytes from rank %d: wrong byte %ld of %ld..%ld; sent %ld of %s, received as %ld of %s",
         (int)(message - round->message), message->units * round->unit.size, message->from, at - part->buffer.first,
-        -part->buffer.first, part->buffer.length - part->buffer.first, message->count, sent.form->name, part->buffer.count,
-        part->buffer.form->name);
+        -part->buffer.first, part->buffer.length - part->buffer.first, message->count, sent.form->name,
+        part->buffer.count, part->buffer.form->name);
 }
 
 /* A receive that was freed ends some time while the rank is in MPI. */
-static void await_freed(Context *context, Round *round, Part *part, int repeat) {
-  Message const *const message = &round->message[part->message];
+static void await_freed(Context* context, Round* round, Part* part, int repeat) {
+  Message const* const message = &round->message[part->message];
   Sent const sent = {&round->out[message->form], message->count, seed_of(context, part->message, repeat, 0)};
   for (long tries = 0; tries < 20000000; ++tries) {
     int flag;
     MPI_Iprobe(MPI_ANY_SOURCE, 0, context->comm[comm_own], &flag, MPI_STATUS_IGNORE);
-    if (tries % 64 == 0 && buffer_wrong(&part->buffer, &sent, message->units * round->unit.size, 0) == all_right) return;
+    if (tries % 64 == 0 && buffer_wrong(&part->buffer, &sent, message->units * round->unit.size, 0) == all_right)
+      return;
   }
 }
 
-static void receive_and_send(Context *context, Round *round, Part *in, int ins, Part *out, int outs) {
-  Draw *const own = &context->own;
-  Op *ops[2 * messages_most];
+static void receive_and_send(Context* context, Round* round, Part* in, int ins, Part* out, int outs) {
+  Draw* const own = &context->own;
+  Op* ops[2 * messages_most];
   for (int i = 0; i < ins; ++i) ops[i] = &in[i].op;
   for (int i = 0; i < outs; ++i) ops[ins + i] = &out[i].op;
   if (round->style == posted) {
@@ -414,9 +446,9 @@ static void receive_and_send(Context *context, Round *round, Part *in, int ins, 
   complete(context, ops, ins + outs);
 }
 
-static void run_persistent(Context *context, Round *round, Part *in, int ins, Part *out, int outs) {
-  Op *ops[2 * messages_most];
-  Part *parts[2 * messages_most];
+static void run_persistent(Context* context, Round* round, Part* in, int ins, Part* out, int outs) {
+  Op* ops[2 * messages_most];
+  Part* parts[2 * messages_most];
   int order[2 * messages_most];
   for (int i = 0; i < ins; ++i) post_receive(context, round, &in[i], 0), ops[i] = &in[i].op;
   for (int i = 0; i < outs; ++i) init_send(context, round, &out[i], 0), ops[ins + i] = &out[i].op;
@@ -445,7 +477,7 @@ static void run_persistent(Context *context, Round *round, Part *in, int ins, Pa
   }
 }
 
-void exchange_round(Context *context) {
+void exchange_round(Context* context) {
   static __thread Round round;
   static __thread Part in[messages_most], out[messages_most];
   int ins = 0, outs = 0, order[messages_most];
@@ -456,8 +488,10 @@ void exchange_round(Context *context) {
   }
   shuffle(&context->own, ins, order);
   for (int i = 0; i < ins; ++i) in[i] = part_for(context, &round, order[i], 0, 0);
-  if (round.style == persistent) run_persistent(context, &round, in, ins, out, outs);
-  else receive_and_send(context, &round, in, ins, out, outs);
+  if (round.style == persistent)
+    run_persistent(context, &round, in, ins, out, outs);
+  else
+    receive_and_send(context, &round, in, ins, out, outs);
 
   for (int i = 0; i < ins && !context->wrong; ++i)
     if (in[i].freed) await_freed(context, &round, &in[i], 0);
@@ -467,7 +501,7 @@ void exchange_round(Context *context) {
   }
   for (int k = 0; k < 2; ++k)
     for (int i = 0; i < (k ? outs : ins); ++i) {
-      Part *const part = k ? &out[i] : &in[i];
+      Part* const part = k ? &out[i] : &in[i];
       if (part->op.persistent) check(context, "Request_free", MPI_Request_free(&part->op.request));
       if (part->absolute != MPI_DATATYPE_NULL) MPI_Type_free(&part->absolute);
     }

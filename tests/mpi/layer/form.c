@@ -32,7 +32,7 @@ static Kind kind_of(int number) {
     default: return (Kind){MPI_DOUBLE, 1, {0}, {8}, 1};
   }
 }
-static int draw_kind(Draw *draw) {
+static int draw_kind(Draw* draw) {
   int const kind = (int)(one_in(draw, 8) ? below(draw, 6) : 6 + below(draw, 11));
 #ifndef OPEN_MPI
   if (kind == 3 || kind == 12) return kind + 1; /* MPICH copies long double without its last six bytes */
@@ -50,7 +50,7 @@ static __thread MPI_Comm self_comm, all_comm;
 
 void forms_begin(MPI_Comm self, MPI_Comm all) { self_comm = self, all_comm = all; }
 
-Unit unit_of(Draw *draw) {
+Unit unit_of(Draw* draw) {
   Unit unit = {.kinds = one_in(draw, 3) ? 2 + (int)below(draw, unit_most - 1) : 1};
   for (int i = 0; i < unit.kinds; ++i) {
     unit.kind[i] = draw_kind(draw);
@@ -61,7 +61,7 @@ Unit unit_of(Draw *draw) {
   return unit;
 }
 
-static void piece(Form *form, long at, long length) {
+static void piece(Form* form, long at, long length) {
   if (length == 0) return;
   if (form->pieces > 0 && form->at[form->pieces - 1] + form->length[form->pieces - 1] == at) {
     form->length[form->pieces - 1] += length;
@@ -80,20 +80,22 @@ static void piece(Form *form, long at, long length) {
 }
 
 /* `count` elements of a form, the first at `at`. */
-static void place(Form *form, Form const *child, long at, long count) {
+static void place(Form* form, Form const* child, long at, long count) {
   for (long i = 0; i < count; ++i)
     for (long k = 0; k < child->pieces; ++k) piece(form, at + i * child->extent + child->at[k], child->length[k]);
   form->units += count * child->units;
 }
 
-static Form begin(char const *name, Form const *child) {
+static Form begin(char const* name, Form const* child) {
   Form form = {.type = MPI_DATATYPE_NULL};
-  if (child) snprintf(form.name, sizeof form.name, "%s(%.180s", name, child->name);
-  else snprintf(form.name, sizeof form.name, "%s", name);
+  if (child)
+    snprintf(form.name, sizeof form.name, "%s(%.180s", name, child->name);
+  else
+    snprintf(form.name, sizeof form.name, "%s", name);
   return form;
 }
 
-static void bounds(Form *form) {
+static void bounds(Form* form) {
   MPI_Aint lb, extent;
   MPI_Type_get_extent(form->type, &lb, &extent);
   form->extent = extent;
@@ -111,7 +113,7 @@ static Form one_kind(int number) {
 }
 
 /* The unit at this end: its basic types in their order, anywhere. */
-static Form unit_form(Draw *draw, Unit const *unit) {
+static Form unit_form(Draw* draw, Unit const* unit) {
   Kind kinds[2 * unit_most];
   int n = 0;
   for (int i = 0; i < unit->kinds; ++i) {
@@ -146,7 +148,7 @@ static Form unit_form(Draw *draw, Unit const *unit) {
   return form;
 }
 
-static long divisor(Draw *draw, long n) {
+static long divisor(Draw* draw, long n) {
   for (int tries = 0; tries < 8; ++tries) {
     long const d = 1 + below(draw, n < 64 ? n : 64);
     if (n % d == 0) return d;
@@ -155,7 +157,7 @@ static long divisor(Draw *draw, long n) {
 }
 
 /* Parts of n, each at least 1. */
-static int split(Draw *draw, long n, int most, int *part) {
+static int split(Draw* draw, long n, int most, int* part) {
   int const parts = 1 + (int)below(draw, n < most ? n : most);
   long left = n;
   for (int i = 0; i < parts; ++i) {
@@ -169,25 +171,27 @@ static int split(Draw *draw, long n, int most, int *part) {
 static long absolute(long n) { return n < 0 ? -n : n; }
 
 /* Steps of the child's extent that keep `length` children in a row apart; sometimes too short, where that is legal. */
-static long steps(Draw *draw, Form const *child, long length, int overlap) {
+static long steps(Draw* draw, Form const* child, long length, int overlap) {
   long const extent = child->extent ? absolute(child->extent) : 1;
   long const needed = ((length - 1) * extent + child->high - child->low + extent - 1) / extent;
   long const step = overlap && one_in(draw, 4) ? below(draw, needed + 1) : needed + below(draw, 4);
   return one_in(draw, 5) ? -step : step;
 }
 
-static Form vector(Draw *draw, Form *child, long n, int overlap) {
+static Form vector(Draw* draw, Form* child, long n, int overlap) {
   long const count = divisor(draw, n), length = n / count, step = steps(draw, child, length, overlap);
   int const bytes = one_in(draw, 2);
   long const odd = bytes && one_in(draw, 4) ? (step < 0 ? -1 : 1) * below(draw, 8) : 0;
   Form form = begin(bytes ? "hvector" : "vector", child);
-  if (bytes) MPI_Type_create_hvector((int)count, (int)length, step * child->extent + odd, child->type, &form.type);
-  else MPI_Type_vector((int)count, (int)length, (int)step, child->type, &form.type);
+  if (bytes)
+    MPI_Type_create_hvector((int)count, (int)length, step * child->extent + odd, child->type, &form.type);
+  else
+    MPI_Type_vector((int)count, (int)length, (int)step, child->type, &form.type);
   for (long i = 0; i < count; ++i) place(&form, child, i * (step * child->extent + odd), length);
   return form;
 }
 
-static Form list(Draw *draw, Form *child, long n, int overlap) {
+static Form list(Draw* draw, Form* child, long n, int overlap) {
   int part[parts_most], order[parts_most], parts = split(draw, n, parts_most, part), in_bytes = one_in(draw, 2);
   int steps_to[parts_most], same = one_in(draw, 4);
   MPI_Aint at[parts_most];
@@ -203,15 +207,19 @@ static Form list(Draw *draw, Form *child, long n, int overlap) {
     next += absolute(steps(draw, child, part[order[i]], overlap));
   }
   Form form = begin(same ? "block" : in_bytes ? "hindexed" : "indexed", child);
-  if (same && in_bytes) MPI_Type_create_hindexed_block(parts, part[0], at, child->type, &form.type);
-  else if (same) MPI_Type_create_indexed_block(parts, part[0], steps_to, child->type, &form.type);
-  else if (in_bytes) MPI_Type_create_hindexed(parts, part, at, child->type, &form.type);
-  else MPI_Type_indexed(parts, part, steps_to, child->type, &form.type);
+  if (same && in_bytes)
+    MPI_Type_create_hindexed_block(parts, part[0], at, child->type, &form.type);
+  else if (same)
+    MPI_Type_create_indexed_block(parts, part[0], steps_to, child->type, &form.type);
+  else if (in_bytes)
+    MPI_Type_create_hindexed(parts, part, at, child->type, &form.type);
+  else
+    MPI_Type_indexed(parts, part, steps_to, child->type, &form.type);
   for (int i = 0; i < parts; ++i) place(&form, child, at[i], part[i]);
   return form;
 }
 
-static Form subarray(Draw *draw, Form *child, long n) {
+static Form subarray(Draw* draw, Form* child, long n) {
   int size[3], sub[3], start[3], dimensions = 1 + (int)below(draw, 3), c_order = one_in(draw, 2);
   long left = n;
   for (int i = 0; i < dimensions; ++i) {
@@ -221,18 +229,20 @@ static Form subarray(Draw *draw, Form *child, long n) {
   }
   for (int i = dimensions; i < 3; ++i) sub[i] = size[i] = 1, start[i] = 0;
   Form form = begin("subarray", child);
-  MPI_Type_create_subarray(dimensions, size, sub, start, c_order ? MPI_ORDER_C : MPI_ORDER_FORTRAN, child->type, &form.type);
+  MPI_Type_create_subarray(dimensions, size, sub, start, c_order ? MPI_ORDER_C : MPI_ORDER_FORTRAN, child->type,
+                           &form.type);
   int const slow = c_order ? 0 : 2, fast = c_order ? 2 : 0;
   long step[3];
   step[fast] = child->extent, step[1] = step[fast] * size[fast], step[slow] = step[1] * size[1];
   for (int i = 0; i < sub[slow]; ++i)
     for (int j = 0; j < sub[1]; ++j)
-      place(&form, child, (start[slow] + i) * step[slow] + (start[1] + j) * step[1] + start[fast] * step[fast], sub[fast]);
+      place(&form, child, (start[slow] + i) * step[slow] + (start[1] + j) * step[1] + start[fast] * step[fast],
+            sub[fast]);
   return form;
 }
 
 /* A rank's share of an array that is dealt out; every rank's share is equally large. */
-static Form darray(Draw *draw, Form *child, long n) {
+static Form darray(Draw* draw, Form* child, long n) {
   int share[2] = {(int)divisor(draw, n)}, sizes[2], grid[2], how[2], argument[2], c_order = one_in(draw, 2);
   share[1] = (int)(n / share[0]);
   for (int i = 0; i < 2; ++i) {
@@ -259,10 +269,10 @@ static Form darray(Draw *draw, Form *child, long n) {
   return form;
 }
 
-static Form any(Draw *draw, Unit const *unit, long n, int depth, int overlap);
+static Form any(Draw* draw, Unit const* unit, long n, int depth, int overlap);
 
 /* Several forms, one behind the other in packed order, anywhere in memory. */
-static Form structure(Draw *draw, Unit const *unit, long n, int depth, int overlap) {
+static Form structure(Draw* draw, Unit const* unit, long n, int depth, int overlap) {
   int part[5], order[5], length[5], parts = split(draw, n, 5, part);
   MPI_Datatype types[5];
   MPI_Aint at[5], next = below(draw, 64) - 32;
@@ -287,7 +297,7 @@ static Form structure(Draw *draw, Unit const *unit, long n, int depth, int overl
 }
 
 /* Columns of a matrix, one behind the other. */
-static Form transpose(Draw *draw, Form *child, long n) {
+static Form transpose(Draw* draw, Form* child, long n) {
   long const columns = divisor(draw, n), rows = n / columns;
   MPI_Datatype column, stepped;
   MPI_Type_vector((int)rows, 1, (int)columns, child->type, &column);
@@ -300,7 +310,7 @@ static Form transpose(Draw *draw, Form *child, long n) {
   return form;
 }
 
-static Form any(Draw *draw, Unit const *unit, long n, int depth, int overlap) {
+static Form any(Draw* draw, Unit const* unit, long n, int depth, int overlap) {
 #ifndef OPEN_MPI
   if (n == 0) { /* MPICH divides by the zero bytes of other empty types */
     Form empty = begin("empty", NULL);
@@ -367,19 +377,19 @@ static Form any(Draw *draw, Unit const *unit, long n, int depth, int overlap) {
   return form;
 }
 
-void form_span(Form const *form, long count, long *low, long *high) {
+void form_span(Form const* form, long count, long* low, long* high) {
   long const last = count > 0 ? (count - 1) * form->extent : 0;
   *low = form->low + (last < 0 ? last : 0);
   *high = form->high + (last > 0 ? last : 0);
 }
 
-static int overlaps(Form const *form, long count) {
+static int overlaps(Form const* form, long count) {
   long low, high, bad = 0;
   form_span(form, count, &low, &high);
-  unsigned char *const seen = calloc((size_t)(high - low + 1), 1);
+  unsigned char* const seen = calloc((size_t)(high - low + 1), 1);
   for (long j = 0; j < count && !bad; ++j)
     for (long i = 0; i < form->pieces && !bad; ++i) {
-      unsigned char *const at = seen + j * form->extent + form->at[i] - low;
+      unsigned char* const at = seen + j * form->extent + form->at[i] - low;
       bad = memchr(at, 1, (size_t)form->length[i]) != NULL;
       memset(at, 1, (size_t)form->length[i]);
     }
@@ -387,8 +397,8 @@ static int overlaps(Form const *form, long count) {
   return bad != 0;
 }
 
-/* Whether the MPI moves the bytes that the form says. */
-static int works(Form const *form, long count, int overlap) {
+/* True if the MPI moves the bytes that the form says. */
+static int works(Form const* form, long count, int overlap) {
   long low, high, bytes;
   if (count > 3) count = 3;
   bytes = form->size * count;
@@ -400,10 +410,12 @@ static int works(Form const *form, long count, int overlap) {
   for (size_t i = 0; i < length; ++i) memory[i] = (unsigned char)(i * 167 + (i >> 8) * 13);
   memset(copy, 1, length), memset(packed, 1, (size_t)bytes);
   form_gather(form, count, bytes, memory - low, ours);
-  MPI_Sendrecv(memory - low, (int)count, form->type, 0, 1, packed, (int)bytes, MPI_BYTE, 0, 1, self_comm, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(memory - low, (int)count, form->type, 0, 1, packed, (int)bytes, MPI_BYTE, 0, 1, self_comm,
+               MPI_STATUS_IGNORE);
   int good = memcmp(packed, ours, (size_t)bytes) == 0;
   if (good && !overlap) {
-    MPI_Sendrecv(packed, (int)bytes, MPI_BYTE, 0, 1, copy - low, (int)count, form->type, 0, 1, self_comm, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(packed, (int)bytes, MPI_BYTE, 0, 1, copy - low, (int)count, form->type, 0, 1, self_comm,
+                 MPI_STATUS_IGNORE);
     memset(memory, 1, length);
     form_scatter(form, count, bytes, memory - low, packed);
     good = memcmp(memory, copy, length) == 0;
@@ -412,7 +424,7 @@ static int works(Form const *form, long count, int overlap) {
   return good;
 }
 
-static Form plain_row(Draw *draw, Unit const *unit, long n) {
+static Form plain_row(Draw* draw, Unit const* unit, long n) {
   Form row = unit_form(draw, unit), all = begin("plain", &row);
   MPI_Type_contiguous((int)n, row.type, &all.type);
   place(&all, &row, 0, n);
@@ -421,7 +433,7 @@ static Form plain_row(Draw *draw, Unit const *unit, long n) {
   return all;
 }
 
-Form form_of(Draw *draw, Unit const *unit, long n, long count, int overlap) {
+Form form_of(Draw* draw, Unit const* unit, long n, long count, int overlap) {
   for (int tries = 0;; ++tries) {
     int const last = tries == 20;
     Form form = last ? plain_row(draw, unit, n) : any(draw, unit, n, one_in(draw, 3) ? 3 : 0, overlap);
@@ -443,17 +455,17 @@ Form form_packed(void) {
   return form;
 }
 
-void form_free_type(Form *form) {
+void form_free_type(Form* form) {
   if (form->type != MPI_DATATYPE_NULL && form->type != MPI_PACKED) MPI_Type_free(&form->type);
 }
 
-void form_free(Form *form) {
+void form_free(Form* form) {
   form_free_type(form);
   free(form->at), free(form->length);
   form->at = form->length = NULL;
 }
 
-void form_gather(Form const *form, long count, long bytes, unsigned char const *base, unsigned char *packed) {
+void form_gather(Form const* form, long count, long bytes, unsigned char const* base, unsigned char* packed) {
   for (long j = 0; j < count && bytes > 0; ++j)
     for (long i = 0; i < form->pieces && bytes > 0; ++i) {
       long const length = form->length[i] < bytes ? form->length[i] : bytes;
@@ -462,7 +474,7 @@ void form_gather(Form const *form, long count, long bytes, unsigned char const *
     }
 }
 
-void form_scatter(Form const *form, long count, long bytes, unsigned char *base, unsigned char const *packed) {
+void form_scatter(Form const* form, long count, long bytes, unsigned char* base, unsigned char const* packed) {
   for (long j = 0; j < count && bytes > 0; ++j)
     for (long i = 0; i < form->pieces && bytes > 0; ++i) {
       long const length = form->length[i] < bytes ? form->length[i] : bytes;

@@ -30,15 +30,15 @@ typedef struct {
 } Form;
 
 void forms_begin(MPI_Comm self, MPI_Comm all); /* once in each thread: communicators of this process, and of all */
-Unit unit_of(Draw *draw);
-Form form_of(Draw *draw, Unit const *unit, long n, long count, int overlap);
+Unit unit_of(Draw* draw);
+Form form_of(Draw* draw, Unit const* unit, long n, long count, int overlap);
 Form form_packed(void); /* one byte of MPI_PACKED */
-void form_free(Form *form);      /* with its datatype, if that is still there */
-void form_free_type(Form *form);
+void form_free(Form* form);      /* with its datatype, if that is still there */
+void form_free_type(Form* form);
 
 /* The bytes of `count` elements at `base`, `bytes` of them, to and from a packed row. */
-void form_gather(Form const *form, long count, long bytes, unsigned char const *base, unsigned char *packed);
-void form_scatter(Form const *form, long count, long bytes, unsigned char *base, unsigned char const *packed);
+void form_gather(Form const* form, long count, long bytes, unsigned char const* base, unsigned char* packed);
+void form_scatter(Form const* form, long count, long bytes, unsigned char* base, unsigned char const* packed);
 /* The first byte of `count` elements, and the one behind the last. */
-void form_span(Form const *form, long count, long *low, long *high);
+void form_span(Form const* form, long count, long* low, long* high);
 #endif

@@ -16,8 +16,8 @@ typedef struct {
   MPI_Comm comm;
 } Odd;
 
-static int ended(Context *context, Op *op) {
-  Op *ops[1] = {op};
+static int ended(Context* context, Op* op) {
+  Op* ops[1] = {op};
   int cancelled = 0;
   complete(context, ops, 1);
   if (op->code != MPI_SUCCESS) wrong(context, "a cancelled request ends with class %d", class_of(op->code));
@@ -25,17 +25,21 @@ static int ended(Context *context, Op *op) {
   return cancelled;
 }
 
-static Buffer buffer_in(Context const *context, Odd const *odd) { return buffer_make(&odd->in, odd->count, odd->seed + 999 + (uint64_t)context->rank); }
-static Buffer buffer_out(Context const *context, Odd const *odd) { return buffer_make(&odd->out, odd->count, odd->seed + (uint64_t)context->rank); }
+static Buffer buffer_in(Context const* context, Odd const* odd) {
+  return buffer_make(&odd->in, odd->count, odd->seed + 999 + (uint64_t)context->rank);
+}
+static Buffer buffer_out(Context const* context, Odd const* odd) {
+  return buffer_make(&odd->out, odd->count, odd->seed + (uint64_t)context->rank);
+}
 
-static void expect(Context *context, Odd const *odd, Buffer const *in, int got) {
+static void expect(Context* context, Odd const* odd, Buffer const* in, int got) {
   Sent const sent = {&odd->out, odd->count, odd->seed + (uint64_t)odd->from};
   long const at = buffer_wrong(in, &sent, got ? odd->out.size * odd->count : 0, 0);
   if (at != all_right) wrong(context, "%s: wrong byte %ld", got ? "received" : "cancelled", at - in->first);
 }
 
 /* A receive for which nothing comes. */
-static void cancel_lonely(Context *context, Odd *odd) {
+static void cancel_lonely(Context* context, Odd* odd) {
   Buffer in = buffer_in(context, odd);
   Op op = {.active = 1, .persistent = one_in(&context->own, 2)};
   if (op.persistent) {
@@ -52,9 +56,10 @@ static void cancel_lonely(Context *context, Odd *odd) {
 }
 
 /* A receive that is cancelled while its message comes: one of both happens. */
-static void cancel_late(Context *context, Odd *odd) {
+static void cancel_late(Context* context, Odd* odd) {
   Buffer in = buffer_in(context, odd), out = buffer_out(context, odd);
-  Op receive = {.active = 1, .persistent = one_in(&context->own, 3)}, send = {.active = 1, .sends = 1, .ignore = 1}, *ops[1] = {&send};
+  Op receive = {.active = 1, .persistent = one_in(&context->own, 3)}, send = {.active = 1, .sends = 1, .ignore = 1},
+     *ops[1] = {&send};
   MPI_Status status;
   if (receive.persistent) {
     MPI_Recv_init(in.base, (int)in.count, in.form->type, odd->from, first_tag, odd->comm, &receive.request);
@@ -80,15 +85,15 @@ static void cancel_late(Context *context, Odd *odd) {
   context->messages += context->size;
 }
 
-static void tell(Odd const *odd, int news) { MPI_Send(&news, 1, MPI_INT, odd->to, news_tag, odd->comm); }
-static int hear(Odd const *odd) {
+static void tell(Odd const* odd, int news) { MPI_Send(&news, 1, MPI_INT, odd->to, news_tag, odd->comm); }
+static int hear(Odd const* odd) {
   int news;
   MPI_Recv(&news, 1, MPI_INT, odd->from, news_tag, odd->comm, MPI_STATUS_IGNORE);
   return news;
 }
 
 /* The even ranks' sends are cancelled, or arrive. */
-static void cancel_send(Context *context, Odd *odd, int sends) {
+static void cancel_send(Context* context, Odd* odd, int sends) {
   Buffer in = buffer_in(context, odd), out = buffer_out(context, odd);
   enum { arrives, gone, open };
   int cancelled = 0, flag = 0;
@@ -130,7 +135,8 @@ static void cancel_send(Context *context, Odd *odd, int sends) {
       int const last = news == open ? hear(odd) : news;
       if (last == gone) MPI_Cancel(&op.request);
       int const none = ended(context, &op);
-      if (none != (last == gone)) wrong(context, "a send that was %scancelled has %sarrived", last == gone ? "" : "not ", none ? "not " : "");
+      if (none != (last == gone))
+        wrong(context, "a send that was %scancelled has %sarrived", last == gone ? "" : "not ", none ? "not " : "");
       expect(context, odd, &in, !none);
     }
   }
@@ -138,14 +144,15 @@ static void cancel_send(Context *context, Odd *odd, int sends) {
   buffer_free(&in), buffer_free(&out);
 }
 
-static void check_null(Context *context, char const *call, MPI_Status const *status) {
+static void check_null(Context* context, char const* call, MPI_Status const* status) {
   int bytes = 0;
   MPI_Get_elements(status, MPI_BYTE, &bytes);
   if (status->MPI_SOURCE != MPI_PROC_NULL || status->MPI_TAG != MPI_ANY_TAG || bytes != 0)
-    wrong(context, "%s from MPI_PROC_NULL: source %d, tag %d, %d bytes", call, status->MPI_SOURCE, status->MPI_TAG, bytes);
+    wrong(context, "%s from MPI_PROC_NULL: source %d, tag %d, %d bytes", call, status->MPI_SOURCE, status->MPI_TAG,
+          bytes);
 }
 
-static void nobody(Context *context, Odd *odd) {
+static void nobody(Context* context, Odd* odd) {
   Buffer in = buffer_in(context, odd), out = buffer_out(context, odd);
   int const count = (int)odd->count, null = MPI_PROC_NULL;
   MPI_Comm const comm = odd->comm;
@@ -170,7 +177,9 @@ static void nobody(Context *context, Odd *odd) {
   if (message != MPI_MESSAGE_NULL) wrong(context, "Mrecv of MPI_MESSAGE_NO_PROC leaves it");
   MPI_Isend(out.base, count, odd->out.type, null, 1, comm, &request[0]);
   MPI_Irecv(in.base, count, odd->in.type, null, 1, comm, &request[1]);
-  Op op[2] = {{.active = 1, .sends = 1, .ignore = 1, .request = request[0]}, {.active = 1, .sends = 1, .request = request[1]}}, *ops[2] = {&op[0], &op[1]};
+  Op op[2] = {{.active = 1, .sends = 1, .ignore = 1, .request = request[0]},
+              {.active = 1, .sends = 1, .request = request[1]}},
+     *ops[2] = {&op[0], &op[1]};
   complete(context, ops, 2);
 #if !defined(MPICH_NUMVERSION) || MPICH_NUMVERSION >= 40300000 /* 4.0 leaves the status alone */
   check_null(context, "Irecv", &op[1].status);
@@ -185,7 +194,7 @@ static void nobody(Context *context, Odd *odd) {
 }
 
 /* Waiting for nothing gives empty statuses. */
-static void nothing(Context *context, Odd *odd) {
+static void nothing(Context* context, Odd* odd) {
   Buffer in = buffer_in(context, odd);
   MPI_Request request[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   MPI_Status status[3];
@@ -193,7 +202,8 @@ static void nothing(Context *context, Odd *odd) {
   MPI_Recv_init(in.base, (int)in.count, in.form->type, odd->from, first_tag, odd->comm, &request[1]);
   MPI_Request const kept = request[1];
   check(context, "Wait", MPI_Wait(&request[1], &status[0]));
-  if (status[0].MPI_SOURCE != MPI_ANY_SOURCE || status[0].MPI_TAG != MPI_ANY_TAG) wrong(context, "Wait of an inactive request: no empty status");
+  if (status[0].MPI_SOURCE != MPI_ANY_SOURCE || status[0].MPI_TAG != MPI_ANY_TAG)
+    wrong(context, "Wait of an inactive request: no empty status");
   check(context, "Waitall", MPI_Waitall(3, request, status));
   check(context, "Testall", MPI_Testall(3, request, &flag, status));
   if (!flag) wrong(context, "Testall of inactive requests is false");
@@ -214,17 +224,18 @@ static void nothing(Context *context, Odd *odd) {
   buffer_free(&in);
 }
 
-void odd_round(Context *context) {
-  Draw *const draw = &context->plan;
+void odd_round(Context* context) {
+  Draw* const draw = &context->plan;
   Unit const unit = unit_of(draw);
   long const target = one_in(draw, 2) ? below(draw, 100000) : magnitude(draw, 4096);
   long const units = magnitude(draw, target / unit.size + 1);
-  Odd odd = {.count = target / unit.size / units + 1, .comm = context->comm[comm_own], .seed = draw_next(draw) % 1000003};
+  Odd odd = {
+      .count = target / unit.size / units + 1, .comm = context->comm[comm_own], .seed = draw_next(draw) % 1000003};
   odd.out = form_of(draw, &unit, units, odd.count, 1), odd.in = form_of(draw, &unit, units, odd.count, 0);
   odd.to = (context->rank + 1) % context->size, odd.from = (context->rank + context->size - 1) % context->size;
   int const what = (int)below(draw, 6);
-  snprintf(context->doing, sizeof context->doing, "odd: what %d, %ld times %ld units of %ld B, %.60s to %.60s", what, odd.count, units,
-           unit.size, odd.out.name, odd.in.name);
+  snprintf(context->doing, sizeof context->doing, "odd: what %d, %ld times %ld units of %ld B, %.60s to %.60s", what,
+           odd.count, units, unit.size, odd.out.name, odd.in.name);
   switch (what) {
     case 0: cancel_lonely(context, &odd); break;
     case 1: cancel_late(context, &odd); break;

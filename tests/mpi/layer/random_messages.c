@@ -23,11 +23,13 @@ int allows(int what) { return (without & what) == 0; }
 
 static unsigned patience_s;
 
-int rank_in(Context const *context, int kind, int world) {
+int rank_in(Context const* context, int kind, int world) {
   return kind == comm_reversed ? context->size - 1 - world : kind == comm_halves ? world / 2 : world;
 }
-int world_of(Context const *context, int kind, int rank) {
-  return kind == comm_reversed ? context->size - 1 - rank : kind == comm_halves ? 2 * rank + 1 - context->rank % 2 : rank;
+int world_of(Context const* context, int kind, int rank) {
+  return kind == comm_reversed ? context->size - 1 - rank
+         : kind == comm_halves ? 2 * rank + 1 - context->rank % 2
+                               : rank;
 }
 int joins(int kind, int from, int to) { return kind != comm_halves || (from + to) % 2 == 1; }
 
@@ -37,18 +39,18 @@ int class_of(int code) {
   return class;
 }
 
-void wrong(Context *context, char const *words, ...) {
+void wrong(Context* context, char const* words, ...) {
   char line[1200];
   va_list list;
   va_start(list, words);
   vsnprintf(line, sizeof line, words, list);
   va_end(list);
   if (context->wrong++ < 4)
-    fprintf(stderr, "seed %llu round %ld rank %d thread %d: %s\n  (%s)\n", (unsigned long long)context->seed, context->round,
-            context->rank, context->thread, line, context->doing);
+    fprintf(stderr, "seed %llu round %ld rank %d thread %d: %s\n  (%s)\n", (unsigned long long)context->seed,
+            context->round, context->rank, context->thread, line, context->doing);
 }
 
-void check(Context *context, char const *call, int code) {
+void check(Context* context, char const* call, int code) {
   if (code == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING] = "";
   int length;
@@ -60,15 +62,15 @@ static void stuck(int number) {
   (void)number;
   char line[200];
   for (int i = 0; i < contexts[0].threads; ++i) {
-    Context const *const context = &contexts[i];
-    int const n = snprintf(line, sizeof line, "seed %llu round %ld rank %d thread %d: stuck\n", (unsigned long long)context->seed,
-                           context->round, context->rank, i);
+    Context const* const context = &contexts[i];
+    int const n = snprintf(line, sizeof line, "seed %llu round %ld rank %d thread %d: stuck\n",
+                           (unsigned long long)context->seed, context->round, context->rank, i);
     if (write(2, line, (size_t)n) < 0) _exit(3);
   }
   abort();
 }
 
-static void make_comms(Context *context) {
+static void make_comms(Context* context) {
   MPI_Comm half;
   MPI_Comm_dup(MPI_COMM_SELF, &context->self);
   MPI_Comm_set_errhandler(context->self, MPI_ERRORS_RETURN);
@@ -81,7 +83,7 @@ static void make_comms(Context *context) {
   MPI_Comm_free(&half);
 }
 
-static void run_round(Context *context) {
+static void run_round(Context* context) {
   MPI_Comm kept = MPI_COMM_NULL;
   int const kind = (int)(context->round % 50 == 7 ? below(&context->plan, comm_kinds) : comm_kinds);
   if (kind < comm_shared) { /* a copy that lives for this round */
@@ -89,8 +91,12 @@ static void run_round(Context *context) {
     MPI_Comm_dup(kept, &context->comm[kind]);
   }
   switch (below(&context->plan, 8)) {
-    case 0: if (allows(shifts)) shift_round(context); break;
-    case 1: if (allows(cancels)) odd_round(context); break;
+    case 0:
+      if (allows(shifts)) shift_round(context);
+      break;
+    case 1:
+      if (allows(cancels)) odd_round(context);
+      break;
     default: exchange_round(context);
   }
   if (kept != MPI_COMM_NULL) {
@@ -99,13 +105,14 @@ static void run_round(Context *context) {
   }
 }
 
-static void *run(void *of) {
-  Context *const context = of;
+static void* run(void* of) {
+  Context* const context = of;
   forms_begin(context->self, context->comm[comm_own]);
   for (long round = first_round; round <= last_round; ++round) {
     uint64_t const seed = context->seed * 16 + (uint64_t)context->thread;
     context->round = round;
-    context->plan = draw_from(seed, (uint64_t)round, 0), context->own = draw_from(seed, (uint64_t)round, 1 + (uint64_t)context->rank);
+    context->plan = draw_from(seed, (uint64_t)round, 0),
+    context->own = draw_from(seed, (uint64_t)round, 1 + (uint64_t)context->rank);
     if (context->thread == 0) alarm(patience_s);
     if (trace) fprintf(stderr, "rank %d thread %d round %ld\n", context->rank, context->thread, round);
     run_round(context);
@@ -116,13 +123,13 @@ static void *run(void *of) {
   return NULL;
 }
 
-static long option(int argc, char **argv, char const *name, long otherwise) {
+static long option(int argc, char** argv, char const* name, long otherwise) {
   for (int i = 3; i + 1 < argc; ++i)
     if (strcmp(argv[i], name) == 0) return atol(argv[i + 1]);
   return otherwise;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int const threads = (int)option(argc, argv, "--threads", 1);
   int provided, rank, size, bytes = 0, all_wrong = 0, any = 0;
   long messages = 0;
@@ -130,7 +137,9 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (argc < 3 || threads > threads_most || size < 2) {
-    fprintf(stderr, "SEED ROUNDS [--first ROUND] [--last ROUND] [--threads N] [--patience SECONDS] [--trace], on two ranks or more\n");
+    fprintf(stderr,
+            "SEED ROUNDS [--first ROUND] [--last ROUND] [--threads N] [--patience SECONDS] [--trace], on two ranks or "
+            "more\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   if (threads > 1 && provided < MPI_THREAD_MULTIPLE) {
@@ -144,10 +153,11 @@ int main(int argc, char **argv) {
   for (int i = 3; i < argc; ++i) trace = trace || strcmp(argv[i], "--trace") == 0;
   bytes_begin();
   signal(SIGALRM, stuck);
-  void *buffered = malloc(buffered_bytes);
+  void* buffered = malloc(buffered_bytes);
   MPI_Buffer_attach(buffered, buffered_bytes);
   for (int i = 0; i < threads; ++i) {
-    contexts[i] = (Context){.thread = i, .threads = threads, .rank = rank, .size = size, .seed = strtoull(argv[1], NULL, 10)};
+    contexts[i] =
+        (Context){.thread = i, .threads = threads, .rank = rank, .size = size, .seed = strtoull(argv[1], NULL, 10)};
     make_comms(&contexts[i]);
   }
   pthread_t handle[threads_most];

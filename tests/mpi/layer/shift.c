@@ -24,22 +24,26 @@ typedef struct {
   uint64_t seed;
 } Shift;
 
-static uint64_t seed_for(Shift const *shift, int rank, int receives) { return shift->seed + (uint64_t)(rank * 2 + receives) * 7919; }
+static uint64_t seed_for(Shift const* shift, int rank, int receives) {
+  return shift->seed + (uint64_t)(rank * 2 + receives) * 7919;
+}
 
-/* Whether the MPI's own Sendrecv_replace, which packs, is right for this type: MPICH's is not for some. */
-static int replaces_well(Context *context, Form const *form, long count) {
+/* True if the MPI's own Sendrecv_replace, which packs, is right for this type: MPICH's is not for some. */
+static int replaces_well(Context* context, Form const* form, long count) {
   Buffer buffer = buffer_make(form, count, 5);
-  int const code = MPI_Sendrecv_replace(buffer.base, (int)count, form->type, 0, 1, 0, 1, context->self, MPI_STATUS_IGNORE);
+  int const code =
+      MPI_Sendrecv_replace(buffer.base, (int)count, form->type, 0, 1, 0, 1, context->self, MPI_STATUS_IGNORE);
   int const good = code == MPI_SUCCESS && buffer_wrong(&buffer, NULL, 0, 0) == all_right;
   buffer_free(&buffer);
   return good;
 }
 
-static int run_one(Context *context, Shift const *shift, Buffer *out, Buffer *in, int to, int from, MPI_Status *status) {
+static int run_one(Context* context, Shift const* shift, Buffer* out, Buffer* in, int to, int from,
+                   MPI_Status* status) {
   int const source = shift->any_source && from != MPI_PROC_NULL ? MPI_ANY_SOURCE : from;
   int const tag = shift->any_tag ? MPI_ANY_TAG : shift->tag, large = one_in(&context->own, 4);
   MPI_Comm const comm = context->comm[comm_own];
-  Form const *const form = in->form;
+  Form const* const form = in->form;
   int const count = (int)in->count;
   Op op = {.active = 1, .sends = 1, .request = MPI_REQUEST_NULL}, *ops[1] = {&op};
   int code = MPI_SUCCESS, way = shift->way;
@@ -49,7 +53,8 @@ static int run_one(Context *context, Shift const *shift, Buffer *out, Buffer *in
                      form->type, source, tag, comm, status);
       break;
     case replace:
-      code = COUNTED(large, MPI_Sendrecv_replace, in->base, count, form->type, to, shift->tag, source, tag, comm, status);
+      code =
+          COUNTED(large, MPI_Sendrecv_replace, in->base, count, form->type, to, shift->tag, source, tag, comm, status);
       break;
 #ifdef HAS_ISENDRECV
     default:
@@ -65,16 +70,20 @@ static int run_one(Context *context, Shift const *shift, Buffer *out, Buffer *in
   return code;
 }
 
-void shift_round(Context *context) {
-  Draw *const draw = &context->plan;
+void shift_round(Context* context) {
+  Draw* const draw = &context->plan;
   Unit const unit = unit_of(draw);
-  long const target = one_in(draw, 100) ? below(draw, 4 << 20) : one_in(draw, 3) ? below(draw, 100000) : magnitude(draw, 4096);
+  long const target = one_in(draw, 100) ? below(draw, 4 << 20)
+                      : one_in(draw, 3) ? below(draw, 100000)
+                                        : magnitude(draw, 4096);
   long const units = magnitude(draw, target / unit.size + 1), count = target / unit.size / units + 1;
   Form forms[2] = {form_of(draw, &unit, units, count, 1), form_of(draw, &unit, units, count + 1, 0)};
-  int const replaceable = allows(replaces_) && (unit.elements == 1 || !IS_MPICH) && replaces_well(context, &forms[1], count);
+  int const replaceable =
+      allows(replaces_) && (unit.elements == 1 || !IS_MPICH) && replaces_well(context, &forms[1], count);
   int const turns = 1 + (int)below(draw, target > 1 << 20 ? 3 : 24), size = context->size, me = context->rank;
   for (int turn = 0; turn < turns && !context->wrong; ++turn) {
-    Shift shift = {.way = (int)below(draw, ways), .step = (int)below(draw, size + 1), .ring = !one_in(draw, 4), .count = count};
+    Shift shift = {
+        .way = (int)below(draw, ways), .step = (int)below(draw, size + 1), .ring = !one_in(draw, 4), .count = count};
     shift.tag = (int)below(draw, 3), shift.any_tag = one_in(draw, 3), shift.any_source = one_in(draw, 3);
     shift.seed = draw_next(draw) % 1000003;
     if (shift.way >= started) shift.ring = 1; /* Debian's MPICH crashes at MPI_PROC_NULL */
@@ -83,15 +92,17 @@ void shift_round(Context *context) {
 #endif
     if (shift.way == replace && !replaceable) shift.way = apart;
     int const replaces = shift.way == replace;
-    snprintf(context->doing, sizeof context->doing, "shift: turn %d, way %d, by %d%s, %ld times %ld units of %ld B, %.60s to %.60s", turn,
-             shift.way, shift.step, shift.ring ? " in a ring" : "", count, units, unit.size, forms[0].name, forms[1].name);
+    snprintf(context->doing, sizeof context->doing,
+             "shift: turn %d, way %d, by %d%s, %ld times %ld units of %ld B, %.60s to %.60s", turn, shift.way,
+             shift.step, shift.ring ? " in a ring" : "", count, units, unit.size, forms[0].name, forms[1].name);
     int to = me + shift.step, from = me - shift.step;
     if (shift.ring) to %= size, from = (from + size) % size;
     if (to >= size) to = MPI_PROC_NULL;
     if (from < 0) from = MPI_PROC_NULL;
-    Form const *const out_form = &forms[replaces ? 1 : 0];
+    Form const* const out_form = &forms[replaces ? 1 : 0];
     Buffer out = buffer_make(out_form, count, seed_for(&shift, me, 0));
-    Buffer in = buffer_make(&forms[1], count + (replaces ? 0 : below(&context->own, 2)), seed_for(&shift, me, replaces ? 0 : 1));
+    Buffer in = buffer_make(&forms[1], count + (replaces ? 0 : below(&context->own, 2)),
+                            seed_for(&shift, me, replaces ? 0 : 1));
     MPI_Status status;
     memset(&status, 0, sizeof status);
     /* Isendrecv may meet the receives of a later turn, which are posted when it has been completed. */
@@ -102,14 +113,19 @@ void shift_round(Context *context) {
     long const at = buffer_wrong(&in, &sent, bytes, 0);
     int got = 0;
     MPI_Get_elements(&status, MPI_BYTE, &got);
-    if (at != all_right) wrong(context, "wrong byte %ld of %ld..%ld from rank %d", at - in.first, -in.first, in.length - in.first, from);
+    if (at != all_right)
+      wrong(context, "wrong byte %ld of %ld..%ld from rank %d", at - in.first, -in.first, in.length - in.first, from);
     int const told = shift.way < started; /* MPICH's Isendrecv has no status, or the send's */
-    if (told && (got != bytes || status.MPI_SOURCE != from || status.MPI_TAG != (from == MPI_PROC_NULL ? MPI_ANY_TAG : shift.tag)))
-      wrong(context, "status: %d bytes of %ld, source %d of %d, tag %d of %d", got, bytes, status.MPI_SOURCE, from, status.MPI_TAG, shift.tag);
+    if (told && (got != bytes || status.MPI_SOURCE != from ||
+                 status.MPI_TAG != (from == MPI_PROC_NULL ? MPI_ANY_TAG : shift.tag)))
+      wrong(context, "status: %d bytes of %ld, source %d of %d, tag %d of %d", got, bytes, status.MPI_SOURCE, from,
+            status.MPI_TAG, shift.tag);
     if (buffer_wrong(&out, NULL, 0, 0) != all_right) wrong(context, "the send buffer has changed");
     buffer_free(&out), buffer_free(&in);
-    if (shift.ring) context->messages += size;
-    else context->messages += size - shift.step > 0 ? size - shift.step : 0;
+    if (shift.ring)
+      context->messages += size;
+    else
+      context->messages += size - shift.step > 0 ? size - shift.step : 0;
     MPI_Barrier(context->comm[comm_own]);
   }
   form_free(&forms[0]), form_free(&forms[1]);

@@ -1,5 +1,5 @@
-// The product of a sparse and a dense matrix with PETSc, which sends rows of the dense one by types of its own. Each rank
-// writes its values to a file, values.FIRST_ROW.
+// The product of a sparse and a dense matrix with PETSc, which sends rows of the dense one by types of its own. Each
+// rank writes its values to a file, values.FIRST_ROW.
 #include <petscmat.h>
 #include <stdio.h>
 

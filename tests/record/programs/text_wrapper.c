@@ -1,5 +1,6 @@
-/* A PMPI wrapper that writes text traces of some calls, in the form of LogGOPSim's liballprof: docs/formats/text-trace.md.
- * Only what tests/record/programs/texts.c calls. A library that is linked before the MPI. */
+/* A PMPI wrapper that writes text traces of some calls, in the form of LogGOPSim's liballprof:
+ * docs/formats/text-trace.md. Only what tests/record/programs/texts.c calls. A library that is linked before the
+ * MPI. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* Threads that call MPI at once, each on communicators of its own, with types that are made and freed meanwhile; and how often
- * they called what: "RANK CALL TIMES" by rank. Two ranks. Arguments: rounds; "wait" to stay in it until the process is killed.
+/* Threads that call MPI at once, each on communicators of its own, with types that are made and freed meanwhile; and
+ * how often they called what: "RANK CALL TIMES" by rank. Two ranks. Arguments: rounds; "wait" to stay in it until the
+ * process is killed.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -11,10 +12,11 @@
 
 enum { THREADS = 3, DOUBLES = 64, STRIDE = 3 };
 
-#define CALLS(X)                                                                                                     \
-  X(Isend)                                                                                                           \
-  X(Irecv) X(Waitall) X(Send) X(Ssend) X(Probe) X(Recv) X(Mprobe) X(Mrecv) X(Iprobe) X(Test) X(Improbe) X(Comm_make) \
-      X(Barrier) X(Comm_free) X(Sendrecv) X(Allreduce)
+#define CALLS(X)                                                                                                       \
+  X(Isend)                                                                                                             \
+  X(Irecv)                                                                                                             \
+  X(Waitall) X(Send) X(Ssend) X(Probe) X(Recv) X(Mprobe) X(Mrecv) X(Iprobe) X(Test) X(Improbe) X(Comm_make) X(Barrier) \
+      X(Comm_free) X(Sendrecv) X(Allreduce)
 enum {
 #define NUMBER(name) name,
   CALLS(NUMBER) COUNT

@@ -14,19 +14,19 @@ if [ ! -x "$build/spinloom_gpu_pair_bench" ]; then
   # Where there is no GoogleTest, the benchmarks alone: they compare bytes, too.
   tests=ON
   benches="spinloom_gpu_bench spinloom_gpu_pair_bench"
-  targets="$benches spinloom_gpu_test"
+  targets="$benches spinloom_memory_gpu_test"
   if [ ! -e /usr/include/gtest/gtest.h ]; then tests=OFF; targets=$benches; fi
   cmake -S . -B "$build/tree" -GNinja -DSPINLOOM_TESTS=$tests -DSPINLOOM_CUDA_ARCHITECTURES="${ARCHITECTURES:-90}" \
     >"$out/configure.log" 2>&1 || { tail -20 "$out/configure.log"; exit 1; }
   ninja -C "$build/tree" $targets >"$out/build.log" 2>&1 ||
     { tail -40 "$out/build.log"; exit 1; }
-  for target in $targets; do cp "$build/tree/src/gpu/$target" "$build"; done
+  for target in $targets; do cp "$build/tree/bin/$target" "$build"; done
 fi
 if [ "$only_build" = yes ]; then exit 0; fi
 nvidia-smi --query-gpu=name,driver_version,clocks.max.mem,clocks.max.sm --format=csv || true
 status=0
-if [ -x "$build/spinloom_gpu_test" ]; then
-  timeout 180 "$build/spinloom_gpu_test" --gtest_brief=1 >"$out/test.log" 2>&1 || status=$?
+if [ -x "$build/spinloom_memory_gpu_test" ]; then
+  timeout 180 "$build/spinloom_memory_gpu_test" --gtest_brief=1 >"$out/test.log" 2>&1 || status=$?
   tail -60 "$out/test.log"
   echo "tests: exit $status"
 fi

@@ -1,7 +1,7 @@
 """man.py OUT [BOOK] - writes the manual pages of man/BOOK.toml, or of all books, below OUT: man1, man3, man7.
 
-Prototypes come from the headers, variables from src/process/settings.cpp or docs/mpi.md: they are said once.
-A function that shares a page has a page of its own that refers to it.
+Prototypes come from the headers, variables from src/live/process/settings.cpp or docs/mpi.md: they are said
+once. A function that shares a page has a page of its own that refers to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HEADERS = ("portals4.h", "portals4_spin.h", "spinloom/mpix.h")
 PROTOTYPE = re.compile(r"^(?:int|void) ((?:Ptl|MPIX_)\w+)\([^;]*\);", re.MULTILINE)
 OWN_PROTOTYPE = re.compile(r"^(?:const )?\w+(?: int)? \*?spl_\w+\([^;]*\);", re.MULTILINE)
 VARIABLES = {
-    "portals": ("src/process/settings.cpp", r'\{"(SPINLOOM_\w+)",\s*"([^"]*)",\s*"([^"]*)"\}'),
+    "portals": ("src/live/process/settings.cpp", r'\{"(SPINLOOM_\w+)",\s*"([^"]*)",\s*"([^"]*)"\}'),
     "mpi": ("docs/mpi.md", r"^\| `(SPINLOOM_MPI\w*)` \|(.*?)\| (.*) \|$"),
 }
 

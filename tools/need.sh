@@ -37,7 +37,7 @@ if ! have_googletest && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1
   echo "spinloom: installing GoogleTest (apt-get install libgtest-dev)" >&2
   apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq libgtest-dev >&2
 fi
-# Not needed, but without them nothing over libfabric is tested.
+# Not needed; without them, and without the library that comes with them, tests over fabrics are skipped.
 have_fabric() {
   echo '#include <rdma/fabric.h>' | "$cxx" -fsyntax-only -x c++ - 2>/dev/null
 }

@@ -1,4 +1,4 @@
-"""registers.py [--check] - writes what is made from nics/fpspin.rdl; --check only says what is not current.
+"""registers.py [--check] - writes what is made from data/nics/fpspin.rdl; --check says what is not current.
 
 The C header, the C++ table, the Python module and the tables of docs/registers.md hold the same numbers,
 those of the board's shape. The C++ table also says which parameter each dimension of a register is, so that
@@ -17,11 +17,11 @@ from systemrdl import RDLCompiler
 from systemrdl.node import AddrmapNode, RegNode
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "nics/fpspin.rdl"
+SOURCE = ROOT / "data/nics/fpspin.rdl"
 BIN = Path(sys.executable).parent  # of the environment that requirements.txt fills
 # Sizes that no register has by itself: in a map of these, each dimension names its parameter.
 MARKS = {"RULE_SETS": 11, "RULES": 13, "CONTEXTS": 17, "CLUSTERS": 19}
-NOTE = "Made from nics/fpspin.rdl by tools/registers.py."
+NOTE = "Made from data/nics/fpspin.rdl by tools/registers.py."
 BEGIN, END = "<!-- made by tools/registers.py -->", "<!-- end -->"
 
 
@@ -185,7 +185,7 @@ def cpp_table(all_: Description) -> str:
         for one in all_.memories
     )
     board = ", ".join(str(value) for value in all_.parameters.values())
-    return f"""// Table - every register of nics/fpspin.rdl as constants.
+    return f"""// Table - every register of data/nics/fpspin.rdl as constants.
 //
 // Contract: {NOTE} Entries are in the order of their addresses.
 // Threads: constants. Time: none.
@@ -193,7 +193,7 @@ def cpp_table(all_: Description) -> str:
 
 #include <array>
 
-#include "registers/description.hpp"
+#include "nic/registers/description.hpp"
 
 namespace spinloom::registers {{
 
@@ -326,8 +326,8 @@ def made(all_: Description) -> dict[str, str]:
     page = (ROOT / "docs/registers.md").read_text(encoding="utf-8")
     files = {
         "include/spinloom/fpspin_registers.h": c_header(all_),
-        "src/registers/table.hpp": cpp_table(all_),
-        "python/spinloom/fpspin_registers.py": python_module(all_),
+        "src/nic/registers/table.hpp": cpp_table(all_),
+        "python/spinloom/nics/fpspin_registers.py": python_module(all_),
     }
     return {name: formatted(text, name) for name, text in files.items()} | {
         "docs/registers.md": in_page(page, docs_tables(all_))
@@ -343,7 +343,7 @@ def main() -> int:
     ]
     for name, text in stale:
         if check:
-            print(f"{name} is not what nics/fpspin.rdl gives; run python tools/registers.py")
+            print(f"{name} is not what data/nics/fpspin.rdl gives; run python tools/registers.py")
         else:
             (ROOT / name).write_text(text, encoding="utf-8")
     return 1 if check and stale else 0

@@ -1,0 +1,88 @@
+"""comments.py [FILE ...] - lists comments of C and C++ that are hard to read; exit code 1 if there are any.
+
+    long       a line with a comment has more than 120 columns
+    fragment   a comment opens with Of, By, As, With or Whether, and has no subject
+    sentence   a sentence of a comment has more than 40 words
+
+Without files: all that git knows below src, include, handlers, bench and tests.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+COLUMNS, WORDS = 120, 40
+# Outside of texts, from the first mark of a comment to its end.
+TOKEN = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|R"\((?:.*?)\)"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'""",
+    re.DOTALL,
+)
+OPENS = re.compile(r"(?:Of|By|As|With|Whether)\b")
+ENDS = re.compile(r"(?<=[.:;!?])\s+")
+
+
+def comments_of(text: str) -> Iterator[tuple[int, str]]:
+    """The line and the words of each comment; lines of // below each other are one comment."""
+    first, held, last = 0, "", -1
+    for found in TOKEN.finditer(text):
+        said = found.group(0)
+        if not said.startswith(("//", "/*")):
+            continue
+        line = text.count("\n", 0, found.start()) + 1
+        alone = text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip() == ""
+        words = re.sub(r"^/[/*]+<?|^\s*\*+", "", said.removesuffix("*/"), flags=re.MULTILINE).strip()
+        if held and alone and said.startswith("//") and line == last + 1:
+            held += " " + words if words else "\n"
+        else:
+            if held:
+                yield first, held
+            first, held = line, words
+        last = line if alone else -1
+    if held:
+        yield first, held
+
+
+def offences(path: Path) -> Iterator[str]:
+    text = path.read_text(encoding="utf-8")
+    name = path.relative_to(ROOT)
+    marked: set[int] = set()  # lines of comments
+    for found in TOKEN.finditer(text):
+        if found.group(0).startswith(("//", "/*")):
+            first = text.count("\n", 0, found.start()) + 1
+            marked.update(range(first, first + found.group(0).count("\n") + 1))
+    for number, line in enumerate(text.split("\n"), start=1):
+        if len(line) > COLUMNS and number in marked:
+            yield f"{name}:{number}: long: {len(line)} columns"
+    for number, words in comments_of(text):
+        if OPENS.match(words):
+            yield f"{name}:{number}: fragment: {words[:70]}"
+        for sentence in ENDS.split(words.replace("\n", ". ")):
+            if len(sentence.split()) > WORDS:
+                yield f"{name}:{number}: sentence: {len(sentence.split())} words: {sentence[:60]}"
+
+
+def main(names: list[str]) -> int:
+    if names:
+        paths = [Path(name).resolve() for name in names]
+    else:
+        folders = ("src", "include", "handlers", "bench", "tests")
+        known = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *folders],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split("\0")
+        paths = [ROOT / name for name in known if name.endswith((".c", ".h", ".cpp", ".hpp", ".cu"))]
+    found = [one for path in sorted(paths) if path.is_file() for one in offences(path)]
+    print("\n".join(found) if found else "comments.py: no comment is hard to read")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "layout/committed.hpp"
-#include "layout/type.hpp"
+#include "memory/layout/committed.hpp"
+#include "memory/layout/type.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
-// Host time of the live Ethernet NIC: frames of a repeated capture through match, packet memory, a handler and the reply,
-// and past the handlers to a host's port. No modelled time; nothing leaves the process, so what a kernel takes for a
-// frame is not in it (bench/port_bench.cpp measures that).
+// Host time of the live Ethernet NIC: frames of a repeated capture through match, packet memory, a handler and the
+// reply, and past the handlers to a host's port. No modelled time; nothing leaves the process, so what a kernel takes
+// for a frame is not in it (bench/port_bench.cpp measures that).
 //
 //   spinloom_ethernet_bench [ROUNDS [FRAMES [WAY]]]
 //
@@ -13,10 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "ethernet/card.hpp"
-#include "ethernet/rule_text.hpp"
-#include "packet/build.hpp"
-#include "port/pcap_port.hpp"
+#include "base/testing/folder.hpp"
+#include "ethernet/device/card.hpp"
+#include "ethernet/device/rule_text.hpp"
+#include "ethernet/port/pcap_port.hpp"
+#include "nic/packet/build.hpp"
 #include "spinloom/frame.h"
 
 namespace {
@@ -102,8 +103,7 @@ int main(int count, char** words) {
   const int rounds = count > 1 ? std::atoi(words[1]) : 5;
   const uint64_t frames =
       (count > 2 ? std::strtoull(words[2], nullptr, 10) : 500'000) / capture_frames * capture_frames;
-  const auto folder = std::filesystem::temp_directory_path() / ("spinloom_ethernet_bench_" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
+  const TestFolder folder;
   std::vector<Way> ways{
       {"native", "icmp_echo.so", 64},
       {"native", "icmp_echo.so", 1024},
@@ -117,11 +117,10 @@ int main(int count, char** words) {
   std::vector<Outcome> best(ways.size());
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < ways.size(); ++i) {
-      const Outcome one = measure(ways[i], capture(folder, ways[i].bytes), frames);
+      const Outcome one = measure(ways[i], capture(folder.path(), ways[i].bytes), frames);
       if (round == 0 || one.ns < best[i].ns) best[i] = one;
     }
   }
-  std::filesystem::remove_all(folder);
   std::printf("host ns a frame; %llu frames, best of %d rounds\n%-12s %6s %9s %8s",
               static_cast<unsigned long long>(frames), rounds, "way", "bytes", "frames/s", "all");
   for (size_t stage = 0; stage < ethernet::stage_count; ++stage) {

@@ -1,19 +1,19 @@
-// Host time of the live Ethernet NIC on a wire, beside a plain loop over the same port that does nothing but forward. No
-// modelled time.
+// Host time of the live Ethernet NIC on a wire, beside a plain loop over the same port that does nothing but forward.
+// No modelled time.
 //
 //   spinloom_ethernet_wire_bench [SECONDS]   for each row and round; 0.3 if there is no other number
 //
-// The wire is a veth pair in a namespace of the bench's own, the host's port one end of another. 1500 frames of 64 B wait
-// before the clock starts, so no sender is in the way, and one core does all: the kernel's part, the NIC's, and the
-// delivery at the other end. A second is one of CPU time. Rounds of all rows are interleaved; medians, and the ratio to the
-// plain loop in the same round. Every frame must have come at the other end.
+// The wire is a veth pair in a namespace of the bench's own, the host's port one end of another. 1500 frames of 64 B
+// wait before the clock starts, so no sender is in the way, and one core does all: the kernel's part, the NIC's, and
+// the delivery at the other end. A second is one of CPU time. Rounds of all rows are interleaved; medians, and the
+// ratio to the plain loop in the same round. Every frame must have come at the other end.
 #include <chrono>
 #include <ctime>
 
-#include "ethernet/card.hpp"
-#include "ethernet/rule_text.hpp"
-#include "port/namespace_support.hpp"
-#include "port/open.hpp"
+#include "ethernet/device/card.hpp"
+#include "ethernet/device/rule_text.hpp"
+#include "ethernet/port/open.hpp"
+#include "ethernet/port/testing/namespace_support.hpp"
 #include "port_rig.hpp"
 #include "spinloom/frame.h"
 
@@ -71,7 +71,7 @@ class Nic final : public Between {
   Nic(const std::string& kind, const char* handlers) {
     PortPointer host = handlers == nullptr ? need(open_port("packet:nic1")) : nullptr;
     card_ = need(ethernet::Card::create({}, need(open_port(kind + ":nic0")), std::move(host)));
-    // As many rule sets as the board has; the frames fit the last, or none.
+    // The NIC has as many rule sets as the board. The frames fit the last one or, if there are no handlers, none.
     std::vector<frame::RuleSet> sets;
     for (const char* name : {"udp:1", "udp:2", "udp:3", handlers == nullptr ? "udp:4" : "udp:9330"}) {
       sets.push_back(need(ethernet::rule_set_named(name)));

@@ -16,9 +16,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "goal/loggopsim.hpp"
-#include "goal/model.hpp"
-#include "goal/patterns.hpp"
+#include "predict/goal/loggopsim/loggopsim.hpp"
+#include "predict/goal/model/model.hpp"
+#include "predict/goal/patterns/patterns.hpp"
 
 namespace {
 
@@ -31,7 +31,7 @@ struct Row {
   uint64_t bytes;
 };
 
-// Of this process on a CPU: other work on the machine is not in it.
+// The CPU time of this process: other work on the machine is not in it.
 double now_seconds() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);

@@ -1,6 +1,7 @@
 // Layouts on a GPU: pack and unpack by one kernel, against a plain copy of the same bytes on the device.
 //
-//   spinloom_gpu_bench [--quick]      CSV on stdout: host time of many launches behind each other, divided; up to 4 MiB,
+//   spinloom_gpu_bench [--quick]      CSV on stdout: host time of many launches behind each other, divided; up to 4
+//   MiB,
 //                                     of a graph of them, which is the device's time
 #include <chrono>
 #include <cstdio>
@@ -10,12 +11,12 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "gpu/device.hpp"
-#include "gpu/naive.hpp"
-#include "gpu/plan.hpp"
 #include "gpu_graph.hpp"
-#include "layout/copy.hpp"
-#include "layout/text.hpp"
+#include "memory/gpu/device.hpp"
+#include "memory/gpu/naive.hpp"
+#include "memory/gpu/plan.hpp"
+#include "memory/layout/copy.hpp"
+#include "memory/layout/text.hpp"
 
 namespace {
 
@@ -108,8 +109,8 @@ int run(bool quick) {
   const double least_us = quick ? 2e3 : 2e4;
   const int64_t bytes = int64_t{64} << 20;
   std::vector<Row> rows;
-  // Short messages, whose time is mostly that of a launch. The chosen kernel is the small one for short messages; `word`
-  // by name is the full one, for comparison.
+  // Short messages, whose time is mostly that of a launch. The chosen kernel is the small one for short messages;
+  // `word` by name is the full one, for comparison.
   for (const int64_t some : {4 << 10, 64 << 10, 1 << 20}) {
     for (const int64_t block : {8, 64}) {
       for (const char* const kernel : {"", "word"}) {

@@ -27,7 +27,7 @@ done
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | tee -a "$OUT/run.log"
 
 # ---- build: the engine's Python module, and the layer for MPI ----
-tar cf - CMakeLists.txt cmake src include python workloads nics hosts scenarios tests examples bench tools man docs LICENSE \
+tar cf - CMakeLists.txt cmake src include python data tests examples bench tools man docs LICENSE \
   2>/dev/null | tar xf - -C "$WORK/tree"
 sed -i 's/ -Werror)/)/' "$WORK/tree/cmake/floors.cmake"
 "${CMAKE:-cmake}" -S "$WORK/tree" -B "$WORK/build" -GNinja -DCMAKE_BUILD_TYPE=Release -DSPINLOOM_PYTHON=ON \
@@ -39,7 +39,8 @@ sed -i 's/ -Werror)/)/' "$WORK/tree/cmake/floors.cmake"
 site=$WORK/site
 rm -rf "$site" && mkdir -p "$site"
 cp -r "$WORK/tree/python/spinloom" "$site/spinloom"
-for folder in nics hosts workloads scenarios; do cp -r "$WORK/tree/$folder" "$site/spinloom/$folder"; done
+mkdir -p "$site/spinloom/data"
+for folder in nics hosts workloads scenarios; do cp -r "$WORK/tree/data/$folder" "$site/spinloom/data/$folder"; done
 find "$WORK/build" -name '_core*.so' -exec cp {} "$site/spinloom/" \;
 mkdir -p "$site/spinloom/lib" && cp "$WORK/build/live/libspinloom_mpi.so" "$site/spinloom/lib/"
 export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH} NO_COLOR=1 PYTHONUNBUFFERED=1 COLUMNS=200
@@ -81,9 +82,9 @@ fi
 timeout 60 "$PYTHON" "$WORK/tree/examples/gpu/stencil.py" --size 1048 8192 --ranks 4 --csv "$OUT/stencil.csv" \
   2>&1 | tee -a "$OUT/run.log"
 say "stencil: exit $?"
-timeout 100 "$WORK/build/src/gpu/spinloom_gpu_bench" >"$OUT/kernels.csv" 2>&1
+timeout 100 "$WORK/build/bin/spinloom_gpu_bench" >"$OUT/kernels.csv" 2>&1
 say "kernels: exit $?"
-timeout 60 "$WORK/build/src/gpu/spinloom_gpu_pair_bench" 2>&1 | tee "$OUT/pair.csv"
+timeout 60 "$WORK/build/bin/spinloom_gpu_pair_bench" 2>&1 | tee "$OUT/pair.csv"
 say "two processes: exit $?"
 timeout 300 "$PYTHON" -m spinloom.cli bench gpu --seconds "${SECONDS_OF_BENCH:-100}" --out "$OUT" >"$OUT/bench.log" 2>&1
 say "bench: exit $?"

@@ -1,8 +1,8 @@
 // GPU graph - the device's time of one launch among many, without the host's: a graph of launches behind each other.
 //
-// Contract: device_us(device, launches, body) captures `launches` calls of body(stream) into one graph and runs the graph
-//   several times. The result is the shortest of these runs, divided by `launches`; 0 if the driver refuses to capture.
-//   The caller's current context stays what it was.
+// Contract: device_us(device, launches, body) captures `launches` calls of body(stream) into one graph and runs the
+//   graph several times. The result is the shortest of these runs, divided by `launches`; 0 if the driver refuses to
+//   capture. The caller's current context stays what it was.
 // Threads: one. Time: host time around whole graphs.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "gpu/device.hpp"
+#include "memory/gpu/device.hpp"
 
 namespace spinloom::gpu {
 

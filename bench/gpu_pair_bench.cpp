@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/device.hpp"
-#include "gpu/pair.hpp"
-#include "gpu/plan.hpp"
-#include "layout/text.hpp"
+#include "memory/gpu/device.hpp"
+#include "memory/gpu/pair.hpp"
+#include "memory/gpu/plan.hpp"
+#include "memory/layout/text.hpp"
 
 namespace {
 

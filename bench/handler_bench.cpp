@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "live/handler_library.hpp"
-#include "live/hpu_pool.hpp"
+#include "live/node/handler_library.hpp"
+#include "live/node/hpu_pool.hpp"
 
 namespace {
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "layout/copy.hpp"
-#include "offload/pieces.hpp"
-#include "offload/unpack.hpp"
+#include "memory/layout/copy.hpp"
+#include "portals/strategies/pieces.hpp"
+#include "portals/strategies/unpack.hpp"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "hpu/assembler.hpp"
-#include "hpu/core.hpp"
+#include "nic/hpu/assembler.hpp"
+#include "nic/hpu/core.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
-/* mpi_creations KIND COUNT: what it takes to make and free one of COUNT communicators (dup, split) or windows (create, allocate), one
- * after the other, in microseconds of host time. */
+/* mpi_creations KIND COUNT: what it takes to make and free one of COUNT communicators (dup, split) or windows (create,
+ * allocate), one after the other, in microseconds of host time. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

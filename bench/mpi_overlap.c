@@ -5,11 +5,10 @@
  *     mpiexec -n 2 ./overlap allreduce 50 200 1000
  *     spinloom run --collectives -- mpiexec -n 2 ./overlap allreduce 50 200 1000
  *
- * CALL (allreduce, bcast, barrier, allgather, scatter) BYTES COMPUTE_US CALLS. Prints medians over the calls, of the slower
- * rank: processor time of the start and of the wait in us, and the time that is left of a call when the computation is
- * taken off it. */
+ * CALL (allreduce, bcast, barrier, allgather, scatter) BYTES COMPUTE_US CALLS. Prints medians over the calls, of the
+ * slower rank: processor time of the start and of the wait in us, and the time that is left of a call when the
+ * computation is taken off it. */
 #include <mpi.h>
-
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,8 +94,8 @@ int main(int argc, char** argv) {
   double slowest[3];
   MPI_Reduce(mine, slowest, 3, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   if (rank == 0) {
-    printf("%s %d B, %g us of computation: start %.2f us, wait %.2f us of processor time; %.2f us left\n", call, 8 * count,
-           compute_us, slowest[0], slowest[1], slowest[2]);
+    printf("%s %d B, %g us of computation: start %.2f us, wait %.2f us of processor time; %.2f us left\n", call,
+           8 * count, compute_us, slowest[0], slowest[1], slowest[2]);
   }
   MPI_Finalize();
   return 0;

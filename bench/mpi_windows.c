@@ -1,7 +1,7 @@
-/* mpi_windows TARGET BYTES EPOCHS BLOCK...: what one put between start and complete takes, of BYTES of doubles in blocks of
- * BLOCK bytes that lie twice their length apart at both ends. TARGET: malloc, static or window (MPI_Win_allocate). Two ranks;
- * microseconds from a barrier to the end of MPI_Win_complete or MPI_Win_wait at rank 0 and 1, the median of EPOCHS, host time.
- * The target's bytes are compared after each epoch. */
+/* mpi_windows TARGET BYTES EPOCHS BLOCK...: what one put between start and complete takes, of BYTES of doubles in
+ * blocks of BLOCK bytes that lie twice their length apart at both ends. TARGET: malloc, static or window
+ * (MPI_Win_allocate). Two ranks; microseconds from a barrier to the end of MPI_Win_complete or MPI_Win_wait at rank 0
+ * and 1, the median of EPOCHS, host time. The target's bytes are compared after each epoch. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "nic/nic.hpp"
+#include "nic/portals/nic.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::nic {

@@ -28,8 +28,10 @@ from typing import Any
 import numpy as np
 import slmp_source
 
-from spinloom import layout, namespaces, nic_types, output, slmp
-from spinloom.observe_frames import TYPES
+from spinloom import layout, slmp
+from spinloom.common import output
+from spinloom.ethernet import namespaces, nic_types
+from spinloom.papers.observe_frames import TYPES
 
 GIBI = 1 << 30
 FILL = 0xA5

@@ -23,7 +23,9 @@ from pathlib import Path
 
 import slmp_source
 
-from spinloom import namespaces, nic_receive, output, slmp
+from spinloom import slmp
+from spinloom.common import output
+from spinloom.ethernet import namespaces, nic_receive
 
 LIMIT = 1 << 28
 WAIT_S = 60.0

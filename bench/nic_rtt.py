@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from spinloom import namespaces
+from spinloom.ethernet import namespaces
 
 SPINLOOM = str(Path(sys.executable).with_name("spinloom"))
 ANSWERS = ["--handlers", "icmp_echo", "--rules", "icmp", "--handlers", "arp_answer", "--rules", "arp"]

@@ -1,5 +1,5 @@
-/* Ping-pongs of two ranks by schedules that their NICs carry on, for live_model of src/collective/call.hpp: the shortest of
- * many, without and with one or two combinations of float64 before the answer.
+/* Ping-pongs of two ranks by schedules that their NICs carry on, for live_model of src/portals/collective/call.hpp: the
+ * shortest of many, without and with one or two combinations of float64 before the answer.
  *
  *   cc -O2 $(spinloom sim --cflags) bench/offload_pingpong.c -o offload_pingpong $(spinloom sim --libs)
  *   mpiexec -n 2 ./offload_pingpong
@@ -7,7 +7,6 @@
  * Times are host times. The shortest ones are those that other programs have not interrupted. */
 #include <portals4.h>
 #include <spinloom/offload.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -16,7 +16,8 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from spinloom import jobs, overlap
+from spinloom.nics import jobs
+from spinloom.papers import overlap
 
 MPICH = ("mpiexec.mpich", "-bind-to", "core")
 OPENMPI = ("mpiexec.openmpi", "--oversubscribe", "--allow-run-as-root", "--bind-to", "core")

@@ -4,12 +4,12 @@
 //
 //   spinloom_port_bench [SECONDS]   for each row and round; 0.3 if there is no other number
 //
-// The interfaces are a veth pair in a namespace of the bench's own. "with a sender": a second process sends as fast as it
-// can from the other end, and a row is no faster than that sender, whose frames a second stand beside it. "from full
+// The interfaces are a veth pair in a namespace of the bench's own. "with a sender": a second process sends as fast as
+// it can from the other end, and a row is no faster than that sender, whose frames a second stand beside it. "from full
 // rings": 1500 frames wait before the clock starts, so that no sender is in the way and one core does all, the kernel's
-// part and the delivery at the other end, too; a second is one of CPU time, which other processes disturb less. Rounds of
-// all rows are interleaved; medians, and the least and the most of the last. The file rows have no kernel and no sender:
-// frames come from memory, and go nowhere.
+// part and the delivery at the other end, too; a second is one of CPU time, which other processes disturb less. Rounds
+// of all rows are interleaved; medians, and the least and the most of the last. The file rows have no kernel and no
+// sender: frames come from memory, and go nowhere.
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -23,9 +23,9 @@
 #include <filesystem>
 #include <vector>
 
-#include "port/namespace_support.hpp"
-#include "port/open.hpp"
-#include "port/pcap_file.hpp"
+#include "ethernet/port/open.hpp"
+#include "ethernet/port/pcap_file.hpp"
+#include "ethernet/port/testing/namespace_support.hpp"
 #include "port_rig.hpp"
 
 namespace spinloom::port {

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "packet/build.hpp"
-#include "port/frame_port.hpp"
+#include "ethernet/port/frame_port.hpp"
+#include "nic/packet/build.hpp"
 
 namespace spinloom::port::bench {
 

@@ -12,11 +12,11 @@
 #include <memory>
 #include <vector>
 
-#include "live/node.hpp"
-#include "live/progress.hpp"
-#include "live/shm_transport.hpp"
+#include "live/node/node.hpp"
+#include "live/node/progress.hpp"
+#include "live/shm/shm_transport.hpp"
+#include "portals/calls/process.hpp"
 #include "portals4.h"
-#include "ptl/process.hpp"
 
 namespace spinloom::live {
 namespace {

@@ -1,9 +1,11 @@
-/* rails_bandwidth.c - what several NICs of a process give: bandwidth of single messages and of many in flight, and latency.
+/* rails_bandwidth.c - what several NICs of a process give: bandwidth of single messages and of many in flight, and
+ * latency.
  *
  * Usage: rails_bandwidth RAILS MODE WINDOW ROUNDS BYTES...
- * MODE is tag or word, or tag-put or word-put (long messages are put, not read); WINDOW messages are in flight. Rank 0 sends to rank 1. For every length, a line of CSV: rails, mode,
- * window, bytes, microseconds of a round (its median, from the first send to the word that all has landed), GB/s. Every byte
- * of every round is compared; a wrong one ends the program. Time is modelled under `spinloom sim`, otherwise the host's.
+ * MODE is tag or word, or tag-put or word-put (long messages are put, not read); WINDOW messages are in flight. Rank 0
+ * sends to rank 1. For every length, a line of CSV: rails, mode, window, bytes, microseconds of a round (its median,
+ * from the first send to the word that all has landed), GB/s. Every byte of every round is compared; a wrong one ends
+ * the program. Time is modelled under `spinloom sim`, otherwise the host's.
  */
 #include <portals4.h>
 #include <spinloom/rails.h>

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from spinloom import recorded
+from spinloom.traces import recorded
 
 BIN = Path(sys.executable).parent
 SOURCE = Path(__file__).with_name("record_calls.c")

@@ -1,5 +1,5 @@
-/* rma_latency [REPEATS [LONGEST]]: latencies of one-sided operations with their flush, by the NICs and emulated by messages to the
- * target's processor (RED-2: section 3.2 of RED-SEA's deliverable, on pscom).
+/* rma_latency [REPEATS [LONGEST]]: latencies of one-sided operations with their flush, by the NICs and emulated by
+ * messages to the target's processor (RED-2: section 3.2 of RED-SEA's deliverable, on pscom).
  *
  *     mpiexec -n 2 ./rma_latency 2000
  *     spinloom sim -n 2 --nic sc17-discrete bench/rma_latency.c 20
@@ -7,8 +7,8 @@
  * Rank 0 works on memory of the last rank, whose program waits in a barrier of both contexts' kind: it calls
  * spl_rma_progress() all the time, so that the emulation is as fast as it can be. Both ways take turns, operation by
  * operation. A line: operation, bytes, medians in us, their ratio, and the lower and upper quartile of the native way.
- * Before a line is printed, what the operations have written or fetched has been compared. Operations on more bytes than
- * the NIC's atomics have are split with `native`, and emulated with `fallback`, which is what pscom does. */
+ * Before a line is printed, what the operations have written or fetched has been compared. Operations on more bytes
+ * than the NIC's atomics have are split with `native`, and emulated with `fallback`, which is what pscom does. */
 #include <portals4.h>
 #include <spinloom/rma.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
-// Goodput of SLMP over loopback by window and threads, as ratios to a UDP copy without acknowledgements (counted: the bytes
-// that arrived) and to a TCP copy of the same bytes in the same round. Host time: medians of rounds, in which all ways take
-// turns. Bytes are compared where all of them must arrive. Usage: spinloom_slmp_bench [ROUNDS [BYTES]]
+// Goodput of SLMP over loopback by window and threads, as ratios to a UDP copy without acknowledgements (counted: the
+// bytes that arrived) and to a TCP copy of the same bytes in the same round. Host time: medians of rounds, in which all
+// ways take turns. Bytes are compared where all of them must arrive. Usage: spinloom_slmp_bench [ROUNDS [BYTES]]
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "slmp/receive_message.hpp"
-#include "slmp/send_message.hpp"
+#include "ethernet/slmp/receive_message.hpp"
+#include "ethernet/slmp/send_message.hpp"
 
 namespace spinloom::slmp {
 namespace {
@@ -91,7 +91,8 @@ struct Udp {
   double arrived = 0;  // of all packets
 };
 
-// Packets of SLMP's size without headers, acknowledgements or flow control, from the first sent to the last that arrived.
+// Packets of SLMP's size without headers, acknowledgements or flow control, from the first sent to the last that
+// arrived.
 Udp udp(const Bytes& message) {
   UdpPort receiver;
   must(receiver.bind(loopback(0)).ok(), "no UDP port");

@@ -22,7 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from spinloom import namespaces, slmp
+from spinloom import slmp
+from spinloom.ethernet import namespaces
 
 CORES = sorted(os.sched_getaffinity(0))
 AWAY, HOST = CORES[0], CORES[-1]  # where the sender runs; where the receiving program does

@@ -5,7 +5,8 @@
  *     mpiexec -n 8 threads_bench 1 BYTES ROUNDS               8 ranks, each a process
  *
  * Worker w of all sends to worker w + 1 if w is even: ROUNDS puts, at most 64 of them unacknowledged. Each worker that
- * sends prints "sent COUNT from SECONDS to SECONDS", by a clock of the machine. The bytes of the last message are compared. */
+ * sends prints "sent COUNT from SECONDS to SECONDS", by a clock of the machine. The bytes of the last message are
+ * compared. */
 #include <portals4.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The entry of a send that has asked: its header_handler() sends the data that the receiver's NIC has asked for.
  *
- * Contract: an answer's header data are the match bits for the data; its 8 bytes, the user header, are those of the request,
- *   which the data bring along as their header data. The entry's counter says what to send
+ * Contract: an answer's header data are the match bits for the data; its 8 bytes, the user header, are those of the
+ *   request, which the data bring along as their header data. The entry's counter says what to send
  *   (spinloom/rendezvous.h): from the beginning of the entry's memory, or filled by another context's handlers. The
  *   counter counts the send, which tells the host that its memory is free.
  */

@@ -1,8 +1,8 @@
 /* Frames of IPv4 that come back to who sent them.
  *
- * Contract: spl_ip_whole() gives the IPv4 header of a frame to one receiver, whole in the frame, not a fragment, without
- * options, of this protocol, with at least `least` bytes behind the header; otherwise NULL. spl_ip_asked() gives only
- * those for this station, whose address is in the constants.
+ * Contract: spl_ip_whole() gives the IPv4 header of a frame to one receiver, whole in the frame, not a fragment,
+ * without options, of this protocol, with at least `least` bytes behind the header; otherwise NULL. spl_ip_asked()
+ * gives only those for this station, whose address is in the constants.
  * spl_ip_answer() turns the frame around: addresses exchanged, time to live 64. Both leave checksums as right, or as
  * wrong, as they were: who gets the answer sees what was damaged on the way here.
  */

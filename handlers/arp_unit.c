@@ -1,7 +1,8 @@
-/* The protocol unit of ARP: answers for its station, learns neighbours, and looks for those that other handlers ask for.
+/* The protocol unit of ARP: answers for its station, learns neighbours, and looks for those that other handlers ask
+ * for.
  *
- * Contract: spinloom/arp_unit.h. Frames that are neither for the station nor an answer to it are for the host's stack, which
- * also gets the answers to what it has asked itself.
+ * Contract: spinloom/arp_unit.h. Frames that are neither for the station nor an answer to it are for the host's stack,
+ * which also gets the answers to what it has asked itself.
  */
 #include "spinloom/arp_unit.h"
 
@@ -68,7 +69,8 @@ int mail_handler(const spl_mail_t mail, void *state) {
   return known ? spl_mail(mail.context, mail.value, address) : SUCCESS;
 }
 
-/* Whether it is an answer to the station; the neighbour is known then, and who has asked for it is told. */
+/* Takes an answer to the station: a neighbour in the unit's list is known from then on, and who waits for it is told.
+ * True if somebody has waited; other answers are for the host's stack. */
 static int learn(spl_arp_state *unit, const spl_arp_t *arp, const spl_station_t *station) {
   if (arp->operation != spl_net16(ARP_ANSWERS) || arp->target_ip != station->ip || arp->sender_ip == 0) return 0;
   lock(unit);

@@ -2,9 +2,9 @@
  *
  * Contract: constants: spl_ddt_frames, then the blob of the whole message. State: spl_host_data, then what the way
  * keeps of each message. A frame that carries SYN is acknowledged when its pieces have been issued; the last frame's
- * completion handler asks the host, with the message as the length, or tells it, when all pieces are in host memory. A frame
- * of another message, or whose payload does not lie in its message, is dropped; what follows UDP's length is padding. UDP's
- * checksum is not looked at. A last frame that comes again tells its message again.
+ * completion handler asks the host, with the message as the length, or tells it, when all pieces are in host memory. A
+ * frame of another message, or whose payload does not lie in its message, is dropped; what follows UDP's length is
+ * padding. UDP's checksum is not looked at. A last frame that comes again tells its message again.
  * Source: FPsPIN's datatypes application, deliverable D4.7, section 4.5.4.
  */
 #ifndef SPINLOOM_HANDLERS_FRAME_DDT_H

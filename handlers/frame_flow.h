@@ -1,7 +1,7 @@
 /* Which flow a frame belongs to: addresses, ports and protocol, as they lie in the frame.
  *
- * Contract: fields that the frame does not have are zero: all of them where it is not IPv4 or is cut short, ports of other
- *   protocols than TCP and UDP and of fragments but the first. Addresses stay in network order, ports do not.
+ * Contract: fields that the frame does not have are zero: all of them where it is not IPv4 or is cut short, ports of
+ *   other protocols than TCP and UDP and of fragments but the first. Addresses stay in network order, ports do not.
  */
 #ifndef SPINLOOM_HANDLERS_FRAME_FLOW_H
 #define SPINLOOM_HANDLERS_FRAME_FLOW_H

@@ -1,6 +1,6 @@
-/* Answers ICMP echo requests and UDP datagrams with the same bytes, from the NIC alone. As FPsPIN's ping handlers do, the
- * ICMP checksum is computed anew over the whole payload, so that an answer takes time in proportion to its length; UDP
- * needs no checksum. Source: deliverable D4.7, section 4.5.3. */
+/* Answers ICMP echo requests and UDP datagrams with the same bytes, from the NIC alone. As FPsPIN's ping handlers do,
+ * the ICMP checksum is computed anew over the whole payload, so that an answer takes time in proportion to its length;
+ * UDP needs no checksum. Source: deliverable D4.7, section 4.5.3. */
 #include "frame_ping.h"
 
 int payload_handler(const ptl_payload_t p, void *state) {

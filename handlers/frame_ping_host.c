@@ -1,5 +1,6 @@
 /* Answers pings with the host's help: addresses change places here, the host computes the checksum. The frame goes to
- * this HPU's page of host memory, a request and its answer follow, the frame comes back and leaves. State: spl_host_data.
+ * this HPU's page of host memory, a request and its answer follow, the frame comes back and leaves. State:
+ * spl_host_data.
  * Source: deliverable D4.7, section 4.5.3 (Host+FPsPIN). */
 #include "frame_ping.h"
 

@@ -3,9 +3,9 @@
  * Contract: kv_serve() performs one request and writes the answer; the faces (UDP frames, Portals puts) carry both. An
  *   answer is never longer than `room`. Numbers are in the order of the handler's processor.
  * Invariants: (1) a key has one slot, found from its hash on by linear probing, and keeps it when its value is deleted;
- *   (2) a slot is taken by compare-and-swap of its version, from 0 to 1, and changed while its version is odd, so a reader
- *   that saw the same even version before and after has read one value; (3) each access of a transaction is logged with
- *   the version that it left or saw, and the log wraps around.
+ *   (2) a slot is taken by compare-and-swap of its version, from 0 to 1, and changed while its version is odd, so a
+ *   reader that saw the same even version before and after has read one value; (3) each access of a transaction is
+ *   logged with the version that it left or saw, and the log wraps around.
  * Threads: any number of handlers. Source: SC'17 sPIN paper, section 5.4 (key-value stores, conditional read, logging).
  */
 #ifndef SPINLOOM_HANDLERS_KEY_VALUE_H

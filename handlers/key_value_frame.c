@@ -1,8 +1,8 @@
 /* The key-value store of key_value.h for UDP: the answer takes the place of the request in its frame.
  *
- * Contract: constants: kv_constants; state: kv_state. An answer is at most as long as its request: a client pads a request
- *   to the bytes that it wants answered, and nobody can have more sent to another than he sends himself. A frame that
- *   is no request is for the host's stack.
+ * Contract: constants: kv_constants; state: kv_state. An answer is at most as long as its request: a client pads a
+ *   request to the bytes that it wants answered, and nobody can have more sent to another than he sends himself. A
+ *   frame that is no request is for the host's stack.
  */
 #include "key_value.h"
 #include "udp_service.h"

@@ -1,8 +1,8 @@
 /* The key-value store of key_value.h for Portals: a request is a put of one packet, its answer a put to who sent it.
  *
- * Contract: constants: kv_constants; state: kv_state; user_header_bytes of the context is the longest request's length, at
- *   most a packet. The answer has at most ANSWER_BYTES and goes to offset 0 of the client's entry at answer_bits, with
- *   the request's header data. A message that is no request fails.
+ * Contract: constants: kv_constants; state: kv_state; user_header_bytes of the context is the longest request's length,
+ *   at most a packet. The answer has at most ANSWER_BYTES and goes to offset 0 of the client's entry at answer_bits,
+ *   with the request's header data. A message that is no request fails.
  */
 #include "key_value.h"
 

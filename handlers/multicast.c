@@ -1,7 +1,7 @@
 /* Sends each packet on to several ranks, once to each: what a switch does for its links of a multicast tree.
  *
- * Contract: constants: uint32_t match bits, number of ranks, the ranks. Each packet is put to each of them as it comes, as
- * a message of its own at its offset in the entry. Nothing reaches the host; there may be none. No state.
+ * Contract: constants: uint32_t match bits, number of ranks, the ranks. Each packet is put to each of them as it comes,
+ * as a message of its own at its offset in the entry. Nothing reaches the host; there may be none. No state.
  */
 #include "spinloom/handler.h"
 

@@ -3,9 +3,9 @@
  *
  * A source names the handlers of its layout in SPL_RECEIVE_HANDLERS, if it has a layout, and includes this.
  *
- * Contract: the counter of the receive's entry is no count: it holds what the header handler has to know of this receive,
- *   while other receives of the same type share constants and state. `success`: match bits of the receive's own entry for
- *   data that were asked for, 0 if it has none; `failure`: bytes that the receive takes.
+ * Contract: the counter of the receive's entry is no count: it holds what the header handler has to know of this
+ *   receive, while other receives of the same type share constants and state. `success`: match bits of the receive's
+ *   own entry for data that were asked for, 0 if it has none; `failure`: bytes that the receive takes.
  *   An ordinary message with header data is a request (spinloom/rendezvous.h): the handler answers its sender in the
  *   host's place and drops the request's bytes. The data then come to the receive's other entry. It fails, and the host
  *   hears of it, if there is no such entry or the data are too long.

@@ -1,12 +1,12 @@
 /* Adds up messages of several senders, packet by packet, and sends the sums on: what a switch does in a reduction tree.
  *
- * Contract: every sender has a number below `senders`, and puts the same elements, all `bytes` of them, at remote offset
- * number << shift. When the packets of all senders at an offset are here, their sum is put to each of the ranks as a message of its own at
- * base + offset. Packets come in any order and from all senders at once. Elements are int32_t; sums wrap around.
- * State: a slot for each packet of a message, zero at the beginning and after its sum has been sent. A slot's payload
- * is cut into segments, each with a lock; senders begin at different segments, so that they seldom wait for each other.
- * A packet that is no whole packet of the message, of an unknown sender, or the second of one sender before the sum
- * has been sent is refused (FAIL).
+ * Contract: every sender has a number below `senders`, and puts the same elements, all `bytes` of them, at remote
+ * offset number << shift. When the packets of all senders at an offset are here, their sum is put to each of the ranks
+ * as a message of its own at base + offset. Packets come in any order and from all senders at once. Elements are
+ * int32_t; sums wrap around. State: a slot for each packet of a message, zero at the beginning and after its sum has
+ * been sent. A slot's payload is cut into segments, each with a lock; senders begin at different segments, so that they
+ * seldom wait for each other. A packet that is no whole packet of the message, of an unknown sender, or the second of
+ * one sender before the sum has been sent is refused (FAIL).
  */
 #include "spinloom/handler.h"
 

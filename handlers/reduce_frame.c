@@ -1,10 +1,10 @@
 /* Adds up vectors of several senders, UDP frame by UDP frame, and sends each of them the sum when all have come.
  *
- * Contract: a datagram is reduce_part and `words` words of 32 bits, which are added modulo 2^32. Sender s sends each block
- *   once; block b has slot b % slots, and blocks of one slot follow each other: the next is taken when the sum of the one
- *   before has been sent. A frame of another block, and a second one of the same sender, is dropped; one that is no part,
- *   or whose numbers do not fit, is for the host's stack. Constants: reduce_constants. State: reduce_slot for each slot,
- *   zero at the beginning.
+ * Contract: a datagram is reduce_part and `words` words of 32 bits, which are added modulo 2^32. Sender s sends each
+ *   block once; block b has slot b % slots, and blocks of one slot follow each other: the next is taken when the sum of
+ *   the one before has been sent. A frame of another block, and a second one of the same sender, is dropped; one that
+ *   is no part, or whose numbers do not fit, is for the host's stack. Constants: reduce_constants. State: reduce_slot
+ *   for each slot, zero at the beginning.
  * Invariants: (1) `round`, a word, says for which block of the slot who has come; who sets his bit in it adds; (2) who
  *   adds last sends the sums and begins the next round. Threads: any number of handlers.
  */
@@ -34,7 +34,7 @@ typedef struct {
   uint8_t answer[sizeof(udp_headers) + sizeof(reduce_part) + WORDS * sizeof(uint32_t)];
 } reduce_slot;
 
-/* Whether this part is the first of its sender for the block that the slot is at. */
+/* True if this part is the first of its sender for the block that the slot is at. The slot then records the sender. */
 static bool joins(reduce_slot *slot, uint32_t round, uint32_t sender) {
   uint32_t seen = __atomic_load_n(&slot->round, __ATOMIC_ACQUIRE);
   do {

@@ -1,6 +1,6 @@
 /* Receives a message of SLMP in host memory, from the NIC alone: checks each packet, writes its bytes to their place,
- * acknowledges it, and tells the program when all of them are there. Packets may come in any order once the first one has
- * been here, and again; each byte counts once.
+ * acknowledges it, and tells the program when all of them are there. Packets may come in any order once the first one
+ * has been here, and again; each byte counts once.
  *
  * Contract: spinloom/slmp_file.h. A packet that does not fit, is damaged, or belongs to another message, is not
  * acknowledged, so that its sender knows. Source: FPsPIN, deliverable D4.7, sections 4.4.1 and 4.5; the
@@ -18,7 +18,7 @@ typedef struct {
   uint8_t payload[];
 } __attribute__((packed, aligned(2))) slmp_frame_t;
 
-/* Whether the datagram's checksum is right; one of 0 says nothing (RFC 768). Frames lie at even addresses. */
+/* True if the datagram's checksum is right, or 0, which says nothing (RFC 768). Frames lie at even addresses. */
 static int is_whole(const slmp_frame_t *frame, uint32_t length) {
   if (frame->udp.checksum == 0) return 1;
   uint32_t sum = spl_net16(17) + frame->udp.length;
@@ -68,8 +68,8 @@ static int count_refused(uint32_t *counter) {
 
 #define BEGINS 4u /* `armed` while one HPU writes what the message is */
 
-/* Whether the packet belongs to the message under way; its first packet begins one. What comes while it begins is refused,
- * and sent again. */
+/* True if the packet belongs to the message under way; a first packet begins a message. What comes while it begins is
+ * refused, and sent again. */
 static int belongs(spl_slmp_file_state *state, const slmp_frame_t *frame, uint32_t bytes) {
   uint32_t armed = __atomic_load_n(&state->armed, __ATOMIC_ACQUIRE);
   if (armed >= 2 && armed != BEGINS) return state->message == frame->slmp.message;
@@ -97,8 +97,8 @@ int payload_handler(const ptl_payload_t p, void *given) {
   const uint32_t offset = spl_net32(frame->slmp.offset);
   const uint64_t capacity = constants->capacity_low | (uint64_t)constants->capacity_high << 32;
   const uint64_t end = (uint64_t)offset + bytes;
-  /* Each packet begins at a multiple of the first one's length, and only the last may be shorter. Length 0: a message of
-   * one empty packet. */
+  /* Each packet begins at a multiple of the first one's length, and only the last may be shorter. Length 0: a message
+   * of one empty packet. */
   const uint32_t segment = state->segment;
   const uint32_t number = segment == 0 ? 0 : offset / segment;
   const int has_room = end <= capacity && number < constants->segments;

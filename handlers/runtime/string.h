@@ -1,7 +1,8 @@
 /* The part of the C library's string.h that handlers have on an HPU.
  *
- * Contract: the functions mean what C11 says. They are ordinary instructions of the handler (handlers/runtime/string.c),
- *   word by word where both addresses allow it, and cost what those cost. Native handlers use the host's own string.h.
+ * Contract: the functions mean what C11 says. They are ordinary instructions of the handler
+ *   (handlers/runtime/string.c), word by word where both addresses allow it, and cost what those cost. Native handlers
+ *   use the host's own string.h.
  * Threads: as the handler's memory. Time: none but the instructions'.
  */
 #ifndef SPINLOOM_RUNTIME_STRING_H

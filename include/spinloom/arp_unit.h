@@ -1,10 +1,11 @@
 /* The protocol unit of ARP: a context that finds Ethernet addresses for the handlers of others, by mail.
  *
  * Contract: its handlers are handlers/arp_unit.c; its constants spl_station_t, with both addresses; its state an
- * spl_arp_state, at first zero; its rules take ARP. Mail asks: the argument is an IPv4 address in network order, the value is
- * the caller's own. Mail answers the caller's context with the same value, and in the argument the six bytes of the Ethernet
- * address, the first one lowest; at once if the unit knows it, otherwise when its station has answered. No answer comes if
- * that station is silent: ask again. Each mail for an address that is not known sends a query on the wire.
+ * spl_arp_state, at first zero; its rules take ARP. Mail asks: the argument is an IPv4 address in network order, the
+ * value is the caller's own. Mail answers the caller's context with the same value, and in the argument the six bytes
+ * of the Ethernet address, the first one lowest; at once if the unit knows it, otherwise when its station has answered.
+ * No answer comes if that station is silent: ask again. Each mail for an address that is not known sends a query on the
+ * wire.
  * Source: FPsPIN, deliverable D4.7, section 4.4.5: a coprocessor for the protocols below, with a mailbox.
  */
 #ifndef SPINLOOM_ARP_UNIT_H

@@ -36,8 +36,8 @@ typedef struct {
 
 /* handlers/frame_ddt_segment.c, frame_ddt_seek.c: messages in frames. The blob follows at blob_offset; message m has
  * message_bytes of the context's state behind spl_host_data, and of its host memory host_bytes from host_offset on, one
- * message after the other. Message m's number is m; there are `messages` of them. notices: 0 if the host is asked when a
- * message is there, and answers (spl_host_request); 1 if it is told (spl_host_notify, value 0, argument m). */
+ * message after the other. Message m's number is m; there are `messages` of them. notices: 0 if the host is asked when
+ * a message is there, and answers (spl_host_request); 1 if it is told (spl_host_notify, value 0, argument m). */
 typedef struct {
   uint32_t blob_offset;
   uint32_t message_bytes;

@@ -1,14 +1,14 @@
 /* ethernet.h - a program's side of Spinloom's Ethernet NIC, which runs as a process of its own (`spinloom nic run`).
  *
  * The program gives the NIC handlers and rule sets for one context. It shares memory with it: the context's NIC memory
- * (state and constants of its handlers), and its host memory, which the handlers reach by DMA. Handlers ask the program by
- * requests, each HPU through its page of host memory, and wait for the answer (spl_host_request of spinloom/frame.h); or
- * tell it something without waiting, through a ring (spl_host_notify). Source: FPsPIN, deliverable D4.7, sections 4.3.2,
- * 4.4.6 to 4.4.8.
+ * (state and constants of its handlers), and its host memory, which the handlers reach by DMA. Handlers ask the program
+ * by requests, each HPU through its page of host memory, and wait for the answer (spl_host_request of
+ * spinloom/frame.h); or tell it something without waiting, through a ring (spl_host_notify). Source: FPsPIN,
+ * deliverable D4.7, sections 4.3.2, 4.4.6 to 4.4.8.
  *
  * Contract: functions return SPL_ETH_OK or a negative code, or NULL; spl_eth_error() then has a sentence. No function
- *   aborts, prints, or waits longer than its time-out says. If the program ends or is killed, its contexts become inactive:
- *   their frames go to the host's stack, and the NIC goes on.
+ *   aborts, prints, or waits longer than its time-out says. If the program ends or is killed, its contexts become
+ *   inactive: their frames go to the host's stack, and the NIC goes on.
  * Threads: a spl_eth is for one thread at a time, except that requests of different HPUs may be answered by different
  *   threads. Time: host time.
  */
@@ -39,8 +39,8 @@ enum {
 
 typedef struct spl_eth spl_eth;
 
-/* A rule holds if start <= (word & mask) <= end. The word is number `index` of the frame, its 4 bytes in the order of the
- * wire, so that 0x08000000 with mask 0xffff0000 at word 3 means the type IPv4. */
+/* A rule holds if start <= (word & mask) <= end. The word is number `index` of the frame, its 4 bytes in the order of
+ * the wire, so that 0x08000000 with mask 0xffff0000 at word 3 means the type IPv4. */
 typedef struct {
   uint32_t index, mask, start, end;
 } spl_eth_rule;
@@ -78,8 +78,8 @@ typedef struct {
 SPL_ETH_API int spl_eth_open(spl_eth **out, const spl_eth_options *options);
 /* The number of its context. */
 SPL_ETH_API uint32_t spl_eth_context(const spl_eth *eth);
-/* Writes the rules; runs the handlers' initialise_handler if there is one; lets frames in. What the handlers need in NIC
- * memory has been written before. */
+/* Writes the rules; runs the handlers' initialise_handler if there is one; lets frames in. What the handlers need in
+ * NIC memory has been written before. */
 SPL_ETH_API int spl_eth_activate(spl_eth *eth, const spl_eth_rules *rules);
 SPL_ETH_API int spl_eth_deactivate(spl_eth *eth);
 /* Deactivates and removes the context. */

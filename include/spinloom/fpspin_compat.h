@@ -1,8 +1,8 @@
 /* Host programs for FPsPIN over spinloom/ethernet.h: the names, types and life cycle of its library, libfpspin.
  *
  * Contract: fpspin_init installs the image, writes the rule set and activates the context; then fpspin_pop_req and
- *   fpspin_push_resp exchange requests with the HPUs until fpspin_exit. The NIC is `spinloom nic run`: by the name in the
- *   environment variable SPINLOOM_NIC_NAME, or spinloomN for /dev/pspinN.
+ *   fpspin_push_resp exchange requests with the HPUs until fpspin_exit. The NIC is `spinloom nic run`: by the name in
+ *   the environment variable SPINLOOM_NIC_NAME, or spinloomN for /dev/pspinN.
  * What differs: rule sets of other contexts stay as they are; rules are in the order of the wire, as with the original;
  *   fpspin_write_memory takes addresses from ctx.handler_mem.addr on, which are those that sandboxed handlers have;
  *   registers are reached by `spinloom nic-ctl`, so fpspin_set_regs_base does nothing; there are no ioctls.

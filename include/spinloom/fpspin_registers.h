@@ -1,6 +1,6 @@
 /* Control registers of an FPsPIN-like NIC: addresses, counts, reset values.
  *
- * Made from nics/fpspin.rdl by tools/registers.py. Register i of an array is 4 * i bytes after its first;
+ * Made from data/nics/fpspin.rdl by tools/registers.py. Register i of an array is 4 * i bytes after its first;
  * addresses are offsets in the registers' part of the application's PCIe addresses.
  * docs/registers.md explains each.
  */
@@ -110,7 +110,7 @@
 #define SPL_FPSPIN_SPINLOOM_CALL 0x5058u
 #define SPL_FPSPIN_SPINLOOM_CALL_COUNT 4u
 
-/* counts: ours: what the engine counts (src/frame/counts.hpp), the low 32 bits */
+/* counts: ours: what the engine counts (src/nic/frames/counts.hpp), the low 32 bits */
 #define SPL_FPSPIN_COUNTS_RECEIVED 0x6000u
 #define SPL_FPSPIN_COUNTS_BYPASSED 0x6004u
 #define SPL_FPSPIN_COUNTS_MATCHED 0x6008u

@@ -156,8 +156,9 @@ static inline int spl_send_frame(const void *frame, uint32_t len, ptl_dma_h *h) 
   return spl_started(spl_issue(SPL_CALL_SEND_FRAME), h);
 }
 
-/* Runs the mail handler of a context, some time later, on any of its HPUs. FAIL, and nothing is sent, if that context is not
- * active, has no mail handler, or has too much mail already: who cannot do without it tries again at the next frame. */
+/* Runs the mail handler of a context, some time later, on any of its HPUs. FAIL, and nothing is sent, if that context
+ * is not active, has no mail handler, or has too much mail already: who cannot do without it tries again at the next
+ * frame. */
 static inline int spl_mail(uint32_t context, uint32_t value, uint64_t argument) {
   spl_word(1, context);
   spl_word64(2, argument);
@@ -189,8 +190,8 @@ static inline uint32_t spl_host_request(struct spl_host_data *host, uint32_t len
   return answer[0] >> 8 | answer[1] << 24; /* the host writes all 64 bits at once */
 }
 
-/* Tells the host something and goes on; the host takes notices from a ring. FAIL, and nothing is told, if the host has not
- * read SPL_HOST_RING_NOTICES of them. */
+/* Tells the host something and goes on; the host takes notices from a ring. FAIL, and nothing is told, if the host has
+ * not read SPL_HOST_RING_NOTICES of them. */
 static inline int spl_host_notify(struct spl_host_data *host, uint32_t value, uint64_t argument) {
   const volatile uint32_t *read = &host->notices_read;
   uint32_t sent = __atomic_load_n(&host->notices_sent, __ATOMIC_RELAXED);

@@ -52,7 +52,7 @@ enum {
   PTL_ACK_REQ = 1
 };
 
-/* As in Portals 4, but without its long doubles. */
+/* The operations and datatypes of Portals 4, but without its long doubles. */
 typedef enum {
   PTL_MIN,
   PTL_MAX,
@@ -336,8 +336,8 @@ static inline int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl
   return (int)spl_issue(SPL_CALL_PUT_FROM_DEVICE | spl_put_options(ct, ack_req));
 }
 /* Puts a message of len bytes whose packets the payload handlers of another context fill from the entry's memory, from
- * offset on, as a process-put of the host does (SC'19 datatypes paper, section 3.1.2); returns at once. The host tells the
- * handler the context's number. Ours: so a NIC that is asked for a layout needs no host. */
+ * offset on, as a process-put of the host does (SC'19 datatypes paper, section 3.1.2); returns at once. The host tells
+ * the handler the context's number. Ours: so a NIC that is asked for a layout needs no host. */
 static inline int PtlHandlerProcessPut(uint32_t context, ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
                                        ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_match_bits_t match_bits,
                                        ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
@@ -374,8 +374,8 @@ static inline int PtlHandlerGetFromDevice(void *local, ptl_size_t len, ptl_proce
   __asm__ volatile("" ::: "memory"); /* local has been written */
   return result;
 }
-/* As the puts, but the target's elements become operation(element, ours). FAIL for more bytes than the NIC takes,
- * for swaps, and for operations that do not exist for the datatype. */
+/* The atomics work as the puts do, but the target's elements become operation(element, ours). They return FAIL for more
+ * bytes than the NIC takes, for swaps, and for operations that do not exist for the datatype. */
 static inline int PtlHandlerAtomicFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
                                            ptl_process_t target_id, ptl_match_bits_t match_bits,
                                            ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,

@@ -25,7 +25,7 @@
 #define SPL_CMD_HPU 0x44u         /* load: physical HPU index */
 #define SPL_CMD_VHPU 0x48u        /* load: virtual HPU index of this packet */
 #define SPL_CMD_HPU_COUNT 0x4cu   /* load: number of physical HPUs */
-/* Of a frame (Ethernet NIC; spinloom/frame.h): what the matching engine and the HER generator found. Loads. */
+/* Loads of what the matching engine and the HER generator found for a frame (Ethernet NIC; spinloom/frame.h). */
 #define SPL_CMD_FRAME_BYTES 0x50u /* 0: the handler has no frame */
 #define SPL_CMD_MESSAGE 0x54u     /* identifier of the frame's message, or what the host gave */
 #define SPL_CMD_RULE_SET 0x58u    /* index of the rule set that matched */
@@ -60,15 +60,15 @@
 #define SPL_CALL_PUT_FROM_DEVICE 17u
 #define SPL_CALL_PUT_FROM_HOST 18u
 #define SPL_CALL_DEBUG 19u /* WORD1 text that ends with a zero byte, WORD2 a number */
-/* As puts, without header data. */
+/* Gets have the words of puts, without header data. */
 #define SPL_CALL_GET_FROM_DEVICE 20u
 #define SPL_CALL_GET_FROM_HOST 21u
-/* As puts; WORD15 operation in the low byte, datatype above. Fetching atomics: WORD2-3 operand. */
+/* Atomics have the words of puts. WORD15 operation in the low byte, datatype above; if they fetch, WORD2-3 operand. */
 #define SPL_CALL_ATOMIC_FROM_DEVICE 22u
 #define SPL_CALL_ATOMIC_FROM_HOST 23u
 #define SPL_CALL_FETCH_ATOMIC_FROM_DEVICE 24u
 #define SPL_CALL_PROCESS_PUT 25u /* as puts from the host; WORD15 context */
-/* Of an Ethernet NIC. */
+/* Calls of an Ethernet NIC. */
 #define SPL_CALL_SEND_FRAME 26u /* WORD1 frame, WORD4 bytes; the result is a handle, as of a DMA */
 #define SPL_CALL_TELEMETRY 27u /* WORD1 which count; the result is its low word */
 #define SPL_CALL_MAIL 28u /* WORD1 context, WORD2-3 argument, WORD4 value */

@@ -26,7 +26,7 @@ typedef struct spl_schedule spl_schedule; /* a rank's operations and what they w
 typedef uint32_t spl_op;                  /* an operation: its number in its schedule */
 #define SPL_OP_NONE UINT32_MAX            /* the operation was refused; spl_oe_error() says why */
 
-/* -- The engine ------------------------------------------------------------------------------------------------------- */
+/* -- The engine ---------------------------------------------------------------------------------------------------- */
 
 /* Who begins an operation when all that it waits for has come. By the CPU it happens in spl_schedule_test() and
  * spl_schedule_wait() only: the same schedule on the same NIC, for comparison. */
@@ -42,8 +42,8 @@ enum {
   SPL_BY_SENDER = 1
 };
 /* SPL_MEET: spl_oe_open() waits until all ranks of the job have opened theirs. SPL_MEET_OTHERWISE: it does not, and the
- * caller starts no schedule before it knows that they have: messages to a rank without an engine are lost. No rank has had
- * an engine on that portal table entry before. */
+ * caller starts no schedule before it knows that they have: messages to a rank without an engine are lost. No rank has
+ * had an engine on that portal table entry before. */
 enum {
   SPL_MEET = 0,
   SPL_MEET_OTHERWISE = 1
@@ -61,12 +61,12 @@ typedef struct {
   int meeting; /* SPL_MEET or SPL_MEET_OTHERWISE */
 } spl_oe_options;
 
-/* One engine for a portal table entry. All ranks of the job open theirs, with the same options, and the call waits until
- * they have, with SPL_MEET. PTL_FAIL: a rank is gone. `options` NULL: all zero. */
+/* One engine for a portal table entry. All ranks of the job open theirs, with the same options, and the call waits
+ * until they have, with SPL_MEET. PTL_FAIL: a rank is gone. `options` NULL: all zero. */
 int spl_oe_open(ptl_handle_ni_t interface, const spl_oe_options *options, spl_oe **engine);
-/* Frees all of its teams and schedules. PTL_IN_USE while one of them is under way. Waits until all that this rank has sent
- * has come to its targets, 10 s at most: another engine may be opened on the portal table entry then, and hears nothing of
- * this one. */
+/* Frees all of its teams and schedules. PTL_IN_USE while one of them is under way. Waits until all that this rank has
+ * sent has come to its targets, 10 s at most: another engine may be opened on the portal table entry then, and hears
+ * nothing of this one. */
 int spl_oe_close(spl_oe *engine);
 /* What went wrong last; never NULL. NULL asks about spl_oe_open(). */
 const char *spl_oe_error(const spl_oe *engine);
@@ -76,7 +76,7 @@ const char *spl_oe_error(const spl_oe *engine);
 int spl_team_make(spl_oe *engine, uint32_t id, const ptl_rank_t *ranks, uint32_t size, spl_team **team);
 int spl_team_free(spl_team *team);
 
-/* -- Schedules -------------------------------------------------------------------------------------------------------- */
+/* -- Schedules ----------------------------------------------------------------------------------------------------- */
 
 /* SPL_CACHED: the operations stay on the NIC when they have been executed, and spl_schedule_start() may be called again
  * and again (section III.B). Otherwise a schedule is started once. */
@@ -110,8 +110,8 @@ spl_op spl_get(spl_schedule *schedule, void *to, uint64_t bytes, spl_target targ
 spl_op spl_atomic(spl_schedule *schedule, const void *from, uint64_t bytes, ptl_op_t op, ptl_datatype_t type,
                   spl_target target);
 
-/* first -> then (`first` was made before `then`): `then` begins when `first` has ended. A receive ends when its message is there, a send when its memory
- * may be used again, a put or an atomic when the target has it. */
+/* first -> then (`first` was made before `then`): `then` begins when `first` has ended. A receive ends when its message
+ * is there, a send when its memory may be used again, a put or an atomic when the target has it. */
 int spl_after(spl_schedule *schedule, spl_op first, spl_op then);
 /* `then` also waits for one of all operations that were given so. */
 int spl_after_any(spl_schedule *schedule, spl_op first, spl_op then);
@@ -123,16 +123,17 @@ int spl_cpu_dependent(spl_schedule *schedule, spl_op op);
 int spl_schedule_post(spl_schedule *schedule);
 /* Begins what waits for nothing. Memory may be written until then. Nobody waits for other ranks here. */
 int spl_schedule_start(spl_schedule *schedule);
-/* Whether all has ended. A failed operation ends the schedule with PTL_FAIL, which these calls answer from then on: it can
- * only be freed. A rank that is gone fails all that exchange messages with it in the schedule; what waits for a failed
- * operation does not begin. A rank that finds its schedule failed tells all with which it exchanges
- * messages in it, and they fail as well, unless theirs has ended. In a team in which a schedule has failed, later ones may be
- * held up by messages that nobody takes; that is an error, too. Make another team then. */
+/* spl_schedule_test() sets `done` to 1 if all has ended, otherwise to 0; spl_schedule_wait() returns when all has
+ * ended. A failed operation ends the schedule with PTL_FAIL, which these calls answer from then on: it can only be
+ * freed. A rank that is gone fails all that exchange messages with it in the schedule; what waits for a failed
+ * operation does not begin. A rank that finds its schedule failed tells all with which it exchanges messages in it, and
+ * they fail as well, unless theirs has ended. In a team in which a schedule has failed, later ones may be held up by
+ * messages that nobody takes; that is an error, too. Make another team then. */
 int spl_schedule_test(spl_schedule *schedule, int *done);
 int spl_schedule_wait(spl_schedule *schedule);
-/* PTL_IN_USE while it is under way. Of a schedule that has failed, messages may still be on their way; the call waits for
- * them, 10 s at most, and answers PTL_IN_USE then: it may be called again. After PTL_OK nothing reads or writes memory that
- * the schedule named. */
+/* PTL_IN_USE while it is under way. Of a schedule that has failed, messages may still be on their way; the call waits
+ * for them, 10 s at most, and answers PTL_IN_USE then: it may be called again. After PTL_OK nothing reads or writes
+ * memory that the schedule named. */
 int spl_schedule_free(spl_schedule *schedule);
 
 /* SPL_EXECUTED: it has begun, and perhaps ended. */
@@ -147,8 +148,8 @@ int spl_state(spl_schedule *schedule, spl_op op, int *state);
 int spl_enable(spl_schedule *schedule, spl_op op);
 int spl_disable(spl_schedule *schedule, spl_op op, int *held);
 
-/* What a posted schedule takes of the NIC, as Table I of the paper counts: memory descriptors (one for each counter that
- * sends count on) and entries, triggered operations, counters for dependencies, memory of the schedule's own. */
+/* What a posted schedule takes of the NIC, as Table I of the paper counts: memory descriptors (one for each counter
+ * that sends count on) and entries, triggered operations, counters for dependencies, memory of the schedule's own. */
 typedef struct {
   uint32_t descriptors, entries, triggered, counters;
   uint64_t memory_bytes;
@@ -156,7 +157,7 @@ typedef struct {
 int spl_schedule_resources(const spl_schedule *schedule, spl_resources *taken);
 int spl_oe_resources(const spl_oe *engine, spl_resources *taken);
 
-/* -- Collective operations ---------------------------------------------------------------------------------------------- */
+/* -- Collective operations ----------------------------------------------------------------------------------------- */
 
 enum {
   SPL_BARRIER,
@@ -183,10 +184,10 @@ enum {
   SPL_EXSCAN
 };
 
-/* Memory and meaning as in MPI; all lengths are in bytes. A broadcast's data are in `receive` at all ranks. `bytes`: all
- * data of a broadcast, a reduction or a scan, of other calls the block of one rank. Calls with V have lists in place of
- * `bytes`, with an element for each rank or neighbour, and of what goes alike to all or from one (send of GATHERV and
- * ALLGATHERV, receive of SCATTERV) with one element. Memory that a rank does not use may be NULL. */
+/* Memory and meaning as in MPI; all lengths are in bytes. A broadcast's data are in `receive` at all ranks. `bytes`:
+ * all data of a broadcast, a reduction or a scan, of other calls the block of one rank. Calls with V have lists in
+ * place of `bytes`, with an element for each rank or neighbour, and of what goes alike to all or from one (send of
+ * GATHERV and ALLGATHERV, receive of SCATTERV) with one element. Memory that a rank does not use may be NULL. */
 typedef struct {
   int operation; /* SPL_BARRIER ... */
   const char *algorithm; /* its name; NULL: chosen by size and number of ranks, alike at all ranks */

@@ -36,7 +36,8 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunused-variable"
 
-/* handler.h's types and calls keep their meaning under these names; from here on its own names mean the printed ones. */
+/* handler.h's types and calls keep their meaning under these names; from here on its own names mean the printed
+ * ones. */
 typedef ptl_process_t spl_process_t;
 typedef ptl_header_t spl_header_t;
 static inline int spl_put_from_host(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,

@@ -4,13 +4,14 @@
  * has a key reads and writes by it, and two counters, of what was begun and of what has ended, say when all is done.
  *
  * Contract: functions return PTL_OK, or another code of portals4.h; spl_rma_error() then has a sentence. No function
- *   aborts. Operations do not wait for their targets (but for room: see spl_rma_options). Memory that an operation reads or
- *   writes at its origin belongs to it until a flush, or a wait for its request, has returned. Operations may take effect in
- *   any order, but accumulating ones of one rank on one element do so in the order in which they were called.
- * Failures: an operation that its target's NIC refuses (the key has been revoked or never was, or does not grant it), or
- *   whose target is gone, changes nothing, is counted, and makes the next flush of its rank PTL_FAIL. Nobody waits for a rank
- *   that is gone: calls that wait for it end with PTL_FAIL.
- * Threads: a context is for one thread at a time. The target's program need not call anything, but with SPL_RMA_EMULATED.
+ *   aborts. Operations do not wait for their targets (but for room: see spl_rma_options). Memory that an operation
+ *   reads or writes at its origin belongs to it until a flush, or a wait for its request, has returned. Operations may
+ *   take effect in any order, but accumulating ones of one rank on one element do so in the order in which they were
+ * called. Failures: an operation that its target's NIC refuses (the key has been revoked or never was, or does not
+ *   grant it), or whose target is gone, changes nothing, is counted, and makes the next flush of its rank PTL_FAIL.
+ *   Nobody waits for a rank that is gone: calls that wait for it end with PTL_FAIL.
+ * Threads: a context is for one thread at a time. The target's program need not call anything, but with
+ *   SPL_RMA_EMULATED.
  */
 #ifndef SPINLOOM_RMA_H
 #define SPINLOOM_RMA_H
@@ -29,11 +30,11 @@ typedef struct spl_rma_key spl_rma_key;         /* the right to access memory of
 typedef struct spl_rma_request spl_rma_request; /* an operation that can be waited for by itself */
 typedef struct spl_rma_window spl_rma_window;   /* memory at each rank, and the keys of all of them */
 
-/* -- Contexts --------------------------------------------------------------------------------------------------------- */
+/* -- Contexts ------------------------------------------------------------------------------------------------------ */
 
-/* SPL_RMA_NATIVE: the NICs do all. SPL_RMA_EMULATED: a message asks the target's processor, which does it when its program
- * calls a function of its context, and answers: for comparison. Both may be used on the same memory at the same time;
- * atomics of both are atomic with each other. */
+/* SPL_RMA_NATIVE: the NICs do all. SPL_RMA_EMULATED: a message asks the target's processor, which does it when its
+ * program calls a function of its context, and answers: for comparison. Both may be used on the same memory at the same
+ * time; atomics of both are atomic with each other. */
 enum {
   SPL_RMA_NATIVE = 0,
   SPL_RMA_EMULATED = 1
@@ -59,9 +60,9 @@ typedef struct {
 /* Collective: all ranks of the job call it, with the same options (`way` may differ), and it waits until they have.
  * `options` NULL: all zero. `interface` is logical and matching, and has all ranks of the job. */
 int spl_rma_open(ptl_handle_ni_t interface, const spl_rma_options *options, spl_rma **rma);
-/* Collective. Frees all memory, keys, requests and windows. After PTL_OK nothing reads or writes memory of this rank by the
- * context. PTL_FAIL: a rank is gone, or operations have failed; the context is freed all the same, but another one must not
- * take its portal table entries. */
+/* Collective. Frees all memory, keys, requests and windows. After PTL_OK nothing reads or writes memory of this rank by
+ * the context. PTL_FAIL: a rank is gone, or operations have failed; the context is freed all the same, but another one
+ * must not take its portal table entries. */
 int spl_rma_close(spl_rma *rma);
 /* What went wrong last; never NULL. NULL asks about spl_rma_open(). */
 const char *spl_rma_error(const spl_rma *rma);
@@ -70,7 +71,7 @@ uint32_t spl_rma_size(const spl_rma *rma);
 /* Lets the emulation go on. Other calls that wait do so, too. */
 int spl_rma_progress(spl_rma *rma);
 
-/* -- Memory and keys ----------------------------------------------------------------------------------------------------- */
+/* -- Memory and keys ----------------------------------------------------------------------------------------------- */
 
 enum {
   SPL_RMA_READ = 1, /* get */
@@ -79,8 +80,9 @@ enum {
 };
 #define SPL_RMA_ALL (SPL_RMA_READ | SPL_RMA_WRITE | SPL_RMA_ATOMIC)
 
-/* What notified operations leave at their target. SPL_RMA_COUNTED: a count. SPL_RMA_QUEUED: a count, and a notice with a
- * value, which the program takes with spl_rma_next_notice(). One that finds no room (spl_rma_options.notices) is refused. */
+/* What notified operations leave at their target. SPL_RMA_COUNTED: a count. SPL_RMA_QUEUED: a count, and a notice with
+ * a value, which the program takes with spl_rma_next_notice(). One that finds no room (spl_rma_options.notices) is
+ * refused. */
 enum {
   SPL_RMA_COUNTED = 1,
   SPL_RMA_QUEUED = 2
@@ -98,8 +100,8 @@ int spl_rma_register_list(spl_rma *rma, const ptl_iovec_t *pieces, size_t count,
                           spl_rma_memory **registered);
 /* A key of its own for each call, of random bits. `rights`: some of SPL_RMA_READ, SPL_RMA_WRITE, SPL_RMA_ATOMIC. */
 int spl_rma_export(spl_rma_memory *registered, unsigned int rights, spl_rma_key_text *key);
-/* When these have returned, no operation by the key, or by any key of the memory, reads or writes it any more; those that
- * come later fail. They wait for operations that have begun. */
+/* When these have returned, no operation by the key, or by any key of the memory, reads or writes it any more; those
+ * that come later fail. They wait for operations that have begun. */
 int spl_rma_revoke(spl_rma_memory *registered, const spl_rma_key_text *key);
 int spl_rma_deregister(spl_rma_memory *registered);
 
@@ -110,7 +112,7 @@ ptl_rank_t spl_rma_key_rank(const spl_rma_key *key);
 uint64_t spl_rma_key_bytes(const spl_rma_key *key);
 unsigned int spl_rma_key_rights(const spl_rma_key *key);
 
-/* -- Operations ------------------------------------------------------------------------------------------------------------ */
+/* -- Operations ---------------------------------------------------------------------------------------------------- */
 
 /* Besides Portals' operations (PTL_MIN ... PTL_BXOR). PTL_SWAP is SPL_RMA_REPLACE. SPL_RMA_NO_OP is for fetching only:
  * it reads elements atomically; `from` is not used. */
@@ -119,8 +121,8 @@ enum {
   SPL_RMA_NO_OP = 0x101
 };
 
-/* `offset` counts bytes from the beginning of the key's memory. PTL_ARG_INVALID: the range is not in the key's memory, or
- * the key does not grant the operation; nothing is sent then. Elements are atomic each by itself. */
+/* `offset` counts bytes from the beginning of the key's memory. PTL_ARG_INVALID: the range is not in the key's memory,
+ * or the key does not grant the operation; nothing is sent then. Elements are atomic each by itself. */
 int spl_rma_put(spl_rma_key *key, uint64_t offset, const void *from, uint64_t bytes);
 int spl_rma_get(spl_rma_key *key, uint64_t offset, void *to, uint64_t bytes);
 int spl_rma_accumulate(spl_rma_key *key, uint64_t offset, const void *from, uint64_t count, int op,
@@ -139,8 +141,8 @@ int spl_rma_put_list(spl_rma_key *key, uint64_t offset, const ptl_iovec_t *from,
 int spl_rma_get_list(spl_rma_key *key, uint64_t offset, const ptl_iovec_t *to, size_t pieces);
 
 /* Memory in pieces at both ends: what is behind the other in one list comes behind the other in the other list. The NIC
- * gathers or scatters at this end, with a message for each part of the key's memory; small parts may go in a few messages to
- * the target's processor (spl_rma_options.small_pieces). */
+ * gathers or scatters at this end, with a message for each part of the key's memory; small parts may go in a few
+ * messages to the target's processor (spl_rma_options.small_pieces). */
 typedef struct {
   uint64_t offset, bytes;
 } spl_rma_piece;
@@ -173,10 +175,10 @@ typedef struct {
 } spl_rma_counts;
 int spl_rma_count(spl_rma *rma, ptl_rank_t rank, spl_rma_counts *counts);
 
-/* -- Notified operations ------------------------------------------------------------------------------------------------- */
+/* -- Notified operations ------------------------------------------------------------------------------------------- */
 
-/* As put and get. Once the data are at the target, or have left it, the target has a notice with `value`. The key's memory
- * was registered for notices. */
+/* These put and get as spl_rma_put() and spl_rma_get() do. Once the data are at the target, or have left it, the target
+ * has a notice with `value`. The key's memory must have been registered for notices. */
 int spl_rma_put_notify(spl_rma_key *key, uint64_t offset, const void *from, uint64_t bytes, uint64_t value);
 int spl_rma_get_notify(spl_rma_key *key, uint64_t offset, void *to, uint64_t bytes, uint64_t value);
 /* How many notified operations the memory has had since it was registered. */
@@ -192,21 +194,22 @@ typedef struct {
 int spl_rma_next_notice(spl_rma_memory *registered, spl_rma_notice *notice);
 int spl_rma_wait_notice(spl_rma_memory *registered, spl_rma_notice *notice);
 
-/* -- Synchronisation ------------------------------------------------------------------------------------------------------- */
+/* -- Synchronisation ----------------------------------------------------------------------------------------------- */
 
 /* Collective: nobody returns before all have come. */
 int spl_rma_barrier(spl_rma *rma);
-/* Collective: a flush of all, and a barrier. All operations of all ranks before it have ended after it. PTL_FAIL after the
- * barrier if operations of this rank have failed. */
+/* Collective: a flush of all, and a barrier. All operations of all ranks before it have ended after it. PTL_FAIL after
+ * the barrier if operations of this rank have failed. */
 int spl_rma_fence(spl_rma *rma);
 
-/* Collective, at all ranks in the same order. Registers memory (bytes may differ, 0 too) and gives all ranks a key of it.
- * `rights` and `notices` as above, but the same at all ranks. */
+/* Collective, at all ranks in the same order. Registers memory (bytes may differ, 0 too) and gives all ranks a key of
+ * it. `rights` and `notices` as above, but the same at all ranks. */
 int spl_rma_window_make(spl_rma *rma, void *memory, uint64_t bytes, unsigned int rights, int notices,
                         spl_rma_window **window);
-/* A window of some ranks. Each of them names the group, the same ranks in the same order, makes its part, gives its text to
- * the others by any means, and joins with the texts of all, in the order of the group. Neither call waits. A rank that cannot make its part tells the others, or gives them bytes that are no text: then
- * join fails, and the part is dropped. */
+/* A window of some ranks. Each of them names the group, the same ranks in the same order, makes its part, gives its
+ * text to the others by any means, and joins with the texts of all, in the order of the group. Neither call waits. A
+ * rank that cannot make its part tells the others, or gives them bytes that are no text: then join fails, and the part
+ * is dropped. */
 typedef struct {
   unsigned char bytes[128];
 } spl_rma_part_text;
@@ -222,22 +225,23 @@ spl_rma_key *spl_rma_window_key(spl_rma_window *window, ptl_rank_t rank);
 /* This rank's registered memory, for its notices. */
 spl_rma_memory *spl_rma_window_memory(spl_rma_window *window);
 
-/* Collective among the window's ranks: what they have begun before it, at each other, has ended after it. PTL_FAIL after it
- * if operations of this rank have failed. */
+/* Collective among the window's ranks: what they have begun before it, at each other, has ended after it. PTL_FAIL
+ * after it if operations of this rank have failed. */
 int spl_rma_window_fence(spl_rma_window *window);
 
-/* Epochs between groups of ranks, as MPI's post, start, complete and wait. Post does not wait; start waits until all of its
- * group have posted; complete flushes the group and says so; wait waits until all of the posted group have completed. */
+/* Epochs between groups of ranks, as MPI's post, start, complete and wait. Post does not wait; start waits until all of
+ * its group have posted; complete flushes the group and says so; wait waits until all of the posted group have
+ * completed. */
 int spl_rma_post(spl_rma_window *window, const ptl_rank_t *group, uint32_t size);
 int spl_rma_start(spl_rma_window *window, const ptl_rank_t *group, uint32_t size);
 int spl_rma_complete(spl_rma_window *window);
 int spl_rma_wait_completed(spl_rma_window *window);
 int spl_rma_test_completed(spl_rma_window *window, int *done);
 
-/* Locks of a rank's part of a window, in the order in which they were asked for; shared ones together. Atomics on words at
- * the target do it: its program does nothing. Unlocking flushes the rank first. A rank that waits and finds that any rank
- * of the context is gone gives up with PTL_FAIL: that rank might have the lock. Whoever holds several locks takes them in
- * the order of ranks, as lock_all does, or may wait for ever for one who does not. */
+/* Locks of a rank's part of a window, in the order in which they were asked for; shared ones together. Atomics on words
+ * at the target do it: its program does nothing. Unlocking flushes the rank first. A rank that waits and finds that any
+ * rank of the context is gone gives up with PTL_FAIL: that rank might have the lock. Whoever holds several locks takes
+ * them in the order of ranks, as lock_all does, or may wait for ever for one who does not. */
 enum {
   SPL_RMA_SHARED = 0,
   SPL_RMA_EXCLUSIVE = 1
@@ -247,8 +251,8 @@ int spl_rma_unlock(spl_rma_window *window, ptl_rank_t rank);
 int spl_rma_lock_all(spl_rma_window *window); /* shared, of all the window's ranks */
 int spl_rma_unlock_all(spl_rma_window *window);
 
-/* Forms that do not wait, for programs that have other work while they wait. What is begun is tested until `done` is not 0;
- * an error ends it, too. */
+/* Forms that do not wait, for programs that have other work while they wait. What is begun is tested until `done` is
+ * not 0; an error ends it, too. */
 int spl_rma_window_fence_begin(spl_rma_window *window);
 int spl_rma_window_fence_test(spl_rma_window *window, int *done);
 int spl_rma_start_test(spl_rma_window *window, const ptl_rank_t *group, uint32_t size,

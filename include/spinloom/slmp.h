@@ -1,12 +1,12 @@
-/* slmp.h - SLMP, the sPIN lightweight messaging protocol, over UDP sockets: messages of up to 4 GiB to a sPIN NIC or to a
- * receiver in user space.
+/* slmp.h - SLMP, the sPIN lightweight messaging protocol, over UDP sockets: messages of up to 4 GiB to a sPIN NIC or to
+ * a receiver in user space.
  *
- * Contract: C11 and C++. slmp_socket, slmp_sendmsg and slmp_close have the names and arguments of FPsPIN's library. Each
- *   function returns 0 (SLMP_OK) or a negative code; slmp_last_error() then says in one sentence what happened, with
- *   which values. No function ends the process, prints, or lets an exception out. The protocol on the wire is FPsPIN's
- *   (deliverable D4.7, section 4.4.1): ten bytes of header, UDP port 9330.
- * Invariants: (1) when slmp_sendmsg returns SLMP_OK, every packet that asked for an acknowledgement has got it; (2) no call
- *   waits longer than its time-outs say.
+ * Contract: C11 and C++. slmp_socket, slmp_sendmsg and slmp_close have the names and arguments of FPsPIN's library.
+ *   Each function returns 0 (SLMP_OK) or a negative code; slmp_last_error() then says in one sentence what happened,
+ *   with which values. No function ends the process, prints, or lets an exception out. The protocol on the wire is
+ *   FPsPIN's (deliverable D4.7, section 4.4.1): ten bytes of header, UDP port 9330.
+ * Invariants: (1) when slmp_sendmsg returns SLMP_OK, every packet that asked for an acknowledgement has got it; (2) no
+ *   call waits longer than its time-outs say.
  * Threads: several may send over one socket at once; options are set before. A receiver has one owner. The last error
  *   belongs to its thread. Time: host time.
  *
@@ -53,8 +53,8 @@ typedef struct slmp_sock {
   struct slmp_state *state;
 } slmp_sock_t;
 
-/* wnd_sz: packets that may wait for their acknowledgements, shared among the threads and rounded up; 0: only the first and
- *   the last packet are acknowledged (SLMP_MODE_MESSAGE), and no window bounds the others.
+/* wnd_sz: packets that may wait for their acknowledgements, shared among the threads and rounded up; 0: only the first
+ *   and the last packet are acknowledged (SLMP_MODE_MESSAGE), and no window bounds the others.
  * align: a packet's payload is the largest multiple of it within 1462 bytes: 64 gives 1408, 4 gives 1460.
  * fc_us: microseconds from one packet of a thread to its next.
  * num_threads: each sends a share of the message, with a share of the window. */
@@ -68,7 +68,8 @@ typedef enum slmp_option {
   SLMP_OPT_PORT = 4, /* the receiver's UDP port, 9330 otherwise */
   SLMP_OPT_SILENCE_MS = 6, /* with tries 0: the wait for an acknowledgement (1000); twice as long at the end */
   SLMP_OPT_REPORTS = 7, /* 1: asks the receiver how many packets it has room for, and sends no more; needs
-                          SLMP_MODE_SEGMENT and more than 2 tries; a receiver that does not know it gets plain packets */
+                          SLMP_MODE_SEGMENT and more than 2 tries; a receiver that does not know it gets plain
+                          packets */
   SLMP_OPT_AS_ORIGINAL = 5 /* 1: what FPsPIN's library does: tries 0, a fixed window, SLMP_POLL_ORIGINAL */
 } slmp_option;
 
@@ -86,8 +87,8 @@ typedef enum slmp_polling {
 
 SLMP_API int slmp_set(slmp_sock_t *sock, int option, int64_t value);
 
-/* `call` is called by the thread of slmp_sendmsg, ten times a second at most, with the bytes that are through; if it returns
- * another value than 0, slmp_sendmsg ends with SLMP_ERR_STOPPED. */
+/* `call` is called by the thread of slmp_sendmsg, ten times a second at most, with the bytes that are through; if it
+ * returns another value than 0, slmp_sendmsg ends with SLMP_ERR_STOPPED. */
 typedef int (*slmp_progress)(void *context, uint64_t bytes, uint64_t bytes_total);
 SLMP_API int slmp_on_progress(slmp_sock_t *sock, slmp_progress call, void *context);
 
@@ -105,8 +106,9 @@ SLMP_API int slmp_last_sent(const slmp_sock_t *sock, slmp_sent_t *out);
 
 SLMP_API int slmp_close(slmp_sock_t *sock);
 
-/* The window, in the unit of the buffer, with which a sender just fills a receiver's buffer: receive_buffer * send_rate /
- * (send_rate - receive_rate), rounded down (D4.7, equation 3). 0: the receiver keeps up, and no window is too large. */
+/* The window, in the unit of the buffer, with which a sender just fills a receiver's buffer: receive_buffer * send_rate
+ * / (send_rate - receive_rate), rounded down (D4.7, equation 3). 0: the receiver keeps up, and no window is too
+ * large. */
 SLMP_API uint64_t slmp_window(uint64_t receive_buffer, uint64_t send_rate, uint64_t receive_rate);
 
 /* ---- Receiving in user space. ---- */
@@ -123,15 +125,15 @@ typedef struct slmp_message {
   void *owner; /* of the library */
 } slmp_message_t;
 
-/* Listens at an address of this host, in network byte order (INADDR_ANY: all). Port 0 takes a free one. Messages that are
- * not whole hold bytes_max bytes at most, all together. */
+/* Listens at an address of this host, in network byte order (INADDR_ANY: all). Port 0 takes a free one. Messages that
+ * are not whole hold bytes_max bytes at most, all together. */
 SLMP_API int slmp_listen(slmp_receiver_t **out, in_addr_t address, int port, uint64_t bytes_max);
 SLMP_API int slmp_receiver_port(const slmp_receiver_t *receiver);
 /* Waits for a whole message, at most so many milliseconds; -1: for ever. Free it with slmp_message_free. */
 SLMP_API int slmp_receive(slmp_receiver_t *receiver, slmp_message_t *out, int timeout_ms);
 SLMP_API void slmp_message_free(slmp_message_t *message);
-/* Goes on answering repeats until none has come for so long, or another message is whole: before a receiver ends, its last
- * acknowledgements may have been lost. */
+/* Goes on answering repeats until none has come for so long, or another message is whole: before a receiver ends, its
+ * last acknowledgements may have been lost. */
 SLMP_API int slmp_answer(slmp_receiver_t *receiver, int quiet_ms);
 
 typedef struct slmp_received {

@@ -1,8 +1,8 @@
 /* What handlers/slmp_file.c and its program share: a message of SLMP that lands in host memory.
  *
  * Contract: the program writes the constants, sets `armed` to 1 in the state, which is zero otherwise, and waits for a
- * notice: value 0 and the message's length, or value 1 and the length of a message that is too long. Then the message lies
- * in host memory from SPL_SLMP_FILE_OFFSET on. A sender that asks is told how many slots of packet memory
+ * notice: value 0 and the message's length, or value 1 and the length of a message that is too long. Then the message
+ * lies in host memory from SPL_SLMP_FILE_OFFSET on. A sender that asks is told how many slots of packet memory
  * are free.
  */
 #ifndef SPINLOOM_SLMP_FILE_H

@@ -184,7 +184,7 @@ static inline int spl_pspin_no_rdma(void) {
 /* ---- the handlers of a source ---- */
 static inline int spl_pspin_refuse(const char *why, uint32_t number) { return (void)spl_debug(why, number), FAIL; }
 
-/* With `copies` another handler will see the frame: as PsPIN's handlers, this one has a copy of its own. */
+/* `copies`: another handler will see the frame, so this one works on a copy of its own, as PsPIN's handlers do. */
 static inline int spl_pspin_run(handler_fn handler, void *state, bool copies) {
   const uint32_t hpu = PTL_MY_HPU, bytes = spl_frame_bytes();
   spl_pspin_bind(state);

@@ -1,5 +1,6 @@
-/* PsPIN's and FPsPIN's names for what handlers and host programs both see: the headers of a packet, and a request to the
- * host. Frames have them in network order; with SPL_PSPIN_PACKETS packets are those of PsPIN's test bench (pspin_compat.h).
+/* PsPIN's and FPsPIN's names for what handlers and host programs both see: the headers of a packet, and a request to
+ * the host. Frames have them in network order; with SPL_PSPIN_PACKETS packets are those of PsPIN's test bench
+ * (pspin_compat.h).
  */
 #ifndef SPINLOOM_PSPIN_HEADERS_H
 #define SPINLOOM_PSPIN_HEADERS_H

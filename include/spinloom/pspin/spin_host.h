@@ -14,7 +14,7 @@ _Static_assert(sizeof(fpspin_flag_t) == sizeof(uint64_t), "as SPL_HOST_FLAG");
 #define HOST_ADDR_HPU(args) (HOST_ADDR(args) + HPU_ID(args) * SPL_HOST_PAGE_BYTES)
 #define HOST_PLD_ADDR(args) (HOST_ADDR_HPU(args) + DMA_ALIGN)
 
-/* Whether frames go by way of the host, in sources that ask (-DDO_HOST=1). */
+/* Sources that look at DO_HOST send frames by way of the host if it is 1 (-DDO_HOST=1). */
 #ifndef DO_HOST
 #define DO_HOST 0
 #endif

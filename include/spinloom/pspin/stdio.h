@@ -1,8 +1,8 @@
 /* printf() of handlers: its characters become lines of spl_debug(), with the identifier of the frame's message.
  *
- * Contract: d i u x X o c s p %, flags - + 0 # and space, width, precision, h hh l ll z j t; other conversions are printed
- *   as they stand. A line appears when it ends or is full; until then it waits in the state, one line an HPU, as in
- *   FPsPIN's stdout. Threads: one an HPU. Time: its instructions, and a call a line.
+ * Contract: d i u x X o c s p %, flags - + 0 # and space, width, precision, h hh l ll z j t; other conversions are
+ *   printed as they stand. A line appears when it ends or is full; until then it waits in the state, one line an HPU,
+ *   as in FPsPIN's stdout. Threads: one an HPU. Time: its instructions, and a call a line.
  */
 #ifndef SPINLOOM_PSPIN_STDIO_H
 #define SPINLOOM_PSPIN_STDIO_H

@@ -13,11 +13,11 @@ export PATH := $(BIN):$(PATH)
 .DEFAULT_GOAL := help
 
 # What the installed package is made of; a folder's time changes when a file in it comes or goes.
-SOURCES := $(shell find src include handlers python nics hosts workloads scenarios recorded cmake man tools/man.py docs/mpi.md \
+SOURCES := $(shell find src include handlers python data cmake man tools/man.py docs/mpi.md \
              -not -path '*/__pycache__*' -not -name '*_test.cpp' 2>/dev/null) CMakeLists.txt pyproject.toml
 CXX_FILES := $(shell find src include handlers -name '*.[ch]' -o -name '*.[ch]pp')
 
-.PHONY: help setup wheel demo figures validate picture test test-slow check-cpp check-python lint format bench asan tsan fuzz clean
+.PHONY: help setup wheel demo figures validate picture test test-slow check-cpp check-python style lint format bench asan tsan fuzz clean
 
 help:
 	@echo 'make demo    set up .venv/, build, and print the table of thirteen applications (files in out/demo/)'
@@ -46,7 +46,7 @@ figures: setup
 	$(BIN)/spinloom figure all --out out/figures
 
 validate: setup
-	$(BIN)/spinloom validate --out out/validate
+	$(BIN)/spinloom validate --out out/validate --force
 
 # The studies whose pictures docs/fpspin.md shows.
 STUDIES_SHOWN := ping slmp-types
@@ -56,7 +56,11 @@ picture: demo
 	for name in $(STUDIES_SHOWN); do \
 	    $(BIN)/spinloom study $$name --out out/studies --quiet && cp out/studies/$$name.svg docs/img/ || exit 1; done
 
-test: check-cpp check-python lint
+# clang-tidy works beside the Python tests, which often wait, at the lowest priority.
+test: style check-cpp
+	@nice -n 19 $(BIN)/python tools/tidy.py $(BUILD) >build/tidy.log 2>&1 & tidy=$$!; \
+	$(BIN)/python -m pytest -q || { kill $$tidy; exit 1; }; \
+	echo 'clang-tidy ends its work'; wait $$tidy || { cat build/tidy.log; exit 1; }; tail -n 1 build/tidy.log
 	@echo 'make test: C++ tests, Python tests and lint passed'
 
 # The environment, again whenever the pinned list changes.
@@ -106,10 +110,13 @@ test-slow: check-cpp
 	SPINLOOM_TEST_TYPES=10000 $(BIN)/python -m pytest -q tests/mpi/test_mpi.py
 	$(BIN)/python -m pytest -q -m slow
 
-lint: check-cpp
-	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
+style: $(VENV)/stamp
+	@$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/ruff check python tests tools
 	$(BIN)/ruff format --check python tests tools
+	@$(BIN)/python tools/comments.py
+
+lint: style check-cpp
 	$(BIN)/python tools/tidy.py $(BUILD)
 
 format: $(VENV)/stamp
@@ -122,18 +129,18 @@ bench: setup
 	@$(BIN)/cmake -S . -B $(BUILD) >build/configure.log || { cat build/configure.log; exit 1; }
 	@$(BIN)/cmake --build $(BUILD) --target spinloom_hpu_bench spinloom_nic_bench spinloom_handler_bench spinloom_host_block_bench spinloom_commit_bench spinloom_goal_bench spinloom_put_bench spinloom_portals_bench spinloom_slmp_bench spinloom_port_bench spinloom_ethernet_bench spinloom_ethernet_wire_bench >build/bench.log \
 	  || { cat build/bench.log; exit 1; }
-	@$(BUILD)/src/hpu/spinloom_hpu_bench
-	@$(BUILD)/src/nic/spinloom_nic_bench
-	@$(BUILD)/src/live/spinloom_handler_bench
-	@$(BUILD)/src/process/spinloom_put_bench
-	@$(BIN)/python tools/live_bench.py --program $(BUILD)/src/process/spinloom_portals_bench --mpiexec $(BIN)/mpiexec.hydra
-	@$(BUILD)/src/slmp/spinloom_slmp_bench
-	@$(BUILD)/src/offload/spinloom_host_block_bench
-	@$(BUILD)/src/layout/spinloom_commit_bench
-	@$(BUILD)/src/goal/spinloom_goal_bench
-	@$(BUILD)/src/port/spinloom_port_bench
-	@$(BUILD)/src/ethernet/spinloom_ethernet_bench
-	@$(BUILD)/src/ethernet/spinloom_ethernet_wire_bench
+	@$(BUILD)/bin/spinloom_hpu_bench
+	@$(BUILD)/bin/spinloom_nic_bench
+	@$(BUILD)/bin/spinloom_handler_bench
+	@$(BUILD)/bin/spinloom_put_bench
+	@$(BIN)/python tools/live_bench.py --program $(BUILD)/bin/spinloom_portals_bench --mpiexec $(BIN)/mpiexec.hydra
+	@$(BUILD)/bin/spinloom_slmp_bench
+	@$(BUILD)/bin/spinloom_host_block_bench
+	@$(BUILD)/bin/spinloom_commit_bench
+	@$(BUILD)/bin/spinloom_goal_bench
+	@$(BUILD)/bin/spinloom_port_bench
+	@$(BUILD)/bin/spinloom_ethernet_bench
+	@$(BUILD)/bin/spinloom_ethernet_wire_bench
 	@$(BIN)/spinloom bench layout --out out/bench
 
 # Each target for FUZZ_SECONDS; an input that fails stays in build/fuzz/NAME.current.
@@ -141,8 +148,8 @@ FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/stamp build/stamps/need-test
 	$(BIN)/cmake --preset fuzz
 	$(BIN)/cmake --build --preset fuzz
-	for target in layout/text layout/blob wire/packet wire/reliable port/frame port/pcap live/peer live/fabric goal/schedule registers/control slmp/slmp; do name=$${target##*/}; \
-	  build/fuzz/src/$${target%/*}/spinloom_fuzz_$$name --seconds $(FUZZ_SECONDS) --current build/fuzz/$$name.current; done
+	for name in text blob packet reliable frame pcap peer fabric schedule control slmp; do \
+	  build/fuzz/bin/spinloom_fuzz_$$name --seconds $(FUZZ_SECONDS) --current build/fuzz/$$name.current; done
 
 asan: $(VENV)/stamp build/stamps/need-test
 	$(BIN)/cmake --preset asan-ubsan
@@ -153,9 +160,9 @@ asan: $(VENV)/stamp build/stamps/need-test
 tsan: setup build/stamps/need-test
 	$(BIN)/cmake --preset tsan
 	$(BIN)/cmake --build --preset tsan
-	build/tsan/src/peer/spinloom_peer_test
-	build/tsan/src/slmp/spinloom_slmp_test
-	build/tsan/src/live/spinloom_live_test
+	build/tsan/bin/spinloom_memory_peer_test
+	build/tsan/bin/spinloom_ethernet_slmp_test
+	build/tsan/bin/spinloom_live_test
 	SPINLOOM_TEST_LIVE=build/tsan/live SPINLOOM_TEST_CFLAGS=-fsanitize=thread $(BIN)/python -m pytest -q tests/live/test_live.py \
 	  -k 'not calls_nothing and not nothing_is_left'  # live_sleeper.c looks at memory that a put changes, on purpose
 

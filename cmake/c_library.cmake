@@ -65,15 +65,15 @@ function(spinloom_c_library name floor)
 endfunction()
 
 # The C face of layouts is no part of its floor: it knows the version.
-add_library(spinloom_layout_c OBJECT ${PROJECT_SOURCE_DIR}/src/layout/c_layout.cpp)
+add_library(spinloom_layout_c OBJECT ${PROJECT_SOURCE_DIR}/src/memory/layout/c_layout.cpp)
 spinloom_options(spinloom_layout_c)
 target_include_directories(spinloom_layout_c PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_definitions(spinloom_layout_c PRIVATE SPINLOOM_VERSION="${PROJECT_VERSION}")
-spinloom_c_library(layout layout_c HEADERS layout.h FLOORS layout base SYMBOLS "spl_layout_*" PACKAGE spinloom
+spinloom_c_library(layout layout_c HEADERS layout.h FLOORS memory_layout base SYMBOLS "spl_layout_*" PACKAGE spinloom
   DESCRIPTION "Datatypes that move non-contiguous data: MPI's constructors without MPI")
-spinloom_c_library(slmp slmp HEADERS slmp.h FLOORS base SYMBOLS "slmp_*"
+spinloom_c_library(slmp ethernet_slmp HEADERS slmp.h FLOORS base SYMBOLS "slmp_*"
   DESCRIPTION "SLMP, the sPIN lightweight messaging protocol, over UDP sockets")
 install(FILES ${PROJECT_SOURCE_DIR}/tools/slmp.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/wireshark COMPONENT slmp)
-spinloom_c_library(ethernet host HEADERS ethernet.h fpspin_compat.h arp_unit.h frame.h handler.h hpu_map.h hpu_native.h process.h slmp_file.h udp_forward.h pspin/headers.h pspin/memory_map.h
-  FLOORS frame spin hpu base
+spinloom_c_library(ethernet ethernet_host HEADERS ethernet.h fpspin_compat.h arp_unit.h frame.h handler.h hpu_map.h hpu_native.h process.h slmp_file.h udp_forward.h pspin/headers.h pspin/memory_map.h
+  FLOORS nic_frames nic_spin nic_hpu base
   SYMBOLS "spl_eth_*" DESCRIPTION "A program's side of an Ethernet NIC that runs handlers")

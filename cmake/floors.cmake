@@ -1,5 +1,5 @@
-# spinloom_floor(NAME SOURCES ... USES ... TESTS ...): one static library per floor, spinloom_NAME,
-# its tests as spinloom_NAME_test, each with the project's warnings.
+# spinloom_floor(WING/FLOOR SOURCES ... USES ... TESTS ...): one static library per floor, spinloom_WING_FLOOR,
+# its tests as spinloom_WING_FLOOR_test, each with the project's warnings. A wing of one library is spinloom_WING.
 if(SPINLOOM_TESTS)
   enable_testing()
   find_package(GTest REQUIRED)
@@ -50,7 +50,8 @@ function(spinloom_tests_together target)
 endfunction()
 
 # APART: each source of the floor is compiled by itself.
-function(spinloom_floor name)
+function(spinloom_floor floor)
+  string(REPLACE / _ name ${floor})
   cmake_parse_arguments(FLOOR "APART" "" "SOURCES;USES;TESTS" ${ARGN})
   add_library(spinloom_${name} STATIC ${FLOOR_SOURCES})
   target_include_directories(spinloom_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
@@ -58,7 +59,8 @@ function(spinloom_floor name)
   if(NOT FLOOR_APART)
     spinloom_together(spinloom_${name})
   endif()
-  foreach(used ${FLOOR_USES})
+  string(REPLACE / _ uses "${FLOOR_USES}")
+  foreach(used ${uses})
     target_link_libraries(spinloom_${name} PUBLIC spinloom_${used})
   endforeach()
   if(SPINLOOM_TESTS AND FLOOR_TESTS)
@@ -99,7 +101,8 @@ endfunction()
 
 # spinloom_bench(FLOOR SOURCE): an executable spinloom_<source's name> that make bench runs; built with the tests,
 # so that it keeps compiling.
-function(spinloom_bench floor source)
+function(spinloom_bench place source)
+  string(REPLACE / _ floor ${place})
   get_filename_component(name ${source} NAME_WE)
   add_executable(spinloom_${name} ${PROJECT_SOURCE_DIR}/bench/${source})
   if(NOT SPINLOOM_TESTS)

@@ -1,12 +1,12 @@
 # spinloom_handler_image(SOURCE IMAGE): IMAGE.elf is built from one C source by the pinned compiler of
-# python/spinloom/toolchain.py, again whenever the source, a header it reads, the script or the compiler's flags change.
+# python/spinloom/handlers/toolchain.py, again whenever the source, a header it reads, the script or the compiler's flags change.
 # spinloom_handler_object(SOURCE OBJECT): OBJECT.so, the same source for this machine, by the compiler of the build.
 if(SPINLOOM_HANDLERS)
   find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
 endif()
 
 function(spinloom_handler_image source image)
-  set(toolchain ${PROJECT_SOURCE_DIR}/python/spinloom/toolchain.py)
+  set(toolchain ${PROJECT_SOURCE_DIR}/python/spinloom/handlers/toolchain.py)
   set(script ${PROJECT_SOURCE_DIR}/handlers/handler.ld)
   get_filename_component(folder ${image} DIRECTORY)
   get_filename_component(name ${image} NAME)
@@ -22,7 +22,7 @@ function(spinloom_handler_image source image)
 endfunction()
 
 function(spinloom_handler_object source object)
-  set(toolchain ${PROJECT_SOURCE_DIR}/python/spinloom/toolchain.py)
+  set(toolchain ${PROJECT_SOURCE_DIR}/python/spinloom/handlers/toolchain.py)
   get_filename_component(folder ${object} DIRECTORY)
   get_filename_component(name ${object} NAME)
   file(MAKE_DIRECTORY ${folder})

@@ -11,7 +11,7 @@ add_custom_target(spinloom_portals_library DEPENDS spinloom_portals_live spinloo
   spinloom_gateway spinloom_threads)
 if(TARGET spinloom_handlers)
   add_dependencies(spinloom_portals_library spinloom_handlers)
-  # own_folder() of src/process/live_process.cpp finds them there.
+  # own_folder() of src/live/process/live_process.cpp finds them there.
   install(FILES ${handler_images} DESTINATION ${CMAKE_INSTALL_LIBDIR}/spinloom/handlers COMPONENT portals)
 endif()
 
@@ -44,4 +44,4 @@ foreach(name spinloom-portals portals4)
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT portals)
 endforeach()
 
-spinloom_manual(portals spinloom_portals_library include/portals4.h include/portals4_spin.h include/spinloom/rails.h include/spinloom/rma.h src/process/settings.cpp)
+spinloom_manual(portals spinloom_portals_library include/portals4.h include/portals4_spin.h include/spinloom/rails.h include/spinloom/rma.h src/live/process/settings.cpp)

@@ -13,10 +13,10 @@ foreach(part spinloom_core spinloom_launcher spinloom_layout_library spinloom_sl
 endforeach()
 
 foreach(folder nics hosts workloads scenarios)
-  install(DIRECTORY ${folder}/ DESTINATION spinloom/${folder} COMPONENT python FILES_MATCHING PATTERN "*.toml")
+  install(DIRECTORY data/${folder}/ DESTINATION spinloom/data/${folder} COMPONENT python FILES_MATCHING PATTERN "*.toml")
 endforeach()
-install(DIRECTORY recorded/ DESTINATION spinloom/recorded COMPONENT python FILES_MATCHING PATTERN "*.trace")
-# What the claims run (python/spinloom/rank_benches.py).
+install(DIRECTORY data/recorded/ DESTINATION spinloom/data/recorded COMPONENT python FILES_MATCHING PATTERN "*.trace")
+# What the claims run (python/spinloom/papers/rank_benches.py).
 install(FILES bench/rails_bandwidth.c bench/rma_latency.c DESTINATION spinloom/programs COMPONENT python)
 # What `spinloom handler build` needs, beside the headers.
 install(FILES handlers/handler.ld DESTINATION spinloom/lib/spinloom/handlers COMPONENT python)

@@ -20,20 +20,20 @@ SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
 
 # Answers so many times; once the main thread has taken the answers, says "busy" and is.
 SCRIPT = """
-import concurrent.futures, sys, threading, time, types
+import sys, threading, time, types
 sys.path.insert(0, {tests!r})
 from conftest import FakeError, TIMES_PS, fake_claim_cell, fake_run_cell
 from spinloom.common import data
 from spinloom.nics import sweep
 from spinloom.papers import lab
 answered = taken = 0
-every = concurrent.futures.as_completed
-def as_completed(futures):
+every = lab.as_they_end
+def as_they_end(futures):
     global taken
     for future in every(futures):
         yield future
         taken += 1  # who asks for the next one has taken this one
-sweep.as_completed = lab.as_completed = as_completed
+sweep.as_they_end = lab.as_they_end = as_they_end
 def busy_after(answers):
     global answered
     answered += 1

@@ -234,6 +234,30 @@ def test_a_cell_that_kills_its_workers_harms_no_other():
     assert found[8]["message"] == "ValueError: not foreseen"
 
 
+def quick(batch):
+    """In place of one.compute: what every cell is, without computing it."""
+    return json.dumps([{"status": "ok", "pid": os.getpid()} for _ in batch])
+
+
+def test_a_worker_that_dies_with_a_result_computes_it_again():
+    """A result that no one has taken is at its worker, and goes with it."""
+    some = list(cells.cells(axes.given(axes.Spec(), ("pattern=dissemination", "ranks=2..8*2"))))
+    with workers.local(1) as client:
+        work = workers.Work(client, seconds(60), quick)
+        work.begin(some)
+        future = work.ended.get(timeout=seconds(60))
+        (pid,) = client.run(os.getpid).values()
+        os.kill(pid, signal.SIGKILL)
+        assert until(lambda: future.status == "lost")
+        work.ended.put(future)
+        ended, results = work.next()
+        while not ended:
+            ended, results = work.next()
+    assert ended == some
+    assert [result["status"] for result in results] == ["ok"] * len(some)
+    assert all(result["pid"] != pid for result in results)
+
+
 def test_failing_cells_are_rows_and_the_others_stay(spinloom, tmp_path):
     """10^12 times 64 bytes are more than a message may have; 1 and 2 times are not."""
     arguments = (VECTOR, "n=8", "strategy=seek", "count=1,1000000000000,2", "--out", str(tmp_path))

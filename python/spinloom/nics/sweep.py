@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spinloom.common import core
 from spinloom.common.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, EXIT_USAGE, Trouble
+from spinloom.common.futures import as_they_end
 from spinloom.nics.workloads import Row
 
 NOT_RUN = ("unsupported", "exhausted")  # nothing was received: nothing is wrong
@@ -123,7 +124,7 @@ def run_all(jobs: list[tuple[Cell, Setup]], threads: int) -> Iterator[tuple[int,
         pool.submit(run_cell, engine, cell, setup): place for place, (cell, setup) in enumerate(jobs)
     }
     try:
-        for future in as_completed(futures):
+        for future in as_they_end(futures):
             yield futures[future], future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

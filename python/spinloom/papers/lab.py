@@ -8,7 +8,7 @@ cell whose bytes were not compared. A wrong byte or a stall is not a reason: it 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from spinloom.common import core, data
 from spinloom.common.bar import Bar
 from spinloom.common.errors import Trouble
+from spinloom.common.futures import as_they_end
 from spinloom.handlers import busy
 from spinloom.nics import profiles, sweep
 from spinloom.nics.machines import Machine
@@ -136,7 +137,7 @@ class Lab:
             if probe not in self.readings and probe not in self.begun and probe not in futures.values():
                 self.begun[probe] = pool.submit(self.read, probe)
         try:
-            for future in as_completed(futures):
+            for future in as_they_end(futures):
                 self.readings[futures[future]] = future.result()
                 bar()
         finally:

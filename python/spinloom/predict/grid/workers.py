@@ -181,25 +181,36 @@ class Work:
         cells = self.running.pop(future.key)
         try:
             results = self.results_of(future)
-        except TimeoutError:  # the worker died before it handed them over: Dask runs the batch again
+        except NotThere:
             self.expect(cells, future)
             return [], []
         return cells, results
 
     def results_of(self, future: Any) -> list[dict[str, Any]] | None:
-        if future.status in ("cancelled", "lost"):
-            raise lost()
+        """None if its worker died. Raises NotThere, and Trouble('environment') without a scheduler."""
+        error = None
         try:
             error = future.exception(timeout=RESULT_S)
-            if error is None:
+            if error is None and future.status == "finished":
                 return json.loads(future.result(timeout=RESULT_S))
-        except TimeoutError:
-            raise
-        except (asyncio.CancelledError, concurrent.futures.CancelledError, OSError):
-            raise lost() from None
+        except (asyncio.CancelledError, concurrent.futures.CancelledError, OSError):  # TimeoutError, too
+            pass
+        except Exception:
+            if future.status not in ("lost", "error"):  # since it was asked for
+                raise
+        if error is None:
+            if future.status != "cancelled":
+                raise NotThere
+            if self.client.status != "running":
+                raise lost()
+            return None  # somebody restarted the workers
         if isinstance(error, load("distributed", "sweep").KilledWorker):
             return None
         return [one.trouble("failed", f"{type(error).__name__}: {error}")]
+
+
+class NotThere(Exception):
+    """A worker died before it handed over a batch's results; Dask runs the batch again."""
 
 
 def lost() -> Trouble:

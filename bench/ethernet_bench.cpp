@@ -68,20 +68,20 @@ Outcome measure(const Way& way, const std::string& path, uint64_t frames) {
   const auto card = made(ethernet::Card::create({}, std::move(wire), made(port::open_pcap_port("", ""))));
   // Four rule sets, as many as the board has; the frames fit the last, or none.
   const char* const last = way.handlers != nullptr ? "icmp" : "udp:4";
-  std::vector<frame::RuleSet> sets;
+  std::vector<frames::RuleSet> sets;
   for (const char* name : {"udp:1", "udp:2", "udp:3", last}) sets.push_back(made(ethernet::rule_set_named(name)));
   must(card->configure(sets));
   if (way.handlers != nullptr) {
     ethernet::ContextSetup setup;
     setup.image = std::string(SPINLOOM_HANDLERS) + "/" + way.handlers;
     setup.constants.resize(sizeof(spl_station_t));
-    must(card->install(frame::ContextId{3}, setup));
-    must(card->activate(frame::ContextId{3}));
+    must(card->install(frames::ContextId{3}, setup));
+    must(card->activate(frames::ContextId{3}));
   }
   must(card->run([] { return true; }));
-  const frame::Nic& nic = card->nic();
+  const frames::Nic& nic = card->nic();
   const uint64_t done =
-      way.handlers != nullptr ? nic.count(frame::Count::sent_by_handlers) : nic.count(frame::Count::bypassed);
+      way.handlers != nullptr ? nic.count(frames::Count::sent_by_handlers) : nic.count(frames::Count::bypassed);
   if (done != frames || card->to_host_lost() > 0) {
     std::fprintf(stderr, "%s: %llu of %llu frames\n", way.name, static_cast<unsigned long long>(done),
                  static_cast<unsigned long long>(frames));

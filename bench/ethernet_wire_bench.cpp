@@ -72,7 +72,7 @@ class Nic final : public Between {
     PortPointer host = handlers == nullptr ? need(open_port("packet:nic1")) : nullptr;
     card_ = need(ethernet::Card::create({}, need(open_port(kind + ":nic0")), std::move(host)));
     // The NIC has as many rule sets as the board. The frames fit the last one or, if there are no handlers, none.
-    std::vector<frame::RuleSet> sets;
+    std::vector<frames::RuleSet> sets;
     for (const char* name : {"udp:1", "udp:2", "udp:3", handlers == nullptr ? "udp:4" : "udp:9330"}) {
       sets.push_back(need(ethernet::rule_set_named(name)));
     }
@@ -81,8 +81,8 @@ class Nic final : public Between {
     ethernet::ContextSetup setup;
     setup.image = std::string(SPINLOOM_HANDLERS) + "/" + handlers;
     setup.constants.resize(sizeof(spl_station_t));
-    must(card_->install(frame::ContextId{3}, setup));
-    must(card_->activate(frame::ContextId{3}));
+    must(card_->install(frames::ContextId{3}, setup));
+    must(card_->activate(frames::ContextId{3}));
   }
   bool turn() override { return need(card_->turn()); }
 

@@ -49,12 +49,12 @@ double median_ns_per_block(int64_t blocks, const std::function<void()>& run) {
 }
 
 void print_row(const char* shape, const layout::Type& type, int64_t blocks, int64_t block_bytes) {
-  const offload::Message message = offload::make_message(type, 1).value();
+  const strategies::Message message = strategies::make_message(type, 1).value();
   const std::vector<uint8_t> packed(static_cast<size_t>(message.bytes), 1);
   std::vector<uint8_t> array(static_cast<size_t>(2 * message.bytes));
   const auto keep = [&] { asm volatile("" ::"r"(array.data()) : "memory"); };
   const double mpitypes = median_ns_per_block(blocks, [&] {
-    offload::unpack(message, packed.data(), array.data());
+    strategies::unpack(message, packed.data(), array.data());
     keep();
   });
   const double best = median_ns_per_block(blocks, [&] {
@@ -65,7 +65,7 @@ void print_row(const char* shape, const layout::Type& type, int64_t blocks, int6
   });
   const double segment = median_ns_per_block(blocks, [&] {
     uint64_t sum = 0;
-    offload::for_each_piece(message.blob, message.bytes, [&](int64_t offset, uint64_t at, uint64_t bytes) {
+    strategies::for_each_piece(message.blob, message.bytes, [&](int64_t offset, uint64_t at, uint64_t bytes) {
       sum += static_cast<uint64_t>(offset) ^ at ^ bytes;
     });
     asm volatile("" ::"r"(sum));

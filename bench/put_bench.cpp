@@ -35,7 +35,7 @@ void must(bool good) {
   std::exit(1);
 }
 
-class BenchHost final : public ptl::Host {
+class BenchHost final : public calls::Host {
  public:
   BenchHost(Node& node, Progress& progress) : node_(node), progress_(progress) {}
   [[nodiscard]] portals::Port& port() override { return node_; }
@@ -52,7 +52,7 @@ class BenchHost final : public ptl::Host {
   [[nodiscard]] uint64_t random() override { return 4; }  // nobody opens one-sided memory here
   [[nodiscard]] uint32_t user() const override { return geteuid(); }
   [[nodiscard]] uint32_t atomic_bytes() const override { return node_.engine().limits().atomic_bytes; }
-  [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view) override { return ptl::HandlerImage{}; }
+  [[nodiscard]] Result<calls::HandlerImage> image(std::string_view) override { return calls::HandlerImage{}; }
 
  private:
   Node& node_;
@@ -104,7 +104,7 @@ class Rank {
     must(PtlMDBind(ni_, &descriptor, &md_) == PTL_OK);
   }
 
-  void enter() { ptl::Process::enter(&process_); }
+  void enter() { calls::Process::enter(&process_); }
   void fill(uint8_t with) { out_.fill(with); }
   void put() { must(PtlPut(md_, 0, out_.size(), PTL_NO_ACK_REQ, other_, 0, bits, 0, nullptr, 0) == PTL_OK); }
   void wait(uint64_t more) {
@@ -120,7 +120,7 @@ class Rank {
   std::unique_ptr<Progress> progress_;
   ShmTransport shm_;
   BenchHost host_;
-  ptl::Process process_;
+  calls::Process process_;
   ptl_process_t other_{};
   ptl_handle_ni_t ni_{};
   ptl_handle_ct_t landed_{};

@@ -21,7 +21,7 @@ class FrameCard::Calls final : public spin::HandlerCalls {
   Calls(FrameCard& card, spin::HerId her) : card_(card), her_(her) {}
 
   std::optional<uint32_t> call(const spin::HandlerCall& call) override {
-    frame::Actions actions;
+    frames::Actions actions;
     if (card_.nic_->on_handler_call(her_, call, actions)) return std::nullopt;
     answer_.reset();
     card_.waiting_[her_.value] = this;
@@ -40,8 +40,8 @@ class FrameCard::Calls final : public spin::HandlerCalls {
   void answer(uint32_t value) { answer_ = value; }
 
  private:
-  [[nodiscard]] bool accepted(const frame::Actions& actions) const {
-    return std::none_of(actions.list.begin(), actions.list.end(), [](const frame::Action& action) {
+  [[nodiscard]] bool accepted(const frames::Actions& actions) const {
+    return std::none_of(actions.list.begin(), actions.list.end(), [](const frames::Action& action) {
       const auto* const resume = std::get_if<spin::Resume>(&action);
       return resume != nullptr && resume->value == spin::DmaId::none_value;
     });
@@ -52,10 +52,10 @@ class FrameCard::Calls final : public spin::HandlerCalls {
   std::optional<uint32_t> answer_;
 };
 
-Result<std::unique_ptr<FrameCard>> FrameCard::make(const frame::Limits& limits, uint64_t seed,
+Result<std::unique_ptr<FrameCard>> FrameCard::make(const frames::Limits& limits, uint64_t seed,
                                                    spin::HandlerRunner& handlers, Owner& owner) {
   std::unique_ptr<FrameCard> card(new FrameCard(seed, handlers, owner));
-  SPL_ASSIGN(card->nic_, frame::Nic::create(limits));
+  SPL_ASSIGN(card->nic_, frames::Nic::create(limits));
   card->nic_memory_.resize(limits.nic_memory_bytes);
   card->packet_memory_.resize(card->nic_->packet_memory().bytes());
   return card;
@@ -63,7 +63,7 @@ Result<std::unique_ptr<FrameCard>> FrameCard::make(const frame::Limits& limits, 
 
 void FrameCard::arrive(FrameBytes frame) {
   at_hand_ = std::make_shared<const FrameBytes>(std::move(frame));
-  frame::Actions actions;
+  frames::Actions actions;
   nic_->on_frame({spin::PayloadRef::Space::local, at_hand_->data(), at_hand_->size()}, actions);
   perform(actions);
 }
@@ -71,7 +71,7 @@ void FrameCard::arrive(FrameBytes frame) {
 bool FrameCard::send(FrameBytes frame, uint64_t token) {
   const uint64_t waiting = of_host_.size() - leaving_of(false);
   const FrameBytes& kept = of_host_[token] = std::move(frame);
-  frame::Actions actions;
+  frames::Actions actions;
   const bool taken = nic_->on_host_frame({spin::PayloadRef::Space::local, kept.data(), kept.size()}, token, actions);
   if (taken != (waiting < nic_->limits().host_frames)) {
     owner_.on_trouble(text("a frame of the host is ", taken ? "taken" : "refused", ", and ", waiting, " wait"));
@@ -83,14 +83,14 @@ bool FrameCard::send(FrameBytes frame, uint64_t token) {
 
 size_t FrameCard::leaving_of(bool handlers) const {
   return static_cast<size_t>(std::ranges::count_if(
-      leaving_, [handlers](const frame::EgressFrame& frame) { return frame.dma.exists() == handlers; }));
+      leaving_, [handlers](const frames::EgressFrame& frame) { return frame.dma.exists() == handlers; }));
 }
 
 // The next frame for the wire is one whose turn it is.
-void FrameCard::begin_departure(const frame::EgressFrame& frame) {
+void FrameCard::begin_departure(const frames::EgressFrame& frame) {
   const bool by_handler = frame.dma.exists();
   const bool other_waits = by_handler ? of_host_.size() > leaving_of(false) : sent_.size() > leaving_of(true);
-  const bool in_turn = nic_->limits().arbitration == frame::Arbitration::round_robin;
+  const bool in_turn = nic_->limits().arbitration == frames::Arbitration::round_robin;
   if (other_waits && (in_turn ? by_handler == handler_was_last_ : !by_handler)) {
     owner_.on_trouble(by_handler ? "a handler's frame leaves before the host's turn"
                                  : "a frame of the host leaves before the handlers' turn");
@@ -102,14 +102,14 @@ void FrameCard::begin_departure(const frame::EgressFrame& frame) {
 }
 
 Status FrameCard::initialise(spin::ContextId context) {
-  frame::Actions actions;
+  frames::Actions actions;
   SPL_TRY(nic_->initialise(context, actions));
   perform(actions);
   return {};
 }
 
 Status FrameCard::invoke(spin::ContextId context, uint32_t message) {
-  frame::Actions actions;
+  frames::Actions actions;
   SPL_TRY(nic_->invoke(context, message, actions));
   perform(actions);
   return {};
@@ -120,10 +120,10 @@ bool FrameCard::step() {
   if (window == 0) return false;
   size_t chosen = random_.below(window);
   if (depth_ >= depth_max) {
-    while (chosen < items_.size() && std::holds_alternative<frame::RunHandler>(items_[chosen])) ++chosen;
+    while (chosen < items_.size() && std::holds_alternative<frames::RunHandler>(items_[chosen])) ++chosen;
     if (chosen == items_.size()) {
       chosen = 0;
-      while (chosen < items_.size() && std::holds_alternative<frame::RunHandler>(items_[chosen])) ++chosen;
+      while (chosen < items_.size() && std::holds_alternative<frames::RunHandler>(items_[chosen])) ++chosen;
     }
     if (chosen == items_.size()) return false;
   }
@@ -134,12 +134,12 @@ bool FrameCard::step() {
   return true;
 }
 
-void FrameCard::perform(frame::Actions& actions) {
-  const frame::Actions taken = std::move(actions);
-  for (const frame::Action& action : taken.list) perform(action);
+void FrameCard::perform(frames::Actions& actions) {
+  const frames::Actions taken = std::move(actions);
+  for (const frames::Action& action : taken.list) perform(action);
 }
 
-void FrameCard::perform(const frame::Action& action) {
+void FrameCard::perform(const frames::Action& action) {
   const auto access = [this](const auto& dma) {
     host_accesses_.emplace_back(dma);
     items_.emplace_back(Turn{});
@@ -150,10 +150,12 @@ void FrameCard::perform(const frame::Action& action) {
     found->second->answer(value);
   };
   const auto ways = portals::Overloaded{
-      [&](const frame::StoreFrame& store) { items_.emplace_back(Store{store, at_hand_}); },
-      [&](const frame::ToHost& given) { owner_.on_to_host({given.bytes.bytes, given.bytes.length}, given.by_handler); },
-      [&](const frame::Transmit& transmit) { begin_departure(transmit.frame); },
-      [&](const frame::RunHandler& run) { items_.emplace_back(run); },
+      [&](const frames::StoreFrame& store) { items_.emplace_back(Store{store, at_hand_}); },
+      [&](const frames::ToHost& given) {
+        owner_.on_to_host({given.bytes.bytes, given.bytes.length}, given.by_handler);
+      },
+      [&](const frames::Transmit& transmit) { begin_departure(transmit.frame); },
+      [&](const frames::RunHandler& run) { items_.emplace_back(run); },
       [&](const spin::Resume& answer) { resume(answer.her, answer.value); },
       [&](const spin::DmaWrite& write) { access(write); },
       [&](const spin::DmaRead& read) { access(read); },
@@ -161,7 +163,7 @@ void FrameCard::perform(const frame::Action& action) {
       [&](const spin::LocalAtomic& atomic) { resume(atomic.her, portals::perform(atomic)); },
       [&](const spin::StoreLocal& store) { portals::perform(store); },
       [&](const spin::DebugLine&) {},
-      [&](const frame::Initialised& done) { owner_.on_initialised(done.context, done.good); },
+      [&](const frames::Initialised& done) { owner_.on_initialised(done.context, done.good); },
   };
   std::visit(ways, action);
 }
@@ -169,7 +171,7 @@ void FrameCard::perform(const frame::Action& action) {
 void FrameCard::act(const Store& store) {
   uint8_t* const place = packet_memory_.data() + store.action.address;
   std::memcpy(place, store.frame->data(), store.frame->size());
-  frame::Actions actions;
+  frames::Actions actions;
   nic_->on_stored(store.action.packet, place, actions);
   perform(actions);
 }
@@ -181,19 +183,19 @@ void FrameCard::act(const Turn&) {
   const spin::DmaId dma = std::visit([](const auto& one) { return portals::perform(one); }, access);
   items_.emplace_back(Moved{dma});
   if (write == nullptr || !write->blocking) return;
-  frame::Actions actions;
+  frames::Actions actions;
   nic_->on_dma_read(dma, actions);
   perform(actions);
 }
 
 void FrameCard::act(const Moved& moved) {
-  frame::Actions actions;
+  frames::Actions actions;
   nic_->on_dma_done(moved.dma, actions);
   perform(actions);
 }
 
 void FrameCard::act(const Departure&) {
-  const frame::EgressFrame frame = leaving_.front();
+  const frames::EgressFrame frame = leaving_.front();
   leaving_.pop_front();
   const FrameView bytes{frame.bytes.bytes, frame.bytes.length};
   const bool by_handler = frame.dma.exists();
@@ -205,12 +207,12 @@ void FrameCard::act(const Departure&) {
   }
   owner_.on_transmitted(bytes, by_handler, frame.host_token);
   if (!by_handler) of_host_.erase(frame.host_token);
-  frame::Actions actions;
+  frames::Actions actions;
   nic_->on_transmitted(frame, actions);
   perform(actions);
 }
 
-void FrameCard::act(const frame::RunHandler& run) {
+void FrameCard::act(const frames::RunHandler& run) {
   const spin::Context* const context = nic_->context(run.her.context);
   SPL_ASSERT(context != nullptr, "a handler of context ", run.her.context, " starts, which does not exist");
   owner_.on_started(run.her);
@@ -224,7 +226,7 @@ void FrameCard::act(const frame::RunHandler& run) {
 
 void FrameCard::act(const Done& done) {
   owner_.on_ended(done.her);
-  frame::Actions actions;
+  frames::Actions actions;
   nic_->on_handler_done(done.her.id, done.outcome.end, done.outcome.code, actions, done.outcome.cycles);
   perform(actions);
 }

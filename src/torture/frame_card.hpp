@@ -45,10 +45,10 @@ class FrameCard {
   };
 
   // `handlers` and `owner` outlive the card.
-  static Result<std::unique_ptr<FrameCard>> make(const frame::Limits& limits, uint64_t seed,
+  static Result<std::unique_ptr<FrameCard>> make(const frames::Limits& limits, uint64_t seed,
                                                  spin::HandlerRunner& handlers, Owner& owner);
 
-  [[nodiscard]] frame::Nic& nic() { return *nic_; }
+  [[nodiscard]] frames::Nic& nic() { return *nic_; }
   [[nodiscard]] std::span<uint8_t> nic_memory() { return nic_memory_; }
 
   void arrive(FrameBytes frame);
@@ -71,35 +71,35 @@ class FrameCard {
   };
   using Host = std::variant<spin::DmaWrite, spin::DmaRead, spin::DmaAtomic>;
   struct Store {
-    frame::StoreFrame action;
+    frames::StoreFrame action;
     std::shared_ptr<const FrameBytes> frame;
   };
   struct Turn {};  // of the oldest access to host memory
   struct Departure {};  // of the oldest frame for the wire
-  using Item = std::variant<Store, Turn, Moved, Departure, frame::RunHandler, Done>;
+  using Item = std::variant<Store, Turn, Moved, Departure, frames::RunHandler, Done>;
 
   FrameCard(uint64_t seed, spin::HandlerRunner& handlers, Owner& owner)
       : handlers_(handlers), owner_(owner), random_(seed, "card") {}
   [[nodiscard]] size_t leaving_of(bool handlers) const;
-  void begin_departure(const frame::EgressFrame& frame);
-  void perform(frame::Actions& actions);
-  void perform(const frame::Action& action);
+  void begin_departure(const frames::EgressFrame& frame);
+  void perform(frames::Actions& actions);
+  void perform(const frames::Action& action);
   void act(const Store& store);
   void act(const Turn&);
   void act(const Moved& moved);
   void act(const Departure&);
-  void act(const frame::RunHandler& run);
+  void act(const frames::RunHandler& run);
   void act(const Done& done);
 
   spin::HandlerRunner& handlers_;
   Owner& owner_;
   Random random_;
-  std::unique_ptr<frame::Nic> nic_;
+  std::unique_ptr<frames::Nic> nic_;
   std::vector<uint8_t> nic_memory_;
   std::vector<uint8_t> packet_memory_;
   std::deque<Item> items_;
   std::deque<Host> host_accesses_;
-  std::deque<frame::EgressFrame> leaving_;
+  std::deque<frames::EgressFrame> leaving_;
   std::deque<FrameBytes> sent_;  // by handlers, as they were when they were sent
   std::map<uint64_t, FrameBytes> of_host_;  // by token
   std::map<uint32_t, Calls*> waiting_;  // by HER: handlers that wait for the answer to a call

@@ -10,11 +10,11 @@ constexpr uint64_t memory_bytes = 1 << 16;  // of the host, for a context
 constexpr uint64_t state_bytes = 64;
 constexpr uint64_t rest_max = 2000;  // steps until the host goes on with a context
 
-frame::Limits limits_of(const Config& config, Random& random, uint32_t frame_bytes, uint32_t sites) {
-  frame::Limits limits;
+frames::Limits limits_of(const Config& config, Random& random, uint32_t frame_bytes, uint32_t sites) {
+  frames::Limits limits;
   const auto some = [&](uint32_t most) { return static_cast<uint32_t>(1 + random.below(most)); };
-  const frame::SlotClass large{some(config.packet_buffer_packets), (frame_bytes + 7) / 8 * 8};
-  const frame::SlotClass small{some(config.packet_buffer_packets), 64};
+  const frames::SlotClass large{some(config.packet_buffer_packets), (frame_bytes + 7) / 8 * 8};
+  const frames::SlotClass small{some(config.packet_buffer_packets), 64};
   limits.slots = {large, small};
   if (random.chance(1, 3)) limits.slots = {small, large};
   if (random.chance(1, 3)) limits.slots = {large};
@@ -23,8 +23,8 @@ frame::Limits limits_of(const Config& config, Random& random, uint32_t frame_byt
   limits.message_queues = some(std::min(config.handler_messages, 16u));
   limits.idle_frames = some(100);
   limits.nic_memory_bytes = sites * state_bytes;
-  limits.arbitration = random.chance(1, 2) ? frame::Arbitration::handlers_first : frame::Arbitration::round_robin;
-  limits.fairness = random.chance(1, 2) ? frame::Fairness::oldest : frame::Fairness::by_cycles;
+  limits.arbitration = random.chance(1, 2) ? frames::Arbitration::handlers_first : frames::Arbitration::round_robin;
+  limits.fairness = random.chance(1, 2) ? frames::Fairness::oldest : frames::Fairness::by_cycles;
   limits.egress_depth = some(4);
   limits.host_frames = some(8);
   limits.mails = some(4);
@@ -54,7 +54,7 @@ Status FrameRun::set_up() {
     Site& site = sites_.emplace_back();
     site.id = spin::ContextId{number};
     site.kind = kinds[number];
-    site.memory = Region(site.kind == Kind::ring ? frame::ring_entry_bytes * (1 + random_.below(5)) : memory_bytes);
+    site.memory = Region(site.kind == Kind::ring ? frames::ring_entry_bytes * (1 + random_.below(5)) : memory_bytes);
     if (site.kind == Kind::message) {
       std::fill_n(site.memory.data() + memory_bytes - 8, 8, uint8_t{0});
       site.used = random_.below(16);  // places of any alignment
@@ -84,24 +84,24 @@ Status FrameRun::set_up() {
 // Rule set n takes the frames with number n; which of three equivalent forms it has is random. A ring that is the last
 // site may take all other frames, too.
 void FrameRun::set_rules() {
-  std::vector<frame::RuleSet> sets;
+  std::vector<frames::RuleSet> sets;
   for (const Site& site : sites_) {
     const uint32_t word = 0xb588u | site.id.value << 16;
-    frame::RuleSet set;
-    const frame::Rule itself{head_at / 4, 0x00ffffff, word, word};
+    frames::RuleSet set;
+    const frames::Rule itself{head_at / 4, 0x00ffffff, word, word};
     switch (random_.below(3)) {
       case 0: set.rules = {itself}; break;
       case 1:
         set.rules = {{head_at / 4, 0xffff, 0xb588, 0xb588},
                      {head_at / 4, 0xff0000, site.id.value << 16, site.id.value << 16}};
         break;
-      default: set.mode = frame::RuleMode::any; set.rules = {frame::Rule::never(), itself};
+      default: set.mode = frames::RuleMode::any; set.rules = {frames::Rule::never(), itself};
     }
     if (site.kind == Kind::message) set.last_frame = {head_at / 4, 0x01000000, 0x01000000, 0x01000000};
     sets.push_back(set);
   }
   if (sites_.back().kind == Kind::ring && random_.chance(1, 2)) {
-    sets.back() = {frame::RuleMode::all, {frame::Rule::always()}, frame::Rule::never()};
+    sets.back() = {frames::RuleMode::all, {frames::Rule::always()}, frames::Rule::never()};
     strays_in_ring_ = true;
   }
   const Status done = card_->nic().configure(sets);
@@ -111,7 +111,7 @@ void FrameRun::set_rules() {
 
 // Does what a host does: clears memory, then makes, initialises and activates the context.
 Status FrameRun::install(Site& site) {
-  frame::Nic& nic = card_->nic();
+  frames::Nic& nic = card_->nic();
   std::fill_n(card_->nic_memory().data() + site.options.handlers.state.offset, state_bytes, uint8_t{0});
   site.payload_runs = 0;
   site.ring_read = 0;
@@ -147,7 +147,7 @@ void FrameRun::begin_change() {
 }
 
 bool FrameRun::go_on(Site& site) {
-  frame::Nic& nic = card_->nic();
+  frames::Nic& nic = card_->nic();
   if (site.stage == Stage::leaving) {
     if (const Status done = nic.remove(site.id); !done) return false;
     while (read_ring(site)) {
@@ -186,13 +186,13 @@ void FrameRun::host_dies() {
 // One entry of the ring, if its header says that it is there.
 bool FrameRun::read_ring(Site& site) {
   if (site.kind != Kind::ring) return false;
-  const uint64_t entries = site.memory.size() / frame::ring_entry_bytes;
-  const uint8_t* const entry = site.memory.data() + site.ring_read % entries * frame::ring_entry_bytes;
-  frame::RingHeader header;
+  const uint64_t entries = site.memory.size() / frames::ring_entry_bytes;
+  const uint8_t* const entry = site.memory.data() + site.ring_read % entries * frames::ring_entry_bytes;
+  frames::RingHeader header;
   std::memcpy(&header, entry, sizeof header);
   if (header.sequence != site.ring_read + 1) return false;
   const FrameView frame{entry + sizeof header,
-                        std::min<size_t>(header.length, frame::ring_entry_bytes - sizeof header)};
+                        std::min<size_t>(header.length, frames::ring_entry_bytes - sizeof header)};
   const auto head = head_of(frame);
   const bool ours = head && is_known(frame, *head);
   if (header.length != frame.size() || header.rule_set != site.id.value || (head && head->message != header.message) ||

@@ -6,9 +6,9 @@
 namespace spinloom::torture {
 namespace {
 
-using frame::Count;
+using frames::Count;
 
-bool holds(const frame::Rule& rule, FrameView frame) {
+bool holds(const frames::Rule& rule, FrameView frame) {
   uint32_t word = 0;
   for (uint32_t byte = 0; byte < 4; ++byte) {
     const size_t at = size_t{rule.index} * 4 + byte;
@@ -27,8 +27,8 @@ bool has_no_frame(const spin::Her& her) {
 std::optional<uint32_t> FrameRun::matched(FrameView frame) const {
   for (uint32_t number = 0; number < rules_.size(); ++number) {
     size_t held = 0;
-    for (const frame::Rule& rule : rules_[number].rules) held += holds(rule, frame) ? 1 : 0;
-    const size_t enough = rules_[number].mode == frame::RuleMode::any ? 1 : rules_[number].rules.size();
+    for (const frames::Rule& rule : rules_[number].rules) held += holds(rule, frame) ? 1 : 0;
+    const size_t enough = rules_[number].mode == frames::RuleMode::any ? 1 : rules_[number].rules.size();
     if (held >= enough && held > 0) return number;
   }
   return std::nullopt;
@@ -43,7 +43,7 @@ bool FrameRun::is_known(FrameView frame, const Head& head) const {
 // says so, and never otherwise.
 void FrameRun::at_nic(FrameBytes frame) {
   ++wanted_.received;
-  const frame::Nic& nic = card_->nic();
+  const frames::Nic& nic = card_->nic();
   const auto set = matched(frame);
   const Site* const site = set ? &sites_[*set] : nullptr;
   const auto slot_class = nic.packet_memory().class_of(static_cast<uint32_t>(frame.size()));
@@ -59,7 +59,7 @@ void FrameRun::at_nic(FrameBytes frame) {
     fate = Count::oversize;
   }
   const bool no_slot = fits && nic.packet_memory().free(*slot_class) == 0;
-  const frame::Counts before = nic.counts();
+  const frames::Counts before = nic.counts();
   const bool no_queue = nic.state().messages == nic.limits().message_queues;
   const auto head = head_of(frame);
   Message* const message = site != nullptr && site->kind == Kind::message && head ? message_of(head->message) : nullptr;

@@ -6,7 +6,7 @@
 
 namespace spinloom::torture {
 
-using frame::Count;
+using frames::Count;
 
 FrameRun::FrameRun(const Config& config, uint64_t seed, bool trace, Outcome& outcome)
     : config_(config),
@@ -106,7 +106,7 @@ Time FrameRun::next_time() const {
   for (const Site& site : sites_) {
     if (site.stage == Stage::resting || site.stage == Stage::gone) next = std::min(next, site.until);
   }
-  const frame::State state = card_->nic().state();
+  const frames::State state = card_->nic().state();
   const bool leaving = std::ranges::any_of(sites_, [](const Site& site) { return site.stage == Stage::leaving; });
   const bool goes_on = state.packets + state.hers + state.dmas_open + state.egress_waiting > 0 || !host_waits_.empty();
   return goes_on || leaving ? std::min(next, now_) : next;
@@ -126,7 +126,7 @@ bool FrameRun::quiet() const {
 // Everything is given back, and everything is compared.
 Status FrameRun::end() {
   while (card_->step()) SPL_TRY(trouble_);
-  frame::Nic& nic = card_->nic();
+  frames::Nic& nic = card_->nic();
   for (Site& site : sites_) {
     while (read_ring(site)) {
     }
@@ -144,7 +144,7 @@ Status FrameRun::end() {
     SPL_TRY(nic.remove(site.id));
   }
   SPL_TRY(trouble_);
-  const frame::State left = nic.state();
+  const frames::State left = nic.state();
   if (left.packets + left.messages + left.hers + left.hpus_busy + left.dmas_open + left.egress_waiting > 0) {
     return fail(Code::mismatch, "at the end there are ", nic.waiting());
   }
@@ -157,7 +157,7 @@ Status FrameRun::end() {
 }
 
 Status FrameRun::compare_counts() {
-  const frame::Nic& nic = card_->nic();
+  const frames::Nic& nic = card_->nic();
   const auto must = [&](Count which, uint64_t wanted) -> Status {
     if (nic.count(which) == wanted) return {};
     return fail(Code::mismatch, "the NIC counts ", nic.count(which), " ", name_of(which), ", not ", wanted);

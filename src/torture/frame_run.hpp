@@ -35,7 +35,7 @@ class FrameRun final : private FrameCard::Owner {
   struct Site {  // a context
     spin::ContextId id;
     Kind kind = Kind::echo;
-    frame::ContextOptions options;
+    frames::ContextOptions options;
     Region memory;  // host memory
     uint64_t used = 0;  // of it, by messages
     Stage stage = Stage::gone;
@@ -134,7 +134,7 @@ class FrameRun final : private FrameCard::Owner {
   uint32_t largest_frame_ = 0;
   uint32_t payload_bytes_ = 0;  // of a message's frame
   std::vector<Site> sites_;
-  std::vector<frame::RuleSet> rules_;  // as configured: rule set n is site n's
+  std::vector<frames::RuleSet> rules_;  // as configured: rule set n is site n's
   bool strays_in_ring_ = false;  // at some time rules have let any frame into the ring
   std::vector<FrameBytes> frames_;  // by Head::id, as their stations have sent them
   std::vector<std::unique_ptr<Message>> messages_;

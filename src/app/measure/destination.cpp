@@ -43,7 +43,7 @@ Status Destination::check_span(const layout::Type& type, int64_t count) {
   return {};
 }
 
-Result<Destination> Destination::create(const offload::Message& message, uint64_t seed) {
+Result<Destination> Destination::create(const strategies::Message& message, uint64_t seed) {
   SPL_TRY(check_span(message.type, message.count));
   const int64_t span = message.reach.last - message.reach.first;
   Destination destination;
@@ -53,7 +53,7 @@ Result<Destination> Destination::create(const offload::Message& message, uint64_
   return destination;
 }
 
-Status Destination::inject(Inject what, const offload::Message& message, uint64_t seed) {
+Status Destination::inject(Inject what, const strategies::Message& message, uint64_t seed) {
   if (what == Inject::none) return {};
   Random random(seed, "app.inject");
   std::vector<layout::oracle::Block> blocks;
@@ -98,7 +98,7 @@ Status Destination::inject(Inject what, const offload::Message& message, uint64_
   return {};
 }
 
-Status Destination::check(const offload::Message& message, std::span<const uint8_t> packed) const {
+Status Destination::check(const strategies::Message& message, std::span<const uint8_t> packed) const {
   return layout::oracle::compare(message.type, message.count, std::as_bytes(packed), std::as_bytes(std::span(bytes_)),
                                  base_, std::as_bytes(std::span(before_)));
 }

@@ -33,13 +33,13 @@ class Destination {
  public:
   // An Error if a destination for this message would be too large; looks at sizes only.
   static Status check_span(const layout::Type& type, int64_t count);
-  static Result<Destination> create(const offload::Message& message, uint64_t seed);
+  static Result<Destination> create(const strategies::Message& message, uint64_t seed);
 
   [[nodiscard]] uint8_t* base() { return bytes_.data() + base_; }
   [[nodiscard]] const std::vector<uint8_t>& bytes() const { return bytes_; }
   // Breaks one thing, at a place that the seed chooses.
-  Status inject(Inject what, const offload::Message& message, uint64_t seed);
-  [[nodiscard]] Status check(const offload::Message& message, std::span<const uint8_t> packed) const;
+  Status inject(Inject what, const strategies::Message& message, uint64_t seed);
+  [[nodiscard]] Status check(const strategies::Message& message, std::span<const uint8_t> packed) const;
 
   static constexpr int64_t guard_bytes = 64;
 

@@ -53,29 +53,29 @@ double median_ns(int repetitions, const std::function<void()>& prepare, const st
   return median(times);
 }
 
-Result<offload::Message> message_of(const std::string& type_text, int64_t count) {
+Result<strategies::Message> message_of(const std::string& type_text, int64_t count) {
   SPL_ASSIGN(const layout::Type type, layout::parse(type_text));
-  return offload::make_message(type, count);
+  return strategies::make_message(type, count);
 }
 
 }  // namespace
 
 Result<HostMeasure> measure_unpack(const std::string& type_text, int64_t count, int repetitions) {
   if (repetitions < 1) return fail(Code::invalid, "repetitions is ", repetitions, ", it must be at least 1");
-  SPL_ASSIGN(const offload::Message message, message_of(type_text, count));
+  SPL_ASSIGN(const strategies::Message message, message_of(type_text, count));
   if (message.bytes == 0) return fail(Code::unsupported, "a message of zero bytes takes no time to unpack");
   SPL_ASSIGN(Destination destination, Destination::create(message, 1));
   const std::vector<uint8_t> packed = random_bytes(1, "app.message", static_cast<size_t>(message.bytes));
   uint8_t* const first = destination.base() + message.reach.first;
   HostMeasure measure;
   measure.bytes = message.bytes;
-  const portals::HostWork::Blocks blocks = offload::count_blocks(message.blob);
+  const portals::HostWork::Blocks blocks = strategies::count_blocks(message.blob);
   measure.blocks = static_cast<int64_t>(blocks.in_vectors + blocks.listed);
   const auto cold = [&] {
     flush(packed.data(), packed.size());
     flush(destination.bytes().data(), destination.bytes().size());
   };
-  measure.cold_ns = median_ns(repetitions, cold, [&] { offload::unpack(message, packed.data(), first); });
+  measure.cold_ns = median_ns(repetitions, cold, [&] { strategies::unpack(message, packed.data(), first); });
   SPL_TRY(destination.check(message, packed));
   return measure;
 }
@@ -86,7 +86,7 @@ enum class By : uint8_t { mpitypes, kernels, walk };
 
 // The median time of an unpack; `cold` flushes every line of both sides before each repetition.
 Result<double> unpack_ns(const layout::Type& type, int repetitions, bool cold, By by = By::mpitypes) {
-  SPL_ASSIGN(const offload::Message message, offload::make_message(type, 1));
+  SPL_ASSIGN(const strategies::Message message, strategies::make_message(type, 1));
   const std::vector<uint8_t> packed(static_cast<size_t>(message.bytes), 1);
   std::vector<uint8_t> array(static_cast<size_t>(message.reach.last));
   const int inner = cold ? 1 : 64;
@@ -98,14 +98,14 @@ Result<double> unpack_ns(const layout::Type& type, int repetitions, bool cold, B
   const double ns = median_ns(repetitions, prepare, [&] {
     for (int i = 0; i < inner; ++i) {
       if (by == By::mpitypes) {
-        offload::unpack(message, packed.data(), array.data());
+        strategies::unpack(message, packed.data(), array.data());
       } else if (by == By::kernels) {
         const Status done = layout::unpack(message.blob, 1, reinterpret_cast<std::byte*>(array.data()), 0,
                                            message.bytes, std::as_bytes(std::span(packed)));
         SPL_ASSERT(done, done.error().message);
       } else {
         uint64_t sum = 0;
-        offload::for_each_piece(message.blob, message.bytes, [&](int64_t offset, uint64_t at, uint64_t bytes) {
+        strategies::for_each_piece(message.blob, message.bytes, [&](int64_t offset, uint64_t at, uint64_t bytes) {
           sum += static_cast<uint64_t>(offset) ^ at ^ bytes;
         });
         asm volatile("" ::"r"(sum));
@@ -182,10 +182,10 @@ Result<HostRates> measure_rates(int repetitions) {
   return rates;
 }
 
-Result<HostPrediction> predict_unpack(const sim::Profile& profile, const std::string& type_text, int64_t count) {
-  SPL_ASSIGN(const offload::Message message, message_of(type_text, count));
-  const portals::HostWork work = offload::unpack_work(message, portals::HostWork::Kind::interpret);
-  return HostPrediction{work.blocks, sim::host_cost(profile, work)};
+Result<HostPrediction> predict_unpack(const simulated::Profile& profile, const std::string& type_text, int64_t count) {
+  SPL_ASSIGN(const strategies::Message message, message_of(type_text, count));
+  const portals::HostWork work = strategies::unpack_work(message, portals::HostWork::Kind::interpret);
+  return HostPrediction{work.blocks, simulated::host_cost(profile, work)};
 }
 
 }  // namespace spinloom::app

@@ -42,9 +42,9 @@ struct HostRates {
 // The model's prediction for the same message: its counts, and the time with the profile's parameters.
 struct HostPrediction {
   portals::HostWork::Blocks blocks;
-  sim::HostCost cost;
+  simulated::HostCost cost;
 };
-[[nodiscard]] Result<HostPrediction> predict_unpack(const sim::Profile& profile, const std::string& type_text,
+[[nodiscard]] Result<HostPrediction> predict_unpack(const simulated::Profile& profile, const std::string& type_text,
                                                     int64_t count);
 
 }  // namespace spinloom::app

@@ -78,8 +78,8 @@ class Caches {
   [[nodiscard]] const LineWalk& counts() const { return counts_; }
 
  private:
-  std::vector<sim::HostCache> caches_;
-  std::vector<sim::HostCache> pages_;
+  std::vector<simulated::HostCache> caches_;
+  std::vector<simulated::HostCache> pages_;
   LineWalk counts_;
 };
 

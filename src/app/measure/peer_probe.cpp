@@ -20,7 +20,7 @@
 #include "memory/layout/oracle.hpp"
 #include "memory/layout/text.hpp"
 #include "mpi/messages/message.hpp"
-#include "mpi/moving/ship.hpp"
+#include "mpi/moving/copy_pipeline.hpp"
 
 namespace spinloom::app {
 namespace {
@@ -87,7 +87,7 @@ struct PeerProbe::Box {
 
 struct PeerProbe::Impl {
   static_assert(2 * sizeof(Box) <= mailbox_bytes);
-  mpi::Ship ship;
+  mpi::CopyPipeline pipeline;
   Box* boxes = nullptr;
   uint32_t rank = 0;
   uint64_t received = 0;
@@ -102,20 +102,20 @@ struct PeerProbe::Impl {
 
   Status send(const mpi::Message& message, mpi::Way way) {
     const bool offers = way != mpi::Way::staged;
-    const auto by = way == mpi::Way::cma     ? mpi::Ship::By::cma
-                    : way == mpi::Way::joint ? mpi::Ship::By::both
-                                             : mpi::Ship::By::receiver;
-    auto parcel = offers ? ship.offer(message, by) : ship.prepare(message.bytes());
-    if (!parcel) return fail(Code::exhausted, "no room for a message of ", message.bytes(), " B");
-    std::memcpy(boxes[rank].record, parcel->record(), sizeof boxes[rank].record);
+    const auto by = way == mpi::Way::cma     ? mpi::CopyPipeline::By::cma
+                    : way == mpi::Way::joint ? mpi::CopyPipeline::By::both
+                                             : mpi::CopyPipeline::By::receiver;
+    auto pending = offers ? pipeline.offer(message, by) : pipeline.prepare(message.bytes());
+    if (!pending) return fail(Code::exhausted, "no room for a message of ", message.bytes(), " B");
+    std::memcpy(boxes[rank].record, pending->record(), sizeof boxes[rank].record);
     boxes[rank].sent.fetch_add(1, std::memory_order_release);
-    if (!offers) ship.load(*parcel, message);
+    if (!offers) pipeline.load(*pending, message);
     if (!offers) return {};
-    parcel->receiver = peer();
+    pending->receiver = peer();
     return await(patience, [&] {
-      ship.help(*parcel, message);
-      if (!mpi::Ship::is_returned(*parcel)) return mpi::Ship::is_done(*parcel);
-      ship.load(*parcel, message);
+      pipeline.help(*pending, message);
+      if (!mpi::CopyPipeline::is_returned(*pending)) return mpi::CopyPipeline::is_done(*pending);
+      pipeline.load(*pending, message);
       return false;
     });
   }
@@ -123,16 +123,16 @@ struct PeerProbe::Impl {
   Status receive(const mpi::Message& into) {
     ++received;
     SPL_TRY(await(patience, [&] { return boxes[peer()].sent.load(std::memory_order_acquire) >= received; }));
-    const auto record = ship.read(boxes[peer()].record, mpi::Record::least);
+    const auto record = pipeline.read(boxes[peer()].record, mpi::Record::least);
     if (!record) return fail(Code::mismatch, "what came is no record");
-    return ship.land(*record, into);
+    return pipeline.land(*record, into);
   }
 };
 
 PeerProbe::PeerProbe(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 PeerProbe::~PeerProbe() {
-  impl_->ship.end();
+  impl_->pipeline.end();
   munmap(impl_->boxes, mailbox_bytes);
 }
 
@@ -148,10 +148,10 @@ Result<std::unique_ptr<PeerProbe>> PeerProbe::open(const std::string& name, cons
   impl->boxes = static_cast<Box*>(made);
   mpi::Settings settings;
   settings.staging_bytes = int64_t{1} << 47;  // as much as there is memory
-  SPL_TRY(impl->ship.begin(name, rank, 2, 2, settings));
+  SPL_TRY(impl->pipeline.begin(name, rank, 2, 2, settings));
   std::unique_ptr<PeerProbe> probe(new PeerProbe(std::move(impl)));
   SPL_TRY(probe->impl_->meet());
-  probe->impl_->ship.notice();
+  probe->impl_->pipeline.notice();
   SPL_TRY(probe->impl_->meet());
   return probe;
 }
@@ -166,8 +166,9 @@ Result<std::vector<double>> PeerProbe::measure(const std::string& type_text, int
   const int64_t bytes = type.size() * count;
   if (bytes <= 0) return fail(Code::unsupported, "a message of zero bytes takes no time");
   if (way == mpi::Way::pass) return fail(Code::invalid, "there is no MPI here");
-  if (!own.ship.can_reach(own.peer())) return fail(Code::environment, "the two processes cannot map each other's heap");
-  if (way == mpi::Way::cma && !own.ship.can_read(own.peer())) {
+  if (!own.pipeline.can_reach(own.peer()))
+    return fail(Code::environment, "the two processes cannot map each other's heap");
+  if (way == mpi::Way::cma && !own.pipeline.can_read(own.peer())) {
     return fail(Code::environment, "the two processes cannot read each other's memory by system calls");
   }
   const int64_t base = std::max<int64_t>(0, -reach.first) + guard_bytes;
@@ -177,7 +178,7 @@ Result<std::vector<double>> PeerProbe::measure(const std::string& type_text, int
   if (!out.ok() || !in.ok()) return fail(Code::exhausted, "no memory for a message that spans ", span, " B");
   const mpi::Message source(*form, count, out.span().data() + base);
   const mpi::Message target(*form, count, in.span().data() + base);
-  if ((way == mpi::Way::mapped || way == mpi::Way::joint) && !mpi::Ship::is_mapped(source)) {
+  if ((way == mpi::Way::mapped || way == mpi::Way::joint) && !mpi::CopyPipeline::is_mapped(source)) {
     return fail(Code::environment, "the message does not lie in memory that peers map");
   }
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "mpi/moving/plan.hpp"
+#include "mpi/moving/way.hpp"
 
 namespace spinloom::app {
 

@@ -23,7 +23,7 @@ DdtConfig config_of(const nb::dict& config) {
   static_cast<Setup&>(out) = setup_of(config);
   out.type = get_as<std::string>(config, "type");
   out.count = get_as<int64_t>(config, "count");
-  out.strategy = unwrap(offload::strategy_named(get_as<std::string>(config, "strategy")));
+  out.strategy = unwrap(strategies::strategy_named(get_as<std::string>(config, "strategy")));
   if (config.contains("unexpected")) out.unexpected = get_as<bool>(config, "unexpected");
   if (config.contains("preloaded")) out.preloaded = get_as<bool>(config, "preloaded");
   if (config.contains("interval_packets")) out.interval_packets = get_as<uint64_t>(config, "interval_packets");
@@ -44,7 +44,7 @@ void add_recorded(const DdtConfig& config, const DdtResult& result, nb::dict& ro
   if (config.trace) add_trace(row, result.trace, result.first_byte_ps);
   if (config.sample_dma_queue) {
     nb::list points;
-    for (const sim::DepthSeries::Point& point : result.dma_queue.points()) {
+    for (const simulated::DepthSeries::Point& point : result.dma_queue.points()) {
       points.append(nb::make_tuple(point.start.ps - result.first_byte_ps, point.depth));
     }
     row["dma_queue"] = points;
@@ -118,7 +118,7 @@ nb::dict describe(const std::string& text_form) {
 
 void check_type(const std::string& text_form) { (void)unwrap(layout::parse(text_form)); }
 
-void check_profile(const nb::dict& profile) { (void)unwrap(sim::build_profile(profile_fields(profile))); }
+void check_profile(const nb::dict& profile) { (void)unwrap(simulated::build_profile(profile_fields(profile))); }
 
 }  // namespace
 }  // namespace spinloom::app

@@ -8,7 +8,7 @@ namespace {
 nb::dict nic_bandwidth(const nb::dict& profile, uint64_t block_bytes, uint64_t total_bytes, uint32_t hpus,
                        uint64_t seed) {
   BandwidthConfig config;
-  config.profile = unwrap(sim::build_profile(profile_fields(profile)));
+  config.profile = unwrap(simulated::build_profile(profile_fields(profile)));
   config.hpus = hpus;
   config.block_bytes = block_bytes;
   config.total_bytes = total_bytes;

@@ -41,7 +41,7 @@ nb::dict run_on(const schedule::Schedule& made, const std::string& fidelity, con
   if (fidelity != "nic" && fidelity != "full") {
     unwrap(Status(fail(Code::invalid, "there is no fidelity \"", fidelity, "\" on NICs; there are nic and full")));
   }
-  const sim::Profile nics = unwrap(sim::build_profile(profile_fields(profile)));
+  const simulated::Profile nics = unwrap(simulated::build_profile(profile_fields(profile)));
   goal::Model model{L_ps, o_ps, g_ps, rate("G", G), rate("O", O), S_bytes, unit_ps};
   if (network.has_value()) model.network = network_of(*network);
   if (noise.has_value()) model.noise = noise_of(*noise);

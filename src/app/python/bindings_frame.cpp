@@ -77,7 +77,7 @@ nb::dict context_for_types(const std::string& type, int64_t count, uint32_t mess
   constexpr uint64_t rooms = (SPL_HOST_BYTES + uint64_t{4095}) & ~uint64_t{4095};
   const auto made = unwrap(without_lock([&]() -> Result<std::pair<DdtContext, layout::oracle::Reach>> {
     SPL_ASSIGN(const layout::Type parsed, layout::parse(type));
-    SPL_ASSIGN(const offload::Message message, offload::make_message(parsed, count));
+    SPL_ASSIGN(const strategies::Message message, strategies::make_message(parsed, count));
     SPL_ASSIGN(DdtContext context, ddt_context(message, messages, rooms, true));
     return std::pair{std::move(context), message.reach};
   }));

@@ -76,7 +76,7 @@ nb::list events_of(const HandlerResult& result) {
   return events;
 }
 
-nb::dict statistics_of(const sim::HandlerStatistics& ran) {
+nb::dict statistics_of(const simulated::HandlerStatistics& ran) {
   nb::dict out;
   out["handlers"] = ran.handlers;
   out["cycles"] = ran.cycles;
@@ -99,9 +99,9 @@ nb::dict statistics_of(const sim::HandlerStatistics& ran) {
   return out;
 }
 
-nb::list lines_of(const std::vector<sim::HandlerLog::Line>& lines, Time start) {
+nb::list lines_of(const std::vector<simulated::HandlerLog::Line>& lines, Time start) {
   nb::list out;
-  for (const sim::HandlerLog::Line& line : lines) {
+  for (const simulated::HandlerLog::Line& line : lines) {
     const nb::bytes said(line.text.data(), line.text.size());  // bytes, because a handler's text may be anything
     out.append(nb::make_tuple((line.when - start).ps, line.hpu, name_of(line.kind), said, line.value));
   }

@@ -39,14 +39,14 @@ nb::dict measure_host_rates(int repetitions) {
 }
 
 nb::dict predict_host_unpack(const nb::dict& profile_dict, const std::string& type, int64_t count) {
-  const sim::Profile profile = unwrap(sim::build_profile(profile_fields(profile_dict)));
+  const simulated::Profile profile = unwrap(simulated::build_profile(profile_fields(profile_dict)));
   Result<HostPrediction> outcome = [&] {
     const nb::gil_scoped_release release;
     return predict_unpack(profile, type, count);
   }();
   const HostPrediction prediction = unwrap(std::move(outcome));
   nb::dict out;
-  const sim::HostCost& cost = prediction.cost;
+  const simulated::HostCost& cost = prediction.cost;
   out["lines_streamed"] = cost.lines_streamed;
   out["lines_strided"] = cost.lines_strided;
   out["lines_scattered"] = cost.lines_scattered;

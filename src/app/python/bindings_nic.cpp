@@ -20,17 +20,17 @@ namespace spinloom::app {
 namespace {
 
 using ethernet::Card;
-using frame::ContextId;
+using frames::ContextId;
 using PythonRule = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>;  // word, mask, start, end
 using PythonRules = std::tuple<bool, std::vector<PythonRule>, PythonRule>;  // any, rules, of the last frame
 
-frame::Rule rule_of(const PythonRule& given) { return std::make_from_tuple<frame::Rule>(given); }
-PythonRule given_as(const frame::Rule& rule) { return {rule.index, rule.mask, rule.start, rule.end}; }
+frames::Rule rule_of(const PythonRule& given) { return std::make_from_tuple<frames::Rule>(given); }
+PythonRule given_as(const frames::Rule& rule) { return {rule.index, rule.mask, rule.start, rule.end}; }
 
 PythonRules rules_named(const std::string& name) {
-  const frame::RuleSet set = unwrap(ethernet::rule_set_named(name));
-  PythonRules out{set.mode == frame::RuleMode::any, {}, given_as(set.last_frame)};
-  for (const frame::Rule& rule : set.rules) std::get<1>(out).push_back(given_as(rule));
+  const frames::RuleSet set = unwrap(ethernet::rule_set_named(name));
+  PythonRules out{set.mode == frames::RuleMode::any, {}, given_as(set.last_frame)};
+  for (const frames::Rule& rule : set.rules) std::get<1>(out).push_back(given_as(rule));
   return out;
 }
 
@@ -81,10 +81,10 @@ class PythonCard {
   // Programs and tools reach the NIC by this name from now on.
   void serve(const std::string& name) { service_ = unwrap(ethernet::Service::open(name, *card_, rule_sets_)); }
   void configure(const std::vector<PythonRules>& given) {
-    std::vector<frame::RuleSet> sets;
+    std::vector<frames::RuleSet> sets;
     for (const auto& [any, rules, last] : given) {
-      frame::RuleSet& set = sets.emplace_back();
-      set.mode = any ? frame::RuleMode::any : frame::RuleMode::all;
+      frames::RuleSet& set = sets.emplace_back();
+      set.mode = any ? frames::RuleMode::any : frames::RuleMode::all;
       for (const PythonRule& rule : rules) set.rules.push_back(rule_of(rule));
       set.last_frame = rule_of(last);
     }
@@ -95,7 +95,7 @@ class PythonCard {
   // The first lines that handlers print go to standard error as they come, the others are counted.
   void print_lines(uint64_t limit) {
     lines_left_ = limit;
-    card_->set_debug([this](const frame::DebugLine& line) {
+    card_->set_debug([this](const frames::DebugLine& line) {
       if (lines_left_ == 0) {
         ++lines_lost_;
         return;
@@ -128,8 +128,8 @@ class PythonCard {
 
   [[nodiscard]] nb::dict report() const {
     nb::dict counts;
-    for (uint8_t which = 0; which < frame::count_kinds; ++which) {
-      counts[name_of(static_cast<frame::Count>(which))] = card_->nic().counts()[which];
+    for (uint8_t which = 0; which < frames::count_kinds; ++which) {
+      counts[name_of(static_cast<frames::Count>(which))] = card_->nic().counts()[which];
     }
     counts["lost on the way to the host"] = card_->to_host_lost();
     counts["too long or too short for the wire"] = card_->unfit();
@@ -176,7 +176,7 @@ class PythonCard {
   [[nodiscard]] static nb::bytes as_bytes(std::span<const uint8_t> bytes) {
     return nb::bytes(bytes.data(), bytes.size());
   }
-  std::vector<frame::RuleSet> rule_sets_;  // what configure() was given
+  std::vector<frames::RuleSet> rule_sets_;  // what configure() was given
   std::unique_ptr<Card> card_;
   std::unique_ptr<ethernet::Service> service_;
   uint64_t lines_left_ = 0;

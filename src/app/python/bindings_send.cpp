@@ -14,7 +14,7 @@ nb::dict run_send_cell(const nb::dict& settings) {
   static_cast<Setup&>(config) = setup_of(settings);
   config.type = get_as<std::string>(settings, "type");
   config.count = get_as<int64_t>(settings, "count");
-  config.strategy = unwrap(offload::send_strategy_named(get_as<std::string>(settings, "strategy")));
+  config.strategy = unwrap(strategies::send_strategy_named(get_as<std::string>(settings, "strategy")));
   if (settings.contains("trace")) config.trace = get_as<bool>(settings, "trace");
   Result<SendResult> outcome = [&] {
     const nb::gil_scoped_release release;

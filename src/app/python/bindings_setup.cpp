@@ -6,8 +6,8 @@ namespace spinloom::app {
 namespace {
 
 // Reads "in"; a window in which packets are shuffled, except the first and the last; or "all:N", which shuffles all.
-sim::Ordering ordering_of(const nb::object& order) {
-  sim::Ordering out;
+simulated::Ordering ordering_of(const nb::object& order) {
+  simulated::Ordering out;
   if (!nb::isinstance<nb::str>(order)) {
     if (nb::try_cast<uint32_t>(order, out.window)) return out;
     throw Raised{fail(Code::invalid, "config: \"order\" has the wrong type or range")};
@@ -32,7 +32,7 @@ nb::object get(const nb::dict& config, const char* key) {
 
 Setup setup_of(const nb::dict& config) {
   Setup out;
-  out.profile = unwrap(sim::build_profile(profile_fields(get_as<nb::dict>(config, "profile"))));
+  out.profile = unwrap(simulated::build_profile(profile_fields(get_as<nb::dict>(config, "profile"))));
   out.hpus = get_as<uint32_t>(config, "hpus");
   out.payload_bytes = get_as<uint32_t>(config, "mtu");
   out.ordering = ordering_of(get(config, "order"));
@@ -47,10 +47,10 @@ Setup setup_of(const nb::dict& config) {
   return out;
 }
 
-void add_trace(nb::dict& row, const sim::Trace& trace, int64_t origin_ps) {
+void add_trace(nb::dict& row, const simulated::Trace& trace, int64_t origin_ps) {
   nb::list spans;
-  for (const sim::Span& span : trace.spans()) {
-    spans.append(nb::make_tuple(sim::name_of(span.track), span.lane, span.number, span.start.ps - origin_ps,
+  for (const simulated::Span& span : trace.spans()) {
+    spans.append(nb::make_tuple(simulated::name_of(span.track), span.lane, span.number, span.start.ps - origin_ps,
                                 span.end.ps - origin_ps));
   }
   row["trace"] = spans;

@@ -37,6 +37,6 @@ T get_as(const nb::dict& config, const char* key) {
 }
 
 // Adds "trace" and "trace_dropped"; times count from origin_ps.
-void add_trace(nb::dict& row, const sim::Trace& trace, int64_t origin_ps);
+void add_trace(nb::dict& row, const simulated::Trace& trace, int64_t origin_ps);
 
 }  // namespace spinloom::app

@@ -32,7 +32,7 @@ SharedType shared_type_of(const nb::dict& given) {
 std::unique_ptr<Share> open(const nb::dict& settings) {
   ShareConfig config;
   static_cast<Setup&>(config) = setup_of(settings);
-  config.strategy = unwrap(offload::strategy_named(get_as<std::string>(settings, "strategy")));
+  config.strategy = unwrap(strategies::strategy_named(get_as<std::string>(settings, "strategy")));
   for (const auto& type : get_as<nb::list>(settings, "types")) {
     config.types.push_back(shared_type_of(nb::cast<nb::dict>(type)));
   }
@@ -72,7 +72,7 @@ nb::dict mix(const nb::dict& settings) {
   MixConfig config;
   static_cast<Setup&>(config) = setup_of(settings);
   if (const nb::object strategy = get(settings, "strategy"); !strategy.is_none()) {
-    config.strategy = unwrap(offload::strategy_named(nb::cast<std::string>(strategy)));
+    config.strategy = unwrap(strategies::strategy_named(nb::cast<std::string>(strategy)));
   }
   for (const auto& type : get_as<nb::list>(settings, "types")) {
     config.types.push_back(shared_type_of(nb::cast<nb::dict>(type)));
@@ -92,8 +92,8 @@ nb::dict mix(const nb::dict& settings) {
   for (const MixedMessage& message : result.messages) {
     nb::dict row;
     row["type"] = message.type;
-    row["by"] = offload::name_of(message.completion.by);
-    row["strategy"] = offload::name_of(message.completion.strategy);
+    row["by"] = strategies::name_of(message.completion.by);
+    row["strategy"] = strategies::name_of(message.completion.strategy);
     row["fallback"] = message.completion.fallback;
     row["bytes"] = message.completion.bytes;
     row["landing_ps"] = message.landing_ps;
@@ -119,9 +119,9 @@ nb::dict delivery(const nb::dict& settings) {
   config.sent_count = get_as<int64_t>(settings, "sent_count");
   config.received = get_as<std::string>(settings, "received");
   config.received_count = get_as<int64_t>(settings, "received_count");
-  config.send = unwrap(offload::send_strategy_named(get_as<std::string>(settings, "send")));
+  config.send = unwrap(strategies::send_strategy_named(get_as<std::string>(settings, "send")));
   if (const nb::object strategy = get(settings, "strategy"); !strategy.is_none()) {
-    config.strategy = unwrap(offload::strategy_named(nb::cast<std::string>(strategy)));
+    config.strategy = unwrap(strategies::strategy_named(nb::cast<std::string>(strategy)));
   }
   config.asks = get_as<bool>(settings, "asks");
   config.late = get_as<bool>(settings, "late");
@@ -133,8 +133,8 @@ nb::dict delivery(const nb::dict& settings) {
   const DeliveryResult result = unwrap(std::move(outcome));
   nb::dict out;
   out["size_bytes"] = result.size_bytes;
-  out["by"] = offload::name_of(result.completion.by);
-  out["strategy"] = offload::name_of(result.completion.strategy);
+  out["by"] = strategies::name_of(result.completion.by);
+  out["strategy"] = strategies::name_of(result.completion.strategy);
   out["time_ps"] = result.time_ps;
   out["landing_ps"] = result.landing_ps;
   out["sent_ps"] = result.sent_ps;
@@ -148,7 +148,7 @@ nb::dict delivery(const nb::dict& settings) {
 nb::dict exchange(const nb::dict& settings) {
   ExchangeConfig config;
   static_cast<Setup&>(config) = setup_of(settings);
-  config.strategy = unwrap(offload::strategy_named(get_as<std::string>(settings, "strategy")));
+  config.strategy = unwrap(strategies::strategy_named(get_as<std::string>(settings, "strategy")));
   for (const auto& each : get_as<nb::list>(settings, "peers")) {
     const auto peer = nb::cast<nb::dict>(each);
     config.peers.push_back({get_as<std::string>(peer, "type"), get_as<int64_t>(peer, "count")});
@@ -165,7 +165,7 @@ nb::dict exchange(const nb::dict& settings) {
   out["code_bytes"] = result.code_bytes;
   out["packet_buffer_peak_bytes"] = result.packet_buffer_peak_bytes;
   nb::list series;
-  for (const sim::DepthSeries::Point& point : result.packet_buffer.points()) {
+  for (const simulated::DepthSeries::Point& point : result.packet_buffer.points()) {
     series.append(nb::make_tuple(point.start.ps - result.first_byte_ps, point.depth));
   }
   out["packet_buffer"] = series;

@@ -38,8 +38,8 @@ auto without_lock(Work&& work) {
   return work();
 }
 
-inline sim::ProfileFields profile_fields(const nb::dict& profile) {
-  sim::ProfileFields fields;
+inline simulated::ProfileFields profile_fields(const nb::dict& profile) {
+  simulated::ProfileFields fields;
   for (const auto& [key, value] : profile) {
     const std::string name = nb::cast<std::string>(key);
     int64_t number = 0;
@@ -49,7 +49,7 @@ inline sim::ProfileFields profile_fields(const nb::dict& profile) {
     } else if (nb::try_cast<std::string>(value, text_value)) {
       fields[name] = text_value;
     } else if (nb::isinstance<nb::sequence>(value) && nb::len(value) == 2) {
-      fields[name] = sim::Rational{nb::cast<int64_t>(value[0]), nb::cast<int64_t>(value[1])};
+      fields[name] = simulated::Rational{nb::cast<int64_t>(value[0]), nb::cast<int64_t>(value[1])};
     } else {
       throw Raised{fail(Code::invalid, "NIC profile: field ", name, " is neither a number, a ratio nor a name")};
     }

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t total_bytes_max = uint64_t{1} << 30;
 constexpr int64_t command_accesses = 7;  // six stores and the load that issues
 
-class Mover final : sim::EventTarget {
+class Mover final : simulated::EventTarget {
  public:
   explicit Mover(const BandwidthConfig& config)
       : config_(config),
@@ -75,8 +75,8 @@ class Mover final : sim::EventTarget {
   }
 
   const BandwidthConfig& config_;
-  sim::EventQueue events_;
-  sim::Fabric fabric_;
+  simulated::EventQueue events_;
+  simulated::Fabric fabric_;
   Time issue_;
   std::vector<uint8_t> source_;
   std::vector<uint8_t> host_;
@@ -88,7 +88,7 @@ class Mover final : sim::EventTarget {
 }  // namespace
 
 Result<BandwidthResult> run_bandwidth(const BandwidthConfig& config) {
-  if (!config.profile.clustered() || config.profile.pulp.packets != sim::Place::l1) {
+  if (!config.profile.clustered() || config.profile.pulp.packets != simulated::Place::l1) {
     return fail(Code::unsupported, "the NIC copies no packets to the memory of clusters; take a profile with hpu.core ",
                 "pulp and pulp.packets L1");
   }
@@ -106,7 +106,7 @@ Result<BandwidthResult> run_bandwidth(const BandwidthConfig& config) {
   return result;
 }
 
-sim::Profile preloaded(sim::Profile profile) {
+simulated::Profile preloaded(simulated::Profile profile) {
   profile.link.byte_time = Rate(0, 1);
   profile.match.header = Time{};
   profile.match.packet = Time{};

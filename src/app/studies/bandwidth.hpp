@@ -18,7 +18,7 @@
 namespace spinloom::app {
 
 struct BandwidthConfig {
-  sim::Profile profile;  // profile of a clustered NIC
+  simulated::Profile profile;  // profile of a clustered NIC
   uint32_t hpus = 32;
   uint64_t block_bytes = 256;
   uint64_t total_bytes = uint64_t{16} << 20;  // a multiple of the block
@@ -35,6 +35,6 @@ struct BandwidthResult {
 
 // The profile of the same NIC with all packets in its memory at time zero, so that link, matching and input port
 // cause no delay (SC'19 datatypes paper, section 4.3.2).
-[[nodiscard]] sim::Profile preloaded(sim::Profile profile);
+[[nodiscard]] simulated::Profile preloaded(simulated::Profile profile);
 
 }  // namespace spinloom::app

@@ -19,7 +19,7 @@ constexpr uint32_t ranks_max = 4096;
 
 // The profile for ranks in a fat tree of 36-port switches (SC'17 paper, section 4.2): 18 ranks share a switch, 324 a
 // group of switches. Except for the nearest, two of more ranks are five switches and six wires apart.
-sim::Profile in_fat_tree(sim::Profile profile, uint32_t ranks) {
+simulated::Profile in_fat_tree(simulated::Profile profile, uint32_t ranks) {
   constexpr uint32_t edge = 18;
   const int switches = ranks <= edge ? 1 : ranks <= edge * edge ? 3 : 5;
   profile.link.switch_latency = profile.link.switch_latency * switches;
@@ -29,9 +29,10 @@ sim::Profile in_fat_tree(sim::Profile profile, uint32_t ranks) {
   return profile;
 }
 
-class Broadcast final : sim::EventTarget {
+class Broadcast final : simulated::EventTarget {
  public:
-  Broadcast(const StudyConfig& config, const LoadedImages& loaded, const sim::Profile& profile, sim::World& world)
+  Broadcast(const StudyConfig& config, const LoadedImages& loaded, const simulated::Profile& profile,
+            simulated::World& world)
       : config_(config), loaded_(loaded), profile_(profile), world_(world), ranks_(config.ranks) {}
 
   Result<StudyResult> run() {
@@ -46,7 +47,7 @@ class Broadcast final : sim::EventTarget {
         ranks_[rank].expected = static_cast<uint64_t>(round) * config_.bytes;
       }
       missing_ = config_.ranks - 1;
-      const sim::HandlerStatistics before = handlers();
+      const simulated::HandlerStatistics before = handlers();
       const Time start = world_.node(0).now();
       for (const uint32_t child : binomial_children(config_.ranks, 0)) SPL_TRY(put(0, child));
       while (missing_ > 0) {
@@ -73,8 +74,8 @@ class Broadcast final : sim::EventTarget {
     size_t child = 0;       // rdma: the next child to put to
   };
 
-  [[nodiscard]] sim::HandlerStatistics handlers() const {
-    sim::HandlerStatistics sum;
+  [[nodiscard]] simulated::HandlerStatistics handlers() const {
+    simulated::HandlerStatistics sum;
     for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
       const auto& one = world_.node(rank).hpus().statistics(nic::HandlerKind::payload);
       sum.handlers += one.handlers;
@@ -142,8 +143,8 @@ class Broadcast final : sim::EventTarget {
 
   const StudyConfig& config_;
   const LoadedImages& loaded_;
-  const sim::Profile& profile_;
-  sim::World& world_;
+  const simulated::Profile& profile_;
+  simulated::World& world_;
   std::vector<Rank> ranks_;
   uint32_t missing_ = 0;
   Time last_{};  // when the last rank so far knew
@@ -155,10 +156,10 @@ Result<StudyResult> run_broadcast(const StudyConfig& config, const LoadedImages&
   if (config.ranks < 2 || config.ranks > ranks_max) {
     return fail(Code::invalid, "a broadcast has 2 to ", ranks_max, " ranks, ", config.ranks, " were given");
   }
-  const sim::Profile profile = in_fat_tree(config.profile, config.ranks);
-  sim::WorldOptions options = world_options(config);
+  const simulated::Profile profile = in_fat_tree(config.profile, config.ranks);
+  simulated::WorldOptions options = world_options(config);
   options.ranks = config.ranks;
-  SPL_ASSIGN(const auto world, sim::World::create(profile, loaded.images, options));
+  SPL_ASSIGN(const auto world, simulated::World::create(profile, loaded.images, options));
   return Broadcast(config, loaded, profile, *world).run();
 }
 

@@ -14,14 +14,14 @@ Result<int64_t> total_cycles(const DdtConfig& config, int64_t packets, int64_t b
   DdtConfig run = config;
   run.type = text("hvector(", packets * blocks_per_packet, ", ", block, ", ", 2 * block, "B, byte)");
   run.count = 1;
-  run.strategy = offload::Strategy::rw_cp;
+  run.strategy = strategies::Strategy::rw_cp;
   run.hpus = 1;
   run.payload_bytes = calibration_payload_bytes;
   run.ordering = {};
   run.inject = Inject::none;
   run.trace = false;
   run.sample_dma_queue = false;
-  run.cost = offload::HandlerCost{};
+  run.cost = strategies::HandlerCost{};
   SPL_ASSIGN(const DdtResult result, run_ddt(run));
   return static_cast<int64_t>(result.handler_cycles);
 }
@@ -35,13 +35,13 @@ Result<int64_t> cycles_per_handler(const DdtConfig& config, int64_t blocks_per_p
 
 }  // namespace
 
-Result<offload::HandlerCost> calibrate(const DdtConfig& config) {
+Result<strategies::HandlerCost> calibrate(const DdtConfig& config) {
   SPL_ASSIGN(const int64_t one, cycles_per_handler(config, 1));
   SPL_ASSIGN(const int64_t many, cycles_per_handler(config, gamma_many));
   const int64_t block_cycles = std::max<int64_t>(div_ceil(many - one, gamma_many - 1), 0);
   const auto& scheduler = config.profile.scheduler;
   const Rate cycle = Rate::cycle_of(config.profile.hpu.clock);
-  offload::HandlerCost cost;
+  strategies::HandlerCost cost;
   cost.block = cycle.time_of_cycles(block_cycles);
   cost.fixed = cycle.time_of_cycles(std::max<int64_t>(one - block_cycles, 0)) +
                Rate::cycle_of(scheduler.clock).time_of_cycles(scheduler.start_cycles + scheduler.finish_cycles);

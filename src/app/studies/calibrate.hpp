@@ -13,6 +13,6 @@ namespace spinloom::app {
 
 inline constexpr uint32_t calibration_payload_bytes = 2048;
 
-[[nodiscard]] Result<offload::HandlerCost> calibrate(const DdtConfig& config);
+[[nodiscard]] Result<strategies::HandlerCost> calibrate(const DdtConfig& config);
 
 }  // namespace spinloom::app

@@ -42,7 +42,7 @@ portals::HostWork addition(uint64_t bytes) {
 }  // namespace
 
 CollectiveRun::CollectiveRun(const StudyConfig& config, const std::vector<uint32_t>& members,
-                             const LoadedImages& loaded, sim::World& world)
+                             const LoadedImages& loaded, simulated::World& world)
     : config_(config), loaded_(loaded), world_(world), members_(members.size()), member_of_rank_(config.ranks) {
   for (uint32_t member = 0; member < members.size(); ++member) {
     members_[member].rank = members[member];
@@ -84,7 +84,7 @@ Result<StudyResult> CollectiveRun::run() {
   if (by_switches()) {
     SPL_TRY(equip());
   } else if (sums()) {
-    adding_ = sim::host_cost(config_.profile, addition(config_.bytes)).total();
+    adding_ = simulated::host_cost(config_.profile, addition(config_.bytes)).total();
   }
   StudyResult result;
   for (round_ = 1; round_ <= config_.rounds; ++round_) {
@@ -132,7 +132,7 @@ Result<StudyResult> CollectiveRun::measure() {
     std::fill(member.result.begin(), member.result.end(), uint8_t{0});
   }
   missing_ = !tells_all() ? 1 : static_cast<uint32_t>(members_.size()) - (sums() ? 0 : 1);
-  const sim::HandlerStatistics before = handlers();
+  const simulated::HandlerStatistics before = handlers();
   const uint64_t bytes_before = link_bytes();
   const Time start_time = world_.events().now();
   SPL_TRY(start());
@@ -264,15 +264,15 @@ Error CollectiveRun::stuck() {
               " members wait for a result, and nothing can happen any more");
 }
 
-sim::HandlerStatistics CollectiveRun::handlers() const {
-  sim::HandlerStatistics sum;
-  const auto add = [&](const sim::Node& node) {
+simulated::HandlerStatistics CollectiveRun::handlers() const {
+  simulated::HandlerStatistics sum;
+  const auto add = [&](const simulated::Node& node) {
     const auto& one = node.hpus().statistics(nic::HandlerKind::payload);
     sum.handlers += one.handlers;
     sum.cycles += one.cycles;
   };
   for (const Member& member : members_) add(*member.side.node);
-  for (const sim::Node* each : switches_) add(*each);
+  for (const simulated::Node* each : switches_) add(*each);
   return sum;
 }
 
@@ -309,14 +309,14 @@ Result<StudyResult> run_collective(const StudyConfig& config, const LoadedImages
     return fail(Code::unsupported,
                 "a multicast goes by linear, rdma, stream or switch; sums by linear, rdma or switch");
   }
-  sim::Profile profile = config.profile;
+  simulated::Profile profile = config.profile;
   if (config.way != Way::switches) {  // a rank needs a handler's constants and little other memory of its NIC
     profile.memory.state_bytes = std::min<int64_t>(profile.memory.state_bytes, int64_t{64} << 10);
   }
-  sim::WorldOptions options = world_options(config);
+  simulated::WorldOptions options = world_options(config);
   options.ranks = config.ranks;
   options.network = config.network;
-  SPL_ASSIGN(const auto world, sim::World::create(profile, loaded.images, options));
+  SPL_ASSIGN(const auto world, simulated::World::create(profile, loaded.images, options));
   return CollectiveRun(config, members, loaded, *world).run();
 }
 

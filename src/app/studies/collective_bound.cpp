@@ -8,9 +8,9 @@ namespace {
 
 // From the first put of `bytes` between two NICs at one switch until the target's host can know.
 Result<Time> put_time(const StudyConfig& config, uint64_t bytes) {
-  sim::WorldOptions options = world_options(config);
+  simulated::WorldOptions options = world_options(config);
   const std::vector<hpu::Image> none;
-  SPL_ASSIGN(const auto world, sim::World::create(config.profile, none, options));
+  SPL_ASSIGN(const auto world, simulated::World::create(config.profile, none, options));
   SPL_ASSIGN(const Side from, Side::make(world->node(0)));
   SPL_ASSIGN(const Side to, Side::make(world->node(1)));
   std::vector<uint8_t> memory(bytes);
@@ -25,9 +25,9 @@ Result<Time> put_time(const StudyConfig& config, uint64_t bytes) {
 
 // From a packet's first byte at a switch until the first instruction of its handler.
 Time storing_time(const StudyConfig& config, uint64_t bytes, bool is_header) {
-  const sim::Profile& profile = config.profile;
+  const simulated::Profile& profile = config.profile;
   const auto length = static_cast<int64_t>(bytes);
-  sim::Fabric fabric(profile, config.hpus);
+  simulated::Fabric fabric(profile, config.hpus);
   const Time matched = is_header ? profile.match.header : profile.match.packet;
   const Time last_byte = profile.link.byte_time.time_of(Bytes{length});
   const int64_t cycles = profile.scheduler.dispatch_cycles + profile.scheduler.start_cycles;

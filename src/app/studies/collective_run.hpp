@@ -16,10 +16,10 @@
 
 namespace spinloom::app {
 
-class CollectiveRun final : sim::EventTarget {
+class CollectiveRun final : simulated::EventTarget {
  public:
   CollectiveRun(const StudyConfig& config, const std::vector<uint32_t>& members, const LoadedImages& loaded,
-                sim::World& world);
+                simulated::World& world);
   Result<StudyResult> run();
 
  private:
@@ -43,7 +43,7 @@ class CollectiveRun final : sim::EventTarget {
     uint32_t added = 0;
     uint32_t posted = 0;
     int known_round = 0;  // when it has the result
-    sim::Resource processor;
+    simulated::Resource processor;
   };
   enum Step : uint32_t { added, posts };
 
@@ -63,7 +63,7 @@ class CollectiveRun final : sim::EventTarget {
   void on_event(uint32_t code, uint64_t argument) override;
   void put(uint32_t from, uint32_t to, const std::vector<uint8_t>& bytes, uint64_t match_bits, uint64_t offset = 0);
   [[nodiscard]] Error stuck();
-  [[nodiscard]] sim::HandlerStatistics handlers() const;
+  [[nodiscard]] simulated::HandlerStatistics handlers() const;
   [[nodiscard]] uint64_t link_bytes() const;
   // collective_switches.cpp
   Status equip();
@@ -75,12 +75,12 @@ class CollectiveRun final : sim::EventTarget {
 
   const StudyConfig& config_;
   const LoadedImages& loaded_;
-  sim::World& world_;
+  simulated::World& world_;
   std::vector<Member> members_;
   std::vector<uint32_t> member_of_rank_;
   SwitchTree tree_;
   std::vector<uint32_t> number_at_switch_;  // of each member, among the senders of its switch
-  std::vector<sim::Node*> switches_;
+  std::vector<simulated::Node*> switches_;
   std::vector<Side> switch_sides_;
   std::vector<uint8_t> expected_;
   int round_ = 0;

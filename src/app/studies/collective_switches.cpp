@@ -53,7 +53,7 @@ Status CollectiveRun::equip() {
 }
 
 Status CollectiveRun::equip(const TreeSwitch& here) {
-  SPL_ASSIGN(sim::Node* const node, world_.equip(here.at));
+  SPL_ASSIGN(simulated::Node* const node, world_.equip(here.at));
   switches_.push_back(node);
   SPL_ASSIGN(Side made, Side::make(*node));
   const Side& side = switch_sides_.emplace_back(std::move(made));

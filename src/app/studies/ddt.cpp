@@ -16,9 +16,9 @@
 namespace spinloom::app {
 namespace {
 
-void read_statistics(const DdtConfig& config, const sim::Node& node, const offload::Receive& receive,
+void read_statistics(const DdtConfig& config, const simulated::Node& node, const strategies::Receive& receive,
                      DdtResult& result) {
-  const sim::HandlerStatistics& handlers = node.hpus().statistics(nic::HandlerKind::payload);
+  const simulated::HandlerStatistics& handlers = node.hpus().statistics(nic::HandlerKind::payload);
   result.handlers = handlers.handlers;
   result.handler_cycles = handlers.cycles;
   result.handler_cycles_max = handlers.cycles_max;
@@ -41,7 +41,7 @@ void read_statistics(const DdtConfig& config, const sim::Node& node, const offlo
   result.iovec_refills = node.statistics().iovec_refills;
   if (receive.plan()) result.prepared_blocks = receive.plan()->prepared_blocks;
   if (receive.plan() && receive.plan()->interval) {
-    const offload::Interval& interval = *receive.plan()->interval;
+    const strategies::Interval& interval = *receive.plan()->interval;
     result.checkpoints = interval.checkpoints;
     result.checkpoint_bytes = receive.plan()->checkpoint_bytes;
     result.paper_checkpoint_bytes = static_cast<uint64_t>(config.profile.checkpoint.paper_bytes);
@@ -51,28 +51,28 @@ void read_statistics(const DdtConfig& config, const sim::Node& node, const offlo
   }
 }
 
-Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& loaded, const offload::Message& message,
-                               const offload::HandlerCost& cost) {
+Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& loaded, const strategies::Message& message,
+                               const strategies::HandlerCost& cost) {
   const uint64_t seed = config.ordering.seed;
   SPL_ASSIGN(Destination destination, Destination::create(message, seed));
   const std::vector<uint8_t> packed = random_bytes(seed, "app.message", static_cast<size_t>(message.bytes));
 
-  const sim::Profile profile = config.preloaded ? preloaded(config.profile) : config.profile;
-  SPL_ASSIGN(const auto world, sim::World::create(profile, loaded.images, world_options(config)));
-  sim::Node& node = world->node(1);
+  const simulated::Profile profile = config.preloaded ? preloaded(config.profile) : config.profile;
+  SPL_ASSIGN(const auto world, simulated::World::create(profile, loaded.images, world_options(config)));
+  simulated::Node& node = world->node(1);
   portals::Interface sender(world->node(0));
   portals::Interface receiver(node);
 
   SPL_ASSIGN(const nic::QueueId queue, receiver.eq_alloc(cell_queue_slots));
   SPL_ASSIGN(const nic::PortalIndex portal, receiver.pt_alloc(queue));
-  offload::NicFacts facts = facts_of(config);
+  strategies::NicFacts facts = facts_of(config);
   facts.interval_packets = config.interval_packets;
-  SPL_ASSIGN(const auto receive, offload::Receive::prepare(receiver, portal, queue, loaded.handlers, config.strategy,
-                                                           message, facts, cost));
+  SPL_ASSIGN(const auto receive, strategies::Receive::prepare(receiver, portal, queue, loaded.handlers, config.strategy,
+                                                              message, facts, cost));
   DdtResult result;
   if (config.profile_handlers) node.profile_functions();
   node.record(config.trace ? &result.trace : nullptr, config.sample_dma_queue ? &result.dma_queue : nullptr);
-  offload::UnexpectedBuffer early(config.unexpected ? packed.size() : 0);
+  strategies::UnexpectedBuffer early(config.unexpected ? packed.size() : 0);
   if (config.unexpected) {
     SPL_TRY(early.post(receiver, portal));
   } else {
@@ -100,7 +100,7 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
   result.size_bytes = message.bytes;
   result.blocks = message.blocks;
   const auto regions = layout::oracle::regions_per_packet(message.type, message.count, config.payload_bytes);
-  result.pieces = offload::count_pieces(message.blob, message.bytes, config.payload_bytes).writes;
+  result.pieces = strategies::count_pieces(message.blob, message.bytes, config.payload_bytes).writes;
   result.regions = regions.regions;
   result.packets = regions.packets;
   result.line_time_ps = config.profile.link.byte_time.time_of(Bytes{message.bytes}).ps;
@@ -118,16 +118,16 @@ Result<DdtResult> receive_once(const DdtConfig& config, const LoadedImages& load
 Result<DdtResult> run_ddt(const DdtConfig& config) {
   SPL_ASSIGN(const layout::Type type, layout::parse(config.type));
   SPL_TRY(Destination::check_span(type, config.count));
-  SPL_ASSIGN(const offload::Message message, offload::make_message(type, config.count));
+  SPL_ASSIGN(const strategies::Message message, strategies::make_message(type, config.count));
   if (message.bytes == 0) return fail(Code::unsupported, "the message has zero bytes: there is nothing to receive");
-  if (config.strategy == offload::Strategy::iovec && config.ordering.window > 1) {
+  if (config.strategy == strategies::Strategy::iovec && config.ordering.window > 1) {
     return fail(Code::unsupported, "a scatter list takes packets in order only; run iovec with --order in");
   }
   SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
-  offload::HandlerCost cost;
+  strategies::HandlerCost cost;
   if (config.cost) {
     cost = *config.cost;
-  } else if (offload::uses_checkpoints(config.strategy)) {
+  } else if (strategies::uses_checkpoints(config.strategy)) {
     SPL_ASSIGN(cost, calibrate(config));
   }
   return receive_once(config, loaded, message, cost);

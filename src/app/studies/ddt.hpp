@@ -29,9 +29,9 @@ namespace spinloom::app {
 struct DdtConfig : Setup {
   std::string type;  // text form
   int64_t count = 1;
-  offload::Strategy strategy = offload::Strategy::seek;
+  strategies::Strategy strategy = strategies::Strategy::seek;
   bool unexpected = false;  // the receive is posted when the message has landed
-  std::optional<offload::HandlerCost> cost;  // for checkpoint strategies; none: calibrated
+  std::optional<strategies::HandlerCost> cost;  // for checkpoint strategies; none: calibrated
   bool preloaded = false;         // all packets are on the NIC before time starts
   uint64_t interval_packets = 0;  // packets between checkpoints; 0: by the rule of the strategy
   bool profile_handlers = false;  // count the cycles of handlers by function
@@ -80,8 +80,8 @@ struct DdtResult {
   std::vector<uint8_t> event_log;
 
   // Recordings that were asked for, in the world's time.
-  sim::Trace trace;
-  sim::DepthSeries dma_queue;
+  simulated::Trace trace;
+  simulated::DepthSeries dma_queue;
   int64_t first_byte_ps = 0;  // when the first byte was at the NIC; time_ps counts from there
 };
 

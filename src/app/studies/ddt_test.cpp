@@ -8,13 +8,13 @@
 namespace spinloom::app {
 namespace {
 
-offload::Message message_of(const char* text_form) {
-  return offload::make_message(layout::parse(text_form).value(), 1).value();
+strategies::Message message_of(const char* text_form) {
+  return strategies::make_message(layout::parse(text_form).value(), 1).value();
 }
 
 // Unpacks by the oracle, which check() must accept; then breaks one thing, which check() must find.
 std::string check_after(Inject what, uint64_t seed) {
-  const offload::Message message = message_of("vector(8, 2, 3, int)");
+  const strategies::Message message = message_of("vector(8, 2, 3, int)");
   auto destination = Destination::create(message, seed).value();
   const auto packed = random_bytes(seed, "app.message", static_cast<size_t>(message.bytes));
   const Status unpacked = layout::oracle::unpack(message.type, 1, std::as_bytes(std::span(packed)),
@@ -40,7 +40,7 @@ TEST(Destination, FindsEveryInjection) {
 
 // A block of one byte often already holds the message's byte; skipping such a block would show nothing.
 TEST(Destination, SkipAlwaysChangesSomething) {
-  const offload::Message message = message_of("hvector(16, 1, 2B, byte)");
+  const strategies::Message message = message_of("hvector(16, 1, 2B, byte)");
   for (uint64_t seed = 1; seed <= 2000; ++seed) {
     auto destination = Destination::create(message, seed).value();
     const auto packed = random_bytes(seed, "app.message", static_cast<size_t>(message.bytes));

@@ -37,30 +37,30 @@ class Delivery {
     }
     SPL_TRY(Destination::check_span(received_->type, received_->count));
     SPL_TRY(Destination::check_span(sent_->type, sent_->count));
-    offload::HandlerCost cost;
-    if (!config_.strategy || offload::uses_checkpoints(*config_.strategy)) {
+    strategies::HandlerCost cost;
+    if (!config_.strategy || strategies::uses_checkpoints(*config_.strategy)) {
       DdtConfig cell;
       static_cast<Setup&>(cell) = config_;
       SPL_ASSIGN(cost, calibrate(cell));
     }
     SPL_ASSIGN(loaded_, load_images(config_.images));
-    SPL_ASSIGN(world_, sim::World::create(config_.profile, loaded_.images, world_options(config_)));
-    offload::Inbox::Options options;
+    SPL_ASSIGN(world_, simulated::World::create(config_.profile, loaded_.images, world_options(config_)));
+    strategies::Inbox::Options options;
     options.strategy = config_.strategy;
     options.eager_bytes = config_.asks ? 1 : static_cast<uint64_t>(sent_->bytes);
     options.unexpected_block_bytes = options.eager_bytes + 64;
     for (uint32_t rank = 0; rank < 2; ++rank) {  // each process has one, so that portals have the same numbers
       hosts_[rank].emplace(world_->node(rank));
       SPL_ASSIGN(inboxes_[rank],
-                 offload::Inbox::create({*hosts_[rank], loaded_.handlers, facts_of(config_), cost}, options));
+                 strategies::Inbox::create({*hosts_[rank], loaded_.handlers, facts_of(config_), cost}, options));
     }
     return {};
   }
 
-  static Result<std::optional<offload::Message>> message_of(const std::string& text_form, int64_t count) {
+  static Result<std::optional<strategies::Message>> message_of(const std::string& text_form, int64_t count) {
     SPL_ASSIGN(const layout::Type type, layout::parse(text_form));
-    SPL_ASSIGN(offload::Message message, offload::make_message(type, count));
-    return std::optional<offload::Message>(std::move(message));
+    SPL_ASSIGN(strategies::Message message, strategies::make_message(type, count));
+    return std::optional<strategies::Message>(std::move(message));
   }
 
   // The sender's memory: its message is `packed`.
@@ -75,15 +75,16 @@ class Delivery {
   [[nodiscard]] const uint8_t* source() const { return source_.data() - sent_->reach.first; }
 
   Status prepare_send() {
-    const offload::NicFacts facts = facts_of(config_);
+    const strategies::NicFacts facts = facts_of(config_);
     if (config_.asks) {
-      SPL_ASSIGN(asking_, offload::AskingSend::prepare(*hosts_[0], inboxes_[0]->portal(), loaded_.handlers,
-                                                       config_.send, *sent_, facts, source(), number));
+      SPL_ASSIGN(asking_, strategies::AskingSend::prepare(*hosts_[0], inboxes_[0]->portal(), loaded_.handlers,
+                                                          config_.send, *sent_, facts, source(), number));
       return {};
     }
     SPL_ASSIGN(departures_, hosts_[0]->eq_alloc(cell_queue_slots));
     if (sent_->blocks == 1) return {};  // it lies in memory as it is sent
-    SPL_ASSIGN(plain_, offload::Send::prepare(*hosts_[0], departures_, loaded_.handlers, config_.send, *sent_, facts));
+    SPL_ASSIGN(plain_,
+               strategies::Send::prepare(*hosts_[0], departures_, loaded_.handlers, config_.send, *sent_, facts));
     return {};
   }
 
@@ -98,7 +99,7 @@ class Delivery {
     put.local = source_.data();
     put.length = source_.size();
     put.queue = departures_;
-    SPL_TRY(hosts_[0]->host_work(offload::post_work(0)));
+    SPL_TRY(hosts_[0]->host_work(strategies::post_work(0)));
     return hosts_[0]->put(put);
   }
 
@@ -108,19 +109,19 @@ class Delivery {
     return finished ? Status() : Status(finished.error());
   }
 
-  [[nodiscard]] offload::Wanted wanted() const {
+  [[nodiscard]] strategies::Wanted wanted() const {
     return {config_.any_source ? nic::Rank::any() : nic::Rank{0}, tag, 0};
   }
 
   Result<DeliveryResult> bring() {
     SPL_TRY(fill_source());
     SPL_ASSIGN(Destination destination, Destination::create(*received_, config_.ordering.seed));
-    offload::Inbox& inbox = *inboxes_[receiving_rank];
-    SPL_ASSIGN(const offload::TypeId type, inbox.commit(received_->type));
+    strategies::Inbox& inbox = *inboxes_[receiving_rank];
+    SPL_ASSIGN(const strategies::TypeId type, inbox.commit(received_->type));
     SPL_TRY(prepare_send());
-    sim::Node& receiver = world_->node(receiving_rank);
+    simulated::Node& receiver = world_->node(receiving_rank);
     const auto post = [&] { return inbox.post(destination.base(), received_->count, type, wanted()); };
-    std::optional<offload::RequestId> request;
+    std::optional<strategies::RequestId> request;
     if (!config_.late) {
       SPL_ASSIGN(request, post());
     }
@@ -160,14 +161,14 @@ class Delivery {
   }
 
   const DeliveryConfig& config_;
-  std::optional<offload::Message> sent_;
-  std::optional<offload::Message> received_;
+  std::optional<strategies::Message> sent_;
+  std::optional<strategies::Message> received_;
   LoadedImages loaded_;
-  std::unique_ptr<sim::World> world_;
+  std::unique_ptr<simulated::World> world_;
   std::optional<portals::Interface> hosts_[2];
-  std::unique_ptr<offload::Inbox> inboxes_[2];
-  std::unique_ptr<offload::AskingSend> asking_;
-  std::unique_ptr<offload::Send> plain_;
+  std::unique_ptr<strategies::Inbox> inboxes_[2];
+  std::unique_ptr<strategies::AskingSend> asking_;
+  std::unique_ptr<strategies::Send> plain_;
   nic::QueueId departures_;
   std::vector<uint8_t> source_;
   std::vector<uint8_t> packed_;

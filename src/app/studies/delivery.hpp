@@ -1,8 +1,8 @@
 // Delivery - one message from one process to another as an MPI library on NICs sends it: without asking, or asking
 // first.
 //
-// Contract: deliver() sends one message of a layout to a receive of a layout (offload::Send or AskingSend, Inbox), and
-//   compares the destination with the oracle. The receive is posted before the message, or, with `late`, when the
+// Contract: deliver() sends one message of a layout to a receive of a layout (strategies::Send or AskingSend, Inbox),
+//   and compares the destination with the oracle. The receive is posted before the message, or, with `late`, when the
 //   message or its request has landed. It may be for any source. Sources: SC'17 sPIN paper, section 5.1; SC'19
 //   datatypes paper, section 3.2.6.
 // Invariants: (1) the same config gives the same result on every machine; (2) sent and received types have as many
@@ -26,8 +26,8 @@ struct DeliveryConfig : Setup {
   int64_t sent_count = 1;
   std::string received;
   int64_t received_count = 1;
-  offload::SendStrategy send = offload::SendStrategy::pack;
-  std::optional<offload::Strategy> strategy;  // of the receive; none: its commit chooses
+  strategies::SendStrategy send = strategies::SendStrategy::pack;
+  std::optional<strategies::Strategy> strategy;  // of the receive; none: its commit chooses
   bool asks = true;
   bool late = false;
   bool any_source = false;
@@ -40,7 +40,7 @@ struct DeliveryResult {
   int64_t sent_ps = 0;  // from the sender's call until it may go on
   int64_t sender_busy_ps = 0;  // work of the sender's CPU, from its call on
   int64_t receiver_busy_ps = 0;
-  offload::Completion completion;
+  strategies::Completion completion;
   std::vector<uint8_t> destination;
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 DeliveryConfig delivery_of(const std::string& sent, const std::string& received) {
   DeliveryConfig config;
-  config.profile = sim::test_profile();
+  config.profile = simulated::test_profile();
   config.images = test_images(SPINLOOM_HANDLERS);
   config.hpus = 4;
   config.sent = sent;
@@ -68,8 +68,8 @@ TEST(Delivery, ALateReceiveIsAnsweredByItsHost) {
   EXPECT_GT(late.time_ps, expected.time_ps / 2);
   config.asks = false;
   const DeliveryResult unexpected = delivered(config);
-  EXPECT_EQ(unexpected.completion.by, offload::Unpacked::unexpected);
-  EXPECT_EQ(late.completion.by, offload::Unpacked::nic) << "the data came when the receive was there";
+  EXPECT_EQ(unexpected.completion.by, strategies::Unpacked::unexpected);
+  EXPECT_EQ(late.completion.by, strategies::Unpacked::nic) << "the data came when the receive was there";
 }
 
 TEST(Delivery, RandomMessagesArriveWhole) {
@@ -81,15 +81,16 @@ TEST(Delivery, RandomMessagesArriveWhole) {
       {"hvector(4, 1, 90000B, vector(500, 1, 3, double))", "hvector(16, 1, 9000B, vector(125, 1, 3, double))"},
       {"contig(100000, byte)", "contig(100000, byte)"},
   };
-  const offload::SendStrategy sends[] = {offload::SendStrategy::pack, offload::SendStrategy::outbound_specialised,
-                                         offload::SendStrategy::outbound_seek};
-  const std::optional<offload::Strategy> strategies[] = {std::nullopt,
-                                                         offload::Strategy::specialised,
-                                                         offload::Strategy::seek,
-                                                         offload::Strategy::hpu_local,
-                                                         offload::Strategy::ro_cp,
-                                                         offload::Strategy::rw_cp,
-                                                         offload::Strategy::host_mpitypes};
+  const strategies::SendStrategy sends[] = {strategies::SendStrategy::pack,
+                                            strategies::SendStrategy::outbound_specialised,
+                                            strategies::SendStrategy::outbound_seek};
+  const std::optional<strategies::Strategy> strategies[] = {std::nullopt,
+                                                            strategies::Strategy::specialised,
+                                                            strategies::Strategy::seek,
+                                                            strategies::Strategy::hpu_local,
+                                                            strategies::Strategy::ro_cp,
+                                                            strategies::Strategy::rw_cp,
+                                                            strategies::Strategy::host_mpitypes};
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(text("seed ", seed));
     Random random(seed, "app.delivery_test");
@@ -104,9 +105,9 @@ TEST(Delivery, RandomMessagesArriveWhole) {
     config.ordering.seed = seed;
     const DeliveryResult result = delivered(config);
     EXPECT_GT(result.time_ps, 0);
-    const bool on_nic = config.strategy != offload::Strategy::host_mpitypes || config.received.starts_with("contig");
+    const bool on_nic = config.strategy != strategies::Strategy::host_mpitypes || config.received.starts_with("contig");
     if (config.asks && on_nic) {
-      EXPECT_EQ(result.completion.by, offload::Unpacked::nic);
+      EXPECT_EQ(result.completion.by, strategies::Unpacked::nic);
     }
   }
 }
@@ -123,26 +124,26 @@ class AskingTest : public ThreeHosts {
  protected:
   void SetUp() override {
     ThreeHosts::SetUp();
-    offload::Inbox::Options given;
+    strategies::Inbox::Options given;
     given.eager_bytes = 1024;
     given.unexpected_block_bytes = 8192;
     for (uint32_t rank = 0; rank < ranks; ++rank) inboxes_.push_back(inbox_of(rank, given));
     block_ = inboxes_[2]->commit(layout::parse("byte").value()).value();
   }
 
-  std::unique_ptr<offload::AskingSend> ask(uint32_t from, const std::vector<uint8_t>& bytes, uint32_t number) {
-    const auto message = offload::make_message(layout::parse("byte").value(), static_cast<int64_t>(bytes.size()));
-    auto made =
-        offload::AskingSend::prepare(*hosts_[from], inboxes_[from]->portal(), loaded_.handlers,
-                                     offload::SendStrategy::pack, *message, facts_of(setup_), bytes.data(), number);
+  std::unique_ptr<strategies::AskingSend> ask(uint32_t from, const std::vector<uint8_t>& bytes, uint32_t number) {
+    const auto message = strategies::make_message(layout::parse("byte").value(), static_cast<int64_t>(bytes.size()));
+    auto made = strategies::AskingSend::prepare(*hosts_[from], inboxes_[from]->portal(), loaded_.handlers,
+                                                strategies::SendStrategy::pack, *message, facts_of(setup_),
+                                                bytes.data(), number);
     EXPECT_TRUE(made) << (made ? "" : made.error().message);
-    const offload::Wanted any{.source = {}, .tag = number, .communicator = 0};
+    const strategies::Wanted any{.source = {}, .tag = number, .communicator = 0};
     EXPECT_TRUE((*made)->start(nic::Rank{2}, any.match_bits()));
     return std::move(*made);
   }
 
-  std::vector<std::unique_ptr<offload::Inbox>> inboxes_;
-  offload::TypeId block_;
+  std::vector<std::unique_ptr<strategies::Inbox>> inboxes_;
+  strategies::TypeId block_;
 };
 
 // A receive for any source is posted first. Requests come from 0, then from 1; the data may come in any order.
@@ -190,7 +191,7 @@ TEST_F(AskingTest, WhoAsksForTooMuchIsTruncatedAndBothComplete) {
       SCOPED_TRACE(text(room, " B", is_late ? ", late" : ""));
       std::vector<uint8_t> memory(10'000, 7);
       const std::vector<uint8_t> bytes(9'000, 3);
-      std::optional<offload::RequestId> request;
+      std::optional<strategies::RequestId> request;
       if (!is_late) request = inboxes_[2]->post(memory.data(), room, block_, {}).value();
       const auto send = ask(0, bytes, 3);
       world_->drain();

@@ -13,12 +13,12 @@ namespace {
 
 // One peer's message: its sender's bytes, its receive and where it goes.
 struct Peer {
-  offload::Message message;
+  strategies::Message message;
   Destination destination;
   std::vector<uint8_t> packed;
   std::unique_ptr<portals::Interface> sender;
   nic::PortalIndex portal;
-  std::unique_ptr<offload::Receive> receive;
+  std::unique_ptr<strategies::Receive> receive;
   std::string fallback;
 };
 
@@ -26,24 +26,24 @@ struct Peer {
 class Started {
  public:
   static Result<std::unique_ptr<Started>> create(const ExchangeConfig& config, const LoadedImages& loaded,
-                                                 const std::vector<offload::Message>& messages,
-                                                 const offload::HandlerCost& cost) {
+                                                 const std::vector<strategies::Message>& messages,
+                                                 const strategies::HandlerCost& cost) {
     std::unique_ptr<Started> started(new Started);
     SPL_TRY(started->build(config, loaded, messages, cost));
     return started;
   }
 
-  [[nodiscard]] sim::World& world() { return *world_; }
-  [[nodiscard]] sim::Node& node() { return world_->node(receiving_rank_); }
+  [[nodiscard]] simulated::World& world() { return *world_; }
+  [[nodiscard]] simulated::Node& node() { return world_->node(receiving_rank_); }
   [[nodiscard]] std::vector<Peer>& peers() { return peers_; }
 
  private:
-  Status build(const ExchangeConfig& config, const LoadedImages& loaded, const std::vector<offload::Message>& messages,
-               const offload::HandlerCost& cost) {
+  Status build(const ExchangeConfig& config, const LoadedImages& loaded,
+               const std::vector<strategies::Message>& messages, const strategies::HandlerCost& cost) {
     receiving_rank_ = static_cast<uint32_t>(messages.size());
-    sim::WorldOptions options = world_options(config);
+    simulated::WorldOptions options = world_options(config);
     options.ranks = receiving_rank_ + 1;
-    SPL_ASSIGN(world_, sim::World::create(config.profile, loaded.images, options));
+    SPL_ASSIGN(world_, simulated::World::create(config.profile, loaded.images, options));
     receiver_ = std::make_unique<portals::Interface>(node());
     for (uint32_t rank = 0; rank < messages.size(); ++rank) {
       SPL_TRY(add(config, loaded, messages[rank], cost, rank));
@@ -60,8 +60,8 @@ class Started {
     return {};
   }
 
-  Status add(const ExchangeConfig& config, const LoadedImages& loaded, const offload::Message& message,
-             const offload::HandlerCost& cost, uint32_t rank) {
+  Status add(const ExchangeConfig& config, const LoadedImages& loaded, const strategies::Message& message,
+             const strategies::HandlerCost& cost, uint32_t rank) {
     const uint64_t seed = config.ordering.seed + rank;
     SPL_ASSIGN(Destination destination, Destination::create(message, seed));
     Peer peer{message,
@@ -73,13 +73,13 @@ class Started {
               {}};
     SPL_ASSIGN(const nic::QueueId queue, receiver_->eq_alloc(cell_queue_slots));
     SPL_ASSIGN(peer.portal, receiver_->pt_alloc(queue));
-    auto made = offload::Receive::prepare(*receiver_, peer.portal, queue, loaded.handlers, config.strategy,
-                                          peer.message, facts_of(config), cost);
+    auto made = strategies::Receive::prepare(*receiver_, peer.portal, queue, loaded.handlers, config.strategy,
+                                             peer.message, facts_of(config), cost);
     const bool falls_back = !made && (made.error().code == Code::exhausted || made.error().code == Code::unsupported);
-    if (falls_back && offload::puts_on_nic(config.strategy)) {
+    if (falls_back && strategies::puts_on_nic(config.strategy)) {
       peer.fallback = made.error().message;
-      made = offload::Receive::prepare(*receiver_, peer.portal, queue, loaded.handlers,
-                                       offload::Strategy::host_mpitypes, peer.message, facts_of(config), cost);
+      made = strategies::Receive::prepare(*receiver_, peer.portal, queue, loaded.handlers,
+                                          strategies::Strategy::host_mpitypes, peer.message, facts_of(config), cost);
     }
     if (!made) return made.error();
     peer.receive = std::move(*made);
@@ -88,7 +88,7 @@ class Started {
   }
 
   uint32_t receiving_rank_ = 0;
-  std::unique_ptr<sim::World> world_;
+  std::unique_ptr<simulated::World> world_;
   std::unique_ptr<portals::Interface> receiver_;
   std::vector<Peer> peers_;
 };
@@ -126,22 +126,22 @@ uint64_t code_bytes_of(Started& started, const LoadedImages& loaded) {
     if (peer.receive->plan()) used.insert(peer.receive->plan()->image);
   }
   uint64_t sum = 0;
-  for (const offload::HandlerImage& handler : loaded.handlers) {
+  for (const strategies::HandlerImage& handler : loaded.handlers) {
     if (used.contains(handler.name)) sum += loaded.images[handler.index].bytes().size();
   }
   return sum;
 }
 
-Result<std::vector<offload::Message>> messages_of(const ExchangeConfig& config) {
+Result<std::vector<strategies::Message>> messages_of(const ExchangeConfig& config) {
   if (config.peers.empty() || config.peers.size() > ExchangeConfig::peers_max) {
     return fail(Code::invalid, config.peers.size(), " peers; an exchange has 1 to ", ExchangeConfig::peers_max,
                 " (portal_table_max)");
   }
-  std::vector<offload::Message> messages;
+  std::vector<strategies::Message> messages;
   for (const PeerType& peer : config.peers) {
     SPL_ASSIGN(const layout::Type type, layout::parse(peer.type));
     SPL_TRY(Destination::check_span(type, peer.count));
-    SPL_ASSIGN(offload::Message message, offload::make_message(type, peer.count));
+    SPL_ASSIGN(strategies::Message message, strategies::make_message(type, peer.count));
     if (message.bytes == 0) return fail(Code::unsupported, "a message has zero bytes: there is nothing to receive");
     messages.push_back(std::move(message));
   }
@@ -151,10 +151,10 @@ Result<std::vector<offload::Message>> messages_of(const ExchangeConfig& config) 
 }  // namespace
 
 Result<ExchangeResult> run_exchange(const ExchangeConfig& config) {
-  SPL_ASSIGN(const std::vector<offload::Message> messages, messages_of(config));
+  SPL_ASSIGN(const std::vector<strategies::Message> messages, messages_of(config));
   SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
-  offload::HandlerCost cost;
-  if (offload::uses_checkpoints(config.strategy)) {
+  strategies::HandlerCost cost;
+  if (strategies::uses_checkpoints(config.strategy)) {
     DdtConfig cell;
     static_cast<Setup&>(cell) = config;
     SPL_ASSIGN(cost, calibrate(cell));
@@ -168,7 +168,7 @@ Result<ExchangeResult> run_exchange(const ExchangeConfig& config) {
   }
   SPL_ASSIGN(const auto started, Started::create(config, loaded, messages, cost));
   SPL_TRY(finish_all(*started));
-  sim::Node& node = started->node();
+  simulated::Node& node = started->node();
   result.first_byte_ps = node.statistics().first_byte.ps;
   result.time_ps = node.now().ps - result.first_byte_ps;
   started->world().drain();

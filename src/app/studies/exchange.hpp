@@ -27,7 +27,7 @@ struct PeerType {
 };
 
 struct ExchangeConfig : Setup {
-  offload::Strategy strategy = offload::Strategy::specialised;
+  strategies::Strategy strategy = strategies::Strategy::specialised;
   std::vector<PeerType> peers;
   static constexpr size_t peers_max = limits::portal_table_max;
 };
@@ -47,7 +47,7 @@ struct ExchangeResult {
   int64_t packets = 0;
   uint64_t code_bytes = 0;  // of the handler images in use
   uint64_t packet_buffer_peak_bytes = 0;
-  sim::DepthSeries packet_buffer;  // bytes of packets on the NIC; times count from the world's beginning
+  simulated::DepthSeries packet_buffer;  // bytes of packets on the NIC; times count from the world's beginning
   int64_t first_byte_ps = 0;
   std::vector<PeerResult> peers;
 };

@@ -18,7 +18,7 @@ uint64_t flag_at(const uint8_t* place) {
 
 }  // namespace
 
-Result<std::unique_ptr<FrameMachine>> FrameMachine::create(const Setup& setup, sim::FrameHost& host,
+Result<std::unique_ptr<FrameMachine>> FrameMachine::create(const Setup& setup, simulated::FrameHost& host,
                                                            const FrameMachineOptions& options) {
   SPL_ASSIGN(auto loaded, load_images(setup.images));
   const auto hpus = static_cast<uint32_t>(setup.profile.hpu.count);
@@ -26,19 +26,19 @@ Result<std::unique_ptr<FrameMachine>> FrameMachine::create(const Setup& setup, s
     return fail(Code::unsupported, "hpu.count is ", hpus, ", only ", SPL_HOST_HPUS, " HPUs can ask the host");
   }
   std::unique_ptr<FrameMachine> made(new FrameMachine(std::move(loaded), hpus, options.buffer_bytes));
-  sim::FrameNodeOptions node;
+  simulated::FrameNodeOptions node;
   node.slice_cycles = setup.slice_cycles;
-  SPL_ASSIGN(made->node_, sim::FrameNode::create(made->events_, setup.profile, host, made->loaded_.images, node));
+  SPL_ASSIGN(made->node_, simulated::FrameNode::create(made->events_, setup.profile, host, made->loaded_.images, node));
   if (options.image.empty()) return made;
   const auto& handlers = made->loaded_.handlers;
   const auto image = std::find_if(handlers.begin(), handlers.end(),
-                                  [&](const offload::HandlerImage& each) { return each.name == options.image; });
+                                  [&](const strategies::HandlerImage& each) { return each.name == options.image; });
   if (image == handlers.end()) {
     return fail(Code::environment, "there is no handler image ", options.image, "; 'make setup' builds it");
   }
   constexpr uint64_t alignment = 64;
   made->state_at_ = div_ceil(options.constants.size(), alignment) * alignment;
-  frame::ContextOptions context;
+  frames::ContextOptions context;
   context.handlers.image = image->index;
   context.handlers.header_entry = image->header_entry;
   context.handlers.payload_entry = image->payload_entry;
@@ -47,7 +47,7 @@ Result<std::unique_ptr<FrameMachine>> FrameMachine::create(const Setup& setup, s
   context.handlers.state = {made->state_at_, options.state_bytes};
   context.handlers.handler_host_start = reinterpret_cast<uint64_t>(made->memory_.data());
   context.handlers.handler_host_length = made->memory_.size();
-  frame::Nic& nic = made->node_->nic();
+  frames::Nic& nic = made->node_->nic();
   SPL_TRY(nic.install(spin::ContextId{0}, context));
   std::copy(options.constants.begin(), options.constants.end(), made->node_->nic_memory().begin());
   SPL_ASSIGN(auto rules, ethernet::rule_set_named(options.rules));
@@ -78,11 +78,11 @@ void FrameMachine::answer(uint32_t hpu, uint32_t value) {
 }
 
 Status FrameMachine::check() const {
-  const frame::Nic& nic = node_->nic();
-  if (const uint64_t faults = nic.count(frame::Count::handler_faults); faults > 0) {
+  const frames::Nic& nic = node_->nic();
+  if (const uint64_t faults = nic.count(frames::Count::handler_faults); faults > 0) {
     return fail(Code::fault, faults, " handlers did not return: ", node_->handler_trouble());
   }
-  if (const uint64_t failed = nic.count(frame::Count::handler_failed); failed > 0) {
+  if (const uint64_t failed = nic.count(frames::Count::handler_failed); failed > 0) {
     return fail(Code::fault, failed, " handlers said FAIL");
   }
   return {};

@@ -28,11 +28,11 @@ struct FrameMachineOptions {
 class FrameMachine {
  public:
   // `setup` and `host` outlive the machine.
-  static Result<std::unique_ptr<FrameMachine>> create(const Setup& setup, sim::FrameHost& host,
+  static Result<std::unique_ptr<FrameMachine>> create(const Setup& setup, simulated::FrameHost& host,
                                                       const FrameMachineOptions& options);
 
-  [[nodiscard]] sim::EventQueue& events() { return events_; }
-  [[nodiscard]] sim::FrameNode& node() { return *node_; }
+  [[nodiscard]] simulated::EventQueue& events() { return events_; }
+  [[nodiscard]] simulated::FrameNode& node() { return *node_; }
   [[nodiscard]] uint32_t pages() const { return pages_; }
   [[nodiscard]] uint8_t* page(uint32_t hpu) { return memory_.data() + hpu * page_bytes; }
   [[nodiscard]] std::vector<uint8_t>& memory() { return memory_; }
@@ -55,8 +55,8 @@ class FrameMachine {
   std::vector<uint8_t> memory_;
   std::vector<uint8_t> seen_;  // by HPU: the newest request's identifier
   uint64_t state_at_ = 0;
-  sim::EventQueue events_;
-  std::unique_ptr<sim::FrameNode> node_;
+  simulated::EventQueue events_;
+  std::unique_ptr<simulated::FrameNode> node_;
 };
 
 }  // namespace spinloom::app

@@ -13,7 +13,7 @@ namespace {
 // Not a whole number of turns of any host's polls, so that pings meet the host at different places.
 constexpr Time between_pings{1'000'037'000};
 
-class PingRun final : public sim::FrameHost, sim::EventTarget {
+class PingRun final : public simulated::FrameHost, simulated::EventTarget {
  public:
   explicit PingRun(const PingConfig& config) : config_(config) {}
 
@@ -31,7 +31,7 @@ class PingRun final : public sim::FrameHost, sim::EventTarget {
       SPL_TRY(one(ping));
       result.round_trips_ps.push_back(round_trip_.ps);
     }
-    const sim::HandlerStatistics& ran = machine_->node().hpus().statistics(spin::HandlerKind::payload);
+    const simulated::HandlerStatistics& ran = machine_->node().hpus().statistics(spin::HandlerKind::payload);
     result.handlers = ran.handlers;
     result.handler_cycles = ran.cycles;
     result.to_send_cycles = ran.first_call_cycles;
@@ -84,12 +84,12 @@ class PingRun final : public sim::FrameHost, sim::EventTarget {
       case called: return machine_->answer(hpu, value_);
     }
   }
-  void on_far_frame(const sim::FrameBytes& frame) override {
+  void on_far_frame(const simulated::FrameBytes& frame) override {
     came_ = frame;
     answered_ = true;
     round_trip_ = machine_->events().now() + config_.far_stack - begun_;
   }
-  void on_stack_frame(const sim::FrameBytes& frame) override {
+  void on_stack_frame(const simulated::FrameBytes& frame) override {
     stack_ = frame;
     machine_->events().at(machine_->events().now() + config_.host_answer, *this, host_answers, 0);
   }

@@ -22,9 +22,9 @@ Integer up_to(Integer value, Integer step) {
   return (value + step - 1) / step * step;
 }
 
-class SlmpRun final : public sim::FrameHost, sim::EventTarget {
+class SlmpRun final : public simulated::FrameHost, simulated::EventTarget {
  public:
-  SlmpRun(const SlmpConfig& config, offload::Message message)
+  SlmpRun(const SlmpConfig& config, strategies::Message message)
       : config_(config), message_(std::move(message)), threads_(config.messages) {}
 
   Result<SlmpResult> run() {
@@ -41,9 +41,9 @@ class SlmpRun final : public sim::FrameHost, sim::EventTarget {
     while (events().step()) {
     }
     SPL_TRY(machine_->check());
-    frame::Nic& nic = machine_->node().nic();
-    result_.lost = nic.count(frame::Count::dropped_full) + nic.count(frame::Count::spilled);
-    const sim::HandlerStatistics& ran = machine_->node().hpus().statistics(spin::HandlerKind::payload);
+    frames::Nic& nic = machine_->node().nic();
+    result_.lost = nic.count(frames::Count::dropped_full) + nic.count(frames::Count::spilled);
+    const simulated::HandlerStatistics& ran = machine_->node().hpus().statistics(spin::HandlerKind::payload);
     result_.handlers = ran.handlers;
     result_.handler_cycles = ran.cycles;
     result_.handler_cycles_max = ran.cycles_max;
@@ -69,7 +69,7 @@ class SlmpRun final : public sim::FrameHost, sim::EventTarget {
     Time newest{};  // when it has last sent, or read an acknowledgement
   };
 
-  sim::EventQueue& events() { return machine_->events(); }
+  simulated::EventQueue& events() { return machine_->events(); }
 
   Status set_up() {
     const auto hpus = static_cast<uint64_t>(config_.profile.hpu.count);
@@ -160,7 +160,7 @@ class SlmpRun final : public sim::FrameHost, sim::EventTarget {
     events().at(done, *this, thread_steps, index);
   }
 
-  void on_far_frame(const sim::FrameBytes& frame) override {
+  void on_far_frame(const simulated::FrameBytes& frame) override {
     const auto headers = headers_of<SlmpHeaders>(frame);
     SPL_ASSERT(frame.size() == sizeof headers && headers.slmp.flags == spl_net16(SPL_SLMP_ACK), "no acknowledgement");
     SPL_ASSERT(headers.slmp.message < config_.messages, "message ", headers.slmp.message);
@@ -169,7 +169,7 @@ class SlmpRun final : public sim::FrameHost, sim::EventTarget {
     result_.ack_last_ps = events().now().ps;
     events().at(events().now() + config_.far_stack, *this, ack_seen, headers.slmp.message);
   }
-  void on_stack_frame(const sim::FrameBytes&) override {}  // spilled: counted by the NIC
+  void on_stack_frame(const simulated::FrameBytes&) override {}  // spilled: counted by the NIC
   void on_host_write(const uint8_t*, uint64_t) override { ++result_.pieces; }
 
   void host_begins_to_look() {
@@ -198,7 +198,7 @@ class SlmpRun final : public sim::FrameHost, sim::EventTarget {
   }
 
   const SlmpConfig& config_;
-  const offload::Message message_;
+  const strategies::Message message_;
   std::vector<Thread> threads_;
   std::unique_ptr<FrameMachine> machine_;
   std::vector<uint8_t> before_;  // of the buffers
@@ -211,7 +211,7 @@ class SlmpRun final : public sim::FrameHost, sim::EventTarget {
 
 }  // namespace
 
-Result<DdtContext> ddt_context(const offload::Message& message, uint32_t messages, uint64_t rooms, bool notices) {
+Result<DdtContext> ddt_context(const strategies::Message& message, uint32_t messages, uint64_t rooms, bool notices) {
   constexpr int64_t bytes_max = 1 << 28;
   const int64_t span = message.reach.last - message.reach.first;
   if (message.bytes == 0 || message.bytes > bytes_max || span > bytes_max) {
@@ -253,7 +253,7 @@ Result<SlmpResult> run_slmp(const SlmpConfig& config) {
                 " B; there must be a packet, of at most ", most, " B");
   }
   if (config.poll.ps <= 0) return fail(Code::invalid, "the host's poll of a page must take time");
-  SPL_ASSIGN(offload::Message message, offload::make_message(config.type, config.count));
+  SPL_ASSIGN(strategies::Message message, strategies::make_message(config.type, config.count));
   SlmpRun run(config, std::move(message));
   return run.run();
 }

@@ -69,7 +69,7 @@ struct DdtContext {
   uint64_t rooms = 0;
   uint64_t host_bytes = 0;
 };
-[[nodiscard]] Result<DdtContext> ddt_context(const offload::Message& message, uint32_t messages, uint64_t rooms,
+[[nodiscard]] Result<DdtContext> ddt_context(const strategies::Message& message, uint32_t messages, uint64_t rooms,
                                              bool notices);
 
 }  // namespace spinloom::app

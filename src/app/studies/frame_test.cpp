@@ -18,7 +18,7 @@ namespace {
 
 PingConfig ping_of(PingWay way, bool udp, uint32_t bytes) {
   PingConfig config;
-  config.profile = sim::board_profile();
+  config.profile = simulated::board_profile();
   config.images = test_images(SPINLOOM_HANDLERS);
   config.way = way;
   config.udp = udp;
@@ -85,7 +85,7 @@ TEST(FramePing, ALongPingIsRefused) {
 
 SlmpConfig slmp_of(const std::string& type, int64_t count, uint32_t messages, const std::string& image) {
   SlmpConfig config{{}, layout::parse(type).value()};
-  config.profile = sim::board_profile();
+  config.profile = simulated::board_profile();
   config.images = test_images(SPINLOOM_HANDLERS);
   config.count = count;
   config.messages = messages;
@@ -168,9 +168,9 @@ TEST(FrameSlmp, TheSameRunTwiceIsTheSame) {
   EXPECT_EQ(once->handler_cycles, again->handler_cycles);
 }
 
-struct Silent final : sim::FrameHost {
-  void on_far_frame(const sim::FrameBytes&) override { ++far; }
-  void on_stack_frame(const sim::FrameBytes&) override {}
+struct Silent final : simulated::FrameHost {
+  void on_far_frame(const simulated::FrameBytes&) override { ++far; }
+  void on_stack_frame(const simulated::FrameBytes&) override {}
   void on_host_write(const uint8_t*, uint64_t) override { ++writes; }
   int far = 0, writes = 0;
 };
@@ -178,7 +178,7 @@ struct Silent final : sim::FrameHost {
 // Payload before, over and behind the end of a message of 64 B is dropped, and that of a message which the context does
 // not have; the right one lands, with Ethernet's padding or without.
 TEST(FrameSlmp, PayloadOutsideOfTheMessagesIsDropped) {
-  const auto message = offload::make_message(layout::parse("contig(64, byte)").value(), 1);
+  const auto message = strategies::make_message(layout::parse("contig(64, byte)").value(), 1);
   ASSERT_TRUE(message.ok());
   const auto blob = message->blob.bytes();
   for (const char* image : {"frame_ddt_segment", "frame_ddt_seek"}) {
@@ -215,7 +215,7 @@ TEST(FrameSlmp, PayloadOutsideOfTheMessagesIsDropped) {
     EXPECT_EQ(host.writes, 2);
     EXPECT_EQ(host.far, 2);
     EXPECT_TRUE((*machine)->check().ok());
-    EXPECT_EQ((*machine)->node().nic().count(frame::Count::handler_dropped), 9u);
+    EXPECT_EQ((*machine)->node().nic().count(frames::Count::handler_dropped), 9u);
     const uint8_t* const buffer = (*machine)->memory().data() + (*machine)->buffers_at();
     EXPECT_TRUE(std::equal(payload.begin(), payload.begin() + 64, buffer));
   }

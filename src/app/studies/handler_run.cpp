@@ -14,7 +14,7 @@ constexpr uint32_t event_slots = 4096;  // enough, because events are taken as t
 
 // One rank: a queue for the events of its entry and its puts, a counter, host memory.
 struct Rank {
-  explicit Rank(sim::Node& given) : node(given), interface(given) {}
+  explicit Rank(simulated::Node& given) : node(given), interface(given) {}
 
   Status prepare() {
     SPL_ASSIGN(queue, interface.eq_alloc(event_slots));
@@ -32,7 +32,7 @@ struct Rank {
     return made;
   }
 
-  sim::Node& node;
+  simulated::Node& node;
   portals::Interface interface;
   nic::QueueId queue;
   nic::PortalIndex portal;
@@ -41,7 +41,7 @@ struct Rank {
 
 class Run {
  public:
-  Run(const HandlerConfig& config, const LoadedImages& loaded, sim::World& world)
+  Run(const HandlerConfig& config, const LoadedImages& loaded, simulated::World& world)
       : config_(config), loaded_(loaded), world_(world), near_(world.node(0)), far_(world.node(1)) {}
 
   Result<HandlerResult> all(const std::function<bool()>& go_on) {
@@ -161,7 +161,7 @@ class Run {
       ++ended;
     }
     if (ended < config_.messages) result_.time_ps = -1;
-    const sim::NodeStatistics& seen = far_.node.statistics();
+    const simulated::NodeStatistics& seen = far_.node.statistics();
     result_.first_byte_ps = seen.packets > 0 ? since_start(seen.first_byte) : -1;
     result_.data_landed_ps = since_start(std::max(seen.data_landed, start_));
     result_.last_handler_ps = since_start(std::max(far_.node.hpus().last_end(), start_));
@@ -181,7 +181,7 @@ class Run {
 
   const HandlerConfig& config_;
   const LoadedImages& loaded_;
-  sim::World& world_;
+  simulated::World& world_;
   Rank near_;
   Rank far_;
   Time start_{};
@@ -194,7 +194,7 @@ class Run {
 Result<HandlerResult> run_handler(const HandlerConfig& config, const std::function<bool()>& go_on) {
   if (config.messages == 0) return fail(Code::invalid, "a run without a message shows nothing");
   SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
-  SPL_ASSIGN(const auto world, sim::World::create(config.profile, loaded.images, world_options(config)));
+  SPL_ASSIGN(const auto world, simulated::World::create(config.profile, loaded.images, world_options(config)));
   return Run(config, loaded, *world).all(go_on);
 }
 

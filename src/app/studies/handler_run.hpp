@@ -64,9 +64,9 @@ struct HandlerResult {
   uint64_t packets = 0;
   uint64_t dma_writes = 0;
   uint64_t dma_bytes = 0;
-  std::array<sim::HandlerStatistics, 3> handlers;  // by nic::HandlerKind
-  sim::HandlerLog log;
-  sim::Trace trace;
+  std::array<simulated::HandlerStatistics, 3> handlers;  // by nic::HandlerKind
+  simulated::HandlerLog log;
+  simulated::Trace trace;
   std::map<std::string, uint64_t> function_cycles;
   std::vector<hpu::InstructionProfile> instructions;  // one, or none if not asked for
 };

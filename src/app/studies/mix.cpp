@@ -17,7 +17,7 @@ struct Coming {
   uint32_t tag = 0;
   std::vector<uint8_t> packed = {};
   std::optional<Destination> destination = {};
-  offload::RequestId request = {};
+  strategies::RequestId request = {};
   Time called = {};  // its put, of an early one its receive
   MixedMessage result = {};
 };
@@ -41,7 +41,7 @@ class Mix {
   }
 
  private:
-  [[nodiscard]] sim::Node& node() { return world_->node(receiving_rank); }
+  [[nodiscard]] simulated::Node& node() { return world_->node(receiving_rank); }
 
   Status read_types() {
     if (config_.types.empty()) return fail(Code::invalid, "a mix has at least one type");
@@ -57,22 +57,22 @@ class Mix {
   Status build() {
     DdtConfig cell;
     static_cast<Setup&>(cell) = config_;
-    SPL_ASSIGN(const offload::HandlerCost cost, calibrate(cell));
+    SPL_ASSIGN(const strategies::HandlerCost cost, calibrate(cell));
     SPL_ASSIGN(loaded_, load_images(config_.images));
-    SPL_ASSIGN(world_, sim::World::create(config_.profile, loaded_.images, world_options(config_)));
+    SPL_ASSIGN(world_, simulated::World::create(config_.profile, loaded_.images, world_options(config_)));
     sender_.emplace(world_->node(0));
     receiver_.emplace(node());
-    offload::Inbox::Options options;
+    strategies::Inbox::Options options;
     options.strategy = config_.strategy;
     options.eager_bytes = 0;
-    for (const offload::Message& message : messages_) {
+    for (const strategies::Message& message : messages_) {
       options.eager_bytes = std::max(options.eager_bytes, static_cast<uint64_t>(message.bytes));
     }
     options.unexpected_blocks = config_.at_once + 1;
     options.unexpected_block_bytes = options.eager_bytes;
-    SPL_ASSIGN(inbox_, offload::Inbox::create({*receiver_, loaded_.handlers, facts_of(config_), cost}, options));
+    SPL_ASSIGN(inbox_, strategies::Inbox::create({*receiver_, loaded_.handlers, facts_of(config_), cost}, options));
     for (size_t type = 0; type < messages_.size(); ++type) {
-      SPL_ASSIGN(const offload::TypeId made, inbox_->commit(messages_[type].type, config_.types[type].attributes));
+      SPL_ASSIGN(const strategies::TypeId made, inbox_->commit(messages_[type].type, config_.types[type].attributes));
       types_.push_back(made);
     }
     result_.nic_bytes.resize(messages_.size());
@@ -112,7 +112,7 @@ class Mix {
       if (!coming_[i].is_early) SPL_TRY(post(coming_[i]));
     }
     if (end == coming_.size()) {
-      for (const offload::TypeId type : types_) SPL_TRY(inbox_->free(type));
+      for (const strategies::TypeId type : types_) SPL_TRY(inbox_->free(type));
     }
     for (size_t i = first; i < end; ++i) {
       if (!coming_[i].is_early) SPL_TRY(put(coming_[i]));
@@ -127,7 +127,7 @@ class Mix {
 
   Status make(Coming& one) {
     const uint64_t seed = config_.ordering.seed + one.tag;  // every message has other bytes
-    const offload::Message& message = messages_[one.type];
+    const strategies::Message& message = messages_[one.type];
     SPL_ASSIGN(one.destination, Destination::create(message, seed));
     one.packed = random_bytes(seed, "app.message", static_cast<size_t>(message.bytes));
     one.result.type = one.type;
@@ -163,8 +163,8 @@ class Mix {
   }
 
   Status check(Coming& one) {
-    const offload::Message& message = messages_[one.type];
-    const offload::Completion& completion = one.result.completion;
+    const strategies::Message& message = messages_[one.type];
+    const strategies::Completion& completion = one.result.completion;
     if (completion.truncated || completion.bytes != one.packed.size() || completion.tag != one.tag) {
       return fail(Code::mismatch, "message ", one.tag, " of ", one.packed.size(), " B completes with tag ",
                   completion.tag, " and ", completion.bytes, " B");
@@ -181,16 +181,16 @@ class Mix {
 
   static constexpr uint32_t receiving_rank = 1;
   static constexpr uint32_t communicator = 1;
-  static offload::Wanted wanted(const Coming& one) { return {nic::Rank{0}, one.tag, communicator}; }
+  static strategies::Wanted wanted(const Coming& one) { return {nic::Rank{0}, one.tag, communicator}; }
 
   const MixConfig& config_;
   LoadedImages loaded_;
-  std::vector<offload::Message> messages_;  // by type
-  std::unique_ptr<sim::World> world_;
+  std::vector<strategies::Message> messages_;  // by type
+  std::unique_ptr<simulated::World> world_;
   std::optional<portals::Interface> sender_;
   std::optional<portals::Interface> receiver_;
-  std::unique_ptr<offload::Inbox> inbox_;
-  std::vector<offload::TypeId> types_;
+  std::unique_ptr<strategies::Inbox> inbox_;
+  std::vector<strategies::TypeId> types_;
   std::vector<Coming> coming_;
   MixResult result_;
 };

@@ -22,7 +22,7 @@ namespace spinloom::app {
 
 struct MixConfig : Setup {
   std::vector<SharedType> types;
-  std::optional<offload::Strategy> strategy;  // of all types; none: each commit chooses
+  std::optional<strategies::Strategy> strategy;  // of all types; none: each commit chooses
   uint64_t rounds = 1;
   uint64_t at_once = 1;
   uint64_t early_numerator = 0;  // this part of the messages, chosen by the seed, comes before its receive
@@ -31,7 +31,7 @@ struct MixConfig : Setup {
 
 struct MixedMessage {
   size_t type = 0;
-  offload::Completion completion;
+  strategies::Completion completion;
   int64_t landing_ps = 0;  // of an early one: from its put until it is in an unexpected block
   int64_t time_ps = 0;  // from its put, of an early one from its receive, until the program has it
   int64_t host_busy_ps = 0;  // of it, the host's work for an early one
@@ -39,7 +39,7 @@ struct MixedMessage {
 
 struct MixResult {
   std::vector<MixedMessage> messages;  // in the order in which they were put
-  offload::ReceiveCache::Statistics statistics;
+  strategies::ReceiveCache::Statistics statistics;
   std::vector<uint64_t> nic_bytes;  // by type: the most that one receive of it held
   uint64_t nic_memory_peak_bytes = 0;
   std::vector<uint8_t> destinations;  // SHA-256 is the caller's: all bytes of all destinations, in order

@@ -18,7 +18,7 @@ namespace {
 
 MixConfig config_of(const std::vector<std::string>& types) {
   MixConfig config;
-  config.profile = sim::test_profile();
+  config.profile = simulated::test_profile();
   config.images = test_images(SPINLOOM_HANDLERS);
   config.hpus = 4;
   for (const std::string& type : types) config.types.push_back({type, 1, {}});
@@ -57,8 +57,8 @@ TEST(Mix, AnUnexpectedMessageCostsItsLandingAndTheHostsUnpacking) {
   };
   for (const size_t type : {0u, 1u}) {
     const MixedMessage message = of_type(unexpected, type);
-    EXPECT_EQ(message.completion.by, offload::Unpacked::unexpected);
-    EXPECT_EQ(of_type(host, type).completion.by, offload::Unpacked::host);
+    EXPECT_EQ(message.completion.by, strategies::Unpacked::unexpected);
+    EXPECT_EQ(of_type(host, type).completion.by, strategies::Unpacked::host);
     EXPECT_GT(message.host_busy_ps, 0);
     EXPECT_GT(message.landing_ps, 0);
     EXPECT_GT(message.time_ps, message.host_busy_ps);
@@ -79,9 +79,10 @@ TEST(Mix, WithRoomEveryExpectedMessageIsTheNics) {
   const MixResult result = run(config);
   ASSERT_EQ(result.messages.size(), 9u);
   for (const MixedMessage& message : result.messages) {
-    EXPECT_EQ(message.completion.by, offload::Unpacked::nic);
+    EXPECT_EQ(message.completion.by, strategies::Unpacked::nic);
     const bool is_block = message.type == 2;
-    EXPECT_EQ(message.completion.strategy, is_block ? offload::Strategy::rdma_direct : offload::Strategy::specialised);
+    EXPECT_EQ(message.completion.strategy,
+              is_block ? strategies::Strategy::rdma_direct : strategies::Strategy::specialised);
   }
   EXPECT_EQ(result.nic_bytes[2], 0u);
   EXPECT_EQ(result.statistics.fallbacks, 0u);
@@ -90,13 +91,13 @@ TEST(Mix, WithRoomEveryExpectedMessageIsTheNics) {
 TEST(Mix, WithoutRoomTheHostUnpacks) {
   MixConfig config = config_of({"idxblock(1, rand(1, 90000, 3000), int)", "idxblock(1, rand(2, 90000, 3000), int)"});
   config.profile.memory.state_bytes = 20'000;  // one list of 12 KB
-  config.strategy = offload::Strategy::specialised;
+  config.strategy = strategies::Strategy::specialised;
   config.rounds = 4;
   config.at_once = 8;
   const MixResult result = run(config);
   size_t on_host = 0;
   for (const MixedMessage& message : result.messages) {
-    if (message.completion.by != offload::Unpacked::host) continue;
+    if (message.completion.by != strategies::Unpacked::host) continue;
     ++on_host;
     EXPECT_NE(message.completion.fallback, "");
   }
@@ -115,9 +116,9 @@ TEST(Mix, RandomMixesArriveWhole) {
       "contig(5000, byte)",
       "idxblock(1, rand(1, 9000, 1500), int)",
   };
-  const offload::Strategy strategies[] = {offload::Strategy::specialised, offload::Strategy::seek,
-                                          offload::Strategy::hpu_local, offload::Strategy::ro_cp,
-                                          offload::Strategy::rw_cp};
+  const strategies::Strategy strategies[] = {strategies::Strategy::specialised, strategies::Strategy::seek,
+                                             strategies::Strategy::hpu_local, strategies::Strategy::ro_cp,
+                                             strategies::Strategy::rw_cp};
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(text("seed ", seed));
     Random random(seed, "app.mix_test");
@@ -156,7 +157,7 @@ class InboxTest : public ThreeHosts {
  protected:
   void SetUp() override {
     ThreeHosts::SetUp();
-    offload::Inbox::Options given;
+    strategies::Inbox::Options given;
     given.eager_bytes = 4096;
     given.unexpected_blocks = 2;
     given.unexpected_block_bytes = 8192;
@@ -169,17 +170,17 @@ class InboxTest : public ThreeHosts {
     put.length = bytes.size();
     put.target = nic::Rank{2};
     put.portal = inbox_->portal();
-    put.match_bits = offload::Wanted{.source = {}, .tag = tag, .communicator = 0}.match_bits();
+    put.match_bits = strategies::Wanted{.source = {}, .tag = tag, .communicator = 0}.match_bits();
     ASSERT_TRUE(hosts_[from]->put(put));
   }
-  offload::TypeId commit(const char* type) { return inbox_->commit(layout::parse(type).value()).value(); }
-  offload::Completion wait(offload::RequestId request) {
+  strategies::TypeId commit(const char* type) { return inbox_->commit(layout::parse(type).value()).value(); }
+  strategies::Completion wait(strategies::RequestId request) {
     auto done = inbox_->wait(request);
     EXPECT_TRUE(done) << (done ? "" : done.error().message);
-    return done ? *done : offload::Completion();
+    return done ? *done : strategies::Completion();
   }
 
-  std::unique_ptr<offload::Inbox> inbox_;
+  std::unique_ptr<strategies::Inbox> inbox_;
 };
 
 // 16 blocks of 4 B, 4 B apart: 64 B of 124 B.
@@ -203,7 +204,7 @@ TEST_F(InboxTest, ALongUnexpectedMessageFillsItsReceive) {
   world_->drain();
   const auto done = wait(inbox_->post(memory.data(), 1, commit(spread), {}).value());
   EXPECT_TRUE(done.truncated);
-  EXPECT_EQ(done.by, offload::Unpacked::unexpected);
+  EXPECT_EQ(done.by, strategies::Unpacked::unexpected);
   EXPECT_EQ(done.bytes, 64u);
   for (size_t at = 0; at < memory.size(); ++at) EXPECT_EQ(memory[at], at < 124 && at % 8 < 4 ? 1 : 7) << at;
 }
@@ -223,7 +224,7 @@ TEST_F(InboxTest, AShortMessageFillsTheBeginning) {
     EXPECT_EQ(done.bytes, 10u);
     EXPECT_EQ(done.source, nic::Rank{1});
     EXPECT_EQ(done.tag, 6u);
-    EXPECT_EQ(done.by, is_early ? offload::Unpacked::unexpected : offload::Unpacked::nic);
+    EXPECT_EQ(done.by, is_early ? strategies::Unpacked::unexpected : strategies::Unpacked::nic);
     for (size_t at = 0; at < memory.size(); ++at) {
       EXPECT_EQ(memory[at], at < 18 && at % 8 < 4 ? 1 : 7) << at;  // two blocks, and half of the third
     }
@@ -233,7 +234,7 @@ TEST_F(InboxTest, AShortMessageFillsTheBeginning) {
 
 TEST_F(InboxTest, WildcardsTakeTheFirstThatComes) {
   std::vector<uint8_t> memory(3 * 256);
-  const offload::TypeId type = commit(spread);
+  const strategies::TypeId type = commit(spread);
   const std::vector<uint8_t> bytes(64, 1);
   const auto any = inbox_->post(memory.data(), 1, type, {}).value();
   const auto of_one = inbox_->post(memory.data() + 256, 1, type, {.source = nic::Rank{1}, .tag = 8, .communicator = 0});
@@ -246,7 +247,7 @@ TEST_F(InboxTest, WildcardsTakeTheFirstThatComes) {
 
 TEST_F(InboxTest, AFreedTypeStaysWithItsReceives) {
   std::vector<uint8_t> memory(256);
-  const offload::TypeId type = commit(spread);
+  const strategies::TypeId type = commit(spread);
   const std::vector<uint8_t> bytes(64, 1);
   const auto request = inbox_->post(memory.data(), 1, type, {}).value();
   EXPECT_GT(world_->node(2).nic().state().nic_memory_used, 0u);
@@ -254,12 +255,12 @@ TEST_F(InboxTest, AFreedTypeStaysWithItsReceives) {
   EXPECT_GT(world_->node(2).nic().state().nic_memory_used, 0u);
   EXPECT_EQ(inbox_->post(memory.data(), 1, type, {}).error().code, Code::invalid);
   put(0, 1, bytes);
-  EXPECT_EQ(wait(request).by, offload::Unpacked::nic);
+  EXPECT_EQ(wait(request).by, strategies::Unpacked::nic);
   EXPECT_EQ(world_->node(2).nic().state().nic_memory_used, 0u);
 }
 
 TEST_F(InboxTest, ACommitMayPutTheLayoutOnTheNicAtOnce) {
-  const offload::TypeId type = inbox_->commit(layout::parse(spread).value(), {}, 1).value();
+  const strategies::TypeId type = inbox_->commit(layout::parse(spread).value(), {}, 1).value();
   EXPECT_GT(world_->node(2).nic().state().nic_memory_used, 0u);
   std::vector<uint8_t> memory(256);
   ASSERT_TRUE(inbox_->post(memory.data(), 1, type, {}));
@@ -267,14 +268,14 @@ TEST_F(InboxTest, ACommitMayPutTheLayoutOnTheNicAtOnce) {
 }
 
 TEST_F(InboxTest, BlocksComeBackWhenTheirMessagesAreUnpacked) {
-  const offload::TypeId type = commit(spread);
+  const strategies::TypeId type = commit(spread);
   std::vector<uint8_t> memory(5000);
   const std::vector<uint8_t> bytes(4000, 1);
-  const offload::TypeId block = commit("contig(4000, byte)");
+  const strategies::TypeId block = commit("contig(4000, byte)");
   for (int round = 0; round < 12; ++round) {  // 48 KB through 16 KB
     put(0, 1, bytes);
     world_->drain();
-    EXPECT_EQ(wait(inbox_->post(memory.data(), 1, block, {}).value()).by, offload::Unpacked::unexpected);
+    EXPECT_EQ(wait(inbox_->post(memory.data(), 1, block, {}).value()).by, strategies::Unpacked::unexpected);
   }
   ASSERT_TRUE(inbox_->free(type));
 }

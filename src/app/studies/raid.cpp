@@ -52,7 +52,7 @@ Result<StudyResult> RaidArray::read() {
 Result<StudyResult> RaidArray::measure(Status (RaidArray::*post)(DataNode&), nic::HandlerKind kind) {
   world_.drain();
   StudyResult result;
-  const sim::HandlerStatistics before = handlers(kind);
+  const simulated::HandlerStatistics before = handlers(kind);
   const Time start = world_.node(client_rank).now();
   due_ = client_.interface->ct_get(client_.counter).success + touched_;
   done_ = Time::never();
@@ -107,8 +107,8 @@ Error RaidArray::stuck() const {
   return fail(Code::stalled, "raid: the client waits and nothing can happen any more");
 }
 
-sim::HandlerStatistics RaidArray::handlers(nic::HandlerKind kind) const {
-  sim::HandlerStatistics sum;
+simulated::HandlerStatistics RaidArray::handlers(nic::HandlerKind kind) const {
+  simulated::HandlerStatistics sum;
   for (uint32_t rank = 0; rank < all_ranks; ++rank) {
     const auto& one = world_.node(rank).hpus().statistics(kind);
     sum.handlers += one.handlers;
@@ -146,9 +146,9 @@ Result<StudyResult> run_raid(const StudyConfig& config, const LoadedImages& load
                   raid_block_bytes_max, " B");
     }
   }
-  sim::WorldOptions options = world_options(config);
+  simulated::WorldOptions options = world_options(config);
   options.ranks = RaidArray::all_ranks;
-  SPL_ASSIGN(const auto world, sim::World::create(config.profile, loaded.images, options));
+  SPL_ASSIGN(const auto world, simulated::World::create(config.profile, loaded.images, options));
   return RaidArray(config, loaded, *world).run();
 }
 

@@ -25,7 +25,7 @@ std::vector<RaidPiece> in_equal_pieces(uint64_t bytes, uint64_t offset) {
 
 }  // namespace
 
-RaidArray::RaidArray(const StudyConfig& config, const LoadedImages& loaded, sim::World& world)
+RaidArray::RaidArray(const StudyConfig& config, const LoadedImages& loaded, simulated::World& world)
     : config_(config), loaded_(loaded), world_(world) {
   const bool equal = config.pieces.empty();
   const std::vector<RaidPiece> pieces = equal ? in_equal_pieces(config.bytes, config.offset) : config.pieces;

@@ -18,7 +18,7 @@
 
 namespace spinloom::app {
 
-class RaidArray final : sim::EventTarget {
+class RaidArray final : simulated::EventTarget {
  public:
   static constexpr uint32_t data_nodes = raid_data_nodes;
   static constexpr uint32_t client_rank = 0;
@@ -26,7 +26,7 @@ class RaidArray final : sim::EventTarget {
   static constexpr uint32_t first_data_rank = 2;
   static constexpr uint32_t all_ranks = first_data_rank + data_nodes;
 
-  RaidArray(const StudyConfig& config, const LoadedImages& loaded, sim::World& world);
+  RaidArray(const StudyConfig& config, const LoadedImages& loaded, simulated::World& world);
   Result<StudyResult> run();
 
  private:
@@ -56,7 +56,7 @@ class RaidArray final : sim::EventTarget {
     int applied_round = 0;
     int answered_round = 0;
     int served_round = 0;
-    sim::Resource processor;
+    simulated::Resource processor;
   };
   enum Step : uint32_t { updated, applied, answered, served };
 
@@ -81,24 +81,24 @@ class RaidArray final : sim::EventTarget {
   Status compare() const;
   static Status same(const std::vector<uint8_t>& bytes, const std::vector<uint8_t>& expected, const std::string& whose);
   [[nodiscard]] Error stuck() const;
-  [[nodiscard]] sim::HandlerStatistics handlers(nic::HandlerKind kind) const;
+  [[nodiscard]] simulated::HandlerStatistics handlers(nic::HandlerKind kind) const;
 
   // raid_hosts.cpp: the hosts' programs
   void told(uint32_t rank);
   void told_client();
   void told_parity();
   void told_data(uint32_t index);
-  void work(sim::Resource& processor, Step then, uint32_t index, const portals::HostWork& what);
+  void work(simulated::Resource& processor, Step then, uint32_t index, const portals::HostWork& what);
   void on_event(uint32_t code, uint64_t argument) override;
 
   const StudyConfig& config_;
   const LoadedImages& loaded_;
-  sim::World& world_;
+  simulated::World& world_;
   uint64_t block_bytes_ = 0;
   uint64_t touched_ = 0;  // data nodes
   Side client_;
   Side parity_side_;
-  sim::Resource parity_processor_;
+  simulated::Resource parity_processor_;
   nic::MemoryWindow locks_;
   std::array<DataNode, data_nodes> nodes_;
   std::vector<uint8_t> parity_;  // bytes outside the pieces stay as they were: they belong to other stripes

@@ -78,9 +78,9 @@ void RaidArray::told_data(uint32_t index) {
 }
 
 // The processor sees an event, works, and posts a call.
-void RaidArray::work(sim::Resource& processor, Step then, uint32_t index, const portals::HostWork& what) {
+void RaidArray::work(simulated::Resource& processor, Step then, uint32_t index, const portals::HostWork& what) {
   const auto& host = config_.profile.host;
-  const Time took = host.memory_latency + sim::host_cost(config_.profile, what).total() + host.call;
+  const Time took = host.memory_latency + simulated::host_cost(config_.profile, what).total() + host.call;
   world_.events().at(processor.serve(world_.node(client_rank).now(), took).end, *this, then, index);
 }
 

@@ -21,7 +21,7 @@ struct Source {
   [[nodiscard]] const uint8_t* base() const { return bytes.data() - first; }
 };
 
-Result<Source> make_source(const offload::Message& message, uint64_t seed) {
+Result<Source> make_source(const strategies::Message& message, uint64_t seed) {
   Source source;
   source.first = message.reach.first;
   source.bytes = random_bytes(seed, "app.source", static_cast<size_t>(message.reach.last - message.reach.first));
@@ -42,13 +42,13 @@ Status check_memory(const layout::Type& type, int64_t count) {
               limits::destination_bytes_max, " B (destination_bytes_max)");
 }
 
-void read_statistics(const sim::Node& node, const offload::Send& send, SendResult& result) {
-  const sim::HandlerStatistics& handlers = node.hpus().statistics(nic::HandlerKind::payload);
+void read_statistics(const simulated::Node& node, const strategies::Send& send, SendResult& result) {
+  const simulated::HandlerStatistics& handlers = node.hpus().statistics(nic::HandlerKind::payload);
   result.handlers = handlers.handlers;
   result.handler_cycles = handlers.cycles;
   result.handler_cycles_max = handlers.cycles_max;
   result.handler_instructions = handlers.instructions;
-  const sim::NodeStatistics& statistics = node.statistics();
+  const simulated::NodeStatistics& statistics = node.statistics();
   result.host_busy_ps = statistics.host_busy.ps;
   result.dma_reads = statistics.dma_reads;
   result.dma_read_bytes = statistics.dma_read_bytes;
@@ -62,15 +62,15 @@ void read_statistics(const sim::Node& node, const offload::Send& send, SendResul
   result.prepared_blocks = send.plan()->prepared_blocks;
 }
 
-Result<SendResult> send_once(const SendConfig& config, const LoadedImages& loaded, const offload::Message& message) {
+Result<SendResult> send_once(const SendConfig& config, const LoadedImages& loaded, const strategies::Message& message) {
   const uint64_t seed = config.ordering.seed;
   SPL_ASSIGN(const Source source, make_source(message, seed));
   SPL_ASSIGN(const layout::Type byte, layout::primitive("byte"));
-  SPL_ASSIGN(const offload::Message landing, offload::make_message(byte, message.bytes));
+  SPL_ASSIGN(const strategies::Message landing, strategies::make_message(byte, message.bytes));
   SPL_ASSIGN(Destination destination, Destination::create(landing, seed));
 
-  SPL_ASSIGN(const auto world, sim::World::create(config.profile, loaded.images, world_options(config)));
-  sim::Node& node = world->node(0);
+  SPL_ASSIGN(const auto world, simulated::World::create(config.profile, loaded.images, world_options(config)));
+  simulated::Node& node = world->node(0);
   portals::Interface sender(node);
   portals::Interface receiver(world->node(1));
   SPL_ASSIGN(const nic::QueueId arrivals, receiver.eq_alloc(cell_queue_slots));
@@ -83,8 +83,8 @@ Result<SendResult> send_once(const SendConfig& config, const LoadedImages& loade
   entry.options.use_once = true;
   entry.options.event_unlink_disable = true;
   SPL_TRY(receiver.me_append(portal, entry));
-  SPL_ASSIGN(const auto send,
-             offload::Send::prepare(sender, departures, loaded.handlers, config.strategy, message, facts_of(config)));
+  SPL_ASSIGN(const auto send, strategies::Send::prepare(sender, departures, loaded.handlers, config.strategy, message,
+                                                        facts_of(config)));
   SendResult result;
   node.record(config.trace ? &result.trace : nullptr, nullptr);
   node.reset_statistics();
@@ -111,7 +111,7 @@ Result<SendResult> send_once(const SendConfig& config, const LoadedImages& loade
   result.size_bytes = message.bytes;
   result.blocks = message.blocks;
   const auto regions = layout::oracle::regions_per_packet(message.type, message.count, config.payload_bytes);
-  result.pieces = offload::count_pieces(message.blob, message.bytes, config.payload_bytes).writes;
+  result.pieces = strategies::count_pieces(message.blob, message.bytes, config.payload_bytes).writes;
   result.regions = regions.regions;
   result.packets = regions.packets;
   result.line_time_ps = config.profile.link.byte_time.time_of(Bytes{message.bytes}).ps;
@@ -129,7 +129,7 @@ Result<SendResult> send_once(const SendConfig& config, const LoadedImages& loade
 Result<SendResult> run_send(const SendConfig& config) {
   SPL_ASSIGN(const layout::Type type, layout::parse(config.type));
   SPL_TRY(check_memory(type, config.count));
-  SPL_ASSIGN(const offload::Message message, offload::make_message(type, config.count));
+  SPL_ASSIGN(const strategies::Message message, strategies::make_message(type, config.count));
   if (message.bytes == 0) return fail(Code::unsupported, "the message has zero bytes: there is nothing to send");
   SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
   return send_once(config, loaded, message);

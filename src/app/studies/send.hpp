@@ -22,7 +22,7 @@ namespace spinloom::app {
 struct SendConfig : Setup {
   std::string type;  // text form
   int64_t count = 1;
-  offload::SendStrategy strategy = offload::SendStrategy::outbound_seek;
+  strategies::SendStrategy strategy = strategies::SendStrategy::outbound_seek;
   bool trace = false;  // record spans of the sending node
 };
 
@@ -53,7 +53,7 @@ struct SendResult {
   std::vector<uint8_t> destination;
   std::vector<uint8_t> event_log;
 
-  sim::Trace trace;  // if asked for, in the world's time
+  simulated::Trace trace;  // if asked for, in the world's time
   int64_t called_ps = 0;  // when the sender called; send_time_ps counts from there
 };
 

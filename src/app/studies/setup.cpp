@@ -18,7 +18,7 @@ Result<LoadedImages> load_images(const std::map<std::string, std::vector<uint8_t
   for (const auto& [name, file] : files) {
     Result<hpu::Image> image = hpu::load_elf(file);
     if (!image) return fail(image.error().code, "handler image ", name, ": ", image.error().message);
-    offload::HandlerImage handler;
+    strategies::HandlerImage handler;
     handler.name = name;
     handler.index = static_cast<uint32_t>(loaded.images.size());
     handler.header_entry = entry_of(*image, "header_handler");
@@ -30,8 +30,8 @@ Result<LoadedImages> load_images(const std::map<std::string, std::vector<uint8_t
   return loaded;
 }
 
-offload::NicFacts facts_of(const Setup& setup) {
-  offload::NicFacts facts;
+strategies::NicFacts facts_of(const Setup& setup) {
+  strategies::NicFacts facts;
   facts.hpus = setup.hpus;
   facts.payload_bytes = setup.payload_bytes;
   facts.state_bytes = static_cast<uint64_t>(setup.profile.memory.state_bytes);
@@ -43,8 +43,8 @@ offload::NicFacts facts_of(const Setup& setup) {
   return facts;
 }
 
-sim::WorldOptions world_options(const Setup& setup) {
-  sim::WorldOptions options;
+simulated::WorldOptions world_options(const Setup& setup) {
+  simulated::WorldOptions options;
   options.node = {setup.hpus, setup.payload_bytes, setup.slice_cycles};
   options.ordering = setup.ordering;
   return options;
@@ -60,7 +60,7 @@ void log_event(std::vector<uint8_t>& log, int64_t time_ps, const nic::Event& eve
   put(event.manipulated_bytes);
 }
 
-Error explain(const Error& error, const sim::Node& node) {
+Error explain(const Error& error, const simulated::Node& node) {
   if (error.code != Code::fault || node.handler_trouble().empty()) return error;
   return fail(error.code, error.message, "; the handler ", node.handler_trouble());
 }

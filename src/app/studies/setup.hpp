@@ -24,27 +24,27 @@ inline constexpr uint64_t cell_match_bits = 0x5350494e;
 inline constexpr uint32_t cell_queue_slots = 64;
 
 struct Setup {
-  sim::Profile profile;
+  simulated::Profile profile;
   std::map<std::string, std::vector<uint8_t>> images;  // ELF files by name
   uint32_t hpus = 32;
   uint32_t payload_bytes = 2048;
-  sim::Ordering ordering;  // carries the seed
+  simulated::Ordering ordering;  // carries the seed
   Inject inject = Inject::none;
   uint32_t slice_cycles = limits::slice_cycles;
 };
 
 struct LoadedImages {
   std::vector<hpu::Image> images;
-  std::vector<offload::HandlerImage> handlers;
+  std::vector<strategies::HandlerImage> handlers;
 };
 
 [[nodiscard]] Result<LoadedImages> load_images(const std::map<std::string, std::vector<uint8_t>>& files);
-[[nodiscard]] offload::NicFacts facts_of(const Setup& setup);
-[[nodiscard]] sim::WorldOptions world_options(const Setup& setup);
+[[nodiscard]] strategies::NicFacts facts_of(const Setup& setup);
+[[nodiscard]] simulated::WorldOptions world_options(const Setup& setup);
 
 // Adds the event to the bytes of the result hash, little-endian.
 void log_event(std::vector<uint8_t>& log, int64_t time_ps, const nic::Event& event);
 // Adds to a fault on the NIC why the handler ended, if the model knows.
-[[nodiscard]] Error explain(const Error& error, const sim::Node& node);
+[[nodiscard]] Error explain(const Error& error, const simulated::Node& node);
 
 }  // namespace spinloom::app

@@ -10,19 +10,19 @@ namespace {
 
 constexpr uint32_t receiving_rank = 1;
 
-Status check_epsilon(const offload::TypeAttributes& attributes) {
+Status check_epsilon(const strategies::TypeAttributes& attributes) {
   if (!attributes.epsilon || (attributes.epsilon->numerator > 0 && attributes.epsilon->denominator > 0)) return {};
   return fail(Code::invalid, "epsilon is ", attributes.epsilon->numerator, "/", attributes.epsilon->denominator,
               ", it must be positive");
 }
 
-Result<offload::HandlerCost> cost_of(const ShareConfig& config) {
-  if (!offload::uses_checkpoints(config.strategy)) return offload::HandlerCost{};
+Result<strategies::HandlerCost> cost_of(const ShareConfig& config) {
+  if (!strategies::uses_checkpoints(config.strategy)) return strategies::HandlerCost{};
   DdtConfig cell;
   static_cast<Setup&>(cell) = config;
-  Result<offload::HandlerCost> cost = calibrate(cell);
+  Result<strategies::HandlerCost> cost = calibrate(cell);
   if (cost) return cost;
-  return fail(cost.error().code, "calibrating ", offload::name_of(config.strategy), ": ", cost.error().message);
+  return fail(cost.error().code, "calibrating ", strategies::name_of(config.strategy), ": ", cost.error().message);
 }
 
 }  // namespace
@@ -38,8 +38,8 @@ const char* name_of(Served served) {
 }
 
 Result<std::unique_ptr<Share>> Share::create(ShareConfig config) {
-  if (!offload::puts_on_nic(config.strategy)) {
-    return fail(Code::unsupported, "strategy ", offload::name_of(config.strategy),
+  if (!strategies::puts_on_nic(config.strategy)) {
+    return fail(Code::unsupported, "strategy ", strategies::name_of(config.strategy),
                 " keeps nothing in NIC memory that types could share");
   }
   std::unique_ptr<Share> share(new Share(std::move(config)));
@@ -49,12 +49,12 @@ Result<std::unique_ptr<Share>> Share::create(ShareConfig config) {
   return share;
 }
 
-Result<std::vector<offload::Message>> messages_of(const std::vector<SharedType>& types) {
-  std::vector<offload::Message> messages;
+Result<std::vector<strategies::Message>> messages_of(const std::vector<SharedType>& types) {
+  std::vector<strategies::Message> messages;
   for (const SharedType& shared : types) {
     SPL_ASSIGN(const layout::Type type, layout::parse(shared.type));
     SPL_TRY(Destination::check_span(type, shared.count));
-    SPL_ASSIGN(offload::Message message, offload::make_message(type, shared.count));
+    SPL_ASSIGN(strategies::Message message, strategies::make_message(type, shared.count));
     if (message.bytes == 0) return fail(Code::unsupported, "a message has zero bytes: there is nothing to receive");
     messages.push_back(std::move(message));
   }
@@ -62,20 +62,20 @@ Result<std::vector<offload::Message>> messages_of(const std::vector<SharedType>&
 }
 
 Status Share::build() {
-  SPL_ASSIGN(const offload::HandlerCost cost, cost_of(config_));
+  SPL_ASSIGN(const strategies::HandlerCost cost, cost_of(config_));
   SPL_ASSIGN(loaded_, load_images(config_.images));
-  SPL_ASSIGN(world_, sim::World::create(config_.profile, loaded_.images, world_options(config_)));
+  SPL_ASSIGN(world_, simulated::World::create(config_.profile, loaded_.images, world_options(config_)));
   sender_.emplace(world_->node(0));
   receiver_.emplace(world_->node(receiving_rank));
   SPL_ASSIGN(const nic::QueueId queue, receiver_->eq_alloc(cell_queue_slots));
   SPL_ASSIGN(portal_, receiver_->pt_alloc(queue));
-  cache_.emplace(offload::ReceiveCache::Nic{*receiver_, portal_, queue, loaded_.handlers, facts_of(config_), cost});
+  cache_.emplace(strategies::ReceiveCache::Nic{*receiver_, portal_, queue, loaded_.handlers, facts_of(config_), cost});
   return {};
 }
 
 Result<SharedMessage> Share::receive(size_t type) {
   SPL_ASSERT(type < messages_.size(), "type ", type, " of ", messages_.size());
-  const offload::Message& message = messages_[type];
+  const strategies::Message& message = messages_[type];
   const SharedType& shared = config_.types[type];
   const uint64_t seed = config_.ordering.seed + received_++;  // every message has other bytes
   SPL_ASSIGN(Destination destination, Destination::create(message, seed));
@@ -107,9 +107,9 @@ Result<SharedMessage> Share::receive(size_t type) {
   return brought;
 }
 
-Result<SharedMessage> Share::bring(const offload::ReceiveCache::Lease& lease, const offload::Message& message,
+Result<SharedMessage> Share::bring(const strategies::ReceiveCache::Lease& lease, const strategies::Message& message,
                                    Destination& destination, std::span<const uint8_t> packed) {
-  sim::Node& node = world_->node(receiving_rank);
+  simulated::Node& node = world_->node(receiving_rank);
   node.reset_statistics();
   SPL_TRY(lease.receive->post(destination.base(), cell_match_bits));
   portals::PutArguments put;

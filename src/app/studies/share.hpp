@@ -25,14 +25,14 @@ namespace spinloom::app {
 struct SharedType {
   std::string type;  // text form
   int64_t count = 1;
-  offload::TypeAttributes attributes;
+  strategies::TypeAttributes attributes;
 };
 
 // One message of each type. An error for a type that cannot be read, or that has no bytes.
-[[nodiscard]] Result<std::vector<offload::Message>> messages_of(const std::vector<SharedType>& types);
+[[nodiscard]] Result<std::vector<strategies::Message>> messages_of(const std::vector<SharedType>& types);
 
 struct ShareConfig : Setup {
-  offload::Strategy strategy = offload::Strategy::rw_cp;  // a strategy that keeps something in NIC memory
+  strategies::Strategy strategy = strategies::Strategy::rw_cp;  // a strategy that keeps something in NIC memory
   std::vector<SharedType> types;
 };
 
@@ -66,23 +66,24 @@ class Share {
 
   [[nodiscard]] Result<SharedMessage> receive(size_t type);
   [[nodiscard]] size_t types() const { return messages_.size(); }
-  [[nodiscard]] const offload::ReceiveCache::Statistics& statistics() const { return cache_->statistics(); }
+  [[nodiscard]] const strategies::ReceiveCache::Statistics& statistics() const { return cache_->statistics(); }
 
  private:
   explicit Share(ShareConfig config) : config_(std::move(config)) {}
 
   Status build();
-  [[nodiscard]] Result<SharedMessage> bring(const offload::ReceiveCache::Lease& lease, const offload::Message& message,
-                                            Destination& destination, std::span<const uint8_t> packed);
+  [[nodiscard]] Result<SharedMessage> bring(const strategies::ReceiveCache::Lease& lease,
+                                            const strategies::Message& message, Destination& destination,
+                                            std::span<const uint8_t> packed);
 
   ShareConfig config_;
   LoadedImages loaded_;
-  std::vector<offload::Message> messages_;  // by type
-  std::unique_ptr<sim::World> world_;
+  std::vector<strategies::Message> messages_;  // by type
+  std::unique_ptr<simulated::World> world_;
   std::optional<portals::Interface> sender_;
   std::optional<portals::Interface> receiver_;
   nic::PortalIndex portal_;
-  std::optional<offload::ReceiveCache> cache_;
+  std::optional<strategies::ReceiveCache> cache_;
   uint64_t received_ = 0;  // messages, for seeds
 };
 

@@ -18,7 +18,7 @@ constexpr uint64_t complex_bytes = 16;  // accumulate: two doubles
 
 class Study {
  public:
-  Study(const StudyConfig& config, const LoadedImages& loaded, sim::World& world)
+  Study(const StudyConfig& config, const LoadedImages& loaded, simulated::World& world)
       : config_(config),
         loaded_(loaded),
         world_(world),
@@ -33,7 +33,7 @@ class Study {
     StudyResult result;
     for (int round = 1; round <= study_rounds; ++round) {
       world_.drain();
-      const sim::HandlerStatistics before = handlers();
+      const simulated::HandlerStatistics before = handlers();
       std::vector<uint8_t> expected = config_.experiment == Experiment::pingpong ? sent_ : product();
       const Time start = near_.node->now();
       SPL_TRY(near_.interface->put(near_.put(sent_, far_, ping_bits)));
@@ -54,7 +54,7 @@ class Study {
   }
 
  private:
-  [[nodiscard]] sim::HandlerStatistics handlers() const {
+  [[nodiscard]] simulated::HandlerStatistics handlers() const {
     return far_.node->hpus().statistics(nic::HandlerKind::payload);
   }
 
@@ -157,7 +157,7 @@ class Study {
 
   const StudyConfig& config_;
   const LoadedImages& loaded_;
-  sim::World& world_;
+  simulated::World& world_;
   Side near_;
   Side far_;
   std::vector<uint8_t> sent_;
@@ -204,7 +204,7 @@ Result<StudyResult> run_study(const StudyConfig& config) {
   if (config.experiment == Experiment::raid || config.experiment == Experiment::raid_read) {
     return run_raid(config, loaded);
   }
-  SPL_ASSIGN(const auto world, sim::World::create(config.profile, loaded.images, world_options(config)));
+  SPL_ASSIGN(const auto world, simulated::World::create(config.profile, loaded.images, world_options(config)));
   return Study(config, loaded, *world).run();
 }
 

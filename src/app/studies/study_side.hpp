@@ -19,13 +19,13 @@ namespace spinloom::app {
 inline constexpr int study_rounds = 2;  // the last one is measured
 
 struct Side {
-  sim::Node* node = nullptr;
+  simulated::Node* node = nullptr;
   std::unique_ptr<portals::Interface> interface;
   nic::QueueId queue;
   nic::PortalIndex portal;
   nic::CounterId counter;
 
-  static Result<Side> make(sim::Node& node) {
+  static Result<Side> make(simulated::Node& node) {
     Side side;
     side.node = &node;
     side.interface = std::make_unique<portals::Interface>(node);
@@ -71,7 +71,7 @@ struct Side {
   // The handlers of this image, with constants in NIC memory; the caller completes the context.
   Result<nic::Context> handlers(const LoadedImages& loaded, std::string_view name,
                                 const std::vector<uint32_t>& constants) const {
-    for (const offload::HandlerImage& handler : loaded.handlers) {
+    for (const strategies::HandlerImage& handler : loaded.handlers) {
       if (handler.name != name) continue;
       nic::Context made;
       made.image = handler.index;

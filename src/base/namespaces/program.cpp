@@ -16,7 +16,7 @@
 #include <iterator>
 #include <string_view>
 
-namespace spinloom::program {
+namespace spinloom::namespaces {
 namespace {
 
 #if defined(__x86_64__)
@@ -265,4 +265,4 @@ const char* Program::function_at(uint64_t offset) const {
   return offset - found.start < std::max<uint64_t>(found.size, 1) ? found.name.c_str() : "";
 }
 
-}  // namespace spinloom::program
+}  // namespace spinloom::namespaces

@@ -14,7 +14,7 @@
 
 #include "base/result.hpp"
 
-namespace spinloom::program {
+namespace spinloom::namespaces {
 
 using Main = int (*)(int, char**, char**);
 
@@ -56,4 +56,4 @@ class Program {
   friend class ElfReader;
 };
 
-}  // namespace spinloom::program
+}  // namespace spinloom::namespaces

@@ -21,7 +21,7 @@ Result<std::unique_ptr<Card>> Card::create(const Options& given, PortPointer wir
   options.limits.frame_bytes_max = std::min(options.limits.frame_bytes_max, longest);
   options.limits.host_frames = std::max(options.limits.host_frames, options.batch);
   std::unique_ptr<Card> card(new Card(options, std::move(wire), std::move(host)));
-  SPL_ASSIGN(card->nic_, frame::Nic::create(options.limits));
+  SPL_ASSIGN(card->nic_, frames::Nic::create(options.limits));
   SPL_ASSIGN(card->library_, live::HandlerLibrary::create());
   SPL_ASSIGN(card->packet_memory_, host::SharedMemory::create(card->nic_->packet_memory().bytes()));
   SPL_ASSIGN(card->nic_memory_, host::SharedMemory::create(options.limits.nic_memory_bytes));

@@ -34,18 +34,18 @@
 
 namespace spinloom::ethernet {
 
-using frame::ContextId;
+using frames::ContextId;
 using port::Bytes;
 using port::PortPointer;
 
 struct Options {
-  frame::Limits limits = live_limits();
+  frames::Limits limits = live_limits();
   uint32_t batch = 64;  // frames taken from a port at a time
   std::chrono::nanoseconds patience = std::chrono::seconds(1);
 
   // The board's, but as many frames go to a port at a time as come from it.
-  static frame::Limits live_limits() {
-    frame::Limits limits;
+  static frames::Limits live_limits() {
+    frames::Limits limits;
     limits.egress_depth = 64;
     return limits;
   }
@@ -77,7 +77,7 @@ class Card final : private spin::HandlerCalls {
   [[nodiscard]] Status initialise(ContextId id);
   [[nodiscard]] bool is_initialised(ContextId id) const { return initialised_[id.value].value_or(false); }
   [[nodiscard]] Status activate(ContextId id, bool active = true) { return nic_->activate(id, active); }
-  [[nodiscard]] Status configure(std::vector<frame::RuleSet> rule_sets) {
+  [[nodiscard]] Status configure(std::vector<frames::RuleSet> rule_sets) {
     return nic_->configure(std::move(rule_sets));
   }
   [[nodiscard]] Status remove(ContextId id);
@@ -97,11 +97,11 @@ class Card final : private spin::HandlerCalls {
   // The host's part in this process: called once a turn, and while a handler waits.
   void set_host(std::function<void()> host) { host_part_ = std::move(host); }
   // Who gets the lines that handlers print; the log, until it is set.
-  void set_debug(std::function<void(const frame::DebugLine&)> debug) { debug_ = std::move(debug); }
+  void set_debug(std::function<void(const frames::DebugLine&)> debug) { debug_ = std::move(debug); }
 
   // ---- looking ----
-  [[nodiscard]] frame::Nic& nic() { return *nic_; }
-  [[nodiscard]] const frame::Nic& nic() const { return *nic_; }
+  [[nodiscard]] frames::Nic& nic() { return *nic_; }
+  [[nodiscard]] const frames::Nic& nic() const { return *nic_; }
   [[nodiscard]] port::FramePort& wire() { return *wire_; }
   [[nodiscard]] port::FramePort* host() { return host_.get(); }
   [[nodiscard]] std::span<uint8_t> state(ContextId id);
@@ -128,7 +128,8 @@ class Card final : private spin::HandlerCalls {
   };
 
   Card(const Options& options, PortPointer wire, PortPointer host);
-  [[nodiscard]] Result<frame::ContextOptions> context_of(ContextId id, const ContextSetup& setup, Installed& installed);
+  [[nodiscard]] Result<frames::ContextOptions> context_of(ContextId id, const ContextSetup& setup,
+                                                          Installed& installed);
   [[nodiscard]] Result<spin::MemoryWindow> window(ContextId id, uint64_t bytes, const std::vector<uint8_t>& content,
                                                   Installed& installed);
   void free_windows(const Installed& installed);
@@ -141,12 +142,12 @@ class Card final : private spin::HandlerCalls {
 
   // card_perform.cpp
   void perform();
-  void perform(const frame::StoreFrame& store);
-  void perform(const frame::ToHost& frame);
-  void perform(const frame::Transmit& transmit);
-  void gone(const frame::EgressFrame& frame, bool sent);
-  void perform(const frame::DmaWrite& write);
-  void perform(const frame::DebugLine& line);
+  void perform(const frames::StoreFrame& store);
+  void perform(const frames::ToHost& frame);
+  void perform(const frames::Transmit& transmit);
+  void gone(const frames::EgressFrame& frame, bool sent);
+  void perform(const frames::DmaWrite& write);
+  void perform(const frames::DebugLine& line);
 
   // card_handler.cpp
   void run_handlers();
@@ -159,22 +160,22 @@ class Card final : private spin::HandlerCalls {
   PortPointer wire_;
   PortPointer host_;
   std::shared_ptr<live::HandlerLibrary> library_;
-  std::unique_ptr<frame::Nic> nic_;
+  std::unique_ptr<frames::Nic> nic_;
   host::SharedMemory packet_memory_;
   host::SharedMemory nic_memory_;  // programs may map it
   spin::NicMemory windows_;
   std::vector<Installed> installed_;  // by context
 
-  frame::Actions actions_;
+  frames::Actions actions_;
   spin::Fifo<spin::Her> started_;  // handlers that are to run
   std::vector<Bytes> batch_;
-  std::vector<frame::EgressFrame> leaving_;  // for the wire
+  std::vector<frames::EgressFrame> leaving_;  // for the wire
   std::vector<Bytes> leaving_bytes_;  // the same frames
   std::vector<Bytes> to_host_;
   uint32_t host_frames_open_ = 0;  // from the host's port, not yet on the wire
   std::function<void()> host_part_;
   std::vector<int> watched_;
-  std::function<void(const frame::DebugLine&)> debug_;
+  std::function<void(const frames::DebugLine&)> debug_;
 
   // These members belong to the handler that runs.
   spin::HerId running_;

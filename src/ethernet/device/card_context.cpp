@@ -29,8 +29,8 @@ void Card::free_windows(const Installed& installed) {
   }
 }
 
-Result<frame::ContextOptions> Card::context_of(ContextId id, const ContextSetup& setup, Installed& installed) {
-  frame::ContextOptions options;
+Result<frames::ContextOptions> Card::context_of(ContextId id, const ContextSetup& setup, Installed& installed) {
+  frames::ContextOptions options;
   spin::Context& context = options.handlers;
   options.frames_to_memory = setup.image.empty();
   if (!setup.image.empty()) {

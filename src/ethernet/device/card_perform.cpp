@@ -21,22 +21,22 @@ void write_words(uint8_t* to, const uint8_t* from, uint64_t length) {
 }
 
 template <class Action>
-constexpr bool adds_none = std::is_same_v<Action, frame::RunHandler> || std::is_same_v<Action, frame::Resume>;
+constexpr bool adds_none = std::is_same_v<Action, frames::RunHandler> || std::is_same_v<Action, frames::Resume>;
 
 }  // namespace
 
 // In order. An action that may add others, which moves the list, is copied before it is performed.
 void Card::perform() {
   const auto act = portals::Overloaded{
-      [this](const frame::Resume& resume) {
+      [this](const frames::Resume& resume) {
         if (resume.her == running_) answer_ = resume.value;  // not one that has waited for too long
       },
-      [this](const frame::RunHandler& run) { started_.push(run.her); },
-      [](const frame::StoreLocal& store) { portals::perform(store); },
-      [this](const frame::LocalAtomic& atomic) { answer_ = portals::perform(atomic); },
-      [this](const frame::DmaRead& read) { nic_->on_dma_done(portals::perform(read), actions_); },
-      [this](const frame::DmaAtomic& atomic) { nic_->on_dma_done(portals::perform(atomic), actions_); },
-      [this](const frame::Initialised& end) { initialised_[end.context.value] = end.good; },
+      [this](const frames::RunHandler& run) { started_.push(run.her); },
+      [](const frames::StoreLocal& store) { portals::perform(store); },
+      [this](const frames::LocalAtomic& atomic) { answer_ = portals::perform(atomic); },
+      [this](const frames::DmaRead& read) { nic_->on_dma_done(portals::perform(read), actions_); },
+      [this](const frames::DmaAtomic& atomic) { nic_->on_dma_done(portals::perform(atomic), actions_); },
+      [this](const frames::Initialised& end) { initialised_[end.context.value] = end.good; },
       [this](const auto& other) { perform(other); },
   };
   for (size_t next = 0; next < actions_.list.size(); ++next) {
@@ -51,14 +51,14 @@ void Card::perform() {
   actions_.clear();
 }
 
-void Card::perform(const frame::StoreFrame& store) {
+void Card::perform(const frames::StoreFrame& store) {
   uint8_t* const place = packet_memory_.bytes().data() + store.address;
   std::memcpy(place, store.bytes.bytes, store.bytes.length);
   nic_->on_stored(store.packet, place, actions_);
 }
 
 // A frame of a handler leaves at once, because its slot is free afterwards.
-void Card::perform(const frame::ToHost& frame) {
+void Card::perform(const frames::ToHost& frame) {
   const Bytes bytes{frame.bytes.bytes, frame.bytes.length};
   if (host_ == nullptr || !host_->takes(bytes)) {
     ++to_host_lost_;
@@ -68,7 +68,7 @@ void Card::perform(const frame::ToHost& frame) {
   if (frame.by_handler) flush_host();
 }
 
-void Card::perform(const frame::Transmit& transmit) {
+void Card::perform(const frames::Transmit& transmit) {
   const Bytes bytes{transmit.frame.bytes.bytes, transmit.frame.bytes.length};
   if (!wire_->takes(bytes)) {
     ++unfit_;
@@ -78,12 +78,12 @@ void Card::perform(const frame::Transmit& transmit) {
   leaving_bytes_.push_back(bytes);
 }
 
-void Card::gone(const frame::EgressFrame& frame, bool sent) {
+void Card::gone(const frames::EgressFrame& frame, bool sent) {
   if (!frame.dma.exists()) --host_frames_open_;
   sent ? nic_->on_transmitted(frame, actions_) : nic_->on_not_sent(frame, actions_);
 }
 
-void Card::perform(const frame::DmaWrite& write) {
+void Card::perform(const frames::DmaWrite& write) {
   const bool words =
       write.source.length <= 16 && write.source.length % 8 == 0 && reinterpret_cast<uintptr_t>(write.host) % 8 == 0;
   if (words) {
@@ -95,7 +95,7 @@ void Card::perform(const frame::DmaWrite& write) {
   nic_->on_dma_done(write.dma, actions_);
 }
 
-void Card::perform(const frame::DebugLine& line) {
+void Card::perform(const frames::DebugLine& line) {
   if (debug_) return debug_(line);
   log::emit(log::Level::warning, "ethernet", text("handler on HPU ", line.hpu, ": ", line.text, " ", line.value));
 }

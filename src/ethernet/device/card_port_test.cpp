@@ -54,7 +54,7 @@ TEST_F(Captures, AnswersAreThoseOfAHostAndTheRestReachesTheHost) {
     {
       auto wire = made(port::open_port("pcap:" + path("in.pcap") + "," + path("out.pcap")));
       const auto card = made(Card::create({}, std::move(wire), made(port::open_port("pcap:," + path("host.pcap")))));
-      std::vector<frame::RuleSet> sets;
+      std::vector<frames::RuleSet> sets;
       uint32_t id = 0;
       for (const auto& [rules, name] : {std::pair{"icmp", "icmp_echo"}, {"udp:7", "udp_echo"}, {"arp", "arp_answer"}}) {
         sets.push_back(rule_set_named(rules).value());

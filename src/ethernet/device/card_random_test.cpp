@@ -26,9 +26,9 @@ std::atomic<uint64_t> allocations{0};
 namespace spinloom::ethernet::test {
 namespace {
 
-uint64_t counted(const Rig& rig, std::initializer_list<frame::Count> which) {
+uint64_t counted(const Rig& rig, std::initializer_list<frames::Count> which) {
   uint64_t sum = 0;
-  for (const frame::Count one : which) sum += rig.card->nic().count(one);
+  for (const frames::Count one : which) sum += rig.card->nic().count(one);
   return sum;
 }
 
@@ -51,7 +51,7 @@ TEST(RandomTraffic, EveryFrameIsCountedOnceAndLeavesOnce) {
     options.limits.hpus = static_cast<uint32_t>(1 + random.below(32));
     options.limits.egress_depth = static_cast<uint32_t>(1 + random.below(64));
     options.limits.arbitration =
-        random.below(2) == 0 ? frame::Arbitration::handlers_first : frame::Arbitration::round_robin;
+        random.below(2) == 0 ? frames::Arbitration::handlers_first : frames::Arbitration::round_robin;
     options.batch = static_cast<uint32_t>(1 + random.below(64));
     Rig rig(options);
     rig.rules({"icmp", "udp:7", "arp"});
@@ -94,7 +94,7 @@ TEST(RandomTraffic, EveryFrameIsCountedOnceAndLeavesOnce) {
     rig.settle();
     rig.expect_quiet();
 
-    using frame::Count;
+    using frames::Count;
     EXPECT_EQ(counted(rig, {Count::received}), frames);
     EXPECT_EQ(counted(rig, {Count::matched, Count::bypassed, Count::inactive, Count::runts, Count::oversize}), frames);
     EXPECT_EQ(counted(rig, {Count::frames_done, Count::handler_to_host, Count::dropped_full}),
@@ -150,15 +150,15 @@ TEST(Allocations, AFrameTakesNoneInTheSteadyState) {
     ASSERT_TRUE(card->activate(ContextId{0}).ok());
     for (int i = 0; i < 40; ++i) ASSERT_TRUE(card->turn().ok());
     const uint64_t before = allocations.load();
-    const uint64_t received = card->nic().count(frame::Count::received);
-    while (card->nic().count(frame::Count::received) < received + 20'000) {
+    const uint64_t received = card->nic().count(frames::Count::received);
+    while (card->nic().count(frames::Count::received) < received + 20'000) {
       const auto done = card->turn();
       if (!done.ok() || !*done) break;
     }
     EXPECT_EQ(allocations.load(), before) << row.handlers;
-    EXPECT_GE(card->nic().count(frame::Count::received), received + 20'000);
-    EXPECT_GT(card->nic().count(frame::Count::frames_done), 4'000u);
-    EXPECT_EQ(card->nic().count(frame::Count::messages_done) > 1'000, row.rules == std::string("slmp"));
+    EXPECT_GE(card->nic().count(frames::Count::received), received + 20'000);
+    EXPECT_GT(card->nic().count(frames::Count::frames_done), 4'000u);
+    EXPECT_EQ(card->nic().count(frames::Count::messages_done) > 1'000, row.rules == std::string("slmp"));
   }
 }
 

@@ -26,8 +26,8 @@ TEST(Card, FramesThatNoRuleTakesGoToTheHostAndItsAnswersToTheWire) {
   rig.settle();
   EXPECT_EQ(rig.host.out, (std::vector{datagram, asks}));
   EXPECT_EQ(rig.wire.out, (std::vector{ping(1), ping(2)}));
-  EXPECT_EQ(rig.card->nic().count(frame::Count::bypassed), 2u);
-  EXPECT_EQ(rig.card->nic().count(frame::Count::sent_by_host), 2u);
+  EXPECT_EQ(rig.card->nic().count(frames::Count::bypassed), 2u);
+  EXPECT_EQ(rig.card->nic().count(frames::Count::sent_by_host), 2u);
   rig.expect_quiet();
 }
 
@@ -57,7 +57,7 @@ TEST(Card, SlotsAreUsedAgainAndAgain) {
       EXPECT_EQ(icmp->type, 0);
       EXPECT_EQ(icmp->sequence, i);
     }
-    EXPECT_EQ(rig.card->nic().count(frame::Count::sent_by_handlers), 2000u);
+    EXPECT_EQ(rig.card->nic().count(frames::Count::sent_by_handlers), 2000u);
     rig.expect_quiet();
   }
 }
@@ -89,7 +89,7 @@ TEST(Card, FramesWithoutASlotAreDroppedAndCounted) {
   rig.wire.room = 0;
   for (uint16_t i = 0; i < 300; ++i) rig.wire.in.push_back(ping(i, 1000));
   rig.settle();
-  EXPECT_EQ(rig.card->nic().count(frame::Count::dropped_full), 44u);
+  EXPECT_EQ(rig.card->nic().count(frames::Count::dropped_full), 44u);
   rig.wire.room = SIZE_MAX;
   rig.settle();
   EXPECT_EQ(rig.wire.out.size(), 256u);
@@ -107,7 +107,7 @@ TEST(Card, FramesOfTheHostWaitForTheWireAndAreNotLost) {
   rig.settle();
   ASSERT_EQ(rig.wire.out.size(), 300u);
   for (uint16_t i = 0; i < 300; ++i) EXPECT_EQ(rig.wire.out[i], ping(i));
-  EXPECT_EQ(rig.card->nic().count(frame::Count::host_refused), 0u);
+  EXPECT_EQ(rig.card->nic().count(frames::Count::host_refused), 0u);
 }
 
 // Ports take 14 to 1,514 bytes, and with a VLAN tag up to 1,518.
@@ -125,10 +125,10 @@ TEST(Card, FramesThatAPortDoesNotTakeAreCounted) {
   rig.settle();
   EXPECT_EQ(rig.wire.out, fitting);
   EXPECT_EQ(rig.card->unfit(), 3u);
-  EXPECT_EQ(rig.card->nic().count(frame::Count::sent_by_host), fitting.size());
+  EXPECT_EQ(rig.card->nic().count(frames::Count::sent_by_host), fitting.size());
   EXPECT_EQ(rig.host.out, fitting);
   EXPECT_EQ(rig.card->to_host_lost(), 2u);
-  EXPECT_EQ(rig.card->nic().count(frame::Count::runts), 1u);
+  EXPECT_EQ(rig.card->nic().count(frames::Count::runts), 1u);
 }
 
 TEST(Card, AHostWithoutRoomLosesFramesAndTheyAreCounted) {
@@ -152,24 +152,24 @@ TEST(Card, FramesWithoutHandlersGoToARingInHostMemory) {
   Rig rig;
   rig.rules({"udp:2000"});
   ContextSetup ring;
-  ring.host_bytes = 4 * frame::ring_entry_bytes;
+  ring.host_bytes = 4 * frames::ring_entry_bytes;
   rig.install(0, ring);
   for (uint8_t i = 0; i < 6; ++i) rig.wire.in.push_back(udp_frame(ends, 1000, 2000, FrameBytes(100, i)));
   const std::deque<FrameBytes> sent = rig.wire.in;
   rig.settle();
   const auto memory = rig.card->host_memory(ContextId{0});
   for (uint32_t entry = 0; entry < 4; ++entry) {
-    frame::RingHeader header;
-    const uint8_t* const at = memory.data() + entry * frame::ring_entry_bytes;
+    frames::RingHeader header;
+    const uint8_t* const at = memory.data() + entry * frames::ring_entry_bytes;
     std::memcpy(&header, at, sizeof header);
     EXPECT_EQ(header.sequence, entry + 1);
     EXPECT_EQ(FrameBytes(at + sizeof header, at + sizeof header + header.length), sent[entry]);
   }
-  EXPECT_EQ(rig.card->nic().count(frame::Count::memory_full), 2u);
+  EXPECT_EQ(rig.card->nic().count(frames::Count::memory_full), 2u);
   rig.card->nic().on_host_read(ContextId{0}, 4);
   rig.wire.in.push_back(sent[0]);
   rig.settle();
-  EXPECT_EQ(rig.card->nic().count(frame::Count::to_memory), 5u);
+  EXPECT_EQ(rig.card->nic().count(frames::Count::to_memory), 5u);
   rig.expect_quiet();
 }
 

@@ -41,13 +41,13 @@ Status Card::take_from_wire(bool& moved) {
   }
   moved = true;
   stages_.count(Stage::receive, *came);
-  const uint64_t matched = nic_->count(frame::Count::matched);
+  const uint64_t matched = nic_->count(frames::Count::matched);
   stages_.enter(Stage::match);
   for (size_t i = 0; i < *came; ++i) nic_->on_frame(reference(batch_[i]), actions_);
   stages_.count(Stage::match, *came);
   stages_.enter(Stage::store);
   perform();
-  stages_.count(Stage::store, nic_->count(frame::Count::matched) - matched);
+  stages_.count(Stage::store, nic_->count(frames::Count::matched) - matched);
   run_handlers();
   flush_host();  // frames that no rule set takes lie in the port's memory until the next receive()
   stages_.enter(Stage::waiting);
@@ -79,7 +79,7 @@ bool Card::flush_wire() {
   if (!sent) trouble_ = sent.error();
   const size_t count = sent ? *sent : 0;
   for (size_t i = 0; i < count; ++i) {
-    const frame::EgressFrame frame = leaving_[i];
+    const frames::EgressFrame frame = leaving_[i];
     gone(frame, true);
   }
   leaving_.erase(leaving_.begin(), leaving_.begin() + static_cast<ptrdiff_t>(count));

@@ -68,8 +68,8 @@ TEST_P(Waiting, AHandlerThatWaitsInVainEnds) {
   make(yield_for_ever, std::chrono::nanoseconds(1));
   rig->wire.in = {datagram(1), datagram(2)};
   rig->settle();
-  EXPECT_EQ(rig->card->nic().count(frame::Count::handler_faults), 2u);
-  EXPECT_EQ(rig->card->nic().count(frame::Count::handler_dropped), 2u);
+  EXPECT_EQ(rig->card->nic().count(frames::Count::handler_faults), 2u);
+  EXPECT_EQ(rig->card->nic().count(frames::Count::handler_dropped), 2u);
   EXPECT_TRUE(rig->wire.out.empty());
   rig->expect_quiet();
 }
@@ -95,7 +95,7 @@ TEST_P(Waiting, AHandlerThatWaitsForAStuckWireEndsAndItsFrameIsNotLost) {
   rig->wire.room = 0;
   rig->wire.in = {datagram(1)};
   rig->settle();
-  EXPECT_EQ(rig->card->nic().count(frame::Count::handler_faults), 1u);
+  EXPECT_EQ(rig->card->nic().count(frames::Count::handler_faults), 1u);
   EXPECT_EQ(rig->card->nic().state().packets, 1u) << "its slot is kept until it has left";
   rig->wire.room = SIZE_MAX;
   rig->settle();
@@ -109,18 +109,18 @@ TEST_P(Waiting, AHandlerThatAsksWhetherItsFrameHasLeftSeesItLeave) {
   rig->wire.in = {datagram(1), datagram(2)};
   rig->settle();
   EXPECT_EQ(rig->wire.out, (std::vector<FrameBytes>{datagram(1), datagram(2)}));
-  EXPECT_EQ(rig->card->nic().count(frame::Count::frames_done), 2u);
+  EXPECT_EQ(rig->card->nic().count(frames::Count::frames_done), 2u);
   make(send_and_test, std::chrono::nanoseconds(1));
   rig->wire.room = 0;
   rig->wire.in = {datagram(1)};
   rig->settle();
-  EXPECT_EQ(rig->card->nic().count(frame::Count::handler_faults), 1u);
+  EXPECT_EQ(rig->card->nic().count(frames::Count::handler_faults), 1u);
 }
 
 TEST_P(Waiting, LinesOfHandlersReachWhoListens) {
   make(print);
   std::vector<std::string> lines;
-  rig->card->set_debug([&](const frame::DebugLine& line) { lines.push_back(text(line.text, " ", line.value)); });
+  rig->card->set_debug([&](const frames::DebugLine& line) { lines.push_back(text(line.text, " ", line.value)); });
   rig->wire.in = {datagram(1)};
   rig->settle();
   EXPECT_EQ(lines, std::vector<std::string>{"seen 142"});
@@ -130,7 +130,7 @@ TEST_P(Waiting, LinesOfHandlersReachWhoListens) {
 TEST_P(Waiting, AHandlerThatTheHostActivatesHasNoFrame) {
   make(print);
   std::vector<uint32_t> lengths;
-  rig->card->set_debug([&](const frame::DebugLine& line) { lengths.push_back(line.value); });
+  rig->card->set_debug([&](const frames::DebugLine& line) { lengths.push_back(line.value); });
   ASSERT_TRUE(rig->card->invoke(ContextId{0}, 5).ok());
   EXPECT_EQ(lengths, std::vector<uint32_t>{0});
   EXPECT_FALSE(rig->card->invoke(ContextId{1}, 5).ok());
@@ -144,7 +144,7 @@ TEST_P(Waiting, TheHostActivatesAHandlerWhileAnotherWaits) {
   setup.constants = {static_cast<uint8_t>(print), 0, 0, 0};
   rig->install(1, setup);
   uint32_t printed = 0;
-  rig->card->set_debug([&](const frame::DebugLine&) { ++printed; });
+  rig->card->set_debug([&](const frames::DebugLine&) { ++printed; });
   bool asked = false;
   rig->card->set_host([&] {
     if (rig->card->nic().state().hpus_busy == 0 || std::exchange(asked, true)) return;
@@ -185,8 +185,8 @@ TEST_P(Waiting, MessagesHaveTheirPhases) {
   std::memcpy(seen, rig->card->state(ContextId{0}).data(), sizeof seen);
   EXPECT_EQ(seen[0], 3u);
   EXPECT_EQ(seen[2], 3u);
-  EXPECT_EQ(rig->card->nic().count(frame::Count::messages_done), 3u);
-  EXPECT_EQ(rig->card->nic().count(frame::Count::frames_done), 9u);
+  EXPECT_EQ(rig->card->nic().count(frames::Count::messages_done), 3u);
+  EXPECT_EQ(rig->card->nic().count(frames::Count::frames_done), 9u);
   rig->expect_quiet();
 }
 

@@ -53,7 +53,7 @@ TEST_P(Echo, AnswersAreThoseOfAHost) {
       EXPECT_EQ(answer(asked), host_answer(asked));
     }
   });
-  EXPECT_EQ(rig.card->nic().count(frame::Count::frames_done), 60u);
+  EXPECT_EQ(rig.card->nic().count(frames::Count::frames_done), 60u);
   rig.expect_quiet();
 }
 
@@ -173,8 +173,8 @@ TEST_P(Unit, AForwarderAsksTheProtocolUnitOfArp) {
   std::memcpy(&state, rig.card->state(ContextId{1}).data(), sizeof state);
   EXPECT_EQ(state.forwarded, 1u);
   EXPECT_EQ(state.dropped, 2u);
-  EXPECT_EQ(rig.card->nic().count(frame::Count::mails), 3u) << "two questions, one answer";
-  EXPECT_EQ(rig.card->nic().count(frame::Count::mails_refused), 0u);
+  EXPECT_EQ(rig.card->nic().count(frames::Count::mails), 3u) << "two questions, one answer";
+  EXPECT_EQ(rig.card->nic().count(frames::Count::mails_refused), 0u);
   rig.expect_quiet();
 }
 

@@ -12,7 +12,7 @@ namespace spinloom::ethernet {
 struct PrintedLine {
   static constexpr uint32_t cores = 8;  // of a cluster, as the board's
 
-  explicit PrintedLine(const frame::DebugLine& line)
+  explicit PrintedLine(const frames::DebugLine& line)
       : cluster(line.hpu.value / cores),
         core(line.hpu.value % cores),
         text(spinloom::text(line.text, ' ', line.value)) {}

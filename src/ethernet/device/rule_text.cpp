@@ -9,10 +9,10 @@ namespace spinloom::ethernet {
 namespace {
 
 // The host library's rules, for contexts that no program watches: a message ends only where the rules say so.
-frame::RuleSet of_messages(const spl_eth_rules& rules) { return host::rule_set_of(rules).value(); }
-frame::RuleSet of_frames(const spl_eth_rules& rules) {
-  frame::RuleSet out = of_messages(rules);
-  out.last_frame = frame::Rule::never();
+frames::RuleSet of_messages(const spl_eth_rules& rules) { return host::rule_set_of(rules).value(); }
+frames::RuleSet of_frames(const spl_eth_rules& rules) {
+  frames::RuleSet out = of_messages(rules);
+  out.last_frame = frames::Rule::never();
   return out;
 }
 
@@ -21,7 +21,7 @@ constexpr spl_eth_rules plain_ipv4{0, 1, {{3, 0xffffff00, 0x08004500, 0x08004500
 
 }  // namespace
 
-Result<frame::RuleSet> rule_set_named(std::string_view text) {
+Result<frames::RuleSet> rule_set_named(std::string_view text) {
   if (text == "all") return of_frames(spl_eth_rules_all());
   if (text == "ip") return of_frames(plain_ipv4);
   if (text == "arp") return of_frames(spl_eth_rules_arp());

@@ -17,6 +17,6 @@
 
 namespace spinloom::ethernet {
 
-[[nodiscard]] Result<frame::RuleSet> rule_set_named(std::string_view text);
+[[nodiscard]] Result<frames::RuleSet> rule_set_named(std::string_view text);
 
 }  // namespace spinloom::ethernet

@@ -6,7 +6,7 @@ namespace spinloom::ethernet::test {
 namespace {
 
 bool takes(const std::string& name, const FrameBytes& frame, bool* last = nullptr) {
-  frame::Matcher matcher{frame::MatcherLimits{}};
+  frames::Matcher matcher{frames::MatcherLimits{}};
   EXPECT_TRUE(matcher.configure({rule_set_named(name).value()}).ok());
   const auto match = matcher.match(frame);
   if (last != nullptr) *last = match && match->last;

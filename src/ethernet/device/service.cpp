@@ -8,7 +8,7 @@
 namespace spinloom::ethernet {
 namespace {
 
-registers::Shape shape_of(const frame::Limits& limits) {
+registers::Shape shape_of(const frames::Limits& limits) {
   registers::Shape shape;
   shape.rule_sets = limits.matcher.rule_sets;
   shape.rules = limits.matcher.rules + 1;
@@ -23,7 +23,7 @@ constexpr uint64_t host_bytes_max = uint64_t{1} << 32;
 }  // namespace
 
 Result<std::unique_ptr<Service>> Service::open(const std::string& nic, Card& card,
-                                               std::vector<frame::RuleSet> rule_sets) {
+                                               std::vector<frames::RuleSet> rule_sets) {
   SPL_ASSIGN(const registers::Map map, registers::Map::make(shape_of(card.nic().limits())));
   std::unique_ptr<Service> made(new Service(card, std::move(rule_sets), map));
   SPL_ASSIGN(made->desk_, host::Desk::open(nic, *made));
@@ -35,11 +35,11 @@ Result<std::unique_ptr<Service>> Service::open(const std::string& nic, Card& car
   card.watch(made->desk_->descriptor());
   card.watch(made->tools_->descriptor());
   card.set_host([service] { service->serve(); });
-  card.set_debug([service](const frame::DebugLine& line) { service->print(line); });
+  card.set_debug([service](const frames::DebugLine& line) { service->print(line); });
   return made;
 }
 
-Service::Service(Card& card, std::vector<frame::RuleSet> rule_sets, const registers::Map& map)
+Service::Service(Card& card, std::vector<frames::RuleSet> rule_sets, const registers::Map& map)
     : card_(card), rule_sets_(std::move(rule_sets)), file_(map, *this) {
   rule_sets_.resize(card.nic().limits().matcher.rule_sets);
   calls_.resize(rule_sets_.size());
@@ -57,7 +57,7 @@ void Service::hear(int guest, std::span<const uint8_t> record) {
   (void)send(guest, said.data(), said.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-Status Service::configure(std::vector<frame::RuleSet> rule_sets) {
+Status Service::configure(std::vector<frames::RuleSet> rule_sets) {
   SPL_TRY(card_.configure(rule_sets));
   rule_sets_ = std::move(rule_sets);
   return {};
@@ -99,9 +99,9 @@ Result<host::Place> Service::install(const host::Request& request) {
                      memory.bytes().size()};
 }
 
-Status Service::activate(uint32_t context, const frame::RuleSet& rules) {
+Status Service::activate(uint32_t context, const frames::RuleSet& rules) {
   const ContextId id{context};
-  std::vector<frame::RuleSet> sets = rule_sets_;
+  std::vector<frames::RuleSet> sets = rule_sets_;
   sets[context] = rules;
   SPL_TRY(card_.nic().activate(id, false));
   if (card_.nic().context(id)->initialise_entry) SPL_TRY(card_.initialise(id));
@@ -121,7 +121,7 @@ Status Service::remove(uint32_t context) {
   if (card_.nic().context(id) == nullptr) return {};
   SPL_TRY(card_.activate(id, false));
   SPL_TRY(card_.remove(id));
-  std::vector<frame::RuleSet> sets = rule_sets_;
+  std::vector<frames::RuleSet> sets = rule_sets_;
   sets[context] = {};
   SPL_TRY(configure(std::move(sets)));
   show_rules();

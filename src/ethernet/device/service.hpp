@@ -29,25 +29,25 @@ class Service final : host::Office, registers::Device, registers::NicMemory, hos
 
   // `rule_sets` are in force already, each for the context of its number.
   static Result<std::unique_ptr<Service>> open(const std::string& nic, Card& card,
-                                               std::vector<frame::RuleSet> rule_sets);
+                                               std::vector<frames::RuleSet> rule_sets);
   void serve();
 
  private:
-  Service(Card& card, std::vector<frame::RuleSet> rule_sets, const registers::Map& map);
+  Service(Card& card, std::vector<frames::RuleSet> rule_sets, const registers::Map& map);
   [[nodiscard]] Result<ContextId> context_for(const host::Request& request) const;
-  [[nodiscard]] Status configure(std::vector<frame::RuleSet> rule_sets);
+  [[nodiscard]] Status configure(std::vector<frames::RuleSet> rule_sets);
   void show_rules();
   void show_contexts();
-  void print(const frame::DebugLine& line);
+  void print(const frames::DebugLine& line);
 
   // host::Office
   Result<host::Place> install(const host::Request& request) override;
-  Status activate(uint32_t context, const frame::RuleSet& rules) override;
+  Status activate(uint32_t context, const frames::RuleSet& rules) override;
   Status deactivate(uint32_t context) override;
   Status remove(uint32_t context) override;
   Status invoke(uint32_t context, uint32_t message) override;
   void frames_read(uint32_t context, uint32_t entries) override;
-  const frame::Counts& counts() const override { return card_.nic().counts(); }
+  const frames::Counts& counts() const override { return card_.nic().counts(); }
 
   // registers::Device
   [[nodiscard]] uint32_t value_of(registers::Place place) const override;
@@ -68,7 +68,7 @@ class Service final : host::Office, registers::Device, registers::NicMemory, hos
   void left(int) override {}
 
   Card& card_;
-  std::vector<frame::RuleSet> rule_sets_;  // in force; one for each context
+  std::vector<frames::RuleSet> rule_sets_;  // in force; one for each context
   registers::RegisterFile file_;
   std::unique_ptr<host::Desk> desk_;
   std::unique_ptr<host::Listener> tools_;

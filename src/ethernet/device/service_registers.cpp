@@ -20,11 +20,11 @@ void Service::show_rules() {
   std::vector<Shown> shown{{{Register::me_valid, 0}, 1}};
   const uint32_t rules = card_.nic().limits().matcher.rules;
   for (uint32_t number = 0; number < rule_sets_.size(); ++number) {
-    const frame::RuleSet& given = rule_sets_[number];
-    const bool any = given.mode == frame::RuleMode::any;
+    const frames::RuleSet& given = rule_sets_[number];
+    const bool any = given.mode == frames::RuleMode::any;
     shown.push_back({{Register::me_mode, number}, any ? 1u : 0u});
     for (uint32_t which = 0; which <= rules; ++which) {
-      frame::Rule rule = any || given.rules.empty() ? frame::Rule::never() : frame::Rule::always();
+      frames::Rule rule = any || given.rules.empty() ? frames::Rule::never() : frames::Rule::always();
       if (which == rules) {
         rule = given.last_frame;
       } else if (which < given.rules.size()) {
@@ -94,14 +94,14 @@ Status Service::may_change(registers::Place place, uint32_t value) const {
 }
 
 void Service::changed(const registers::Configuration& configuration) {
-  std::vector<frame::RuleSet> sets(rule_sets_.size());
+  std::vector<frames::RuleSet> sets(rule_sets_.size());
   if (configuration.matching_valid) {
     const auto rule_of = [](const registers::Rule& rule) {
-      return frame::Rule{rule.index, rule.mask, rule.start, rule.end};
+      return frames::Rule{rule.index, rule.mask, rule.start, rule.end};
     };
     for (size_t number = 0; number < sets.size(); ++number) {
       const registers::RuleSet& given = configuration.rule_sets[number];
-      sets[number].mode = given.any ? frame::RuleMode::any : frame::RuleMode::all;
+      sets[number].mode = given.any ? frames::RuleMode::any : frames::RuleMode::all;
       for (const registers::Rule& rule : given.rules) sets[number].rules.push_back(rule_of(rule));
       sets[number].last_frame = rule_of(given.last_frame);
     }
@@ -117,23 +117,23 @@ void Service::changed(const registers::Configuration& configuration) {
 uint32_t Service::value_of(registers::Place place) const {
   if (place.id >= Register::counts_received) {
     const auto which = static_cast<size_t>(place.id) - static_cast<size_t>(Register::counts_received);
-    return which < frame::count_kinds ? static_cast<uint32_t>(card_.nic().counts()[which]) : 0;
+    return which < frames::count_kinds ? static_cast<uint32_t>(card_.nic().counts()[which]) : 0;
   }
   switch (place.id) {
     case Register::spinloom_call: return calls_[place.index];
     case Register::spinloom_init_state: return card_.is_initialised(ContextId{place.index}) ? 2 : 0;
     case Register::stats_cluster: return place.index == 1 ? card_.nic().state().hpus_busy : 0;
     case Register::stats_mpq: {
-      const frame::Limits& limits = card_.nic().limits();
+      const frames::Limits& limits = card_.nic().limits();
       return card_.nic().state().messages >= limits.message_queues ? UINT32_MAX : 0;
     }
     case Register::stats_datapath:
-      return place.index == 0 ? static_cast<uint32_t>(card_.nic().count(frame::Count::dropped_full)) : 0;
+      return place.index == 0 ? static_cast<uint32_t>(card_.nic().count(frames::Count::dropped_full)) : 0;
     default: return 0;
   }
 }
 
-void Service::print(const frame::DebugLine& line) {
+void Service::print(const frames::DebugLine& line) {
   const PrintedLine said(line);
   for (const char one : said.text + '\n') {
     if (printed_.size() == stdout_characters) printed_.pop_front();

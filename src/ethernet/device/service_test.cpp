@@ -213,7 +213,7 @@ TEST_F(ServiceTest, FramesOfAContextWithoutHandlersComeToTheProgram) {
     }
     spl_eth_close(eth);
   });
-  EXPECT_EQ(rig_.card->nic().count(frame::Count::to_memory), 500u);
+  EXPECT_EQ(rig_.card->nic().count(frames::Count::to_memory), 500u);
 }
 
 TEST_F(ServiceTest, AProgramGetsTheFirstFreeContext) {
@@ -392,7 +392,7 @@ TEST_F(ToolTest, AToolCallsAContext) {
   EXPECT_EQ(read("spinloom/call/1"), 0u);
   write("spinloom/call/1", 1);
   EXPECT_EQ(read("spinloom/call/1"), 1u);
-  EXPECT_EQ(rig_.card->nic().count(frame::Count::host_runs), 1u);
+  EXPECT_EQ(rig_.card->nic().count(frames::Count::host_runs), 1u);
   EXPECT_NE(refused("spinloom/call/2", 1).find("not installed"), std::string::npos);
 }
 

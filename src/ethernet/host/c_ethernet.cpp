@@ -80,7 +80,7 @@ int spl_eth_open(spl_eth** out, const spl_eth_options* options) {
         request.constants_bytes = options->constants_bytes;
         request.state_bytes = options->state_bytes == 0 ? 64 << 10 : options->state_bytes;
         request.host_bytes =
-            options->host_bytes == 0 ? SPL_HOST_BYTES + 64 * spinloom::frame::ring_entry_bytes : options->host_bytes;
+            options->host_bytes == 0 ? SPL_HOST_BYTES + 64 * spinloom::frames::ring_entry_bytes : options->host_bytes;
         const std::string handlers = options->handlers == nullptr ? "" : options->handlers;
         std::string path = handlers;
         if (!path.empty() && path.front() != '/') {  // the NIC runs elsewhere
@@ -196,16 +196,16 @@ int spl_eth_counts(spl_eth* eth, uint64_t* values, unsigned count) {
       [&] {
         const auto answer = eth->program->ask(Request{});
         if (!answer) return refuse(answer.error());
-        for (unsigned which = 0; which < count && which < spinloom::frame::count_kinds; ++which) {
+        for (unsigned which = 0; which < count && which < spinloom::frames::count_kinds; ++which) {
           values[which] = answer->counts[which];
         }
-        return static_cast<int>(spinloom::frame::count_kinds);
+        return static_cast<int>(spinloom::frames::count_kinds);
       },
       static_cast<int>(SPL_ETH_INTERNAL));
 }
 
 const char* spl_eth_count_name(unsigned which) {
-  return which < spinloom::frame::count_kinds ? name_of(static_cast<spinloom::frame::Count>(which)) : nullptr;
+  return which < spinloom::frames::count_kinds ? name_of(static_cast<spinloom::frames::Count>(which)) : nullptr;
 }
 
 const char* spl_eth_error(void) { return last_error.c_str(); }

@@ -35,13 +35,13 @@ class Office {
   // In the first free context for SPL_ETH_ANY_CONTEXT.
   [[nodiscard]] virtual Result<Place> install(const Request& request) = 0;
   // Rules, initialisation handler, activation.
-  [[nodiscard]] virtual Status activate(uint32_t context, const frame::RuleSet& rules) = 0;
+  [[nodiscard]] virtual Status activate(uint32_t context, const frames::RuleSet& rules) = 0;
   [[nodiscard]] virtual Status deactivate(uint32_t context) = 0;
   // Deactivates it first. An Error: frames are still under way; the desk asks again.
   [[nodiscard]] virtual Status remove(uint32_t context) = 0;
   [[nodiscard]] virtual Status invoke(uint32_t context, uint32_t message) = 0;
   virtual void frames_read(uint32_t context, uint32_t entries) = 0;
-  [[nodiscard]] virtual const frame::Counts& counts() const = 0;
+  [[nodiscard]] virtual const frames::Counts& counts() const = 0;
 };
 
 class Desk final : Clerk {

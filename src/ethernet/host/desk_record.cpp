@@ -10,16 +10,17 @@ namespace {
 
 // A rule on bytes in the order of the wire, for a unit that reads words the other way round. Values keep their meaning;
 // a range does only if one byte of the word is looked at.
-Result<frame::Rule> rule_of(const spl_eth_rule& rule) {
-  if (rule.start > rule.end) return frame::Rule::never();
+Result<frames::Rule> rule_of(const spl_eth_rule& rule) {
+  if (rule.start > rule.end) return frames::Rule::never();
   const auto swap = [](uint32_t word) { return __builtin_bswap32(word); };
-  if (rule.start == rule.end) return frame::Rule{rule.index, swap(rule.mask), swap(rule.start), swap(rule.end)};
+  if (rule.start == rule.end) return frames::Rule{rule.index, swap(rule.mask), swap(rule.start), swap(rule.end)};
   for (uint32_t shift = 0; shift < 32; shift += 8) {
     if ((rule.mask & ~(0xffu << shift)) != 0) continue;
     const uint64_t first = (uint64_t{rule.start} + (1u << shift) - 1) >> shift;
     const uint32_t last = std::min(rule.end >> shift, 0xffu);
-    if (first > last) return frame::Rule::never();
-    return frame::Rule{rule.index, swap(rule.mask), static_cast<uint32_t>(first) << (24 - shift), last << (24 - shift)};
+    if (first > last) return frames::Rule::never();
+    return frames::Rule{rule.index, swap(rule.mask), static_cast<uint32_t>(first) << (24 - shift),
+                        last << (24 - shift)};
   }
   return fail(Code::unsupported, "the rule on word ", rule.index,
               " has a range over more than one byte: the matching unit compares words in little-endian order, so use a "
@@ -57,11 +58,11 @@ Answer refusal(const Error& error) {
   return answer;
 }
 
-Result<frame::RuleSet> rule_set_of(const spl_eth_rules& rules) {
-  frame::RuleSet set;
-  set.mode = rules.any != 0 ? frame::RuleMode::any : frame::RuleMode::all;
+Result<frames::RuleSet> rule_set_of(const spl_eth_rules& rules) {
+  frames::RuleSet set;
+  set.mode = rules.any != 0 ? frames::RuleMode::any : frames::RuleMode::all;
   for (uint32_t rule = 0; rule < std::min<uint32_t>(rules.count, SPL_ETH_RULES_MAX); ++rule) {
-    SPL_ASSIGN(frame::Rule made, rule_of(rules.rule[rule]));
+    SPL_ASSIGN(frames::Rule made, rule_of(rules.rule[rule]));
     set.rules.push_back(made);
   }
   SPL_ASSIGN(set.last_frame, rule_of(rules.last_frame));

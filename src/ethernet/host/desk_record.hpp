@@ -43,14 +43,14 @@ struct Answer {
   uint64_t state_offset = 0;
   uint64_t constants_offset = 0;
   uint64_t host_bytes = 0;
-  frame::Counts counts{};
+  frames::Counts counts{};
   std::array<char, 512> sentence{};  // of a refusal
 };
 
 [[nodiscard]] Result<Request> read_request(std::span<const uint8_t> bytes);
 [[nodiscard]] Answer refusal(const Error& error);
 // The rules as the matching unit has them: words are little-endian slices of the frame.
-[[nodiscard]] Result<frame::RuleSet> rule_set_of(const spl_eth_rules& rules);
+[[nodiscard]] Result<frames::RuleSet> rule_set_of(const spl_eth_rules& rules);
 
 // Where a NIC of this name listens for programs: in the folder for sockets (base/private_folder.hpp), which `makes`
 // makes.

@@ -39,7 +39,7 @@ class TestOffice final : public Office {
     return Place{request.context, nic.descriptor(),  open[request.context].descriptor(), 1 << 20, 4096,
                  1 << 19,         request.host_bytes};
   }
-  Status activate(uint32_t context, const frame::RuleSet& rules) override {
+  Status activate(uint32_t context, const frames::RuleSet& rules) override {
     active[context] = rules;
     return {};
   }
@@ -58,12 +58,12 @@ class TestOffice final : public Office {
     return {};
   }
   void frames_read(uint32_t, uint32_t entries) override { read += entries; }
-  const frame::Counts& counts() const override { return counted; }
+  const frames::Counts& counts() const override { return counted; }
 
   SharedMemory nic;
   std::map<uint32_t, SharedMemory> open;
-  std::map<uint32_t, frame::RuleSet> active;
-  frame::Counts counted{1, 2, 3};
+  std::map<uint32_t, frames::RuleSet> active;
+  frames::Counts counted{1, 2, 3};
   std::atomic<uint32_t> invoked = 0;
   std::atomic<uint32_t> read = 0;
   std::atomic<bool> busy = false;
@@ -115,7 +115,7 @@ TEST_F(DeskTest, MemoryIsShared) {
   office_.open[0].bytes()[7] = 43;
   EXPECT_EQ(static_cast<uint8_t*>(spl_eth_host_memory(eth, nullptr))[7], 43);
   uint64_t counts[3] = {};
-  EXPECT_EQ(spl_eth_counts(eth, counts, 3), frame::count_kinds);
+  EXPECT_EQ(spl_eth_counts(eth, counts, 3), frames::count_kinds);
   EXPECT_EQ(counts[2], 3u);
   EXPECT_EQ(spl_eth_invoke(eth, 9), SPL_ETH_OK);
   EXPECT_EQ(office_.invoked, 9u);
@@ -175,10 +175,10 @@ TEST_F(DeskTest, NoticesComeInOrderAndFreeTheirRing) {
 
 TEST_F(DeskTest, FramesAreReadAndTheNicIsTold) {
   spl_eth* const eth = opened();
-  const uint64_t entries = office_.open[0].bytes().size() / frame::ring_entry_bytes;
+  const uint64_t entries = office_.open[0].bytes().size() / frames::ring_entry_bytes;
   for (uint32_t number = 1; number <= entries; ++number) {
-    const frame::RingHeader header{number, 60, number + 5, 0};
-    uint8_t* const entry = office_.open[0].bytes().data() + (number - 1) % entries * frame::ring_entry_bytes;
+    const frames::RingHeader header{number, 60, number + 5, 0};
+    uint8_t* const entry = office_.open[0].bytes().data() + (number - 1) % entries * frames::ring_entry_bytes;
     entry[sizeof header] = static_cast<uint8_t>(number);
     std::memcpy(entry, &header, sizeof header);
     size_t bytes = 0;
@@ -251,9 +251,9 @@ TEST_F(DeskTest, ProgramsForFpspinFindTheirLibrary) {
   fpspin_ruleset_slmp(&rules);
   ASSERT_TRUE(fpspin_init(&ctx, "/dev/pspin0", nullptr, 1, &rules, 1, FPSPIN_HOSTDMA_PAGES_DEFAULT + 2));
   EXPECT_EQ(ctx.mmap_len, 18u * 4096);
-  const frame::RuleSet& installed = office_.active.at(1);
-  EXPECT_EQ(installed.rules[2], (frame::Rule{9, 0x0000ffff, 0x00007224, 0x00007224}));
-  EXPECT_EQ(installed.last_frame, (frame::Rule{10, 0x00800000, 0x00800000, 0x00800000}));
+  const frames::RuleSet& installed = office_.active.at(1);
+  EXPECT_EQ(installed.rules[2], (frames::Rule{9, 0x0000ffff, 0x00007224, 0x00007224}));
+  EXPECT_EQ(installed.last_frame, (frames::Rule{10, 0x00800000, 0x00800000, 0x00800000}));
   fpspin_flag_t flag;
   EXPECT_EQ(fpspin_pop_req(&ctx, 3, &flag), nullptr);
   const uint64_t asked = SPL_HOST_FLAG(9, 1000, 3);

@@ -79,7 +79,7 @@ std::optional<spl_eth_notice> Program::next_notice(std::chrono::microseconds pat
 }
 
 std::optional<Program::Frame> Program::next_frame(std::chrono::microseconds patience) {
-  const uint64_t entries = host_.bytes().size() / frame::ring_entry_bytes;
+  const uint64_t entries = host_.bytes().size() / frames::ring_entry_bytes;
   if (entries == 0) return std::nullopt;
   if (frames_unsaid_ >= std::max<uint64_t>(entries / 4, 1)) {
     Request request;
@@ -88,11 +88,11 @@ std::optional<Program::Frame> Program::next_frame(std::chrono::microseconds pati
     if (ask(request)) frames_unsaid_ = 0;
   }
   return look_for(patience, [&]() -> std::optional<Frame> {
-    const uint8_t* const entry = host_.bytes().data() + frames_ % entries * frame::ring_entry_bytes;
+    const uint8_t* const entry = host_.bytes().data() + frames_ % entries * frames::ring_entry_bytes;
     if (load<uint32_t>(entry) != static_cast<uint32_t>(frames_ + 1)) return std::nullopt;
-    frame::RingHeader header;
+    frames::RingHeader header;
     std::memcpy(&header, entry, sizeof header);
-    if (header.length > frame::ring_entry_bytes - sizeof header) return std::nullopt;
+    if (header.length > frames::ring_entry_bytes - sizeof header) return std::nullopt;
     ++frames_;
     ++frames_unsaid_;
     return Frame{{entry + sizeof header, header.length}, header.message};

@@ -20,8 +20,8 @@ std::vector<uint8_t> frame_of(uint16_t type, uint8_t version_words, uint8_t prot
   return bytes;
 }
 
-std::optional<frame::Matcher::Match> match(const spl_eth_rules& rules, const std::vector<uint8_t>& bytes) {
-  frame::Matcher matcher({});
+std::optional<frames::Matcher::Match> match(const spl_eth_rules& rules, const std::vector<uint8_t>& bytes) {
+  frames::Matcher matcher({});
   auto set = rule_set_of(rules);
   EXPECT_TRUE(set.ok());
   EXPECT_TRUE(matcher.configure({*set}).ok());

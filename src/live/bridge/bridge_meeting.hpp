@@ -11,20 +11,20 @@
 #include <string_view>
 #include <vector>
 
-#include "live/launch/card.hpp"
+#include "live/launch/business_card.hpp"
 
 namespace spinloom::live {
 
-[[nodiscard]] bool needs_bridge(const std::vector<Card>& cards);
-[[nodiscard]] std::vector<uint32_t> program_first(const std::vector<Card>& cards);
-[[nodiscard]] uint32_t programs_of(const std::vector<Card>& cards);
-[[nodiscard]] std::vector<bool> gateways_of(const std::vector<Card>& cards);
+[[nodiscard]] bool needs_bridge(const std::vector<BusinessCard>& cards);
+[[nodiscard]] std::vector<uint32_t> program_first(const std::vector<BusinessCard>& cards);
+[[nodiscard]] uint32_t programs_of(const std::vector<BusinessCard>& cards);
+[[nodiscard]] std::vector<bool> gateways_of(const std::vector<BusinessCard>& cards);
 
 // The first network of `other` that both are on; null if there is none.
-[[nodiscard]] const CardNetwork* shared_network(const Card& mine, const Card& other);
-void meet_at_shared_networks(uint32_t rank, std::vector<Card>& cards);
+[[nodiscard]] const BusinessCardNetwork* shared_network(const BusinessCard& mine, const BusinessCard& other);
+void meet_at_shared_networks(uint32_t rank, std::vector<BusinessCard>& cards);
 // True if the first networks of both cards are the same one. Providers of fabrics over IP use the first network of a
 // card, and then join both.
-[[nodiscard]] bool share_first_network(const Card& mine, const Card& other);
+[[nodiscard]] bool share_first_network(const BusinessCard& mine, const BusinessCard& other);
 
 }  // namespace spinloom::live

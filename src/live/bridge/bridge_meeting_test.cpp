@@ -6,8 +6,8 @@
 namespace spinloom::live {
 namespace {
 
-Card card_on(std::vector<CardNetwork> networks, Gateway gateway = Gateway::no) {
-  Card card;
+BusinessCard card_on(std::vector<BusinessCardNetwork> networks, Gateway gateway = Gateway::no) {
+  BusinessCard card;
   card.networks = std::move(networks);
   if (!card.networks.empty()) card.address = card.networks.front().network.address;
   if (!card.networks.empty()) card.port = card.networks.front().port;
@@ -18,8 +18,8 @@ Card card_on(std::vector<CardNetwork> networks, Gateway gateway = Gateway::no) {
 constexpr uint32_t first_net = 0x0a010000, second_net = 0x0a020000;
 
 TEST(BridgeMeeting, RanksWithProgramsComeFirst) {
-  const std::vector<Card> cards{card_on({}, Gateway::alone), card_on({}), card_on({}, Gateway::beside),
-                                card_on({}, Gateway::alone), card_on({})};
+  const std::vector<BusinessCard> cards{card_on({}, Gateway::alone), card_on({}), card_on({}, Gateway::beside),
+                                        card_on({}, Gateway::alone), card_on({})};
   EXPECT_TRUE(needs_bridge(cards));
   EXPECT_FALSE(needs_bridge({card_on({}), card_on({})}));
   EXPECT_EQ(program_first(cards), (std::vector<uint32_t>{1, 2, 4, 0, 3}));
@@ -28,7 +28,7 @@ TEST(BridgeMeeting, RanksWithProgramsComeFirst) {
 }
 
 TEST(BridgeMeeting, PeersAreMetOnTheNetworkThatBothAreOn) {
-  std::vector<Card> cards{
+  std::vector<BusinessCard> cards{
       card_on({{{second_net + 1, 16}, 100}, {{first_net + 1, 16}, 200}}), card_on({{{first_net + 2, 16}, 300}}),
       card_on({{{first_net + 3, 24}, 400}, {{second_net + 3, 16}, 500}}), card_on({{{0x0a030003, 16}, 600}})};
   ASSERT_NE(shared_network(cards[0], cards[1]), nullptr);

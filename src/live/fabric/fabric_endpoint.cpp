@@ -11,7 +11,7 @@
 #include "live/fabric/fabric_choice.hpp"
 #include "live/fabric/fabric_interface.hpp"
 #include "live/fabric/fabric_library.hpp"
-#include "live/launch/card.hpp"
+#include "live/launch/business_card.hpp"
 
 namespace spinloom::live {
 namespace {

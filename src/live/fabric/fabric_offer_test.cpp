@@ -6,7 +6,7 @@
 #include "base/random.hpp"
 #include "live/fabric/fabric_choice.hpp"
 #include "live/fabric/fabric_faults.hpp"
-#include "live/launch/card.hpp"
+#include "live/launch/business_card.hpp"
 #include "live/launch/launcher.hpp"
 
 namespace spinloom::live {
@@ -75,10 +75,10 @@ TEST(FabricChoice, NetworksThatMoveBytesComeFirst) {
   EXPECT_EQ(cost_of("nobody knows"), unknown_cost);
 }
 
-TEST(Card, RanksAskForFabricsOnlyWhereSomebodyMayUseThem) {
-  std::vector<Card> cards(3);
+TEST(BusinessCard, RanksAskForFabricsOnlyWhereSomebodyMayUseThem) {
+  std::vector<BusinessCard> cards(3);
   const auto all_want = [&](FabricNeed need) {
-    for (Card& card : cards) card.fabric = need;
+    for (BusinessCard& card : cards) card.fabric = need;
     return need_fabrics(cards);
   };
   EXPECT_FALSE(all_want(FabricNeed::never));

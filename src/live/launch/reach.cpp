@@ -41,7 +41,7 @@ std::string credentials() {
 int open_process(int64_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)); }
 
 // Why this process cannot use a peer's memory, or notice the peer's end; empty if it can.
-std::string trouble_with(const Card& card) {
+std::string trouble_with(const BusinessCard& card) {
   const int process = open_process(card.pid);
   if (process < 0) return errno == ESRCH ? "" : text("pidfd_open: ", std::strerror(errno));
   close(process);
@@ -75,7 +75,7 @@ bool shares_namespaces(pid_t other) {
   return true;
 }
 
-bool must_agree(const std::vector<Card>& cards) {
+bool must_agree(const std::vector<BusinessCard>& cards) {
   for (size_t i = 0; i < cards.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (cards[i].machine != cards[j].machine) continue;
@@ -86,7 +86,7 @@ bool must_agree(const std::vector<Card>& cards) {
   return false;
 }
 
-Unreached unreachable_from(uint32_t rank, const std::vector<Card>& cards) {
+Unreached unreachable_from(uint32_t rank, const std::vector<BusinessCard>& cards) {
   Unreached found(cards.size());
   for (uint32_t peer = 0; peer < cards.size(); ++peer) {
     if (peer == rank || cards[peer].machine != cards[rank].machine || cards[peer].pid == cards[rank].pid) continue;

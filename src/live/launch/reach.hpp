@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "live/launch/card.hpp"
+#include "live/launch/business_card.hpp"
 
 namespace spinloom::live {
 
@@ -27,13 +27,13 @@ namespace spinloom::live {
 // False for 0, which stands for a process that is not seen here.
 [[nodiscard]] bool shares_namespaces(pid_t other);
 
-[[nodiscard]] bool must_agree(const std::vector<Card>& cards);
+[[nodiscard]] bool must_agree(const std::vector<BusinessCard>& cards);
 
 // Why a rank cannot use a peer's memory, indexed by peer. The text is empty where it can, and for peers on other
 // machines.
 using Unreached = std::vector<std::string>;
 
-[[nodiscard]] Unreached unreachable_from(uint32_t rank, const std::vector<Card>& cards);
+[[nodiscard]] Unreached unreachable_from(uint32_t rank, const std::vector<BusinessCard>& cards);
 
 // The text for the launcher's exchange: a digit for each four ranks of the job. read_reach() reads such a text of a
 // peer and returns a mark for each rank; a text of another form is an Error.

@@ -119,7 +119,7 @@ bool Rendezvous::refuses(uint32_t rank) const {
   return found;
 }
 
-void Rendezvous::show(const Card& own) {
+void Rendezvous::show(const BusinessCard& own) {
   const std::lock_guard inside(lock_);
   own_ = write(own);
 }

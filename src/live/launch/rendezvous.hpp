@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-#include "live/launch/card.hpp"
+#include "live/launch/business_card.hpp"
 
 namespace spinloom::live {
 
@@ -37,7 +37,7 @@ class Rendezvous {
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
-  void show(const Card& own);
+  void show(const BusinessCard& own);
 
   enum class Asked : uint8_t {
     asked,  // the peer has the question, or is too busy to take it now
@@ -52,7 +52,7 @@ class Rendezvous {
 
   struct News {
     uint32_t rank = 0;
-    std::optional<Card> card;  // none: the rank is gone for this one
+    std::optional<BusinessCard> card;  // none: the rank is gone for this one
     std::string why;  // it is gone; empty if it has left
   };
   [[nodiscard]] std::vector<News> serve();

@@ -83,8 +83,8 @@ TEST_P(FrameHandlers, TheFirstRuleThatHoldsDecides) {
   other[12] = 0x86;
   bed.arrive(other);  // not IPv4: fields are zero
   EXPECT_EQ(bed.state_at<uint32_t>(8), 2u);
-  EXPECT_EQ(bed.count(frame::Count::handler_dropped), 3u);
-  EXPECT_EQ(bed.count(frame::Count::frames_done), 5u);
+  EXPECT_EQ(bed.count(frames::Count::handler_dropped), 3u);
+  EXPECT_EQ(bed.count(frames::Count::frames_done), 5u);
   EXPECT_EQ(bed.to_host, (Frames{frame_of_flow({.destination = 0x0a000003, .destination_port = 80}), other}));
 }
 
@@ -208,9 +208,9 @@ TEST_P(FrameHandlers, SumsGoToAllSendersWhenAllHaveCome) {
       for (uint32_t i = 0; i < words; ++i) sum[i] += values[i];
       const Bytes frame = part_of(block, sender, values);
       bed.arrive(frame);
-      const uint64_t dropped = bed.count(frame::Count::handler_dropped);
+      const uint64_t dropped = bed.count(frames::Count::handler_dropped);
       bed.arrive(frame);  // once more: dropped, whether its block is finished or not
-      EXPECT_EQ(bed.count(frame::Count::handler_dropped), dropped + 1);
+      EXPECT_EQ(bed.count(frames::Count::handler_dropped), dropped + 1);
     }
     ASSERT_EQ(bed.sent.size(), 2u * senders);
     for (const Bytes& answer : bed.sent) {

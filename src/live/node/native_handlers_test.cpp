@@ -12,7 +12,7 @@
 #include "memory/layout/text.hpp"
 #include "portals/strategies/plan.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 namespace {
 
 #ifdef SPINLOOM_HANDLERS
@@ -115,4 +115,4 @@ TEST(NativeDatatypeHandlers, NeedHandlers) { GTEST_SKIP() << "built without SPIN
 #endif
 
 }  // namespace
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

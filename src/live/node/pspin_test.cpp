@@ -58,7 +58,7 @@ TEST_P(Pspin, AVoidHandlerIsDoneWithItsFrame) {
   bed.arrive(frame);
   EXPECT_EQ(bed.sent, (Frames{turned(frame)}));
   EXPECT_EQ(bed.to_host.size(), 0u);
-  EXPECT_EQ(bed.count(frame::Count::frames_done), 1u);
+  EXPECT_EQ(bed.count(frames::Count::frames_done), 1u);
   bed.arrive(udp_frame(10));
   EXPECT_EQ(bed.state_at<uint32_t>(counters + 4), 2u);
   EXPECT_EQ(bed.state_at<uint32_t>(counters + 8), 142u + 52u) << "the bytes of both frames";
@@ -209,22 +209,22 @@ TEST(PspinSandbox, AFailedAssertionCostsItsFrame) {
   Bytes frame(64);
   frame[14] = 5;
   bed.arrive(frame);
-  EXPECT_EQ(bed.count(frame::Count::handler_faults), 1u);
+  EXPECT_EQ(bed.count(frames::Count::handler_faults), 1u);
   ASSERT_EQ(bed.lines.size(), 1u);
   EXPECT_NE(bed.lines[0].find("not so: frame[15] == 1"), std::string::npos);
   frame[15] = 1;
   bed.arrive(frame);
-  EXPECT_EQ(bed.count(frame::Count::frames_done), 1u);
+  EXPECT_EQ(bed.count(frames::Count::frames_done), 1u);
 }
 
 TEST_P(Pspin, AnHpuWithoutAClusterIsRefused) {
-  frame::Limits limits;
+  frames::Limits limits;
   limits.hpus = 17;
   FrameBed wide(state_bytes, 0, limits);
   wide.hpus = spin::HpuMask::of(16, 1);
   wide.install(path("pspin_calls"));
   wide.arrive(Bytes(64));
-  EXPECT_EQ(wide.count(frame::Count::handler_failed), 1u);
+  EXPECT_EQ(wide.count(frames::Count::handler_failed), 1u);
   ASSERT_EQ(wide.lines.size(), 1u);
   EXPECT_NE(wide.lines[0].find("-DNB_CLUSTERS"), std::string::npos) << wide.lines[0];
 }

@@ -1,8 +1,8 @@
 // Segment - the shared memory of one process of a job: its doorbell, and a channel from each peer.
 //
-// Contract: a process creates its own segment and publishes how to find it (a Card); its peers attach it. A segment
-//   has no name and lives only as long as some process has it mapped. So nothing is left of a job that dies, however
-//   it dies.
+// Contract: a process creates its own segment and publishes how to find it (a BusinessCard); its peers attach it. A
+//   segment has no name and lives only as long as some process has it mapped. So nothing is left of a job that dies,
+//   however it dies.
 // Invariants: (1) attach() returns a segment only if its job, its rank and its build are the expected ones;
 //   Code::invalid means that its process is gone; (2) `begun` names the peers that have attached. A peer that has set
 //   its bit there and then finds `closed` set may not have been seen by the owner. Everything else that a peer can

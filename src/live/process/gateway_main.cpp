@@ -20,7 +20,7 @@ constexpr int cannot_start = 3;
 
 // Joins the job with a NIC for each rail, as the programs do. What it returns is not freed: its threads may still ask
 // it at the end of the process.
-Result<ptl::Host*> join_as_gateway(const Settings& settings) {
+Result<calls::Host*> join_as_gateway(const Settings& settings) {
   SPL_ASSIGN(std::shared_ptr<live::Launcher> launcher, live::find_launcher());
   if (settings.rails.empty()) {
     SPL_ASSIGN(auto made, LiveProcess::join(settings, std::move(launcher)));

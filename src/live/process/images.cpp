@@ -38,7 +38,7 @@ std::vector<std::string> Images::candidates(const std::string& name) const {
   return paths;
 }
 
-Result<ptl::HandlerImage> Images::find(const std::string& name) {
+Result<calls::HandlerImage> Images::find(const std::string& name) {
   for (const std::string& path : candidates(name)) {
     if (const auto known = loaded_.find(path); known != loaded_.end()) return known->second;
     if (access(path.c_str(), R_OK) != 0) continue;
@@ -50,8 +50,8 @@ Result<ptl::HandlerImage> Images::find(const std::string& name) {
   return fail(Code::invalid, "no handler image '", name, "' in ", where, " (SPINLOOM_HANDLERS adds folders)");
 }
 
-Result<ptl::HandlerImage> Images::load(const std::string& path) {
-  ptl::HandlerImage made;
+Result<calls::HandlerImage> Images::load(const std::string& path) {
+  calls::HandlerImage made;
   SPL_ASSIGN(made.index, library_->load(path));
   made.entry = [library = library_, image = made.index](const std::string& symbol) -> std::optional<uint32_t> {
     const auto found = library->entry(image, symbol);

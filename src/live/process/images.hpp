@@ -23,19 +23,19 @@ class Images {
  public:
   static Result<std::unique_ptr<Images>> create(std::vector<std::string> folders, HandlerKind preferred);
 
-  [[nodiscard]] Result<ptl::HandlerImage> find(const std::string& name);
+  [[nodiscard]] Result<calls::HandlerImage> find(const std::string& name);
   // Runs the handlers of all images.
   [[nodiscard]] const std::shared_ptr<live::HandlerLibrary>& library() const { return library_; }
 
  private:
   Images(std::vector<std::string> folders, HandlerKind preferred);
-  [[nodiscard]] Result<ptl::HandlerImage> load(const std::string& path);
+  [[nodiscard]] Result<calls::HandlerImage> load(const std::string& path);
   [[nodiscard]] std::vector<std::string> candidates(const std::string& name) const;
 
   std::vector<std::string> folders_;
   HandlerKind preferred_;
   std::shared_ptr<live::HandlerLibrary> library_;
-  std::map<std::string, ptl::HandlerImage> loaded_;  // by path
+  std::map<std::string, calls::HandlerImage> loaded_;  // by path
 };
 
 }  // namespace spinloom::process

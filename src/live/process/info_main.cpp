@@ -25,7 +25,7 @@ constexpr Time patience{int64_t{patience_ms} * 1'000'000'000};
 constexpr ptl_match_bits_t report_bits = 0x696e666f;
 constexpr int exit_environment = 3;
 
-ptl::Process* this_rank = nullptr;
+calls::Process* this_rank = nullptr;
 
 [[nodiscard]] bool good(int code, const char* call) {
   if (code == PTL_OK) return true;
@@ -153,9 +153,9 @@ int show_job(const Settings& settings, const std::vector<Row>& machine) {
     return exit_environment;
   }
   LiveProcess& process = **made;
-  static ptl::Process rank(process);
+  static calls::Process rank(process);
   this_rank = &rank;
-  ptl::Process::serve_all_threads([] { return this_rank; });
+  calls::Process::serve_all_threads([] { return this_rank; });
   Reports reports;
   if (!good(PtlInit(), "PtlInit") || !reports.open(process.size())) return 1;
   const std::string own = report_of(process, machine.front().value);

@@ -52,7 +52,7 @@ void watch_forks() {
   [[maybe_unused]] static const int watched = pthread_atfork(nullptr, nullptr, [] { ranks().forget_in_child(); });
 }
 
-ptl::Process* join_job() {
+calls::Process* join_job() {
   auto joined = ranks().join();
   if (!joined) {
     say(text("PtlInit: ", joined.error().message));
@@ -74,13 +74,13 @@ int end_rank() {
   return *left == RanksHere::Left::well ? PTL_OK : PTL_IN_USE;
 }
 
-constexpr ptl::Ranks served{[](unsigned int count) { return answer_to("PtlSpinRanks", ranks().split(count)); },
-                            [](unsigned int number) { return answer_to("PtlSpinRankEnter", ranks().enter(number)); },
-                            end_rank};
+constexpr calls::Ranks served{[](unsigned int count) { return answer_to("PtlSpinRanks", ranks().split(count)); },
+                              [](unsigned int number) { return answer_to("PtlSpinRankEnter", ranks().enter(number)); },
+                              end_rank};
 
 const bool registered = [] {
-  ptl::Process::serve_all_threads(join_job);
-  ptl::serve_ranks(served);
+  calls::Process::serve_all_threads(join_job);
+  calls::serve_ranks(served);
   return true;
 }();
 

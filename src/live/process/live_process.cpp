@@ -58,7 +58,7 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings,
 }
 
 Status LiveProcess::start() {
-  live::Card card;
+  live::BusinessCard card;
   card.pid = getpid();
   card.nonce = live::random_secret();
   card.user = geteuid();
@@ -107,7 +107,7 @@ Status LiveProcess::start() {
 }
 
 // Opens what this rank needs, with the socket whose address the card tells to others.
-Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::Card& card) {
+Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::BusinessCard& card) {
   SPL_TRY(open_state());
   const auto machine = live::machine_id();
   if (!machine && machine.error().code != Code::unsupported) return machine.error();
@@ -130,7 +130,7 @@ Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::Card& card) 
   return port;
 }
 
-Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port(live::Card& card) const {
+Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port(live::BusinessCard& card) const {
   if (settings_.transport == Way::shm || launcher_->size() == 1 || rendezvous_)
     return std::unique_ptr<live::DatagramPort>();
   std::vector<live::NetworkPort> ports;
@@ -235,7 +235,7 @@ uint64_t LiveProcess::random() {
   return bits;
 }
 
-Result<ptl::HandlerImage> LiveProcess::image(std::string_view name) {
+Result<calls::HandlerImage> LiveProcess::image(std::string_view name) {
   if (!images_) SPL_TRY(make_pool());
   return images_->find(std::string(name));
 }

@@ -36,7 +36,7 @@
 
 namespace spinloom::process {
 
-class LiveProcess final : public ptl::Host {
+class LiveProcess final : public calls::Host {
  public:
   [[nodiscard]] static Result<std::unique_ptr<LiveProcess>> join(const Settings& settings,
                                                                  std::shared_ptr<live::Launcher> launcher);
@@ -64,7 +64,7 @@ class LiveProcess final : public ptl::Host {
   // peers, as if its process had ended.
   void abandon();
 
-  // ptl::Host
+  // calls::Host
   [[nodiscard]] portals::Port& port() override { return *node_; }
   void wait(Time deadline) override { node_->wait_until(deadline); }
   void poll() override;
@@ -78,13 +78,13 @@ class LiveProcess final : public ptl::Host {
   [[nodiscard]] uint32_t user() const override { return cards_[rank_].user; }
   [[nodiscard]] uint32_t atomic_bytes() const override { return node_->engine().limits().atomic_bytes; }
   [[nodiscard]] uint64_t random() override;
-  [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view name) override;
+  [[nodiscard]] Result<calls::HandlerImage> image(std::string_view name) override;
 
  private:
   LiveProcess(const Settings& settings, std::shared_ptr<live::Launcher> launcher);
   [[nodiscard]] Status start();
-  [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open(live::Card& card);
-  [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port(live::Card& card) const;
+  [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open(live::BusinessCard& card);
+  [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port(live::BusinessCard& card) const;
   [[nodiscard]] uint32_t all() const { return static_cast<uint32_t>(cards_.size()); }  // with gateways of their own
   [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine);
   void readable(uint64_t tag);
@@ -95,7 +95,7 @@ class LiveProcess final : public ptl::Host {
   // live_process_meeting.cpp
   [[nodiscard]] Status choose_meeting();
   [[nodiscard]] Status meet_all(const std::string& mine);
-  void expect_all(const live::Card& mine);
+  void expect_all(const live::BusinessCard& mine);
   void take_news();
   void see_crowding();
 
@@ -135,7 +135,7 @@ class LiveProcess final : public ptl::Host {
   uint32_t idle_looks_ = 0;  // looks in a row that have found nothing
   std::unique_ptr<live::Rendezvous> rendezvous_;  // null: all ranks have met when PtlInit returns
   std::unique_ptr<live::Rendezvous> refusal_;  // until all have met
-  std::vector<live::Card> cards_;  // with a rendezvous, under the node's lock: other ranks' cards come later
+  std::vector<live::BusinessCard> cards_;  // with a rendezvous, under the node's lock: other ranks' cards come later
   std::vector<Processors> processors_;  // by rank, for those on this machine; empty: as many as this rank's
   uint32_t programs_ = 0;  // the first ranks; those behind them only forward
   std::vector<uint32_t> order_;  // by rank, its number at the launcher; empty: the same

@@ -64,7 +64,7 @@ Status LiveProcess::agree_on_bridge() {
 
 // Also strikes fabrics that would need a network that the two do not share.
 std::string LiveProcess::why_not_directly(uint32_t peer) {
-  const live::Card &mine = cards_[rank_], &other = cards_[peer];
+  const live::BusinessCard &mine = cards_[rank_], &other = cards_[peer];
   const bool any = settings_.transport == Way::automatic;
   if ((any || settings_.transport == Way::shm) && why_not_memory(peer).empty()) return {};
   const bool fabric = !no_fabric_.empty() && no_fabric_[peer].empty();

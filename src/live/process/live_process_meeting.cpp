@@ -36,8 +36,8 @@ Status LiveProcess::meet_all(const std::string& mine) {
 }
 
 // Until a peer's card comes, the peer counts as one that shared memory reaches.
-void LiveProcess::expect_all(const live::Card& mine) {
-  live::Card peer;
+void LiveProcess::expect_all(const live::BusinessCard& mine) {
+  live::BusinessCard peer;
   peer.machine = mine.machine;
   peer.user = mine.user;
   peer.traits = mine.traits;

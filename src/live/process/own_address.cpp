@@ -8,7 +8,7 @@
 #include <charconv>
 #include <string>
 
-#include "live/launch/card.hpp"
+#include "live/launch/business_card.hpp"
 
 namespace spinloom::process {
 namespace {
@@ -55,7 +55,7 @@ std::optional<std::vector<live::UdpNetwork>> own_networks(std::string_view text)
   while (true) {
     const size_t comma = text.find(',');
     const auto found = find_network(text.substr(0, comma));
-    if (!found || here.size() + elsewhere.size() == live::Card::networks_max) return {};
+    if (!found || here.size() + elsewhere.size() == live::BusinessCard::networks_max) return {};
     (found->here ? here : elsewhere).push_back(found->network);
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);

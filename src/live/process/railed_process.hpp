@@ -17,7 +17,7 @@
 
 namespace spinloom::process {
 
-class RailedProcess final : public ptl::Host {
+class RailedProcess final : public calls::Host {
  public:
   [[nodiscard]] static Result<std::unique_ptr<RailedProcess>> join(const Settings& settings,
                                                                    const std::shared_ptr<live::Launcher>& launcher);
@@ -25,7 +25,7 @@ class RailedProcess final : public ptl::Host {
 
   [[nodiscard]] LiveProcess& rail(uint32_t number) { return *rails_.at(number); }
 
-  // ptl::Host
+  // calls::Host
   [[nodiscard]] portals::Port& port() override { return ports_.front(); }
   [[nodiscard]] uint32_t rails() const override { return static_cast<uint32_t>(rails_.size()); }
   [[nodiscard]] portals::Port& rail_port(uint32_t rail) override { return ports_.at(rail); }
@@ -42,7 +42,9 @@ class RailedProcess final : public ptl::Host {
   [[nodiscard]] uint32_t user() const override { return rails_.front()->user(); }
   [[nodiscard]] uint32_t atomic_bytes() const override { return rails_.front()->atomic_bytes(); }
   [[nodiscard]] uint64_t random() override { return rails_.front()->random(); }
-  [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view name) override { return rails_.front()->image(name); }
+  [[nodiscard]] Result<calls::HandlerImage> image(std::string_view name) override {
+    return rails_.front()->image(name);
+  }
 
  private:
   // The port of a rail. Whoever waits for it waits for all.

@@ -20,7 +20,7 @@ RanksHere::Rank* RanksHere::own() {
   return entered_;
 }
 
-Result<ptl::Process*> RanksHere::join() {
+Result<calls::Process*> RanksHere::join() {
   if (forked_) return child();
   Rank* rank = nullptr;
   {
@@ -37,7 +37,7 @@ Result<ptl::Process*> RanksHere::join() {
     SPL_ASSIGN(launcher, live::find_launcher());
   }
   SPL_TRY(join_job(*rank, settings, launcher));
-  rank->process = new ptl::Process(*rank->joined);
+  rank->process = new calls::Process(*rank->joined);
   rank->nics.front()->tell_doing([process = rank->process] {
     process->host().begin_call();
     std::string doing = process->doing();
@@ -86,7 +86,7 @@ Status RanksHere::enter(uint32_t number) {
     return fail(Code::invalid, "there is no rank number ", number, " in this process, which has ", ranks_.size());
   }
   entered_ = ranks_[number].get();
-  ptl::Process::sit(&entered_->seat);
+  calls::Process::sit(&entered_->seat);
   return {};
 }
 
@@ -111,15 +111,15 @@ Result<RanksHere::Left> RanksHere::end() {
 
 // Leaves the job for a rank whose program has closed its interfaces; false if it has not closed them.
 bool RanksHere::leave(Rank& rank) {
-  ptl::Process& process = *rank.process;
+  calls::Process& process = *rank.process;
   if (process.closed) return true;
-  for (uint32_t number = 0; number < ptl::interface_count; ++number) {
+  for (uint32_t number = 0; number < calls::interface_count; ++number) {
     if (process.interface_at(number)) return false;
   }
   process.initialised = std::min(process.initialised, 1u);
-  ptl::Process::enter(&process);
+  calls::Process::enter(&process);
   PtlFini();
-  ptl::Process::enter(nullptr);
+  calls::Process::enter(nullptr);
   return true;
 }
 
@@ -137,7 +137,7 @@ void RanksHere::forget_in_child() {
   forked_ = true;
   only_.process = nullptr;
   for (const auto& rank : ranks_) rank->process = nullptr;
-  ptl::Process::forget_all_threads();
+  calls::Process::forget_all_threads();
 }
 
 }  // namespace spinloom::process

@@ -27,7 +27,7 @@ class RanksHere {
   };
   explicit RanksHere(const Program& program) : program_(program) {}
 
-  [[nodiscard]] Result<ptl::Process*> join();
+  [[nodiscard]] Result<calls::Process*> join();
   [[nodiscard]] Status split(uint32_t count);
   [[nodiscard]] Status enter(uint32_t number);
   enum class Left : uint8_t { well, with_calls_open };
@@ -40,12 +40,12 @@ class RanksHere {
   // One rank. The LiveProcess and the Process are never freed: threads may be inside a call when the process ends.
   struct Rank {
     std::mutex joining;
-    ptl::Process::Seat seat{nullptr};
+    calls::Process::Seat seat{nullptr};
     uint32_t number = 0;
     std::shared_ptr<live::Launcher> launcher;  // null: to be found when the rank joins
-    ptl::Host* joined = nullptr;
+    calls::Host* joined = nullptr;
     std::vector<LiveProcess*> nics;  // of `joined`
-    ptl::Process* process = nullptr;
+    calls::Process* process = nullptr;
     bool ended = false;
   };
 

@@ -99,7 +99,7 @@ void run(RanksHere& ranks, Work work) {
     threads.emplace_back([&, rank] {
       ASSERT_TRUE(ranks.enter(rank).ok());
       work(rank);
-      ptl::Process::sit(nullptr);
+      calls::Process::sit(nullptr);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -109,7 +109,7 @@ RanksHere& new_ranks() {
   auto* const ranks = new RanksHere({RanksHereTest::settings, [] {}});
   static RanksHere* now = nullptr;
   now = ranks;
-  ptl::Process::serve_all_threads([]() -> ptl::Process* {
+  calls::Process::serve_all_threads([]() -> calls::Process* {
     auto joined = now->join();
     return joined ? *joined : nullptr;
   });

@@ -13,7 +13,7 @@
 
 #include "live/fabric/fabric_choice.hpp"
 #include "live/fabric/fabric_faults.hpp"
-#include "live/launch/card.hpp"
+#include "live/launch/business_card.hpp"
 #include "live/process/images.hpp"
 #include "live/shm/shm_transport.hpp"
 #include "live/udp/datagram_port.hpp"

@@ -85,7 +85,7 @@ int run(int argc, char** argv) {
     return complain(exit_usage, text("-n ", argv[2], ": 1 to ", ranks_max, " ranks"));
   }
   const std::vector<std::string> command(argv + 3, argv + argc);
-  const auto loaded = program::Program::open(file_of(command[0]), "");
+  const auto loaded = namespaces::Program::open(file_of(command[0]), "");
   if (!loaded) return complain(exit_usage, loaded.error().message);
   if (PtlSpinRanks(count) != PTL_OK) return exit_environment;
   watch_crashes();

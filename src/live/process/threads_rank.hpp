@@ -24,7 +24,7 @@ namespace spinloom::process {
 
 class ThreadsRank {
  public:
-  ThreadsRank(const program::Program& loaded, uint32_t number, uint32_t count, std::vector<std::string> command)
+  ThreadsRank(const namespaces::Program& loaded, uint32_t number, uint32_t count, std::vector<std::string> command)
       : program_(loaded), number_(number), count_(count), command_(std::move(command)) {}
 
   // The rank whose thread this is, or that created this thread; null on others.
@@ -51,11 +51,11 @@ class ThreadsRank {
   [[nodiscard]] int run_main();
   void end(int code, bool at_once);
 
-  const program::Program& program_;
+  const namespaces::Program& program_;
   uint32_t number_;
   uint32_t count_;
   std::vector<std::string> command_;
-  program::Copy copy_;
+  namespaces::Copy copy_;
   std::jmp_buf over_{};
   pid_t process_ = 0;
   bool ending_ = false;

@@ -16,7 +16,7 @@
 
 namespace spinloom::live {
 
-ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank, const std::vector<Card>& cards,
+ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank, const std::vector<BusinessCard>& cards,
                            const ShmOptions& options, Watch watch)
     : client_(client),
       own_(own),
@@ -71,7 +71,7 @@ bool ShmTransport::attach(uint32_t rank) {
 // The segment of a peer that can be reached; makes the way to the peer's memory, too.
 Result<Segment> ShmTransport::reach(uint32_t rank) {
   Peer& peer = *peers_[rank];
-  const Card& card = cards_[rank];
+  const BusinessCard& card = cards_[rank];
   auto segment = peer.here
                      ? Segment::attach_here(rank, card.nonce)
                      : Segment::attach(card.pid, card.file, rank, static_cast<uint32_t>(cards_.size()), card.nonce);

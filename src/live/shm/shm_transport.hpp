@@ -17,7 +17,7 @@
 #include <memory>
 #include <vector>
 
-#include "live/launch/card.hpp"
+#include "live/launch/business_card.hpp"
 #include "live/launch/contacts.hpp"
 #include "live/launch/rendezvous.hpp"
 #include "live/node/transport.hpp"
@@ -45,7 +45,7 @@ class ShmTransport final : public Transport {
   // Watches a peer's process, by a descriptor that becomes readable when the process has ended.
   using Watch = std::function<void(int descriptor, nic::Rank peer)>;
 
-  ShmTransport(TransportClient& client, Segment& own, uint32_t rank, const std::vector<Card>& cards,
+  ShmTransport(TransportClient& client, Segment& own, uint32_t rank, const std::vector<BusinessCard>& cards,
                const ShmOptions& options, Watch watch);
 
   [[nodiscard]] const char* name() const override { return "shm"; }
@@ -159,7 +159,7 @@ class ShmTransport final : public Transport {
   TransportClient& client_;
   Segment& own_;
   uint32_t rank_;
-  const std::vector<Card>& cards_;
+  const std::vector<BusinessCard>& cards_;
   ShmOptions options_;
   Watch watch_;
   SharedHeap& heap_;

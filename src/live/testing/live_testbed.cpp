@@ -87,7 +87,7 @@ struct LiveTestbed::Member {
 Result<LocalJob> LocalJob::create(uint32_t ranks) {
   LocalJob job;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    Card card;
+    BusinessCard card;
     SPL_ASSIGN(card.machine, machine_id());
     card.pid = getpid();
     card.nonce = random_secret();

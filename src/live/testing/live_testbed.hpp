@@ -29,7 +29,7 @@ namespace spinloom::live {
 // The cards and segments of ranks that all live in this process.
 struct LocalJob {
   static Result<LocalJob> create(uint32_t ranks);
-  std::vector<Card> cards;
+  std::vector<BusinessCard> cards;
   std::vector<Segment> segments;
 };
 

@@ -35,8 +35,8 @@ struct Job {
     (*made)->show(card_of(rank));
     return std::move(*made);
   }
-  [[nodiscard]] static Card card_of(uint32_t rank) {
-    Card card;
+  [[nodiscard]] static BusinessCard card_of(uint32_t rank) {
+    BusinessCard card;
     card.pid = getpid();
     card.file = static_cast<int>(100 + rank);
     return card;
@@ -190,7 +190,7 @@ TEST(Rendezvous, AFullQueueKeepsNobodyWaiting) {
 TEST(Rendezvous, ACardMustNameItsSender) {
   const Job job;
   const auto one = job.open(0);
-  Card false_card = Job::card_of(2);
+  BusinessCard false_card = Job::card_of(2);
   false_card.pid = getppid();
   job.send(0, "spl1-meet-c2 " + write(false_card));
   EXPECT_TRUE(one->serve().empty());
@@ -226,7 +226,7 @@ TEST(Rendezvous, OtherUsersAreNotHeard) {
   if (child == 0) {
     const std::string name = job.address(1);
     if (setresuid(nobody, nobody, nobody) != 0) _exit(1);
-    Card card = Job::card_of(1);
+    BusinessCard card = Job::card_of(1);
     card.pid = getpid();
     for (const char* kind : {"a", "c", "g"}) {
       const int from = socket(AF_UNIX, SOCK_DGRAM, 0);

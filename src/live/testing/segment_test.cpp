@@ -14,7 +14,7 @@
 #include <set>
 
 #include "base/random.hpp"
-#include "live/launch/card.hpp"
+#include "live/launch/business_card.hpp"
 #include "live/launch/launcher.hpp"
 #include "live/launch/reach.hpp"
 
@@ -23,10 +23,10 @@ namespace {
 
 constexpr Secret nonce{11, 22};
 
-TEST(Card, IsReadAsItWasWritten) {
+TEST(BusinessCard, IsReadAsItWasWritten) {
   Random random(1, "cards");
   for (int i = 0; i < 1000; ++i) {
-    Card card;
+    BusinessCard card;
     card.machine = random.next() >> random.below(64);
     card.pid = static_cast<int64_t>(random.below(1 << 22));
     card.file = static_cast<int>(random.below(5000));
@@ -36,7 +36,7 @@ TEST(Card, IsReadAsItWasWritten) {
     card.port = static_cast<uint16_t>(random.next());
     card.traits = random.next();
     card.gateway = static_cast<Gateway>(random.below(3));
-    for (uint64_t left = random.below(Card::networks_max + 1); left > 0; --left) {
+    for (uint64_t left = random.below(BusinessCard::networks_max + 1); left > 0; --left) {
       card.networks.push_back({{static_cast<uint32_t>(random.next()), static_cast<uint32_t>(random.below(33))},
                                static_cast<uint16_t>(random.next())});
     }
@@ -49,7 +49,7 @@ TEST(Card, IsReadAsItWasWritten) {
   }
 }
 
-TEST(Card, WhoCannotStartSaysWhy) {
+TEST(BusinessCard, WhoCannotStartSaysWhy) {
   const std::string text = write(fail(Code::environment, "no = file; for 'rank 3'\n", std::string(500, 'x')));
   for (const char letter : text) ASSERT_TRUE(letter > ' ' && letter < 127 && letter != '=' && letter != ';') << text;
   EXPECT_LE(text.size(), exchange_bytes_max);
@@ -58,8 +58,8 @@ TEST(Card, WhoCannotStartSaysWhy) {
   EXPECT_EQ(read.error().message.rfind("no = file; for 'rank 3'\nxxx", 0), 0u) << read.error().message;
 }
 
-TEST(Card, WhatIsNoCardIsAnError) {
-  const std::string good = write(Card{});
+TEST(BusinessCard, WhatIsNoCardIsAnError) {
+  const std::string good = write(BusinessCard{});
   ASSERT_TRUE(read_card(good).ok());
   for (size_t length = 0; length < good.size(); ++length) {
     EXPECT_FALSE(read_card(good.substr(0, length)).ok()) << good.substr(0, length);
@@ -80,7 +80,7 @@ TEST(Card, WhatIsNoCardIsAnError) {
   }
 }
 
-TEST(Card, SecretsDifferAndTheMachineIsTheSame) {
+TEST(BusinessCard, SecretsDifferAndTheMachineIsTheSame) {
   std::set<Secret> secrets;
   for (int i = 0; i < 100; ++i) secrets.insert(random_secret());
   EXPECT_EQ(secrets.size(), 100u);
@@ -89,7 +89,7 @@ TEST(Card, SecretsDifferAndTheMachineIsTheSame) {
   EXPECT_EQ(*once, *again);
 }
 
-TEST(Card, AMachineThatALimitHidesIsNotOneWithoutProc) {
+TEST(BusinessCard, AMachineThatALimitHidesIsNotOneWithoutProc) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "sanitizers open a pipe to look at an object, and here is no descriptor left";
 #endif
@@ -106,7 +106,7 @@ TEST(Card, AMachineThatALimitHidesIsNotOneWithoutProc) {
 
 TEST(Reach, ARankThatCannotBeReachedMakesAllAgree) {
   const auto job = [](std::vector<std::pair<uint64_t, uint64_t>> machines_and_traits) {
-    std::vector<Card> cards;
+    std::vector<BusinessCard> cards;
     for (const auto& [machine, traits] : machines_and_traits) {
       cards.emplace_back();
       cards.back().machine = machine;

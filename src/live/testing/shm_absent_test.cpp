@@ -24,7 +24,7 @@ struct LateRig {
     SPL_ASSERT(opened.ok(), opened.error().message);
     doors[rank] = std::move(*opened);
     doors[rank]->show(job_.cards[rank]);
-    Card unknown;
+    BusinessCard unknown;
     unknown.machine = job_.cards[rank].machine;
     cards_[rank].assign(2, unknown);
     cards_[rank][rank] = job_.cards[rank];
@@ -78,7 +78,7 @@ struct LateRig {
   Time limit_;
   std::string name_;
   LocalJob job_;
-  std::vector<Card> cards_[2];
+  std::vector<BusinessCard> cards_[2];
 };
 
 constexpr nic::Rank other{1};

@@ -31,7 +31,7 @@ uint32_t window_of(const DatagramPort& port, size_t datagram_bytes) {
 
 }  // namespace
 
-size_t UdpTransport::datagram_bytes(const DatagramPort& port, const std::vector<Card>& cards,
+size_t UdpTransport::datagram_bytes(const DatagramPort& port, const std::vector<BusinessCard>& cards,
                                     const std::vector<bool>& reached) {
   size_t bytes = port.datagram_bytes();
   for (size_t peer = 0; peer < cards.size(); ++peer) {
@@ -41,7 +41,7 @@ size_t UdpTransport::datagram_bytes(const DatagramPort& port, const std::vector<
 }
 
 Result<std::unique_ptr<UdpTransport>> UdpTransport::create(TransportClient& client, std::unique_ptr<DatagramPort> port,
-                                                           uint32_t rank, const std::vector<Card>& cards,
+                                                           uint32_t rank, const std::vector<BusinessCard>& cards,
                                                            const std::vector<bool>& reached, Arm arm, bool returns) {
   wire::ReliableConfig config;
   config.secret = {cards[0].nonce[0], cards[0].nonce[1]};
@@ -64,7 +64,7 @@ Result<std::unique_ptr<UdpTransport>> UdpTransport::create(TransportClient& clie
 }
 
 UdpTransport::UdpTransport(TransportClient& client, std::unique_ptr<DatagramPort> port, uint32_t rank,
-                           const std::vector<Card>& cards, const wire::ReliableConfig& config, Arm arm)
+                           const std::vector<BusinessCard>& cards, const wire::ReliableConfig& config, Arm arm)
     : client_(client),
       port_(std::move(port)),
       cards_(cards),
@@ -143,7 +143,7 @@ void UdpTransport::tell_parted(Time now) {
 void UdpTransport::act(wire::Out& out) {
   outgoing_.clear();
   for (const auto& one : out.transmit) {
-    const Card& card = cards_[one.to.value];
+    const BusinessCard& card = cards_[one.to.value];
     outgoing_.push_back({{card.address, card.port}, out.pieces(one)});
   }
   if (!outgoing_.empty()) port_->send(outgoing_);
@@ -183,7 +183,7 @@ void UdpTransport::deliver(wire::Out& out) {
 // Prints that a peer is given up, unless nothing was on its way to the peer: it may have ended as planned.
 void UdpTransport::tell_of(const wire::Out::Lost& lost) const {
   if (lost.why != wire::LostWhy::silent || reliable_.unacknowledged(lost.peer).segments == 0) return;
-  const Card& card = cards_[lost.peer.value];
+  const BusinessCard& card = cards_[lost.peer.value];
   const char* const advice =
       lost.answered ? ""
                     : "; nothing has ever come from there: SPINLOOM_UDP_ADDRESS may name the network that joins us";
@@ -282,7 +282,7 @@ Untaken UdpTransport::untaken(nic::Rank peer) const {
 }
 
 std::string UdpTransport::describe(nic::Rank peer) {
-  const Card& card = cards_[peer.value];
+  const BusinessCard& card = cards_[peer.value];
   return text("UDP ", print(UdpAddress{card.address, card.port}), ", datagrams of up to ", datagram_bytes_, " B");
 }
 

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "live/launch/card.hpp"
+#include "live/launch/business_card.hpp"
 #include "live/node/transport.hpp"
 #include "live/udp/datagram_port.hpp"
 #include "nic/wire/reliable.hpp"
@@ -32,13 +32,13 @@ class UdpTransport final : public Transport {
   using Arm = std::function<void(int descriptor)>;
 
   // The longest datagram that the interfaces at both ends carry, for all peers that `reached` marks.
-  [[nodiscard]] static size_t datagram_bytes(const DatagramPort& port, const std::vector<Card>& cards,
+  [[nodiscard]] static size_t datagram_bytes(const DatagramPort& port, const std::vector<BusinessCard>& cards,
                                              const std::vector<bool>& reached);
 
   // `cards` have the peers' addresses. The transport serves the peers that `reached` marks. `returns`: lost ones may
   // come back, at all ranks alike.
   static Result<std::unique_ptr<UdpTransport>> create(TransportClient& client, std::unique_ptr<DatagramPort> port,
-                                                      uint32_t rank, const std::vector<Card>& cards,
+                                                      uint32_t rank, const std::vector<BusinessCard>& cards,
                                                       const std::vector<bool>& reached, Arm arm, bool returns = false);
 
   [[nodiscard]] const char* name() const override { return "udp"; }
@@ -74,7 +74,7 @@ class UdpTransport final : public Transport {
   };
 
   UdpTransport(TransportClient& client, std::unique_ptr<DatagramPort> port, uint32_t rank,
-               const std::vector<Card>& cards, const wire::ReliableConfig& config, Arm arm);
+               const std::vector<BusinessCard>& cards, const wire::ReliableConfig& config, Arm arm);
   void tell_of(const wire::Out::Lost& lost) const;
   void tell_parted(Time now);
   void act(wire::Out& out);
@@ -86,7 +86,7 @@ class UdpTransport final : public Transport {
 
   TransportClient& client_;
   std::unique_ptr<DatagramPort> port_;
-  const std::vector<Card>& cards_;
+  const std::vector<BusinessCard>& cards_;
   Arm arm_;
   std::atomic<bool> armed_{false};
   size_t datagram_bytes_;

@@ -1,6 +1,6 @@
 #include "mpi/abi/abi.hpp"
 
-#include "mpi/abi/narrow.hpp"
+#include "mpi/abi/int_counts.hpp"
 #include "mpi/entry/library.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -56,15 +56,15 @@ std::string Real::load() {
   SPINLOOM_REDUCTION_CALLS(SPINLOOM_FIND, int)
 #undef SPINLOOM_FIND
   wide = large;
-#define SPINLOOM_NARROW(name, N, parameters)                                   \
-  if (large.name == nullptr && this->name != nullptr) {                        \
-    wide.name = &Narrowed<int parameters>::template call<&Counted<int>::name>; \
+#define SPINLOOM_INT_COUNT(name, N, parameters)                                    \
+  if (large.name == nullptr && this->name != nullptr) {                            \
+    wide.name = &IntCountForm<int parameters>::template call<&Counted<int>::name>; \
   }
-  SPINLOOM_COUNTED_CALLS(SPINLOOM_NARROW, Count)
-  SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_NARROW, Count)
-  SPINLOOM_BUFFERED_CALLS(SPINLOOM_NARROW, Count)
-#undef SPINLOOM_NARROW
-  narrow_collectives();
+  SPINLOOM_COUNTED_CALLS(SPINLOOM_INT_COUNT, Count)
+  SPINLOOM_COUNTED_NEWER_CALLS(SPINLOOM_INT_COUNT, Count)
+  SPINLOOM_BUFFERED_CALLS(SPINLOOM_INT_COUNT, Count)
+#undef SPINLOOM_INT_COUNT
+  int_count_collectives();
 #define SPINLOOM_SHORTEN(name, N, parameters) \
   if (large.name == nullptr) wide.name = &Shortened<decltype(wide.name), &Counted<int>::name>::call;
   SPINLOOM_WINDOW_CALLS(SPINLOOM_SHORTEN, Count)

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "mpi/abi/aware.hpp"
-#include "mpi/abi/loan.hpp"
+#include "mpi/abi/bounce_buffers.hpp"
+#include "mpi/abi/gpu_aware.hpp"
 #include "mpi/abi/too_long.hpp"
 #include "mpi/device/device_moves.hpp"
 
@@ -118,10 +118,10 @@ int land_on_device(const DevicePlace& device, const Record& record, Comm comm, v
   DeviceMoves& moves = DeviceMoves::of_process();
   const auto room = moves.room(device.ordinal, bytes);
   if (!room) {
-    layer.ship.drop(record);
+    layer.pipeline.drop(record);
     return raise(comm, code_of(room.error()));
   }
-  const spinloom::Status landed = layer.ship.land(record, {*bytes_form, bytes, room->data()}, idle, end);
+  const spinloom::Status landed = layer.pipeline.land(record, {*bytes_form, bytes, room->data()}, idle, end);
   if (!landed.ok()) return raise(comm, code_of(landed.error()));
   if (end != nullptr && end->is_in_place()) return success;
   const spinloom::Status put = moves.write(device.ordinal, room->data(), device.first, bytes);
@@ -136,11 +136,11 @@ int land_too_long(const Record& record, const Place& place, Status* status, void
     whole.reset(new (std::nothrow) uint8_t[record.bytes]);
   }
   if (whole == nullptr) {
-    layer.ship.drop(record);
+    layer.pipeline.drop(record);
     return too_long(nullptr, bytes, place, status);
   }
   const FormPointer bytes_form = basic_form(1, 1);
-  const spinloom::Status landed = layer.ship.land(record, {*bytes_form, bytes, whole.get()}, idle);
+  const spinloom::Status landed = layer.pipeline.land(record, {*bytes_form, bytes, whole.get()}, idle);
   return landed.ok() ? too_long(whole.get(), bytes, place, status) : raise(place.comm, code_of(landed.error()));
 }
 
@@ -155,12 +155,12 @@ int Layer::land(const Record& record, const Place& place, Status* status) {
     if (const int code = land_on_device(*device, record, place.comm, idle, end.get()); code != success) return code;
   } else if (place.form->known) {
     const Message into(*place.form, place.count, place.buffer);
-    const spinloom::Status landed = ship.land(record, into, idle, end.get());
+    const spinloom::Status landed = pipeline.land(record, into, idle, end.get());
     if (!landed.ok()) return raise(place.comm, code_of(landed.error()));
   } else {
     std::vector<uint8_t> packed(record.bytes);
     const FormPointer bytes_form = basic_form(1, 1);
-    const spinloom::Status landed = ship.land(record, {*bytes_form, bytes, packed.data()}, idle);
+    const spinloom::Status landed = pipeline.land(record, {*bytes_form, bytes, packed.data()}, idle);
     if (!landed.ok()) return raise(place.comm, code_of(landed.error()));
     if (const int code = put_bytes(packed.data(), bytes, place); code != success) return code;
   }
@@ -173,7 +173,7 @@ std::optional<Record> Layer::record_in(const Place& place, const Status& status)
   if (!Record::may_be(length) || place.capacity() < length) return std::nullopt;
   uint8_t head[Record::most + 1];
   if (!peek(place, length, head)) return std::nullopt;
-  return ship.read(head, length);
+  return pipeline.read(head, length);
 }
 
 int Layer::deliver_short(const Place& place, Status* status) {
@@ -267,7 +267,7 @@ ClaimPointer Layer::claim_message(MessageHandle handle, const Status& status, Co
     return claim;
   }
   claim->received = true;
-  claim->record = ship.read(claim->bytes, claim->length);
+  claim->record = pipeline.read(claim->bytes, claim->length);
   if (claim->record) {
     real.Status_set_elements_x(&claim->status, handles().byte, static_cast<Count>(claim->record->bytes));
   }

@@ -78,7 +78,7 @@ int part(const Place& source, int to, int out_tag, const Place& target, int from
 template <class N>
 int Sendrecv(const void* out, N out_count, Datatype out_type, int to, int out_tag, void* in, N in_count,
              Datatype in_type, int from, int in_tag, Comm comm, Status* status) {
-  if (layer.types.leaves_send(out_type, out_count) && layer.claims.empty()) {
+  if (layer.types.bypasses_send(out_type, out_count) && layer.claims.empty()) {
     layer.attend();
     StatusOf seen(status);
     const int code = real.counted<N>().Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from,
@@ -90,20 +90,20 @@ int Sendrecv(const void* out, N out_count, Datatype out_type, int to, int out_ta
   const ReceivedBy by(by_sendrecv<N>);
   const Place source = incoming(out, out_count, out_type, comm);
   const Place target = incoming(in, in_count, in_type, comm);
-  std::optional<Parcel> parcel;
+  std::optional<PendingSend> pending;
   {
     const Lock lock;
-    parcel = layer.parcel_for(source, to);
+    pending = layer.pending_send_for(source, to);
   }
-  if (!parcel && !must_part(from, in_tag, comm)) {
+  if (!pending && !must_part(from, in_tag, comm)) {
     StatusOf seen(status);
     const int code = real.counted<N>().Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from,
                                                 in_tag, comm, seen.get());
     return code == success ? layer.deliver(target, seen.get()) : code;
   }
   Request sent{};
-  int code = parcel ? layer.announce(*parcel, source, Mode::standard, to, out_tag, &sent)
-                    : real.counted<N>().Isend(out, out_count, out_type, to, out_tag, comm, &sent);
+  int code = pending ? layer.announce(*pending, source, Mode::standard, to, out_tag, &sent)
+                     : real.counted<N>().Isend(out, out_count, out_type, to, out_tag, comm, &sent);
   if (code != success) return code;
   const int received = receive<N>(target, from, in_tag, status);
   code = layer.wait(&sent);
@@ -113,7 +113,7 @@ int Sendrecv(const void* out, N out_count, Datatype out_type, int to, int out_ta
 template <class N>
 int Sendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, int from, int in_tag, Comm comm,
                      Status* status) {
-  if (layer.types.leaves_send(type, count) && layer.claims.empty()) {
+  if (layer.types.bypasses_send(type, count) && layer.claims.empty()) {
     layer.attend();
     StatusOf seen(status);
     const int code =
@@ -124,12 +124,12 @@ int Sendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, 
   }
   const ReceivedBy by(by_sendrecv_replace<N>);
   const Place place = incoming(buffer, count, type, comm);
-  std::optional<Parcel> parcel;
+  std::optional<PendingSend> pending;
   {
     const Lock lock;
-    parcel = layer.parcel_for(place, to, Layer::Offers::none);
+    pending = layer.pending_send_for(place, to, Layer::Offers::none);
   }
-  if (!parcel && !must_part(from, in_tag, comm)) {
+  if (!pending && !must_part(from, in_tag, comm)) {
     StatusOf seen(status);
     const int code =
         real.counted<N>().Sendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, seen.get());
@@ -137,8 +137,8 @@ int Sendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, 
   }
   Request sent{};
   std::vector<uint8_t> bytes;
-  int code = parcel ? layer.announce(*parcel, place, Mode::standard, to, out_tag, &sent)
-                    : send_copy<N>(place, to, out_tag, &sent, bytes);
+  int code = pending ? layer.announce(*pending, place, Mode::standard, to, out_tag, &sent)
+                     : send_copy<N>(place, to, out_tag, &sent, bytes);
   if (code != success) return code;
   const int received = receive<N>(place, from, in_tag, status);
   code = layer.wait(&sent);

@@ -3,12 +3,12 @@
 #include <optional>
 #include <string_view>
 
-#include "mpi/abi/aware.hpp"
 #include "mpi/abi/calls.hpp"
 #include "mpi/abi/exchange.hpp"
-#include "mpi/abi/lone.hpp"
+#include "mpi/abi/gpu_aware.hpp"
 #include "mpi/abi/packed_call.hpp"
 #include "mpi/abi/patterns.hpp"
+#include "mpi/abi/to_itself.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -60,9 +60,9 @@ bool is_worth_a_look(uint8_t& vain) {
 template <class Describe>
 bool gains(const Team& team, Completion completion, const Describe& describe) {
   if (layer.settings.path == Path::pass) return false;
-  // Hatches make short blocks quicker, too.
-  const bool by_hatches = completion == Completion::blocking && team.hatches.are_open();
-  Gains found{.min_bytes = by_hatches ? 1 : team.min_bytes};
+  // SlotTables make short blocks quicker, too.
+  const bool by_slot_tables = completion == Completion::blocking && team.slot_tables.are_open();
+  Gains found{.min_bytes = by_slot_tables ? 1 : team.min_bytes};
   describe(team, found);
   return found.any;
 }
@@ -190,7 +190,7 @@ int blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe,
   if (Team* const team = team_of(kind, Completion::blocking, comm, bytes, describe)) {
     const auto plan = plan_of(kind, *team, describe);
     if (plan->is_wrong()) return std::apply(the_mpis, arguments);
-    const int code = plan->run(team->hatches);
+    const int code = plan->run(team->slot_tables);
     return code == success ? code : raise(comm, code);
   }
   if (copied_alone(kind, comm, bytes, describe)) return success;

@@ -18,7 +18,7 @@ struct Introduction {
 Introduction introduce(Datatype type) {
   const Lock lock;
   const Form& form = *layer.types.form(type);
-  if (!form.known || form.contiguous(2) || !Ship::publish(form)) return {};
+  if (!form.known || form.contiguous(2) || !CopyPipeline::publish(form)) return {};
   return {static_cast<uint64_t>(layer.rank), form.number, form.published.address(), form.published.bytes()};
 }
 
@@ -44,7 +44,7 @@ int exchange(Datatype type, Comm comm) {
     layer.attend();
     for (const Introduction& peer : all) {
       if (peer.form == 0 || peer.sender == static_cast<uint64_t>(layer.rank)) continue;
-      layer.ship.learn(static_cast<uint32_t>(peer.sender), {0, 0, peer.form, peer.blob, peer.bytes});
+      layer.pipeline.learn(static_cast<uint32_t>(peer.sender), {0, 0, peer.form, peer.blob, peer.bytes});
     }
   }
   return real.Barrier(comm);  // a rank may free its type now

@@ -2,7 +2,7 @@
 // the layer's function or the MPI's.
 #include "mpi/abi/calls.hpp"
 #include "mpi/abi/recorded.hpp"
-#include "mpi/abi/wanted.hpp"
+#include "mpi/abi/requested_offload.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -26,8 +26,8 @@ struct OnNic<name, int(Arguments...)> {
       std::optional<int> code;
       {
         const Lock lock;
-        Wanted wanted = By{}(arguments...);
-        code = carry(name.letters, wanted, lasts, request);
+        RequestedOffload requested = By{}(arguments...);
+        code = carry(name.letters, requested, lasts, request);
       }
       return code && *code != success ? raise(comm, *code) : code;
     } catch (...) {
@@ -62,20 +62,20 @@ struct OnNic<name, int(Arguments...)> {
   }
 };
 
-#define SPINLOOM_ON_NIC(ending, name, iname, ...)                                                \
-  OnNic<"MPI_" #iname ending, int(__VA_ARGS__)>::non_blocking_hook<wanted::name>(#iname ending), \
-      OnNic<"MPI_" #name "_init" ending, int(__VA_ARGS__)>::persistent_hook<wanted::name>(#name "_init" ending),
+#define SPINLOOM_ON_NIC(ending, name, iname, ...)                                                   \
+  OnNic<"MPI_" #iname ending, int(__VA_ARGS__)>::non_blocking_hook<requested::name>(#iname ending), \
+      OnNic<"MPI_" #name "_init" ending, int(__VA_ARGS__)>::persistent_hook<requested::name>(#name "_init" ending),
 #define SPINLOOM_HOOK(name, iname, N, ...) SPINLOOM_ON_NIC("", name, iname, __VA_ARGS__)
 #define SPINLOOM_HOOK_C(name, iname, N, ...) SPINLOOM_ON_NIC("_c", name, iname, __VA_ARGS__)
 
 }  // namespace
 
-namespace wanted {
+namespace requested {
 using Allreduce = Reduction<SPL_ALLREDUCE>;
 using Reduce_scatter_block = Reduction<SPL_REDUCE_SCATTER_BLOCK>;
 using Scan = Reduction<SPL_SCAN>;
 using Exscan = Reduction<SPL_EXSCAN>;
-}  // namespace wanted
+}  // namespace requested
 
 const OffloadHook* offload_hook(std::string_view word) {
   static const OffloadHook table[] = {

@@ -7,7 +7,7 @@ namespace {
 
 struct Outgoing {
   Place place;
-  std::optional<Parcel> parcel;
+  std::optional<PendingSend> pending;
 };
 
 template <class N>
@@ -16,7 +16,7 @@ Outgoing outgoing(const void* buffer, N count, Datatype type, int peer, Comm com
   const Lock lock;
   layer.attend();
   Outgoing made{layer.place_of(buffer, count, type, comm), std::nullopt};
-  made.parcel = layer.parcel_for(made.place, peer, may);
+  made.pending = layer.pending_send_for(made.place, peer, may);
   return made;
 }
 
@@ -24,7 +24,7 @@ Outgoing outgoing(const void* buffer, N count, Datatype type, int peer, Comm com
 template <class N>
 bool passes(const void* buffer, N count, Datatype type, int peer, Comm comm) {
   const Lock lock;
-  if (!layer.lent_parcels.empty() && layer.has_lent(buffer)) return false;
+  if (!layer.bounced_sends.empty() && layer.has_bounced(buffer)) return false;
   const Form& form = *layer.types.form(type);
   const bool passing = form.size * static_cast<int64_t>(count) < layer.settings.min_bytes ||
                        (form.contiguous(count) && !layer.settings.offers_runs());
@@ -40,8 +40,8 @@ bool passes(const void* buffer, N count, Datatype type, int peer, Comm comm) {
   int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm) {                                \
     if (passes(buffer, count, type, peer, comm)) return real.counted<N>().name(buffer, count, type, peer, tag, comm); \
     const Outgoing out = outgoing(buffer, count, type, peer, comm, Layer::Offers::any);                               \
-    if (!out.parcel) return real.counted<N>().name(buffer, count, type, peer, tag, comm);                             \
-    return layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, nullptr);                                    \
+    if (!out.pending) return real.counted<N>().name(buffer, count, type, peer, tag, comm);                            \
+    return layer.announce(*out.pending, out.place, Mode::mode, peer, tag, nullptr);                                   \
   }
 SPINLOOM_SEND(Send, standard)
 SPINLOOM_SEND(Ssend, synchronous)
@@ -74,8 +74,8 @@ int noted(Mode mode, int code, Request* request) {
     };                                                                                                          \
     if (passes(buffer, count, type, peer, comm)) return pass();                                                 \
     const Outgoing out = outgoing(buffer, count, type, peer, comm);                                             \
-    if (!out.parcel) return pass();                                                                             \
-    return noted(Mode::mode, layer.announce(*out.parcel, out.place, Mode::mode, peer, tag, request), request);  \
+    if (!out.pending) return pass();                                                                            \
+    return noted(Mode::mode, layer.announce(*out.pending, out.place, Mode::mode, peer, tag, request), request); \
   }
 SPINLOOM_ISEND(Isend, standard)
 SPINLOOM_ISEND(Issend, synchronous)
@@ -132,15 +132,15 @@ int start(Request* request, Open* known) {
     known->active = code == success;
     return code;
   } else {
-    std::optional<Parcel> parcel;
+    std::optional<PendingSend> pending;
     {
       const Lock lock;
-      parcel = layer.parcel_for(known->place, known->peer);
+      pending = layer.pending_send_for(known->place, known->peer);
     }
-    if (parcel) {
+    if (pending) {
       known->substituted = true;
       known->active = true;
-      return layer.announce(*parcel, known->place, known->mode, known->peer, known->tag, &known->inner);
+      return layer.announce(*pending, known->place, known->mode, known->peer, known->tag, &known->inner);
     }
   }
   const int code = real.Start(request);

@@ -8,7 +8,7 @@
 #include "mpi/abi/calls.hpp"
 #include "mpi/messages/cma.hpp"
 #include "mpi/messages/ends.hpp"
-#include "mpi/moving/plan.hpp"
+#include "mpi/moving/way.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -134,7 +134,7 @@ Copy copy_for(const Access<N>& asked, bool by_request) {
 
 [[nodiscard]] bool has_moved_by_calls(const Copy& copy, const Message& own, const Message& theirs, bool puts) {
   const auto there = static_cast<uint32_t>(copy.part.rank);
-  const Board& board = layer.ship.board();
+  const Board& board = layer.pipeline.board();
   const End end = end_of(theirs, theirs.count());
   const FarPlace place{end.blob, end.count, reinterpret_cast<uint64_t>(end.base)};
   const peer::Process& process = board.process(there);

@@ -38,14 +38,14 @@ int Exchange::post(const Part& part, bool sends) {
     return Irecv<Count>(part.buffer, part.count, part.type, part.rank, tag_, comm, request);
   }
   const Place place = part.place(call_);
-  const auto parcel = parcel_for(place, part.rank);
-  if (parcel) return layer.announce(*parcel, place, Mode::standard, part.rank, tag_, request);
+  const auto pending = pending_send_for(place, part.rank);
+  if (pending) return layer.announce(*pending, place, Mode::standard, part.rank, tag_, request);
   return post_to_mpi(part);
 }
 
-std::optional<Parcel> Exchange::parcel_for(const Place& place, int rank) const {
+std::optional<PendingSend> Exchange::pending_send_for(const Place& place, int rank) const {
   const Lock lock;
-  return layer.parcel_for(place, rank, swaps_ ? Layer::Offers::none : Layer::Offers::mapped);
+  return layer.pending_send_for(place, rank, swaps_ ? Layer::Offers::none : Layer::Offers::mapped);
 }
 
 int Exchange::post_to_mpi(const Part& part) {

@@ -1,7 +1,7 @@
 // Exchange - one collective call, as messages between pairs of ranks on a communicator of the layer's own.
 //
 // Contract: send() and receive() say what goes to and comes from each rank of Teams::comm(); begin() starts it, and
-//   wait() or test() end it, after which it may begin again. run() does a blocking call, by hatches where they are
+//   wait() or test() end it, after which it may begin again. run() does a blocking call, by slot tables where they are
 //   open, else by the MPI's messages. What a rank sends to itself is copied.
 // Invariants: (1) messages between two ranks meet in the order in which both have named them.
 // Threads: one at a time. Time: none.
@@ -11,7 +11,7 @@
 
 #include "mpi/abi/carried.hpp"
 #include "mpi/abi/packing.hpp"
-#include "mpi/meeting/hatches.hpp"
+#include "mpi/meeting/slot_tables.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -30,7 +30,7 @@ class Exchange : public Carried {
   }
   // Blocks come to where blocks are sent from: each is packed before another takes its place.
   void swap() { swaps_ = true; }
-  // What is sent is what is received: that comes first. Only for run(), where hatches are open.
+  // What is sent is what is received: that comes first. Only for run(), where slot tables are open.
   void relay() { relays_ = true; }
   // True if a count or a type is wrong, for which the MPI has an error.
   [[nodiscard]] bool is_wrong() const { return is_wrong_; }
@@ -44,14 +44,14 @@ class Exchange : public Carried {
   void begin(Request request, std::shared_ptr<const Packing> packing);
   [[nodiscard]] int wait() override;
   [[nodiscard]] bool test(int& code) override;
-  [[nodiscard]] int run(Hatches& hatches);
+  [[nodiscard]] int run(SlotTables& slot_tables);
 
  private:
   // How a blocking call hands it to its receiver.
   enum class Means : uint8_t {
-    entry,  // packed, in the hatch
+    entry,  // packed, in the slot table
     offer,  // its receiver copies it where it lies, and this rank waits for that
-    ship,  // as the layer finds best
+    pipeline,  // as the layer finds best
   };
   struct Part {
     void* buffer;
@@ -59,12 +59,12 @@ class Exchange : public Carried {
     Datatype type;
     int rank;
     FormPointer form;
-    Means means = Means::ship;
+    Means means = Means::pipeline;
     const char* why = "";
-    Ship::Source source{};  // where a receiver has found it
-    // In a call by hatches:
+    CopyPipeline::Source source{};  // where a receiver has found it
+    // In a call by slot tables:
     uint64_t message = 0;  // its number
-    uint64_t parcel = 0;  // the serial of what its receiver copies; 0: nothing
+    uint64_t pending = 0;  // the serial of what its receiver copies; 0: nothing
     bool is_offered = false;
     bool is_over = false;
 
@@ -80,19 +80,19 @@ class Exchange : public Carried {
   [[nodiscard]] int post(const Part& part, bool sends);
   [[nodiscard]] int post_all(const std::vector<Part>& parts, bool sends);
   [[nodiscard]] int post_to_mpi(const Part& part);
-  [[nodiscard]] std::optional<Parcel> parcel_for(const Place& place, int rank) const;
+  [[nodiscard]] std::optional<PendingSend> pending_send_for(const Place& place, int rank) const;
   [[nodiscard]] bool may_take(const Part& part) const;
-  [[nodiscard]] int pass(Hatches& hatches);
-  void number(Hatches& hatches);
+  [[nodiscard]] int pass(SlotTables& slot_tables);
+  void number(SlotTables& slot_tables);
   // Moves what can be moved; true if anything was. The first error becomes `code`.
-  [[nodiscard]] bool step(Hatches& hatches, int& code);
-  [[nodiscard]] bool hand_out(Hatches& hatches, Part& part, int& code);
-  void put_in(Hatches& hatches, Hatches::Entry& entry, Part& part) const;
-  [[nodiscard]] bool offer(Hatches& hatches, Hatches::Entry& entry, Part& part) const;
-  [[nodiscard]] int take_out(const Hatches::Entry& entry, Part& part) const;
-  [[nodiscard]] bool take_in(Hatches& hatches, Part& part, int& code);
+  [[nodiscard]] bool step(SlotTables& slot_tables, int& code);
+  [[nodiscard]] bool hand_out(SlotTables& slot_tables, Part& part, int& code);
+  void put_in(SlotTables& slot_tables, SlotTables::Entry& entry, Part& part) const;
+  [[nodiscard]] bool offer(SlotTables& slot_tables, SlotTables::Entry& entry, Part& part) const;
+  [[nodiscard]] int take_out(const SlotTables::Entry& entry, Part& part) const;
+  [[nodiscard]] bool take_in(SlotTables& slot_tables, Part& part, int& code);
   [[nodiscard]] bool is_over() const;
-  [[nodiscard]] bool waits_for_the_dead(const Hatches& hatches) const;
+  [[nodiscard]] bool waits_for_the_dead(const SlotTables& slot_tables) const;
   [[nodiscard]] int copy_to_self();
   [[nodiscard]] int end(int code);
 

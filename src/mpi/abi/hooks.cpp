@@ -1,9 +1,9 @@
 // The layer's functions by the names of MPI's calls, for the front.
 #include <iterator>
 
-#include "mpi/abi/leaves.hpp"
-#include "mpi/abi/narrow.hpp"
-#include "mpi/abi/narrow_files.hpp"
+#include "mpi/abi/bypass.hpp"
+#include "mpi/abi/int_counts.hpp"
+#include "mpi/abi/int_counts_files.hpp"
 #include "mpi/entry/front.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -56,7 +56,7 @@ struct Guarded<int(Arguments...)> {
   }
   template <int (*function)(Arguments...), auto the_mpis>
   static int call(Arguments... arguments) {
-    if (leaves<function>(arguments...)) return the_mpis()(arguments...);
+    if (bypasses<function>(arguments...)) return the_mpis()(arguments...);
     if (!is_on<function>() || layer.library->inside(__builtin_return_address(0))) [[unlikely]]
       return the_mpis()(arguments...);
     return layers<function>(arguments...);
@@ -140,17 +140,17 @@ struct StandIn<int(Arguments...)> {
 };
 #define SPINLOOM_STAND_IN(name, parameters) \
   {#name "_c", reinterpret_cast<void*>(&StandIn<int parameters>::call<&Counted<Count>::name>)}
-Hook large_table[] = {{"Reduce_local_c", reinterpret_cast<void*>(&narrowed::reduce_local)},
-                      {"Pack_external_c", reinterpret_cast<void*>(&narrowed::pack_external)},
-                      {"Unpack_external_c", reinterpret_cast<void*>(&narrowed::unpack_external)},
-                      {"Buffer_attach_c", reinterpret_cast<void*>(&narrowed::buffer_attach)},
-                      {"Buffer_detach_c", reinterpret_cast<void*>(&narrowed::buffer_detach)},
-                      SPINLOOM_NARROW_FILES(read, file_call, void*),
-                      SPINLOOM_NARROW_FILES(read_at, file_call_at, void*),
-                      SPINLOOM_NARROW_SHARED_FILES(read, void*),
-                      SPINLOOM_NARROW_FILES(write, file_call, const void*),
-                      SPINLOOM_NARROW_FILES(write_at, file_call_at, const void*),
-                      SPINLOOM_NARROW_SHARED_FILES(write, const void*),
+Hook large_table[] = {{"Reduce_local_c", reinterpret_cast<void*>(&int_counts::reduce_local)},
+                      {"Pack_external_c", reinterpret_cast<void*>(&int_counts::pack_external)},
+                      {"Unpack_external_c", reinterpret_cast<void*>(&int_counts::unpack_external)},
+                      {"Buffer_attach_c", reinterpret_cast<void*>(&int_counts::buffer_attach)},
+                      {"Buffer_detach_c", reinterpret_cast<void*>(&int_counts::buffer_detach)},
+                      SPINLOOM_INT_COUNT_FILES(read, file_call, void*),
+                      SPINLOOM_INT_COUNT_FILES(read_at, file_call_at, void*),
+                      SPINLOOM_INT_COUNT_SHARED_FILES(read, void*),
+                      SPINLOOM_INT_COUNT_FILES(write, file_call, const void*),
+                      SPINLOOM_INT_COUNT_FILES(write_at, file_call_at, const void*),
+                      SPINLOOM_INT_COUNT_SHARED_FILES(write, const void*),
 #define SPINLOOM_HOOK(name, M, parameters) SPINLOOM_STAND_IN(name, parameters),
                       SPINLOOM_BUFFERED_CALLS(SPINLOOM_HOOK, Count) SPINLOOM_ACCUMULATE_CALLS(SPINLOOM_HOOK, Count)
 #undef SPINLOOM_HOOK

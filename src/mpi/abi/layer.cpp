@@ -9,7 +9,7 @@
 
 #include "base/shared_heap.hpp"
 #include "mpi/meeting/world.hpp"
-#include "mpi/moving/plan.hpp"
+#include "mpi/moving/way.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -22,12 +22,12 @@ int forget_comm(Comm comm, int, void*, void*) {
   return success;
 }
 
-std::unique_ptr<Offered> offered_of(const Parcel& parcel, const Place& place) {
-  auto one = std::make_unique<Offered>(Offered{.parcel = parcel, .place = place});
+std::unique_ptr<Offered> offered_of(const PendingSend& pending, const Place& place) {
+  auto one = std::make_unique<Offered>(Offered{.pending = pending, .place = place});
   constexpr int64_t patience_least_ns = 20'000;
   one->patience_ns = patience_least_ns + place.capacity() / 4;
   constexpr int64_t patience_with_devices_ns = 5'000'000;  // to pack after all costs both ends as much as a round trip
-  if (parcel.slot->offer.on_device) one->patience_ns += patience_with_devices_ns;
+  if (pending.slot->offer.on_device) one->patience_ns += patience_with_devices_ns;
   return one;
 }
 
@@ -81,12 +81,12 @@ std::string Layer::begin() {
     started_ns = now_ns();
     started_ticks = ticks();
   }
-  const spinloom::Status began = ship.begin(job, static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks),
-                                            is_alone ? 1 : local_ranks(ranks), settings);
+  const spinloom::Status began = pipeline.begin(job, static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks),
+                                                is_alone ? 1 : local_ranks(ranks), settings);
   patience_.resize(static_cast<size_t>(ranks));
   if (!began.ok()) return began.error().message;
-  ship.settle();
-  teams.begin(ship.board(), world_group_);
+  pipeline.settle();
+  teams.begin(pipeline.board(), world_group_);
   if (is_alone) {
     if (settings.collectives) offload.turn_off("there is one rank only");
     if (settings.rma) rma.turn_off("there is one rank only");
@@ -164,7 +164,7 @@ void Layer::stop() {
     teams.end();
     if (has_own_comm_) real.Comm_free(&own_comm_);
     real.Group_free(&world_group_);
-    ship.end();
+    pipeline.end();
   }
   report();
   on = false;
@@ -208,9 +208,9 @@ void Layer::let_go_comm(Comm comm) {
   teams.let_go(comm);
 }
 
-std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may) {
-  if (!lent_parcels.empty()) {
-    if (auto lent = take_lent(place.buffer, place.count, place.type)) return lent;
+std::optional<PendingSend> Layer::pending_send_for(const Place& place, int peer, Offers may) {
+  if (!bounced_sends.empty()) {
+    if (auto bounced = take_bounced(place.buffer, place.count, place.type)) return bounced;
   }
   const bool may_offer = may != Offers::none;
   const bool takes_runs = place.call[0] != 0;  // the receiver may have gaps where the sender has none
@@ -221,25 +221,25 @@ std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may
     return std::nullopt;
   }
   const int to = world_rank(place.comm, peer);
-  if (to < 0 || !ship.can_reach(static_cast<uint32_t>(to))) {
+  if (to < 0 || !pipeline.can_reach(static_cast<uint32_t>(to))) {
     if (peer != proc_null) count(place, to, Way::pass, unreachable(to));
     return std::nullopt;
   }
   const Message message(*place.form, place.count, place.buffer);
   const bool asked = may_offer && place.form->known && may_offer_to(static_cast<uint32_t>(to));
   const bool within = to == rank && DeviceEnds::of_process().find(place.buffer) == nullptr;
-  const Reach reach{asked && !within && process_heap_is_malloc() && Ship::is_mapped(message), may == Offers::any,
-                    asked && may == Offers::any && ship.can_read(static_cast<uint32_t>(to)), takes_runs,
-                    asked && within};
+  const Reach reach{asked && !within && process_heap_is_malloc() && CopyPipeline::is_mapped(message),
+                    may == Offers::any, asked && may == Offers::any && pipeline.can_read(static_cast<uint32_t>(to)),
+                    takes_runs, asked && within};
   const Choice choice = choose(settings, *place.form, place.count, bytes, reach);
   if (choice.way != Way::pass && choice.way != Way::staged) {
-    const Ship::By by = choice.way == Way::within ? Ship::By::within
-                        : choice.way == Way::cma  ? Ship::By::cma
-                        : choice.joins            ? Ship::By::both
-                                                  : Ship::By::receiver;
-    if (auto offer = ship.offer(message, by)) {
+    const CopyPipeline::By by = choice.way == Way::within ? CopyPipeline::By::within
+                                : choice.way == Way::cma  ? CopyPipeline::By::cma
+                                : choice.joins            ? CopyPipeline::By::both
+                                                          : CopyPipeline::By::receiver;
+    if (auto offer = pipeline.offer(message, by)) {
       count(place, to, choice.way, choice.why);
-      if (to == rank) ship.count_within(bytes);
+      if (to == rank) pipeline.count_within(bytes);
       offer->receiver = static_cast<uint32_t>(to);
       return offer;
     }
@@ -248,19 +248,19 @@ std::optional<Parcel> Layer::parcel_for(const Place& place, int peer, Offers may
     count(place, to, Way::pass, choice.why);
     return std::nullopt;
   }
-  auto parcel = ship.prepare(bytes);
-  if (!parcel) {
+  auto pending = pipeline.prepare(bytes);
+  if (!pending) {
     count(place, to, Way::pass, "there was no room in shared memory");
   } else {
-    if (to == rank) ship.count_within(bytes);
+    if (to == rank) pipeline.count_within(bytes);
     const bool explain = choice.why == cannot_be_mapped;
     count(place, to, Way::staged, explain ? why_not_mapped(may_offer, asked) : choice.why);
   }
-  return parcel;
+  return pending;
 }
 
-int Layer::announce(const Parcel& parcel, const Place& place, Mode mode, int peer, int tag, Request* request) {
-  const void* const record = parcel.record();
+int Layer::announce(const PendingSend& pending, const Place& place, Mode mode, int peer, int tag, Request* request) {
+  const void* const record = pending.record();
   const auto length = static_cast<int>(place.form->record_bytes);
   const Datatype byte = handles().byte;
   Request own{};
@@ -279,17 +279,17 @@ int Layer::announce(const Parcel& parcel, const Place& place, Mode mode, int pee
   }
   if (code != success) {
     const Lock lock;
-    ship.abandon(parcel);
+    pipeline.abandon(pending);
     return code;
   }
-  if (!parcel.offered) {
-    ship.load(parcel, {*place.form, place.count, place.buffer});
+  if (!pending.offered) {
+    pipeline.load(pending, {*place.form, place.count, place.buffer});
     return request == nullptr && !at_once ? real.Wait(&own, status_ignore) : success;
   }
-  auto one = offered_of(parcel, place);
+  auto one = offered_of(pending, place);
   one->record = at_once ? handles().request_null : *into;
   if (request != nullptr) {
-    auto* const serial = reinterpret_cast<void*>(parcel.serial);
+    auto* const serial = reinterpret_cast<void*>(pending.serial);
     code = real.Grequest_start(&query_offer, &free_offer, &cancel_nothing, serial, &one->whole);
     one->has_whole = code == success;
     if (one->has_whole) {
@@ -298,22 +298,22 @@ int Layer::announce(const Parcel& parcel, const Place& place, Mode mode, int pee
       return success;
     }
   }
-  const uint64_t waited = parcel.serial;
+  const uint64_t waited = pending.serial;
   add_offer(std::move(one));
   while (is_open(waited)) progress(Waiting::blocked);
   if (request != nullptr) *request = handles().request_null;
   return success;
 }
 
-void Layer::hand_over(const Parcel& parcel, const Place& place) {
-  if (!parcel.offered) return ship.load(parcel, {*place.form, place.count, place.buffer});
-  auto one = offered_of(parcel, place);
+void Layer::hand_over(const PendingSend& pending, const Place& place) {
+  if (!pending.offered) return pipeline.load(pending, {*place.form, place.count, place.buffer});
+  auto one = offered_of(pending, place);
   one->record = handles().request_null;
   add_offer(std::move(one));
 }
 
 void Layer::attend_now() {
-  if (ship.has_news()) ship.notice();
+  if (pipeline.has_news()) pipeline.notice();
   if (offers()) progress(Waiting::no);
   if (!orphans.empty()) poll_orphans();
   if (!outbox.empty()) poll_outbox();

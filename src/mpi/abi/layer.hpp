@@ -1,8 +1,8 @@
 // Layer - what the MPI layer remembers while a program runs, and the steps that its calls are made of.
 //
-// Contract: start() follows MPI_Init, stop() precedes MPI_Finalize. parcel_for() decides whether a message goes through
-//   shared memory. deliver() looks at what a receive has got, and puts the message's bytes in place of a record.
-//   finish() does that for a request that the MPI has completed.
+// Contract: start() follows MPI_Init, stop() precedes MPI_Finalize. pending_send_for() decides whether a message goes
+//   through shared memory. deliver() looks at what a receive has got, and puts the message's bytes in place of a
+//   record. finish() does that for a request that the MPI has completed.
 // Invariants: (1) while `on` is false every call goes to the MPI unchanged; (2) a request that may receive a record has
 //   an Open from its start to its completion; (3) claims are what probes had to take out of the MPI to know its size:
 //   of one source they are a prefix of its messages, so receives look there first.
@@ -30,7 +30,7 @@
 #include "mpi/entry/handle_map.hpp"
 #include "mpi/entry/library.hpp"
 #include "mpi/messages/settings.hpp"
-#include "mpi/moving/ship.hpp"
+#include "mpi/moving/copy_pipeline.hpp"
 #include "mpi/moving/tally.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -147,7 +147,7 @@ class Cancelled {
 
 // A send whose message waits in the sender's memory for its receiver.
 struct Offered {
-  Parcel parcel;
+  PendingSend pending;
   Place place;
   Request record{};  // the MPI's request for the record
   Request whole{};  // what the program has; none for a call that waits itself
@@ -183,7 +183,7 @@ struct Layer {
   int rank = 0;
   int ranks = 0;
   std::string job;
-  Ship ship;
+  CopyPipeline pipeline;
   // Where a report is asked for; with them the time that threads have spent in the layer's calls.
   std::unique_ptr<Tally> tally;
   int64_t started_ns = 0;
@@ -216,16 +216,16 @@ struct Layer {
   };
   std::vector<Copy> outbox;
   // Messages in a GPU's memory that are offered already, by the memory of the host that stands for them, until the call
-  // that sends them announces them (lent.hpp).
-  struct LentParcel {
+  // that sends them announces them (bounced.hpp).
+  struct BouncedSend {
     const void* room;
     int64_t count;
     Datatype type;
-    Parcel parcel;
+    PendingSend pending;
   };
-  std::vector<LentParcel> lent_parcels;
-  [[nodiscard]] bool has_lent(const void* room) const;
-  [[nodiscard]] std::optional<Parcel> take_lent(const void* room, int64_t count, Datatype type);
+  std::vector<BouncedSend> bounced_sends;
+  [[nodiscard]] bool has_bounced(const void* room) const;
+  [[nodiscard]] std::optional<PendingSend> take_bounced(const void* room, int64_t count, Datatype type);
   [[nodiscard]] bool may_offer_to(uint32_t receiver);
 
   void start();
@@ -237,7 +237,7 @@ struct Layer {
     mapped,  // what the receiver can take whatever this rank does meanwhile
     any,  // the sender does nothing but wait: it packs at once what the receiver hands back
   };
-  [[nodiscard]] std::optional<Parcel> parcel_for(const Place& place, int peer, Offers may = Offers::mapped);
+  [[nodiscard]] std::optional<PendingSend> pending_send_for(const Place& place, int peer, Offers may = Offers::mapped);
   // Counts a message for the report, where one is asked for. pass(): one that the MPI carries.
   void count(const Place& place, int receiver, Way way, const char* why) {
     if (place.form->tally == nullptr) return;
@@ -245,11 +245,12 @@ struct Layer {
     if (tally->is_due()) report_so_far();
   }
   void count_pass(const Form& form, int64_t count, int peer, Comm comm, const char* call = "");
-  // Sends the parcel's record in the given mode, and loads the bytes. A null request: blocks as the MPI's own send.
-  [[nodiscard]] int announce(const Parcel& parcel, const Place& place, Mode mode, int peer, int tag, Request* request);
-  // The same for a record that the receiver gets otherwise. Its parcel is_open() until the receiver needs this rank no
+  // Sends the message's record in the given mode, and loads the bytes. A null request: blocks as the MPI's own send.
+  [[nodiscard]] int announce(const PendingSend& pending, const Place& place, Mode mode, int peer, int tag,
+                             Request* request);
+  // The same for a record that the receiver gets otherwise. The message is_open() until the receiver needs this rank no
   // longer.
-  void hand_over(const Parcel& parcel, const Place& place);
+  void hand_over(const PendingSend& pending, const Place& place);
   [[nodiscard]] bool is_open(uint64_t serial);
   // Puts a record's message in place.
   [[nodiscard]] int land(const Record& record, const Place& place, Status* status);
@@ -312,20 +313,20 @@ struct Layer {
   void look_at(Open& known);
   // MPI_Cancel of an offered send. False: `request` is none.
   [[nodiscard]] bool cancel_offer(Request request);
-  // True for calls that need nothing of the layer (leaves.hpp). rests(): calls that complete requests, or this one;
-  // leaves_receive(): receives; leaves_windows(): accesses to windows; leaves_match(): receives of what a probe has
-  // matched.
+  // True for calls that need nothing of the layer (bypass.hpp). rests(): calls that complete requests, or this one;
+  // bypasses_receive(): receives; bypasses_windows(): accesses to windows; bypasses_match(): receives of what a probe
+  // has matched.
   [[nodiscard]] bool rests() const { return is_plain && open.empty() && is_quiet(); }
   [[nodiscard]] bool rests(const Request* request) {
     return is_plain && is_quiet() && (open.empty() || open.find(key_of(*request)) == nullptr);
   }
-  [[nodiscard]] bool leaves_receive(Datatype type, int64_t count) {
-    return types.leaves_receive(type, count) && claims.empty();
+  [[nodiscard]] bool bypasses_receive(Datatype type, int64_t count) {
+    return types.bypasses_receive(type, count) && claims.empty();
   }
-  [[nodiscard]] bool leaves_windows() const { return is_plain && windows.none(); }
-  [[nodiscard]] bool leaves_match() const { return is_plain && messages.empty(); }
+  [[nodiscard]] bool bypasses_windows() const { return is_plain && windows.none(); }
+  [[nodiscard]] bool bypasses_match() const { return is_plain && messages.empty(); }
   void attend() {
-    if (ship.has_news() || !is_quiet()) [[unlikely]]
+    if (pipeline.has_news() || !is_quiet()) [[unlikely]]
       attend_now();
   }
 
@@ -350,7 +351,7 @@ struct Layer {
   [[nodiscard]] static int64_t counted_as(const Place& place) {
     return place.form->contiguous(place.count) ? TypeTally::various : place.count;
   }
-  [[nodiscard]] static bool fill_lent(const Offered& one);
+  [[nodiscard]] static bool fill_bounced(const Offered& one);
   void add_offer(std::unique_ptr<Offered> one);
   void count_offers();
   void progress_calls();

@@ -45,7 +45,7 @@ void Layer::count_offers() { offers_.store(offered.size() + underway.size(), std
 
 bool Layer::is_open(uint64_t serial) {
   const Lock lock;
-  return std::ranges::any_of(offered, [serial](const auto& each) { return each->parcel.serial == serial; });
+  return std::ranges::any_of(offered, [serial](const auto& each) { return each->pending.serial == serial; });
 }
 
 bool Layer::cancel_offer(Request request) {
@@ -67,8 +67,8 @@ void Layer::look_at_cancelled(Offered& one) {
   if (real.Test(&one.record, &flag, &status) != success || flag == 0) return;
   one.record = handles().request_null;
   if (real.Test_cancelled(&status, &cancelled) != success || cancelled == 0) return;
-  ship.abandon(one.parcel);
-  cancelled_offers.add(one.parcel.serial);
+  pipeline.abandon(one.pending);
+  cancelled_offers.add(one.pending.serial);
   one.moved = true;
 }
 
@@ -83,36 +83,36 @@ bool Layer::is_over(Offered& one) {
 // The receiver has taken it, or has been waited for long enough.
 void Layer::settle(Offered& one, Waiting waiting) {
   if (one.moved) return;
-  Patience& patience = patience_[one.parcel.receiver];
-  if (Ship::is_done(one.parcel)) {
+  Patience& patience = patience_[one.pending.receiver];
+  if (CopyPipeline::is_done(one.pending)) {
     one.moved = true;
     patience = {};
     return;
   }
-  if (Ship::is_returned(one.parcel)) {
+  if (CopyPipeline::is_returned(one.pending)) {
     pack_after_all(one);
     return;
   }
   if (waiting == Waiting::no) return;
-  if (waiting == Waiting::blocked) ship.help(one.parcel, {*one.place.form, one.place.count, one.place.buffer});
+  if (waiting == Waiting::blocked) pipeline.help(one.pending, {*one.place.form, one.place.count, one.place.buffer});
   const int64_t now = now_ns();
   if (one.begun_ns < 0) one.begun_ns = now;
   constexpr int64_t asks_for_one_wait = 32;
   const int64_t patience_ns = one.patience_ns * (waiting == Waiting::asks ? asks_for_one_wait : 1);
-  if (now - one.begun_ns < patience_ns || !Ship::withdraw(one.parcel)) return;
+  if (now - one.begun_ns < patience_ns || !CopyPipeline::withdraw(one.pending)) return;
   pack_after_all(one);
 }
 
 void Layer::pack_after_all(Offered& one) {
-  Patience& patience = patience_[one.parcel.receiver];
+  Patience& patience = patience_[one.pending.receiver];
   one.moved = true;
-  if (!fill_lent(one)) {
-    Ship::give_up(one.parcel);
+  if (!fill_bounced(one)) {
+    CopyPipeline::give_up(one.pending);
     return;
   }
-  ship.load(one.parcel, {*one.place.form, one.place.count, one.place.buffer});
-  ship.count_withdrawn();
-  if (TypeTally* const told = one.place.form->tally) told->withdraw(one.place.count, one.parcel.receiver);
+  pipeline.load(one.pending, {*one.place.form, one.place.count, one.place.buffer});
+  pipeline.count_withdrawn();
+  if (TypeTally* const told = one.place.form->tally) told->withdraw(one.place.count, one.pending.receiver);
   constexpr uint32_t in_vain_most = 6;
   patience.in_vain = std::min(patience.in_vain + 1, in_vain_most);
   patience.left_out = 1U << patience.in_vain;
@@ -123,7 +123,7 @@ void Layer::pack_after_all(Offered& one) {
 void Layer::take_returned() {
   const Lock lock;
   for (const auto& one : offered) {
-    if (!one->moved && Ship::is_returned(one->parcel)) pack_after_all(*one);
+    if (!one->moved && CopyPipeline::is_returned(one->pending)) pack_after_all(*one);
   }
 }
 

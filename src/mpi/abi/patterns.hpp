@@ -129,13 +129,13 @@ auto gather_to_all(const void* out, int64_t count, Datatype type, const In& in) 
   };
 }
 
-// If there are few ranks, the root sends the message to each. With more, and open hatches, a rank that has received the
-// message sends it on, along a binomial tree. A rank must then wait for the message before it sends, which only a
+// If there are few ranks, the root sends the message to each. With more, and open slot tables, a rank that has received
+// the message sends it on, along a binomial tree. A rank must then wait for the message before it sends, which only a
 // blocking call may do; in other calls the root sends to all.
 inline auto broadcast(void* buffer, int64_t count, Datatype type, int root, Completion completion) {
   return [=](const Team& team, auto&& sink) {
     constexpr int few_ranks = 4;
-    if (team.size > few_ranks && team.hatches.are_open() && completion == Completion::blocking) {
+    if (team.size > few_ranks && team.slot_tables.are_open() && completion == Completion::blocking) {
       const int own = (team.rank + team.size - root) % team.size;
       const auto peer = [&](int number) { return team.peers[(number + root) % team.size]; };
       int reach = own & -own;  // what this rank hands on goes to the numbers behind its own, below that

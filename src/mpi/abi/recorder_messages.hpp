@@ -24,7 +24,7 @@ struct Send : Rule {
 // A status of our own where the program wants none and the trace does.
 class OwnStatus {
  public:
-  void lend(Status*& theirs, bool wanted) {
+  void replace(Status*& theirs, bool wanted) {
     if (wanted && theirs == status_ignore) theirs = &own_;
   }
 
@@ -35,7 +35,7 @@ class OwnStatus {
 struct Receive : Rule {
   template <class N>
   void before(void*&, N&, Datatype&, int& source, int& tag, Comm&, Status*& status) {
-    own_.lend(status, asks_any(source, tag));
+    own_.replace(status, asks_any(source, tag));
   }
   template <class N>
   void after(trace::Signature& to, void* buffer, N count, Datatype type, int source, int tag, Comm comm,
@@ -132,7 +132,7 @@ struct SendReceive : Both {
   template <class N>
   void before(const void*&, N&, Datatype&, int&, int&, void*&, N&, Datatype&, int& source, int& tag, Comm&,
               Status*& status) {
-    own_.lend(status, asks_any(source, tag));
+    own_.replace(status, asks_any(source, tag));
   }
   template <class N, class Last>
   void after(trace::Signature& to, const void* out, N out_count, Datatype out_type, int peer, int tag, void* in,
@@ -147,7 +147,7 @@ struct Replace : Both {
   using Both::before;
   template <class N>
   void before(void*&, N&, Datatype&, int&, int&, int& source, int& tag, Comm&, Status*& status) {
-    own_.lend(status, asks_any(source, tag));
+    own_.replace(status, asks_any(source, tag));
   }
   template <class N, class Last>
   void after(trace::Signature& to, void* buffer, N count, Datatype type, int peer, int tag, int source, int in_tag,
@@ -173,14 +173,14 @@ class ProbeRule : public Rule {
   OwnStatus own_;
 };
 struct Probe : ProbeRule {
-  void before(int&, int&, Comm&, Status*& status) { own_.lend(status, true); }
+  void before(int&, int&, Comm&, Status*& status) { own_.replace(status, true); }
   void after(trace::Signature& to, int source, int tag, Comm comm, Status* status) {
     fill(to, source, tag, comm);
     to.matches.push_back(recorder.match_of(*status));
   }
 };
 struct TryProbe : ProbeRule {
-  void before(int&, int&, Comm&, int*&, Status*& status) { own_.lend(status, true); }
+  void before(int&, int&, Comm&, int*&, Status*& status) { own_.replace(status, true); }
   void after(trace::Signature& to, int source, int tag, Comm comm, int* flag, Status* status) {
     fill(to, source, tag, comm);
     if (*flag == 0) return recorder.is_poll();
@@ -188,7 +188,7 @@ struct TryProbe : ProbeRule {
   }
 };
 struct MatchProbe : ProbeRule {
-  void before(int&, int&, Comm&, MessageHandle*&, Status*& status) { own_.lend(status, true); }
+  void before(int&, int&, Comm&, MessageHandle*&, Status*& status) { own_.replace(status, true); }
   void after(trace::Signature& to, int source, int tag, Comm comm, MessageHandle* message, Status* status) {
     fill(to, source, tag, comm);
     to.matches.push_back(recorder.match_of(*status));
@@ -196,7 +196,7 @@ struct MatchProbe : ProbeRule {
   }
 };
 struct TryMatchProbe : ProbeRule {
-  void before(int&, int&, Comm&, int*&, MessageHandle*&, Status*& status) { own_.lend(status, true); }
+  void before(int&, int&, Comm&, int*&, MessageHandle*&, Status*& status) { own_.replace(status, true); }
   void after(trace::Signature& to, int source, int tag, Comm comm, int* flag, MessageHandle* message, Status* status) {
     fill(to, source, tag, comm);
     if (*flag == 0) return recorder.is_poll();

@@ -29,7 +29,7 @@ class Requests : public Rule {
     claimed_ = slots_.fill(static_cast<size_t>(count_), Slots::none);
     recorder.claim(count_, kept_, claimed_);
   }
-  void lend(Status*& theirs, int count) {
+  void replace(Status*& theirs, int count) {
     if (theirs != status_ignore || !recorder.wants_status()) return;
     theirs = statuses_.fill(static_cast<size_t>(count < 0 ? 0 : count), {});
   }
@@ -69,14 +69,14 @@ class Requests : public Rule {
 struct Wait : Requests {
   void before(Request*& request, Status*& status) {
     keep(1, request);
-    lend(status, 1);
+    replace(status, 1);
   }
   void after(trace::Signature& to, Request*, Status* status) { ended(to, 0, status); }
 };
 struct Waitall : Requests {
   void before(int& count, Request*& requests, Status*& statuses) {
     keep(count, requests);
-    lend(statuses, count);
+    replace(statuses, count);
   }
   void after(trace::Signature& to, int count, Request*, Status* statuses) {
     if (!failed(to, count)) all_ended(to, statuses);
@@ -85,14 +85,14 @@ struct Waitall : Requests {
 struct Waitany : Requests {
   void before(int& count, Request*& requests, int*&, Status*& status) {
     keep(count, requests);
-    lend(status, 1);
+    replace(status, 1);
   }
   void after(trace::Signature& to, int, Request*, int* index, Status* status) { ended(to, *index, status); }
 };
 struct Waitsome : Requests {
   void before(int& count, Request*& requests, int*&, int*&, Status*& statuses) {
     keep(count, requests);
-    lend(statuses, count);
+    replace(statuses, count);
   }
   void after(trace::Signature& to, int count, Request*, int* done, int* indices, Status* statuses) {
     if (!failed(to, count)) some_ended(to, *done, indices, statuses);
@@ -101,7 +101,7 @@ struct Waitsome : Requests {
 struct Test : Requests {
   void before(Request*& request, int*&, Status*& status) {
     keep(1, request);
-    lend(status, 1);
+    replace(status, 1);
   }
   void after(trace::Signature& to, Request*, int* flag, Status* status) {
     if (*flag == 0 && to.error == success) return recorder.is_poll();
@@ -111,7 +111,7 @@ struct Test : Requests {
 struct Testall : Requests {
   void before(int& count, Request*& requests, int*&, Status*& statuses) {
     keep(count, requests);
-    lend(statuses, count);
+    replace(statuses, count);
   }
   void after(trace::Signature& to, int count, Request*, int* flag, Status* statuses) {
     if (failed(to, count)) return;
@@ -122,7 +122,7 @@ struct Testall : Requests {
 struct Testany : Requests {
   void before(int& count, Request*& requests, int*&, int*&, Status*& status) {
     keep(count, requests);
-    lend(status, 1);
+    replace(status, 1);
   }
   void after(trace::Signature& to, int, Request*, int* index, int* flag, Status* status) {
     if (*flag == 0 && to.error == success) return recorder.is_poll();
@@ -132,7 +132,7 @@ struct Testany : Requests {
 struct Testsome : Requests {
   void before(int& count, Request*& requests, int*&, int*&, Status*& statuses) {
     keep(count, requests);
-    lend(statuses, count);
+    replace(statuses, count);
   }
   void after(trace::Signature& to, int count, Request*, int* done, int* indices, Status* statuses) {
     if (failed(to, count)) return;

@@ -43,7 +43,7 @@ std::string machine() {
 }  // namespace
 
 std::string Layer::told(bool has_ended) const {
-  const Ship::Totals& totals = ship.totals();
+  const CopyPipeline::Totals& totals = pipeline.totals();
   const double lived = tally ? seconds(now_ns() - started_ns) : 0;
   const int64_t lived_ticks = tally ? std::max<int64_t>(1, ticks() - started_ticks) : 1;
   const auto in_calls = static_cast<double>(in_calls_ticks.load(std::memory_order_relaxed));
@@ -57,7 +57,7 @@ std::string Layer::told(bool has_ended) const {
       ", \"gpu_moves\": ", DeviceMoves::of_process().moves(), ", \"gpu_bytes\": ", DeviceMoves::of_process().bytes(),
       ", \"gpu_taken\": ", DeviceMoves::of_process().taken(),
       ", \"gpu_taken_bytes\": ", DeviceMoves::of_process().taken_bytes(), ", \"gpu_why\": \"",
-      without_quotes(ship.devices().why()), "\", \"gpu_within\": ", DeviceMoves::of_process().within(),
+      without_quotes(pipeline.devices().why()), "\", \"gpu_within\": ", DeviceMoves::of_process().within(),
       ", \"gpu_as_they_are\": ", DeviceMoves::of_process().as_they_are(), ", \"window_copies\": ", windows.copies(),
       ", \"seconds\": ", lived, ", \"in_calls_seconds\": ", lived * in_calls / static_cast<double>(lived_ticks),
       ", \"machine\": \"", machine(), "\", \"collectives\": ", offload.as_json(), ", \"rma\": ", rma.as_json(),

@@ -50,7 +50,7 @@ void Teams::begin(const Board& board, Group world) {
   if (agrees_) {
     real.Comm_set_errhandler(comm_, handles().errors_return);
     // Asked when all have looked and before any leaves, so that all find the same.
-    layer.ship.notice();
+    layer.pipeline.notice();
     real.Barrier(comm_);
     all_reach_ = board.all_reach();
     real.Barrier(comm_);
@@ -193,7 +193,7 @@ void Teams::meet(Team& team) const {
   const Polls::Turnout turnout = polls.turnout(*team.ballot);
   team.has_met = turnout.ranks == static_cast<uint32_t>(team.size);
   team.meets_twice = turnout.is_marked;
-  if (team.has_met && all_reach_) team.hatches.open(*board_, *team.ballot, turnout.generation);
+  if (team.has_met && all_reach_) team.slot_tables.open(*board_, *team.ballot, turnout.generation);
 }
 
 // Those of ballots come first.

@@ -18,7 +18,7 @@
 #include "mpi/entry/handle_map.hpp"
 #include "mpi/entry/lineage.hpp"
 #include "mpi/meeting/board.hpp"
-#include "mpi/meeting/hatches.hpp"
+#include "mpi/meeting/slot_tables.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -38,7 +38,7 @@ struct Team {
   std::vector<int> peers;  // its ranks, as ranks of Teams::comm()
   std::vector<std::atomic<uint64_t>*> counts;  // of calls, of all ranks
   Neighbours neighbours;
-  Hatches hatches;  // not open where a rank cannot map the memory of another
+  SlotTables slot_tables;  // not open where a rank cannot map the memory of another
   // The last blocking calls of each kind, to be done again without a look at their types and places.
   static constexpr size_t plans_most = 4;
   struct Plans {

@@ -204,14 +204,14 @@ std::optional<Type> decode_whole_type(Datatype type) { return decode(type, 0, &w
 
 bool Types::begin() { return real.Type_create_keyval(&copies_no_type, &forget_type, &keyval_, nullptr) == success; }
 
-void Types::note_leaving(Datatype type, const Form& form) {
+void Types::note_bypass(Datatype type, const Form& form) {
   if (layer.threaded || layer.tally || stays_) return;
   constexpr int64_t all = INT64_MAX;
   // The least count of which a message has so many bytes.
   const auto count_of = [&form](int64_t bytes) {
     return form.size <= 0 ? all : bytes / form.size + (bytes % form.size != 0 ? 1 : 0);
   };
-  Leaving& kept = leaving(type);
+  Bypass& kept = bypass(type);
   kept = {key_of(type), all, all, 1};
   if (layer.on) {
     kept.sends = count_of(layer.settings.min_bytes);
@@ -254,7 +254,7 @@ const FormPointer& Types::find(Datatype type) {
   }
   last_key_ = key;
   last_ = found;
-  note_leaving(type, **found);
+  note_bypass(type, **found);
   return *found;
 }
 

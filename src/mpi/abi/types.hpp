@@ -2,10 +2,10 @@
 //
 // Contract: form() describes a datatype; the first call for a handle asks the MPI how it was made, builds the same type
 //   from layout::Type, and compares sizes and bounds with the MPI's.
-//   The questions leaves_...() are the first of a call that passes, and cost a few instructions.
+//   The questions bypasses_...() are the first of a call that passes, and cost a few instructions.
 // Invariants: (1) a handle is forgotten when its datatype is freed: by the delete function of an attribute, which
 //   let_go() takes away when the program frees the type, and the MPI itself where it frees one without a call of ours;
-//   (2) a type that cannot be built here, or whose sizes differ, has a Form that is not `known`; (3) Leaving says yes
+//   (2) a type that cannot be built here, or whose sizes differ, has a Form that is not `known`; (3) Bypass says yes
 //   only where the call needs nothing of the layer; it is empty among threads, which it is not made for, and where a
 //   report counts every call.
 // Threads: the caller's lock. Time: none.
@@ -52,29 +52,29 @@ class Types {
   // The program is about to free it: it loses our attribute.
   void let_go(Datatype type);
   void forget(Datatype type) {  // needs no lock
-    Leaving& kept = leaving(type);
+    Bypass& kept = bypass(type);
     if (kept.key != no_key) kept = {};
     forgotten_.add(key_of(type));
   }
   // True if a message, a receive or a call of MPI_Pack of so many elements is left to the MPI. False: form() must find
   // out.
-  [[nodiscard]] bool leaves_send(Datatype type, int64_t count) {
-    const Leaving& kept = leaving(type);
+  [[nodiscard]] bool bypasses_send(Datatype type, int64_t count) {
+    const Bypass& kept = bypass(type);
     return kept.key == key_of(type) && count < kept.sends;
   }
-  [[nodiscard]] bool leaves_receive(Datatype type, int64_t count) {
-    const Leaving& kept = leaving(type);
+  [[nodiscard]] bool bypasses_receive(Datatype type, int64_t count) {
+    const Bypass& kept = bypass(type);
     return kept.key == key_of(type) && count < kept.receives;
   }
-  [[nodiscard]] bool leaves_pack(Datatype type, int64_t count) {
-    const Leaving& kept = leaving(type);
+  [[nodiscard]] bool bypasses_pack(Datatype type, int64_t count) {
+    const Bypass& kept = bypass(type);
     return kept.key == key_of(type) && count < kept.packs;
   }
-  // From now on no call leaves at once: one may have a buffer whose message the layer sends (lent.hpp).
+  // From now on no call leaves at once: one may have a buffer whose message the layer sends (bounced.hpp).
   void stay() {
     if (stays_) return;
     stays_ = true;
-    leaving_ = {};
+    bypass_ = {};
   }
   // True if the MPI has taken a call with this type without an error: the type is committed.
   [[nodiscard]] bool is_tried(Datatype type) { return tried_.find(key_of(type)) != nullptr; }
@@ -83,21 +83,21 @@ class Types {
  private:
   static constexpr uint64_t no_key = ~uint64_t{0};
   // For calls that leave at once, of the types that were used last: the least counts that do not.
-  struct Leaving {
+  struct Bypass {
     uint64_t key = no_key;
     int64_t sends = 0;
     int64_t receives = 0;
     int64_t packs = 0;
   };
-  static constexpr size_t leaving_bits = 6;
-  [[nodiscard]] Leaving& leaving(Datatype type) {
-    return leaving_[key_of(type) * 0x9e37'79b9'7f4a'7c15 >> (64 - leaving_bits)];
+  static constexpr size_t bypass_bits = 6;
+  [[nodiscard]] Bypass& bypass(Datatype type) {
+    return bypass_[key_of(type) * 0x9e37'79b9'7f4a'7c15 >> (64 - bypass_bits)];
   }
-  void note_leaving(Datatype type, const Form& form);
+  void note_bypass(Datatype type, const Form& form);
   [[nodiscard]] const FormPointer& find(Datatype type);
   void take_forgotten();
 
-  std::array<Leaving, size_t{1} << leaving_bits> leaving_;
+  std::array<Bypass, size_t{1} << bypass_bits> bypass_;
   HandleMap<FormPointer> forms_;
   Forgotten forgotten_;
   HandleMap<bool> tried_;

@@ -29,7 +29,7 @@ std::byte* reached(const Told& told, int there) {
   if (told.bytes <= 0) return nullptr;
   const auto bytes = static_cast<uint64_t>(told.bytes);
   if (there == layer.rank) return reinterpret_cast<std::byte*>(told.base);  // NOLINT: an address
-  const Board& board = layer.ship.board();
+  const Board& board = layer.pipeline.board();
   const auto target = static_cast<uint32_t>(there);
   if (told.where == Told::Lies::in_heap) {
     return reinterpret_cast<std::byte*>(board.writable_at(target, told.base, bytes));
@@ -43,7 +43,7 @@ const Posts::Count* posts_of(const Told& told, int there, int origin) {
   if (told.posts == 0) return nullptr;
   const uint64_t place = told.posts + Posts::place_of(origin);
   if (there == layer.rank) return reinterpret_cast<const Posts::Count*>(place);  // NOLINT: an address
-  const Board& board = layer.ship.board();
+  const Board& board = layer.pipeline.board();
   return reinterpret_cast<const Posts::Count*>(board.at(static_cast<uint32_t>(there), place, sizeof(Posts::Count)));
 }
 
@@ -92,14 +92,14 @@ void Window::look_up(int target) {
   if (there == layer.rank) {
     told = own_;
   } else if (!key_.is_none()) {
-    told = layer.ship.board().postings(static_cast<uint32_t>(there)).find(key_, wanted.seen);
+    told = layer.pipeline.board().postings(static_cast<uint32_t>(there)).find(key_, wanted.seen);
   }
   if (!told) return;
   wanted.is_known = true;
   layer.attend();
   if (told->unit <= 0) return;
   const auto own_place = std::ranges::find(*members_, layer.rank) - members_->begin();
-  const Board& board = layer.ship.board();
+  const Board& board = layer.pipeline.board();
   wanted.part = {reached(*told, there),
                  told->bytes,
                  told->unit,
@@ -221,14 +221,14 @@ void Windows::add(Win handle, Comm comm, Key key, Told told) {
   if (members == nullptr) return;
   Posts posts = Posts::make(members->size());
   told.posts = posts.address();
-  if (!key.is_none()) layer.ship.board().postings(static_cast<uint32_t>(layer.rank)).post(key, told);
+  if (!key.is_none()) layer.pipeline.board().postings(static_cast<uint32_t>(layer.rank)).post(key, told);
   known_.put(key_of(handle), std::make_unique<Window>(handle, key, std::move(members), told, std::move(posts), ways));
 }
 
 void Windows::forget(Win handle) {
   const Window* const gone = find(handle);
   if (gone == nullptr) return;
-  if (!gone->key().is_none()) layer.ship.board().postings(static_cast<uint32_t>(layer.rank)).remove(gone->key());
+  if (!gone->key().is_none()) layer.pipeline.board().postings(static_cast<uint32_t>(layer.rank)).remove(gone->key());
   known_.erase(key_of(handle));
 }
 

@@ -1,6 +1,6 @@
 // DeviceMoves - bytes between a device's memory, as layouts have them, and a room for them, mostly packed.
 //
-// Contract: room() lends pinned memory of the host, or memory of the device, which goes back for the next when it is
+// Contract: room() gives pinned memory of the host, or memory of the device, which goes back for the next when it is
 //   dropped. pack() gathers blocks into it, unpack() puts them in place: one kernel each, however many blocks and types
 //   there are, or one copy where the bytes are contiguous; the kernel reads and writes pinned memory itself. Both
 //   return when the bytes are there. They run on the default stream: behind what was put there and on every stream that

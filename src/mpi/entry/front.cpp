@@ -47,19 +47,19 @@ struct Ours {
   const RecordingHook* (*recording_hook)(std::string_view name);
   const OffloadHook* (*offload_hook)(std::string_view name);
   const OffloadHook* (*rma_hook)(std::string_view name);
-  const OffloadHook* (*lending_hook)(std::string_view name);
+  const OffloadHook* (*bounce_hook)(std::string_view name);
 };
 Ours ours(Abi abi) {
   switch (abi) {
     case Abi::openmpi:
       return {&openmpi::hooks,        &openmpi::stand_ins, &openmpi::recording_hook,
-              &openmpi::offload_hook, &openmpi::rma_hook,  &openmpi::lending_hook};
+              &openmpi::offload_hook, &openmpi::rma_hook,  &openmpi::bounce_hook};
     case Abi::mpich:
       return {&mpich::hooks,        &mpich::stand_ins, &mpich::recording_hook,
-              &mpich::offload_hook, &mpich::rma_hook,  &mpich::lending_hook};
+              &mpich::offload_hook, &mpich::rma_hook,  &mpich::bounce_hook};
     case Abi::standard:
       return {&standard::hooks,        &standard::stand_ins, &standard::recording_hook,
-              &standard::offload_hook, &standard::rma_hook,  &standard::lending_hook};
+              &standard::offload_hook, &standard::rma_hook,  &standard::bounce_hook};
     case Abi::none: break;
   }
   const auto nothing = [] { return Hooks{nullptr, 0}; };
@@ -78,7 +78,7 @@ bool is_on(const char* variable) {
   return value != nullptr && std::string_view(value) == "on";
 }
 
-bool is_lending() {
+bool is_bouncing() {
   static const bool wanted = DeviceWatch::is_wanted(std::getenv("SPINLOOM_MPI_GPU"));
   return wanted;
 }
@@ -132,11 +132,11 @@ void* find(const std::string& name) {
     *offload->the_mpis = real;
     target = offload->function;
   }
-  const OffloadHook* const lending = is_lending() ? own.lending_hook(word) : nullptr;
-  if (lending != nullptr) {
-    *lending->next = target;
-    *lending->the_mpis = real != nullptr ? real : target;  // calls with large counts that the MPI does not have
-    target = lending->function;
+  const OffloadHook* const bounce = is_bouncing() ? own.bounce_hook(word) : nullptr;
+  if (bounce != nullptr) {
+    *bounce->next = target;
+    *bounce->the_mpis = real != nullptr ? real : target;  // calls with large counts that the MPI does not have
+    target = bounce->function;
   }
   const RecordingHook* const recording = is_recording() ? own.recording_hook(word) : nullptr;
   if (recording == nullptr) return target;

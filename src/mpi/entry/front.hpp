@@ -4,7 +4,7 @@
 // Contract: each door jumps through a table and keeps all registers and the stack, so that it needs no prototype and
 //   what it calls sees the program as its caller. The first call through a door finds out where it leads: to the
 //   layer's function for the MPI that is loaded, to a tool in between, or to the MPI; where calls are recorded, by way
-//   of the recorder; where a GPU may be used, by way of who lends it memory of the host. stand_ins() are calls with
+//   of the recorder; where a GPU may be used, by way of its bounce buffers. stand_ins() are calls with
 //   large counts that the layer does nothing about, for an MPI that has none. dlsym is a door, too: before a program
 //   asks for a name, those that the MPI lacks are taken out of ours (shown.hpp).
 // Invariants: (1) MPI_X of the program is acted upon once: where another tool defines MPI_X behind us, at PMPI_X.
@@ -49,7 +49,7 @@ namespace openmpi {
 [[nodiscard]] const RecordingHook* recording_hook(std::string_view name);
 [[nodiscard]] const OffloadHook* offload_hook(std::string_view name);
 [[nodiscard]] const OffloadHook* rma_hook(std::string_view name);
-[[nodiscard]] const OffloadHook* lending_hook(std::string_view name);
+[[nodiscard]] const OffloadHook* bounce_hook(std::string_view name);
 }  // namespace openmpi
 namespace mpich {
 [[nodiscard]] Hooks hooks();
@@ -57,7 +57,7 @@ namespace mpich {
 [[nodiscard]] const RecordingHook* recording_hook(std::string_view name);
 [[nodiscard]] const OffloadHook* offload_hook(std::string_view name);
 [[nodiscard]] const OffloadHook* rma_hook(std::string_view name);
-[[nodiscard]] const OffloadHook* lending_hook(std::string_view name);
+[[nodiscard]] const OffloadHook* bounce_hook(std::string_view name);
 }  // namespace mpich
 namespace standard {
 [[nodiscard]] Hooks hooks();
@@ -65,7 +65,7 @@ namespace standard {
 [[nodiscard]] const RecordingHook* recording_hook(std::string_view name);
 [[nodiscard]] const OffloadHook* offload_hook(std::string_view name);
 [[nodiscard]] const OffloadHook* rma_hook(std::string_view name);
-[[nodiscard]] const OffloadHook* lending_hook(std::string_view name);
+[[nodiscard]] const OffloadHook* bounce_hook(std::string_view name);
 }  // namespace standard
 
 }  // namespace spinloom::mpi

@@ -46,8 +46,8 @@
   X(Win_lock) X(Win_unlock) X(Win_lock_all) X(Win_unlock_all) \
   X(Put) X(Get) X(Rput) X(Rget) X(Put_c) X(Get_c) X(Rput_c) X(Rget_c)
 
-// Calls that pass through the layer where it records, has windows of its own, or lends to a GPU; else they go straight
-// to the MPI.
+// Calls that pass through the layer where it records, has windows of its own, or gives bounce buffers; else they go
+// straight to the MPI.
 #define SPINLOOM_MPI_RECORDED(X)                                                              \
   X(Bsend) X(Ibsend) X(Bsend_init) X(Bsend_c) X(Ibsend_c) X(Bsend_init_c)                     \
   X(Buffer_attach) X(Buffer_attach_c) X(Buffer_detach) X(Buffer_detach_c)                      \

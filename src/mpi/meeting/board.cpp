@@ -24,15 +24,15 @@ constexpr uint64_t member_bytes = 64;
 
 constexpr uint64_t slots_bytes = Board::slots * sizeof(Slot);
 constexpr uint64_t counts_bytes = sizeof(Polls::Counts);
-constexpr uint64_t own_bytes =
-    slots_bytes + counts_bytes + sizeof(Postings::Table) + Polls::most * sizeof(Board::HatchPlace) + sizeof(DeviceSign);
+constexpr uint64_t own_bytes = slots_bytes + counts_bytes + sizeof(Postings::Table) +
+                               Polls::most * sizeof(Board::SlotTablePlace) + sizeof(DeviceSign);
 
 uint64_t pages(uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
 
 }  // namespace
 
 // In the file: the header's page, the members, who sees whom (a row of the receiver for each) and whose device's
-// memory, the polls, each rank's slots, counts of calls, postings, places of hatches, and sign.
+// memory, the polls, each rank's slots, counts of calls, postings, places of slot tables, and sign.
 Board::Member& Board::member(uint32_t rank) const {
   static_assert(sizeof(Member) <= member_bytes);
   return *reinterpret_cast<Member*>(base_ + page_bytes + rank * member_bytes);
@@ -59,9 +59,9 @@ Postings Board::postings(uint32_t rank) const {
   return Postings(*reinterpret_cast<Postings::Table*>(base_ + own_place(rank) + slots_bytes + counts_bytes));
 }
 
-Board::HatchPlace& Board::hatch_place(uint32_t rank, uint32_t ballot) const {
+Board::SlotTablePlace& Board::slot_table_place(uint32_t rank, uint32_t ballot) const {
   const uint64_t places = own_place(rank) + slots_bytes + counts_bytes + sizeof(Postings::Table);
-  return reinterpret_cast<HatchPlace*>(base_ + places)[ballot];
+  return reinterpret_cast<SlotTablePlace*>(base_ + places)[ballot];
 }
 
 DeviceSign& Board::device_sign(uint32_t rank) const {

@@ -126,12 +126,12 @@ class Board {
   [[nodiscard]] std::atomic<uint64_t>& count(uint32_t rank, uint32_t ballot) const { return counts(rank)[ballot]; }
   [[nodiscard]] Postings postings(uint32_t rank) const;
   [[nodiscard]] int64_t min_bytes(uint32_t founder) const { return member(founder).min_bytes; }
-  // Where a rank's hatches for the communicator of a ballot are (hatches.hpp).
-  struct HatchPlace {
+  // Where a rank's slot tables for the communicator of a ballot are (slot_tables.hpp).
+  struct SlotTablePlace {
     std::atomic<uint64_t> number;  // of the communicator; written last
     std::atomic<uint64_t> address;  // in the rank's heap; 0: it has none
   };
-  [[nodiscard]] HatchPlace& hatch_place(uint32_t rank, uint32_t ballot) const;
+  [[nodiscard]] SlotTablePlace& slot_table_place(uint32_t rank, uint32_t ballot) const;
   // A rank's sign, and how many are up; whether `receiver` has read the sign of `sender`.
   [[nodiscard]] DeviceSign& device_sign(uint32_t rank) const;
   [[nodiscard]] std::atomic<uint32_t>& device_signs() const { return header_->device_signs; }

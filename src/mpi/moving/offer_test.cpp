@@ -13,7 +13,7 @@
 
 #include "base/shared_heap.hpp"
 #include "memory/layout/type.hpp"
-#include "mpi/moving/ship.hpp"
+#include "mpi/moving/copy_pipeline.hpp"
 
 namespace spinloom::mpi {
 namespace {
@@ -39,11 +39,11 @@ class OfferTest : public ::testing::TestWithParam<bool> {
   }
   void TearDown() override {
     EXPECT_TRUE(process_heap().release(from_));
-    for (Ship& rank : ranks_) rank.end();
+    for (CopyPipeline& rank : ranks_) rank.end();
   }
   [[nodiscard]] Message message() const { return {*form_, 1, from_}; }
-  [[nodiscard]] Record record_of(const Parcel& parcel) const {
-    const auto record = ranks_[1].read(parcel.record(), Record::least);
+  [[nodiscard]] Record record_of(const PendingSend& pending) const {
+    const auto record = ranks_[1].read(pending.record(), Record::least);
     EXPECT_TRUE(record.has_value());
     return record.value_or(Record{});
   }
@@ -53,7 +53,7 @@ class OfferTest : public ::testing::TestWithParam<bool> {
     }
   }
 
-  std::array<Ship, 2> ranks_;
+  std::array<CopyPipeline, 2> ranks_;
   int32_t* from_ = nullptr;
   FormPointer form_;
 };
@@ -61,22 +61,22 @@ INSTANTIATE_TEST_SUITE_P(Layouts, OfferTest, ::testing::Bool(),
                          [](const auto& memoised) { return memoised.param ? "Memoised" : "Naive"; });
 
 TEST_P(OfferTest, OnlyMemoryThatPeersMapIsOffered) {
-  EXPECT_TRUE(Ship::is_mapped(message()));
+  EXPECT_TRUE(CopyPipeline::is_mapped(message()));
   std::vector<int32_t> elsewhere(words);
-  EXPECT_FALSE(Ship::is_mapped({*form_, 1, elsewhere.data()}));
-  EXPECT_FALSE(Ship::is_mapped({*form_, 1 << 24, from_}));
+  EXPECT_FALSE(CopyPipeline::is_mapped({*form_, 1, elsewhere.data()}));
+  EXPECT_FALSE(CopyPipeline::is_mapped({*form_, 1 << 24, from_}));
 }
 
 TEST_P(OfferTest, TheReceiverTakesItFromTheSendersMemory) {
   for (int round = 0; round < 3; ++round) {
-    const auto parcel = ranks_[0].offer(message());
-    ASSERT_TRUE(parcel.has_value());
-    EXPECT_FALSE(Ship::is_done(*parcel));
+    const auto pending = ranks_[0].offer(message());
+    ASSERT_TRUE(pending.has_value());
+    EXPECT_FALSE(CopyPipeline::is_done(*pending));
     std::vector<int32_t> to(words, -1);
-    ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}).ok());
+    ASSERT_TRUE(ranks_[1].land(record_of(*pending), {*form_, 1, to.data()}).ok());
     expect_every_third(to, words);
-    EXPECT_TRUE(Ship::is_done(*parcel));
-    EXPECT_FALSE(Ship::withdraw(*parcel));
+    EXPECT_TRUE(CopyPipeline::is_done(*pending));
+    EXPECT_FALSE(CopyPipeline::withdraw(*pending));
   }
   EXPECT_EQ(ranks_[0].totals().offered, 3U);
 }
@@ -90,16 +90,16 @@ TEST_P(OfferTest, AMessageStaysTakenWhenItsSlotCarriesALaterOne) {
   const auto second = ranks_[0].offer(message());
   ASSERT_TRUE(second.has_value());
   ASSERT_EQ(second->slot, first->slot);
-  EXPECT_TRUE(Ship::is_done(*first));
-  EXPECT_FALSE(Ship::is_done(*second));
+  EXPECT_TRUE(CopyPipeline::is_done(*first));
+  EXPECT_FALSE(CopyPipeline::is_done(*second));
   ASSERT_TRUE(ranks_[1].land(record_of(*second), {*form_, 1, to.data()}).ok());
-  EXPECT_TRUE(Ship::is_done(*first));
-  EXPECT_TRUE(Ship::is_done(*second));
+  EXPECT_TRUE(CopyPipeline::is_done(*first));
+  EXPECT_TRUE(CopyPipeline::is_done(*second));
 }
 
 // More layouts than are kept, so that each call changes the table.
 TEST_P(OfferTest, ThreadsLearnLayoutsAtOnce) {
-  ASSERT_TRUE(Ship::publish(*form_));
+  ASSERT_TRUE(CopyPipeline::publish(*form_));
   const Offer offer{0, 0, form_->number, form_->published.address(), form_->published.bytes()};
   std::vector<std::thread> threads;
   std::atomic<bool> go = false;
@@ -115,23 +115,23 @@ TEST_P(OfferTest, ThreadsLearnLayoutsAtOnce) {
   }
   go = true;
   for (std::thread& thread : threads) thread.join();
-  const auto parcel = ranks_[0].offer(message());
-  ASSERT_TRUE(parcel.has_value());
+  const auto pending = ranks_[0].offer(message());
+  ASSERT_TRUE(pending.has_value());
   std::vector<int32_t> to(words, -1);
-  ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}).ok());
+  ASSERT_TRUE(ranks_[1].land(record_of(*pending), {*form_, 1, to.data()}).ok());
   expect_every_third(to, words);
 }
 
 TEST_P(OfferTest, ALayoutThatWasLearntIsNotReadAgain) {
   if (!GetParam()) GTEST_SKIP() << "nothing is kept";
-  ASSERT_TRUE(Ship::publish(*form_));
+  ASSERT_TRUE(CopyPipeline::publish(*form_));
   const Published& published = form_->published;
   ranks_[1].learn(0, {0, 0, form_->number, published.address(), published.bytes()});
   std::memset(reinterpret_cast<void*>(published.address()), 0, published.bytes());
-  const auto parcel = ranks_[0].offer(message());
-  ASSERT_TRUE(parcel.has_value());
+  const auto pending = ranks_[0].offer(message());
+  ASSERT_TRUE(pending.has_value());
   std::vector<int32_t> to(words, -1);
-  ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}).ok());
+  ASSERT_TRUE(ranks_[1].land(record_of(*pending), {*form_, 1, to.data()}).ok());
   expect_every_third(to, words);
 }
 
@@ -139,10 +139,10 @@ TEST_P(OfferTest, WhatIsNoLayoutIsNotLearnt) {
   ranks_[1].learn(0, {0, 0, form_->number, reinterpret_cast<uint64_t>(from_), 64});
   ranks_[1].learn(0, {0, 0, form_->number, 0, 64});
   ranks_[1].learn(7, {0, 0, form_->number, reinterpret_cast<uint64_t>(from_), 64});
-  const auto parcel = ranks_[0].offer(message());
-  ASSERT_TRUE(parcel.has_value());
+  const auto pending = ranks_[0].offer(message());
+  ASSERT_TRUE(pending.has_value());
   std::vector<int32_t> to(words, -1);
-  ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}).ok());
+  ASSERT_TRUE(ranks_[1].land(record_of(*pending), {*form_, 1, to.data()}).ok());
   expect_every_third(to, words);
 }
 
@@ -151,9 +151,9 @@ TEST_P(OfferTest, ToTheRankItselfAnyMemoryIsOffered) {
   const FormPointer word = make_form(*layout::primitive("int32_t"));
   for (const bool is_run : {false, true}) {
     const Message there(is_run ? *word : *form_, is_run ? count : 1, elsewhere.data());
-    const auto parcel = ranks_[0].offer(there, Ship::By::within);
-    ASSERT_TRUE(parcel.has_value());
-    const auto record = ranks_[0].read(parcel->record(), Record::least);
+    const auto pending = ranks_[0].offer(there, CopyPipeline::By::within);
+    ASSERT_TRUE(pending.has_value());
+    const auto record = ranks_[0].read(pending->record(), Record::least);
     ASSERT_TRUE(record.has_value());
     std::vector<int32_t> to(words, -1);
     ASSERT_TRUE(ranks_[0].land(*record, {is_run ? *word : *form_, is_run ? count : 1, to.data()}).ok());
@@ -161,17 +161,17 @@ TEST_P(OfferTest, ToTheRankItselfAnyMemoryIsOffered) {
       const bool is_sent = is_run ? i < count : i % 3 == 0;
       ASSERT_EQ(to[i], is_sent ? static_cast<int32_t>(i) : -1) << i;
     }
-    EXPECT_TRUE(Ship::is_done(*parcel));
+    EXPECT_TRUE(CopyPipeline::is_done(*pending));
   }
 }
 
 TEST_P(OfferTest, TheRankItselfUnpacksWhatItHasWithdrawn) {
-  const auto parcel = ranks_[0].offer(message(), Ship::By::within);
-  ASSERT_TRUE(parcel.has_value());
-  const auto record = ranks_[0].read(parcel->record(), Record::least);
+  const auto pending = ranks_[0].offer(message(), CopyPipeline::By::within);
+  ASSERT_TRUE(pending.has_value());
+  const auto record = ranks_[0].read(pending->record(), Record::least);
   ASSERT_TRUE(record.has_value());
-  ASSERT_TRUE(Ship::withdraw(*parcel));
-  ranks_[0].load(*parcel, message());
+  ASSERT_TRUE(CopyPipeline::withdraw(*pending));
+  ranks_[0].load(*pending, message());
   for (size_t i = 0; i < words; ++i) from_[i] = -7;
   std::vector<int32_t> to(words, -1);
   ASSERT_TRUE(ranks_[0].land(*record, {*form_, 1, to.data()}).ok());
@@ -179,11 +179,11 @@ TEST_P(OfferTest, TheRankItselfUnpacksWhatItHasWithdrawn) {
 }
 
 TEST_P(OfferTest, AWithdrawnOfferIsPacked) {
-  const auto parcel = ranks_[0].offer(message());
-  ASSERT_TRUE(parcel.has_value());
-  const Record record = record_of(*parcel);
-  ASSERT_TRUE(Ship::withdraw(*parcel));
-  ranks_[0].load(*parcel, message());
+  const auto pending = ranks_[0].offer(message());
+  ASSERT_TRUE(pending.has_value());
+  const Record record = record_of(*pending);
+  ASSERT_TRUE(CopyPipeline::withdraw(*pending));
+  ranks_[0].load(*pending, message());
   for (size_t i = 0; i < words; ++i) from_[i] = -7;  // the send has ended: the program writes its buffer
   std::vector<int32_t> to(words, -1);
   ASSERT_TRUE(ranks_[1].land(record, {*form_, 1, to.data()}).ok());
@@ -201,11 +201,11 @@ TEST_P(OfferTest, ItLandsInOtherLayoutsAndInRoomForMore) {
   // A layout of the same bytes; one run; elements of which the message does not fill the last (3,000 is no multiple of
   // 7).
   for (const Target& target : {Target{pairs, 1}, Target{word, count + 5}, Target{sevens, count / 7 + 2}}) {
-    const auto parcel = ranks_[0].offer(message());
-    ASSERT_TRUE(parcel.has_value());
+    const auto pending = ranks_[0].offer(message());
+    ASSERT_TRUE(pending.has_value());
     std::vector<int32_t> to(words, -1);
     const Message into(*target.form, target.elements, to.data());
-    ASSERT_TRUE(ranks_[1].land(record_of(*parcel), into).ok());
+    ASSERT_TRUE(ranks_[1].land(record_of(*pending), into).ok());
     std::vector<int32_t> packed(count);
     into.pack({0, form_->size}, reinterpret_cast<uint8_t*>(packed.data()));
     for (size_t i = 0; i < count; ++i) ASSERT_EQ(packed[i], static_cast<int32_t>(3 * i));
@@ -215,10 +215,10 @@ TEST_P(OfferTest, ItLandsInOtherLayoutsAndInRoomForMore) {
 
 TEST_P(OfferTest, OneRunNeedsNoLayout) {
   const FormPointer run = basic_form(4, 4);
-  const auto parcel = ranks_[0].offer({*run, count, from_ + 5});
-  ASSERT_TRUE(parcel.has_value());
+  const auto pending = ranks_[0].offer({*run, count, from_ + 5});
+  ASSERT_TRUE(pending.has_value());
   std::vector<int32_t> to(words, -1);
-  ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}).ok());
+  ASSERT_TRUE(ranks_[1].land(record_of(*pending), {*form_, 1, to.data()}).ok());
   for (size_t i = 0; i < words; ++i) ASSERT_EQ(to[i], i % 3 == 0 ? static_cast<int32_t>(5 + i / 3) : -1);
 }
 
@@ -238,17 +238,17 @@ TEST_P(OfferTest, ASenderThatWaitsHelps) {
   for (int round = 0; round < 60 || (helped == 0 && round < 100'000); ++round) {
     for (const Target& target : {Target{form_, 1}, Target{pairs, 1}, Target{word, count + 5}}) {
       std::fill_n(to, words, -1);
-      auto parcel = ranks_[0].offer(message(), Ship::By::both);
-      ASSERT_TRUE(parcel.has_value());
-      parcel->receiver = 1;
+      auto pending = ranks_[0].offer(message(), CopyPipeline::By::both);
+      ASSERT_TRUE(pending.has_value());
+      pending->receiver = 1;
       std::atomic<bool> waits{false};
       std::thread sender([&] {
         waits = true;
-        while (!Ship::is_done(*parcel)) ranks_[0].help(*parcel, message());
+        while (!CopyPipeline::is_done(*pending)) ranks_[0].help(*pending, message());
       });
       while (!waits) continue;
       const Message into(*target.form, target.elements, to);
-      EXPECT_TRUE(ranks_[1].land(record_of(*parcel), into).ok());
+      EXPECT_TRUE(ranks_[1].land(record_of(*pending), into).ok());
       sender.join();
       std::vector<int32_t> packed(count);
       into.pack({0, form_->size}, reinterpret_cast<uint8_t*>(packed.data()));
@@ -310,13 +310,13 @@ TEST_P(CmaTest, TheReceiverReadsMemoryThatItDoesNotMap) {
     int64_t elements;
   };
   for (const Target& target : {Target{form_, 1}, Target{pairs, 1}, Target{word, count + 5}, Target{sevens, 431}}) {
-    const auto parcel = ranks_[0].offer(elsewhere(), Ship::By::cma);
-    ASSERT_TRUE(parcel.has_value());
+    const auto pending = ranks_[0].offer(elsewhere(), CopyPipeline::By::cma);
+    ASSERT_TRUE(pending.has_value());
     std::vector<int32_t> to(words, -1);
     const Message into(*target.form, target.elements, to.data());
-    ASSERT_TRUE(ranks_[1].land(record_of(*parcel), into).ok());
-    EXPECT_TRUE(Ship::is_done(*parcel));
-    EXPECT_FALSE(Ship::is_returned(*parcel));
+    ASSERT_TRUE(ranks_[1].land(record_of(*pending), into).ok());
+    EXPECT_TRUE(CopyPipeline::is_done(*pending));
+    EXPECT_FALSE(CopyPipeline::is_returned(*pending));
     std::vector<int32_t> packed(count);
     into.pack({0, form_->size}, reinterpret_cast<uint8_t*>(packed.data()));
     for (size_t i = 0; i < count; ++i) ASSERT_EQ(packed[i], static_cast<int32_t>(3 * i));
@@ -325,17 +325,17 @@ TEST_P(CmaTest, TheReceiverReadsMemoryThatItDoesNotMap) {
 }
 
 TEST_P(CmaTest, OneRunNeedsNoLayout) {
-  const auto parcel = ranks_[0].offer({*basic_form(4, 4), count, alone_.data() + 5}, Ship::By::cma);
-  ASSERT_TRUE(parcel.has_value());
+  const auto pending = ranks_[0].offer({*basic_form(4, 4), count, alone_.data() + 5}, CopyPipeline::By::cma);
+  ASSERT_TRUE(pending.has_value());
   std::vector<int32_t> to(words, -1);
-  ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}).ok());
+  ASSERT_TRUE(ranks_[1].land(record_of(*pending), {*form_, 1, to.data()}).ok());
   for (size_t i = 0; i < words; ++i) ASSERT_EQ(to[i], i % 3 == 0 ? static_cast<int32_t>(5 + i / 3) : -1);
 }
 
 // The sender of the test below, as the receiver finds it while it waits.
 struct Sender {
-  const Ship* ship = nullptr;
-  const Parcel* parcel = nullptr;
+  const CopyPipeline* pipeline = nullptr;
+  const PendingSend* pending = nullptr;
   const Message* message = nullptr;
   void* closed = nullptr;
   size_t closed_bytes = 0;
@@ -349,20 +349,20 @@ TEST_P(CmaTest, WhatCannotBeReadIsPackedByItsSender) {
   ASSERT_NE(memory, MAP_FAILED);
   std::memcpy(memory, alone_.data(), words * sizeof(int32_t));
   const Message message(*form_, 1, memory);
-  const auto parcel = ranks_[0].offer(message, Ship::By::cma);
-  ASSERT_TRUE(parcel.has_value());
+  const auto pending = ranks_[0].offer(message, CopyPipeline::By::cma);
+  ASSERT_TRUE(pending.has_value());
   ASSERT_EQ(mprotect(memory, bytes, PROT_NONE), 0);
-  sender = {&ranks_[0], &*parcel, &message, memory, bytes, 0};
+  sender = {&ranks_[0], &*pending, &message, memory, bytes, 0};
   constexpr auto idle = [] {
-    if (++sender.asked > 1 || !Ship::is_returned(*sender.parcel)) return;
+    if (++sender.asked > 1 || !CopyPipeline::is_returned(*sender.pending)) return;
     EXPECT_EQ(mprotect(sender.closed, sender.closed_bytes, PROT_READ), 0);
-    sender.ship->load(*sender.parcel, *sender.message);
+    sender.pipeline->load(*sender.pending, *sender.message);
   };
   std::vector<int32_t> to(words, -1);
-  ASSERT_TRUE(ranks_[1].land(record_of(*parcel), {*form_, 1, to.data()}, idle).ok());
+  ASSERT_TRUE(ranks_[1].land(record_of(*pending), {*form_, 1, to.data()}, idle).ok());
   expect_every_third(to, words);
   EXPECT_EQ(sender.asked, 1);
-  EXPECT_TRUE(Ship::is_done(*parcel));
+  EXPECT_TRUE(CopyPipeline::is_done(*pending));
   munmap(memory, bytes);
 }
 

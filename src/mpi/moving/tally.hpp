@@ -15,7 +15,7 @@
 #include <unordered_map>
 
 #include "memory/layout/type.hpp"
-#include "mpi/moving/plan.hpp"
+#include "mpi/moving/way.hpp"
 
 namespace spinloom::mpi {
 

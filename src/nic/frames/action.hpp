@@ -12,7 +12,7 @@
 #include "nic/spin/action.hpp"
 #include "nic/spin/her.hpp"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 
 using namespace spin;
 
@@ -48,4 +48,4 @@ using Action = std::variant<StoreFrame, ToHost, Transmit, RunHandler, Resume, Dm
                             StoreLocal, DebugLine, Initialised>;
 using Actions = ActionList<Action>;
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

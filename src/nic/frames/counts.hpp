@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdint>
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 
 enum class Count : uint8_t {
   received,
@@ -68,4 +68,4 @@ using Counts = std::array<uint64_t, count_kinds>;
   return names[static_cast<uint8_t>(which)];
 }
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

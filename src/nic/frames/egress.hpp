@@ -15,7 +15,7 @@
 #include "nic/spin/ids.hpp"
 #include "nic/spin/payload.hpp"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 
 enum class Arbitration : uint8_t { handlers_first, round_robin };
 
@@ -62,4 +62,4 @@ class Egress {
   bool host_was_last_ = false;
 };
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 namespace {
 
 // The order in which three frames of handlers and three of the host leave, one at a time.
@@ -37,4 +37,4 @@ TEST(Egress, TheHostIsHeldBack) {
 }
 
 }  // namespace
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

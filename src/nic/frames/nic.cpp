@@ -4,7 +4,7 @@
 #include "base/limits.hpp"
 #include "nic/frames/nic_impl.hpp"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 namespace {
 
 constexpr uint32_t ethernet_header_bytes = 14;
@@ -171,4 +171,4 @@ void Nic::Impl::to_memory(uint32_t index, Actions& out) {
   write(entry, header);  // PCIe keeps the order of writes
 }
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

@@ -29,7 +29,7 @@
 #include "nic/spin/scheduler.hpp"
 #include "nic/spin/telemetry.hpp"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 
 struct Limits {
   MatcherLimits matcher;
@@ -128,4 +128,4 @@ class Nic {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

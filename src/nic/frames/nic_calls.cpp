@@ -2,7 +2,7 @@
 #include "nic/frames/nic_impl.hpp"
 #include "spinloom/handler.h"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 
 bool Nic::on_handler_call(HerId her, const HandlerCall& call, Actions& out) {
   Execution& caller = impl_->executions[her];
@@ -131,4 +131,4 @@ void Nic::Impl::dma_done(DmaId id, Actions& out) {
   release(execution, out);
 }
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

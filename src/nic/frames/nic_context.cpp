@@ -1,7 +1,7 @@
 // Contexts and rule sets: what the host configures, as a whole or not at all.
 #include "nic/frames/nic_impl.hpp"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 
 Status Nic::configure(std::vector<RuleSet> rule_sets) { return impl_->matcher.configure(std::move(rule_sets)); }
 
@@ -137,4 +137,4 @@ std::string Nic::waiting() const {
               " frames waiting for the wire");
 }
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

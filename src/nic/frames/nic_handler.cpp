@@ -2,7 +2,7 @@
 #include "nic/frames/nic_impl.hpp"
 #include "spinloom/handler.h"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 
 void Nic::on_handler_done(HerId her, HandlerEnd end, uint32_t code, Actions& out, uint64_t cycles) {
   impl_->handler_done(her, end, code, cycles, out);
@@ -117,4 +117,4 @@ void Nic::Impl::put_back(uint32_t index) {
   packets.give_back(index);
 }
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

@@ -15,7 +15,7 @@
 #include "nic/spin/slab.hpp"
 #include "nic/spin/table.hpp"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 
 struct Packet {
   std::optional<PacketAllocator::Slot> slot;  // none: a handler that the host has activated has no frame
@@ -133,4 +133,4 @@ struct Nic::Impl {
   uint64_t matched = 0;
 };
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

@@ -4,7 +4,7 @@
 
 #include "nic/frames/nic_impl.hpp"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 
 void Nic::Impl::push_waiting(Message& message, uint32_t packet) {
   (message.first_waiting == no_slot ? message.first_waiting : packets[message.last_waiting].next) = packet;
@@ -110,4 +110,4 @@ void Nic::Impl::end_message(uint32_t slot, Actions& out) {
   advance(slot, out);
 }
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

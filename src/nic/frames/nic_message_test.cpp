@@ -3,7 +3,7 @@
 #include "base/random.hpp"
 #include "nic/frames/testing/support.hpp"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 namespace {
 
 TEST(FrameMessage, HeaderAloneThenPayloadsThenCompletionWithTheLastFrame) {
@@ -155,4 +155,4 @@ TEST(FrameMessage, RandomTraffic) {
 }
 
 }  // namespace
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

@@ -5,7 +5,7 @@
 #include "nic/frames/testing/support.hpp"
 #include "nic/spin/handler_abi.hpp"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 namespace {
 
 PayloadRef reference(const std::vector<uint8_t>& bytes) {
@@ -325,4 +325,4 @@ TEST(FrameNic, FairByCycles) {
 }
 
 }  // namespace
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

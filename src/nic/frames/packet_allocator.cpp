@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 
 Result<PacketAllocator> PacketAllocator::create(const std::vector<SlotClass>& classes) {
   PacketAllocator made;
@@ -51,4 +51,4 @@ void PacketAllocator::give_back(Slot slot) {
   --taken_;
 }
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

@@ -15,7 +15,7 @@
 #include "base/result.hpp"
 #include "nic/spin/fifo.hpp"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 
 struct SlotClass {
   uint32_t slots = 0;
@@ -63,4 +63,4 @@ class PacketAllocator {
   uint64_t bytes_ = 0;
 };
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

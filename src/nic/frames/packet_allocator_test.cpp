@@ -7,7 +7,7 @@
 #include "base/random.hpp"
 #include "nic/spin/testing/support.hpp"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 namespace {
 
 TEST(PacketAllocator, TheBoardHas512KiB) {
@@ -71,4 +71,4 @@ TEST(PacketAllocator, SlotsNeverOverlap) {
 }
 
 }  // namespace
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

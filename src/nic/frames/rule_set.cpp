@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 namespace {
 
 bool holds(const RuleSet& set, std::span<const uint8_t> frame) {
@@ -60,4 +60,4 @@ std::optional<Matcher::Match> Matcher::match(std::span<const uint8_t> frame) con
   return std::nullopt;
 }
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

@@ -15,7 +15,7 @@
 
 #include "base/result.hpp"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 
 struct Rule {
   uint32_t index = 0;  // of the word: bytes 4 * index to 4 * index + 3 of the frame
@@ -70,4 +70,4 @@ class Matcher {
   std::vector<RuleSet> rule_sets_;
 };
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

@@ -5,7 +5,7 @@
 #include "base/random.hpp"
 #include "nic/spin/testing/support.hpp"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 namespace {
 
 // A UDP frame to port 9330 (0x2472) as it lies on the wire.
@@ -124,4 +124,4 @@ TEST(RuleSet, AgreesWithTheDefinition) {
 }
 
 }  // namespace
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

@@ -1,7 +1,7 @@
 // The C call of collective operations (spinloom/offload.h).
 #include "portals/calls/offload.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 using collective::Call;
@@ -68,13 +68,13 @@ Result<Call> call_of(const spl_call& given, const spl_team& team) {
 }
 
 }  // namespace
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls
 
 extern "C" int spl_collective(spl_team* team, const spl_call* call, unsigned int flags, spl_schedule** schedule) {
   if (team == nullptr || call == nullptr || schedule == nullptr || flags > SPL_CACHED) return PTL_ARG_INVALID;
   using spinloom::Status;
-  return spinloom::ptl::guarded("spl_collective", team->engine, [&](spinloom::ptl::Process&) -> Status {
-    SPL_ASSIGN(const spinloom::collective::Call wanted, spinloom::ptl::call_of(*call, *team));
+  return spinloom::calls::guarded("spl_collective", team->engine, [&](spinloom::calls::Process&) -> Status {
+    SPL_ASSIGN(const spinloom::collective::Call wanted, spinloom::calls::call_of(*call, *team));
     SPL_ASSIGN(auto made,
                spinloom::collective::make(wanted, team->own, static_cast<uint32_t>(team->team.ranks.size())));
     const spinloom::collective::Endpoint::Team before = team->team;
@@ -84,7 +84,7 @@ extern "C" int spl_collective(spl_team* team, const spl_call* call, unsigned int
     one.number = spinloom::collective::Endpoint::take_number(team->team, one.is_cached);
     one.graph = std::move(made.graph);
     one.memory = std::move(made.memory);
-    SPL_TRY(spinloom::ptl::finish(one));
+    SPL_TRY(spinloom::calls::finish(one));
     if (const Status posted = one.offloaded->post(); !posted) {
       team->team = before;  // the call may be made again, and has the same number then
       return posted;

@@ -1,7 +1,7 @@
 // The C calls of counters, and the triggered operations that change a counter.
 #include "portals/calls/call.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 void tell(const nic::CounterValue& value, ptl_ct_event_t& event) {
@@ -79,10 +79,10 @@ int triggered(const char* name, ptl_handle_ct_t handle, ptl_handle_ct_t trigger,
 }
 
 }  // namespace
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls
 
-using spinloom::ptl::priced;
-using spinloom::ptl::Process;
+using spinloom::calls::priced;
+using spinloom::calls::Process;
 
 extern "C" {
 
@@ -92,19 +92,19 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) {
     if (interface == nullptr || ct_handle == nullptr) return PTL_ARG_INVALID;
     if (interface->counters.size() >= static_cast<uint32_t>(interface->limits.max_cts)) return PTL_NO_SPACE;
     const auto counter = process.portals().ct_alloc(static_cast<uint32_t>(interface->limits.max_triggered_ops));
-    if (!counter) return spinloom::ptl::code_of(counter.error());
+    if (!counter) return spinloom::calls::code_of(counter.error());
     *ct_handle = interface->counters.add({*counter, 0});
     return PTL_OK;
   });
 }
 
 int PtlCTFree(ptl_handle_ct_t ct_handle) {
-  return spinloom::ptl::freeing("PtlCTFree", [&](Process& process) -> int {
+  return spinloom::calls::freeing("PtlCTFree", [&](Process& process) -> int {
     const auto* counter = process.counter(ct_handle);
     if (counter == nullptr) return PTL_ARG_INVALID;
     const auto freed = process.portals().ct_free(counter->id);
-    if (!freed) return spinloom::ptl::code_of(freed.error());
-    process.owner_of(ct_handle, spinloom::ptl::Kind::counter)->counters.remove(ct_handle);
+    if (!freed) return spinloom::calls::code_of(freed.error());
+    process.owner_of(ct_handle, spinloom::calls::Kind::counter)->counters.remove(ct_handle);
     return PTL_OK;
   });
 }
@@ -113,7 +113,7 @@ int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) {
   return priced("PtlCTCancelTriggered", [&](Process& process) -> int {
     const auto* counter = process.counter(ct_handle);
     if (counter == nullptr) return PTL_ARG_INVALID;
-    return spinloom::ptl::answer(process.portals().ct_cancel(counter->id));
+    return spinloom::calls::answer(process.portals().ct_cancel(counter->id));
   });
 }
 
@@ -124,7 +124,7 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
     process.host().poll();
     const auto* counter = process.counter(ct_handle);  // looked up again, because another call may have freed it
     if (counter == nullptr) return PTL_ARG_INVALID;
-    spinloom::ptl::tell(process.portals().ct_get(counter->id), *event);
+    spinloom::calls::tell(process.portals().ct_get(counter->id), *event);
     return PTL_OK;
   });
 }
@@ -153,33 +153,33 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
 }
 
 int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct) {
-  return spinloom::ptl::change("PtlCTSet", ct_handle, [&](auto counter) {
-    return spinloom::nic::CounterSet{counter, spinloom::ptl::value_of(new_ct)};
+  return spinloom::calls::change("PtlCTSet", ct_handle, [&](auto counter) {
+    return spinloom::nic::CounterSet{counter, spinloom::calls::value_of(new_ct)};
   });
 }
 
 int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment) {
-  if (!spinloom::ptl::countable(increment)) return PTL_ARG_INVALID;
-  return spinloom::ptl::change("PtlCTInc", ct_handle, [&](auto counter) {
-    return spinloom::nic::CounterInc{counter, spinloom::ptl::value_of(increment)};
+  if (!spinloom::calls::countable(increment)) return PTL_ARG_INVALID;
+  return spinloom::calls::change("PtlCTInc", ct_handle, [&](auto counter) {
+    return spinloom::nic::CounterInc{counter, spinloom::calls::value_of(increment)};
   });
 }
 
 int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, ptl_handle_ct_t trig_ct_handle,
                       ptl_size_t threshold) {
-  if (!spinloom::ptl::countable(increment)) return PTL_ARG_INVALID;
-  return spinloom::ptl::triggered("PtlTriggeredCTInc", ct_handle, trig_ct_handle, threshold,
-                                  [&](auto& nic, auto counter, const auto& trigger) {
-                                    return nic.ct_inc(counter, spinloom::ptl::value_of(increment), trigger);
-                                  });
+  if (!spinloom::calls::countable(increment)) return PTL_ARG_INVALID;
+  return spinloom::calls::triggered("PtlTriggeredCTInc", ct_handle, trig_ct_handle, threshold,
+                                    [&](auto& nic, auto counter, const auto& trigger) {
+                                      return nic.ct_inc(counter, spinloom::calls::value_of(increment), trigger);
+                                    });
 }
 
 int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct, ptl_handle_ct_t trig_ct_handle,
                       ptl_size_t threshold) {
-  return spinloom::ptl::triggered("PtlTriggeredCTSet", ct_handle, trig_ct_handle, threshold,
-                                  [&](auto& nic, auto counter, const auto& trigger) {
-                                    return nic.ct_set(counter, spinloom::ptl::value_of(new_ct), trigger);
-                                  });
+  return spinloom::calls::triggered("PtlTriggeredCTSet", ct_handle, trig_ct_handle, threshold,
+                                    [&](auto& nic, auto counter, const auto& trigger) {
+                                      return nic.ct_set(counter, spinloom::calls::value_of(new_ct), trigger);
+                                    });
 }
 
 }  // extern "C"

@@ -2,7 +2,7 @@
 #include "portals/calls/call.hpp"
 #include "portals/calls/entries.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 nic::EntryOptions options_of(unsigned int given) {
@@ -121,10 +121,10 @@ int append(Process& process, Append&& made, ptl_handle_me_t* handle, const std::
   return *handle == PTL_INVALID_HANDLE ? PTL_NO_SPACE : PTL_OK;
 }
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls
 
-using spinloom::ptl::priced;
-using spinloom::ptl::Process;
+using spinloom::calls::priced;
+using spinloom::calls::Process;
 
 extern "C" {
 
@@ -155,9 +155,9 @@ int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le
   });
 }
 
-int PtlMEUnlink(ptl_handle_me_t me_handle) { return spinloom::ptl::unlink("PtlMEUnlink", me_handle); }
+int PtlMEUnlink(ptl_handle_me_t me_handle) { return spinloom::calls::unlink("PtlMEUnlink", me_handle); }
 
-int PtlLEUnlink(ptl_handle_le_t le_handle) { return spinloom::ptl::unlink("PtlLEUnlink", le_handle); }
+int PtlLEUnlink(ptl_handle_le_t le_handle) { return spinloom::calls::unlink("PtlLEUnlink", le_handle); }
 
 int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me, ptl_search_op_t ptl_search_op,
                 void* user_ptr) {

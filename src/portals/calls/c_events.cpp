@@ -2,7 +2,7 @@
 #include "portals/calls/call.hpp"
 #include "portals/calls/convert.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 struct Queues {
@@ -52,10 +52,10 @@ int wait_for(Process& process, const char* name, const Queues& queues, ptl_time_
 }
 
 }  // namespace
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls
 
-using spinloom::ptl::priced;
-using spinloom::ptl::Process;
+using spinloom::calls::priced;
+using spinloom::calls::Process;
 
 extern "C" {
 
@@ -75,12 +75,12 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_
 }
 
 int PtlEQFree(ptl_handle_eq_t eq_handle) {
-  return spinloom::ptl::freeing("PtlEQFree", [&](Process& process) -> int {
+  return spinloom::calls::freeing("PtlEQFree", [&](Process& process) -> int {
     const auto* queue = process.queue(eq_handle);
     if (queue == nullptr) return PTL_ARG_INVALID;
     const auto freed = process.portals().eq_free(queue->id);
-    if (!freed) return spinloom::ptl::code_of(freed.error());
-    process.owner_of(eq_handle, spinloom::ptl::Kind::queue)->queues.remove(eq_handle);
+    if (!freed) return spinloom::calls::code_of(freed.error());
+    process.owner_of(eq_handle, spinloom::calls::Kind::queue)->queues.remove(eq_handle);
     return PTL_OK;
   });
 }

@@ -2,7 +2,7 @@
 #include "portals/calls/call.hpp"
 #include "portals/calls/movement.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 struct GetGiven {
@@ -81,30 +81,30 @@ int atomic(const char* name, const Operation& source, const AtomicGiven& given, 
 }
 
 }  // namespace
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls
 
-using spinloom::ptl::Family;
+using spinloom::calls::Family;
 
 extern "C" {
 
 int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_process_t target_id,
            ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr) {
-  return spinloom::ptl::get(
+  return spinloom::calls::get(
       "PtlGet", {md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr}, {});
 }
 
 int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_process_t target_id,
                     ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
                     ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
-  return spinloom::ptl::get("PtlTriggeredGet",
-                            {md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr},
-                            spinloom::ptl::When{trig_ct_handle, threshold});
+  return spinloom::calls::get(
+      "PtlTriggeredGet", {md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr},
+      spinloom::calls::When{trig_ct_handle, threshold});
 }
 
 int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
               ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
               void* user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype) {
-  return spinloom::ptl::atomic(
+  return spinloom::calls::atomic(
       "PtlAtomic",
       {md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data},
       {operation, datatype}, Family::plain, {});
@@ -114,20 +114,20 @@ int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_s
                        ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                        ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation,
                        ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
-  return spinloom::ptl::atomic(
+  return spinloom::calls::atomic(
       "PtlTriggeredAtomic",
       {md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data},
-      {operation, datatype}, Family::plain, spinloom::ptl::When{trig_ct_handle, threshold});
+      {operation, datatype}, Family::plain, spinloom::calls::When{trig_ct_handle, threshold});
 }
 
 int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
                    ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
                    ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data,
                    ptl_op_t operation, ptl_datatype_t datatype) {
-  return spinloom::ptl::atomic("PtlFetchAtomic",
-                               {put_md_handle, local_put_offset, length, PTL_NO_ACK_REQ, target_id, pt_index,
-                                match_bits, remote_offset, user_ptr, hdr_data},
-                               {operation, datatype, nullptr, get_md_handle, local_get_offset}, Family::plain, {});
+  return spinloom::calls::atomic("PtlFetchAtomic",
+                                 {put_md_handle, local_put_offset, length, PTL_NO_ACK_REQ, target_id, pt_index,
+                                  match_bits, remote_offset, user_ptr, hdr_data},
+                                 {operation, datatype, nullptr, get_md_handle, local_get_offset}, Family::plain, {});
 }
 
 int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
@@ -135,21 +135,21 @@ int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_
                             ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
                             void* user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
                             ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
-  return spinloom::ptl::atomic("PtlTriggeredFetchAtomic",
-                               {put_md_handle, local_put_offset, length, PTL_NO_ACK_REQ, target_id, pt_index,
-                                match_bits, remote_offset, user_ptr, hdr_data},
-                               {operation, datatype, nullptr, get_md_handle, local_get_offset}, Family::plain,
-                               spinloom::ptl::When{trig_ct_handle, threshold});
+  return spinloom::calls::atomic("PtlTriggeredFetchAtomic",
+                                 {put_md_handle, local_put_offset, length, PTL_NO_ACK_REQ, target_id, pt_index,
+                                  match_bits, remote_offset, user_ptr, hdr_data},
+                                 {operation, datatype, nullptr, get_md_handle, local_get_offset}, Family::plain,
+                                 spinloom::calls::When{trig_ct_handle, threshold});
 }
 
 int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
             ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
             ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data,
             const void* operand, ptl_op_t operation, ptl_datatype_t datatype) {
-  return spinloom::ptl::atomic("PtlSwap",
-                               {put_md_handle, local_put_offset, length, PTL_NO_ACK_REQ, target_id, pt_index,
-                                match_bits, remote_offset, user_ptr, hdr_data},
-                               {operation, datatype, operand, get_md_handle, local_get_offset}, Family::swaps, {});
+  return spinloom::calls::atomic("PtlSwap",
+                                 {put_md_handle, local_put_offset, length, PTL_NO_ACK_REQ, target_id, pt_index,
+                                  match_bits, remote_offset, user_ptr, hdr_data},
+                                 {operation, datatype, operand, get_md_handle, local_get_offset}, Family::swaps, {});
 }
 
 int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
@@ -157,11 +157,11 @@ int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
                      ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data,
                      const void* operand, ptl_op_t operation, ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle,
                      ptl_size_t threshold) {
-  return spinloom::ptl::atomic("PtlTriggeredSwap",
-                               {put_md_handle, local_put_offset, length, PTL_NO_ACK_REQ, target_id, pt_index,
-                                match_bits, remote_offset, user_ptr, hdr_data},
-                               {operation, datatype, operand, get_md_handle, local_get_offset}, Family::swaps,
-                               spinloom::ptl::When{trig_ct_handle, threshold});
+  return spinloom::calls::atomic("PtlTriggeredSwap",
+                                 {put_md_handle, local_put_offset, length, PTL_NO_ACK_REQ, target_id, pt_index,
+                                  match_bits, remote_offset, user_ptr, hdr_data},
+                                 {operation, datatype, operand, get_md_handle, local_get_offset}, Family::swaps,
+                                 spinloom::calls::When{trig_ct_handle, threshold});
 }
 
 }  // extern "C"

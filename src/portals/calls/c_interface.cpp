@@ -8,7 +8,7 @@
 #include "portals/calls/release.hpp"
 #include "portals/interface/data_order.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 struct Range {
@@ -100,19 +100,19 @@ bool end_all(Process& process) {
 }
 
 }  // namespace
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls
 
-using spinloom::ptl::Blocking;
-using spinloom::ptl::enter;
-using spinloom::ptl::NetworkInterface;
-using spinloom::ptl::Process;
+using spinloom::calls::Blocking;
+using spinloom::calls::enter;
+using spinloom::calls::NetworkInterface;
+using spinloom::calls::Process;
 
 extern "C" {
 
 int PtlInit() {
   Process* process = Process::current_or_made();
   if (process == nullptr) return PTL_FAIL;
-  const spinloom::ptl::Inside inside(process->host());
+  const spinloom::calls::Inside inside(process->host());
   if (process->closed || process->ending) return PTL_FAIL;
   ++process->initialised;
   return PTL_OK;
@@ -121,22 +121,22 @@ int PtlInit() {
 void PtlFini() {
   Process* process = Process::current();
   if (process == nullptr) return;
-  if (!spinloom::ptl::end_all(*process)) return;
+  if (!spinloom::calls::end_all(*process)) return;
   process->wake_waiters();
   {
-    const spinloom::ptl::Inside inside(process->host());
-    for (uint32_t number = 0; number < spinloom::ptl::interface_count; ++number) {
-      std::ignore = spinloom::ptl::release(*process, number);  // stays if a peer may still write to its memory
+    const spinloom::calls::Inside inside(process->host());
+    for (uint32_t number = 0; number < spinloom::calls::interface_count; ++number) {
+      std::ignore = spinloom::calls::release(*process, number);  // stays if a peer may still write to its memory
     }
   }
-  const spinloom::ptl::Blocked blocked{.call = "PtlFini", .words = spinloom::ptl::until_taken};
+  const spinloom::calls::Blocked blocked{.call = "PtlFini", .words = spinloom::calls::until_taken};
   std::optional<Blocking> waits;
   {
-    const spinloom::ptl::Inside inside(process->host());
+    const spinloom::calls::Inside inside(process->host());
     waits.emplace(*process, blocked);
   }
   const bool closed = process->host().close();
-  const spinloom::ptl::Inside inside(process->host());
+  const spinloom::calls::Inside inside(process->host());
   waits.reset();
   process->closed = closed;
   process->ending = false;
@@ -188,22 +188,22 @@ int PtlNIFini(ptl_handle_ni_t ni_handle) {
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr) return PTL_ARG_INVALID;
     if (interface->users == 1) {
-      const spinloom::ptl::Blocked blocked{.call = "PtlNIFini", .words = spinloom::ptl::until_taken};
+      const spinloom::calls::Blocked blocked{.call = "PtlNIFini", .words = spinloom::calls::until_taken};
       const Blocking waits(process, blocked);
       if (!process.host().drain()) return PTL_IN_USE;
     }
     interface = process.interface_of(ni_handle);  // other calls may have run
     if (interface == nullptr) return PTL_ARG_INVALID;
     last = --interface->users == 0;
-    if (last) spinloom::ptl::begin_closing(process, interface->number);
+    if (last) spinloom::calls::begin_closing(process, interface->number);
     return PTL_OK;
   });
   if (!last) return code;
   Process& process = *Process::current();
   process.wake_waiters();
-  const spinloom::ptl::Inside inside(process.host());
-  const uint32_t number = spinloom::ptl::decode(ni_handle).interface;
-  if (spinloom::ptl::release(process, number)) return code;
+  const spinloom::calls::Inside inside(process.host());
+  const uint32_t number = spinloom::calls::decode(ni_handle).interface;
+  if (spinloom::calls::release(process, number)) return code;
   NetworkInterface& stays = *process.interface_at(number);
   stays.users = 1;
   stays.closing = false;
@@ -211,13 +211,13 @@ int PtlNIFini(ptl_handle_ni_t ni_handle) {
 }
 
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t* status) {
-  return spinloom::ptl::priced("PtlNIStatus", [&](Process& process) -> int {
+  return spinloom::calls::priced("PtlNIStatus", [&](Process& process) -> int {
     if (process.interface_of(ni_handle) == nullptr || status == nullptr) return PTL_ARG_INVALID;
     const auto which = static_cast<unsigned int>(status_register);
     if (which >= PTL_SR_LAST) return PTL_ARG_INVALID;
     const uint32_t table = process.interface_of(ni_handle)->number;
     const auto count = process.portals().refusals(table, static_cast<spinloom::nic::Refusal>(which));
-    if (!count) return spinloom::ptl::code_of(count.error());
+    if (!count) return spinloom::calls::code_of(count.error());
     *status = static_cast<ptl_sr_value_t>(std::min<uint64_t>(*count, INT32_MAX));
     return PTL_OK;
   });
@@ -230,7 +230,7 @@ int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t* ni_handle) {
                        process.counter(handle) != nullptr || process.descriptor(handle) != nullptr ||
                        process.entry(handle) != nullptr;
     if (!known) return PTL_ARG_INVALID;
-    *ni_handle = process.interface_at(spinloom::ptl::decode(handle).interface)->handle;
+    *ni_handle = process.interface_at(spinloom::calls::decode(handle).interface)->handle;
     return PTL_OK;
   });
 }
@@ -249,7 +249,7 @@ int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t* id) {
   return enter("PtlGetId", [&](Process& process) -> int {
     const NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || id == nullptr) return PTL_ARG_INVALID;
-    *id = spinloom::ptl::process_of(*interface, spinloom::nic::Rank{process.node()});
+    *id = spinloom::calls::process_of(*interface, spinloom::nic::Rank{process.node()});
     return PTL_OK;
   });
 }
@@ -258,7 +258,7 @@ int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t* id) {
   return enter("PtlGetPhysId", [&](Process& process) -> int {
     if (process.interface_of(ni_handle) == nullptr || id == nullptr) return PTL_ARG_INVALID;
     id->phys.nid = process.node();
-    id->phys.pid = spinloom::ptl::process_id;
+    id->phys.pid = spinloom::calls::process_id;
     return PTL_OK;
   });
 }
@@ -275,7 +275,7 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_
       included = included || mapping[rank].phys.nid == process.node();
     }
     if (!included) return PTL_ARG_INVALID;
-    spinloom::ptl::take_map(*interface, {mapping, mapping + map_size}, nodes);
+    spinloom::calls::take_map(*interface, {mapping, mapping + map_size}, nodes);
     interface->mapped = true;
     return PTL_OK;
   });
@@ -307,7 +307,7 @@ int PtlEndBundle(ptl_handle_ni_t ni_handle) {
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || interface->bundles == 0) return PTL_ARG_INVALID;
     --interface->bundles;
-    return spinloom::ptl::answer(process.portals().bundle_end());
+    return spinloom::calls::answer(process.portals().bundle_end());
   });
 }
 

@@ -2,7 +2,7 @@
 #include "portals/calls/call.hpp"
 #include "portals/calls/movement.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 int put(const char* name, const Operation& given, const std::optional<When>& when) {
@@ -18,10 +18,10 @@ int put(const char* name, const Operation& given, const std::optional<When>& whe
 }
 
 }  // namespace
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls
 
-using spinloom::ptl::priced;
-using spinloom::ptl::Process;
+using spinloom::calls::priced;
+using spinloom::calls::Process;
 
 extern "C" {
 
@@ -64,7 +64,7 @@ int PtlMDRelease(ptl_handle_md_t md_handle) {
   return priced("PtlMDRelease", [&](Process& process) -> int {
     const auto* md = process.descriptor(md_handle);
     if (md == nullptr || md->shared->in_use()) return PTL_ARG_INVALID;
-    process.owner_of(md_handle, spinloom::ptl::Kind::descriptor)->descriptors.remove(md_handle);
+    process.owner_of(md_handle, spinloom::calls::Kind::descriptor)->descriptors.remove(md_handle);
     return PTL_OK;
   });
 }
@@ -72,7 +72,7 @@ int PtlMDRelease(ptl_handle_md_t md_handle) {
 int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
            ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
            void* user_ptr, ptl_hdr_data_t hdr_data) {
-  return spinloom::ptl::put(
+  return spinloom::calls::put(
       "PtlPut",
       {md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data},
       {});
@@ -82,15 +82,15 @@ int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
                     ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                     ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,
                     ptl_size_t threshold) {
-  return spinloom::ptl::put(
+  return spinloom::calls::put(
       "PtlTriggeredPut",
       {md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data},
-      spinloom::ptl::When{trig_ct_handle, threshold});
+      spinloom::calls::When{trig_ct_handle, threshold});
 }
 
 // Nothing to do: when the event of an atomic is readable, its result is in the host's memory.
 int PtlAtomicSync() {
-  return spinloom::ptl::enter("PtlAtomicSync", [](Process&) { return PTL_OK; });
+  return spinloom::calls::enter("PtlAtomicSync", [](Process&) { return PTL_OK; });
 }
 
 }  // extern "C"

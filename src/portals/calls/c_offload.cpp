@@ -8,7 +8,7 @@
 #include "portals/calls/meet.hpp"
 #include "portals/calls/offload.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 using collective::Does;
 using collective::Endpoint;
@@ -233,37 +233,37 @@ Status find_edge(const char* call, spl_schedule* schedule, spl_op first, spl_op 
 }
 
 }  // namespace
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls
 
 using spinloom::Code;
 using spinloom::fail;
 using spinloom::Status;
+using spinloom::calls::guarded;
+using spinloom::calls::Process;
 using spinloom::collective::Does;
-using spinloom::ptl::guarded;
-using spinloom::ptl::Process;
 
 extern "C" {
 
 int spl_oe_open(ptl_handle_ni_t interface, const spl_oe_options* options, spl_oe** engine) {
-  return spinloom::ptl::enter("spl_oe_open", [&](Process& process) -> int {
+  return spinloom::calls::enter("spl_oe_open", [&](Process& process) -> int {
     if (engine == nullptr) return PTL_ARG_INVALID;
     try {
-      auto made = spinloom::ptl::open(process, interface, options);
-      if (!made) return spinloom::ptl::told(nullptr, made.error());
+      auto made = spinloom::calls::open(process, interface, options);
+      if (!made) return spinloom::calls::told(nullptr, made.error());
       *engine = made->release();
       return PTL_OK;
     } catch (const std::bad_alloc&) {
-      return spinloom::ptl::told(nullptr, fail(Code::exhausted, "spl_oe_open: there is not so much memory"));
+      return spinloom::calls::told(nullptr, fail(Code::exhausted, "spl_oe_open: there is not so much memory"));
     }
   });
 }
 
 int spl_oe_close(spl_oe* engine) {
   if (engine == nullptr) return PTL_ARG_INVALID;
-  return spinloom::ptl::enter("spl_oe_close", [&](Process& process) -> int {
-    const Status closed = spinloom::ptl::close(process, *engine);
+  return spinloom::calls::enter("spl_oe_close", [&](Process& process) -> int {
+    const Status closed = spinloom::calls::close(process, *engine);
     if (!closed) {
-      std::ignore = spinloom::ptl::told(engine, closed.error());
+      std::ignore = spinloom::calls::told(engine, closed.error());
       return PTL_IN_USE;
     }
     delete engine;
@@ -272,7 +272,7 @@ int spl_oe_close(spl_oe* engine) {
 }
 
 const char* spl_oe_error(const spl_oe* engine) {
-  return engine != nullptr ? engine->error.c_str() : spinloom::ptl::opening_error().c_str();
+  return engine != nullptr ? engine->error.c_str() : spinloom::calls::opening_error().c_str();
 }
 
 int spl_team_make(spl_oe* engine, uint32_t id, const ptl_rank_t* ranks, uint32_t size, spl_team** team) {
@@ -285,7 +285,7 @@ int spl_team_make(spl_oe* engine, uint32_t id, const ptl_rank_t* ranks, uint32_t
     spl_team made;
     made.engine = engine;
     made.team.id = id;
-    SPL_TRY(spinloom::ptl::find_ranks(process, *engine, ranks, size, made));
+    SPL_TRY(spinloom::calls::find_ranks(process, *engine, ranks, size, made));
     SPL_TRY(engine->endpoint->join(made.team));
     engine->teams.push_back(std::move(made));
     *team = &engine->teams.back();
@@ -315,82 +315,83 @@ int spl_schedule_make(spl_team* team, unsigned int flags, spl_schedule** schedul
 }
 
 spl_op spl_send(spl_schedule* schedule, const void* from, uint64_t bytes, uint32_t to_rank, uint32_t tag) {
-  return spinloom::ptl::add_message(
-      "spl_send", schedule, {.what = Does::send, .peer = to_rank, .from = spinloom::ptl::pieces(from, bytes)}, tag);
+  return spinloom::calls::add_message(
+      "spl_send", schedule, {.what = Does::send, .peer = to_rank, .from = spinloom::calls::pieces(from, bytes)}, tag);
 }
 
 spl_op spl_receive(spl_schedule* schedule, void* to, uint64_t bytes, uint32_t from_rank, uint32_t tag) {
-  return spinloom::ptl::add_message(
-      "spl_receive", schedule, {.what = Does::receive, .peer = from_rank, .to = spinloom::ptl::pieces(to, bytes)}, tag);
+  return spinloom::calls::add_message(
+      "spl_receive", schedule, {.what = Does::receive, .peer = from_rank, .to = spinloom::calls::pieces(to, bytes)},
+      tag);
 }
 
 spl_op spl_send_list(spl_schedule* schedule, const ptl_iovec_t* from, size_t count, uint32_t to_rank, uint32_t tag) {
-  auto list = spinloom::ptl::pieces(from, count);
-  if (!list) return spinloom::ptl::refused(schedule, "spl_send_list: a piece has no memory, or they are too many");
-  return spinloom::ptl::add_message("spl_send_list", schedule,
-                                    {.what = Does::send, .peer = to_rank, .from = std::move(*list)}, tag);
+  auto list = spinloom::calls::pieces(from, count);
+  if (!list) return spinloom::calls::refused(schedule, "spl_send_list: a piece has no memory, or they are too many");
+  return spinloom::calls::add_message("spl_send_list", schedule,
+                                      {.what = Does::send, .peer = to_rank, .from = std::move(*list)}, tag);
 }
 
 spl_op spl_receive_list(spl_schedule* schedule, const ptl_iovec_t* to, size_t count, uint32_t from_rank, uint32_t tag) {
-  auto list = spinloom::ptl::pieces(to, count);
-  if (!list) return spinloom::ptl::refused(schedule, "spl_receive_list: a piece has no memory, or they are too many");
-  return spinloom::ptl::add_message("spl_receive_list", schedule,
-                                    {.what = Does::receive, .peer = from_rank, .to = std::move(*list)}, tag);
+  auto list = spinloom::calls::pieces(to, count);
+  if (!list) return spinloom::calls::refused(schedule, "spl_receive_list: a piece has no memory, or they are too many");
+  return spinloom::calls::add_message("spl_receive_list", schedule,
+                                      {.what = Does::receive, .peer = from_rank, .to = std::move(*list)}, tag);
 }
 
 spl_op spl_combine(spl_schedule* schedule, void* into, const void* from, uint64_t bytes, ptl_op_t op,
                    ptl_datatype_t type) {
-  if (const Status good = spinloom::ptl::check_elements(bytes, op, type); !good) {
-    return spinloom::ptl::refused(schedule, "spl_combine: " + good.error().message);
+  if (const Status good = spinloom::calls::check_elements(bytes, op, type); !good) {
+    return spinloom::calls::refused(schedule, "spl_combine: " + good.error().message);
   }
-  return spinloom::ptl::add("spl_combine", schedule,
-                            {.what = Does::combine,
-                             .from = spinloom::ptl::pieces(from, bytes),
-                             .to = spinloom::ptl::pieces(into, bytes),
-                             .op = static_cast<spinloom::nic::AtomicOperation>(op),
-                             .type = static_cast<spinloom::nic::Datatype>(type)});
+  return spinloom::calls::add("spl_combine", schedule,
+                              {.what = Does::combine,
+                               .from = spinloom::calls::pieces(from, bytes),
+                               .to = spinloom::calls::pieces(into, bytes),
+                               .op = static_cast<spinloom::nic::AtomicOperation>(op),
+                               .type = static_cast<spinloom::nic::Datatype>(type)});
 }
 
 spl_op spl_copy(spl_schedule* schedule, void* to, const void* from, uint64_t bytes) {
-  return spinloom::ptl::add(
+  return spinloom::calls::add(
       "spl_copy", schedule,
-      {.what = Does::copy, .from = spinloom::ptl::pieces(from, bytes), .to = spinloom::ptl::pieces(to, bytes)});
+      {.what = Does::copy, .from = spinloom::calls::pieces(from, bytes), .to = spinloom::calls::pieces(to, bytes)});
 }
 
 spl_op spl_put(spl_schedule* schedule, const void* from, uint64_t bytes, spl_target target) {
-  return spinloom::ptl::add_one_sided("spl_put", schedule,
-                                      {.what = Does::put, .from = spinloom::ptl::pieces(from, bytes)}, target);
+  return spinloom::calls::add_one_sided("spl_put", schedule,
+                                        {.what = Does::put, .from = spinloom::calls::pieces(from, bytes)}, target);
 }
 
 spl_op spl_get(spl_schedule* schedule, void* to, uint64_t bytes, spl_target target) {
-  return spinloom::ptl::add_one_sided("spl_get", schedule, {.what = Does::get, .to = spinloom::ptl::pieces(to, bytes)},
-                                      target);
+  return spinloom::calls::add_one_sided("spl_get", schedule,
+                                        {.what = Does::get, .to = spinloom::calls::pieces(to, bytes)}, target);
 }
 
 spl_op spl_atomic(spl_schedule* schedule, const void* from, uint64_t bytes, ptl_op_t op, ptl_datatype_t type,
                   spl_target target) {
-  const Status good = spinloom::ptl::check_elements(bytes, op, type);
-  if (!good) return spinloom::ptl::refused(schedule, "spl_atomic: " + good.error().message);
-  return spinloom::ptl::add_one_sided("spl_atomic", schedule,
-                                      {.what = Does::atomic,
-                                       .from = spinloom::ptl::pieces(from, bytes),
-                                       .op = static_cast<spinloom::nic::AtomicOperation>(op),
-                                       .type = static_cast<spinloom::nic::Datatype>(type)},
-                                      target);
+  const Status good = spinloom::calls::check_elements(bytes, op, type);
+  if (!good) return spinloom::calls::refused(schedule, "spl_atomic: " + good.error().message);
+  return spinloom::calls::add_one_sided("spl_atomic", schedule,
+                                        {.what = Does::atomic,
+                                         .from = spinloom::calls::pieces(from, bytes),
+                                         .op = static_cast<spinloom::nic::AtomicOperation>(op),
+                                         .type = static_cast<spinloom::nic::Datatype>(type)},
+                                        target);
 }
 
 int spl_after(spl_schedule* schedule, spl_op first, spl_op then) {
   if (schedule == nullptr) return PTL_ARG_INVALID;
-  const Status found = spinloom::ptl::find_edge("spl_after", schedule, first, then);
-  if (!found) return spinloom::ptl::told(schedule->team->engine, found.error());
+  const Status found = spinloom::calls::find_edge("spl_after", schedule, first, then);
+  if (!found) return spinloom::calls::told(schedule->team->engine, found.error());
   schedule->graph.operations[then].all.push_back(first);
   return PTL_OK;
 }
 
 int spl_after_any(spl_schedule* schedule, spl_op first, spl_op then) {
   if (schedule == nullptr) return PTL_ARG_INVALID;
-  const Status found = spinloom::ptl::find_edge("spl_after_any", schedule, first, then);
-  if (!found) return spinloom::ptl::told(schedule->team->engine, found.error());
+  const Status found = spinloom::calls::find_edge("spl_after_any", schedule, first, then);
+  if (!found) return spinloom::calls::told(schedule->team->engine, found.error());
   schedule->graph.operations[then].any.push_back(first);
   return PTL_OK;
 }
@@ -409,7 +410,7 @@ int spl_cpu_dependent(spl_schedule* schedule, spl_op op) {
 int spl_schedule_post(spl_schedule* schedule) {
   if (schedule == nullptr) return PTL_ARG_INVALID;
   return guarded("spl_schedule_post", schedule->team->engine, [&](Process&) -> Status {
-    SPL_TRY(spinloom::ptl::finish(*schedule));
+    SPL_TRY(spinloom::calls::finish(*schedule));
     return schedule->offloaded->post();
   });
 }
@@ -417,7 +418,7 @@ int spl_schedule_post(spl_schedule* schedule) {
 int spl_schedule_start(spl_schedule* schedule) {
   if (schedule == nullptr) return PTL_ARG_INVALID;
   return guarded("spl_schedule_start", schedule->team->engine, [&](Process&) -> Status {
-    SPL_TRY(spinloom::ptl::finish(*schedule));
+    SPL_TRY(spinloom::calls::finish(*schedule));
     return schedule->offloaded->start();
   });
 }

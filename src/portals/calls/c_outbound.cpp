@@ -4,7 +4,7 @@
 #include "portals/calls/movement.hpp"
 #include "portals4_spin.h"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 // A put from a descriptor whose memory must be one range. `length` is that of the message, which may differ.
@@ -20,11 +20,11 @@ int put_from(Process& process, const Operation& given, ptl_size_t length, nic::P
 }
 
 }  // namespace
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls
 
-using spinloom::ptl::Kind;
-using spinloom::ptl::priced;
-using spinloom::ptl::Process;
+using spinloom::calls::Kind;
+using spinloom::calls::priced;
+using spinloom::calls::Process;
 
 extern "C" {
 
@@ -53,7 +53,7 @@ int PtlSPutStream(ptl_handle_sput_t sput_handle, ptl_region_t region, int end) {
     const auto* stream = owner == nullptr ? nullptr : owner->streams.find(sput_handle);
     if (stream == nullptr) return PTL_ARG_INVALID;
     const auto given = process.portals().stream_append(*stream, {region.offset, region.size}, end != 0);
-    if (!given) return spinloom::ptl::code_of(given.error());
+    if (!given) return spinloom::calls::code_of(given.error());
     if (end != 0) owner->streams.remove(sput_handle);
     return PTL_OK;
   });
@@ -63,8 +63,8 @@ int PtlSpinContextAlloc(ptl_handle_ni_t ni_handle, const ptl_spin_t* handlers, p
   return priced("PtlSpinContextAlloc", [&](Process& process) -> int {
     auto* interface = process.interface_of(ni_handle);
     if (interface == nullptr || handlers == nullptr || context == nullptr) return PTL_ARG_INVALID;
-    spinloom::ptl::Spin spin;
-    const int code = spinloom::ptl::make_spin(process, *handlers, *interface, spin);
+    spinloom::calls::Spin spin;
+    const int code = spinloom::calls::make_spin(process, *handlers, *interface, spin);
     if (code == PTL_OK) *context = interface->contexts.add(spin);
     return code;
   });
@@ -112,7 +112,7 @@ int PtlCTAutoReset(ptl_handle_ct_t ct_handle, ptl_size_t threshold) {
   return priced("PtlCTAutoReset", [&](Process& process) -> int {
     const auto* counter = process.counter(ct_handle);
     if (counter == nullptr) return PTL_ARG_INVALID;
-    return spinloom::ptl::answer(process.portals().ct_auto_reset(counter->id, threshold));
+    return spinloom::calls::answer(process.portals().ct_auto_reset(counter->id, threshold));
   });
 }
 

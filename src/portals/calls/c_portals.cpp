@@ -2,7 +2,7 @@
 #include "portals/calls/call.hpp"
 #include "portals/calls/convert.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 // The next free index after the one given out last, or portals_each.
@@ -24,19 +24,19 @@ int with_portal(const char* name, ptl_handle_ni_t ni_handle, ptl_pt_index_t inde
 }
 
 }  // namespace
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls
 
-using spinloom::ptl::answer;
-using spinloom::ptl::NetworkInterface;
-using spinloom::ptl::Process;
-using spinloom::ptl::Queue;
-using spinloom::ptl::with_portal;
+using spinloom::calls::answer;
+using spinloom::calls::NetworkInterface;
+using spinloom::calls::Process;
+using spinloom::calls::Queue;
+using spinloom::calls::with_portal;
 
 extern "C" {
 
 int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle, ptl_pt_index_t pt_index_req,
                ptl_pt_index_t* pt_index) {
-  return spinloom::ptl::priced("PtlPTAlloc", [&](Process& process) -> int {
+  return spinloom::calls::priced("PtlPTAlloc", [&](Process& process) -> int {
     using namespace spinloom::ptl;
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || pt_index == nullptr || (options & ~PTL_PT_ALLOC_OPTIONS_MASK) != 0) {

@@ -16,14 +16,14 @@
 #include "spinloom/rails.h"
 
 struct spl_rails {
-  spinloom::ptl::Process* process = nullptr;
+  spinloom::calls::Process* process = nullptr;
   ptl_handle_ni_t interface = PTL_INVALID_HANDLE;
   ptl_pt_index_t portal = 0;
   std::unique_ptr<spinloom::rails::Rails> rails;
   std::string error;
 };
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 using rails::Rails;
@@ -154,12 +154,12 @@ Status close_rails(Process& process, spl_rails& rails) {
 }
 
 }  // namespace
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls
 
 using spinloom::Status;
-using spinloom::ptl::rails_pieces_of;
-using spinloom::ptl::take_request;
-using spinloom::ptl::within_rails;
+using spinloom::calls::rails_pieces_of;
+using spinloom::calls::take_request;
+using spinloom::calls::within_rails;
 using spinloom::rails::Rails;
 
 extern "C" {
@@ -182,14 +182,15 @@ int spl_rails_open(ptl_handle_ni_t interface, const spl_rails_options* options, 
 }
 
 int spl_rails_close(spl_rails* rails) {
-  const int code = within_rails("spl_rails_close", rails,
-                                [&](Rails&) -> Status { return spinloom::ptl::close_rails(*rails->process, *rails); });
+  const int code = within_rails("spl_rails_close", rails, [&](Rails&) -> Status {
+    return spinloom::calls::close_rails(*rails->process, *rails);
+  });
   if (code == PTL_OK) delete rails;
   return code;
 }
 
 const char* spl_rails_error(const spl_rails* rails) {
-  return (rails != nullptr ? rails->error : spinloom::ptl::rails_opening_error()).c_str();
+  return (rails != nullptr ? rails->error : spinloom::calls::rails_opening_error()).c_str();
 }
 
 int spl_rails_send(spl_rails* rails, const void* data, uint64_t bytes, uint32_t rank, uint64_t tag,
@@ -233,7 +234,7 @@ int spl_rails_test(spl_rails* rails, spl_rails_request request, int* done, spl_r
     *done = 1;  // also after an error
     SPL_ASSIGN(const auto completion, over.test({request}));
     *done = completion ? 1 : 0;
-    if (completion) spinloom::ptl::tell_status(*completion, status);
+    if (completion) spinloom::calls::tell_status(*completion, status);
     return {};
   });
 }
@@ -241,7 +242,7 @@ int spl_rails_test(spl_rails* rails, spl_rails_request request, int* done, spl_r
 int spl_rails_wait(spl_rails* rails, spl_rails_request request, spl_rails_status* status) {
   return within_rails("spl_rails_wait", rails, [&](Rails& over) -> Status {
     SPL_ASSIGN(const auto completion, over.wait({request}));
-    spinloom::ptl::tell_status(completion, status);
+    spinloom::calls::tell_status(completion, status);
     return {};
   });
 }
@@ -291,7 +292,7 @@ int spl_rails_handle(spl_rails* rails, uint32_t id, spl_rails_handler handler, v
   return within_rails("spl_rails_handle", rails, [&](Rails& over) -> Status {
     Rails::Word word;
     if (handler != nullptr) {
-      spinloom::ptl::Host& host = rails->process->host();
+      spinloom::calls::Host& host = rails->process->host();
       word = [handler, argument, &host](uint32_t source, std::span<const uint8_t> bytes) {
         host.end_call();  // it may make calls
         handler(argument, source, bytes.data(), bytes.size());

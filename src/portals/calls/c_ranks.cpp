@@ -4,7 +4,7 @@
 #include "portals/calls/ranks.hpp"
 #include "portals4_spin.h"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 std::atomic<const Ranks*> served{nullptr};
@@ -13,22 +13,22 @@ std::atomic<const Ranks*> served{nullptr};
 
 void serve_ranks(const Ranks& ranks) { served = &ranks; }
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls
 
 extern "C" {
 
 int PtlSpinRanks(unsigned int count) {
-  const auto* const ranks = spinloom::ptl::served.load();
+  const auto* const ranks = spinloom::calls::served.load();
   return ranks == nullptr ? static_cast<int>(PTL_FAIL) : ranks->split(count);
 }
 
 int PtlSpinRankEnter(unsigned int number) {
-  const auto* const ranks = spinloom::ptl::served.load();
+  const auto* const ranks = spinloom::calls::served.load();
   return ranks == nullptr ? static_cast<int>(PTL_FAIL) : ranks->enter(number);
 }
 
 int PtlSpinRankEnd() {
-  const auto* const ranks = spinloom::ptl::served.load();
+  const auto* const ranks = spinloom::calls::served.load();
   return ranks == nullptr ? static_cast<int>(PTL_FAIL) : ranks->end();
 }
 

@@ -9,7 +9,7 @@
 #include "portals/calls/meet.hpp"
 #include "portals/calls/rma.hpp"
 
-namespace spinloom::ptl::one_sided {
+namespace spinloom::calls::one_sided {
 
 std::string& opening_error() {
   static thread_local std::string error;
@@ -129,19 +129,19 @@ rma::KeyText text_of(const spl_rma_key_text& text) {
 }
 
 }  // namespace
-}  // namespace spinloom::ptl::one_sided
+}  // namespace spinloom::calls::one_sided
 
 using spinloom::Code;
 using spinloom::fail;
 using spinloom::Status;
-using spinloom::ptl::one_sided::with;
+using spinloom::calls::one_sided::with;
 using spinloom::rma::Context;
-namespace one_sided = spinloom::ptl::one_sided;
+namespace one_sided = spinloom::calls::one_sided;
 
 extern "C" {
 
 int spl_rma_open(ptl_handle_ni_t interface, const spl_rma_options* options, spl_rma** rma) {
-  return spinloom::ptl::enter("spl_rma_open", [&](spinloom::ptl::Process& process) -> int {
+  return spinloom::calls::enter("spl_rma_open", [&](spinloom::calls::Process& process) -> int {
     if (rma == nullptr) return PTL_ARG_INVALID;
     try {
       auto made = one_sided::open(process, interface, options);
@@ -156,9 +156,9 @@ int spl_rma_open(ptl_handle_ni_t interface, const spl_rma_options* options, spl_
 
 int spl_rma_close(spl_rma* rma) {
   if (rma == nullptr) return PTL_ARG_INVALID;
-  return spinloom::ptl::enter("spl_rma_close", [&](spinloom::ptl::Process& process) -> int {
+  return spinloom::calls::enter("spl_rma_close", [&](spinloom::calls::Process& process) -> int {
     const std::unique_ptr<spl_rma> closed(rma);
-    spinloom::ptl::NetworkInterface* const interface = process.interface_of(rma->interface);
+    spinloom::calls::NetworkInterface* const interface = process.interface_of(rma->interface);
     if (interface == nullptr) return PTL_OK;  // its portal table entries are gone, and nothing comes
     const Status status = rma->context->close();
     interface->portals[rma->portal] = interface->portals[rma->portal - 1] = false;

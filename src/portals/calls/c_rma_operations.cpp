@@ -7,7 +7,7 @@
 
 #include "portals/calls/rma.hpp"
 
-namespace spinloom::ptl::one_sided {
+namespace spinloom::calls::one_sided {
 
 using rma::Operation;
 
@@ -142,15 +142,15 @@ int change(const char* name, Operation::Kind kind, spl_rma_key* key, uint64_t of
 }
 
 }  // namespace
-}  // namespace spinloom::ptl::one_sided
+}  // namespace spinloom::calls::one_sided
 
 using spinloom::Code;
 using spinloom::fail;
 using spinloom::Status;
-using spinloom::ptl::one_sided::with;
+using spinloom::calls::one_sided::with;
 using spinloom::rma::Context;
 using Action = spinloom::rma::Operation::Kind;
-namespace one_sided = spinloom::ptl::one_sided;
+namespace one_sided = spinloom::calls::one_sided;
 
 extern "C" {
 

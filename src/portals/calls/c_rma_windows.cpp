@@ -7,7 +7,7 @@
 
 #include "portals/calls/rma.hpp"
 
-namespace spinloom::ptl::one_sided {
+namespace spinloom::calls::one_sided {
 namespace {
 
 Result<std::vector<uint32_t>> nodes_of(const spl_rma& rma, const ptl_rank_t* group, uint32_t size) {
@@ -77,17 +77,17 @@ Status check_notices(const spl_rma_memory& registered, const void* place, rma::N
 }
 
 }  // namespace
-}  // namespace spinloom::ptl::one_sided
+}  // namespace spinloom::calls::one_sided
 
 using spinloom::Code;
 using spinloom::fail;
 using spinloom::Status;
-using spinloom::ptl::one_sided::context_of;
-using spinloom::ptl::one_sided::with;
+using spinloom::calls::one_sided::context_of;
+using spinloom::calls::one_sided::with;
 using spinloom::rma::Context;
 using spinloom::rma::Notices;
 using spinloom::rma::Window;
-namespace one_sided = spinloom::ptl::one_sided;
+namespace one_sided = spinloom::calls::one_sided;
 
 extern "C" {
 

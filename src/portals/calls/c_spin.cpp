@@ -7,7 +7,7 @@
 #include "portals/calls/entries.hpp"
 #include "portals4_spin.h"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 // Finds a handler's number in the image, if the program names that handler.
@@ -90,10 +90,10 @@ int make_spin(Process& process, const ptl_spin_t& given, const NetworkInterface&
   return code_of(created.error());
 }
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls
 
-using spinloom::ptl::priced;
-using spinloom::ptl::Process;
+using spinloom::calls::priced;
+using spinloom::calls::Process;
 
 extern "C" {
 
@@ -102,7 +102,7 @@ int PtlHPUAllocMem(ptl_size_t length, ptl_handle_ni_t ni_handle, ptl_hpu_md_h* h
     auto* interface = process.interface_of(ni_handle);
     if (interface == nullptr || hpu_mem == nullptr || length == 0) return PTL_ARG_INVALID;
     const auto offset = process.portals().memory_alloc(length);
-    if (!offset) return spinloom::ptl::code_of(offset.error());
+    if (!offset) return spinloom::calls::code_of(offset.error());
     *hpu_mem = interface->memories.add({*offset, length});
     return PTL_OK;
   });
@@ -146,7 +146,7 @@ int PtlSpinActivate(ptl_handle_me_t me_handle) {
   return priced("PtlSpinActivate", [&](Process& process) -> int {
     const auto* entry = process.entry(me_handle);
     if (entry == nullptr || !entry->spin.context.exists()) return PTL_ARG_INVALID;
-    return spinloom::ptl::answer(process.portals().context_activate(entry->spin.context));
+    return spinloom::calls::answer(process.portals().context_activate(entry->spin.context));
   });
 }
 
@@ -154,7 +154,7 @@ int PtlSpinInvoke(ptl_handle_me_t me_handle, const void* bytes, ptl_size_t lengt
   return priced("PtlSpinInvoke", [&](Process& process) -> int {
     const auto* entry = process.entry(me_handle);
     if (entry == nullptr || (bytes == nullptr && length > 0)) return PTL_ARG_INVALID;
-    return spinloom::ptl::answer(
+    return spinloom::calls::answer(
         process.portals().invoke(entry->id, {static_cast<const uint8_t*>(bytes), length}, hdr_data));
   });
 }
@@ -169,7 +169,7 @@ int PtlSpinTelemetry(ptl_handle_ni_t ni_handle, ptl_handle_me_t me_handle, ptl_s
       context = entry->spin.context;
     }
     const auto found = process.portals().telemetry(static_cast<spinloom::nic::Telemetry>(which), context);
-    if (!found) return spinloom::ptl::code_of(found.error());
+    if (!found) return spinloom::calls::code_of(found.error());
     *count = *found;
     return PTL_OK;
   });

@@ -1,6 +1,6 @@
 #include "portals/calls/call.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 bool begin(Process& process, const char* name) {
   if (process.initialised == 0) return false;
@@ -18,4 +18,4 @@ int code_of(const Error& error) {
   }
 }
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

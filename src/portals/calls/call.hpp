@@ -10,7 +10,7 @@
 #include "base/result.hpp"
 #include "portals/calls/process.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 // Records the call for reports; false before PtlInit and after the last PtlFini.
 [[nodiscard]] bool begin(Process& process, const char* name);
@@ -102,4 +102,4 @@ int freeing(const char* name, Work work) {
   return code;
 }
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

@@ -7,8 +7,8 @@
 #include "portals/calls/process.hpp"
 #include "portals4_spin.h"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 [[nodiscard]] int make_spin(Process& process, const ptl_spin_t& given, const NetworkInterface& interface, Spin& made);
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

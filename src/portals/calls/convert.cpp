@@ -2,7 +2,7 @@
 
 #include "portals4_spin.h"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 ptl_event_kind_t kind_of(nic::EventKind kind) {
@@ -114,4 +114,4 @@ ptl_process_t process_of(const NetworkInterface& interface, nic::Rank node) {
   return out;
 }
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

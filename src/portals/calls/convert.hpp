@@ -10,7 +10,7 @@
 #include "nic/portals/event.hpp"
 #include "portals/calls/process.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 [[nodiscard]] ptl_ni_fail_t fail_of(nic::Fail failure);
 // The event as a program of this process reads it.
@@ -38,4 +38,4 @@ namespace spinloom::ptl {
 [[nodiscard]] std::optional<std::vector<nic::IovecElement>> list_of(const void* start, ptl_size_t count, int most);
 [[nodiscard]] ptl_process_t process_of(const NetworkInterface& interface, nic::Rank node);
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

@@ -8,7 +8,7 @@
 
 #include "portals/calls/convert.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 struct Append {
   int code = PTL_FAIL;
@@ -25,4 +25,4 @@ struct Append {
 [[nodiscard]] int append(Process& process, Append&& made, ptl_handle_me_t* handle,
                          const std::optional<nic::Trigger>& trigger = {});
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

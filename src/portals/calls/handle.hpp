@@ -15,7 +15,7 @@
 
 #include "portals4.h"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 enum class Kind : uint8_t { interface, descriptor, entry, queue, counter, memory, stream, context };
 
@@ -106,4 +106,4 @@ class HandleTable {
   std::deque<uint32_t> free_;
 };
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

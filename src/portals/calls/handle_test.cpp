@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 TEST(Handle, NamesItsObjectUntilItIsRemoved) {
@@ -63,4 +63,4 @@ TEST(Handle, AFullTableSaysSoAndKeepsReservedNumbersBack) {
 }
 
 }  // namespace
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

@@ -17,7 +17,7 @@
 #include "portals/interface/port.hpp"
 #include "portals/rails/rail.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 struct HandlerImage {
   // The number of the handler with this symbol; nothing if the image has none.
@@ -72,4 +72,4 @@ class Host {
   [[nodiscard]] virtual Result<HandlerImage> image(std::string_view name) = 0;
 };
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

@@ -5,7 +5,7 @@
 #include "portals/calls/call.hpp"
 #include "portals/collective/meeting.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 Status meet_all(Process& process, portals::Interface& interface, const Place& place) {
   constexpr Time shortest{20'000'000};  // 20 us
@@ -33,4 +33,4 @@ Status meet_all(Process& process, portals::Interface& interface, const Place& pl
   }
 }
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

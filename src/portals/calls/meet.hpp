@@ -9,7 +9,7 @@
 
 #include "portals/calls/process.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 struct Place {
   const char* call = "";  // for reports and errors
@@ -19,4 +19,4 @@ struct Place {
 };
 [[nodiscard]] Status meet_all(Process& process, portals::Interface& interface, const Place& place);
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

@@ -2,7 +2,7 @@
 
 #include <new>
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 nic::AckRequest ack_of(ptl_ack_req_t request) {
@@ -152,4 +152,4 @@ int trigger_of(Process& process, ptl_handle_md_t md, const std::optional<When>& 
   return PTL_OK;
 }
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

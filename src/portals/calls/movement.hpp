@@ -7,7 +7,7 @@
 
 #include "portals/calls/convert.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 // The common arguments of all operations that send.
 struct Operation {
@@ -40,4 +40,4 @@ struct When {
 [[nodiscard]] int trigger_of(Process& process, ptl_handle_md_t md, const std::optional<When>& when,
                              std::optional<nic::Trigger>& trigger);
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

@@ -15,7 +15,7 @@
 #include "nic/portals/ids.hpp"
 #include "portals/calls/handle.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 struct Queue {
   nic::QueueId id;
@@ -96,4 +96,4 @@ struct NetworkInterface {
   HandleTable<Spin> contexts;  // contexts of process-puts
 };
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

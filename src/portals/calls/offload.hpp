@@ -35,7 +35,7 @@ struct spl_team {
 };
 
 struct spl_oe {
-  spinloom::ptl::Process* process = nullptr;
+  spinloom::calls::Process* process = nullptr;
   ptl_handle_ni_t interface = PTL_INVALID_HANDLE;
   ptl_pt_index_t portal = 0;
   std::unique_ptr<spinloom::collective::Endpoint> endpoint;
@@ -43,7 +43,7 @@ struct spl_oe {
   std::string error;
 };
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 // The sentence of the latest spl_oe_open() that failed.
 [[nodiscard]] std::string& opening_error();
@@ -73,4 +73,4 @@ int guarded(const char* name, spl_oe* engine, Work work) {
 // Makes the schedule's Offloaded from its graph.
 [[nodiscard]] Status finish(spl_schedule& schedule);
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 thread_local Process* entered = nullptr;
@@ -159,4 +159,4 @@ std::string Process::doing() {
   return blocked_ == nullptr && goes_on ? text("makes calls; the latest is ", last_call()) : blocked();
 }
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

@@ -19,7 +19,7 @@
 #include "portals/calls/objects.hpp"
 #include "portals/interface/interface.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 inline constexpr uint32_t portals_each = limits::portal_table_max / limits::portal_tables;
 inline constexpr ptl_pid_t process_id = 1;  // each node has one process, whatever a program asks for
@@ -167,4 +167,4 @@ class Blocking {
   Blocking* next_;
 };
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

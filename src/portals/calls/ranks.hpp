@@ -5,7 +5,7 @@
 // Threads: any. Time: none.
 #pragma once
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 struct Ranks {
   int (*split)(unsigned int count);
@@ -15,4 +15,4 @@ struct Ranks {
 
 void serve_ranks(const Ranks& ranks);
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

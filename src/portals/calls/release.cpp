@@ -5,7 +5,7 @@
 
 #include "portals/calls/convert.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 namespace {
 
 constexpr Time patience{1'000'000'000'000};  // 1 s: how long messages under way may take to end
@@ -56,4 +56,4 @@ bool release(Process& process, uint32_t number) {
   return true;
 }
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

@@ -9,8 +9,8 @@
 
 #include "portals/calls/process.hpp"
 
-namespace spinloom::ptl {
+namespace spinloom::calls {
 
 [[nodiscard]] bool release(Process& process, uint32_t number);
 
-}  // namespace spinloom::ptl
+}  // namespace spinloom::calls

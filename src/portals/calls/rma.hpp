@@ -39,7 +39,7 @@ struct spl_rma_window {
 };
 
 struct spl_rma {
-  spinloom::ptl::Process* process = nullptr;
+  spinloom::calls::Process* process = nullptr;
   ptl_handle_ni_t interface = PTL_INVALID_HANDLE;
   ptl_pt_index_t portal = 0;
   std::vector<uint32_t> nodes;  // by rank
@@ -52,7 +52,7 @@ struct spl_rma {
   std::unique_ptr<spinloom::rma::Context> context;  // goes first: its entries are over memory of the windows
 };
 
-namespace spinloom::ptl::one_sided {
+namespace spinloom::calls::one_sided {
 
 // The sentence of the latest spl_rma_open() that failed.
 [[nodiscard]] std::string& opening_error();
@@ -102,4 +102,4 @@ inline void look(spl_rma& rma) {
   return fail(Code::invalid, "there is no rank ", rank, " among ", rma.nodes.size());
 }
 
-}  // namespace spinloom::ptl::one_sided
+}  // namespace spinloom::calls::one_sided

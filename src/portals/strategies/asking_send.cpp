@@ -5,7 +5,7 @@
 #include "portals/strategies/pack.hpp"
 #include "spinloom/rendezvous.h"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 Result<std::unique_ptr<AskingSend>> AskingSend::prepare(portals::Interface& interface, nic::PortalIndex portal,
                                                         const std::vector<HandlerImage>& images, SendStrategy strategy,
@@ -88,4 +88,4 @@ Status AskingSend::release() {
   return uninstall(interface_, installed_);
 }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

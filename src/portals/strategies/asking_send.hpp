@@ -19,7 +19,7 @@
 
 #include "portals/strategies/send.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 class AskingSend {
  public:
@@ -55,4 +55,4 @@ class AskingSend {
   nic::EntryId entry_;
 };
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -1,6 +1,6 @@
 #include "portals/strategies/choice.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 Strategy choose(const Message& message, const NicFacts& facts, const HandlerCost& cost, Strategy general) {
   if (message.bytes == 0) return Strategy::host_mpitypes;
@@ -14,4 +14,4 @@ Strategy choose(const Message& message, const NicFacts& facts, const HandlerCost
   return other && other->nic_memory_bytes() < list->nic_memory_bytes() ? general : Strategy::specialised;
 }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -9,10 +9,10 @@
 
 #include "portals/strategies/plan.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 inline constexpr uint64_t list_share = 16;  // a list may take this part of the NIC's memory
 
 [[nodiscard]] Strategy choose(const Message& message, const NicFacts& facts, const HandlerCost& cost, Strategy general);
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

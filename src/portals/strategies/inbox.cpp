@@ -7,7 +7,7 @@
 #include "portals/strategies/choice.hpp"
 #include "spinloom/rendezvous.h"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 const char* name_of(Unpacked by) {
   switch (by) {
@@ -261,4 +261,4 @@ Status Inbox::complete(Request& request, const nic::Event& event, Unpacked by, u
   return forget_if_unused(type);
 }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

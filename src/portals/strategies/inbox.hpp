@@ -25,7 +25,7 @@
 #include "portals/strategies/receive_cache.hpp"
 #include "portals/strategies/unexpected.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 // Which messages a receive takes.
 struct Wanted {
@@ -153,4 +153,4 @@ class Inbox {
   std::vector<nic::CounterId> free_counters_;
 };
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 namespace {
 
 Status install_parts(portals::Interface& interface, const HandlerImage& image, const Plan& plan, Installed& installed) {
@@ -63,4 +63,4 @@ Status uninstall(portals::Interface& interface, Installed& installed) {
   return {};
 }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

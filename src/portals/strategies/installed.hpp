@@ -14,7 +14,7 @@
 #include "portals/interface/interface.hpp"
 #include "portals/strategies/plan.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 // A loaded handler image: its index with the driver, and the entry points of its handlers.
 struct HandlerImage {
@@ -39,4 +39,4 @@ struct Installed {
                                                     std::string_view image_name, uint32_t user_header_bytes = 0);
 [[nodiscard]] Status uninstall(portals::Interface& interface, Installed& installed);
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

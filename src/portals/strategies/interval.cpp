@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 namespace {
 
 uint64_t ceil_div(uint64_t value, uint64_t by) { return (value + by - 1) / by; }
@@ -51,4 +51,4 @@ Result<Interval> checkpoint_interval(const IntervalInput& input) {
   return interval;
 }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -16,7 +16,7 @@
 #include "base/result.hpp"
 #include "base/units.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 struct IntervalInput {
   uint64_t packets = 0;
@@ -43,4 +43,4 @@ struct Interval {
 
 [[nodiscard]] Result<Interval> checkpoint_interval(const IntervalInput& input);
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 namespace {
 
 IntervalInput four_mebibytes() {
@@ -100,4 +100,4 @@ TEST(CheckpointInterval, OneHpuHasNoDependency) {
 }
 
 }  // namespace
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -5,7 +5,7 @@
 #include "memory/layout/copy.hpp"
 #include "portals/strategies/unpack.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 Status pack(const Message& message, const uint8_t* first, std::span<uint8_t> packed) {
   const auto* const base = reinterpret_cast<const std::byte*>(first) - message.blob.true_lb();
@@ -27,4 +27,4 @@ portals::HostWork post_work(uint64_t blocks) {
   return work;
 }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -12,7 +12,7 @@
 #include "portals/interface/port.hpp"
 #include "portals/strategies/plan.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 // `first` is the address of the first byte that the message touches.
 [[nodiscard]] Status pack(const Message& message, const uint8_t* first, std::span<uint8_t> packed);
@@ -22,4 +22,4 @@ namespace spinloom::offload {
 
 [[nodiscard]] portals::HostWork post_work(uint64_t blocks);
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

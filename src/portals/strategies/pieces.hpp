@@ -11,7 +11,7 @@
 #include "memory/layout/blob.hpp"
 #include "spinloom/segment.h"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 // Calls visit(offset from the first touched byte, packed offset, bytes) in packed order.
 template <class Visit>
@@ -53,4 +53,4 @@ inline PieceCount count_pieces(const layout::Blob& blob, int64_t message_bytes, 
   return count;
 }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -6,7 +6,7 @@
 #include "portals/strategies/plan_parts.hpp"
 #include "spinloom/ddt.h"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 namespace {
 
 Status check_memory(const Plan& plan, const NicFacts& facts, Strategy strategy) {
@@ -125,4 +125,4 @@ Result<Plan> plan(Strategy strategy, const Message& message, const NicFacts& fac
   return made;
 }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -20,7 +20,7 @@
 #include "portals/strategies/interval.hpp"
 #include "portals/strategies/strategy.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 // (type, count) with all elements in one blob: neighbours join across elements, and offsets from the first touched
 // byte are never negative.
@@ -71,4 +71,4 @@ struct Plan {
 [[nodiscard]] Result<Plan> plan(Strategy strategy, const Message& message, const NicFacts& facts,
                                 const HandlerCost& cost);
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

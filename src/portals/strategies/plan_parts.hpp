@@ -8,7 +8,7 @@
 
 #include "portals/strategies/plan.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 inline constexpr uint64_t alignment_bytes = 64;  // of each part of NIC memory
 
@@ -33,4 +33,4 @@ inline constexpr uint64_t alignment_bytes = 64;  // of each part of NIC memory
 [[nodiscard]] Result<Plan> plan_checkpoints(Strategy strategy, const Message& message, const NicFacts& facts,
                                             const HandlerCost& cost);
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

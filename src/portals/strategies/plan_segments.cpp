@@ -7,7 +7,7 @@
 #include "spinloom/ddt.h"
 #include "spinloom/segment.h"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 namespace {
 
 // Both strategies use RW-CP's interval. With an interval of its own, RO-CP would trade memory for catch-up work in a
@@ -120,4 +120,4 @@ Result<Plan> plan_checkpoints(Strategy strategy, const Message& message, const N
   return plan;
 }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

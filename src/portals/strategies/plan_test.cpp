@@ -9,7 +9,7 @@
 #include "spinloom/ddt.h"
 #include "spinloom/segment.h"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 namespace {
 
 Message message_of(const char* text_form, int64_t count = 1) {
@@ -126,4 +126,4 @@ TEST(Strategy, NamesGoBothWays) {
 }
 
 }  // namespace
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -8,7 +8,7 @@
 #include "memory/layout/overlap.hpp"
 #include "portals/strategies/unpack.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 Result<std::unique_ptr<Receive>> Receive::prepare(portals::Interface& interface, nic::PortalIndex portal,
                                                   nic::QueueId queue, const std::vector<HandlerImage>& images,
@@ -33,7 +33,7 @@ Result<std::unique_ptr<Receive>> Receive::prepare(portals::Interface& interface,
   if (planned) {
     receive->plan_ = std::move(planned);
   } else {
-    SPL_ASSIGN(receive->plan_, offload::plan(strategy, message, facts, cost));
+    SPL_ASSIGN(receive->plan_, strategies::plan(strategy, message, facts, cost));
   }
   SPL_ASSIGN(receive->installed_, install(interface, images, text(family, receive->plan_->image), *receive->plan_));
   return receive;
@@ -110,7 +110,7 @@ uint64_t Receive::nic_bytes_moved() const {
 Status Receive::unpack(uint8_t* base, const uint8_t* packed, int64_t bytes) {
   const bool interprets = strategy_ != Strategy::host_best && strategy_ != Strategy::host_warm;
   if (interprets && bytes == message_.bytes) {
-    offload::unpack(message_, packed, base + message_.reach.first);
+    strategies::unpack(message_, packed, base + message_.reach.first);
   } else {
     uint8_t* const origin = base + message_.reach.first - message_.blob.true_lb();
     SPL_TRY(layout::unpack(message_.blob, 1, reinterpret_cast<std::byte*>(origin), 0, bytes,
@@ -124,4 +124,4 @@ Status Receive::unpack(uint8_t* base, const uint8_t* packed, int64_t bytes) {
 
 Status Receive::release() { return uninstall(interface_, installed_); }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -20,7 +20,7 @@
 #include "portals/strategies/installed.hpp"
 #include "portals/strategies/plan.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 class Receive {
  public:
@@ -83,4 +83,4 @@ class Receive {
   bool used_ = false;  // a message has changed the state on the NIC
 };
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 namespace {
 
 // The key of a prepared receive: strategy, epsilon, and the message as its blob's bytes.
@@ -152,4 +152,4 @@ uint64_t ReceiveCache::nic_memory_bytes() const {
   return sum;
 }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

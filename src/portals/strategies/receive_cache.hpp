@@ -20,7 +20,7 @@
 
 #include "portals/strategies/receive.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 // The attributes that a user may give a type.
 struct TypeAttributes {
@@ -101,4 +101,4 @@ class ReceiveCache {
   uint64_t clock_ = 0;
 };
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

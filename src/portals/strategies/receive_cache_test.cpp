@@ -6,7 +6,7 @@
 #include "memory/layout/text.hpp"
 #include "portals/testbed/loopback_testbed.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 namespace {
 
 constexpr uint64_t nic_bytes = 1 << 16;
@@ -138,4 +138,4 @@ TEST_F(ReceiveCacheTest, GivesEverythingBack) {
 }
 
 }  // namespace
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -7,7 +7,7 @@
 #include "portals/strategies/pack.hpp"
 #include "portals/strategies/pieces.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 namespace {
 
 // In the order of the tables that the tools print.
@@ -48,7 +48,7 @@ Result<std::unique_ptr<Send>> Send::prepare(portals::Interface& interface, nic::
     case SendStrategy::outbound_seek: break;
   }
   const auto handlers = strategy == SendStrategy::outbound_seek ? Strategy::seek : Strategy::specialised;
-  SPL_ASSIGN(send->plan_, offload::plan(handlers, message, facts, {}));
+  SPL_ASSIGN(send->plan_, strategies::plan(handlers, message, facts, {}));
   SPL_ASSIGN(send->installed_, install(interface, images, "gather_" + std::string(send->plan_->image), *send->plan_));
   return send;
 }
@@ -112,4 +112,4 @@ Result<nic::Event> Send::finish() {
 
 Status Send::release() { return uninstall(interface_, installed_); }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -19,7 +19,7 @@
 #include "portals/strategies/installed.hpp"
 #include "portals/strategies/plan.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 enum class SendStrategy : uint8_t {
   pack,  // the host packs into a buffer, then one put
@@ -64,4 +64,4 @@ class Send {
   uint64_t calls_ = 0;
 };
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

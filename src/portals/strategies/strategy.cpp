@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 namespace {
 
 // In the order of the tables that the tools print.
@@ -40,4 +40,4 @@ Result<Strategy> strategy_named(std::string_view name) {
   return fail(Code::invalid, "unknown strategy \"", name, "\"; there are ", known);
 }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 enum class Strategy : uint8_t {
   host_mpitypes,  // RDMA into a buffer, then the host unpacks with a segment (the paper's baseline)
@@ -39,4 +39,4 @@ enum class Strategy : uint8_t {
   return strategy == Strategy::ro_cp || strategy == Strategy::rw_cp;
 }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -16,7 +16,7 @@
 #include "portals/interface/interface.hpp"
 #include "spinloom/rendezvous.h"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 class UnexpectedBuffer {
  public:
@@ -70,4 +70,4 @@ class UnexpectedBlocks {
   std::vector<std::vector<uint8_t>> blocks_;
 };
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -6,7 +6,7 @@
 #include "memory/layout/width.hpp"
 #include "portals/strategies/pieces.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 namespace {
 
 using Blocks = portals::HostWork::Blocks;
@@ -181,4 +181,4 @@ portals::HostWork unpack_work(const Message& message, portals::HostWork::Kind ki
   return work;
 }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

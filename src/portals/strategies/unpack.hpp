@@ -14,7 +14,7 @@
 #include "portals/interface/port.hpp"
 #include "portals/strategies/plan.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 
 [[nodiscard]] portals::HostWork::Blocks count_blocks(const layout::Blob& blob);
 
@@ -31,4 +31,4 @@ inline constexpr int64_t host_line_bytes = 64;  // arrays begin on a cache line
   return unpack_work(message, kind, message.bytes);
 }
 
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

@@ -9,7 +9,7 @@
 #include "memory/layout/copy.hpp"
 #include "memory/layout/text.hpp"
 
-namespace spinloom::offload {
+namespace spinloom::strategies {
 namespace {
 
 constexpr uint8_t untouched = 0xA5;
@@ -72,4 +72,4 @@ TEST(Unpack, AnEmptyMessageHasNoBlocks) {
 }
 
 }  // namespace
-}  // namespace spinloom::offload
+}  // namespace spinloom::strategies

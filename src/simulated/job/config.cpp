@@ -26,21 +26,22 @@ Result<T> number(std::string_view line, std::string_view text) {
   return fail(Code::invalid, "settings: \"", line, "\" has no number where one is needed");
 }
 
-Result<sim::ProfileValue> profile_value(std::string_view line, std::string_view text) {
-  if (text.size() >= 2 && text.front() == '"') return sim::ProfileValue{std::string(text.substr(1, text.size() - 2))};
+Result<simulated::ProfileValue> profile_value(std::string_view line, std::string_view text) {
+  if (text.size() >= 2 && text.front() == '"')
+    return simulated::ProfileValue{std::string(text.substr(1, text.size() - 2))};
   if (text.find('/') == std::string_view::npos) {
     SPL_ASSIGN(const int64_t value, number<int64_t>(line, text));
-    return sim::ProfileValue{value};
+    return simulated::ProfileValue{value};
   }
-  sim::Rational value;
+  simulated::Rational value;
   SPL_ASSIGN(value.numerator, number<int64_t>(line, take(text, '/')));
   SPL_ASSIGN(value.denominator, number<int64_t>(line, text));
-  return sim::ProfileValue{value};
+  return simulated::ProfileValue{value};
 }
 
 struct Split {
   uint32_t first = 0;  // ranks in the first fabric
-  sim::BridgeConfig bridge;
+  simulated::BridgeConfig bridge;
 };
 
 Result<Split> split_of(std::string_view line, std::string_view value) {
@@ -51,7 +52,7 @@ Result<Split> split_of(std::string_view line, std::string_view value) {
   return split;
 }
 
-Status apply(const Split& split, sim::WorldOptions& world) {
+Status apply(const Split& split, simulated::WorldOptions& world) {
   if (split.first == 0 || split.first >= world.ranks) {
     return fail(Code::invalid, "a bridge of ", split.first, " ranks and the others: with ", world.ranks,
                 " ranks there must be 1 to ", world.ranks - 1);
@@ -67,8 +68,8 @@ Status apply(const Split& split, sim::WorldOptions& world) {
 Result<JobConfig> read_config(std::string_view text) {
   JobConfig config;
   std::optional<Split> split;
-  sim::ProfileFields fields;
-  std::map<uint32_t, sim::ProfileFields> rails;  // of further NICs
+  simulated::ProfileFields fields;
+  std::map<uint32_t, simulated::ProfileFields> rails;  // of further NICs
   while (!text.empty()) {
     const std::string_view line = take(text, '\n');
     std::string_view value = line;
@@ -107,9 +108,9 @@ Result<JobConfig> read_config(std::string_view text) {
     }
   }
   if (split) SPL_TRY(apply(*split, config.world));
-  SPL_ASSIGN(config.profile, sim::build_profile(fields));
+  SPL_ASSIGN(config.profile, simulated::build_profile(fields));
   for (const auto& [rail, values] : rails) {
-    SPL_ASSIGN(const sim::Profile profile, sim::build_profile(values));
+    SPL_ASSIGN(const simulated::Profile profile, simulated::build_profile(values));
     config.world.more_rails.push_back(profile);
   }
   return config;

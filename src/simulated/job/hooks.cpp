@@ -9,7 +9,7 @@ namespace {
 // Null on a thread that a program has started, because such a thread is no rank.
 spinloom::job::Rank* running() {
   spinloom::job::Job* job = spinloom::job::Job::current();
-  return job == nullptr || spinloom::ptl::Process::current() == nullptr ? nullptr : job->running();
+  return job == nullptr || spinloom::calls::Process::current() == nullptr ? nullptr : job->running();
 }
 
 }  // namespace

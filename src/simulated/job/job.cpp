@@ -15,7 +15,7 @@ Job* present = nullptr;
 
 Job* Job::current() { return present; }
 
-Job::Job(const JobConfig& config, const Report& report, program::Program loaded)
+Job::Job(const JobConfig& config, const Report& report, namespaces::Program loaded)
     : config_(config), report_(report), program_(std::move(loaded)) {
   present = this;
 }
@@ -23,14 +23,14 @@ Job::Job(const JobConfig& config, const Report& report, program::Program loaded)
 Job::~Job() { present = nullptr; }
 
 Result<std::unique_ptr<Job>> Job::create(const JobConfig& config, const Report& report) {
-  SPL_ASSIGN(program::Program loaded,
-             program::Program::open(config.command.front(), "or let spinloom sim compile its sources"));
+  SPL_ASSIGN(namespaces::Program loaded,
+             namespaces::Program::open(config.command.front(), "or let spinloom sim compile its sources"));
   std::unique_ptr<Job> job(new Job(config, report, std::move(loaded)));
   const uint32_t ranks = config.world.ranks;
   SPL_TRY(job->load_images());
-  SPL_ASSIGN(job->world_, sim::World::create(job->config_.profile, job->images_.images, config.world));
+  SPL_ASSIGN(job->world_, simulated::World::create(job->config_.profile, job->images_.images, config.world));
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    std::vector<sim::Node*> nodes;
+    std::vector<simulated::Node*> nodes;
     for (uint32_t rail = 0; rail < job->world_->rails(); ++rail) nodes.push_back(&job->world_->node(rank, rail));
     job->ranks_.push_back(std::make_unique<Rank>(job->world_->events(), nodes, job->config_.profile, job->images_,
                                                  ranks,

@@ -25,8 +25,8 @@
 namespace spinloom::job {
 
 struct JobConfig {
-  sim::Profile profile;
-  sim::WorldOptions world;
+  simulated::Profile profile;
+  simulated::WorldOptions world;
   std::map<std::string, std::string> images;  // handler images: name, path
   std::vector<std::string> command;  // program and arguments
   size_t stack_bytes = 8 << 20;
@@ -43,20 +43,20 @@ class Job {
   // The rank whose program runs now, or null.
   [[nodiscard]] const Rank& rank(uint32_t number) const { return *ranks_.at(number); }
   [[nodiscard]] Rank* running() const { return running_; }
-  [[nodiscard]] const sim::Profile& rail_profile(uint32_t rail) const {
+  [[nodiscard]] const simulated::Profile& rail_profile(uint32_t rail) const {
     return rail == 0 ? config_.profile : config_.world.more_rails.at(rail - 1);
   }
 
   Status run();
 
   // For reports of crashes and standstills, from signal handlers.
-  [[nodiscard]] const program::Program& loaded() const { return program_; }
+  [[nodiscard]] const namespaces::Program& loaded() const { return program_; }
   void rescue_output();
   void say_beside(const char* bytes, size_t length) const { err_.say_beside(bytes, length); }
   [[nodiscard]] const Report& report() const { return report_; }
 
  private:
-  Job(const JobConfig& config, const Report& report, program::Program loaded);
+  Job(const JobConfig& config, const Report& report, namespaces::Program loaded);
   Status load_images();
   Status let_run(Rank& rank);
   [[nodiscard]] Status written() const;
@@ -64,9 +64,9 @@ class Job {
 
   JobConfig config_;
   Report report_;
-  program::Program program_;
+  namespaces::Program program_;
   Images images_;
-  std::unique_ptr<sim::World> world_;
+  std::unique_ptr<simulated::World> world_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::deque<Rank*> ready_;
   Rank* running_ = nullptr;

@@ -16,8 +16,8 @@ namespace spinloom::job {
 // All ranks belong to one user, whoever runs the simulation.
 constexpr uint32_t simulated_user = 1000;
 
-Rank::Rank(sim::EventQueue& events, std::vector<sim::Node*> nodes, const sim::Profile& profile, const Images& images,
-           uint32_t size, std::function<void(Rank&)> ready)
+Rank::Rank(simulated::EventQueue& events, std::vector<simulated::Node*> nodes, const simulated::Profile& profile,
+           const Images& images, uint32_t size, std::function<void(Rank&)> ready)
     : events_(events),
       node_(*nodes.front()),
       profile_(profile),
@@ -27,7 +27,7 @@ Rank::Rank(sim::EventQueue& events, std::vector<sim::Node*> nodes, const sim::Pr
       process_(*this),
       rank_text_(std::to_string(node_.rank().value)),
       size_text_(std::to_string(size)) {
-  for (sim::Node* const node : nodes) {
+  for (simulated::Node* const node : nodes) {
     if (node != &node_) more_rails_.emplace_back(*this, *node);
     node->watch([this] {
       if (state_ == State::waiting) wake();
@@ -41,18 +41,18 @@ portals::Port& Rank::rail_port(uint32_t rail) {
 }
 
 rails::RailFacts Rank::rail_facts(uint32_t rail) {
-  const sim::Profile& profile = Job::current()->rail_profile(rail);
+  const simulated::Profile& profile = Job::current()->rail_profile(rail);
   return {text("NIC ", rail), profile.link.byte_time, {}};
 }
 
-Status Rank::begin(const program::Program& loaded, const std::vector<std::string>& arguments, size_t stack_bytes) {
+Status Rank::begin(const namespaces::Program& loaded, const std::vector<std::string>& arguments, size_t stack_bytes) {
   SPL_ASSIGN(fiber_, Fiber::create(stack_bytes, [this, &loaded, arguments] { run(loaded, arguments); }));
   return {};
 }
 
 // The fiber's body.
-void Rank::run(const program::Program& loaded, std::vector<std::string> arguments) {
-  Result<program::Copy> copy = loaded.load();
+void Rank::run(const namespaces::Program& loaded, std::vector<std::string> arguments) {
+  Result<namespaces::Copy> copy = loaded.load();
   if (!copy) {
     trouble_ = copy.error();
     code_ = EXIT_FAILURE;
@@ -81,7 +81,7 @@ void Rank::leave(int code, bool at_once) {
 
 void Rank::go() {
   state_ = State::running;
-  ptl::Process::enter(&process_);
+  calls::Process::enter(&process_);
   std::swap(optarg, library_.option_argument);
   std::swap(optind, library_.option_index);
   std::swap(opterr, library_.option_errors);
@@ -91,7 +91,7 @@ void Rank::go() {
   std::swap(optind, library_.option_index);
   std::swap(opterr, library_.option_errors);
   std::swap(optopt, library_.option_letter);
-  ptl::Process::enter(nullptr);
+  calls::Process::enter(nullptr);
 }
 
 void Rank::pause(State state) {
@@ -143,14 +143,14 @@ Status Rank::wait() {
 }
 
 Status Rank::host_work(const portals::HostWork& work) {
-  sleep(sim::host_cost(profile_, work).total());
+  sleep(simulated::host_cost(profile_, work).total());
   return {};
 }
 
-Result<ptl::HandlerImage> Rank::image(std::string_view name) {
+Result<calls::HandlerImage> Rank::image(std::string_view name) {
   for (size_t i = 0; i < images_.names.size(); ++i) {
     if (images_.names[i] != name) continue;
-    return ptl::HandlerImage{ptl::entries_of(images_.images[i]), static_cast<uint32_t>(i)};
+    return calls::HandlerImage{calls::entries_of(images_.images[i]), static_cast<uint32_t>(i)};
   }
   return fail(Code::invalid, "no handler image '", name, "' among the ", images_.names.size(), " of this run");
 }

@@ -39,13 +39,13 @@ struct LibraryState {
   int option_letter = '?';
 };
 
-class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
+class Rank final : public portals::Port, public calls::Host, simulated::EventTarget {
  public:
   // `nodes`: the rank's NICs; a rail of the job each.
-  Rank(sim::EventQueue& events, std::vector<sim::Node*> nodes, const sim::Profile& profile, const Images& images,
-       uint32_t size, std::function<void(Rank&)> ready);
+  Rank(simulated::EventQueue& events, std::vector<simulated::Node*> nodes, const simulated::Profile& profile,
+       const Images& images, uint32_t size, std::function<void(Rank&)> ready);
 
-  Status begin(const program::Program& loaded, const std::vector<std::string>& arguments, size_t stack_bytes);
+  Status begin(const namespaces::Program& loaded, const std::vector<std::string>& arguments, size_t stack_bytes);
   void go();
   // The program calls this to exit. Destructors run unless `at_once` is set. A child that it has forked ends by itself.
   [[noreturn]] void leave(int code, bool at_once);
@@ -62,10 +62,10 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   [[nodiscard]] Time end() const { return end_; }
   // Why the program could not be loaded.
   [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
-  [[nodiscard]] const ptl::Process& process() const { return process_; }
-  [[nodiscard]] ptl::Process& process() { return process_; }
+  [[nodiscard]] const calls::Process& process() const { return process_; }
+  [[nodiscard]] calls::Process& process() { return process_; }
   [[nodiscard]] const Fiber& fiber() const { return *fiber_; }
-  [[nodiscard]] const program::Copy& copy() const { return copy_; }
+  [[nodiscard]] const namespaces::Copy& copy() const { return copy_; }
   [[nodiscard]] const std::string& rank_text() const { return rank_text_; }
   [[nodiscard]] const std::string& size_text() const { return size_text_; }
 
@@ -80,7 +80,7 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   Status host_work(const portals::HostWork& work) override;
   [[nodiscard]] nic::HostMemory* memory() override { return node_.memory(); }
 
-  // ptl::Host
+  // calls::Host
   portals::Port& port() override { return *this; }
   [[nodiscard]] uint32_t rails() const override { return static_cast<uint32_t>(1 + more_rails_.size()); }
   [[nodiscard]] portals::Port& rail_port(uint32_t rail) override;
@@ -95,14 +95,14 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
   [[nodiscard]] uint32_t features() const override { return PTL_COHERENT_ATOMICS; }
   // The same in every run.
   [[nodiscard]] uint64_t random() override { return random_.next(); }
-  [[nodiscard]] Result<ptl::HandlerImage> image(std::string_view name) override;
+  [[nodiscard]] Result<calls::HandlerImage> image(std::string_view name) override;
 
  private:
   enum class State : uint8_t { running, waiting, sleeping };
   // A NIC beside the first one. Whoever waits for it waits as the rank does.
   class MorePort final : public portals::Port {
    public:
-    MorePort(Rank& rank, sim::Node& node) : rank_(rank), node_(node) {}
+    MorePort(Rank& rank, simulated::Node& node) : rank_(rank), node_(node) {}
     [[nodiscard]] nic::Rank rank() const override { return node_.rank(); }
     [[nodiscard]] Time now() const override { return rank_.now(); }
     void submit(const nic::Command& command) override { node_.submit(command); }
@@ -115,26 +115,26 @@ class Rank final : public portals::Port, public ptl::Host, sim::EventTarget {
 
    private:
     Rank& rank_;
-    sim::Node& node_;
+    simulated::Node& node_;
   };
   void on_event(uint32_t code, uint64_t argument) override;
-  void run(const program::Program& loaded, std::vector<std::string> arguments);
+  void run(const namespaces::Program& loaded, std::vector<std::string> arguments);
   void pause(State state);
   void wake();
 
-  sim::EventQueue& events_;
-  sim::Node& node_;
-  const sim::Profile& profile_;
+  simulated::EventQueue& events_;
+  simulated::Node& node_;
+  const simulated::Profile& profile_;
   const Images& images_;
   uint32_t size_;
   std::function<void(Rank&)> ready_;
   std::vector<MorePort> more_rails_;
-  ptl::Process process_;
+  calls::Process process_;
   pid_t process_id_ = getpid();  // of the simulation
   Random random_{port().rank().value, "ptl/random"};
   std::unique_ptr<Fiber> fiber_;
-  const program::Program* program_ = nullptr;
-  program::Copy copy_;
+  const namespaces::Program* program_ = nullptr;
+  namespaces::Copy copy_;
   LibraryState library_;
   State state_ = State::running;
   uint64_t pauses_ = 0;  // number of the newest pause; timers of earlier pauses are ignored

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 Bridge::Bridge(EventQueue& events, const Profile& profile, const BridgeConfig& config, Out out)
     : events_(events), link_(profile.link), config_(config), out_(std::move(out)), gateways_(config.gateways) {
@@ -126,4 +126,4 @@ BridgeStatistics Bridge::statistics() const {
   return all;
 }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

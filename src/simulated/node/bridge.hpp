@@ -33,7 +33,7 @@
 #include "simulated/node/profile.hpp"
 #include "simulated/node/resource.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 struct BridgeStatistics {
   uint64_t packets = 0;
@@ -96,4 +96,4 @@ class Bridge final : EventTarget {
   BridgeStatistics statistics_;
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

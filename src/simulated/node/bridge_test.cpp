@@ -8,7 +8,7 @@
 
 #include "simulated/node/testing/profile.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 constexpr uint64_t packet_bytes = 2048;
@@ -173,4 +173,4 @@ TEST(BridgeConfigTest, WhatMakesNoSenseIsRefused) {
 }
 
 }  // namespace
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -14,7 +14,7 @@
 #include "base/limits.hpp"
 #include "base/units.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 class DepthSeries {
  public:
@@ -57,4 +57,4 @@ class DepthSeries {
   std::vector<Point> points_;
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -15,7 +15,7 @@
 
 #include "base/units.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 class EventTarget {
  public:
@@ -69,4 +69,4 @@ class EventQueue {
   uint64_t steps_ = 0;
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

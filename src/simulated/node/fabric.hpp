@@ -25,7 +25,7 @@
 #include "simulated/node/profile.hpp"
 #include "simulated/node/resource.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 class Fabric {
  public:
@@ -92,4 +92,4 @@ class Fabric {
   Rate cycle_;
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 Profile pspin() {
@@ -59,4 +59,4 @@ TEST(Fabric, OtherCoresHaveNoneOfThis) {
 }
 
 }  // namespace
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 enum class FetchKind : uint8_t { streamed, strided, scattered };
 
@@ -46,4 +46,4 @@ class FetchPattern {
   int64_t jump_ = 0;                // the last step that did not go to the next line
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -16,7 +16,7 @@
 
 #include "nic/portals/packet.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 struct FlowRule {
   uint32_t portal_index = 0;
@@ -58,4 +58,4 @@ class FlowTable {
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> open_;  // bytes to come, by source and message
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -5,7 +5,7 @@
 
 #include "base/random.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 nic::Packet packet_of(uint32_t source, uint64_t message, uint64_t length, uint64_t offset, uint64_t bytes,
@@ -76,4 +76,4 @@ TEST(FlowTable, TakesAllPacketsOfAMessageOrNone) {
 }
 
 }  // namespace
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 enum FrameCode : uint32_t {
   at_the_nic,       // a frame's last byte is here
@@ -20,4 +20,4 @@ enum FrameCode : uint32_t {
   nic_written,
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -6,14 +6,14 @@
 
 #include "simulated/node/frame_codes.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 constexpr int64_t around_a_frame = 24;  // preamble, checksum and gap
 constexpr uint64_t least_frame = 60;    // shorter frames are padded
 
-frame::Limits frame_limits_of(const Profile& profile, const FrameNodeOptions& options) {
-  frame::Limits limits = options.limits;
+frames::Limits frame_limits_of(const Profile& profile, const FrameNodeOptions& options) {
+  frames::Limits limits = options.limits;
   limits.hpus = static_cast<uint32_t>(profile.hpu.count);
   limits.message_queues = static_cast<uint32_t>(profile.scheduler.messages);
   limits.nic_memory_bytes = static_cast<uint64_t>(profile.memory.state_bytes);
@@ -27,7 +27,7 @@ Result<std::unique_ptr<FrameNode>> FrameNode::create(EventQueue& events, const P
                                                      const FrameNodeOptions& options) {
   if (options.slice_cycles == 0) return fail(Code::invalid, "a slice has at least one cycle");
   std::unique_ptr<FrameNode> node(new FrameNode(events, profile, host));
-  SPL_ASSIGN(node->nic_, frame::Nic::create(frame_limits_of(profile, options)));
+  SPL_ASSIGN(node->nic_, frames::Nic::create(frame_limits_of(profile, options)));
   const auto packet_bytes = node->nic_->packet_memory().bytes();
   if (packet_bytes > static_cast<uint64_t>(profile.memory.packet_buffer_bytes)) {
     return fail(Code::invalid, "the packet slots take ", packet_bytes,
@@ -68,7 +68,7 @@ void FrameNode::matched(uint32_t slot) {
   at_hand_ = std::move(arriving_[slot]);
   arriving_.give_back(slot);
   stages_.matched = events_.now();
-  frame::Actions actions;
+  frames::Actions actions;
   nic_->on_frame({spin::PayloadRef::Space::local, at_hand_->data(), at_hand_->size()}, actions);
   perform(actions);
   at_hand_ = nullptr;
@@ -89,7 +89,7 @@ void FrameNode::stored(uint32_t slot) {
   stages_.stored = events_.now();
   uint8_t* const place = packet_memory_.data() + storing.address;
   std::memcpy(place, storing.frame->data(), storing.frame->size());
-  frame::Actions actions;
+  frames::Actions actions;
   nic_->on_stored(storing.packet, place, actions);
   perform(actions);
 }
@@ -97,7 +97,7 @@ void FrameNode::stored(uint32_t slot) {
 bool FrameNode::send_from_host(FrameBytes frame) {
   const uint32_t token = from_host_.take(std::make_shared<const FrameBytes>(std::move(frame)));
   const FrameBytes& bytes = *from_host_[token];
-  frame::Actions actions;
+  frames::Actions actions;
   if (!nic_->on_host_frame({spin::PayloadRef::Space::local, bytes.data(), bytes.size()}, token, actions)) {
     from_host_.give_back(token);
     return false;
@@ -108,12 +108,12 @@ bool FrameNode::send_from_host(FrameBytes frame) {
 
 // The last byte is on the cable.
 void FrameNode::left(uint32_t slot) {
-  const frame::EgressFrame frame = leaving_[slot];
+  const frames::EgressFrame frame = leaving_[slot];
   leaving_.give_back(slot);
   const uint32_t delivery = delivered_.take(FrameBytes(frame.bytes.bytes, frame.bytes.bytes + frame.bytes.length));
   events_.at(events_.now() + profile_.link.wire, *this, at_far_end, delivery);
   if (!frame.dma.exists()) from_host_.give_back(static_cast<uint32_t>(frame.host_token));
-  frame::Actions actions;
+  frames::Actions actions;
   nic_->on_transmitted(frame, actions);
   perform(actions);
 }
@@ -153,4 +153,4 @@ void FrameNode::on_event(uint32_t code, uint64_t argument) {
   SPL_ASSERT(false, "event code ", code);
 }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

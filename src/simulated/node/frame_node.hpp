@@ -1,6 +1,6 @@
 // FrameNode - a simulated Ethernet NIC in its host, and the cable to whoever is at the other end.
 //
-// Contract: performs the actions of frame::Nic on timed resources:
+// Contract: performs the actions of frames::Nic on timed resources:
 //   Frames that come: cable (byte_time for the frame and 24 B around it, then wire) -> matching unit (match.header) ->
 //   ingress copy to packet memory (frame.ingress_*, else the input port).
 //   Their handlers: dispatch (scheduler.dispatch_cycles) -> copy to the HPU's cluster -> start -> handler -> finish.
@@ -29,7 +29,7 @@
 #include "simulated/node/profile.hpp"
 #include "simulated/node/resource.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 using FrameBytes = std::vector<uint8_t>;
 
@@ -60,7 +60,7 @@ struct FrameStages {
 
 struct FrameNodeOptions {
   uint32_t slice_cycles = limits::slice_cycles;
-  frame::Limits limits;  // hpus, queues and NIC memory are the profile's
+  frames::Limits limits;  // hpus, queues and NIC memory are the profile's
 };
 
 class FrameNode final : EventTarget, HpuClient {
@@ -70,7 +70,7 @@ class FrameNode final : EventTarget, HpuClient {
                                                    const std::vector<hpu::Image>& images,
                                                    const FrameNodeOptions& options);
 
-  [[nodiscard]] frame::Nic& nic() { return *nic_; }
+  [[nodiscard]] frames::Nic& nic() { return *nic_; }
   [[nodiscard]] const HpuBank& hpus() const { return *hpus_; }
   [[nodiscard]] std::span<uint8_t> nic_memory() { return nic_memory_; }
   [[nodiscard]] const FrameStages& stages() const { return stages_; }
@@ -79,7 +79,7 @@ class FrameNode final : EventTarget, HpuClient {
 
   // The far end puts a frame on its cable now. Frames that follow wait for it.
   void send_from_far(FrameBytes frame);
-  // The host's stack gives a frame to the NIC now. False: refused, as frame::Nic::on_host_frame says.
+  // The host's stack gives a frame to the NIC now. False: refused, as frames::Nic::on_host_frame says.
   [[nodiscard]] bool send_from_host(FrameBytes frame);
   // The host writes to NIC memory: one PCIe write.
   void write_nic(uint64_t offset, std::vector<uint8_t> bytes);
@@ -102,11 +102,11 @@ class FrameNode final : EventTarget, HpuClient {
   [[nodiscard]] Time cycles(int64_t count) const { return scheduler_cycle_.time_of_cycles(count); }
 
   // frame_node_actions.cpp
-  void perform(frame::Actions& actions);
-  void perform(const frame::StoreFrame& store);
-  void perform(const frame::ToHost& given);
-  void perform(const frame::Transmit& transmit);
-  void perform(const frame::RunHandler& run);
+  void perform(frames::Actions& actions);
+  void perform(const frames::StoreFrame& store);
+  void perform(const frames::ToHost& given);
+  void perform(const frames::Transmit& transmit);
+  void perform(const frames::RunHandler& run);
   void perform(const spin::Resume& resume) { hpus_->resume(resume.her, resume.value); }
   void perform(const spin::DmaWrite& write);
   void perform(const spin::DmaRead& read) { fetch(read, read.length); }
@@ -114,7 +114,7 @@ class FrameNode final : EventTarget, HpuClient {
   void perform(const spin::LocalAtomic& atomic);
   void perform(const spin::StoreLocal& store);
   void perform(const spin::DebugLine&) {}
-  void perform(const frame::Initialised&) {}
+  void perform(const frames::Initialised&) {}
   using HostFetch = std::variant<spin::DmaRead, spin::DmaAtomic>;
   void fetch(const HostFetch& given, uint64_t bytes);
   void fetched(uint32_t slot);
@@ -124,7 +124,7 @@ class FrameNode final : EventTarget, HpuClient {
   void handler_done(uint32_t slot);
 
   struct Storing {
-    frame::PacketId packet;
+    frames::PacketId packet;
     uint32_t address = 0;
     std::shared_ptr<const FrameBytes> frame;
   };
@@ -147,7 +147,7 @@ class FrameNode final : EventTarget, HpuClient {
   const Profile& profile_;
   FrameHost& host_;
   Rate scheduler_cycle_;
-  std::unique_ptr<frame::Nic> nic_;
+  std::unique_ptr<frames::Nic> nic_;
   std::unique_ptr<HpuBank> hpus_;
   std::vector<uint8_t> nic_memory_;
   std::vector<uint8_t> packet_memory_;
@@ -161,7 +161,7 @@ class FrameNode final : EventTarget, HpuClient {
   std::shared_ptr<const FrameBytes> at_hand_;  // the frame that the engine looks at
   spin::Slab<std::shared_ptr<const FrameBytes>> arriving_;
   spin::Slab<Storing> storing_;
-  spin::Slab<frame::EgressFrame> leaving_;
+  spin::Slab<frames::EgressFrame> leaving_;
   spin::Slab<std::shared_ptr<const FrameBytes>> from_host_;  // by token
   spin::Slab<FrameBytes> delivered_;  // on their way to the far end or to the host
   spin::Slab<Writing> writes_;
@@ -172,4 +172,4 @@ class FrameNode final : EventTarget, HpuClient {
   std::string trouble_;
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

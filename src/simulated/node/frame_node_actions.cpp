@@ -7,26 +7,26 @@
 #include "simulated/node/frame_codes.hpp"
 #include "simulated/node/frame_node.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
-void FrameNode::perform(frame::Actions& actions) {
-  for (frame::Action& action : actions.list) {
+void FrameNode::perform(frames::Actions& actions) {
+  for (frames::Action& action : actions.list) {
     std::visit([this](const auto& given) { perform(given); }, action);
   }
 }
 
-void FrameNode::perform(const frame::StoreFrame& store) {
+void FrameNode::perform(const frames::StoreFrame& store) {
   const Service copy = ingress(events_.now(), store.bytes.length);
   events_.at(copy.end, *this, frame_stored, storing_.take(store.packet, store.address, at_hand_));
 }
 
-void FrameNode::perform(const frame::ToHost& given) {
+void FrameNode::perform(const frames::ToHost& given) {
   FrameBytes bytes(given.bytes.bytes, given.bytes.bytes + given.bytes.length);
   const Service link = pcie_.write(events_.now(), static_cast<int64_t>(bytes.size()));
   events_.at(link.end + pcie_.latency(), *this, at_the_stack, delivered_.take(std::move(bytes)));
 }
 
-void FrameNode::perform(const frame::Transmit& transmit) {
+void FrameNode::perform(const frames::Transmit& transmit) {
   const auto length = static_cast<int64_t>(transmit.frame.bytes.length);
   Time ready;
   if (transmit.frame.dma.exists()) {
@@ -40,7 +40,7 @@ void FrameNode::perform(const frame::Transmit& transmit) {
 }
 
 // The scheduler's time to the task and from there to the first instruction; the frame's copy to the cluster between.
-void FrameNode::perform(const frame::RunHandler& run) {
+void FrameNode::perform(const frames::RunHandler& run) {
   const spin::Context* context = nic_->context(run.her.context);
   SPL_ASSERT(context != nullptr, "HER ", run.her.id, " has no context");
   const Time chosen = events_.now() + cycles(profile_.scheduler.dispatch_cycles);
@@ -51,7 +51,7 @@ void FrameNode::perform(const frame::RunHandler& run) {
 }
 
 bool FrameNode::on_handler_call(const spin::Her& her, const spin::HandlerCall& call) {
-  frame::Actions actions;
+  frames::Actions actions;
   const bool stop = nic_->on_handler_call(her.id, call, actions);
   perform(actions);
   return stop;
@@ -68,7 +68,7 @@ void FrameNode::on_handler_end(const spin::Her& her, spin::HandlerEnd end, uint3
 void FrameNode::handler_done(uint32_t slot) {
   const Ended ended = ended_[slot];
   ended_.give_back(slot);
-  frame::Actions actions;
+  frames::Actions actions;
   nic_->on_handler_done(ended.her, ended.end, ended.code, actions, ended.cycles);
   perform(actions);
 }
@@ -87,7 +87,7 @@ void FrameNode::source_read(uint32_t slot) {
   auto& [write, read] = writes_[slot];
   read.assign(write.source.bytes, write.source.bytes + write.source.length);
   write.source.bytes = read.data();
-  frame::Actions actions;
+  frames::Actions actions;
   nic_->on_dma_read(write.dma, actions);
   perform(actions);
 }
@@ -103,7 +103,7 @@ void FrameNode::landed(uint32_t slot) {
 void FrameNode::written(uint32_t slot) {
   const spin::DmaId dma = writes_[slot].write.dma;
   writes_.give_back(slot);
-  frame::Actions actions;
+  frames::Actions actions;
   nic_->on_dma_done(dma, actions);
   perform(actions);
 }
@@ -119,7 +119,7 @@ void FrameNode::fetched(uint32_t slot) {
   const HostFetch given = fetches_[slot];
   fetches_.give_back(slot);
   const spin::DmaId dma = std::visit([](const auto& fetch) { return portals::perform(fetch); }, given);
-  frame::Actions actions;
+  frames::Actions actions;
   nic_->on_dma_done(dma, actions);
   perform(actions);
 }
@@ -128,4 +128,4 @@ void FrameNode::perform(const spin::LocalAtomic& atomic) { hpus_->resume(atomic.
 
 void FrameNode::perform(const spin::StoreLocal& store) { portals::perform(store); }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -9,7 +9,7 @@
 #include "simulated/node/testing/frame_profile.hpp"
 #include "spinloom/handler.h"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 using namespace hpu::assembler;
@@ -42,8 +42,8 @@ struct FrameBench final : FrameHost {
     auto made = FrameNode::create(events, profile, *this, images, {});
     EXPECT_TRUE(made.ok()) << made.error().message;
     node = std::move(*made);
-    EXPECT_TRUE(node->nic().configure({{frame::RuleMode::all, {{3, 0xffff, 8, 8}}, frame::Rule::never()}}).ok());
-    frame::ContextOptions options;
+    EXPECT_TRUE(node->nic().configure({{frames::RuleMode::all, {{3, 0xffff, 8, 8}}, frames::Rule::never()}}).ok());
+    frames::ContextOptions options;
     options.handlers.payload_entry = SPL_HPU_IMAGE_BASE;
     options.handlers.handler_host_start = reinterpret_cast<uint64_t>(host.data());
     options.handlers.handler_host_length = host.size();
@@ -120,7 +120,7 @@ TEST(FrameNode, AnEchoIsTheSumOfItsStages) {
   EXPECT_GE(before_call, 7);
   EXPECT_LE(before_call, 12);
   EXPECT_EQ(bench.far_at, tick + board_cycle * before_call + board_cycle * (1 + 12) + cable);
-  EXPECT_EQ(bench.node->nic().count(frame::Count::sent_by_handlers), 1u);
+  EXPECT_EQ(bench.node->nic().count(frames::Count::sent_by_handlers), 1u);
   EXPECT_EQ(bench.node->nic().state().packets, 0u);
 }
 
@@ -157,7 +157,7 @@ TEST(FrameNode, TheHostSendsFrames) {
   bench.drain();
   EXPECT_EQ(bench.far, frame);
   EXPECT_GT(bench.far_at, 450'000_ps);
-  EXPECT_EQ(bench.node->nic().count(frame::Count::sent_by_host), 1u);
+  EXPECT_EQ(bench.node->nic().count(frames::Count::sent_by_host), 1u);
 }
 
 TEST(FrameNode, TheHostWritesToNicMemory) {
@@ -173,9 +173,9 @@ TEST(FrameNode, FullPacketMemoryLosesFramesAndCountsThem) {
   constexpr int frames = 3000;  // 1,024 small slots; a frame is matched in 4 cycles and copied in 8
   for (int i = 0; i < frames; ++i) bench.node->send_from_far(FrameBench::frame_of(60));
   bench.drain();
-  const auto lost = bench.node->nic().count(frame::Count::dropped_full);
+  const auto lost = bench.node->nic().count(frames::Count::dropped_full);
   EXPECT_GT(lost, 0u);
-  EXPECT_EQ(lost + bench.node->nic().count(frame::Count::sent_by_handlers), frames);
+  EXPECT_EQ(lost + bench.node->nic().count(frames::Count::sent_by_handlers), frames);
   EXPECT_EQ(static_cast<uint64_t>(bench.far_frames), frames - lost);
 }
 
@@ -208,4 +208,4 @@ TEST(FrameNode, APlainProfileServes) {
 }
 
 }  // namespace
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -16,7 +16,7 @@
 #include "base/units.hpp"
 #include "nic/portals/nic.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 class HandlerLog {
  public:
@@ -63,4 +63,4 @@ class HandlerLog {
   uint64_t troubles_dropped_ = 0;
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -2,7 +2,7 @@
 
 #include "base/assert.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 HostCache::HostCache(int64_t bytes, int64_t ways, int64_t line_bytes)
     : sets_(static_cast<uint64_t>(bytes / line_bytes / ways)),
@@ -44,4 +44,4 @@ void HostCache::flush() {
   }
 }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

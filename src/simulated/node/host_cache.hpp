@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 class HostCache {
  public:
@@ -35,4 +35,4 @@ class HostCache {
   uint64_t writebacks_ = 0;
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -5,7 +5,7 @@
 #include "simulated/node/fetch_pattern.hpp"
 #include "simulated/node/host_cache.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 using Kind = portals::HostWork::Kind;
@@ -126,4 +126,4 @@ HostCost host_cost(const Profile& profile, const portals::HostWork& work) {
   return cost;
 }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

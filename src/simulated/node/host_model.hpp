@@ -20,7 +20,7 @@
 #include "portals/interface/port.hpp"
 #include "simulated/node/profile.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 struct HostCost {
   uint64_t lines_streamed = 0;
@@ -39,4 +39,4 @@ struct HostCost {
 
 [[nodiscard]] HostCost host_cost(const Profile& profile, const portals::HostWork& work);
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 enum Step : uint32_t { starts, stops };
@@ -307,4 +307,4 @@ void HpuBank::finish(Unit& unit, nic::HandlerEnd end, const std::string& reason)
   client_.on_handler_end(unit.her, end, unit.stop.value, cycles, reason);
 }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -28,7 +28,7 @@
 #include "simulated/node/profile.hpp"
 #include "simulated/node/trace.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 class HpuClient {
  public:
@@ -148,4 +148,4 @@ class HpuBank final : EventTarget {
 // The core's timing parameters, taken from the profile.
 [[nodiscard]] hpu::TimingParameters timing_of(const Profile& profile);
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -5,7 +5,7 @@
 #include "simulated/node/testing/profile.hpp"
 #include "simulated/node/world.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 class Inbound : public testing::Test {
@@ -78,4 +78,4 @@ TEST_F(Inbound, PacketsThatAreWholeMessagesAreKeptUntilTheirBytesHaveLanded) {
 }
 
 }  // namespace
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -17,7 +17,7 @@
 #include "nic/hpu/memory.hpp"
 #include "simulated/node/profile.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 class MemoryPorts {
  public:
@@ -54,4 +54,4 @@ class MemoryPorts {
   std::vector<uint64_t> l2_free_;    // by bank
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -9,7 +9,7 @@
 #include "nic/hpu/assembler.hpp"
 #include "nic/hpu/core.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 namespace as = hpu::assembler;
@@ -143,4 +143,4 @@ TEST(MemoryPorts, WhereSlicesAreCutChangesNothing) {
 }
 
 }  // namespace
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

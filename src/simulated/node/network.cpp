@@ -7,7 +7,7 @@
 #include "base/random.hpp"
 #include "simulated/node/bridge.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 std::vector<uint32_t> departure_order(uint32_t count, const Ordering& ordering, nic::Rank source, uint64_t message) {
   std::vector<uint32_t> order(count);
@@ -269,4 +269,4 @@ void Network::on_event(uint32_t code, uint64_t argument) {
   }
 }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

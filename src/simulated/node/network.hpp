@@ -34,7 +34,7 @@
 #include "simulated/node/profile.hpp"
 #include "simulated/node/resource.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 struct Ordering {
   uint32_t window = 1;  // packets of a message in play at once; 1: packets keep their order
@@ -152,4 +152,4 @@ class Network final : EventTarget {
   nic::Slab<std::unique_ptr<Arrival>> arrivals_;
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

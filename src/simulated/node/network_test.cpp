@@ -7,7 +7,7 @@
 
 #include "simulated/node/testing/profile.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 TEST(DepartureOrder, InOrderWithoutAWindow) {
@@ -156,4 +156,4 @@ TEST(Network, RefusesPathsThatDependOnTheLoad) {
 }
 
 }  // namespace
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

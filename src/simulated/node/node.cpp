@@ -4,7 +4,7 @@
 
 #include "simulated/node/node_codes.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 nic::NicLimits limits_of(const Profile& profile, const NodeOptions& options) {
@@ -184,4 +184,4 @@ void Node::on_event(uint32_t code, uint64_t argument) {
   SPL_ASSERT(false, "event code ", code);
 }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

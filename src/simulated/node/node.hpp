@@ -44,7 +44,7 @@
 #include "simulated/node/writes_under_way.hpp"
 #include "simulated/node/zeroed.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 struct NodeOptions {
   uint32_t hpus = 32;
@@ -270,4 +270,4 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   nic::Actions scratch_;
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

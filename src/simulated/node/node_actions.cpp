@@ -6,7 +6,7 @@
 #include "simulated/node/node.hpp"
 #include "simulated/node/node_codes.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 void Node::perform(nic::Actions& actions) {
   portals::perform_each(actions, nic_memory_, [this](auto& action) { perform(action); });
@@ -189,4 +189,4 @@ void Node::perform(nic::Answer& answer) {
   deliver(std::move(delivery), pcie_.write(events_.now(), profile_.pcie.event_bytes).end + pcie_.latency());
 }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

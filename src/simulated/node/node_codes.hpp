@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 enum NodeCode : uint32_t {
   command_arrives,  // argument: slot of the command
@@ -24,4 +24,4 @@ enum NodeCode : uint32_t {
   reply_read,  // argument: slot of the short reply
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

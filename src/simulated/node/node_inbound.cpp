@@ -6,7 +6,7 @@
 #include "simulated/node/node.hpp"
 #include "simulated/node/node_codes.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 void Node::on_arrival(std::unique_ptr<Arrival> arrival) {
   const nic::Operation operation = arrival->packet.operation;
@@ -83,4 +83,4 @@ void Node::release_arrivals() {
   release_at_ = std::max(held_at_least, held_.size() * 2);  // few searches, so each packet pays little
 }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

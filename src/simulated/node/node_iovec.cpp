@@ -4,7 +4,7 @@
 #include "simulated/node/node.hpp"
 #include "simulated/node/node_codes.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 // Queues a write through a scatter list; serves it at once if nothing delays it.
 void Node::queue_scattered(uint32_t slot, Time here) {
@@ -34,4 +34,4 @@ void Node::take_scattered() {
   }
 }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -8,7 +8,7 @@
 #include "simulated/node/node.hpp"
 #include "simulated/node/node_codes.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 void Node::perform(const nic::Send& send) {
   if (send.slot.exists()) return send_filled(send);
@@ -124,4 +124,4 @@ void Node::inject_in_order(std::vector<nic::Packet> packets, Time ready, std::fu
   departures_.push_back({true, std::move(packets), ready, std::move(sent)});
 }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -5,7 +5,7 @@
 #include "simulated/node/testing/profile.hpp"
 #include "simulated/node/world.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 class Outbound : public testing::Test {
@@ -99,4 +99,4 @@ TEST_F(Outbound, PostingACallCosts) {
 }
 
 }  // namespace
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

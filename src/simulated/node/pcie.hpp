@@ -11,7 +11,7 @@
 #include "simulated/node/profile.hpp"
 #include "simulated/node/resource.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 class Pcie {
  public:
@@ -35,4 +35,4 @@ class Pcie {
   Resource to_nic_;
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

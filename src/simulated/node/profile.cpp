@@ -6,7 +6,7 @@
 
 #include "base/limits.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 // One row for each field: its name in the file, its member, and its legal values.
@@ -284,4 +284,4 @@ Result<Profile> build_profile(const ProfileFields& fields) {
   return profile;
 }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -18,7 +18,7 @@
 #include "base/result.hpp"
 #include "base/units.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 struct Rational {
   int64_t numerator = 0;
@@ -122,4 +122,4 @@ struct Profile {
 
 [[nodiscard]] Result<Profile> build_profile(const ProfileFields& fields);
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

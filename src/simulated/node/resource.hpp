@@ -12,7 +12,7 @@
 
 #include "base/units.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 struct Service {
   Time start;
@@ -57,4 +57,4 @@ class Channels {
   std::vector<Resource> channels_;
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

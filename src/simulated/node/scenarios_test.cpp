@@ -12,7 +12,7 @@
 
 #ifdef SPINLOOM_SCENARIO_HANDLERS
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 constexpr std::array<std::string_view, 6> handler_names{"exchange", "scatter", "gather", "drop", "fail", "fault"};
@@ -172,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(Sim, SimScenarios, testing::ValuesIn(testbed::scenarios
                          [](const auto& scenario) { return std::string(scenario.param.name); });
 
 }  // namespace
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated
 
 #else
 

@@ -9,7 +9,7 @@
 #include "simulated/node/resource.hpp"
 #include "simulated/node/testing/profile.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 class Recorder final : public EventTarget {
@@ -214,4 +214,4 @@ TEST(Profile, NamesAMissingAnUnknownAndAnImpossibleField) {
 }
 
 }  // namespace
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -7,7 +7,7 @@
 #include "simulated/node/network.hpp"
 #include "simulated/node/testing/profile.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 constexpr Time hop = 70'000_ps;
@@ -204,4 +204,4 @@ TEST(Switch, WhatCannotBeIsAnError) {
 }
 
 }  // namespace
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

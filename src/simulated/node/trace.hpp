@@ -13,7 +13,7 @@
 #include "base/limits.hpp"
 #include "base/units.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 enum class Track : uint8_t {
   wire,           // a packet's first to last byte at the NIC; number: its bytes' offset in the message
@@ -73,4 +73,4 @@ class Trace {
   uint64_t dropped_ = 0;
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

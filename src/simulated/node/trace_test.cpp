@@ -7,7 +7,7 @@
 
 #include "simulated/node/depth_series.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 TEST(TraceTest, KeepsTheFirstSpansAndCountsTheRest) {
@@ -50,4 +50,4 @@ TEST(DepthSeriesTest, StaysBoundedAndKeepsThePeak) {
 }
 
 }  // namespace
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

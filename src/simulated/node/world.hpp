@@ -16,7 +16,7 @@
 #include "simulated/node/bridge.hpp"
 #include "simulated/node/node.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 struct WorldOptions {
   uint32_t ranks = 2;
@@ -96,4 +96,4 @@ class World {
   std::vector<std::unique_ptr<Node>> equipped_;  // switches
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

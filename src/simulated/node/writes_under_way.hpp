@@ -19,7 +19,7 @@
 #include "base/assert.hpp"
 #include "base/units.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 class WritesUnderWay {
  public:
@@ -73,4 +73,4 @@ class WritesUnderWay {
   uint64_t peak_ = 0;
 };
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

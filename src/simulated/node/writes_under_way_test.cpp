@@ -8,7 +8,7 @@
 
 #include "base/random.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 namespace {
 
 TEST(WritesUnderWayTest, NothingIsInFlightAtFirst) {
@@ -79,4 +79,4 @@ TEST(WritesUnderWayTest, AgreesWithACountOfIntervals) {
 }
 
 }  // namespace
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

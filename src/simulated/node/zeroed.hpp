@@ -10,7 +10,7 @@
 #include <new>
 #include <vector>
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 template <class T>
 struct ZeroedAllocator {
@@ -33,4 +33,4 @@ struct ZeroedAllocator {
 
 using ZeroedBytes = std::vector<uint8_t, ZeroedAllocator<uint8_t>>;
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

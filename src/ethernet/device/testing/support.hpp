@@ -97,7 +97,7 @@ struct Rig {
   }
   // Context 0, 1, ... of the rules in their order.
   void rules(const std::vector<std::string>& names) {
-    std::vector<frame::RuleSet> sets;
+    std::vector<frames::RuleSet> sets;
     for (const std::string& name : names) sets.push_back(rule_set_named(name).value());
     const Status made = card->configure(sets);
     ASSERT_TRUE(made.ok()) << made.error().message;
@@ -121,7 +121,7 @@ struct Rig {
     FAIL() << "the card does not come to rest: " << card->nic().waiting();
   }
   void expect_quiet() const {
-    const frame::State state = card->nic().state();
+    const frames::State state = card->nic().state();
     EXPECT_EQ(state.packets, 0u);
     EXPECT_EQ(state.hers, 0u);
     EXPECT_EQ(state.dmas_open, 0u);

@@ -24,15 +24,15 @@ namespace spinloom::live {
 
 class FrameBed final {
  public:
-  explicit FrameBed(uint64_t state_bytes, uint64_t constant_bytes = 0, frame::Limits limits = {})
+  explicit FrameBed(uint64_t state_bytes, uint64_t constant_bytes = 0, frames::Limits limits = {})
       : host_memory(1 << 17), library_(HandlerLibrary::create().value()) {
     limits.nic_memory_bytes = state_bytes + constant_bytes;
-    nic = std::move(frame::Nic::create(limits).value());
+    nic = std::move(frames::Nic::create(limits).value());
     nic_memory_.resize(state_bytes + constant_bytes);
     packets_.resize(nic->packet_memory().bytes());
     context_.state = {0, state_bytes};
     context_.constants = {state_bytes, constant_bytes};
-    rule_set = {frame::RuleMode::all, {frame::Rule::always()}, frame::Rule::never()};
+    rule_set = {frames::RuleMode::all, {frames::Rule::always()}, frames::Rule::never()};
   }
 
   void install(const std::string& path) {
@@ -50,9 +50,9 @@ class FrameBed final {
     context_.handler_host_start = reinterpret_cast<uint64_t>(host_memory.data());
     context_.handler_host_length = host_memory.size();
     ASSERT_TRUE(nic->configure({rule_set}).ok());
-    const Status made = nic->install(frame::ContextId{0}, {context_, false});
+    const Status made = nic->install(frames::ContextId{0}, {context_, false});
     ASSERT_TRUE(made.ok()) << made.error().message;
-    ASSERT_TRUE(nic->activate(frame::ContextId{0}).ok());
+    ASSERT_TRUE(nic->activate(frames::ContextId{0}).ok());
   }
 
   void arrive(const Bytes& bytes) {
@@ -77,10 +77,10 @@ class FrameBed final {
   [[nodiscard]] Value host_at(uint64_t offset) {
     return value<Value>(host_memory, offset);
   }
-  [[nodiscard]] uint64_t count(frame::Count which) const { return nic->count(which); }
+  [[nodiscard]] uint64_t count(frames::Count which) const { return nic->count(which); }
 
-  std::unique_ptr<frame::Nic> nic;
-  frame::RuleSet rule_set;
+  std::unique_ptr<frames::Nic> nic;
+  frames::RuleSet rule_set;
   Bytes host_memory;
   Frames sent;
   Frames to_host;
@@ -122,24 +122,24 @@ class FrameBed final {
 
   void perform() {
     while (!actions_.list.empty()) {
-      frame::Actions now;
+      frames::Actions now;
       std::swap(now.list, actions_.list);
-      for (const frame::Action& action : now.list) std::visit([this](const auto& one) { perform(one); }, action);
+      for (const frames::Action& action : now.list) std::visit([this](const auto& one) { perform(one); }, action);
     }
   }
-  void perform(const frame::StoreFrame& store) {
+  void perform(const frames::StoreFrame& store) {
     std::copy_n(store.bytes.bytes, store.bytes.length, packets_.data() + store.address);
     nic->on_stored(store.packet, packets_.data() + store.address, actions_);
   }
-  void perform(const frame::ToHost& given) {
+  void perform(const frames::ToHost& given) {
     to_host.emplace_back(given.bytes.bytes, given.bytes.bytes + given.bytes.length);
   }
-  void perform(const frame::Transmit& transmit) {
+  void perform(const frames::Transmit& transmit) {
     const spin::PayloadRef& bytes = transmit.frame.bytes;
     sent.emplace_back(bytes.bytes, bytes.bytes + bytes.length);
     nic->on_transmitted(transmit.frame, actions_);
   }
-  void perform(const frame::RunHandler& run) { running_.push_back(run.her); }
+  void perform(const frames::RunHandler& run) { running_.push_back(run.her); }
   void perform(const spin::Resume& resume) { answers_[resume.her.value] = resume.value; }
   void perform(const spin::DmaWrite& write) {
     if (write.source.length > 0) std::memcpy(write.host, write.source.bytes, write.source.length);
@@ -151,7 +151,7 @@ class FrameBed final {
     nic->on_dma_done(read.dma, actions_);
   }
   void perform(const spin::DebugLine& line) { lines.push_back(line.text); }
-  void perform(const frame::Initialised&) {}
+  void perform(const frames::Initialised&) {}
   template <class Other>
   void perform(const Other&) {
     ADD_FAILURE() << "the bed does not perform this action";
@@ -160,7 +160,7 @@ class FrameBed final {
   std::shared_ptr<HandlerLibrary> library_;
   spin::Context context_;
   Bytes nic_memory_, packets_;
-  frame::Actions actions_;
+  frames::Actions actions_;
   std::deque<spin::Her> running_;
   std::map<uint64_t, uint32_t> answers_;
 };

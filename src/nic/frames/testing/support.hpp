@@ -14,7 +14,7 @@
 #include "nic/spin/testing/support.hpp"
 #include "spinloom/handler.h"
 
-namespace spinloom::frame {
+namespace spinloom::frames {
 
 struct Bench {
   explicit Bench(const Limits& limits = {}) {
@@ -120,4 +120,4 @@ struct Bench {
   std::deque<Her> running;
 };
 
-}  // namespace spinloom::frame
+}  // namespace spinloom::frames

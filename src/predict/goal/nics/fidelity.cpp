@@ -44,7 +44,7 @@ Status check_for_nics(const Schedule& schedule, const Model& model) {
 }
 
 // A light NIC has no port between link and memory: a clustered one's must be at least as fast as the link.
-Status check_light(const sim::Profile& profile) {
+Status check_light(const simulated::Profile& profile) {
   if (!profile.clustered()) return {};
   const int64_t cycles = div_ceil(profile.link.payload, profile.pulp.port_width);
   const Time port = Rate::cycle_of(profile.hpu.clock).time_of_cycles(cycles);
@@ -54,11 +54,11 @@ Status check_light(const sim::Profile& profile) {
               " B, its link ", link, "; only whole nodes have such a port: use --fidelity full");
 }
 
-Result<std::unique_ptr<Nics>> nics_of(Fidelity fidelity, const sim::Profile& profile, uint32_t ranks,
+Result<std::unique_ptr<Nics>> nics_of(Fidelity fidelity, const simulated::Profile& profile, uint32_t ranks,
                                       const Setup& setup, const Model& model, const Sample& sample = {}) {
   if (fidelity == Fidelity::nic) {
     SPL_TRY(check_light(profile));
-    SPL_ASSIGN(auto switches, sim::Network::switches_of(profile, model.network, ranks));
+    SPL_ASSIGN(auto switches, simulated::Network::switches_of(profile, model.network, ranks));
     return std::unique_ptr<Nics>(std::make_unique<LightNics>(profile, ranks, setup, sample, std::move(switches)));
   }
   uint32_t nodes = 0;
@@ -72,15 +72,15 @@ Result<std::unique_ptr<Nics>> nics_of(Fidelity fidelity, const sim::Profile& pro
 }
 
 // Read and written.
-Rate copy_of(const sim::Profile& profile) {
+Rate copy_of(const simulated::Profile& profile) {
   const Rate memory = profile.host.memory_byte_time;
   return {2 * memory.ps_numerator(), memory.denominator()};
 }
 
 }  // namespace
 
-Result<Outcome> run_on(Fidelity fidelity, const sim::Profile& profile, const Schedule& schedule, const Model& model,
-                       Record* record, const Watch& watch) {
+Result<Outcome> run_on(Fidelity fidelity, const simulated::Profile& profile, const Schedule& schedule,
+                       const Model& model, Record* record, const Watch& watch) {
   if (schedule.repeats()) return run_on(fidelity, profile, schedule.unrolled(), model, record, watch);
   SPL_TRY(check_for_nics(schedule, model));
   SPL_ASSIGN(Payloads payloads, Payloads::make(schedule, model.S_bytes, fidelity == Fidelity::full));
@@ -90,8 +90,8 @@ Result<Outcome> run_on(Fidelity fidelity, const sim::Profile& profile, const Sch
   return run_hosts(*nics, payloads, copy_of(profile), schedule, model, record, watch);
 }
 
-Result<Outcome> run_sample(Fidelity fidelity, const sim::Profile& profile, const Schedule& schedule, const Model& model,
-                           const Sample& sample, const Watch& watch) {
+Result<Outcome> run_sample(Fidelity fidelity, const simulated::Profile& profile, const Schedule& schedule,
+                           const Model& model, const Sample& sample, const Watch& watch) {
   if (model.network) {
     return fail(Code::unsupported,
                 "ranks of two fidelities have one switch between their NICs; leave out the network, or run all at one "

@@ -23,13 +23,14 @@ enum class Fidelity : uint8_t {
   full  // simulated nodes; bytes move and are checked
 };
 
-[[nodiscard]] Result<Outcome> run_on(Fidelity fidelity, const sim::Profile& profile, const schedule::Schedule& schedule,
-                                     const Model& model, Record* record = nullptr, const Watch& watch = {});
+[[nodiscard]] Result<Outcome> run_on(Fidelity fidelity, const simulated::Profile& profile,
+                                     const schedule::Schedule& schedule, const Model& model, Record* record = nullptr,
+                                     const Watch& watch = {});
 
 // The same for the ranks of a sample only; all others are at message level, and seam.hpp is between. The model's L, g
 // and G are theirs; L is at least what a byte takes from the link of one NIC to the host of another. Networks are
 // refused.
-[[nodiscard]] Result<Outcome> run_sample(Fidelity fidelity, const sim::Profile& profile,
+[[nodiscard]] Result<Outcome> run_sample(Fidelity fidelity, const simulated::Profile& profile,
                                          const schedule::Schedule& schedule, const Model& model, const Sample& sample,
                                          const Watch& watch = {});
 

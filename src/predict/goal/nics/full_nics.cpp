@@ -6,29 +6,29 @@
 namespace spinloom::goal {
 namespace {
 
-sim::Profile without_handlers(sim::Profile profile) {
+simulated::Profile without_handlers(simulated::Profile profile) {
   profile.memory.state_bytes = std::min<int64_t>(profile.memory.state_bytes, 4096);
   return profile;
 }
 
 }  // namespace
 
-FullNics::FullNics(const sim::Profile& profile, sim::Network::Switches switches)
+FullNics::FullNics(const simulated::Profile& profile, simulated::Network::Switches switches)
     : profile_(without_handlers(profile)), network_(clock_, profile_, {}, std::move(switches)) {}
 
-Result<std::unique_ptr<FullNics>> FullNics::create(const sim::Profile& profile, uint32_t ranks, const Setup& setup,
-                                                   const std::optional<network::Config>& network,
+Result<std::unique_ptr<FullNics>> FullNics::create(const simulated::Profile& profile, uint32_t ranks,
+                                                   const Setup& setup, const std::optional<network::Config>& network,
                                                    const Sample& sample) {
-  SPL_ASSIGN(auto switches, sim::Network::switches_of(profile, network, ranks));
+  SPL_ASSIGN(auto switches, simulated::Network::switches_of(profile, network, ranks));
   std::unique_ptr<FullNics> made(new FullNics(profile, std::move(switches)));
-  sim::NodeOptions options;
+  simulated::NodeOptions options;
   options.hpus = static_cast<uint32_t>(profile.hpu.count);
   options.payload_bytes = static_cast<uint32_t>(profile.link.payload);
   made->nodes_.resize(ranks);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (!sample.has(rank)) continue;
-    SPL_ASSIGN(made->nodes_[rank], sim::Node::create(made->clock_, made->network_, made->profile_, nic::Rank{rank},
-                                                     options, made->images_));
+    SPL_ASSIGN(made->nodes_[rank], simulated::Node::create(made->clock_, made->network_, made->profile_,
+                                                           nic::Rank{rank}, options, made->images_));
     for (const nic::Command& command : setup(rank)) made->nodes_[rank]->submit(command);
   }
   while (made->clock_.step()) {

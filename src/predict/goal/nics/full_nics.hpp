@@ -1,6 +1,7 @@
 // FullNics - Nics as simulated nodes: packets on links, packet buffers, DMA over PCIe; real bytes move.
 //
-// Contract: as Nics. Every rank of the sample has a sim::Node from the beginning, with the profile's packets and HPUs.
+// Contract: as Nics. Every rank of the sample has a simulated::Node from the beginning, with the profile's packets and
+//   HPUs.
 // Threads: one owner. Time: modelled.
 #pragma once
 
@@ -16,14 +17,14 @@
 
 namespace spinloom::goal {
 
-class FullNics final : public Nics, sim::Receiver {
+class FullNics final : public Nics, simulated::Receiver {
  public:
   // `network`: what is between the NICs; none: one switch.
-  static Result<std::unique_ptr<FullNics>> create(const sim::Profile& profile, uint32_t ranks, const Setup& setup,
+  static Result<std::unique_ptr<FullNics>> create(const simulated::Profile& profile, uint32_t ranks, const Setup& setup,
                                                   const std::optional<network::Config>& network = {},
                                                   const Sample& sample = {});
 
-  [[nodiscard]] sim::EventQueue& clock() override { return clock_; }
+  [[nodiscard]] simulated::EventQueue& clock() override { return clock_; }
   [[nodiscard]] portals::Port& port(uint32_t rank) override { return *nodes_[rank]; }
   void watch(Watcher watcher) override;
   void release(uint32_t) override {}
@@ -34,16 +35,16 @@ class FullNics final : public Nics, sim::Receiver {
   [[nodiscard]] Status trouble() const override;
 
  private:
-  FullNics(const sim::Profile& profile, sim::Network::Switches switches);
-  void on_arrival(std::unique_ptr<sim::Arrival> arrival) override {
+  FullNics(const simulated::Profile& profile, simulated::Network::Switches switches);
+  void on_arrival(std::unique_ptr<simulated::Arrival> arrival) override {
     beyond_->on_packet(std::move(arrival), clock_.now());
   }
 
-  sim::Profile profile_;
+  simulated::Profile profile_;
   const std::vector<hpu::Image> images_;  // none
-  sim::EventQueue clock_;
-  sim::Network network_;
-  std::vector<std::unique_ptr<sim::Node>> nodes_;  // by rank; null: not of the sample
+  simulated::EventQueue clock_;
+  simulated::Network network_;
+  std::vector<std::unique_ptr<simulated::Node>> nodes_;  // by rank; null: not of the sample
   Beyond* beyond_ = nullptr;
 };
 

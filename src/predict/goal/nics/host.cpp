@@ -52,7 +52,7 @@ void Host::ready(uint32_t number) {
                     : kind == Kind::arrived ? Step::arrived
                                             : Step::send;
   if (job_.record != nullptr) job_.record->of(rank_, number).free_ps = now();
-  sim::EventQueue& clock = job_.nics.clock();
+  simulated::EventQueue& clock = job_.nics.clock();
   clock.at(clock.now(), *this, static_cast<uint32_t>(step), number, first_tie + static_cast<uint32_t>(step));
 }
 
@@ -105,7 +105,7 @@ void Host::work(Cpu& cpu, const Task& task) {
   if (end_ps == begin_ps) return finish(task);
   cpu.is_busy = true;
   cpu.task = task;
-  sim::EventQueue& clock = job_.nics.clock();
+  simulated::EventQueue& clock = job_.nics.clock();
   const Time end{static_cast<int64_t>(end_ps + job_.start_ps)};
   clock.at(end, *this, static_cast<uint32_t>(Step::worked), static_cast<uint64_t>(&cpu - cpus_.data()), first_tie);
 }

@@ -72,7 +72,7 @@ struct Job {
   std::optional<Error> error = {};
 };
 
-class Host final : sim::EventTarget {
+class Host final : simulated::EventTarget {
  public:
   Host(Job& job, uint32_t rank);
   // What makes a rank's NIC ready.
@@ -118,7 +118,7 @@ class Host final : sim::EventTarget {
     uint32_t number = 0;  // of the send
     uint64_t size = 0;
     uint64_t overflow = 0;  // where the message came to; 0: to its receive
-    sim::ZeroedBytes memory;
+    simulated::ZeroedBytes memory;
   };
 
   struct Awaited {
@@ -173,7 +173,7 @@ class Host final : sim::EventTarget {
   portals::IdPool<nic::EntryId> entries_;
   std::vector<bool> has_first_;  // of those that its any-of edges wait for; empty: none has any
   std::vector<Awaited> awaited_;
-  std::unordered_map<uint32_t, sim::ZeroedBytes> fetched_;  // by operation: where the bytes of its reply go
+  std::unordered_map<uint32_t, simulated::ZeroedBytes> fetched_;  // by operation: where the bytes of its reply go
   std::unordered_map<uint32_t, nic::CounterId> gates_;  // by triggered operation
   portals::IdPool<nic::CounterId> counters_;
   uint64_t posts_ = 0;

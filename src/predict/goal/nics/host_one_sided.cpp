@@ -104,7 +104,7 @@ void Host::one_sided(uint32_t number, const std::optional<nic::Trigger>& trigger
   report.queue = event_queue;
   report.user_ptr = one_sided_mark | number;
   if (shape.kind == Kind::get || shape.kind == Kind::fetch) {
-    sim::ZeroedBytes& memory = fetched_[number];
+    simulated::ZeroedBytes& memory = fetched_[number];
     memory = job_.payloads.memory(shape.size);
     report.local = job_.payloads.address(memory);
   }

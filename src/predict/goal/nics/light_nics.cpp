@@ -10,7 +10,7 @@ namespace spinloom::goal {
 
 namespace {
 
-nic::NicLimits light_limits(const sim::Profile& profile) {
+nic::NicLimits light_limits(const simulated::Profile& profile) {
   nic::NicLimits limits;
   limits.payload_bytes = static_cast<uint32_t>(profile.link.payload);
   limits.transfer_bytes = std::numeric_limits<uint64_t>::max();  // every message is one packet
@@ -33,8 +33,8 @@ class LightNics::Node final : public portals::Port {
   [[nodiscard]] nic::Rank rank() const override { return nic::Rank{rank_}; }
   [[nodiscard]] Time now() const override { return nics_.clock_.now(); }
   void submit(const nic::Command& command) override {
-    const sim::Profile& profile = nics_.profile_;
-    const sim::Service service = pcie.command(now(), profile.pcie.event_bytes);
+    const simulated::Profile& profile = nics_.profile_;
+    const simulated::Service service = pcie.command(now(), profile.pcie.event_bytes);
     nics_.after(service.end + profile.host.command_latency, commanded, rank_, command);
   }
   std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return mail.take_answer(token); }
@@ -55,9 +55,9 @@ class LightNics::Node final : public portals::Port {
   }
 
   nic::Nic engine;
-  sim::Pcie pcie;
-  sim::Resource out;  // links
-  sim::Resource in;
+  simulated::Pcie pcie;
+  simulated::Resource out;  // links
+  simulated::Resource in;
   portals::Mailbox mail;
   std::deque<Message> inbound;
   nic::Actions actions;  // of the message that is being matched
@@ -70,8 +70,8 @@ class LightNics::Node final : public portals::Port {
   const uint32_t rank_;
 };
 
-LightNics::LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup, Sample sample,
-                     sim::Network::Switches switches)
+LightNics::LightNics(const simulated::Profile& profile, uint32_t ranks, Setup setup, Sample sample,
+                     simulated::Network::Switches switches)
     : profile_(profile),
       setup_(std::move(setup)),
       sample_(std::move(sample)),
@@ -133,13 +133,13 @@ Time LightNics::line_time(int64_t bytes) const {
   return std::max(line, by_gaps);
 }
 
-// The time in which sim::Fabric reads for the host from packet memory.
+// The time in which simulated::Fabric reads for the host from packet memory.
 Time LightNics::read_time(int64_t bytes) const {
   if (!profile_.clustered()) return profile_.memory.channel_byte_time.time_of(Bytes{bytes});
   return port_time(bytes) + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.pulp.dma_latency);
 }
 
-// The time in which sim::Fabric sends what lies on the NIC.
+// The time in which simulated::Fabric sends what lies on the NIC.
 Time LightNics::send_time(int64_t bytes) const {
   if (!profile_.clustered()) return {};
   return port_time(bytes) + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.pulp.send_latency);
@@ -197,7 +197,7 @@ void LightNics::come(Message& message, Time head) {
   const auto bytes = static_cast<int64_t>(message.packet.payload.length);
   const uint32_t target = message.packet.target.value;
   if (!sample_.has(target)) {
-    auto arrival = std::make_unique<sim::Arrival>();
+    auto arrival = std::make_unique<simulated::Arrival>();
     arrival->packet = message.packet;
     arrival->last_byte = head + line_time(bytes);
     return beyond_->on_packet(std::move(arrival), head);
@@ -279,7 +279,7 @@ void LightNics::perform(Node& here, const nic::Send& send) {
   if (bytes > 0 && !send.from_device) {
     ready = here.pcie.write(ready, 0).end + profile_.pcie.latency * 2;  // a read stays behind writes
   }
-  const sim::Service service = here.out.serve(ready, occupied(bytes));
+  const simulated::Service service = here.out.serve(ready, occupied(bytes));
   const uint32_t rank = here.rank().value;
   after(service.start, departs, rank, Message{send.packet, {}, 0});
   if (send.packet.operation != nic::Operation::ack) {
@@ -314,7 +314,7 @@ void LightNics::perform(Node& here, const nic::DmaWrite& write, const Message* m
   after(end, landed, here.rank().value, write.dma);
 }
 
-// Reads host memory for an atomic as sim::Node does.
+// Reads host memory for an atomic as simulated::Node does.
 void LightNics::perform(Node& here, const nic::ApplyAtomic& atomic, const Message* message) {
   SPL_ASSERT(message != nullptr, "only messages bring operands");
   const auto bytes = static_cast<int64_t>(atomic.source.length);

@@ -2,7 +2,7 @@
 //
 // Contract: as Nics. A rank's NIC is made at its first command or packet and forgotten when its host has been released
 //   and it is quiet. What takes time, by the profile:
-//   - commands, reads of what is sent, events: as in sim::Node;
+//   - commands, reads of what is sent, events: as in simulated::Node;
 //   - a message keeps links at both ends busy for its bytes, or for the gaps of its packets if they are longer; its
 //     first byte comes after switch and wire; with Switches it goes on as simulated/network/network.hpp says, as one
 //     packet;
@@ -29,13 +29,13 @@
 
 namespace spinloom::goal {
 
-class LightNics final : public Nics, sim::EventTarget {
+class LightNics final : public Nics, simulated::EventTarget {
  public:
-  LightNics(const sim::Profile& profile, uint32_t ranks, Setup setup, Sample sample = {},
-            sim::Network::Switches switches = {});
+  LightNics(const simulated::Profile& profile, uint32_t ranks, Setup setup, Sample sample = {},
+            simulated::Network::Switches switches = {});
   ~LightNics() override;
 
-  [[nodiscard]] sim::EventQueue& clock() override { return clock_; }
+  [[nodiscard]] simulated::EventQueue& clock() override { return clock_; }
   [[nodiscard]] portals::Port& port(uint32_t rank) override;
   void watch(Watcher watcher) override { watcher_ = std::move(watcher); }
   void release(uint32_t rank) override;
@@ -105,12 +105,12 @@ class LightNics final : public Nics, sim::EventTarget {
   [[nodiscard]] Time send_time(int64_t bytes) const;
   [[nodiscard]] Time port_time(int64_t bytes) const;
 
-  const sim::Profile profile_;
+  const simulated::Profile profile_;
   const Setup setup_;
   const Sample sample_;
-  sim::Network::Switches switches_;
+  simulated::Network::Switches switches_;
   Beyond* beyond_ = nullptr;
-  sim::EventQueue clock_;
+  simulated::EventQueue clock_;
   Watcher watcher_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<bool> released_;

@@ -27,7 +27,7 @@ namespace spinloom::goal {
 class Beyond {
  public:
   // Its first byte would be at the NIC at `head`, which is not before now.
-  virtual void on_packet(std::unique_ptr<sim::Arrival> arrival, Time head) = 0;
+  virtual void on_packet(std::unique_ptr<simulated::Arrival> arrival, Time head) = 0;
 
  protected:
   ~Beyond() = default;
@@ -39,7 +39,7 @@ using Watcher = std::function<void(uint32_t rank)>;
 class Nics {
  public:
   virtual ~Nics() = default;
-  [[nodiscard]] virtual sim::EventQueue& clock() = 0;
+  [[nodiscard]] virtual simulated::EventQueue& clock() = 0;
   // The reference is good until the next call for this rank after it was released.
   [[nodiscard]] virtual portals::Port& port(uint32_t rank) = 0;
   virtual void watch(Watcher watcher) = 0;
@@ -56,8 +56,8 @@ class Nics {
 };
 
 // How long it takes from the arrival of a single byte at a NIC until the host knows that it has come.
-[[nodiscard]] inline Time arrival_time(const sim::Profile& profile) {
-  const sim::Pcie pcie(profile);
+[[nodiscard]] inline Time arrival_time(const simulated::Profile& profile) {
+  const simulated::Pcie pcie(profile);
   const Rate cycle = Rate::cycle_of(profile.hpu.clock);
   const Time read = profile.clustered() ? cycle.time_of_cycles(1 + profile.pulp.dma_latency)
                                         : profile.memory.channel_byte_time.time_of(Bytes{1});
@@ -65,7 +65,7 @@ class Nics {
          pcie.write_duration(profile.pcie.event_bytes) + profile.pcie.latency;
 }
 
-[[nodiscard]] inline uint64_t atomic_bytes_of(const sim::Profile& profile) {
+[[nodiscard]] inline uint64_t atomic_bytes_of(const simulated::Profile& profile) {
   const nic::NicLimits limits;
   return std::min<uint64_t>(
       {limits.atomic_bytes, limits.fetch_atomic_bytes, static_cast<uint64_t>(profile.link.payload)});

@@ -87,7 +87,7 @@ uint64_t Payloads::receive_bytes(uint32_t rank, uint32_t tag) const {
   return found == largest_by_tag_.end() ? 0 : found->second;
 }
 
-void Payloads::copy(sim::ZeroedBytes& to, uint64_t from, uint64_t bytes) const {
+void Payloads::copy(simulated::ZeroedBytes& to, uint64_t from, uint64_t bytes) const {
   if (moves_ && bytes > 0) std::memcpy(to.data(), reinterpret_cast<const uint8_t*>(from), bytes);
 }
 

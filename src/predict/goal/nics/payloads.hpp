@@ -35,9 +35,11 @@ class Payloads {
   [[nodiscard]] uint64_t overflow_bytes(uint32_t rank) const { return moves_ ? overflow_[rank].size() : far; }
   // How many bytes a receive needs for an eager message that it may match.
   [[nodiscard]] uint64_t receive_bytes(uint32_t rank, uint32_t tag) const;
-  [[nodiscard]] sim::ZeroedBytes memory(uint64_t bytes) const { return sim::ZeroedBytes(moves_ ? bytes : 0); }
-  [[nodiscard]] uint8_t* address(sim::ZeroedBytes& memory) { return moves_ ? memory.data() : &nowhere_; }
-  void copy(sim::ZeroedBytes& to, uint64_t from, uint64_t bytes) const;
+  [[nodiscard]] simulated::ZeroedBytes memory(uint64_t bytes) const {
+    return simulated::ZeroedBytes(moves_ ? bytes : 0);
+  }
+  [[nodiscard]] uint8_t* address(simulated::ZeroedBytes& memory) { return moves_ ? memory.data() : &nowhere_; }
+  void copy(simulated::ZeroedBytes& to, uint64_t from, uint64_t bytes) const;
   // An Error unless these are the bytes of a send, each xored with the mask.
   [[nodiscard]] Status check(const uint8_t* memory, uint64_t bytes, uint32_t rank, uint32_t source, uint32_t number,
                              uint8_t mask = 0) const;
@@ -67,7 +69,7 @@ class Payloads {
   uint8_t nowhere_ = 0;
   std::vector<uint64_t> first_;  // of each rank, in the text
   std::vector<uint8_t> text_;
-  std::vector<sim::ZeroedBytes> overflow_;
+  std::vector<simulated::ZeroedBytes> overflow_;
   Windows windows_;
   std::vector<uint64_t> overflow_sizes_;
   std::vector<uint64_t> largest_;  // eager, that come to each rank

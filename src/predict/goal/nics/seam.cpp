@@ -8,7 +8,7 @@ namespace spinloom::goal {
 
 using schedule::Kind;
 
-Result<std::unique_ptr<Seam>> Seam::create(Engine& engine, Job& job, const sim::Profile& profile, uint64_t L_ps) {
+Result<std::unique_ptr<Seam>> Seam::create(Engine& engine, Job& job, const simulated::Profile& profile, uint64_t L_ps) {
   const Time needed = arrival_time(profile) + profile.link.switch_latency + profile.link.wire;
   const Time L{static_cast<int64_t>(std::min(L_ps, time_ps_most))};
   if (L < needed) {
@@ -19,7 +19,7 @@ Result<std::unique_ptr<Seam>> Seam::create(Engine& engine, Job& job, const sim::
   return std::unique_ptr<Seam>(new Seam(engine, job, profile, L - needed));
 }
 
-Seam::Seam(Engine& engine, Job& job, const sim::Profile& profile, Time out)
+Seam::Seam(Engine& engine, Job& job, const simulated::Profile& profile, Time out)
     : engine_(engine),
       job_(job),
       profile_(profile),
@@ -122,7 +122,7 @@ void Seam::answered(uint32_t slot) {
 void Seam::answer(Key asked, Time at) {
   const auto found = held_.find(asked);
   SPL_ASSERT(found != held_.end(), "nothing was asked of operation ", asked.second, " of rank ", asked.first);
-  const std::vector<std::unique_ptr<sim::Arrival>> packets = std::move(found->second);
+  const std::vector<std::unique_ptr<simulated::Arrival>> packets = std::move(found->second);
   held_.erase(found);
   for (const auto& one : packets) {
     nic::Packet packet = one->packet;

@@ -27,13 +27,14 @@
 
 namespace spinloom::goal {
 
-class Seam final : public Border, public Beyond, sim::EventTarget {
+class Seam final : public Border, public Beyond, simulated::EventTarget {
  public:
   // An error where L is shorter than what a byte needs.
-  static Result<std::unique_ptr<Seam>> create(Engine& engine, Job& job, const sim::Profile& profile, uint64_t L_ps);
+  static Result<std::unique_ptr<Seam>> create(Engine& engine, Job& job, const simulated::Profile& profile,
+                                              uint64_t L_ps);
 
   void leaves(uint64_t at_ps, const Event& message) override;
-  void on_packet(std::unique_ptr<sim::Arrival> arrival, Time head) override;
+  void on_packet(std::unique_ptr<simulated::Arrival> arrival, Time head) override;
   [[nodiscard]] Status trouble() const;
 
  private:
@@ -48,15 +49,15 @@ class Seam final : public Border, public Beyond, sim::EventTarget {
   struct Asked {
     Incoming incoming;
     uint8_t mask = 0;
-    sim::ZeroedBytes memory;
+    simulated::ZeroedBytes memory;
   };
 
-  Seam(Engine& engine, Job& job, const sim::Profile& profile, Time out);
+  Seam(Engine& engine, Job& job, const simulated::Profile& profile, Time out);
   void on_event(uint32_t code, uint64_t slot) override;
-  void take(std::unique_ptr<sim::Arrival> arrival);
+  void take(std::unique_ptr<simulated::Arrival> arrival);
   void take_put(nic::Packet packet);
-  void take_atomic(std::unique_ptr<sim::Arrival> arrival);
-  void take_get(std::unique_ptr<sim::Arrival> arrival);
+  void take_atomic(std::unique_ptr<simulated::Arrival> arrival);
+  void take_get(std::unique_ptr<simulated::Arrival> arrival);
   void take_reply(const nic::Packet& packet);
   // True: all of it has come.
   bool take_part(Incoming& incoming, uint64_t bytes);
@@ -74,14 +75,14 @@ class Seam final : public Border, public Beyond, sim::EventTarget {
 
   Engine& engine_;
   Job& job_;
-  const sim::Profile& profile_;
+  const simulated::Profile& profile_;
   const Time out_;  // from a NIC of the message model to the wire
   const Time in_;  // from a NIC to one of the message model
   nic::Nic envoy_;
-  nic::Slab<std::unique_ptr<sim::Arrival>> arrivals_;
+  nic::Slab<std::unique_ptr<simulated::Arrival>> arrivals_;
   std::map<Key, Incoming> incoming_;  // by message
   std::map<Key, Incoming> parts_;  // of atomics, by operation
-  std::map<Key, std::vector<std::unique_ptr<sim::Arrival>>> held_;  // until they are to be answered, by operation
+  std::map<Key, std::vector<std::unique_ptr<simulated::Arrival>>> held_;  // until they are to be answered, by operation
   nic::Slab<Asked> asked_;
   std::map<uint64_t, uint32_t> asked_by_name_;
   uint32_t newest_asked_ = 0;

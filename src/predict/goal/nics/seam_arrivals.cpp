@@ -7,19 +7,19 @@ namespace spinloom::goal {
 
 using nic::Operation;
 
-void Seam::on_packet(std::unique_ptr<sim::Arrival> arrival, Time head) {
+void Seam::on_packet(std::unique_ptr<simulated::Arrival> arrival, Time head) {
   const uint32_t slot = arrivals_.take();
   arrivals_[slot] = std::move(arrival);
   job_.nics.clock().at(head + in_, *this, 0, slot);
 }
 
 void Seam::on_event(uint32_t, uint64_t slot) {
-  std::unique_ptr<sim::Arrival> arrival = std::move(arrivals_[static_cast<uint32_t>(slot)]);
+  std::unique_ptr<simulated::Arrival> arrival = std::move(arrivals_[static_cast<uint32_t>(slot)]);
   arrivals_.give_back(static_cast<uint32_t>(slot));
   take(std::move(arrival));
 }
 
-void Seam::take(std::unique_ptr<sim::Arrival> arrival) {
+void Seam::take(std::unique_ptr<simulated::Arrival> arrival) {
   const nic::Packet& packet = arrival->packet;
   switch (packet.operation) {
     case Operation::put: return take_put(packet);
@@ -87,7 +87,7 @@ void Seam::check(const nic::Packet& packet, uint32_t number) {
 }
 
 // Each is one packet. One that fetches is done when it is answered.
-void Seam::take_atomic(std::unique_ptr<sim::Arrival> arrival) {
+void Seam::take_atomic(std::unique_ptr<simulated::Arrival> arrival) {
   nic::Packet packet = arrival->packet;
   const uint32_t number = number_of(packet.fields.match_bits);
   const Key key{packet.source.value, number};
@@ -104,7 +104,7 @@ void Seam::take_atomic(std::unique_ptr<sim::Arrival> arrival) {
 }
 
 // The get asks for the bytes of a rendezvous, or is an operation of the sender.
-void Seam::take_get(std::unique_ptr<sim::Arrival> arrival) {
+void Seam::take_get(std::unique_ptr<simulated::Arrival> arrival) {
   const nic::Packet& packet = arrival->packet;
   const bool is_bytes = packet.fields.portal_index == bytes_portal.value;
   const uint32_t number =

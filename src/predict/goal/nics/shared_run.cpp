@@ -49,7 +49,7 @@ Result<Outcome> run_shared(Nics& nics, Payloads& payloads, Rate copy, const Sche
     if (host != nullptr) host->begin();
   }
   uint32_t until_look = nic_events_between_looks;
-  sim::EventQueue& clock = nics.clock();
+  simulated::EventQueue& clock = nics.clock();
   while (!job.error && engine.trouble()) {
     const uint64_t message_ps = engine.next_ps();
     const uint64_t nics_ps = clock.empty() ? Engine::never : static_cast<uint64_t>(clock.next().ps) - job.start_ps;

@@ -16,7 +16,7 @@
 namespace spinloom::goal {
 
 struct Sharing {
-  const sim::Profile& profile;
+  const simulated::Profile& profile;
   const Sample& sample;
 };
 

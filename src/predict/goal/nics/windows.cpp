@@ -70,7 +70,7 @@ uint32_t Windows::number_of(uint32_t rank, uint32_t tag) const {
 }
 
 void Windows::make_memory(const Schedule& schedule, const Payloads& payloads) {
-  memory_ = sim::ZeroedBytes(bytes_);
+  memory_ = simulated::ZeroedBytes(bytes_);
   for_each(schedule, sample_, [&](uint32_t rank, uint32_t number, const Shape& shape, uint32_t at) {
     if (!writes(shape.kind) || shape.kind == Kind::put) return;
     const uint8_t* const text = payloads.sent(rank, number);

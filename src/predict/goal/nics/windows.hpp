@@ -54,7 +54,7 @@ class Windows {
  private:
   Sample sample_;
   std::vector<std::vector<Window>> windows_;  // empty: nothing is one-sided
-  sim::ZeroedBytes memory_;
+  simulated::ZeroedBytes memory_;
   std::vector<uint64_t> first_;  // of each rank, in places_
   std::vector<uint64_t> places_;
   uint64_t bytes_ = 0;

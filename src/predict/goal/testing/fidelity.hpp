@@ -25,7 +25,7 @@ inline schedule::Schedule fidelity_schedule(const std::string& goal) {
 
 // What stages take by the profile, in ps.
 struct Stages {
-  explicit Stages(const sim::Profile& given) : profile(given), pcie(given) {}
+  explicit Stages(const simulated::Profile& given) : profile(given), pcie(given) {}
 
   [[nodiscard]] int64_t to_host(int64_t bytes) const { return pcie.write_duration(bytes).ps; }
   // A command is at the NIC.
@@ -58,8 +58,8 @@ struct Stages {
   // The host can read a counter.
   [[nodiscard]] int64_t counter() const { return to_host(16) + profile.pcie.latency.ps; }
 
-  const sim::Profile& profile;
-  sim::Pcie pcie;
+  const simulated::Profile& profile;
+  simulated::Pcie pcie;
 };
 
 class EachFidelity : public testing::TestWithParam<Fidelity> {
@@ -69,7 +69,7 @@ class EachFidelity : public testing::TestWithParam<Fidelity> {
     EXPECT_TRUE(outcome) << outcome.error().message;
     return outcome ? outcome->finish_ps : std::vector<uint64_t>();
   }
-  const sim::Profile profile = sim::test_profile();
+  const simulated::Profile profile = simulated::test_profile();
   const Stages stages{profile};
   const int64_t o = 1'500'000;
 };

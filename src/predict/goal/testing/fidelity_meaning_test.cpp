@@ -55,7 +55,7 @@ void expect_order(const Schedule& schedule, const Record& record) {
 }
 
 TEST(Fidelity, RandomSchedulesMeanTheSame) {
-  const sim::Profile profile = sim::test_profile();
+  const simulated::Profile profile = simulated::test_profile();
   uint64_t determined = 0;
   uint64_t stalled = 0;
   uint64_t refused = 0;
@@ -108,7 +108,7 @@ TEST(Fidelity, RandomSchedulesMeanTheSame) {
 }
 
 TEST(Fidelity, PatternsMatchTheSamePairs) {
-  const sim::Profile profile = sim::test_profile();
+  const simulated::Profile profile = simulated::test_profile();
   for (const char* const name : {"dissemination", "binomial_broadcast", "linear_gather", "pairwise_exchange"}) {
     for (const uint64_t bytes : {uint64_t{8}, uint64_t{100'000}}) {
       const auto schedule = make_pattern(name, 12, bytes);

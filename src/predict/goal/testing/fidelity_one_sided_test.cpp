@@ -90,7 +90,7 @@ TEST(Fidelity, APutThatMovesNoBytesIsFoundOut) {
     const Schedule schedule = fidelity_schedule(one_sided(what));
     auto payloads = Payloads::make(schedule, 65535, true);
     ASSERT_TRUE(payloads);
-    LightNics nics(sim::test_profile(), 2, [&](uint32_t rank) { return Host::setup(*payloads, rank); });
+    LightNics nics(simulated::test_profile(), 2, [&](uint32_t rank) { return Host::setup(*payloads, rank); });
     const auto outcome = run_hosts(nics, *payloads, {1, 1}, schedule, {});
     ASSERT_FALSE(outcome) << what;
     EXPECT_EQ(outcome.error().code, Code::mismatch);

@@ -150,7 +150,7 @@ TEST_P(EachFidelity, TwoFlowsShareALink) {
 
 TEST(Fidelity, BytesThatDoNotFitInMemoryAreForTheNics) {
   const std::string goal = "num_ranks 2\nrank 0 {\nsend 5000000000b to 1\n}\nrank 1 {\nrecv 5000000000b from 0\n}\n";
-  const sim::Profile profile = sim::test_profile();
+  const simulated::Profile profile = simulated::test_profile();
   const auto full = run_on(Fidelity::full, profile, fidelity_schedule(goal), {});
   ASSERT_FALSE(full);
   EXPECT_EQ(full.error().code, Code::exhausted);
@@ -159,7 +159,7 @@ TEST(Fidelity, BytesThatDoNotFitInMemoryAreForTheNics) {
 }
 
 TEST(Fidelity, OneMessageOfAnySizeTakesTheSameOnNicsAndNodes) {
-  const sim::Profile profile = sim::test_profile();
+  const simulated::Profile profile = simulated::test_profile();
   for (const uint64_t S : {uint64_t{0}, UINT64_MAX}) {
     for (const int64_t s : {0, 1, 64, 2047, 2048, 2049, 4096, 5000, 65'536, 1'000'001}) {
       const Schedule schedule =
@@ -176,7 +176,7 @@ TEST(Fidelity, ADriverThatMovesNoBytesIsFoundOut) {
   const Schedule schedule = fidelity_schedule("num_ranks 2\nrank 0 {\nsend 9b to 1\n}\nrank 1 {\nrecv 9b from 0\n}\n");
   auto payloads = Payloads::make(schedule, 65535, true);
   ASSERT_TRUE(payloads);
-  LightNics nics(sim::test_profile(), 2, [&](uint32_t rank) { return Host::setup(*payloads, rank); });
+  LightNics nics(simulated::test_profile(), 2, [&](uint32_t rank) { return Host::setup(*payloads, rank); });
   const auto outcome = run_hosts(nics, *payloads, {1, 1}, schedule, {});
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().code, Code::mismatch);
@@ -189,7 +189,7 @@ TEST(Fidelity, OneWrongByteIsNamed) {
   const Schedule schedule = fidelity_schedule("num_ranks 2\nrank 0 {\nsend 8b to 1\nsend 100b to 1\n}\nrank 1 {\n}\n");
   const auto payloads = Payloads::make(schedule, 65535, true);
   ASSERT_TRUE(payloads);
-  sim::ZeroedBytes memory(100);
+  simulated::ZeroedBytes memory(100);
   std::copy_n(payloads->sent(0, 1), 100, memory.begin());
   EXPECT_TRUE(payloads->check(memory.data(), 100, 1, 0, 1));
   EXPECT_FALSE(payloads->check(memory.data(), 8, 1, 0, 0)) << "the bytes of another message";
@@ -211,7 +211,7 @@ TEST(LightNics, ANicIsThereAsLongAsItsRankNeedsIt) {
   }
   const Schedule schedule = fidelity_schedule(goal);
   auto payloads = Payloads::make(schedule, 65535, false);
-  LightNics nics(sim::test_profile(), 8, [&](uint32_t rank) { return Host::setup(*payloads, rank); });
+  LightNics nics(simulated::test_profile(), 8, [&](uint32_t rank) { return Host::setup(*payloads, rank); });
   ASSERT_TRUE(run_hosts(nics, *payloads, {1, 1}, schedule, {}));
   EXPECT_EQ(nics.live(), 0);
   EXPECT_EQ(nics.live_most(), 2);
@@ -220,7 +220,7 @@ TEST(LightNics, ANicIsThereAsLongAsItsRankNeedsIt) {
 TEST(LightNics, AMessageThatNobodyTookKeepsItsNic) {
   const Schedule schedule = fidelity_schedule("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\ncalc 1\n}\n");
   auto payloads = Payloads::make(schedule, 65535, false);
-  LightNics nics(sim::test_profile(), 2, [&](uint32_t rank) { return Host::setup(*payloads, rank); });
+  LightNics nics(simulated::test_profile(), 2, [&](uint32_t rank) { return Host::setup(*payloads, rank); });
   EXPECT_FALSE(run_hosts(nics, *payloads, {1, 1}, schedule, {}));
   EXPECT_EQ(nics.live(), 1);
 }

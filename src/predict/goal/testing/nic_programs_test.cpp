@@ -82,7 +82,7 @@ TEST(NicPrograms, WhatWaitsForABeginDoesNotWaitForTheNic) {
 }
 
 TEST(NicPrograms, EachFidelityPaysTheSame) {
-  const sim::Profile profile = sim::test_profile();
+  const simulated::Profile profile = simulated::test_profile();
   for (const Fidelity fidelity : {Fidelity::nic, Fidelity::full}) {
     const auto plain = run_on(fidelity, profile, scattered(1), {});
     const auto made = with_nic_programs(scattered(1), {{0, 300, 100}, {0, 7000, 7000}}, 1000);

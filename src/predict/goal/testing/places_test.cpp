@@ -60,7 +60,7 @@ TEST(Places, CpusOfLargeNumbersRunAtEachFidelity) {
   ASSERT_TRUE(message) << message.error().message;
   EXPECT_EQ(message->finish_ps[1], 5000 + o + L + 7 * G + o + 4000);
   for (const Fidelity fidelity : {Fidelity::nic, Fidelity::full}) {
-    const auto outcome = run_on(fidelity, sim::test_profile(), schedule, {});
+    const auto outcome = run_on(fidelity, simulated::test_profile(), schedule, {});
     ASSERT_TRUE(outcome) << outcome.error().message;
     EXPECT_EQ(outcome->compute_ps, (std::vector<uint64_t>{5000, 4000}));
   }

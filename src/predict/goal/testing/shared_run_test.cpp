@@ -21,7 +21,7 @@ Sample sample_of(std::vector<bool> ranks) { return Sample(std::move(ranks)); }
 
 class EachSample : public testing::TestWithParam<Fidelity> {
  protected:
-  const sim::Profile profile = sim::test_profile();
+  const simulated::Profile profile = simulated::test_profile();
   const Time byte = arrival_time(profile) + profile.link.switch_latency + profile.link.wire;
   Model model_of(uint64_t o_ps = 1'500'000, uint64_t S_bytes = 65535) const {
     return {.L_ps = static_cast<uint64_t>(byte.ps) + 900'000,
@@ -45,7 +45,7 @@ TEST_P(EachSample, AByteTakesWhatItTakesAtMessageLevelFromThere) {
   const std::string goal = "num_ranks 2\nrank 0 {\nsend 1b to 1\n}\nrank 1 {\nrecv 1b from 0\n}\n";
   EXPECT_EQ(run_of(goal, {false, true}, model).finish_ps[1], 2 * model.o_ps + model.L_ps);
   // F -> M: c + command + read + i + c, where L - i is what this profile's command and read would be.
-  const sim::Pcie pcie(profile);
+  const simulated::Pcie pcie(profile);
   const int64_t leaves = pcie.write_duration(profile.pcie.event_bytes).ps + profile.host.command_latency.ps +
                          pcie.write_duration(0).ps + 2 * profile.pcie.latency.ps;
   EXPECT_EQ(run_of(goal, {true, false}, model).finish_ps[1], 2 * model.o_ps + static_cast<uint64_t>(leaves + byte.ps));

@@ -8,7 +8,7 @@
 
 #include "simulated/node/testing/profile.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 // The numbers of data/nics/fpspin-vcu1525.toml, which has their sources.
 inline ProfileFields board_fields() {
@@ -76,4 +76,4 @@ inline Profile board_profile() {
   return *made;
 }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

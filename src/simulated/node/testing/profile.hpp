@@ -3,7 +3,7 @@
 
 #include "simulated/node/profile.hpp"
 
-namespace spinloom::sim {
+namespace spinloom::simulated {
 
 inline ProfileFields test_profile_fields() {
   const auto n = [](int64_t value) { return ProfileValue(value); };
@@ -83,4 +83,4 @@ inline ProfileFields test_profile_fields() {
 
 inline Profile test_profile() { return build_profile(test_profile_fields()).value(); }
 
-}  // namespace spinloom::sim
+}  // namespace spinloom::simulated

@@ -1,0 +1,315 @@
+#include "mpi/abi/bounce_buffers.hpp"
+
+#include <limits>
+
+#include "mpi/abi/gapless_type.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+template <class Value>
+Value need(Result<Value> made) {
+  if (!made) throw Refused{made.error()};
+  return std::move(*made);
+}
+void need(const spinloom::Status& done) {
+  if (!done.ok()) throw Refused{done.error()};
+}
+
+FormPointer bounced_form(Datatype type) {
+  const Lock lock;
+  return layer.types.form(type);
+}
+
+DeviceWatch::Owner owner_at(const void* buffer, int64_t place) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): MPI_BOTTOM and a type of addresses
+  const auto* const address = reinterpret_cast<const void*>(reinterpret_cast<intptr_t>(buffer) + place);
+  return need(DeviceWatch::of_process().owner(address));
+}
+// Below zero: memory of the host.
+int device_at(const void* buffer, int64_t place) { return owner_at(buffer, place).ordinal; }
+
+// Both ends of what is touched from a buffer must belong to the device of which a byte between is.
+void need_whole(const DeviceWatch::Owner& owner, const void* buffer, Range touched) {
+  const int64_t base = reinterpret_cast<intptr_t>(buffer);
+  const int64_t start = reinterpret_cast<intptr_t>(owner.start);
+  if (base + touched.first >= start && base + touched.last <= start + static_cast<int64_t>(owner.bytes)) return;
+  for (const int64_t place : {touched.first, touched.last - 1}) {
+    const int there = device_at(buffer, place);
+    if (there == owner.ordinal) continue;
+    throw Refused{fail(Code::invalid, "a buffer lies partly in memory of a device and partly in memory of ",
+                       there < 0 ? "the host" : "another device", ": one call can have one of them as a buffer")};
+  }
+}
+
+// Also of a type that is not known here.
+int64_t extent_of(Datatype type, const Form& form) {
+  Count lb = 0;
+  Count extent = form.extent;
+  if (!form.known && real.Type_get_extent_x(type, &lb, &extent) != success) extent = 0;
+  return extent;
+}
+
+// The bytes around `count` elements, from the buffer: the first, and the one behind the last.
+Range span_of(Datatype type, int64_t count) {
+  Count lb = 0;
+  Count extent = 0;
+  Count true_lb = 0;
+  Count true_extent = 0;
+  if (real.Type_get_extent_x(type, &lb, &extent) != success ||
+      real.Type_get_true_extent_x(type, &true_lb, &true_extent) != success) {
+    throw Refused{fail(Code::invalid, "the MPI does not say how long a datatype is")};
+  }
+  const Count last = true_lb + (count - 1) * extent;
+  return {std::min(true_lb, last), std::max(true_lb, last) + true_extent};
+}
+
+// Where the first byte of the first element lies.
+int64_t first_of(Datatype type, const Form& form) { return form.known ? form.true_lb : span_of(type, 1).first; }
+
+// Less than a receive has room for may come, and an image is put in place as a whole.
+Use use_of_image(Use use) { return use == Use::writes ? Use::both : use; }
+
+const FormPointer& bytes_form() {
+  static const FormPointer byte = basic_form(1, 1);
+  return byte;
+}
+
+// The bytes that belong to a type, also to one that the layer leaves to the MPI, as pairs.
+FormPointer exact_form(Datatype type, const FormPointer& form) {
+  if (form->known) return form;
+  struct Exact {
+    FormPointer form;  // which another datatype under the same handle has not
+    FormPointer exact;
+  };
+  static std::mutex mutex;
+  static auto& kept = *new std::list<Exact>;  // the latest first
+  constexpr size_t kept_max = 64;
+  const std::lock_guard lock(mutex);
+  const auto found = std::ranges::find(kept, form, &Exact::form);
+  if (found != kept.end()) return found->exact;
+  const auto whole = decode_whole_type(type);
+  kept.push_front({form, whole ? make_form(*whole) : form});
+  if (kept.size() > kept_max) kept.pop_back();
+  return kept.front().exact;
+}
+
+bool holds(const DeviceWatch::Owner& owner, const void* address) {
+  return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(owner.start) < owner.bytes;
+}
+
+bool is_run(const Form& form, int64_t count) { return form.known && form.contiguous(count); }
+
+}  // namespace
+
+// A buffer of a device: all that `count` elements touch of it is there.
+struct BounceBuffers::OnDevice {
+  FormPointer form;
+  int ordinal;
+  Range span;
+  bool has_base;  // the buffer's own address is there, too, by which an MPI judges
+};
+std::optional<BounceBuffers::OnDevice> BounceBuffers::on_device(const void* buffer, int64_t count, Datatype type) {
+  if (count <= 0 || buffer == in_place || type == handles().type_null) return std::nullopt;
+  FormPointer form = bounced_form(type);
+  if (form->size == 0) return std::nullopt;
+  const DeviceWatch::Owner owner = owner_at(buffer, first_of(type, *form));
+  if (owner.ordinal < 0) return std::nullopt;
+  const Range span = span_of(type, count);
+  need_whole(owner, buffer, span);
+  return OnDevice{std::move(form), owner.ordinal, span, holds(owner, buffer)};
+}
+
+std::optional<Datatype> BounceBuffers::without_gaps(Datatype type, const FormPointer& form, Use use) {
+  if (!form->known) return std::nullopt;
+  auto gapless = need(GaplessType::of(type, form));
+  if (use != Use::writes && gapless->is_cut_anywhere()) return std::nullopt;
+  kept_.push_back(gapless);
+  return gapless->type();
+}
+
+bool BounceBuffers::stays() {
+  if (!stays_) stays_ = stays_on_device(call, comm);
+  return *stays_;
+}
+
+void BounceBuffers::add_as_it_is(int ordinal, void* buffer, Use use) {
+  ends_.push_back(DeviceEnd::as_it_is(ordinal, buffer, use));
+}
+
+std::byte* BounceBuffers::add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use,
+                              Where where) {
+  ends_.push_back(need(DeviceEnd::make(ordinal, buffer, std::move(blocks), room_bytes, use, where)));
+  return ends_.back()->room();
+}
+
+bool BounceBuffers::replace_block(void*& buffer, int64_t count, Datatype& type, Use use) {
+  const std::optional<OnDevice> found = on_device(buffer, count, type);
+  if (!found) return false;
+  const std::optional<Datatype> twin = without_gaps(type, found->form, use);
+  if (!twin) return replace_as_it_lies(*found, buffer, count, type, use_of_image(use));
+  // The layer must take for a run, and leave to the MPI, what lies in memory of a device.
+  const bool stays_there = stays() && is_run(*bounced_form(*twin), count);
+  if (stays_there && is_run(*found->form, count)) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): MPI_BOTTOM and a type of addresses
+    buffer = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(buffer) + found->form->true_lb);
+    add_as_it_is(found->ordinal, buffer, use);
+  } else {
+    const int64_t capacity = Place::capacity_of(*found->form, count);
+    // A message that is offered to a peer is packed into memory of the host if the peer does not come for it.
+    const bool is_offered =
+        stays_there && use == Use::reads && sending && may_offer(*sending, capacity, found->ordinal);
+    buffer = add(found->ordinal, buffer, {{found->form, count, 0, 0}}, capacity, use,
+                 stays_there && !is_offered ? Where::device : Where::host);
+  }
+  type = *twin;
+  return true;
+}
+
+// The MPI gets the same datatype. Gaps are for the host: an MPI that knows of GPUs may copy each block by itself.
+bool BounceBuffers::replace_as_it_lies(const OnDevice& found, void*& buffer, int64_t count, Datatype type, Use use) {
+  const FormPointer form = exact_form(type, found.form);
+  const bool is_left_alone = found.form->known || call.takes == Takes::reduction;  // by the layer
+  if (is_run(*form, count) && is_left_alone && found.has_base && stays())
+    add_as_it_is(found.ordinal, buffer, use);
+  else
+    replace_image(found.ordinal, buffer, {{form, count}}, found.span, use);
+  return true;
+}
+
+bool BounceBuffers::replace_as_it_is(void*& buffer, int64_t count, Datatype type, Use use) {
+  const std::optional<OnDevice> found = on_device(buffer, count, type);
+  return found && replace_as_it_lies(*found, buffer, count, type, use);
+}
+
+bool BounceBuffers::replace_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use) {
+  if (bytes <= 0 || offset < 0) return false;
+  const DeviceWatch::Owner owner = owner_at(buffer, offset);
+  if (owner.ordinal < 0) return false;
+  need_whole(owner, buffer, {offset, offset + bytes});
+  replace_image(owner.ordinal, buffer, {{bytes_form(), bytes, offset}}, {offset, offset + bytes}, use);
+  return true;
+}
+
+// What stands for the buffer has the same bytes at the same places from it.
+void BounceBuffers::replace_image(int ordinal, void*& buffer, std::vector<DeviceBlock> blocks, Range range, Use use) {
+  for (const DeviceBlock& block : blocks) {
+    if (block.form->known) continue;
+    blocks = {{bytes_form(), range.last - range.first, range.first}};  // all that lies there
+    if (use == Use::writes) use = Use::both;
+    break;
+  }
+  for (DeviceBlock& block : blocks) {
+    block.packed = -range.first;
+    block.is_image = true;
+  }
+  std::byte* const data = add(ordinal, buffer, std::move(blocks), range.last - range.first, use);
+  buffer = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(data) - range.first);  // NOLINT: may lie outside
+}
+
+template <class N, class Place>
+bool BounceBuffers::replace_blocks(void*& buffer, int n, const N* counts, const Place*& places, const Datatype* types,
+                                   bool in_bytes, std::vector<Datatype>& twins, Use use) {
+  if (n <= 0 || buffer == in_place || counts == nullptr || places == nullptr) return false;
+  std::vector<FormPointer> forms(static_cast<size_t>(n));
+  const auto offset_of = [&](size_t i) {
+    return static_cast<int64_t>(places[i]) * (in_bytes ? 1 : extent_of(types[i], *forms[i]));
+  };
+  twins.assign(types, types + n);
+  DeviceWatch::Owner owner;
+  bool is_image = false;
+  bool has_gaps = false;
+  Range image{INT64_MAX, INT64_MIN};
+  for (size_t i = 0; i < forms.size(); ++i) {
+    if (counts[i] <= 0 || types[i] == handles().type_null) continue;
+    FormPointer form = bounced_form(types[i]);
+    if (form->size == 0) continue;
+    forms[i] = std::move(form);
+    if (owner.ordinal < 0) owner = owner_at(buffer, offset_of(i) + first_of(types[i], *forms[i]));
+    if (owner.ordinal < 0) return false;
+    const Range here = span_of(types[i], static_cast<int64_t>(counts[i]));
+    image.first = std::min(image.first, offset_of(i) + here.first);
+    image.last = std::max(image.last, offset_of(i) + here.last);
+    const std::optional<Datatype> twin = without_gaps(types[i], forms[i], use);
+    is_image = is_image || !twin;
+    has_gaps = has_gaps || !is_run(*forms[i], static_cast<int64_t>(counts[i]));
+    if (twin) twins[in_bytes ? i : 0] = *twin;
+  }
+  if (owner.ordinal < 0) return false;
+  need_whole(owner, buffer, image);
+  if (!has_gaps && holds(owner, buffer) && stays()) {
+    add_as_it_is(owner.ordinal, buffer, use);
+    twins.assign(types, types + n);
+    return true;
+  }
+  if (is_image) {
+    std::vector<DeviceBlock> blocks;
+    for (size_t i = 0; i < forms.size(); ++i) {
+      if (forms[i] == nullptr) continue;
+      blocks.push_back({exact_form(types[i], forms[i]), static_cast<int64_t>(counts[i]), offset_of(i)});
+    }
+    replace_image(owner.ordinal, buffer, std::move(blocks), image, use_of_image(use));
+    twins.assign(types, types + n);
+    return true;
+  }
+  std::vector<DeviceBlock> blocks;
+  auto packed_places = std::make_shared<std::vector<Place>>(forms.size());
+  int64_t packed = 0;
+  int64_t elements = 0;
+  for (size_t i = 0; i < forms.size(); ++i) {
+    const int64_t place = in_bytes ? packed : elements;
+    if (place > std::numeric_limits<Place>::max()) {
+      throw Refused{fail(Code::unsupported, "a call with ", packed,
+                         " bytes in a GPU's memory: take the form of the call with large counts")};
+    }
+    (*packed_places)[i] = static_cast<Place>(place);
+    if (forms[i] == nullptr) continue;
+    const auto count = static_cast<int64_t>(counts[i]);
+    blocks.push_back({forms[i], count, offset_of(i), packed});
+    packed += forms[i]->size * count;
+    elements += count;
+  }
+  buffer = add(owner.ordinal, buffer, std::move(blocks), packed, use, stays() ? Where::device : Where::host);
+  places = packed_places->data();
+  kept_.push_back(std::move(packed_places));
+  return true;
+}
+template bool BounceBuffers::replace_blocks(void*&, int, const int*, const int*&, const Datatype*, bool,
+                                            std::vector<Datatype>&, Use);
+template bool BounceBuffers::replace_blocks(void*&, int, const int*, const Aint*&, const Datatype*, bool,
+                                            std::vector<Datatype>&, Use);
+template bool BounceBuffers::replace_blocks(void*&, int, const Count*, const Aint*&, const Datatype*, bool,
+                                            std::vector<Datatype>&, Use);
+
+int BounceBuffers::raise(int code) const {
+  if (window) {
+    const int answer = real.Win_call_errhandler(*window, code);
+    return answer == success ? code : answer;
+  }
+  return file ? raise_on_file(*file, code) : SPINLOOM_ABI::raise(comm, code);
+}
+
+void BounceBuffers::fill(const DeviceEnd* but) {
+  for (const auto& end : ends_) {
+    if (end.get() != but) need(end->fill());
+  }
+}
+
+void BounceBuffers::land(int64_t bytes) {
+  for (const auto& end : ends_) need(end->land(bytes));
+}
+
+void BounceBuffers::fill_part(size_t i) const { need(ends_.front()->fill_part(i)); }
+void BounceBuffers::land_part(size_t i) const { need(ends_.front()->land_part(i)); }
+
+DeviceEnd* BounceBuffers::sent() const {
+  DeviceEnd* found = nullptr;
+  for (const auto& end : ends_) {
+    if (!end->is_read()) continue;
+    if (found != nullptr || !end->is_packed() || end->is_on_device()) return nullptr;
+    found = end.get();
+  }
+  return found;
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,142 @@
+// BounceBuffers - the buffers of one call that lie in a GPU's memory, and the memory of the host that the call gets in
+// their place.
+//
+// Contract: replace() and its like look at a buffer; one of a device is replaced, with its datatype: packed bytes in
+//   pinned memory, or, where the MPI takes that (gpu_aware.hpp), in memory of the same device; there a buffer without
+//   gaps stays what it is. They are as many elements of the same basic types without gaps, so that whoever cuts a
+//   message into elements cuts it as the other ranks do. Of a datatype that is not known here the bytes come as they
+//   lie, gaps included. fill() puts what the call reads there; land() puts what it has written in place. What goes
+//   wrong is thrown as Refused.
+// Invariants: (1) a buffer of the host is left alone; (2) each buffer's bytes are moved by one kernel, or one copy
+//   where they are contiguous. Threads: one. Time: none.
+#pragma once
+
+#include <algorithm>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "mpi/abi/gpu_aware.hpp"
+#include "mpi/device/device_end.hpp"
+#include "mpi/entry/device_watch.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+struct Refused {
+  Error error;
+};
+
+// What a call sends of a buffer that is bounced: as many elements of what stands for it, to whom.
+struct Sending {
+  int64_t count;
+  Datatype type;
+  int peer;
+  Comm comm;
+};
+
+// True if the receiver maps memory of the sender's device and takes messages of so many bytes from there
+// (bounced_offers.cpp).
+[[nodiscard]] bool may_offer(const Sending& sending, int64_t bytes, int ordinal);
+
+class BounceBuffers {
+ public:
+  Comm comm = handles().comm_world;  // whose error handler is told,
+  std::optional<File> file;  // or the file's, in calls on one,
+  std::optional<Win> window;  // or the window's
+  int target = proc_null;  // of an access to a window
+  void* stand_in = nullptr;  // what the MPI has in place of the one buffer of a call on a file
+  std::optional<Sending>
+      sending;  // of calls that a message in a device's memory may be offered by (bounced_offers.cpp)
+  BouncedCall call;
+
+  template <class Pointer, class N>  // void* or const void*
+  void replace(Pointer& buffer, N count, Datatype& type, Use use) {
+    void* found = const_cast<void*>(static_cast<const void*>(buffer));
+    if (!replace_block(found, static_cast<int64_t>(count), type, use)) return;
+    buffer = found;
+  }
+  // The same where the count is of all peers together, `n` times `count`.
+  template <class Pointer, class N>
+  void replace_each(Pointer& buffer, int n, N count, Datatype& type, Use use) {
+    replace(buffer, static_cast<int64_t>(n) * static_cast<int64_t>(count), type, use);
+  }
+  // Blocks of one type at places in elements, or each of a type of its own at places in bytes.
+  template <class Pointer, class N, class Place>
+  void replace_list(Pointer& buffer, int n, const N* counts, const Place*& places, Datatype& type, Use use) {
+    const std::vector<Datatype> types(static_cast<size_t>(n < 0 ? 0 : n), type);
+    std::vector<Datatype> twins;
+    void* found = const_cast<void*>(static_cast<const void*>(buffer));
+    if (!replace_blocks(found, n, counts, places, types.data(), false, twins, use)) return;
+    buffer = found;
+    if (!twins.empty()) type = twins.front();
+  }
+  template <class Pointer, class N, class Place>
+  void replace_list(Pointer& buffer, int n, const N* counts, const Place*& places, const Datatype*& types, Use use) {
+    auto twins = std::make_shared<std::vector<Datatype>>();
+    void* found = const_cast<void*>(static_cast<const void*>(buffer));
+    if (!replace_blocks(found, n, counts, places, types, true, *twins, use)) return;
+    buffer = found;
+    types = twins->data();
+    kept_.push_back(std::move(twins));
+  }
+  // The operands of a reduction: the MPI must know what they are, so that the datatype stays, and gaps come along.
+  template <class Pointer>
+  void replace_operand(Pointer& buffer, int64_t count, Datatype type, Use use) {
+    void* found = const_cast<void*>(static_cast<const void*>(buffer));
+    if (replace_as_it_is(found, count, type, use)) buffer = found;
+  }
+  // So many bytes at `offset`; what stands for the buffer has them at the same place.
+  template <class Pointer>
+  void replace_bytes(Pointer& buffer, int64_t offset, int64_t bytes, Use use) {
+    void* found = const_cast<void*>(static_cast<const void*>(buffer));
+    if (replace_bytes_at(found, offset, bytes, use)) buffer = found;
+  }
+
+  [[nodiscard]] bool empty() const { return ends_.empty(); }
+  [[nodiscard]] int ordinal() const { return ends_.front()->ordinal(); }
+  // True if all that was bounced went to the MPI as it is: then nothing is left to do when the call has ended.
+  [[nodiscard]] bool is_untouched() const {
+    return std::ranges::all_of(ends_, [](const auto& end) { return end->is_as_it_is(); });
+  }
+  // Tells the error handler: the code that the call returns.
+  [[nodiscard]] int raise(int code) const;
+  // Not where a peer takes the bytes.
+  void fill(const DeviceEnd* but = nullptr);
+  // `bytes`: how many a receive has got; below zero: all.
+  void land(int64_t bytes);
+  // One block of a buffer that was bounced as a list, by any thread.
+  void fill_part(size_t i) const;
+  void land_part(size_t i) const;
+  // The one buffer that the call reads, if it lies in a device's memory and its packed bytes stand for it.
+  [[nodiscard]] DeviceEnd* sent() const;
+
+ private:
+  struct OnDevice;
+
+  [[nodiscard]] static std::optional<OnDevice> on_device(const void* buffer, int64_t count, Datatype type);
+  [[nodiscard]] bool replace_block(void*& buffer, int64_t count, Datatype& type, Use use);
+  [[nodiscard]] bool replace_as_it_is(void*& buffer, int64_t count, Datatype type, Use use);
+  bool replace_as_it_lies(const OnDevice& found, void*& buffer, int64_t count, Datatype type, Use use);
+  [[nodiscard]] bool replace_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use);
+  void replace_image(int ordinal, void*& buffer, std::vector<DeviceBlock> blocks, Range range, Use use);
+  template <class N, class Place>
+  [[nodiscard]] bool replace_blocks(void*& buffer, int n, const N* counts, const Place*& places, const Datatype* types,
+                                    bool in_bytes, std::vector<Datatype>& twins, Use use);
+  // The memory that stands for `buffer`.
+  using Where = DeviceMoves::Where;
+  [[nodiscard]] std::byte* add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use,
+                               Where where = Where::host);
+  void add_as_it_is(int ordinal, void* buffer, Use use);
+  // True if the MPI takes memory of a device in this call. It is asked only when there is some.
+  [[nodiscard]] bool stays();
+
+  // What the MPI gets in place of the datatype; nothing where it must have the bytes as they lie.
+  [[nodiscard]] std::optional<Datatype> without_gaps(Datatype type, const FormPointer& form, Use use);
+
+  std::vector<std::shared_ptr<DeviceEnd>> ends_;
+  std::optional<bool> stays_;
+  std::vector<std::shared_ptr<const void>> kept_;  // what the MPI reads until the call has ended
+};
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,183 @@
+// Bounced - calls whose buffers may lie in a GPU's memory.
+//
+// Contract: Bounced<"X", int(parameters)>::hook<Rule, ending>() stands in front of the layer's function. Without a
+//   driver of a GPU in the process a call costs one question to the loader more (some 7 ns). With one, each buffer is
+//   looked at; where all are the host's, the call goes on as it is. A call that has some of a device gets other memory
+//   in their place, where the MPI does not take them as they are (bounce_buffers.hpp): a blocking one puts what has
+//   come in place before it returns, others when they are completed.
+// Invariants: (1) calls that the MPI makes itself are left alone; (2) nothing is thrown through the program's C.
+// Threads: any; a request is one thread's at a time. Time: none.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <tuple>
+
+#include "mpi/abi/bounced_requests.hpp"
+#include "mpi/abi/recorded.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+// Nothing that is foreseen in a call outlives it.
+struct Foreseen {
+  Foreseen() = default;
+  Foreseen(const Foreseen&) = delete;
+  Foreseen& operator=(const Foreseen&) = delete;
+  ~Foreseen() { forget_foreseen(); }
+};
+
+enum class Ending : uint8_t { blocking, non_blocking, persistent, partitioned, split, epoch };
+
+[[nodiscard]] inline bool may_replace() { return !DeviceWatch::of_process().none() && layer.pack_on; }
+
+// MPICH 4.0 copies what a rank sends itself in persistent collective calls when they are made.
+[[nodiscard]] inline bool reads_at_init() { return layer.library->abi() == Abi::mpich; }
+
+// The first calls with buffers of a device: ranks find out whose device memory they can map.
+void meet_devices(const BounceBuffers& bounce);
+// Offers what the call sends to its receiver where it lies, for the call to announce. False: the host is to have the
+// bytes. `waits`: the call returns when the receiver has them, and does nothing else before.
+[[nodiscard]] bool offer_bounced(const BounceBuffers& bounce, bool waits);
+// What the call has not announced, because it failed.
+void drop_offer(const BounceBuffers& bounce);
+
+// The first half of a collective call on a file: its bounce is kept for the second (calls_bounced_files.cpp).
+void keep_split(BounceBuffers&& bounce);
+// A partitioned message: its request's bounce moves by parts (calls_bounced_parts.cpp).
+void keep_parts(Request request, BounceBuffers&& bounce, int count, bool is_sent);
+void forget_parts(Request request);
+// An access to a window: its bounce is kept until its epoch, or a flush, has ended (calls_bounced_windows.cpp).
+void keep_access(BounceBuffers&& bounce);
+
+// A call that a function of the layer's stands in front of.
+template <Name name, class... Arguments>
+struct Next {
+  static inline int (*next)(Arguments...) = nullptr;
+  static inline int (*the_mpis)(Arguments...) = nullptr;
+  static OffloadHook hook(int (*function)(Arguments...)) {
+    return {name.letters, reinterpret_cast<void*>(function), reinterpret_cast<void**>(&next),
+            reinterpret_cast<void**>(&the_mpis)};
+  }
+};
+
+template <Name name, class Function>
+struct Bounced;
+template <Name name, class... Arguments>
+struct Bounced<name, int(Arguments...)> {
+  static inline int (*next)(Arguments...) = nullptr;
+  static inline int (*the_mpis)(Arguments...) = nullptr;
+
+  template <class Rule, Ending ending>
+  static int call(Arguments... arguments) {
+    if (!may_replace()) return next(arguments...);
+    if (layer.library->inside(__builtin_return_address(0))) return the_mpis(arguments...);
+    const int code = bounced<Rule, ending>(arguments...);
+    if (bounced_requests.has_orphans()) bounced_requests.look_at_orphans(false);
+    return code;
+  }
+  template <class Rule, Ending ending>
+  static OffloadHook hook() {
+    return {name.letters, reinterpret_cast<void*>(&call<Rule, ending>), reinterpret_cast<void**>(&next),
+            reinterpret_cast<void**>(&the_mpis)};
+  }
+
+ private:
+  template <class Rule, Ending ending>
+  [[gnu::noinline]] static int bounced(Arguments... arguments) {
+    const Foreseen foreseen;
+    BounceBuffers bounce;
+    bounce.call = {Rule::takes, ending == Ending::blocking, name.letters};
+    try {
+      Rule{}(bounce, arguments...);
+      if (bounce.empty()) return next(arguments...);
+      meet_devices(bounce);
+      constexpr bool starts_later = ending == Ending::persistent || ending == Ending::partitioned;
+      const bool reads_now = !starts_later || (Rule::is_collective && reads_at_init());
+      if (reads_now) {
+        const bool waits = ending == Ending::blocking && !Rule::by_status;
+        bounce.fill(offer_bounced(bounce, waits) ? bounce.sent() : nullptr);
+      }
+      if constexpr (ending == Ending::blocking)
+        return finish<Rule>(bounce, arguments...);
+      else if constexpr (ending == Ending::split)
+        return split(bounce, arguments...);
+      else if constexpr (ending == Ending::partitioned)
+        return partition<Rule>(bounce, arguments...);
+      else if constexpr (ending == Ending::epoch)
+        return access(bounce, arguments...);
+      else
+        return follow<Rule, ending>(bounce, arguments...);
+    } catch (const Refused& refused) {
+      return bounce.raise(code_of(refused.error));
+    } catch (...) {
+      return bounce.raise(error_other);
+    }
+  }
+  template <class Rule>
+  static int finish(BounceBuffers& bounce, Arguments... arguments) {
+    Status own{};
+    Status* status = &own;
+    if constexpr (Rule::by_status) {
+      auto all = std::tie(arguments...);
+      Status*& theirs = std::get<sizeof...(Arguments) - 1>(all);
+      if (theirs == status_ignore) theirs = &own;
+      status = theirs;
+    }
+    const int code = next(arguments...);
+    if (code != success) drop_offer(bounce);
+    if (code == success) bounce.land(Rule::by_status ? bytes_of(*status, real) : -1);
+    return code;
+  }
+  static int split(BounceBuffers& bounce, Arguments... arguments) {
+    const int code = next(arguments...);
+    if (code == success) keep_split(std::move(bounce));
+    return code;
+  }
+  template <class Rule>
+  static int partition(BounceBuffers& bounce, Arguments... arguments) {
+    const int code = next(arguments...);
+    const auto all = std::tie(arguments...);
+    if (code == success)
+      keep_parts(*std::get<sizeof...(Arguments) - 1>(all), std::move(bounce), std::get<1>(all), Rule::is_sent);
+    return code;
+  }
+  static int access(BounceBuffers& bounce, Arguments... arguments) {
+    const int code = next(arguments...);
+    if (code == success) keep_access(std::move(bounce));
+    return code;
+  }
+  template <class Rule, Ending ending>
+  static int follow(BounceBuffers& bounce, Arguments... arguments) {
+    auto request = std::make_shared<BouncedRequest>();
+    request->bounce = std::move(bounce);
+    request->by_status = Rule::by_status && !Rule::sends_too;  // statuses of MPI_Isendrecv are not always the receive's
+    request->is_persistent = ending == Ending::persistent;
+    request->is_active = !request->is_persistent;
+    const int code = next(arguments...);
+    if (code != success) {
+      drop_offer(request->bounce);
+      return code;
+    }
+    if (!request->is_persistent && request->bounce.is_untouched()) return code;
+    auto all = std::tie(arguments...);
+    const Request made = *std::get<sizeof...(Arguments) - 1>(all);
+    // What has ended at once lands at once: MPIs give several such requests the same handle. A file's request is not
+    // asked: after the question MPI_Test fails in MPICH 5, and the answer of Open MPI 4.1 comes before the bytes.
+    if (request->is_active && !request->by_status && !request->bounce.file && has_ended(made)) {
+      request->bounce.land(-1);
+      return success;
+    }
+    bounced_requests.keep(made, std::move(request));
+    return code;
+  }
+};
+
+[[nodiscard]] std::span<const OffloadHook> bounced_messages();
+[[nodiscard]] std::span<const OffloadHook> bounced_collectives();
+[[nodiscard]] std::span<const OffloadHook> bounced_reductions();
+[[nodiscard]] std::span<const OffloadHook> bounced_local();
+[[nodiscard]] std::span<const OffloadHook> bounced_files();
+[[nodiscard]] std::span<const OffloadHook> bounced_accesses();
+[[nodiscard]] std::span<const OffloadHook> bounced_parts();
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,0 +1,105 @@
+// Calls on files with buffers in a GPU's memory: what is written is packed into memory of the host before the MPI takes
+// it, what is read lands when the call, its request or its second half has ended.
+#include <map>
+#include <mutex>
+
+#include "mpi/abi/bounce_rules.hpp"
+#include "mpi/abi/bounced.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+// Split collective calls between their halves: a file has one at a time.
+class Splits {
+ public:
+  static Splits& of_process() {
+    static auto* const splits = new Splits;
+    return *splits;
+  }
+  [[nodiscard]] bool none() const { return count_.load(std::memory_order_relaxed) == 0; }
+  void keep(std::shared_ptr<BouncedRequest> begun) {
+    const std::lock_guard lock(mutex_);
+    const File file = *begun->bounce.file;
+    begun_[file] = std::move(begun);
+    count_ = begun_.size();
+  }
+  [[nodiscard]] std::shared_ptr<BouncedRequest> take(File file) {
+    const std::lock_guard lock(mutex_);
+    const auto found = begun_.find(file);
+    if (found == begun_.end()) return nullptr;
+    std::shared_ptr<BouncedRequest> begun = std::move(found->second);
+    begun_.erase(found);
+    count_ = begun_.size();
+    return begun;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<File, std::shared_ptr<BouncedRequest>> begun_;
+  std::atomic<size_t> count_{0};
+};
+
+// Buffer: void* or const void*.
+template <Name name, class Buffer>
+struct End {
+  using To = Next<name, File, Buffer, Status*>;
+  static int call(File file, Buffer buffer, Status* status) {
+    if (Splits::of_process().none()) return To::next(file, buffer, status);
+    if (layer.library->inside(__builtin_return_address(0))) return To::the_mpis(file, buffer, status);
+    const std::shared_ptr<BouncedRequest> begun = Splits::of_process().take(file);
+    if (begun == nullptr) return To::next(file, buffer, status);
+    const int code = To::next(file, begun->bounce.stand_in, status);
+    return code == success ? land(*begun, Status{}) : code;
+  }
+  static OffloadHook hook() { return To::hook(&call); }
+};
+
+#define SPINLOOM_BOUNCED(ending, name, Rule, form, ...) \
+  Bounced<#name ending, int(__VA_ARGS__)>::hook<bounce_rules::Rule, Ending::form>()
+// At a place of the file's own, or at one that the call has.
+#define SPINLOOM_FILE_CALLS(ending, N, way, Rule, Buffer, ...)                                                    \
+  SPINLOOM_BOUNCED(ending, File_##way, Rule, blocking, File __VA_ARGS__, Buffer, N, Datatype, Status*),           \
+      SPINLOOM_BOUNCED(ending, File_i##way, Rule, non_blocking, File __VA_ARGS__, Buffer, N, Datatype, Request*), \
+      SPINLOOM_BOUNCED(ending, File_##way##_all, Rule, blocking, File __VA_ARGS__, Buffer, N, Datatype, Status*), \
+      SPINLOOM_BOUNCED(ending, File_i##way##_all, Rule, non_blocking, File __VA_ARGS__, Buffer, N, Datatype,      \
+                       Request*),                                                                                 \
+      SPINLOOM_BOUNCED(ending, File_##way##_all_begin, Rule, split, File __VA_ARGS__, Buffer, N, Datatype)
+#define SPINLOOM_SHARED_FILE_CALLS(ending, N, way, Rule, Buffer)                                               \
+  SPINLOOM_BOUNCED(ending, File_##way##_shared, Rule, blocking, File, Buffer, N, Datatype, Status*),           \
+      SPINLOOM_BOUNCED(ending, File_i##way##_shared, Rule, non_blocking, File, Buffer, N, Datatype, Request*), \
+      SPINLOOM_BOUNCED(ending, File_##way##_ordered, Rule, blocking, File, Buffer, N, Datatype, Status*),      \
+      SPINLOOM_BOUNCED(ending, File_##way##_ordered_begin, Rule, split, File, Buffer, N, Datatype)
+#define SPINLOOM_ALL_FILE_CALLS(ending, N)                                        \
+  SPINLOOM_FILE_CALLS(ending, N, read, FileRead, void*),                          \
+      SPINLOOM_FILE_CALLS(ending, N, read_at, FileRead, void*, , Offset),         \
+      SPINLOOM_SHARED_FILE_CALLS(ending, N, read, FileRead, void*),               \
+      SPINLOOM_FILE_CALLS(ending, N, write, FileWrite, const void*),              \
+      SPINLOOM_FILE_CALLS(ending, N, write_at, FileWrite, const void*, , Offset), \
+      SPINLOOM_SHARED_FILE_CALLS(ending, N, write, FileWrite, const void*)
+
+}  // namespace
+
+void keep_split(BounceBuffers&& bounce) {
+  auto begun = std::make_shared<BouncedRequest>();
+  begun->bounce = std::move(bounce);
+  Splits::of_process().keep(std::move(begun));
+}
+
+std::span<const OffloadHook> bounced_files() {
+  static const OffloadHook table[] = {SPINLOOM_ALL_FILE_CALLS("", int),
+                                      SPINLOOM_ALL_FILE_CALLS("_c", Count),
+                                      End<"File_read_all_end", void*>::hook(),
+                                      End<"File_read_at_all_end", void*>::hook(),
+                                      End<"File_read_ordered_end", void*>::hook(),
+                                      End<"File_write_all_end", const void*>::hook(),
+                                      End<"File_write_at_all_end", const void*>::hook(),
+                                      End<"File_write_ordered_end", const void*>::hook()};
+  return table;
+}
+
+#undef SPINLOOM_BOUNCED
+#undef SPINLOOM_FILE_CALLS
+#undef SPINLOOM_SHARED_FILE_CALLS
+#undef SPINLOOM_ALL_FILE_CALLS
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

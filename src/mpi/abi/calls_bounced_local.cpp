@@ -1,0 +1,100 @@
+// Calls of one rank with buffers in a GPU's memory: reductions by hand, the portable packed form, and what buffered
+// sends use.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "mpi/abi/bounce_rules.hpp"
+#include "mpi/abi/bounced.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+// The memory of buffered sends is the MPI's until it is given back: one of a device has memory of the host in its
+// place.
+class Attached {
+ public:
+  static Attached& of_process() {
+    static auto* const attached = new Attached;
+    return *attached;
+  }
+  // What the MPI gets; null where there is no memory.
+  [[nodiscard]] void* in_place_of(void* buffer, int64_t bytes) {
+    void* const host = std::malloc(static_cast<size_t>(std::max<int64_t>(bytes, 1)));
+    const std::lock_guard lock(mutex_);
+    if (host != nullptr) devices_[host] = buffer;
+    return host;
+  }
+  // The program's buffer.
+  [[nodiscard]] void* give_back(void* host) {
+    const std::lock_guard lock(mutex_);
+    const auto found = devices_.find(host);
+    if (found == devices_.end()) return host;
+    void* const buffer = found->second;
+    devices_.erase(found);
+    std::free(host);
+    return buffer;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<void*, void*> devices_;  // by what the MPI has
+};
+
+template <class N>
+int attach(int (*next)(void*, N), void* buffer, N bytes) {
+  if (!may_replace() || bytes <= 0) return next(buffer, bytes);
+  const auto owner = DeviceWatch::of_process().owner(buffer);
+  if (!owner || owner->ordinal < 0) return next(buffer, bytes);
+  void* const host = Attached::of_process().in_place_of(buffer, static_cast<int64_t>(bytes));
+  if (host == nullptr) return raise(handles().comm_world, error_other);
+  const int code = next(host, bytes);
+  if (code != success) std::ignore = Attached::of_process().give_back(host);
+  return code;
+}
+template <class N>
+int detach(int (*next)(void*, N*), void* address, N* bytes) {
+  const int code = next(address, bytes);
+  auto* const buffer = static_cast<void**>(address);
+  if (code == success && buffer != nullptr && *buffer != nullptr) *buffer = Attached::of_process().give_back(*buffer);
+  return code;
+}
+template <Name name, class N>
+struct ToAttach {
+  static inline int (*next)(void*, N) = nullptr;
+  static inline int (*the_mpis)(void*, N) = nullptr;
+  static int call(void* buffer, N bytes) { return attach(next, buffer, bytes); }
+};
+template <Name name, class N>
+struct ToDetach {
+  static inline int (*next)(void*, N*) = nullptr;
+  static inline int (*the_mpis)(void*, N*) = nullptr;
+  static int call(void* address, N* bytes) { return detach(next, address, bytes); }
+};
+template <Name name, class To>
+OffloadHook hook_of() {
+  return {name.letters, reinterpret_cast<void*>(&To::call), reinterpret_cast<void**>(&To::next),
+          reinterpret_cast<void**>(&To::the_mpis)};
+}
+
+#define SPINLOOM_LOCAL(ending, N, Place)                                                                        \
+  Bounced<"Reduce_local" ending, int(const void*, void*, N, Datatype, Op)>::hook<bounce_rules::ReduceLocal,     \
+                                                                                 Ending::blocking>(),           \
+      Bounced<"Pack_external" ending, int(const char*, const void*, N, Datatype, void*, Place,                  \
+                                          Place*)>::hook<bounce_rules::PackExternal, Ending::blocking>(),       \
+      Bounced<"Unpack_external" ending, int(const char*, const void*, Place, Place*, void*, N,                  \
+                                            Datatype)>::hook<bounce_rules::UnpackExternal, Ending::blocking>(), \
+      hook_of<"Buffer_attach" ending, ToAttach<"Buffer_attach" ending, N>>(),                                   \
+      hook_of<"Buffer_detach" ending, ToDetach<"Buffer_detach" ending, N>>()
+
+}  // namespace
+
+std::span<const OffloadHook> bounced_local() {
+  static const OffloadHook table[] = {SPINLOOM_LOCAL("", int, Aint), SPINLOOM_LOCAL("_c", Count, Count)};
+  return table;
+}
+#undef SPINLOOM_LOCAL
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

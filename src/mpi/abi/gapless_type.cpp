@@ -1,0 +1,201 @@
+#include "mpi/abi/gapless_type.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "mpi/abi/type_contents.hpp"
+#include "mpi/entry/library.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+namespace {
+
+constexpr int64_t int_most = std::numeric_limits<int>::max();
+
+// A datatype that is freed with its owner, if it is not a basic one.
+class HeldType {
+ public:
+  HeldType() = default;
+  HeldType(Datatype type, bool is_own) : type_(type), is_own_(is_own) {}
+  HeldType(HeldType&& other) noexcept : type_(other.type_), is_own_(std::exchange(other.is_own_, false)) {}
+  HeldType& operator=(HeldType&& other) noexcept {
+    std::swap(type_, other.type_);
+    std::swap(is_own_, other.is_own_);
+    return *this;
+  }
+  ~HeldType() {
+    if (is_own_) real.Type_free(&type_);
+  }
+  [[nodiscard]] Datatype type() const { return type_; }
+  [[nodiscard]] bool is_own() const { return is_own_; }
+  Datatype release() {
+    is_own_ = false;
+    return type_;
+  }
+
+ private:
+  Datatype type_{};
+  bool is_own_ = false;
+};
+
+// `count` units without gaps, one behind the other.
+struct Row {
+  HeldType unit;
+  int64_t count = 0;
+  int64_t unit_bytes = 0;
+};
+
+std::optional<Row> row_of(Datatype type, int depth);
+
+std::optional<Row> row_of_basic(Datatype type, Count size) {
+  Count lb = 0;
+  Count extent = 0;
+  if (real.Type_get_extent_x(type, &lb, &extent) != success || lb != 0 || extent != size) return std::nullopt;
+  return Row{HeldType(type, false), 1, size};
+}
+
+// The parts of a struct in their order: one row where all are of one basic type.
+std::optional<Row> row_of_struct(const TypeContents& contents, int depth) {
+  TypeArguments of(contents);
+  const std::vector<int64_t> lengths = of.numbers(of.number());
+  std::vector<Row> parts;
+  for (size_t i = 0; i < lengths.size() && i < contents.types.size(); ++i) {
+    Count size = 0;
+    if (lengths[i] <= 0 || real.Type_size_x(contents.types[i], &size) != success || size <= 0) continue;
+    auto part = row_of(contents.types[i], depth + 1);
+    if (!part || __builtin_mul_overflow(part->count, lengths[i], &part->count)) return std::nullopt;
+    const bool is_more = !parts.empty() && !part->unit.is_own() && parts.back().unit.type() == part->unit.type();
+    if (is_more)
+      parts.back().count += part->count;
+    else
+      parts.push_back(std::move(*part));
+  }
+  if (parts.size() == 1) return std::move(parts.front());
+  std::vector<int> counts;
+  std::vector<Aint> places;
+  std::vector<Datatype> types;
+  int64_t bytes = 0;
+  for (const Row& part : parts) {
+    if (part.count > int_most) return std::nullopt;
+    counts.push_back(static_cast<int>(part.count));
+    places.push_back(bytes);
+    types.push_back(part.unit.type());
+    bytes += part.count * part.unit_bytes;
+  }
+  Datatype joined{};
+  if (real.Type_create_struct(static_cast<int>(parts.size()), counts.data(), places.data(), types.data(), &joined) !=
+      success) {
+    return std::nullopt;
+  }
+  const HeldType padded(joined, true);  // MPIs may round its extent up
+  Datatype exact{};
+  if (real.Type_create_resized(joined, 0, bytes, &exact) != success) return std::nullopt;
+  return Row{HeldType(exact, true), 1, bytes};
+}
+
+std::optional<Row> row_of(Datatype type, int depth) {
+  Count size = 0;
+  TypeContents contents;
+  if (depth > type_depth_most || real.Type_size_x(type, &size) != success || !contents.read(type)) return std::nullopt;
+  if (size <= 0) return Row{HeldType(handles().byte, false), 0, 1};
+  if (contents.combiner == combiners.named || contents.is_f90()) return row_of_basic(type, size);
+  if (contents.combiner == combiners.structure) return row_of_struct(contents, depth);
+  // Any other constructor repeats its one type.
+  if (contents.types.size() != 1) return std::nullopt;
+  auto row = row_of(contents.types[0], depth + 1);
+  if (!row || row->count <= 0) return std::nullopt;
+  row->count = size / row->unit_bytes;
+  return row;
+}
+
+std::optional<HeldType> without_gaps(Datatype type, bool& is_mixed) {
+  auto row = row_of(type, 0);
+  if (!row || row->count > int_most) return std::nullopt;
+  is_mixed = row->unit.is_own();
+  if (row->count == 1 && !is_mixed) return std::move(row->unit);
+  Datatype made{};
+  if (real.Type_contiguous(static_cast<int>(row->count), row->unit.type(), &made) != success) return std::nullopt;
+  HeldType held(made, true);
+  if (real.Type_commit(&made) != success) return std::nullopt;
+  return held;
+}
+
+// MPICH cuts messages of contiguous datatypes at any byte, also where the receiver's elements cannot be cut. MPICH 5
+// takes them.
+bool cuts_anywhere() {
+  char words[8192] = {};  // what the MPIs have room for
+  int length = 0;
+  if (Library::of_process().abi() != Abi::mpich) return false;
+  if (real.Get_library_version(words, &length) != success) return true;
+  const std::string_view version(words);
+  constexpr std::string_view before = "MPICH Version:";
+  const size_t at = version.find(before);
+  const size_t digit = at == std::string_view::npos ? at : version.find_first_of("0123456789", at + before.size());
+  return digit == std::string_view::npos || (version[digit] < '5' && version.substr(digit + 1, 1) == ".");
+}
+
+struct KeptGapless {
+  FormPointer form;  // which another datatype under the same handle has not
+  std::shared_ptr<const GaplessType> gapless;
+};
+
+struct Gapless {
+  std::mutex mutex;
+  std::list<KeptGapless> kept;  // the latest used first
+};
+Gapless& gapless() {
+  static auto* const all = new Gapless;
+  return *all;
+}
+
+}  // namespace
+
+GaplessType::~GaplessType() {
+  if (is_own_) real.Type_free(&type_);
+}
+
+Result<std::shared_ptr<const GaplessType>> GaplessType::of(Datatype type, const FormPointer& form) {
+  if (form->single && form->extent == form->size && form->true_lb == 0) {
+    return std::make_shared<const GaplessType>(type, false, false);
+  }
+  {
+    const std::lock_guard lock(gapless().mutex);
+    auto& kept = gapless().kept;
+    const auto found = std::ranges::find(kept, form, &KeptGapless::form);
+    if (found != kept.end()) {
+      kept.splice(kept.begin(), kept, found);
+      return found->gapless;
+    }
+  }
+  bool is_mixed = false;
+  auto held = without_gaps(type, is_mixed);
+  if (!held) {
+    return fail(Code::unsupported, "a datatype of ", form->size,
+                " bytes lies in a GPU's memory, and the MPI cannot say in one without gaps what it is made of");
+  }
+  const bool is_own = held->is_own();
+  auto made = std::make_shared<const GaplessType>(held->release(), is_own, is_mixed);
+  std::list<KeptGapless> dropped;  // freed when the lock is
+  const std::lock_guard lock(gapless().mutex);
+  auto& kept = gapless().kept;
+  kept.push_front({form, made});
+  if (kept.size() > kept_max) dropped.splice(dropped.begin(), kept, std::prev(kept.end()));
+  return made;
+}
+
+bool GaplessType::is_cut_anywhere() const {
+  static const bool anywhere = cuts_anywhere();
+  return is_mixed_ && anywhere;
+}
+
+void GaplessType::let_all_go() {
+  std::list<KeptGapless> dropped;
+  const std::lock_guard lock(gapless().mutex);
+  dropped.swap(gapless().kept);
+}
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

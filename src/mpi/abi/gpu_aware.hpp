@@ -1,0 +1,49 @@
+// Aware - what goes to the MPI where it lies in a GPU's memory, because the MPI knows of GPUs.
+//
+// Contract: stays_on_device() is the one place where that is decided for a call: by what the MPI says of itself, by the
+//   user's setting, and by whether the layer itself may have to touch the buffer in this call. device_of() finds a
+//   receive's memory on a device, for the little that the layer does to such a receive itself: a record that has come
+//   in place of a message.
+// Invariants: (1) the layer's code for memory of the host never sees a buffer of a device but in device_of()'s callers.
+// Threads: any. Time: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "mpi/abi/layer.hpp"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+// What kind of call it is to an MPI that knows of GPUs.
+enum class Takes : uint8_t {
+  host,  // it gets memory of the host: it does not say that it takes a device's, or the layer may do its work
+  message,
+  collective,
+  reduction,
+};
+
+struct BouncedCall {
+  Takes takes = Takes::host;
+  bool is_blocking = true;
+  const char* name = "";  // "Alltoall", "Alltoall_c"
+};
+
+// What the MPI says of itself.
+[[nodiscard]] bool mpi_knows_gpus();
+[[nodiscard]] bool stays_on_device(const BouncedCall& call, Comm comm);
+
+struct DevicePlace {
+  int ordinal = 0;
+  std::byte* first = nullptr;  // where its bytes lie, one behind the other
+};
+[[nodiscard]] std::optional<DevicePlace> device_of(const Place& place);
+
+// True if the blocking collective call that this thread makes next on `comm` goes the layer's way
+// (calls_collective.cpp). The call is counted now, and not again when it is made. Next comes the call, or
+// forget_foreseen().
+[[nodiscard]] bool foresee_layers_way(const char* name, Comm comm);
+void forget_foreseen();
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

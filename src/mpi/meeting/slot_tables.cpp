@@ -1,0 +1,75 @@
+#include "mpi/meeting/slot_tables.hpp"
+
+#include <algorithm>
+
+#include "base/shared_heap.hpp"
+
+namespace spinloom::mpi {
+
+void SlotTables::open(const Board& board, uint32_t ballot, uint32_t number) {
+  constexpr unsigned message_bits = 40;
+  if (number >> (64 - message_bits) != 0) return;
+  const std::vector<int>& founders = board.founders();
+  board_ = &board;
+  ballot_ = ballot;
+  communicator_ = uint64_t{number} << message_bits;
+  own_number_ =
+      static_cast<size_t>(std::ranges::lower_bound(founders, static_cast<int>(board.rank())) - founders.begin());
+  pairs_.resize(founders.size());
+}
+
+// What the communicator before has left is used again: all have as many slot_tables.
+void SlotTables::make() {
+  if (tried_) return;
+  tried_ = true;
+  Board::SlotTablePlace& place = board_->slot_table_place(board_->rank(), ballot_);
+  void* block = reinterpret_cast<void*>(place.address.load(std::memory_order_relaxed));  // NOLINT: an address
+  if (block == nullptr) {
+    block = process_heap().allocate(pairs_.size() * sizeof(SlotTable), SharedHeap::granule_bytes, true);
+  }
+  own_ = static_cast<SlotTable*>(block);
+  place.address.store(reinterpret_cast<uint64_t>(block), std::memory_order_relaxed);
+  place.number.store(communicator_, std::memory_order_release);
+}
+
+SlotTables::SlotTable* SlotTables::find(int peer) {
+  Pair& pair = pairs_[static_cast<size_t>(peer)];
+  if (pair.theirs != nullptr) return pair.theirs;
+  const uint32_t rank = world_rank(peer);
+  const Board::SlotTablePlace& place = board_->slot_table_place(rank, ballot_);
+  if (place.number.load(std::memory_order_acquire) != communicator_) return nullptr;
+  const uint64_t address = place.address.load(std::memory_order_relaxed);
+  if (address == 0) return nullptr;
+  const uint64_t ours = address + own_number_ * sizeof(SlotTable);
+  pair.theirs = reinterpret_cast<SlotTable*>(board_->writable_at(rank, ours, sizeof(SlotTable)));
+  return pair.theirs;
+}
+
+bool SlotTables::come_by_mpi(int peer) {
+  if (pairs_[static_cast<size_t>(peer)].theirs != nullptr) return false;
+  const Board::SlotTablePlace& place = board_->slot_table_place(world_rank(peer), ballot_);
+  return place.number.load(std::memory_order_acquire) == communicator_ &&
+         place.address.load(std::memory_order_relaxed) == 0;
+}
+
+SlotTables::Entry* SlotTables::room_for(int peer, uint64_t message) const {
+  if (message > depth && !is_taken(peer, message - depth)) return nullptr;
+  return &own_[peer].entries[message % depth];
+}
+
+const SlotTables::Entry* SlotTables::arrived(int peer, uint64_t message) {
+  const SlotTable* const slot table = find(peer);
+  if (slot table == nullptr) return nullptr;
+  const Entry& entry = slot table->entries[message % depth];
+  return entry.key.load(std::memory_order_acquire) == key(message) ? &entry : nullptr;
+}
+
+void SlotTables::take(int peer, uint64_t message) const {
+  pairs_[static_cast<size_t>(peer)].theirs->taken[message % depth].key.store(key(message), std::memory_order_release);
+}
+
+bool SlotTables::is_taken(int peer, uint64_t message) const {
+  return own_[peer].taken[message % depth].key.load(std::memory_order_acquire) == key(message);
+}
+
+}  // namespace spinloom::mpi

@@ -1,0 +1,165 @@
+// CopyPipeline - carries messages from rank to rank through shared memory, once the real MPI has matched their records.
+//
+// Contract: the sender prepare()s a PendingSend, has the MPI send its record, and load()s the bytes. Or it offer()s the
+//   message where it lies, and waits until the receiver has taken it (is_done()); once it will not wait any more it
+//   withdraw()s: if the receiver has not begun, the sender load()s the bytes after all. It does so, too, when the
+//   receiver could not read an offer (is_returned()). While the receiver copies, a sender that has nothing else to do
+//   may help(). A message in a device's memory is offered in the same way, where its receiver is known to map that.
+//   The receiver read()s what the MPI gave it, and where that is a record, land()s the bytes, or drop()s them.
+//   A message to the rank itself is offered where it lies, whatever memory that is, and copied from layout to layout.
+// Prices: a prepared message is packed once and unpacked once; unpacking begins when the first chunk is packed. An
+//   offered one is copied once, by the receiver: from the sender's heap, or by system calls (cma.hpp). Where it is
+//   long, and its place can be mapped as well, both ends copy it (joint.hpp).
+// Invariants: (1) the sender need not wait for its receiver: without a free slot or room prepare() and offer() say no,
+//   and the message goes as an ordinary one; offer() keeps the room that load() may need; (2) a receiver waits for a
+//   sender that is packing, or fails when that has died; it waits for one that has offered only where the offer could
+//   not be read, and calls idle() meanwhile; (3) nothing is read but what the sender has offered, and never more than
+//   the receiver's buffer holds is written.
+// Threads: the caller's lock for prepare(), offer(), abandon(), read(); load() and land() need none. Time: none.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/result.hpp"
+#include "mpi/device/device_end.hpp"
+#include "mpi/device/device_peers.hpp"
+#include "mpi/meeting/board.hpp"
+#include "mpi/messages/message.hpp"
+#include "mpi/messages/peer_layouts.hpp"
+#include "mpi/messages/settings.hpp"
+#include "mpi/moving/staging.hpp"
+
+namespace spinloom::mpi {
+
+struct PendingSend {
+  Slot* slot = nullptr;
+  uint32_t number = 0;
+  uint64_t serial = 0;
+  uint8_t* packed = nullptr;
+  bool offered = false;
+  uint32_t receiver = 0;  // rank in MPI_COMM_WORLD of who is offered it
+  [[nodiscard]] const void* record() const { return slot->record; }
+};
+
+class CopyPipeline {
+ public:
+  struct Totals {
+    uint64_t sent = 0, sent_bytes = 0;
+    std::atomic<uint64_t> landed{0}, landed_bytes{0};
+    uint64_t refused = 0;  // no slot or no room
+    uint64_t offered = 0, withdrawn = 0;  // withdrawn: or returned
+    uint64_t within = 0, within_bytes = 0;  // of those that were sent: to this rank itself
+    std::atomic<uint64_t> helped{0};  // parts that the sender has copied
+  };
+
+  [[nodiscard]] Status begin(const std::string& name, uint32_t rank, uint32_t size, uint32_t local,
+                             const Settings& settings);
+  void end() { board_.leave(); }
+
+  [[nodiscard]] bool has_news() const { return board_.has_news(); }
+  void notice() { board_.notice(); }
+  void settle() { board_.settle(); }  // see Board
+  [[nodiscard]] bool can_reach(uint32_t receiver) const { return board_.can_reach(receiver); }
+  [[nodiscard]] const Board& board() const { return board_; }
+  [[nodiscard]] bool can_read(uint32_t receiver) const { return board_.can_read(receiver); }
+
+  [[nodiscard]] std::optional<PendingSend> prepare(int64_t bytes) { return prepare(bytes, true); }
+  // True if peers can read all memory that the message may touch.
+  [[nodiscard]] static bool is_mapped(const Message& message);
+  // Who copies. By cma it need not be mapped, nor where this rank itself receives it (within).
+  enum class By : uint8_t { receiver, both, cma, within };
+  [[nodiscard]] std::optional<PendingSend> offer(const Message& message, By by = By::receiver);
+  // What a receiver is told; nothing if there is no room for the layout.
+  [[nodiscard]] static std::optional<Offer> offer_of(const Message& message, By by = By::receiver);
+  // Where a sender's message is, by addresses of this process. It is found again only where the offer is another one.
+  struct Source {
+    Offer offer{};
+    BlobPointer blob;  // keeps the layout
+    End end;
+  };
+  [[nodiscard]] Status fetch(uint32_t sender, const Offer& offer, int64_t bytes, const Message& into, Source& source);
+  // Offers a message where it lies in a device's memory, which the receiver is known to map (devices()) and to which
+  // nobody writes any more. Nothing: it goes otherwise; the sentence says why.
+  [[nodiscard]] std::optional<PendingSend> offer(const DeviceEnd& end, bool waits, const char*& why);
+  [[nodiscard]] DevicePeers& devices() { return devices_; }
+  [[nodiscard]] const DevicePeers& devices() const { return devices_; }
+  // Puts a layout where peers can read it. False: there is no room.
+  [[nodiscard]] static bool publish(const Form& form);
+  // Reads the layout that `sender` has published, if this rank can.
+  void learn(uint32_t sender, const Offer& offer) { (void)layout_of(sender, offer); }
+  [[nodiscard]] static bool is_done(const PendingSend& pending);
+  // True, once, if the receiver could not read the message and waits until it is packed.
+  [[nodiscard]] static bool is_returned(const PendingSend& pending);
+  // Copies parts of a message that the receiver is copying; nothing if there are none.
+  void help(const PendingSend& pending, const Message& message);
+  // False: the receiver has begun to take it, and is_done() will become true.
+  [[nodiscard]] static bool withdraw(const PendingSend& pending);
+  // It cannot be packed after all: its receiver is told.
+  static void give_up(const PendingSend& pending) {
+    pending.slot->stage.store(Stage::broken, std::memory_order_release);
+  }
+  void load(const PendingSend& pending, const Message& message) const;
+  void abandon(const PendingSend& pending);  // no record of it was sent
+
+  // Nothing unless `bytes` is a live record of this job.
+  [[nodiscard]] std::optional<Record> read(const void* bytes, int64_t length) const;
+  // `end`: the buffer of a device for which `into` stands, if any. Bytes that come from a peer's device are put in
+  // place there, where they fill whole elements.
+  [[nodiscard]] Status land(const Record& record, const Message& into, void (*idle)() = nullptr,
+                            DeviceEnd* end = nullptr);
+  void drop(const Record& record);
+
+  void count_withdrawn() { ++totals_.withdrawn; }
+  void count_within(int64_t bytes) {
+    ++totals_.within;
+    totals_.within_bytes += static_cast<uint64_t>(bytes);
+  }
+  // One that needed no record.
+  void count_copied(int64_t bytes) {
+    const auto all = static_cast<uint64_t>(bytes);
+    ++totals_.sent;
+    totals_.sent_bytes += all;
+    totals_.landed.fetch_add(1, std::memory_order_relaxed);
+    totals_.landed_bytes.fetch_add(all, std::memory_order_relaxed);
+    count_within(bytes);
+  }
+  [[nodiscard]] const Totals& totals() const { return totals_; }
+
+ private:
+  struct InUse {
+    uint32_t slot;
+    Staging::Buffer buffer;
+  };
+  [[nodiscard]] std::optional<PendingSend> prepare(int64_t bytes, bool will_pack);
+  void take_back();
+  [[nodiscard]] Status unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const;
+  [[nodiscard]] Status pull(const Record& record, const Offer& offer, const Message& into);
+  [[nodiscard]] Status pull_from_device(const Record& record, const Slot& slot, const Message& into, DeviceEnd* end,
+                                        bool& is_mapped);
+  [[nodiscard]] bool can_join(const Record& record, const Message& into) const;
+  [[nodiscard]] Status pull_jointly(const Record& record, const End& theirs, const Message& into);
+  struct PeerEnd {
+    BlobPointer blob;  // keeps the layout
+    End end;
+  };
+  [[nodiscard]] PeerEnd end_at(uint32_t peer, const Offer& offer, int64_t bytes);
+  [[nodiscard]] BlobPointer layout_of(uint32_t sender, const Offer& offer);
+
+  Board board_;
+  DevicePeers devices_{board_};
+  Staging staging_;
+  Totals totals_;
+  int64_t chunk_bytes_ = 0;
+  uint64_t serial_ = 0;
+  std::vector<uint32_t> idle_;
+  std::vector<InUse> in_use_;  // oldest first
+  std::mutex layouts_mutex_;
+  PeerLayouts layouts_;
+  bool memoised_ = true;
+};
+
+}  // namespace spinloom::mpi

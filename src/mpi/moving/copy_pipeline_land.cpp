@@ -1,0 +1,270 @@
+// What a receiver does with a record: unpacks, or copies from the sender's memory, alone or with the sender.
+#include <algorithm>
+
+#include "memory/layout/copy.hpp"
+#include "memory/layout/transfer.hpp"
+#include "mpi/entry/spin.hpp"
+#include "mpi/messages/cma.hpp"
+#include "mpi/moving/copy_pipeline.hpp"
+
+namespace spinloom::mpi {
+namespace {
+
+Status lost(uint32_t sender) { return fail(Code::environment, "rank ", sender, " offers what cannot be read"); }
+
+Status ended(const Record& record) {
+  return fail(Code::environment, "rank ", record.sender, " ended while it sent a message");
+}
+
+// Copies the `bytes` packed bytes of a layout to the first bytes of a message.
+Status copy_between(const layout::Source& from, const Message& into, int64_t bytes) {
+  const Form& form = into.form();
+  if (form.contiguous(into.count())) {
+    const std::span<std::byte> run{into.buffer() + form.true_lb, static_cast<size_t>(bytes)};
+    if (layout::pack_at_once(from.blob, from.count, from.base, run.data())) return {};
+    return layout::pack(from.blob, from.count, from.base, 0, bytes, run);
+  }
+  if (form.layout && bytes % form.size == 0) {
+    return layout::copy(from, {form.layout->blob(), bytes / form.size, into.buffer()});
+  }
+  // The message ends within an element.
+  std::vector<std::byte> part(std::min<size_t>(static_cast<size_t>(bytes), 64 << 10));
+  for (int64_t first = 0; first < bytes;) {
+    const int64_t last = std::min(bytes, first + static_cast<int64_t>(part.size()));
+    SPL_TRY(
+        layout::pack(from.blob, from.count, from.base, first, last, {part.data(), static_cast<size_t>(last - first)}));
+    into.unpack({first, last}, reinterpret_cast<const uint8_t*>(part.data()));
+    first = last;
+  }
+  return {};
+}
+
+// Copies a message from a peer's place.
+Status copy_from(const End& theirs, const Message& into, int64_t bytes) {
+  if (theirs.blob != nullptr) return copy_between({*theirs.blob, theirs.count, theirs.base}, into, bytes);
+  into.unpack({0, bytes}, reinterpret_cast<const uint8_t*>(theirs.base));
+  return {};
+}
+
+}  // namespace
+
+std::optional<Record> CopyPipeline::read(const void* bytes, int64_t length) const {
+  if (!Record::may_be(length)) return std::nullopt;
+  const Record record = Record::read(bytes);
+  if (record.secret != board_.secret() || record.slot >= Board::slots) return std::nullopt;
+  if (board_.at(record.sender, record.address, record.bytes) == nullptr) return std::nullopt;
+  const Slot& slot = board_.slot(record.sender, record.slot);
+  if (slot.serial.load(std::memory_order_acquire) != record.serial) return std::nullopt;
+  return record;
+}
+
+void CopyPipeline::drop(const Record& record) {
+  board_.slot(record.sender, record.slot).done.store(record.serial, std::memory_order_release);
+}
+
+Status CopyPipeline::land(const Record& record, const Message& into, void (*idle)(), DeviceEnd* end) {
+  Slot& slot = board_.slot(record.sender, record.slot);
+  Stage stage = Stage::offered;
+  bool pulls = slot.stage.compare_exchange_strong(stage, Stage::taken, std::memory_order_acq_rel);
+  const bool on_device = pulls && slot.offer.on_device;
+  bool is_mapped = true;
+  Status moved = on_device ? pull_from_device(record, slot, into, end, is_mapped)
+                 : pulls   ? pull(record, slot.offer, into)
+                           : Status{};
+  if (!is_mapped) devices_.give_up(record.sender, moved.error());
+  // What cannot be read or mapped goes back to its sender, which packs it. A message on a device goes back only to a
+  // sender that waits for that: another may be in a call that never looks.
+  if (!moved.ok() && (on_device ? !is_mapped && slot.device.waits : slot.offer.by_cma)) {
+    slot.stage.store(Stage::returned, std::memory_order_release);
+    pulls = false;
+  }
+  if (!pulls) moved = unload(record, slot, into, idle);
+  const bool is_broken = slot.stage.load(std::memory_order_relaxed) == Stage::broken;
+  if (pulls || moved.ok() || is_broken) slot.done.store(record.serial, std::memory_order_release);
+  if (!moved.ok()) return moved;
+  totals_.landed.fetch_add(1, std::memory_order_relaxed);
+  totals_.landed_bytes.fetch_add(record.bytes, std::memory_order_relaxed);
+  return {};
+}
+
+// Unpacks while the sender packs.
+Status CopyPipeline::unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const {
+  const uint8_t* const packed = board_.at(record.sender, record.address, record.bytes);
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  Spin wait;
+  for (int64_t first = 0; first < bytes;) {
+    const auto ready = static_cast<int64_t>(slot.ready.load(std::memory_order_acquire));
+    const int64_t last = std::min(ready, bytes);
+    if (last <= first) {
+      if (!wait.pause()) continue;
+      if (!board_.lives(record.sender)) return ended(record);
+      if (slot.stage.load(std::memory_order_relaxed) == Stage::broken) {
+        return fail(Code::environment, "rank ", record.sender, " cannot read its GPU's memory any more");
+      }
+      if (idle != nullptr) idle();
+      continue;
+    }
+    wait = {};
+    into.unpack({first, last}, packed + first);
+    first = last;
+  }
+  return {};
+}
+
+// True if the sender can write to the place where the message goes.
+bool CopyPipeline::can_join(const Record& record, const Message& into) const {
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  const Form& form = into.form();
+  if (form.size <= 0 || bytes % form.size != 0 || !can_reach(record.sender)) return false;
+  const int64_t count = bytes / form.size;
+  return is_mapped({form, count, into.buffer()}) && (form.contiguous(count) || publish(form));
+}
+
+// Copies together with the sender, which helps if it waits.
+Status CopyPipeline::pull_jointly(const Record& record, const End& theirs, const Message& into) {
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  const Form& form = into.form();
+  const End ours = end_of(into, bytes / form.size);
+  Offer target{reinterpret_cast<uint64_t>(ours.base), ours.count, 0, 0, 0};
+  if (ours.blob != nullptr) {
+    target.form = form.number;
+    target.blob = form.published.address();
+    target.blob_bytes = form.published.bytes();
+  }
+  Slot& slot = board_.slot(record.sender, record.slot);
+  slot.joint.open(target, bytes, std::max(bundle_bytes(ours), bundle_bytes(theirs)));
+  slot.stage.store(Stage::joint, std::memory_order_release);
+  while (const auto part = slot.joint.take(JointCopy::Side::receiver)) {
+    SPL_TRY(copy_part(theirs, ours, *part));
+    slot.joint.finish();
+  }
+  Spin wait;
+  while (!slot.joint.is_over()) {
+    if (const auto part = slot.joint.take_refused()) {
+      SPL_TRY(copy_part(theirs, ours, *part));
+      slot.joint.finish();
+    } else if (wait.pause() && !board_.lives(record.sender)) {
+      return ended(record);
+    }
+  }
+  return {};
+}
+
+BlobPointer CopyPipeline::layout_of(uint32_t sender, const Offer& offer) {
+  const std::lock_guard lock(layouts_mutex_);
+  if (memoised_) {
+    if (BlobPointer known = layouts_.find(sender, offer.form)) return known;
+  }
+  const uint8_t* const bytes = board_.at(sender, offer.blob, offer.blob_bytes);
+  if (bytes == nullptr) return nullptr;
+  return layouts_.learn(sender, offer.form, {reinterpret_cast<const std::byte*>(bytes), offer.blob_bytes});
+}
+
+// A peer's place by addresses of this process. Without a base: it cannot be read, or does not hold `bytes` bytes.
+CopyPipeline::PeerEnd CopyPipeline::end_at(uint32_t peer, const Offer& offer, int64_t bytes) {
+  PeerEnd found;
+  found.end.count = offer.count;
+  const auto* const there = reinterpret_cast<const std::byte*>(offer.buffer);
+  const std::byte* first = there;
+  int64_t length = bytes;
+  if (offer.form != 0) {
+    found.blob = layout_of(peer, offer);
+    if (!found.blob || found.blob->size() * offer.count != bytes) return found;
+    if (!Message(Form(*found.blob), offer.count, there).reach(first, length)) return found;
+    found.end.blob = found.blob.get();
+  }
+  uint8_t* const here = board_.writable_at(peer, reinterpret_cast<uint64_t>(first), static_cast<uint64_t>(length));
+  if (here != nullptr) found.end.base = reinterpret_cast<std::byte*>(here) - (first - there);
+  return found;
+}
+
+// Copies from the sender's memory to its place.
+Status CopyPipeline::pull(const Record& record, const Offer& offer, const Message& into) {
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  if (offer.by_cma) {
+    const BlobPointer blob = offer.form == 0 ? nullptr : layout_of(record.sender, offer);
+    if (offer.form != 0 && (!blob || blob->size() * offer.count != bytes)) return lost(record.sender);
+    return read_by_cma(board_.process(record.sender), {blob.get(), offer.count, offer.buffer}, into, bytes);
+  }
+  if (offer.within) {
+    auto* const base = reinterpret_cast<std::byte*>(offer.buffer);
+    return copy_from({reinterpret_cast<const layout::Blob*>(offer.blob), offer.count, base}, into, bytes);
+  }
+  const PeerEnd theirs = end_at(record.sender, offer, bytes);
+  if (theirs.end.base == nullptr) return lost(record.sender);
+  if (offer.joins && can_join(record, into)) return pull_jointly(record, theirs.end, into);
+  return copy_from(theirs.end, into, bytes);
+}
+
+namespace {
+
+// A kernel or a copy of this rank's device takes the message.
+Status take(int ordinal, const DeviceSource& from, const Message& into, DeviceEnd* end) {
+  DeviceMoves& moves = DeviceMoves::of_process();
+  if (end != nullptr && end->ordinal() == ordinal && from.bytes % end->block().form->size == 0) {
+    DeviceBlock block = end->block();
+    block.count = from.bytes / block.form->size;
+    SPL_TRY(moves.take(ordinal, from, block, end->buffer()));
+    end->set_in_place();
+    return {};
+  }
+  if (end != nullptr && !end->is_on_device()) return moves.take_packed(ordinal, from, end->room());
+  SPL_ASSIGN(const DeviceMoves::Room room, moves.room(ordinal, from.bytes));
+  SPL_TRY(moves.take_packed(ordinal, from, room.data()));
+  into.unpack({0, from.bytes}, reinterpret_cast<const uint8_t*>(room.data()));
+  return {};
+}
+
+// One copy takes all that the message spans. It needs no memory of the device, which may have none left.
+Status take_span(int ordinal, const DeviceSource& from, const Message& into) {
+  const std::byte* const buffer = from.data + from.offset;
+  const std::byte* first = buffer;
+  int64_t length = from.bytes;
+  if (from.blob != nullptr && !Message(Form(*from.blob), from.count, buffer).reach(first, length)) {
+    return fail(Code::fault, "a message spans more than an address can say");
+  }
+  std::vector<std::byte> span(static_cast<size_t>(length));
+  SPL_TRY(DeviceMoves::of_process().read(ordinal, first, span.data(), length));
+  End here{.blob = from.blob.get(), .count = from.count};
+  here.base = span.data() + (buffer - first);
+  return copy_from(here, into, from.bytes);
+}
+
+}  // namespace
+
+Status CopyPipeline::pull_from_device(const Record& record, const Slot& slot, const Message& into, DeviceEnd* end,
+                                      bool& is_mapped) {
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  const Offer& offer = slot.offer;
+  DeviceSource from{.blob = nullptr, .count = offer.count, .bytes = bytes, .offset = slot.device.offset};
+  if (offer.form != 0) {
+    from.blob = layout_of(record.sender, offer);
+    if (!from.blob || from.blob->size() * offer.count != bytes) return lost(record.sender);
+  }
+  if (end != nullptr) SPL_TRY(end->check());
+  const int ordinal = devices_.ordinal();
+  const auto map = [&]() -> Result<gpu::PeerMemory> {
+    SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
+    return gpu::PeerMemory::open(device, slot.device.memory);
+  };
+  const auto mapped = map();
+  is_mapped = mapped.ok();
+  if (!mapped) return mapped.error();
+  from.data = mapped->data();
+  if (take(ordinal, from, into, end).ok()) return {};
+  return take_span(ordinal, from, into);
+}
+
+Status CopyPipeline::fetch(uint32_t sender, const Offer& offer, int64_t bytes, const Message& into, Source& source) {
+  if (source.end.base == nullptr || !(source.offer == offer)) {
+    PeerEnd found = end_at(sender, offer, bytes);
+    source = {offer, std::move(found.blob), found.end};
+  }
+  if (source.end.base == nullptr) return lost(sender);
+  SPL_TRY(copy_from(source.end, into, bytes));
+  totals_.landed.fetch_add(1, std::memory_order_relaxed);
+  totals_.landed_bytes.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
+  return {};
+}
+
+}  // namespace spinloom::mpi

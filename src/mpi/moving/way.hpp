@@ -1,0 +1,72 @@
+// Way - which way a message goes.
+//
+// Contract: costs() says what each way takes by the model, for a receiver whose type is like the sender's. choose()
+//   names the cheapest way that is open; the sentence says why.
+// The model: a packed message is gathered and scattered at once, by two cores; its packed lines change cores. A message
+//   that is copied where it lies changes cores with all lines that it touches, and one core works, or two that share
+//   the lines. System calls cost by the block.
+// Threads: pure. Time: none; the costs are host time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "mpi/messages/message.hpp"
+#include "mpi/messages/settings.hpp"
+
+namespace spinloom::mpi {
+
+enum class Way : uint8_t {
+  pass,  // the MPI carries it
+  packed,  // the MPI carries its packed bytes
+  staged,  // packed into shared memory
+  mapped,  // offered where it lies, in memory that the receiver maps
+  joint,  // the same, and the sender helps to copy
+  cma,  // offered where it lies, to be read by system calls
+  device,  // offered where it lies, in a GPU's memory that the receiver maps
+  within,  // offered where it lies, to the rank itself
+};
+
+[[nodiscard]] const char* name_of(Way way);
+// True if the message waits where it lies until the receiver comes for it.
+[[nodiscard]] constexpr bool is_offered(Way way) {
+  return way == Way::mapped || way == Way::joint || way == Way::cma || way == Way::device || way == Way::within;
+}
+
+// Which ways a message may be offered.
+struct Reach {
+  bool mapped = false;
+  bool waits = false;  // the sender does nothing else until the message is taken
+  bool cma = false;
+  bool runs = false;  // contiguous messages, too
+  bool within = false;  // to the rank itself
+};
+
+struct Costs {
+  double staged_ns = 0;
+  double mapped_ns = 0;
+  double joint_ns = 0;
+  double cma_ns = 0;
+};
+
+// What a message is made of.
+struct Work {
+  double bytes = 0;
+  double blocks = 0;
+  double lines = 0;  // that it touches
+  double jumps = 0;  // those of them that do not follow the one before
+};
+[[nodiscard]] Work work_of(const Form& form, int64_t bytes);
+[[nodiscard]] Costs costs(const Prices& prices, const Work& work, int64_t chunk_bytes);
+
+inline constexpr const char* cannot_be_mapped = "the buffer cannot be mapped";
+
+struct Choice {
+  Way way = Way::pass;
+  const char* why = "";
+  bool joins = false;  // the sender helps to copy, or will if it happens to wait
+};
+
+[[nodiscard]] Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t bytes, Reach reach);
+
+}  // namespace spinloom::mpi

@@ -38,11 +38,11 @@ void must(const Status& done) {
   if (!done) give_up(done.error());
 }
 
-// What stands between the two ports: a NIC, or a loop.
+// The part between the two ports: a NIC, or a loop.
 class Between {
  public:
   virtual ~Between() = default;
-  // Does what there is; whether there was anything.
+  // Does the work that there is; returns true if there was any.
   virtual bool turn() = 0;
 };
 

@@ -1,8 +1,7 @@
 // Layouts on a GPU: pack and unpack by one kernel, against a plain copy of the same bytes on the device.
 //
-//   spinloom_gpu_bench [--quick]      CSV on stdout: host time of many launches behind each other, divided; up to 4
-//   MiB,
-//                                     of a graph of them, which is the device's time
+//   spinloom_gpu_bench [--quick] prints CSV: the host time of many launches behind each other, divided by their number;
+//   up to 4 MiB, the time of a graph of launches, which is the device's time.
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -231,7 +230,7 @@ int run(bool quick) {
                 1e-3 * static_cast<double>(packs->program().bytes_touched()) / out, copied, out, in);
     std::fflush(stdout);
   }
-  // What a launch takes of the host, and the naive way.
+  // The host time of a launch, and the time of the naive way.
   for (const char* const type : {specfem, "hvector(100000, 8, 64B, byte)"}) {
     const layout::Blob blob = *layout::Blob::build(*layout::parse(type));
     const Message pack{Side::of(blob), Side::packed()};

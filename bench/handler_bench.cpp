@@ -113,7 +113,7 @@ void threaded(const std::shared_ptr<live::HandlerLibrary>& library, Handler& han
   handler.calls = 1;
   std::vector<int64_t> firsts, ends;
   for (int i = 0; i < (spinning ? 20'000 : 2'000); ++i) {
-    // It comes back from ended(), and where it does not spin, falls asleep.
+    // The pool's thread returns from ended(), and falls asleep if it does not spin.
     std::this_thread::sleep_for(std::chrono::microseconds(spinning ? 0 : 100));
     owner.reset();
     pool->start(handler.frame);

@@ -1,4 +1,4 @@
-// What a block costs the host: the numbers behind host.*_cycles of the NIC profiles.
+// The host's cost of a block: the numbers behind host.*_cycles of the NIC profiles.
 //
 // Method: MPITypes' memory-to-memory copy (mpitypes) and our copy path (best) unpack n blocks of b bytes with warm data
 // (the whole working set in the first-level cache): a vector at stride 2 b, and a list of the same blocks in

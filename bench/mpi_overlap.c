@@ -1,13 +1,13 @@
-/* What non-blocking collective calls cost the thread that makes them: its processor time inside the start and the wait,
- * while it computes between them.
+/* Measures what non-blocking collective calls cost the calling thread: its processor time inside the start and the
+ * wait, while it computes between them.
  *
  *     mpicc -O2 bench/mpi_overlap.c -o overlap
  *     mpiexec -n 2 ./overlap allreduce 50 200 1000
  *     spinloom run --collectives -- mpiexec -n 2 ./overlap allreduce 50 200 1000
  *
- * CALL (allreduce, bcast, barrier, allgather, scatter) BYTES COMPUTE_US CALLS. Prints medians over the calls, of the
- * slower rank: processor time of the start and of the wait in us, and the time that is left of a call when the
- * computation is taken off it. */
+ * CALL (allreduce, bcast, barrier, allgather, scatter) BYTES COMPUTE_US CALLS. Prints three medians over the calls, in
+ * us, each the largest of all ranks: processor time of the start, processor time of the wait, and the wall-clock time
+ * of a call less the processor time of its computation. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>

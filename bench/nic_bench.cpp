@@ -110,7 +110,7 @@ Packet arriving(const std::vector<uint8_t>& memory, uint64_t match_bits) {
   return packet;
 }
 
-// What was measured is not what it is called.
+// Ends the bench: it has not measured what its name says.
 [[noreturn]] void give_up() {
   std::fprintf(stderr, "nic_bench: the engine did not answer as expected\n");
   std::exit(1);

@@ -1,4 +1,4 @@
-// What benches of frame ports share: a frame, a plain forward loop, and how to give up.
+// PortRig - the common parts of benches of frame ports: a frame, a plain forward loop, and how to give up.
 //
 // Threads: one owner. Time: none of its own.
 #pragma once
@@ -38,7 +38,7 @@ class Forwarder {
  public:
   Forwarder(FramePort& port, bool back) : port_(port), back_(back), space_(batch_frames * port.frame_bytes_max()) {}
 
-  // How many frames came.
+  // Returns how many frames came.
   size_t turn() {
     const size_t count = need(port_.receive(frames_));
     if (!back_) return count;

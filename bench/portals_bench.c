@@ -135,7 +135,7 @@ static double processor_s(void) {
          1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-/* What the processors of rank 0 do in a second that it waits, all its threads. */
+/* Returns the processor time of this rank per second, all threads together, while rank 0 waits for a put. */
 static double idle(ptl_size_t bytes, long milliseconds) {
   const double start = now_s(), used = processor_s();
   if (me.rank == 0) {

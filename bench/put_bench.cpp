@@ -69,7 +69,7 @@ nic::NicLimits limits() {
 // One of the two ranks, with an entry that counts what lands, and a descriptor that counts what was sent.
 class Rank {
  public:
-  Rank(uint32_t rank, const std::vector<Card>& cards, Segment& segment)
+  Rank(uint32_t rank, const std::vector<BusinessCard>& cards, Segment& segment)
       : node_(nic::Rank{rank}, 2, limits(), segment),
         progress_(std::move(*Progress::start(node_, [](uint64_t) {}))),
         shm_(node_, segment, rank, cards, ShmOptions{}, [](int, nic::Rank) {}),
@@ -138,10 +138,10 @@ void print(const char* what, std::array<double, repeats>& all) {
 }
 
 void run() {
-  std::vector<Card> cards;
+  std::vector<BusinessCard> cards;
   std::vector<Segment> segments;
   for (uint32_t rank = 0; rank < 2; ++rank) {
-    Card card;
+    BusinessCard card;
     card.machine = *machine_id();
     card.pid = getpid();
     card.nonce = random_secret();

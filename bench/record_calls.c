@@ -1,5 +1,5 @@
-/* What a call costs: a rank's messages to itself, in ns of its CPU for each call of MPI. One rank; N rounds of
- * MPI_Irecv, MPI_Isend and MPI_Waitall, the best of five. */
+/* Measures what a call costs: the CPU time in ns per MPI call of a rank's messages to itself. One rank; N rounds of
+ * MPI_Irecv, MPI_Isend and MPI_Waitall, the best of five trials. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

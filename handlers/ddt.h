@@ -1,4 +1,4 @@
-/* What every datatype handler does with a piece, and how it ends.
+/* Shared by all datatype handlers: the DMA of a piece, and the end of a message.
  *
  * The same handlers run at both ends. A source that defines SPL_DDT_GATHER before it includes another becomes its image
  * for process-puts: each piece is read from host memory into the packet at hand, which the handler fills; nothing runs

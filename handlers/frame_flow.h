@@ -1,7 +1,7 @@
-/* Which flow a frame belongs to: addresses, ports and protocol, as they lie in the frame.
+/* The flow to which a frame belongs: its addresses, ports and protocol.
  *
- * Contract: fields that the frame does not have are zero: all of them where it is not IPv4 or is cut short, ports of
- *   other protocols than TCP and UDP and of fragments but the first. Addresses stay in network order, ports do not.
+ * Contract: fields that the frame does not have are zero: all of them where it is not IPv4 or is cut short, ports where
+ *   it is neither TCP nor UDP or is not the first fragment. Addresses stay in network order, ports do not.
  */
 #ifndef SPINLOOM_HANDLERS_FRAME_FLOW_H
 #define SPINLOOM_HANDLERS_FRAME_FLOW_H

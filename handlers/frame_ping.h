@@ -1,4 +1,4 @@
-/* What the handlers of the ping studies share: addresses change places, and Internet checksums.
+/* Shared by the handlers of the ping studies: the exchange of addresses, and Internet checksums.
  *
  * Contract: the frame is IPv4 without options over Ethernet. Exchanging addresses leaves checksums alone.
  */

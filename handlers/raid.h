@@ -1,4 +1,4 @@
-/* What both kinds of RAID nodes need.
+/* Shared by both kinds of RAID nodes, data and parity.
  *
  * Contract: raid_xor() changes `bytes` bytes at `to` (8-byte aligned) to their exclusive or with those at `from`, a
  * word at a time. A packet carries at most RAID_PACKET_BYTES.

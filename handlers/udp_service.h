@@ -1,4 +1,4 @@
-/* What handlers of UDP services share: the payload of a datagram, and the frame as an answer to who sent it.
+/* Shared by handlers of UDP services: the payload of a datagram, and its frame made into an answer to the sender.
  *
  * Contract: udp_payload() gives the payload of a datagram to one receiver (answer_ip.h), of at least `least` bytes;
  *   otherwise NULL. udp_answer() exchanges the ends of a frame's headers and sets their lengths for

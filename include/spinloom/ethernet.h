@@ -95,9 +95,9 @@ SPL_ETH_API void *spl_eth_constants(spl_eth *eth, size_t *bytes);
 
 /* The payload of a new request of this HPU, in host memory, where the program may change it; NULL: there is none. */
 SPL_ETH_API void *spl_eth_pop_request(spl_eth *eth, uint32_t hpu, uint64_t *flag);
-/* The same, of any HPU, waiting for `timeout_us` at most (0: looks once). */
+/* Returns the payload of a new request of any HPU. Waits for `timeout_us` at most (0: looks once). */
 SPL_ETH_API void *spl_eth_next_request(spl_eth *eth, uint64_t timeout_us, uint64_t *flag);
-/* Answers it: `value` is what spl_host_request returns to the handler. */
+/* Answers a request: spl_host_request returns `value` to the handler. */
 SPL_ETH_API int spl_eth_push_response(spl_eth *eth, uint64_t flag, uint32_t value);
 
 /* ---- notices: spl_host_notify ---- */
@@ -119,7 +119,7 @@ SPL_ETH_API const void *spl_eth_next_frame(spl_eth *eth, uint64_t timeout_us, si
 /* A counter of the handlers (spl_count), 0 to 15. */
 SPL_ETH_API int spl_eth_counter(spl_eth *eth, unsigned counter, uint32_t *sum, uint32_t *count);
 SPL_ETH_API int spl_eth_clear_counter(spl_eth *eth, unsigned counter);
-/* What the NIC has counted; at most `count` values. Returns how many it has; names by spl_eth_count_name(). */
+/* Reads the NIC's counts, at most `count` values. Returns how many the NIC has; spl_eth_count_name() names them. */
 SPL_ETH_API int spl_eth_counts(spl_eth *eth, uint64_t *values, unsigned count);
 SPL_ETH_API const char *spl_eth_count_name(unsigned which);
 

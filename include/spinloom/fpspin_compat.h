@@ -3,7 +3,7 @@
  * Contract: fpspin_init installs the image, writes the rule set and activates the context; then fpspin_pop_req and
  *   fpspin_push_resp exchange requests with the HPUs until fpspin_exit. The NIC is `spinloom nic run`: by the name in
  *   the environment variable SPINLOOM_NIC_NAME, or spinloomN for /dev/pspinN.
- * What differs: rule sets of other contexts stay as they are; rules are in the order of the wire, as with the original;
+ * Differences: rule sets of other contexts stay as they are; rules are in the order of the wire, as with the original;
  *   fpspin_write_memory takes addresses from ctx.handler_mem.addr on, which are those that sandboxed handlers have;
  *   registers are reached by `spinloom nic-ctl`, so fpspin_set_regs_base does nothing; there are no ioctls.
  * Source: FPsPIN, deliverable D4.7, section 4.3.2, and its public interface.
@@ -191,7 +191,7 @@ static inline uint32_t fpspin_get_avg_cycles(fpspin_ctx_t *ctx) {
   const fpspin_counter_t counter = fpspin_get_counter(ctx, 0);
   return counter.count == 0 ? 0 : counter.sum / counter.count;
 }
-/* What lies outside of the handlers' memory is not written; the original's device refuses it, too. */
+/* Bytes outside of the handlers' memory are not written; the original's device refuses them, too. */
 static inline void fpspin_write_memory(fpspin_ctx_t *ctx, fpspin_addr_t pspin_addr, void *host_addr, size_t len) {
   size_t bytes = 0;
   uint8_t *state = (uint8_t *)spl_eth_state(ctx->eth, &bytes);

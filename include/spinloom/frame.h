@@ -1,12 +1,12 @@
-/* The handler interface of an Ethernet NIC: what handlers of frames have beyond spinloom/handler.h.
+/* The handler interface of an Ethernet NIC: the additions to spinloom/handler.h for handlers of frames.
  *
  * Contract: a source defines any of header_handler, payload_handler and completion_handler as for messages of Portals
  * (spinloom/handler.h), and
  *     int initialise_handler(void *state);
  *     int mail_handler(const spl_mail_t mail, void *state);
- * A frame that a rule set takes is what h.user_hdr of the header handler and p.base of the payload handler point to,
- * whole, from the Ethernet header on; completion handlers have the last frame of their message. spl_frame() names it in
- * each of them, and it may be changed in place: the slot belongs to the handler until the handler returns.
+ * h.user_hdr of the header handler and p.base of the payload handler point to the whole frame that a rule set has
+ * taken, from the Ethernet header on; completion handlers have the last frame of their message. spl_frame() names the
+ * frame in each handler. It may be changed in place: the slot belongs to the handler until the handler returns.
  * Host memory of a call is that of the context: PTL_HANDLER_HOST_MEM and PTL_ME_HOST_MEM mean the same. There are no
  * events, counters, puts or gets. docs/ethernet.md says what follows each return code.
  *
@@ -27,7 +27,7 @@
 
 /* The first member of the state of a context whose handlers ask the host or count. The host reads and writes it. */
 struct spl_host_data {
-  uint64_t response[SPL_HOST_HPUS]; /* by HPU: what the host has answered */
+  uint64_t response[SPL_HOST_HPUS]; /* by HPU: the host's answer */
   uint64_t request[SPL_HOST_HPUS];  /* by HPU: the newest request */
   struct {
     uint32_t sum;
@@ -157,8 +157,8 @@ static inline int spl_send_frame(const void *frame, uint32_t len, ptl_dma_h *h) 
 }
 
 /* Runs the mail handler of a context, some time later, on any of its HPUs. FAIL, and nothing is sent, if that context
- * is not active, has no mail handler, or has too much mail already: who cannot do without it tries again at the next
- * frame. */
+ * is not active, has no mail handler, or has too much mail already: a handler that needs the mail tries again at the
+ * next frame. */
 static inline int spl_mail(uint32_t context, uint32_t value, uint64_t argument) {
   spl_word(1, context);
   spl_word64(2, argument);

@@ -138,7 +138,7 @@ enum {
 #define PTL_NUM_HPUS_MAX 256u
 
 #if !defined(__cplusplus)
-/* What a source may define; another prototype is refused where it is compiled. */
+/* The functions that a source may define; the compiler refuses another prototype. */
 int header_handler(const ptl_header_t h, void *state);
 int payload_handler(const ptl_payload_t p, void *state);
 int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state);

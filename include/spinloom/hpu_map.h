@@ -72,7 +72,8 @@
 #define SPL_CALL_SEND_FRAME 26u /* WORD1 frame, WORD4 bytes; the result is a handle, as of a DMA */
 #define SPL_CALL_TELEMETRY 27u /* WORD1 which count; the result is its low word */
 #define SPL_CALL_MAIL 28u /* WORD1 context, WORD2-3 argument, WORD4 value */
-/* Which counts: those of the NIC from 0 on (docs/ethernet.md), those of the handler's context, free packet slots. */
+/* Numbers of counts: from 0 on those of the NIC (docs/ethernet.md), then those of the handler's context, and the number
+ * of free packet slots. */
 #define SPL_TELEMETRY_CONTEXT 64u
 #define SPL_TELEMETRY_FREE_SLOTS 96u
 

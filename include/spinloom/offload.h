@@ -28,8 +28,8 @@ typedef uint32_t spl_op;                  /* an operation: its number in its sch
 
 /* -- The engine ---------------------------------------------------------------------------------------------------- */
 
-/* Who begins an operation when all that it waits for has come. By the CPU it happens in spl_schedule_test() and
- * spl_schedule_wait() only: the same schedule on the same NIC, for comparison. */
+/* The side that begins an operation when everything that the operation waits for has happened. The CPU does so only in
+ * spl_schedule_test() and spl_schedule_wait(): the same schedule on the same NIC, for comparison. */
 enum {
   SPL_BY_NIC = 0,
   SPL_BY_CPU = 1
@@ -55,7 +55,7 @@ typedef struct {
   uint32_t portal; /* portal table entry, the same at all ranks; 0: the last one of the interface */
   int rendezvous; /* SPL_BY_RECEIVER or SPL_BY_SENDER */
   int progress; /* SPL_BY_NIC or SPL_BY_CPU */
-  uint32_t counters; /* what the engine may use at a time; 0: what the interface has */
+  uint32_t counters; /* the most that the engine may use at a time; 0: all of the interface */
   uint32_t triggered;
   uint32_t entries;
   int meeting; /* SPL_MEET or SPL_MEET_OTHERWISE */
@@ -68,7 +68,7 @@ int spl_oe_open(ptl_handle_ni_t interface, const spl_oe_options *options, spl_oe
  * sent has come to its targets, 10 s at most: another engine may be opened on the portal table entry then, and hears
  * nothing of this one. */
 int spl_oe_close(spl_oe *engine);
-/* What went wrong last; never NULL. NULL asks about spl_oe_open(). */
+/* Describes the last error; never NULL. With `engine` NULL: the last error of spl_oe_open(). */
 const char *spl_oe_error(const spl_oe *engine);
 
 /* Ranks of the interface that do something together, the same `id` (below 2^16) and list at each of them. `ranks` NULL:
@@ -91,7 +91,8 @@ int spl_schedule_make(spl_team *team, unsigned int flags, spl_schedule **schedul
 /* Ranks are those of the team. The n-th send with a tag from one rank to another meets the n-th receive. */
 spl_op spl_send(spl_schedule *schedule, const void *from, uint64_t bytes, uint32_t to_rank, uint32_t tag);
 spl_op spl_receive(spl_schedule *schedule, void *to, uint64_t bytes, uint32_t from_rank, uint32_t tag);
-/* The same with memory in pieces, one behind the other: a layout at this end. The pieces are copied, not the memory. */
+/* Send and receive with memory in pieces, one after the other: a layout at this end. The list of pieces is copied, not
+ * the memory. */
 spl_op spl_send_list(spl_schedule *schedule, const ptl_iovec_t *from, size_t pieces, uint32_t to_rank, uint32_t tag);
 spl_op spl_receive_list(spl_schedule *schedule, const ptl_iovec_t *to, size_t pieces, uint32_t from_rank, uint32_t tag);
 /* Local computations: `into` = `into` op `from`, element by element (an operation and a type of Portals' atomics). */
@@ -121,7 +122,8 @@ int spl_cpu_dependent(spl_schedule *schedule, spl_op op);
 /* Gives the operations to the NIC. No operation may be added any more. PTL_NO_SPACE: the NIC has no room, whose limit
  * the error names; cached schedules that are not under way have left by then. */
 int spl_schedule_post(spl_schedule *schedule);
-/* Begins what waits for nothing. Memory may be written until then. Nobody waits for other ranks here. */
+/* Begins the operations that wait for nothing. Memory may be written until then. This call does not wait for other
+ * ranks. */
 int spl_schedule_start(spl_schedule *schedule);
 /* spl_schedule_test() sets `done` to 1 if all has ended, otherwise to 0; spl_schedule_wait() returns when all has
  * ended. A failed operation ends the schedule with PTL_FAIL, which these calls answer from then on: it can only be
@@ -148,8 +150,9 @@ int spl_state(spl_schedule *schedule, spl_op op, int *state);
 int spl_enable(spl_schedule *schedule, spl_op op);
 int spl_disable(spl_schedule *schedule, spl_op op, int *held);
 
-/* What a posted schedule takes of the NIC, as Table I of the paper counts: memory descriptors (one for each counter
- * that sends count on) and entries, triggered operations, counters for dependencies, memory of the schedule's own. */
+/* The resources of the NIC that a posted schedule uses, counted as in Table I of the paper: memory descriptors (one for
+ * each counter that sends count on) and entries, triggered operations, counters for dependencies, memory of the
+ * schedule's own. */
 typedef struct {
   uint32_t descriptors, entries, triggered, counters;
   uint64_t memory_bytes;

@@ -23,27 +23,27 @@ typedef struct spl_rails spl_rails;
 typedef uint64_t spl_rails_request;
 #define SPL_RAILS_ANY_SOURCE UINT32_MAX
 
-/* The choice of who matches messages with receives. SPL_RAILS_BY_TAG: the receiver's NIC, on its home rail; other rails
+/* The side that matches messages with receives. SPL_RAILS_BY_TAG: the receiver's NIC, on its home rail; other rails
  * carry fragments only, and a rank whose home rail is lost is lost. SPL_RAILS_BY_WORD: the receiver's processor;
  * messages take any rail. */
 enum {
   SPL_RAILS_BY_TAG = 0,
   SPL_RAILS_BY_WORD = 1
 };
-/* Who goes on with a long message after the receiver's processor has begun it. SPL_RAILS_NIC: the NICs, by counters and
- * triggered puts. SPL_RAILS_CPU: the processor in its next call, for comparison. */
+/* The side that continues a long message after the receiver's processor has begun it. SPL_RAILS_NIC: the NICs, by
+ * counters and triggered puts. SPL_RAILS_CPU: the processor in its next call, for comparison. */
 enum {
   SPL_RAILS_NIC = 0,
   SPL_RAILS_CPU = 1
 };
-/* The choice of who moves the bytes of a long message. SPL_RAILS_GET: the receiver reads them; memory that is sent
+/* The side that moves the bytes of a long message. SPL_RAILS_GET: the receiver reads them; memory that is sent
  * again is exposed once. SPL_RAILS_PUT: the receiver opens its memory and says so, and the sender puts them. */
 enum {
   SPL_RAILS_GET = 0,
   SPL_RAILS_PUT = 1
 };
 
-/* The same at all ranks. 0 stands for the usual value. */
+/* All ranks must pass the same options. 0 stands for the usual value. */
 typedef struct {
   int matching; /* SPL_RAILS_BY_TAG or SPL_RAILS_BY_WORD */
   int progress; /* SPL_RAILS_NIC or SPL_RAILS_CPU */
@@ -63,7 +63,7 @@ typedef struct {
 int spl_rails_open(ptl_handle_ni_t interface, const spl_rails_options *options, spl_rails **rails);
 /* PTL_IN_USE while requests are under way or somebody reads or writes memory under a key; it may be called again. */
 int spl_rails_close(spl_rails *rails);
-/* What went wrong last; never NULL. NULL asks about spl_rails_open(). */
+/* Describes the last error; never NULL. With `rails` NULL: the last error of spl_rails_open(). */
 const char *spl_rails_error(const spl_rails *rails);
 
 /* -- Messages ------------------------------------------------------------------------------------------------------ */
@@ -81,8 +81,8 @@ int spl_rails_send(spl_rails *rails, const void *data, uint64_t bytes, uint32_t 
                    spl_rails_request *request);
 int spl_rails_receive(spl_rails *rails, void *data, uint64_t bytes, uint32_t source, uint64_t tag, uint64_t ignore,
                       spl_rails_request *request);
-/* The same with a message that is the pieces, one behind the other: NICs gather and scatter long ones in place. The
- * list itself may be changed after the call. */
+/* Send and receive a message that consists of pieces, one after the other. NICs gather and scatter long messages in
+ * place. The list itself may be changed after the call. */
 int spl_rails_send_list(spl_rails *rails, const ptl_iovec_t *pieces, size_t count, uint32_t rank, uint64_t tag,
                         spl_rails_request *request);
 int spl_rails_receive_list(spl_rails *rails, const ptl_iovec_t *pieces, size_t count, uint32_t source, uint64_t tag,
@@ -90,7 +90,7 @@ int spl_rails_receive_list(spl_rails *rails, const ptl_iovec_t *pieces, size_t c
 /* A request is complete once. Its failure is the result of the call that completes it. `status` may be NULL. */
 int spl_rails_test(spl_rails *rails, spl_rails_request request, int *done, spl_rails_status *status);
 int spl_rails_wait(spl_rails *rails, spl_rails_request request, spl_rails_status *status);
-/* Takes what has come; all other calls do so, too. */
+/* Takes messages that have arrived; all other calls do so, too. */
 int spl_rails_progress(spl_rails *rails);
 
 /* -- Memory under keys --------------------------------------------------------------------------------------------- */
@@ -118,8 +118,8 @@ typedef void (*spl_rails_handler)(void *argument, uint32_t source, const void *d
 int spl_rails_handle(spl_rails *rails, uint32_t id, spl_rails_handler handler, void *argument);
 /* At most eager_bytes, which are copied. A word may wait for the window until a later call of this rank. */
 int spl_rails_word(spl_rails *rails, uint32_t rank, uint32_t id, const void *data, uint64_t bytes);
-/* The same without a copy: the NIC reads the pieces, whose bytes must not change until the request is complete, when
- * they have come to the target. */
+/* Sends a word without a copy: the NIC reads the pieces. Their bytes must not change until the request is complete,
+ * which means that they have arrived at the target. */
 int spl_rails_word_list(spl_rails *rails, uint32_t rank, uint32_t id, const ptl_iovec_t *pieces, size_t count,
                         spl_rails_request *request);
 /* Waits until all words of this rank, and messages that wait for the window, have come to their targets. */

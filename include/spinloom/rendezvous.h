@@ -1,10 +1,10 @@
-/* What both ends of a message that asks first agree on: hosts in C++, handlers in C.
+/* The protocol of a message that asks before it sends its bytes, for hosts in C++ and handlers in C.
  *
- * Match bits: the two highest say what a message is; the others of an ordinary one are the user's, those of an answer
- * and of data a number. A request is an ordinary message with header data: a number of its sender's, and how many bytes
- * there will be. An answer brings the request's match bits back, and data have them as header data. The counter of a
- * send's entry says what an answer starts: the bytes, and above them, plus one, the number of the context whose
- * handlers gather them; it is one more when they have been sent.
+ * Match bits: the two highest are the kind of a message. The others belong to the user in an ordinary message, and are
+ * a number in an answer and in data. A request is an ordinary message with header data: a number that its sender has
+ * chosen, and the length of the data to come. An answer returns the request's match bits, and data have them as header
+ * data. The counter of a send's entry says what an answer starts: the bytes, and above them, plus one, the number of
+ * the context whose handlers gather them. The counter is one more when the bytes have been sent.
  */
 #ifndef SPINLOOM_RENDEZVOUS_H
 #define SPINLOOM_RENDEZVOUS_H

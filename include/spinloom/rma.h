@@ -64,7 +64,7 @@ int spl_rma_open(ptl_handle_ni_t interface, const spl_rma_options *options, spl_
  * the context. PTL_FAIL: a rank is gone, or operations have failed; the context is freed all the same, but another one
  * must not take its portal table entries. */
 int spl_rma_close(spl_rma *rma);
-/* What went wrong last; never NULL. NULL asks about spl_rma_open(). */
+/* Describes the last error; never NULL. With `rma` NULL: the last error of spl_rma_open(). */
 const char *spl_rma_error(const spl_rma *rma);
 ptl_rank_t spl_rma_rank(const spl_rma *rma);
 uint32_t spl_rma_size(const spl_rma *rma);
@@ -80,9 +80,9 @@ enum {
 };
 #define SPL_RMA_ALL (SPL_RMA_READ | SPL_RMA_WRITE | SPL_RMA_ATOMIC)
 
-/* What notified operations leave at their target. SPL_RMA_COUNTED: a count. SPL_RMA_QUEUED: a count, and a notice with
- * a value, which the program takes with spl_rma_next_notice(). One that finds no room (spl_rma_options.notices) is
- * refused. */
+/* The traces of notified operations at their target. SPL_RMA_COUNTED: a count. SPL_RMA_QUEUED: a count, and a notice
+ * with a value, which the program takes with spl_rma_next_notice(). An operation whose notice finds no room
+ * (spl_rma_options.notices) is refused. */
 enum {
   SPL_RMA_COUNTED = 1,
   SPL_RMA_QUEUED = 2
@@ -95,7 +95,7 @@ typedef struct {
 
 /* Makes memory accessible, to those who get a key. `notices`: 0, SPL_RMA_COUNTED or SPL_RMA_QUEUED. */
 int spl_rma_register(spl_rma *rma, void *memory, uint64_t bytes, int notices, spl_rma_memory **registered);
-/* The same for memory in pieces, one behind the other: offsets of operations count through them. The list is copied. */
+/* Registers memory in pieces, one after the other: offsets of operations count through them. The list is copied. */
 int spl_rma_register_list(spl_rma *rma, const ptl_iovec_t *pieces, size_t count, int notices,
                           spl_rma_memory **registered);
 /* A key of its own for each call, of random bits. `rights`: some of SPL_RMA_READ, SPL_RMA_WRITE, SPL_RMA_ATOMIC. */
@@ -151,8 +151,8 @@ int spl_rma_put_pieces(spl_rma_key *key, const spl_rma_piece *parts, size_t coun
 int spl_rma_get_pieces(spl_rma_key *key, const spl_rma_piece *parts, size_t count, const ptl_iovec_t *to,
                        size_t pieces);
 
-/* The same operations, each with a request of its own. spl_rma_wait() and a test that finds it done free the request;
- * they return PTL_FAIL if the operation has failed. Flushes wait for these operations, too. */
+/* The operations above, each with a request of its own. spl_rma_wait(), or a test that finds the operation done, frees
+ * the request. Both return PTL_FAIL if the operation has failed. Flushes wait for these operations, too. */
 int spl_rma_put_request(spl_rma_key *key, uint64_t offset, const void *from, uint64_t bytes, spl_rma_request **request);
 int spl_rma_get_request(spl_rma_key *key, uint64_t offset, void *to, uint64_t bytes, spl_rma_request **request);
 int spl_rma_accumulate_request(spl_rma_key *key, uint64_t offset, const void *from, uint64_t count, int op,
@@ -168,8 +168,8 @@ int spl_rma_flush(spl_rma *rma, ptl_rank_t rank);
 int spl_rma_flush_all(spl_rma *rma);
 /* Does not wait: `done` is 0, or a flush would end at once. */
 int spl_rma_flush_test(spl_rma *rma, ptl_rank_t rank, int *done);
-/* What this rank has begun at the target, what of it has ended, and what of that has failed; messages, of which an
- * operation may need several. */
+/* The numbers of messages that this rank has begun at the target, that have ended among these, and that have failed
+ * among those. An operation may need several messages. */
 typedef struct {
   uint64_t begun, ended, failed;
 } spl_rma_counts;
@@ -181,7 +181,7 @@ int spl_rma_count(spl_rma *rma, ptl_rank_t rank, spl_rma_counts *counts);
  * has a notice with `value`. The key's memory must have been registered for notices. */
 int spl_rma_put_notify(spl_rma_key *key, uint64_t offset, const void *from, uint64_t bytes, uint64_t value);
 int spl_rma_get_notify(spl_rma_key *key, uint64_t offset, void *to, uint64_t bytes, uint64_t value);
-/* How many notified operations the memory has had since it was registered. */
+/* Sets *count to the number of notified operations on the memory since it was registered. */
 int spl_rma_notified(spl_rma_memory *registered, uint64_t *count);
 int spl_rma_wait_notified(spl_rma_memory *registered, uint64_t count);
 typedef struct {

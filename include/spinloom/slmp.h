@@ -70,7 +70,7 @@ typedef enum slmp_option {
   SLMP_OPT_REPORTS = 7, /* 1: asks the receiver how many packets it has room for, and sends no more; needs
                           SLMP_MODE_SEGMENT and more than 2 tries; a receiver that does not know it gets plain
                           packets */
-  SLMP_OPT_AS_ORIGINAL = 5 /* 1: what FPsPIN's library does: tries 0, a fixed window, SLMP_POLL_ORIGINAL */
+  SLMP_OPT_AS_ORIGINAL = 5 /* 1: behaves as FPsPIN's library: tries 0, a fixed window, SLMP_POLL_ORIGINAL */
 } slmp_option;
 
 typedef enum slmp_mode {
@@ -95,7 +95,7 @@ SLMP_API int slmp_on_progress(slmp_sock_t *sock, slmp_progress call, void *conte
 /* `server` is an IPv4 address in network byte order, as inet_addr gives it; msgid one in the host's. */
 SLMP_API int slmp_sendmsg(slmp_sock_t *sock, in_addr_t server, int msgid, const void *buf, size_t size);
 
-/* What the last slmp_sendmsg of the socket did. */
+/* Statistics of the socket's last slmp_sendmsg. */
 typedef struct slmp_sent {
   uint64_t packets;
   uint64_t retransmitted;

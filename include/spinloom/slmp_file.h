@@ -1,4 +1,4 @@
-/* What handlers/slmp_file.c and its program share: a message of SLMP that lands in host memory.
+/* The data that handlers/slmp_file.c and its program share: a message of SLMP that lands in host memory.
  *
  * Contract: the program writes the constants, sets `armed` to 1 in the state, which is zero otherwise, and waits for a
  * notice: value 0 and the message's length, or value 1 and the length of a message that is too long. Then the message

@@ -1,9 +1,9 @@
-/* What handlers/udp_forward.c forwards, and where: datagrams that come for the station go on to another one.
+/* The data of handlers/udp_forward.c, which forwards datagrams for the station to another station.
  *
- * Contract: constants: spl_forward. State: an spl_forward_state, at first zero. The Ethernet address of the other
- * station is asked for by mail, of the context `unit` (spinloom/arp_unit.h). Datagrams that come before it is known are
- * dropped and counted, as are those that cannot be sent. The datagram that goes on comes from this station, and its
- * source port stays.
+ * Contract: constants: spl_forward. State: an spl_forward_state, at first zero. The handler asks the context `unit` by
+ * mail for the Ethernet address of the other station (spinloom/arp_unit.h). Datagrams that come before the address is
+ * known are dropped and counted, as are those that cannot be sent. A forwarded datagram has this station as its source,
+ * and keeps its source port.
  */
 #ifndef SPINLOOM_UDP_FORWARD_H
 #define SPINLOOM_UDP_FORWARD_H

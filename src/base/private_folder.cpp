@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t all_numbers = UINT32_MAX;  // that the first user namespace maps
 
-// What users have whom a namespace does not know.
+// Returns the user number that a namespace shows for users whom it does not know.
 uint64_t number_of_strangers() {
   uint64_t number = 65534;
   std::ifstream("/proc/sys/kernel/overflowuid") >> number;

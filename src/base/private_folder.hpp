@@ -1,11 +1,11 @@
-// PrivateFolder - folders that nobody but this user may change, and whether a file or a process is this user's.
+// PrivateFolder - folders that only this user may change, and whether a file or a process is this user's.
 //
-// Contract: check_private() is content with a folder, not a link, that belongs to this user and that neither its group
-//   nor others may write to; otherwise its sentence says which of them it is, and the cure. runtime_folder() is where
-//   this user's sockets lie: XDG_RUNTIME_DIR, or /tmp/spinloom-USER where that is not set, USER being the user's number
-//   outside of the user namespace. Where it is there it is checked; where the latter is missing, `makes` makes it, mode
+// Contract: check_private() accepts a folder, not a link, that belongs to this user and that neither its group nor
+//   others may write to; otherwise its sentence says which condition fails, and the cure. runtime_folder() is the
+//   folder of this user's sockets: XDG_RUNTIME_DIR, or /tmp/spinloom-USER if that is not set. USER is the user's number
+//   outside of the user namespace. A folder that exists is checked; if the latter is missing, `makes` makes it, mode
 //   0700. python/spinloom/common/private.py finds the same.
-// Invariants: (1) each call looks again: a name proves nothing, and who has a number in a namespace is not who has it
+// Invariants: (1) each call looks again: a name proves nothing, and a number in a namespace may be another user's
 //   outside; (2) a user without a number of his own in his namespace owns nothing, for strangers have the same number
 //   there.
 // Threads: any. Time: none.

@@ -33,7 +33,7 @@ class RangeTable {
 
   // `alignment` is in granules and a power of two.
   [[nodiscard]] Taken take(uint32_t count, uint32_t alignment = 1);
-  // How many granules the range in use has that begins at `first`; 0 if none begins there.
+  // Returns the granules of the range in use that begins at `first`; 0 if none begins there.
   [[nodiscard]] uint32_t count_of(uint32_t first) const;
   // Makes the range in use that begins at `first` `count` granules long. False: no such range, or no room behind it, or
   // a marked one would become shorter.

@@ -18,7 +18,7 @@
 
 namespace spinloom {
 
-// What kind of trouble. The command line maps each to one exit code (cli.py).
+// The kind of an Error. The command line maps each kind to one exit code (cli.py).
 enum class Code : uint8_t {
   invalid,      // the input is wrong: usage, text, blob, image, profile (exit 2)
   overflow,     // a size or displacement does not fit in 64 bits or a named limit (exit 2)

@@ -68,7 +68,8 @@ class SharedHeap {
   // The memory there has been moved to another address. Its block stays in use for ever, because others would get the
   // same memory.
   void moved(const void* start, size_t bytes) { replace(start, bytes, true); }
-  // What is left of the heap's memory there, among other memory, reads as zeros afterwards.
+  // Makes the heap's shared memory there read as zeros; other memory that is mapped there stays as it is. This has no
+  // effect on a private heap, or where a block is pinned.
   void empty(const void* start, size_t bytes);
   [[nodiscard]] Place place();
   [[nodiscard]] size_t used_bytes();

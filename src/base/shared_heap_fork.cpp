@@ -1,4 +1,4 @@
-// What a fork does to the heap: the child gets a copy of the blocks in a file of its own.
+// The effect of a fork on the heap: the child gets a copy of the blocks in a file of its own.
 #include <fcntl.h>
 #include <linux/limits.h>
 #include <sys/mman.h>

@@ -58,7 +58,7 @@ class Rate {
 
   [[nodiscard]] constexpr Time time_of(Bytes bytes) const { return time_of_units(bytes.count); }
   [[nodiscard]] constexpr Time time_of_cycles(int64_t cycles) const { return time_of_units(cycles); }
-  // Picoseconds of so many units, however many, rounded up or down.
+  // The picoseconds of any number of units, rounded up or down.
   [[nodiscard]] constexpr unsigned __int128 ps_up(uint64_t units) const {
     return (static_cast<unsigned __int128>(units) * static_cast<uint64_t>(ps_) + static_cast<uint64_t>(per_ - 1)) /
            static_cast<uint64_t>(per_);

@@ -19,7 +19,7 @@ using collective::Endpoint;
 using collective::Offloaded;
 using collective::Taken;
 
-// What one member has of a schedule.
+// One member's part of a schedule.
 struct Share {
   Region send;
   Region receive;
@@ -88,7 +88,7 @@ class Collective final : public Exchange {
       SPL_TRY(check_stuck());
     }
     done_ = true;
-    // What a schedule that has failed was sent may still come.
+    // If a member has died, packets for failed schedules may still come: finish() closes the schedules then.
     return someone_died() ? Status{} : close_all();
   }
   bool done() const override { return done_; }
@@ -189,7 +189,7 @@ class Collective final : public Exchange {
     return {};
   }
 
-  // What the schedules of a rank need at most.
+  // Returns the most that any member's schedule needs of each resource.
   [[nodiscard]] Taken largest() const {
     Taken most;
     for (const Group& group : groups_) {
@@ -226,7 +226,7 @@ class Collective final : public Exchange {
     return {};
   }
 
-  // Looks at what is under way, and starts one more schedule.
+  // Checks the schedules that are under way, and starts one more.
   Status go_on(uint32_t rank) {
     for (Group& group : groups_) {
       const auto found = std::ranges::find(group.team.ranks, rank);
@@ -351,7 +351,8 @@ class Collective final : public Exchange {
     return true;
   }
 
-  // Nothing has happened for long. Only who waits for a member that lives, and has given up itself, may hang so.
+  // Nothing has happened for long. A schedule may hang only if it waits for a member that lives and has given up
+  // itself.
   Status check_stuck() {
     for (Group& group : groups_) {
       for (Schedule& one : group.schedules) {
@@ -388,7 +389,7 @@ class Collective final : public Exchange {
     }
     return true;
   }
-  // True if the share has posted a receive for what a dead member has never sent.
+  // True if the share has posted a receive for data that a dead member has never sent.
   [[nodiscard]] bool must_know(const Group& group, const Schedule& one, const Share& share) const {
     if (!share.under_way || one.call.outlives_members()) return false;
     const auto& operations = share.offloaded->graph().operations;

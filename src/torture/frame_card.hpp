@@ -2,8 +2,8 @@
 //
 // Contract: actions become items of one list; step() performs any of the oldest. While a handler waits for the answer
 //   to a call, the rest of the world goes on, other handlers too. As on PCIe and on a cable, accesses to host memory
-//   and frames for the wire are served in the order asked for; when the NIC hears of their ends is random.
-//   The owner is told of all that happens, and of what must not happen.
+//   and frames for the wire are served in the order asked for; the NIC hears of their ends at random times. The card
+//   reports to its owner all that happens, and all that must not happen.
 // Invariants: (1) the same seed and the same calls give the same run; (2) a frame of a handler leaves as it was when
 //   the handler sent it, behind those sent before it, and handlers and the host take the turns that they should:
 //   anything else is trouble.
@@ -37,7 +37,7 @@ class FrameCard {
     virtual void on_ended(const spin::Her& her) = 0;  // its DMAs may be under way
     virtual void on_initialised(spin::ContextId context, bool good) = 0;
     virtual void on_trouble(const std::string& what) = 0;
-    // A handler waits: what is not the card's may happen.
+    // A handler waits: everything outside the card may happen.
     virtual void meanwhile() = 0;
 
    protected:
@@ -52,7 +52,7 @@ class FrameCard {
   [[nodiscard]] std::span<uint8_t> nic_memory() { return nic_memory_; }
 
   void arrive(FrameBytes frame);
-  // False: the NIC has refused the frame.
+  // Returns false if the NIC has refused the frame.
   [[nodiscard]] bool send(FrameBytes frame, uint64_t token);
   [[nodiscard]] Status initialise(spin::ContextId context);
   [[nodiscard]] Status invoke(spin::ContextId context, uint32_t message);

@@ -15,7 +15,7 @@
 
 namespace spinloom::torture {
 
-// What the handlers for a frame do, from the frame itself.
+// The behaviour of the handlers for a frame, which the frame itself chooses.
 enum class Conduct : uint8_t {
   good,      // answer it; for a message: its header handler lets its frames be processed
   drop,      // DROP
@@ -26,7 +26,7 @@ enum class Conduct : uint8_t {
   outside,
   budget,
   bad_call,  // a call that does not exist
-  bad_send,  // sends what cannot be sent, and is told so; then as `good`
+  bad_send,  // sends what cannot be sent, and gets an error; then as `good`
 };
 inline constexpr uint8_t conduct_count = 10;
 [[nodiscard]] constexpr bool is_good(Conduct conduct) {

@@ -12,7 +12,7 @@ using spin::HandlerEnd;
 using spin::HandlerOutcome;
 using spin::NativeHandler;
 
-// A frame that was cut has none: it is dropped.
+// Returns the frame's head. A frame that was cut has none, and is dropped.
 Head head_given(const NativeHandler& handler) {
   Head none;
   none.conduct = Conduct::drop;
@@ -44,7 +44,7 @@ spin::HandlerCall call_of(uint32_t number, uint8_t* local, spin::LocalMemory mem
   return call;
 }
 
-// A frame from the stack, one without a whole header, one from nowhere.
+// True if the NIC refuses to send a frame from the stack, one without a whole header, and one from nowhere.
 bool refused(NativeHandler& handler) {
   uint8_t stack[64] = {};
   auto* const packet = const_cast<uint8_t*>(handler.frame().packet.data());
@@ -96,7 +96,8 @@ bool FrameRun::send_back(NativeHandler& handler) {
   return handle != UINT32_MAX;
 }
 
-// To any context, as the frame's number says; it is taken if that is active, takes mail and has room for more.
+// Sends a mail to any context, as the frame's number says; it is taken if that context is active, takes mail and has
+// room for more.
 void FrameRun::send_mail(NativeHandler& handler, const Head& head) {
   const uint32_t target = head.id % (static_cast<uint32_t>(sites_.size()) + 1);
   Site* const site = target < sites_.size() ? &sites_[target] : nullptr;
@@ -206,7 +207,7 @@ HandlerOutcome FrameRun::on_payload(NativeHandler& handler) {
   return judged(outcome_of(Conduct::good), true);
 }
 
-// All that payload handlers have written is in host memory.
+// Checks that all bytes that payload handlers have written are in host memory.
 HandlerOutcome FrameRun::on_completion(NativeHandler& handler) {
   const Head head = head_given(handler);
   const Message& message = *message_of(head.message);

@@ -128,7 +128,7 @@ Status FrameRun::install(Site& site) {
   return {};
 }
 
-// The host lets a context rest, runs one of its handlers, or says its rules in another way.
+// The host lets a context rest, runs one of its handlers, or gives its rules in another form.
 void FrameRun::begin_change() {
   Site& site = sites_[random_.below(sites_.size())];
   if (site.stage != Stage::active) return;
@@ -170,7 +170,7 @@ bool FrameRun::go_on(Site& site) {
   return true;
 }
 
-// The host's program is gone, and all that it has installed goes, too.
+// The host's program is gone, and everything that it has installed goes, too.
 void FrameRun::host_dies() {
   host_dies_ = Time::never();
   ++of(outcome_.faults, Fault::peer_dead);
@@ -183,7 +183,7 @@ void FrameRun::host_dies() {
   }
 }
 
-// One entry of the ring, if its header says that it is there.
+// Reads one entry of the ring, if its header says that it is there.
 bool FrameRun::read_ring(Site& site) {
   if (site.kind != Kind::ring) return false;
   const uint64_t entries = site.memory.size() / frames::ring_entry_bytes;

@@ -27,9 +27,9 @@ class FrameLink {
 
   FrameLink(const Config& config, uint64_t seed, FaultCounts& faults);
   void send(Time now, Frame frame);
-  // A frame that has come by now.
+  // Returns a frame that has come by now.
   [[nodiscard]] std::optional<Frame> next(Time now);
-  // When the next one comes.
+  // Returns when the next frame comes.
   [[nodiscard]] Time earliest() const { return air_.empty() ? Time::never() : air_.begin()->first; }
 
  private:

@@ -1,4 +1,4 @@
-// What must become of each frame of a run, decided without the engine.
+// FrameRun's oracle: decides what must become of each frame of a run, without the engine.
 #include "nic/wire/siphash.hpp"
 #include "spinloom/frame.h"
 #include "torture/frame_run.hpp"

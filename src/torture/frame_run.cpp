@@ -29,7 +29,7 @@ Status FrameRun::go() {
     now_ += Time{1};
     if (moved) idle_ = 0;
     if (moved || works_ < config_.messages || quiet()) continue;
-    // What failed may work at the next try. After so many rounds without progress the run has stalled.
+    // An action that failed may work at the next try. After this many rounds without progress the run has stalled.
     if (next_time() == Time::never() || ++idle_ > 20'000) return fail(Code::stalled, stall());
     now_ = std::max(now_, next_time());
   }
@@ -73,7 +73,7 @@ Status FrameRun::begin_one() {
   return trouble_;
 }
 
-// What is not the card's: frames that come, senders, and the host, each or not.
+// Runs what is not the card: frames that come, senders, and the host, each or not. Returns true if anything has moved.
 bool FrameRun::outside() {
   bool moved = false;
   if (host_dies_ <= now_) host_dies();
@@ -123,7 +123,7 @@ bool FrameRun::quiet() const {
          card_->nic().state().packets == 0 && card_->nic().state().hers == 0;
 }
 
-// Everything is given back, and everything is compared.
+// Gives everything back, and compares everything.
 Status FrameRun::end() {
   while (card_->step()) SPL_TRY(trouble_);
   frames::Nic& nic = card_->nic();

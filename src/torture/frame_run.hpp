@@ -30,7 +30,7 @@ class FrameRun final : private FrameCard::Owner {
 
  private:
   enum class Kind : uint8_t { echo, message, ring };
-  // What the host does with a context.
+  // The stage of a context, as the host manages it.
   enum class Stage : uint8_t { active, resting, leaving, gone, initialising };
   struct Site {  // a context
     spin::ContextId id;

@@ -1,4 +1,4 @@
-// What the stations of a run send to the NIC, and what comes back.
+// The stations of a run: frames that they send to the NIC, and answers that come back.
 #include "torture/frame_run.hpp"
 
 namespace spinloom::torture {
@@ -26,7 +26,7 @@ void FrameRun::send_frame(uint32_t station, Head head, std::span<const uint8_t> 
   link_.send(now_, {0, frames_.back()});
 }
 
-// To a random site that takes messages, if it has room for one more.
+// Sends a message to a random site that takes messages, if it has room for one more.
 void FrameRun::send_message() {
   std::vector<uint32_t> able;
   const uint64_t bytes = random_.below(config_.size_max + 1);
@@ -68,7 +68,7 @@ bool FrameRun::send_next(Message& message) {
   return true;
 }
 
-// Frames that are no messages of ours: too short, too long, of other types, with any bytes, or cut in their heads.
+// Sends a frame that is no message of ours: too short, too long, of another type, with any bytes, or cut in its head.
 void FrameRun::send_stray() {
   const uint64_t longest = random_.chance(1, 4) ? largest_frame_ + 8 : 80;
   FrameBytes frame(random_.below(longest + 1));
@@ -95,7 +95,7 @@ void FrameRun::at_station(const FrameBytes& frame) {
   if (Message* const message = message_of(head->message)) acknowledged(*message, *head, frame.size() - payload_at);
 }
 
-// What is acknowledged is in host memory.
+// Checks that the acknowledged bytes are in host memory, and passes the acknowledgement to the sender.
 void FrameRun::acknowledged(Message& message, const Head& head, size_t bytes) {
   const uint8_t* const there = sites_[message.site].memory.data() + message.place + head.offset;
   if (!std::equal(there, there + bytes, message.bytes.begin() + head.offset)) {

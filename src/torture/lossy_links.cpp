@@ -135,7 +135,7 @@ void LossyLinks::finish(uint32_t rank, Ends& ends) {
 }
 
 void LossyLinks::launch_one(uint32_t from, uint32_t to, std::span<const uint8_t> bytes) {
-  // What a rank sends to itself for a schedule names addresses, which differ from run to run.
+  // A rank's message to itself for a schedule names addresses, which differ from run to run: its bytes are not hashed.
   hash_ = wire::siphash({hash_, from}, from == to ? std::span<const uint8_t>{} : bytes);
   const uint64_t number = datagrams_++;
   const bool any = config_.drop + config_.duplicate + config_.reorder + config_.corrupt > 0;

@@ -20,7 +20,7 @@ bool scatters(Operation operation) { return operation == scatter || operation ==
 bool has_root(Operation operation) {
   return gathers(operation) || scatters(operation) || operation == bcast || operation == reduce;
 }
-// All of what a member sends goes to each of its peers.
+// True if all data of a member go to each of its peers.
 bool sends_one_block(Operation operation) {
   return gathers(operation) || operation == allgather || operation == allgatherv || operation == neighbor_allgather ||
          operation == neighbor_allgatherv;
@@ -58,7 +58,7 @@ void combine(const Call& call, Bytes& into, const uint8_t* from) {
   }
 }
 
-// Who sends to whom: block number `from_number` of one is block `to_number` of the other.
+// A transfer from one member to another: block `from_number` of one is block `to_number` of the other.
 struct Edge {
   uint32_t from = 0;
   uint32_t from_number = 0;
@@ -161,7 +161,7 @@ class TeamCallMaker {
     return found;
   }
 
-  // Blocks of these sizes, in any order and with gaps.
+  // Lays out blocks of these sizes, in any order and with gaps.
   std::vector<Call::Block> laid(const std::vector<uint64_t>& bytes, uint64_t& end) {
     std::vector<size_t> order(bytes.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -195,7 +195,7 @@ class TeamCallMaker {
       const bool mirrors = in_place && !has_root(operation) && edge.to < edge.from && !sends_one_block(operation);
       if (is_new) bytes = !lists ? call.bytes : mirrors ? at(sent[edge.to], edge.from) : any_bytes(size_);
     }
-    // Only now do blocks that go to several have their sizes.
+    // Blocks that go to several members have their sizes only now.
     for (const Edge& edge : found) at(received[edge.to], edge.to_number) = at(sent[edge.from], edge.from_number);
     for (uint32_t number = 0; number < size_; ++number) {
       TeamCall::Member& one = made_.members[number];
@@ -215,7 +215,7 @@ class TeamCallMaker {
       const TeamCall::Member& from = made_.members[edge.from];
       const TeamCall::Member& to = made_.members[edge.to];
       if (edge.from == edge.to && from.in_place) continue;
-      // In place each sends what lies where it receives, but roots of scatters, who receive nothing.
+      // In place, each member sends from where it receives, except roots of scatters, which receive nothing.
       const bool lies = from.in_place && !scatters(operation);
       const Call::Block& source = !lies                        ? from.sends[edge.from_number]
                                   : sends_one_block(operation) ? from.receives[edge.from]

@@ -23,7 +23,7 @@ struct TeamCall {
     uint64_t bytes = 0;   // of a member's data, about
     bool may_die = false;  // a member, so that the broadcast that expects it is drawn often
   };
-  // What members have.
+  // The memory of all members.
   struct Memory {
     std::vector<Bytes> send;
     std::vector<Bytes> receive;
@@ -48,7 +48,7 @@ struct TeamCall {
   [[nodiscard]] static TeamCall random(uint32_t size, const Limits& limits, Random& random);
   [[nodiscard]] collective::Call of(uint32_t member, uint8_t* send, uint8_t* receive) const;
   [[nodiscard]] Memory random_memory(Random& random) const;
-  // What is in `receive` at the end.
+  // Returns the contents of each member's `receive` at the end.
   [[nodiscard]] std::vector<Bytes> played(const Memory& memory) const;
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(members.size()); }
   [[nodiscard]] bool outlives_members() const;

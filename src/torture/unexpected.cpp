@@ -138,9 +138,8 @@ class Unexpected final : public Exchange {
       target_.spoil();
       return {};
     }
-    // In the overflow entry the bytes must be complete, in a place of their own. A search that changes nothing may
-    // see the put while it is still arriving.
-    // put while it is still arriving.
+    // In the overflow entry the bytes must be complete, in a place of their own. A search that changes nothing may see
+    // the put while it is still arriving.
     Region& room = host(to_).waiting_room;
     const uint64_t offset = event.start - reinterpret_cast<uint64_t>(room.data());
     if (offset > room.size() || copy_.size() > room.size() - offset)

@@ -1,4 +1,4 @@
-/* What the MPI programs share: a count of answers, and bytes that tell which message they are of.
+/* Shared by the MPI programs: a count of answers, and bytes that identify their message.
  *
  * Contract: begin() is MPI_Init, end() is main's exit code after MPI_Finalize: 0 where every answer of this rank was
  * right. Byte i of the message `key` is letter(key, i). A wrong answer is printed. Threads: one. Time: real; nothing

@@ -1,8 +1,8 @@
-/* What the programs for real processes share beside tests/portals/portals_common.h: bytes that tell where they come
- * from.
+/* Shared by the programs for real processes, beside tests/portals/portals_common.h: bytes that identify their message,
+ * counters, descriptors and entries.
  *
- * Contract: byte i of the message `key` is letter(key, i); check() compares all of them. begin() of portals_common.h
- * comes first, end() last. Threads: check() and fill() any. Time: real; nothing here relies on speed.
+ * Contract: byte i of the message `key` is letter(key, i); CHECK_BYTES() compares all. begin() of portals_common.h
+ * comes first, end() last. Threads: fill() and difference() any. Time: real; nothing here relies on speed.
  */
 #ifndef SPINLOOM_TESTS_LIVE_COMMON_H
 #define SPINLOOM_TESTS_LIVE_COMMON_H
@@ -52,7 +52,7 @@ static inline ptl_handle_ct_t counter(void) {
   return made;
 }
 
-/* So many successes and no failure. */
+/* Waits until the counter has `successes` successes, and expects no failure. */
 static inline void wait_for(int line, ptl_handle_ct_t ct, uint64_t successes) {
   ptl_ct_event_t count = {0, 0};
   must(line, PtlCTWait(ct, successes, &count));

@@ -13,7 +13,7 @@ static int on_our_side(unsigned peer) {
   return (peer >= first && peer < after) == (my_rank >= first && my_rank < after);
 }
 
-/* How a put to the peer ends: its SEND event, or, where that is well, its ACK. */
+/* Puts to the peer and returns the failure type of SEND or, after a good SEND, of ACK; -1 if no event comes. */
 static int put(ptl_handle_md_t md, ptl_handle_eq_t eq, unsigned peer, uint64_t length) {
   MUST(PtlPut(md, 0, length, PTL_ACK_REQ, rank_of(peer), PT_TARGET, 0, 0, NULL, 0));
   for (;;) {

@@ -1,4 +1,4 @@
-// What C++ calls inline is each rank's own: variables, static ones of templates and of inline functions.
+// Each rank has its own inline variables, variable templates, and static variables of inline functions.
 // Compiled with -shared -fPIC, such names have a binding by which a loader gives all copies of a program one variable.
 #include <portals4.h>
 

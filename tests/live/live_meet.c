@@ -41,7 +41,7 @@ static void open_alone(void) {
   md = bind(bytes, sizeof bytes, 0, events, PTL_CT_NONE);
 }
 
-/* How a put to the rank ends, as the first event says that is no success of sending. */
+/* Puts to the rank and returns the failure type of the first event that is not a successful SEND. */
 static ptl_ni_fail_t put_to(unsigned rank, ptl_size_t length) {
   ptl_event_t event;
   MUST(PtlPut(md, 0, length, PTL_ACK_REQ, rank_of(rank), 3, 5, 0, NULL, 0));

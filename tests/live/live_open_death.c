@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   }
   for (int time = 0; time < 2; ++time) {
     EXPECT(PTL_FAIL, spl_oe_open(ni, &options, &oe));
-    /* Who asks late may hear of others that have left after their errors. */
+    /* The error of a rank that asks late may name another rank, which has left after its own error. */
     EXPECT(1, strstr(spl_oe_error(NULL), " is gone, and all ranks open their engines together") != NULL);
   }
   printf("rank %u: %d answers\n", my_rank, answers - wrong);

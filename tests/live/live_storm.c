@@ -78,7 +78,7 @@ static void put_something(uint64_t random, unsigned char* bytes) {
 
 static void append_something(uint64_t random, unsigned char* bytes) {
   ptl_handle_me_t handle;
-  /* What it counts on may be freed before a message comes. */
+  /* The entry's counter may be freed before a message comes. */
   ptl_handle_ct_t counted;
   MUST(PtlCTAlloc(ni, &counted));
   ptl_me_t me = {.start = bytes,

@@ -130,7 +130,7 @@ static void read_whole(char const* path) {
   if (file == NULL || fread(in_file, sizeof(int), (size_t)(items * size), file) != (size_t)(items * size)) ++wrong;
   if (file != NULL) fclose(file);
 }
-/* Whose bytes lie at the place of `of`: with the shared pointer ranks come in any order. */
+/* Returns the rank whose bytes lie at the place of `of`: with the shared pointer, ranks write in any order. */
 static int owner_at(int way, int turn, int of) {
   for (int other = 0; (way == shared || way == shared_later) && other < size; ++other)
     if (in_file[of * items] == item(other, turn, 0)) return other;

@@ -24,7 +24,7 @@ static void fill(int round) {
     to_seen[i] = -2;
   }
 }
-/* What rank `sender` has sent of its items, `every` apart, lies as far apart here, and nothing else has changed. */
+/* Checks that the items of rank `sender` lie `every` apart here, as they did there, and nothing else has changed. */
 static void expect(char const* what, int round, int every, int sender) {
   for (int i = 0; i < span; ++i) {
     int const is_item = i % every == 0 && i < items * every;

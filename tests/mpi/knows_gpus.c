@@ -1,5 +1,5 @@
-/* What an MPI that knows of GPUs says of itself, for one that does not: preloaded, on the driver of tests/gpu/driver
- * with FAKE_GPU_OPEN, whose device memory any MPI can touch. */
+/* Answers as a GPU-aware MPI would, in place of an MPI that is not: preloaded, on the driver of tests/gpu/driver with
+ * FAKE_GPU_OPEN, whose device memory any MPI can touch. */
 int MPIX_Query_cuda_support(void); /* Open MPI, newer MPICH */
 int MPIX_Query_cuda_support(void) { return 1; }
 int MPIX_GPU_query_support(int kind, int* is_supported); /* MPICH; kind 0: CUDA */

@@ -28,8 +28,8 @@ typedef int Number;
 #define PACK_SIZE MPI_Pack_size
 #endif
 
-/* What some MPIs do without the layer, and so is left out: Open MPI packs blocks that step back from other places (see
- * docs/mpi-differences.md), MPICH ends the process on rooms that are too short and on types that are not committed. */
+/* Cases that an MPI gets wrong without the layer are left out: Open MPI packs blocks that step back from other places
+ * (see docs/mpi-differences.md); MPICH ends the process if a room is too short or a type is not committed. */
 #ifdef OPEN_MPI
 enum { may_step_back = 0, returns_errors = 1 };
 #else

@@ -212,7 +212,7 @@ static void cancel_after_probe(void) {
   }
 }
 
-/* What is too long is an error of the receive, writes nothing behind the buffer, and lets the sender go on. */
+/* A message that is too long is an error of its receive: nothing is written behind the buffer, the sender goes on. */
 static void truncated(void) {
   MPI_Datatype half;
   MPI_Type_vector(rows / 2, 1, columns, MPI_DOUBLE, &half);
@@ -251,7 +251,7 @@ static void truncated(void) {
   plain();
 }
 
-/* The same where not even the record fits into the buffer; what comes later is right. */
+/* Not even the layer's record fits into the buffer: the receive fails as above, and later messages arrive right. */
 static void truncated_records(void) {
   enum { most = 96 };
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

@@ -276,7 +276,7 @@ static int number_bytes(MPI_Datatype number) {
 
 static void end(Call* call) {
   reference(call);
-  /* What the first rank of an exclusive scan gets is undefined, and so is the rest of what is sent in place. */
+  /* Undefined are the result of an exclusive scan at rank 0, and an in-place buffer behind its rank's own block. */
   int me = 0;
   MPI_Comm_rank(comm_of[call->comm], &me);
   size_t defined = call->bytes;

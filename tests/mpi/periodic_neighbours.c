@@ -1,7 +1,7 @@
-/* Which of a neighbour's messages comes where, on grids whose periodic dimensions have one or two ranks, so that a
+/* Prints where each message of a neighbour arrives, on grids whose periodic dimensions have one or two ranks, so that a
  * neighbour is met twice: a line for each call and grid, as rank 0 got them. Each block has gaps; all of its numbers
- * name its sender and slot. Each call is made several times, and must give the same each time. With w by large counts
- * where the MPI has them: MPICH 4.0.2 reads only as many ints as there are ranks. */
+ * name its sender and slot. Each call is made several times, and must give the same each time. Calls with w have large
+ * counts where the MPI has them: MPICH 4.0.2 reads only as many ints as there are ranks. */
 #include <mpi.h>
 #include <stdio.h>
 

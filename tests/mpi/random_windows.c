@@ -244,7 +244,7 @@ enum { epochs_meet = MPICH_NUMVERSION < 50000000 };
 enum { epochs_meet = 0 };
 #endif
 
-/* Who accesses whose memory between start and complete: a bit for each origin and target, the same on all ranks. */
+/* Draws the accesses between start and complete: a bit for each origin and target, the same on all ranks. */
 static uint64_t edges_of(uint64_t seed, int round, int repeat) {
   uint64_t const kept = state;
   begin(seed, round, 1000 + repeat);
@@ -287,7 +287,7 @@ static void await_origins(MPI_Win win) {
   }
 }
 
-/* How the epochs of a round begin and end: 0 to 2 fences, 3 locks, 4 a lock of all, from 5 on start and post. */
+/* Runs a round. `sync` says how its epochs begin and end: 0-2 fences, 3 locks, 4 a lock of all, 5-7 start and post. */
 static long one_round(uint64_t seed, int round, struct Exposed* window, long* accesses) {
   struct Access all[most_accesses];
   begin(seed, round, 0);

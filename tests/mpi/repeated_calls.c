@@ -128,7 +128,7 @@ static void* page_aligned(void) {
   return made;
 }
 
-/* What all ranks see alike comes from `plan`, the rest from `own`. */
+/* Changes one thing; values that must be equal on all ranks come from `plan`, the others from `own`. */
 static void change(Draw* plan, Draw* own) {
   int const what = (int)below(plan, things), side = (int)below(own, 2);
   switch (what) {

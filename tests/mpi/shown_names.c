@@ -1,7 +1,7 @@
-/* Which names this process finds, one line each with a letter for each way of asking:
+/* Prints each name with a letter for each way in which this process finds it, or - where it does not:
    d dlsym(RTLD_DEFAULT), n dlsym(RTLD_NEXT), s dlsym(of the whole program), h dlsym(of the MPI's library), w a weak
-   reference of this program. The names and their weak references are in NAMES, made by the test. Another word is a
-   library to be loaded first; one that asks by itself, by weak references of its own, defines look(). */
+   reference of this program. The names and their weak references are in NAMES, made by the test. An argument is a
+   library to be loaded first; if the library defines look(), look() prints the names by its own weak references. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

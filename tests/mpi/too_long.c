@@ -131,7 +131,7 @@ int main(int words, char** word) {
     else
       tell(ways[i]);
   }
-  /* What comes after is right. */
+  /* The next message, which is not too long, arrives right. */
   for (int i = 0; i < 2 * ints; ++i) data[i] = rank == 0 ? i : -1;
   if (rank == 0)
     MPI_Send(data, 1, spread, 1, tag, MPI_COMM_WORLD);

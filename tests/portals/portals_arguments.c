@@ -1,4 +1,4 @@
-/* What the Portals calls return for right and wrong arguments; test_portals.py runs it. */
+/* Checks what the Portals calls return for right and wrong arguments; test_portals.py runs this program. */
 #include <portals4.h>
 #include <stdio.h>
 #include <stdlib.h>

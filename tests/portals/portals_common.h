@@ -1,4 +1,4 @@
-/* What the conformance programs share: a count of answers, a matching logical interface, a barrier made of messages.
+/* Shared by the conformance programs: a count of answers, a matching logical interface, a barrier made of messages.
  *
  * Contract: begin() opens the interface and waits until all ranks have; EXPECT counts an answer and prints a wrong one;
  * end() is main's exit code. Nothing here relies on modelled time or on who starts first. Threads: one. Time: barrier()

@@ -101,7 +101,7 @@ static void ask(void) {
   wait_for(PTL_EVENT_REPLY, PTL_NI_OK, 8); /* 10 22 33 40 */
   EXPECT(44, fetched[0]);
 
-  /* What no call takes. */
+  /* No call takes these arguments. */
   EXPECT(PTL_ARG_INVALID, PtlAtomic(from, 0, 8, PTL_ACK_REQ, to, pt, 1, 0, NULL, 0, PTL_SWAP, PTL_INT64_T));
   EXPECT(PTL_ARG_INVALID, PtlAtomic(from, 0, 8, PTL_ACK_REQ, to, pt, 1, 0, NULL, 0, PTL_BAND, PTL_DOUBLE));
   EXPECT(PTL_ARG_INVALID, PtlSwap(into, 0, from, 0, 8, to, pt, 1, 0, NULL, 0, NULL, PTL_SUM, PTL_INT64_T));

@@ -1,5 +1,5 @@
-/* What happens when an event queue is full, or an entry or a place for a header is missing; test_portals.py runs it
- * with two ranks. */
+/* Checks puts for which an event queue is full, or an entry or a place for a header is missing; test_portals.py runs
+ * this program with two ranks. */
 #include "portals_common.h"
 
 enum { QUEUED, FLOW, PLAIN_HEADERS, FLOW_HEADERS, QUIET, SYNCHRONOUS, NOTHING };
@@ -17,13 +17,13 @@ static ptl_handle_me_t append(ptl_pt_index_t pt, ptl_list_t list, unsigned optio
   return handle;
 }
 
-/* One put to rank 1; how it ended there. */
+/* Puts to rank 1 and returns how the put ended there. */
 static ptl_ni_fail_t put(ptl_pt_index_t pt, ptl_hdr_data_t data) {
   MUST(PtlPut(md, 0, 0, PTL_ACK_REQ, rank_of(1), pt, 0, 0, NULL, data));
   return ended(eq);
 }
 
-/* What one queue holds: how many messages, the first and the last of them, how many news of disabled entries. */
+/* The contents of a queue: the number of puts, the first and the last of them, the number of PT_DISABLED events. */
 struct drained {
   int code; /* of the first retrieval */
   unsigned puts, disabled;

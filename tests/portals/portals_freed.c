@@ -32,7 +32,7 @@ static ptl_handle_me_t append(ptl_pt_index_t pt, ptl_match_bits_t bits, unsigned
   return made;
 }
 
-/* How a put to the other rank ends there. */
+/* Puts to the other rank and returns how the put ended there. */
 static ptl_ni_fail_t put(ptl_pt_index_t pt, ptl_match_bits_t bits) {
   MUST(PtlPut(md, 0, 8, PTL_ACK_REQ, other, pt, bits, 0, NULL, 0));
   return ended(mine);

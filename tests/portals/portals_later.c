@@ -82,10 +82,10 @@ int main(void) {
   MUST(PtlCTWait(sent, (ptl_size_t)limits.max_triggered_ops, &count));
   MUST(PtlCTWait(landed, 1000000 + (ptl_size_t)limits.max_triggered_ops, &count));
   EXPECT(1, count.success - 1000000 - (ptl_size_t)limits.max_triggered_ops <= 1); /* the peer may be ahead */
-  /* What is reached already happens at once; there is room again. */
+  /* An operation whose threshold has been reached runs at once; the counter has room again. */
   EXPECT(PTL_OK, PtlTriggeredPut(md, 0, 8, PTL_NO_ACK_REQ, other, 0, 1, 0, NULL, 0, trigger, 2));
   MUST(PtlCTWait(sent, (ptl_size_t)limits.max_triggered_ops + 1, &count));
-  /* What is forgotten with its counter never happens, and lets go of its descriptor. */
+  /* An operation that waits on a counter when it is freed never runs, and releases its descriptor. */
   ptl_handle_md_t held;
   MUST(PtlMDBind(ni, &what, &held));
   EXPECT(PTL_OK, PtlTriggeredPut(held, 0, 8, PTL_NO_ACK_REQ, other, 0, 1, 0, NULL, 0, trigger, 1000));

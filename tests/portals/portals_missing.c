@@ -21,7 +21,7 @@ enum {
   PLACES_PT = 1
 };
 
-/* What a rank has. `broken` is a hole between two halves of LONG / 2 each; `partly` is 4 B before it. */
+/* Places in a rank's memory. `broken` has LONG bytes, with `hole`, one page, at LONG / 2; `partly` is 4 B before it. */
 struct places {
   char *good, *hole, *fixed, *closed, *broken, *partly, *leaving;
 };
@@ -201,7 +201,7 @@ static void append(const ptl_me_t* me, ptl_pt_index_t pt, ptl_list_t list) {
   MUST(PtlMEAppend(ni, pt, me, list, NULL, &handle));
 }
 
-/* What the target hears: of a message that came before its entry, too. */
+/* Checks the target's events for a put into a hole that came before its entry. */
 static void try_late(void) {
   const unsigned to = 1 - my_rank;
   ptl_event_t event;

@@ -1,4 +1,4 @@
-/* What the options of descriptors and entries change for puts to oneself; test_portals.py runs it. */
+/* Checks the options of descriptors and entries with puts to oneself; test_portals.py runs this program. */
 #include <portals4.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +102,7 @@ int main(void) {
   EXPECT(PTL_OK, PtlMEUnlink(silent));
   EXPECT(PTL_OK, PtlEQGet(sender_eq, &event)); /* its send */
 
-  /* What came first is counted for the entry that finds it, told or not. */
+  /* A message that came first is counted for the entry that finds it, even without an event. */
   ptl_handle_md_t plain = descriptor(PTL_MD_EVENT_SEND_DISABLE);
   entry(0, PTL_OVERFLOW_LIST, 3);
   put(plain, PTL_NO_ACK_REQ, 3);
@@ -114,14 +114,14 @@ int main(void) {
   EXPECT(PTL_OK, PtlEQGet(target_eq, &event));
   EXPECT(PTL_EVENT_AUTO_UNLINK, event.type);
 
-  /* And where headers are not kept, nobody finds it. */
+  /* No entry finds a message whose header was not kept. */
   entry(PTL_ME_UNEXPECTED_HDR_DISABLE, PTL_OVERFLOW_LIST, 4);
   put(plain, PTL_NO_ACK_REQ, 4);
   EXPECT(PTL_OK, PtlEQWait(target_eq, &event));
   entry(0, PTL_PRIORITY_LIST, 4);
   EXPECT(PTL_EQ_EMPTY, PtlEQGet(target_eq, &event));
 
-  /* A search looks, or takes; what is not there is told, too. */
+  /* PTL_SEARCH_ONLY finds a message, PTL_SEARCH_DELETE removes it; a search without a match gives an event, too. */
   entry(0, PTL_OVERFLOW_LIST, 5);
   put(plain, PTL_NO_ACK_REQ, 5);
   EXPECT(PTL_OK, PtlEQWait(target_eq, &event));
@@ -142,7 +142,7 @@ int main(void) {
   EXPECT(PTL_OK, PtlEQGet(target_eq, &event));
   EXPECT(PTL_NI_NO_MATCH, event.ni_fail_type);
 
-  /* What was cancelled does not come. */
+  /* A cancelled operation never runs. */
   EXPECT(PTL_OK, PtlCTSet(target_ct, (ptl_ct_event_t){0, 0}));
   EXPECT(PTL_OK, PtlTriggeredCTInc(sender_ct, (ptl_ct_event_t){1000, 0}, target_ct, 1));
   EXPECT(PTL_OK, PtlCTCancelTriggered(target_ct));

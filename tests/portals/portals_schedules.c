@@ -1,5 +1,5 @@
-/* What the calls of spinloom/offload.h answer to wrong arguments and calls at the wrong time, and that schedules do
- * what they should beside them. */
+/* Checks the answers of the calls of spinloom/offload.h to wrong arguments and at the wrong time, and that schedules
+ * work beside them. */
 #include <spinloom/offload.h>
 
 #include "portals_common.h"
@@ -107,7 +107,7 @@ static void operations(void) {
   EXPECT(SPL_OP_NONE, spl_get(schedule, &word, 4, no_portal));
   EXPECT(SPL_OP_NONE, spl_atomic(schedule, &word, 3, PTL_SUM, PTL_UINT32_T, somewhere));
   EXPECT(SPL_OP_NONE, spl_send_list(schedule, NULL, 1, 0, 0));
-  /* What was refused has left nothing. */
+  /* Refused calls have added no operation. */
   const spl_op receive = spl_receive(schedule, &into, 4, my_rank, 0);
   EXPECT(0, receive);
   const spl_op copy = spl_copy(schedule, &word, &into, 4);

@@ -1,4 +1,4 @@
-/* What is refused, why, and which register counts it; test_portals.py runs it with two ranks. */
+/* Checks which operations are refused, why, and which register counts them; test_portals.py runs it with two ranks. */
 #include "portals_common.h"
 
 static ptl_handle_eq_t eq;

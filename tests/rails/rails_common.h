@@ -1,5 +1,5 @@
-/* What the programs of rails share: their rails, and OK(), which ends the program with the rails' sentence when a call
- * does not answer PTL_OK. Threads: one. Time: none. */
+/* Shared by the programs of rails: their rails, and OK(), which ends the program with the rails' error text when a call
+ * does not return PTL_OK. Threads: one. Time: none. */
 #ifndef SPINLOOM_TESTS_RAILS_COMMON_H
 #define SPINLOOM_TESTS_RAILS_COMMON_H
 

@@ -50,7 +50,7 @@ static void cut(ptl_iovec_t pieces[3], unsigned char* memory, uint64_t bytes) {
   pieces[2] = (ptl_iovec_t){memory + bytes / 3, bytes - bytes / 3};
 }
 
-/* What this rank does of the list, in pieces so that some receives come late. */
+/* Sends and receives this rank's part of the list, in batches, so that some receives come after their messages. */
 static void exchange(const struct message* list, unsigned count) {
   struct posted open[2 * under_way_max];
   unsigned under_way = 0;

@@ -1,8 +1,8 @@
-/* What the programs of one-sided memory share: a context beside the interface of portals_common.h.
+/* Shared by the programs of one-sided memory: a context beside the interface of portals_common.h.
  *
- * Contract: RMA() ends the program with the context's sentence when a call does not answer PTL_OK. ANSWERS() counts a
- * code that a call has to answer. The first argument of a program says the way: native, emulated, fallback (what is
- * long or in small pieces is emulated) or mixed (odd ranks emulate). Threads: one. Time: none.
+ * Contract: RMA() ends the program with the context's error text when a call does not return PTL_OK. ANSWERS() counts
+ * a code that a call has to return. The first argument of a program is the way: native, emulated, fallback (accesses
+ * that are long or in small pieces are emulated) or mixed (odd ranks emulate). Threads: one. Time: none.
  */
 #ifndef SPINLOOM_TESTS_RMA_COMMON_H
 #define SPINLOOM_TESTS_RMA_COMMON_H

@@ -79,7 +79,7 @@ static void data_of(const Act* act, uint64_t* words) {
   for (unsigned i = 0; i < act->count; ++i) words[i] = next_random(&state);
 }
 
-/* What a compare and swap compares with: often what is there. */
+/* Returns the value that a compare and swap compares with: half of the time the value that is there. */
 static uint64_t compared(const Act* act, const uint64_t* own) { return act->seed % 2 == 0 ? own[act->at] : act->seed; }
 
 static uint64_t combined(int op, uint64_t a, uint64_t b) {
@@ -159,7 +159,7 @@ static void own_words(unsigned round) {
   }
 }
 
-/* What the shared words of rank `of` become in this round, by all ranks' streams. */
+/* An addition or exclusive or to the shared words of rank `target`, drawn from a rank's stream. */
 typedef struct {
   unsigned target, at, count, is_xor;
   uint64_t seed;

@@ -178,7 +178,7 @@ static void notices(int kind) {
   ANSWERS(PTL_ARG_INVALID, spl_rma_put_notify(spl_rma_window_key(window, to), 0, out, 8, 1));
 }
 
-/* Who may only read gets notices sent, too. */
+/* A window that may only be read gets notices, too: of gets, not of puts. */
 static void notices_of_readers(void) {
   uint64_t word = 70 + my_rank, seen = 0;
   spl_rma_window* readable;

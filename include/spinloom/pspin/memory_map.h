@@ -1,4 +1,4 @@
-/* Where PsPIN's memories lie in the state of a context (spinloom/pspin_compat.h), for handlers and hosts. */
+/* The places of PsPIN's memories in the state of a context (spinloom/pspin_compat.h), for handlers and hosts. */
 #ifndef SPINLOOM_PSPIN_MEMORY_MAP_H
 #define SPINLOOM_PSPIN_MEMORY_MAP_H
 

@@ -1,4 +1,4 @@
-/* What handlers have of the C library's stdlib.h: there is no heap. */
+/* The part of the C library's stdlib.h that handlers have: there is no heap. */
 #ifndef SPINLOOM_PSPIN_STDLIB_H
 #define SPINLOOM_PSPIN_STDLIB_H
 

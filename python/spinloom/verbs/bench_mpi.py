@@ -27,9 +27,9 @@ from spinloom.verbs.stopping import stoppable
     "--calls", is_flag=True, help="Single calls that pass, MPI_Pack and MPI_Unpack, first uses of types."
 )
 @click.option("--collectives", "collective", is_flag=True, help="Collective calls with datatypes.")
-@click.option("--fresh", is_flag=True, help="Of --collectives: write what is sent anew before each call.")
+@click.option("--fresh", is_flag=True, help="With --collectives: write the sent data anew before each call.")
 @click.option(
-    "--apart", is_flag=True, help="Of --collectives: ranks without shared memory, as on two machines."
+    "--apart", is_flag=True, help="With --collectives: ranks without shared memory, as on two machines."
 )
 @click.option("--kind", type=click.Choice(messages.KINDS), multiple=True, help="These only; else pingpong.")
 @click.option(
@@ -39,7 +39,7 @@ from spinloom.verbs.stopping import stoppable
     multiple=True,
     help="This MPI; may be given again. Else all found.",
 )
-@click.option("--path", default="auto", help="Of the layer, as of spinloom run.")
+@click.option("--path", default="auto", help="The layer's way for messages, as of spinloom run --path.")
 @click.option("--one-setting", is_flag=True, help="Do not run each MPI without its single copy (CMA), too.")
 @click.option(
     "-o",

@@ -36,7 +36,7 @@ BEGIN, END = "<!-- begin: spinloom calibrate --compare -->", "<!-- end -->"
     type=click.Choice(copy_model.MOVEMENTS),
     default="pack",
     show_default=True,
-    help="Of --compare.",
+    help="What --compare predicts and measures.",
 )
 @click.option("--peers", is_flag=True, help="Measure messages between two processes only.")
 @click.option(
@@ -48,7 +48,7 @@ BEGIN, END = "<!-- begin: spinloom calibrate --compare -->", "<!-- end -->"
     help="Measure the LogGOPS parameters of that compiler's MPI only; mpicc if none is named.",
 )
 @click.option(
-    "--ranks", type=click.IntRange(2, 1024), help="Of --mpi: ranks of its collective calls.  [default: 2]"
+    "--ranks", type=click.IntRange(2, 1024), help="The ranks of the collective calls of --mpi.  [default: 2]"
 )
 @click.option(
     "--out",

@@ -128,7 +128,9 @@ def fit(nic: str, form: str) -> None:
 @click.argument("operation", shell_complete=completion.of(completion.collective_operations))
 @click.option("--algorithm", metavar="NAME", help="Which one; otherwise the one that the model chooses.")
 @click.option("--ranks", "ranks_text", metavar="LIST", required=True, help="How many: 1024,16384,262144.")
-@click.option("--size", "size_text", metavar="SIZE", required=True, help="As of explain.")
+@click.option(
+    "--size", "size_text", metavar="SIZE", required=True, help="The bytes of an operation, as of explain."
+)
 @nic_option
 @quiet_option
 @form_options

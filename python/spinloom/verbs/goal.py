@@ -388,11 +388,20 @@ def check(file: Path, form: str) -> None:
 @click.argument("pattern", required=False)
 @click.option("--ranks", type=click.IntRange(1, 2**31 - 1), help="How many.")
 @click.option(
-    "--bytes", "size", type=U64, default=8, show_default=True, help="Of each message, or as the list says."
+    "--bytes",
+    "size",
+    type=U64,
+    default=8,
+    show_default=True,
+    help="Bytes of each message, or what --list says of the pattern.",
 )
-@click.option("--radix", type=click.IntRange(2, 2**31 - 1), help="Of a dissemination; otherwise 2.")
-@click.option("--segment", metavar="SIZE", help="Of what goes on in segments; otherwise 8 KiB.")
-@click.option("--grid", metavar="NxN", help="Of a halo; otherwise about as many ranks along each dimension.")
+@click.option("--radix", type=click.IntRange(2, 2**31 - 1), help="The radix of a dissemination; 2 otherwise.")
+@click.option(
+    "--segment", metavar="SIZE", help="The segment of algorithms that have segments; 8 KiB otherwise."
+)
+@click.option(
+    "--grid", metavar="NxN", help="The grid of a halo; about as many ranks along each dimension otherwise."
+)
 @click.option(
     "--repeat",
     type=click.IntRange(1, 2**30),

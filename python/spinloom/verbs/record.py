@@ -116,7 +116,9 @@ def tell(directory: Path, command: tuple[str, ...], began: datetime.datetime, co
     show_default=True,
     help="The directory of the trace, a file for each rank.",
 )
-@click.option("--accelerate", is_flag=True, help="As 'spinloom run' does, and record what the program calls.")
+@click.option(
+    "--accelerate", is_flag=True, help="Accelerate it as 'spinloom run' does, and record what it calls."
+)
 @click.option(
     "--cpu-time",
     is_flag=True,

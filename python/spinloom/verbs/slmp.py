@@ -143,7 +143,9 @@ def slmp() -> None:
     type=click.Choice(protocol.POLLINGS),
     help="How threads wait: asleep; looking every 100 us as FPsPIN's library; looking all the time.",
 )
-@click.option("--as-original", is_flag=True, help="As FPsPIN's: --tries 0 --fixed-window --polling original.")
+@click.option(
+    "--as-original", is_flag=True, help="Send as FPsPIN does: --tries 0 --fixed-window --polling original."
+)
 @quiet_option
 @form_options
 def send(

@@ -30,8 +30,8 @@ RANKS_MOST = 4096
 @click.argument("name", metavar="NAME|all")
 @click.argument("traces", metavar="[TRACE...]", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for CSV and SVG.")
-@click.option("--ranks", "ranks_text", metavar="LIST", help="Of overlap: 4,16,64; else up to 256.")
-@click.option("--size", "size_text", metavar="LIST", help="Of overlap: 4KiB,64KiB,1MiB; else 50 B.")
+@click.option("--ranks", "ranks_text", metavar="LIST", help="Overlap has 4,16,64; the others up to 256.")
+@click.option("--size", "size_text", metavar="LIST", help="Overlap has 4KiB,64KiB,1MiB; the others 50 B.")
 @threads_option
 @quiet_option
 @fixed_nic_option

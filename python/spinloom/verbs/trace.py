@@ -29,7 +29,7 @@ def view_option(view: str, about: str) -> Callable:
 @click.argument("name", metavar="DIR|NAME")
 @click.option("--out", type=click.Path(dir_okay=False), help="A timeline for ui.perfetto.dev, too.")
 @view_option("calls", "The calls of a recorded program, by time (the default).")
-@view_option("matrix", "Who sent whom how much.")
+@view_option("matrix", "Print how much each rank has sent to each other.")
 @view_option("types", "The datatypes of its buffers, the most bytes first.")
 @view_option("check", "What is wrong with its messages, or wasted; wrong ones exit with 1.")
 @view_option("ranks", "What each rank of a live job does or waits for.")

@@ -15,7 +15,7 @@
 
 namespace spinloom::app {
 
-// `samples` times of one call, in the order in which they were taken.
+// Returns `samples` times of one call, in the order in which they were taken.
 [[nodiscard]] Result<std::vector<double>> probe_copy(const std::string& type_text, int64_t count, Movement movement,
                                                      int samples, bool checked = true);
 

@@ -21,8 +21,8 @@ std::string setting(const char* variable) {
 
 }  // namespace
 
-// What has been made, by what tells messages apart: devices, blobs, counts, offsets, a forced kernel. A blob's address
-// names it as long as an entry holds its side.
+// The moves that have been made, by what tells messages apart: devices, blobs, counts, offsets, a forced kernel. A
+// blob's address identifies it as long as an entry holds its side.
 class KeptMoves {
  public:
   template <class Make>
@@ -89,7 +89,7 @@ Result<gpu::Device> device_of(const GpuEnd& end, const char* role) {
 
 namespace {
 
-// The device of a message's ends; none where they are emulated. `in_place`: kernels reach both ends.
+// The device of a message's ends; none where GPUs are emulated. `in_place`: kernels reach both ends.
 struct Where {
   std::optional<gpu::Device> device;
   bool in_place = true;

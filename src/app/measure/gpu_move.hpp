@@ -3,10 +3,10 @@
 // Contract: find() takes two ends, each an address of a device or of the host with the side of a message there, and
 //   looks up what moves them: a plan where both ends are a device's or pinned memory, a staging area where one is
 //   pageable memory of the host. Plans and staging areas are made at their first use and kept for the next, at most
-//   `moves_kept_max`; the least recently used go first, and who holds one keeps it alive. run() launches; it waits for
-//   the bytes only where one end is the host's. begin() never waits for them; what it gives is asked, waited for, or
-//   lets another stream wait where no end is the host's. What is said to be a device's memory and is not, or lies in
-//   two devices, is an Error.
+//   `moves_kept_max`; the least recently used go first, and a caller that holds one keeps it alive. run() launches; it
+//   waits for the bytes only where one end is the host's. begin() never waits for them: its result can be tested,
+//   waited for, or, where no end is the host's, can make another stream wait. It is an Error if memory is given as a
+//   device's and is not, or if the ends lie in two devices.
 // Invariants: a plan that is dropped has ended its launches before its memory is freed, because the driver waits for
 //   the device whose memory it frees.
 // Threads: any; two that ask for a new plan at once may both make it. Time: host time.
@@ -49,8 +49,8 @@ bool emulated();
 // The device whose memory [first, last) of an end is; `role` names the end in errors.
 Result<gpu::Device> device_of(const GpuEnd& end, const char* role);
 
-// What was begun: a kernel with a mark behind it, bytes through pinned pieces, or nothing that could still be under
-// way.
+// A move that was begun: a kernel with a mark behind it, bytes through pinned pieces, or nothing that could still be
+// under way.
 class GpuDone {
  public:
   [[nodiscard]] Result<bool> test();

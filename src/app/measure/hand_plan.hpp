@@ -18,7 +18,7 @@
 
 namespace spinloom::app {
 
-// hand_part of hand.c.
+// The hand_part of hand.c.
 struct HandPart {
   int64_t offset = 0;  // bytes from the buffer address
   int64_t rows = 1, blocks = 1, block = 1;

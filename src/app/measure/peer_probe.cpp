@@ -26,7 +26,7 @@ namespace spinloom::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// How long a peer may take to write, pack and compare so many bytes, and for all else.
+// Returns how long a peer may take to write, pack and compare `bytes` bytes, and for everything else.
 std::chrono::seconds patience_for(int64_t bytes) {
   constexpr int64_t bytes_a_second = 100'000'000;
   return std::chrono::seconds(10 + bytes / bytes_a_second);
@@ -190,7 +190,7 @@ Result<std::vector<double>> PeerProbe::measure(const std::string& type_text, int
     SPL_TRY(own.receive(target));
     return own.send(source, way);
   };
-  // What the peer sends is made here once more.
+  // Makes the bytes that the peer sends a second time, to compare with them.
   own.patience = patience_for(span + bytes);
   own.received = own.boxes[own.peer()].sent.load();  // an earlier message may have been given up
   std::vector<std::byte> packed(static_cast<size_t>(bytes));

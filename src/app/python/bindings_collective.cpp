@@ -1,4 +1,4 @@
-// spinloom._core: algorithms of collective operations, what they take by a model, and what they need of a NIC.
+// spinloom._core: algorithms of collective operations, their time by a model, and their needs of a NIC.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
@@ -42,7 +42,7 @@ collective::Question question_of(uint32_t ranks, uint64_t bytes, uint64_t elemen
 
 nb::str as_text(std::string_view text) { return nb::str(text.data(), text.size()); }
 
-// What the paper says of the algorithm, or None.
+// Adds the paper's Table 1 entries for the algorithm, or None.
 void add_table1(const collective::Algorithm& algorithm, uint32_t ranks, uint64_t bytes, nb::dict& row) {
   const auto rows = collective::table1();
   const auto found = std::ranges::find_if(rows, [&](const collective::Table1Row& one) {
@@ -81,7 +81,7 @@ nb::str choose(std::string_view operation, uint32_t ranks, uint64_t bytes, uint6
       collective::choose(unwrap(collective::operation_named(operation)), ask, model_of(fields)).algorithm->name);
 }
 
-// The operations of all ranks, kept for what is asked of them.
+// The operations of all ranks, kept for later questions about them.
 struct Offloaded {
   std::vector<collective::Graph> ranks;
 };
@@ -93,7 +93,7 @@ Offloaded make(std::string_view operation, std::string_view algorithm, uint32_t 
   return {unwrap(without_lock([&] { return collective::graphs_of(*found, ask, root); }))};
 }
 
-// The most of any rank.
+// Returns the largest needs of any rank.
 nb::dict resources(const Offloaded& made, uint64_t atomic_bytes) {
   collective::Needs most;
   for (const collective::Graph& graph : made.ranks) most.take_most(collective::needs_of(graph, atomic_bytes));

@@ -1,4 +1,4 @@
-// Schedules on the NICs of a profile, for Python.
+// BindingsFidelity - schedules on the NICs of a profile, for Python.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -47,7 +47,7 @@ Schedule open(const std::string& path) {
   return watched(nb::none(), [&](const goal::Watch& watch) { return schedule::open_schedule(path, watch); });
 }
 
-// Python takes the bytes part by part; what it raises comes out at the end, and later parts are dropped.
+// Python takes the bytes part by part; an exception that it raises comes out at the end, and later parts are dropped.
 template <class Write>
 auto given(const nb::object& take, const Write& write) {
   std::optional<nb::python_error> stopped;

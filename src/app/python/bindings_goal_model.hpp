@@ -31,7 +31,7 @@ struct Kept {
 [[nodiscard]] network::Config network_of(const nanobind::dict& fields);
 [[nodiscard]] goal::Noise noise_of(const Noise& given);
 [[nodiscard]] nanobind::dict dict_of(const goal::Outcome& outcome);
-// What each CPU did: rank, CPU, what, begin, end; of messages the sender's rank and operation, too.
+// Returns the work of each CPU: rank, CPU, what, begin, end; for messages also the sender's rank and operation.
 [[nodiscard]] nanobind::list spans_of(const schedule::Schedule& made, const goal::Record& record);
 
 }  // namespace spinloom::app

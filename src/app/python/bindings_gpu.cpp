@@ -23,7 +23,7 @@
 namespace spinloom::app {
 namespace {
 
-// What a DLPack capsule says of a tensor. `owner` keeps its memory.
+// Returns the facts that a DLPack capsule gives about a tensor. `owner` keeps its memory.
 nb::dict tensor(nb::object capsule) {
   nb::ndarray<> writable;
   nb::ndarray<nb::ro> found;
@@ -129,7 +129,7 @@ int64_t naive_pack(const Committed& layout, nb::handle source, nb::handle packed
   }));
 }
 
-// What a GPU would do with a message: found on the host, by the program that a plan puts on a device.
+// Returns how a GPU would move a message: found on the host, by the program that a plan puts on a device.
 nb::dict program(const std::string& text_form, int64_t count, bool unpacks) {
   const Committed layout = unwrap(Committed::commit(unwrap(layout::parse(text_form))));
   gpu::Message message{gpu::Side::of(layout.blob(), count), gpu::Side::packed()};

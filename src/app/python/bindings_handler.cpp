@@ -146,7 +146,7 @@ void add_profile(const HandlerResult& result, nb::dict& out) {
   out["traffic"] = traffic;
 }
 
-// Ctrl-C ends it: the exception has what was done by then as `.result`.
+// Ctrl-C ends the run: the exception has the results until then as `.result`.
 nb::dict run(const nb::dict& settings) {
   const HandlerConfig config = handler_config_of(settings);
   std::optional<nb::python_error> stopped;

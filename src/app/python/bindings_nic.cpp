@@ -108,7 +108,7 @@ class PythonCard {
   [[nodiscard]] std::string handler_now() const { return card_->handler_now(); }
   [[nodiscard]] uint64_t lines_lost() const { return lines_lost_; }
 
-  // Until the wire's file has ended, the time is up, or a signal comes, whose exception leaves here.
+  // Runs until the wire's file has ended, the time is up, or a signal comes, whose exception is thrown from here.
   void run(std::optional<double> seconds) {
     using Clock = std::chrono::steady_clock;
     const auto until = seconds ? Clock::now() + std::chrono::nanoseconds(static_cast<int64_t>(*seconds * 1e9))

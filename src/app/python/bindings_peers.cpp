@@ -9,7 +9,7 @@
 #include "memory/layout/text.hpp"
 #include "mpi/messages/prices.hpp"
 #include "mpi/messages/settings.hpp"
-#include "mpi/moving/plan.hpp"
+#include "mpi/moving/way.hpp"
 #include "mpi/moving/staging.hpp"
 
 namespace spinloom::app {

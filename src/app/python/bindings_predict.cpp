@@ -24,7 +24,7 @@ using predict::Costs;
 using predict::Script;
 using predict::Side;
 
-// What a Script was made of, beside it.
+// A Script, and facts about the recording from which it was made.
 struct Recording {
   Script script;
   std::string host;
@@ -59,7 +59,7 @@ Result<Recording> recording_of(const std::vector<trace::RankTrace>& traces, cons
   return made;
 }
 
-// On more ranks than it was recorded on, unless `ranks` is 0.
+// Reads a recording, and grows it to `ranks` ranks unless `ranks` is 0.
 Recording read(nb::handle folder, const std::vector<std::string>& choices, uint32_t ranks, const std::string& polls,
                bool strong) {
   const std::string directory = path_of(folder);
@@ -115,7 +115,7 @@ const char* name_of(Side side) { return side == Side::send ? "send" : "receive";
 
 Side side_of(const nb::handle& name) { return nb::cast<std::string>(name) == "send" ? Side::send : Side::receive; }
 
-// Non-blocking and persistent collective operations of all ranks.
+// Returns the number of non-blocking and persistent collective operations of all ranks.
 uint64_t offloadable(const Script& script) {
   uint64_t count = 0;
   for (const predict::RankScript& one : script.ranks) {
@@ -178,7 +178,7 @@ nb::list layouts(const Recording& made) {
   return out;
 }
 
-// Numbers of the types of layouts(); None: one block.
+// Returns numbers of the types of layouts(); None: one block.
 nb::list pairs(const Recording& made) {
   const auto end = [](const predict::Lie& lie) -> nb::object {
     if (lie.layout == trace::none) return nb::none();

@@ -50,8 +50,8 @@ class PythonProgram {
   nb::bytes state(uint64_t offset, uint64_t bytes) { return read_part(program().state(), offset, bytes); }
   nb::bytes host_memory(uint64_t offset, uint64_t bytes) { return read_part(program().host_memory(), offset, bytes); }
 
-  // The descriptor of the host memory. This process has it as long as this program; whoever maps it has the memory for
-  // longer.
+  // The descriptor of the host memory. This process has it as long as this program; a process that maps it has the
+  // memory for longer.
   [[nodiscard]] int host_descriptor() { return program().host_descriptor(); }
 
   // UDP for this port; of SLMP, whose last frames are known.

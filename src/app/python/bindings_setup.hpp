@@ -1,4 +1,4 @@
-// Shared by the bindings that simulate messages: a Setup and its parts from a dictionary of settings.
+// BindingsSetup - a Setup and its parts from a dictionary of settings, for the bindings that simulate messages.
 //
 // Contract: a missing key, or a value of the wrong type, is raised as an Error that names the key.
 // Threads: with the interpreter lock. Time: none.

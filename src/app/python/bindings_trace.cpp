@@ -162,7 +162,7 @@ nb::list types_of(const Traces& traces) {
   return out;
 }
 
-// No number for a rank that nobody knows.
+// Returns None for an unknown rank.
 nb::object rank_or_none(uint32_t rank) { return rank == trace::none ? nb::none() : nb::cast(rank); }
 
 nb::list findings_of(const Traces& traces) {
@@ -237,7 +237,7 @@ std::pair<trace::Call, trace::CallForm> call_named(const std::string& name) {
   throw Raised{fail(Code::invalid, "a trace has no MPI_", name)};
 }
 
-// A rank's trace, of bytes that lie in one block: for what is imported from elsewhere.
+// Writes a rank's trace, of bytes that lie in one block: for traces that are imported from elsewhere.
 class TraceWriter {
  public:
   TraceWriter(nb::handle directory, uint32_t rank, uint32_t ranks, uint64_t begun_unix_ns, const std::string& host,

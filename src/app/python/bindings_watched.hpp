@@ -1,4 +1,4 @@
-// BindingsWatched - runs of schedules that tell Python their progress, and that Python ends.
+// BindingsWatched - runs of schedules that report their progress to Python, and that Python can end.
 //
 // Contract: watched() calls a run with a Watch of predict/goal/model/watch.hpp, and gives its outcome or raises.
 // Threads: with Python's lock, which it gives up meanwhile. Time: none.
@@ -14,8 +14,8 @@
 
 namespace spinloom::app {
 
-// Runs without the lock. Now and then it takes the lock, says how many operations have begun, and ends if Python asks
-// for that: by Ctrl-C, or by an exception of `progress`.
+// Runs without the lock. Now and then it takes the lock and reports how many operations have begun. It ends if Python
+// asks for that: by Ctrl-C, or by an exception of `progress`.
 template <class Run>
 auto watched(const nb::object& progress, const Run& run) {
   std::optional<nb::python_error> stopped;

@@ -47,7 +47,7 @@ bool any_meet(std::vector<Touched> all) {
   return false;
 }
 
-// The one device of all ends; none where they are emulated.
+// The one device of all ends; none where GPUs are emulated.
 class OneDevice {
  public:
   void add(const GpuEnd& end, const char* role, size_t number) {
@@ -72,7 +72,7 @@ GpuDone begun(const std::optional<GpuMove>& move) {
   return move ? unwrap(without_lock([&] { return move->begin(); })) : GpuDone();
 }
 
-// Raises the sentence of what is read-only.
+// Raises the sentence for a read-only array.
 void require_writable(nb::handle array, const char* role) {
   PythonBuffer(array, Access::read, role, Place::anywhere).require_writable();
 }

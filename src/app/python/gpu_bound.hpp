@@ -23,7 +23,7 @@ namespace nb = nanobind;
 GpuEnd layout_end(nb::handle array, bool written, const char* role, const layout::Committed& layout, int64_t count,
                   int64_t offset, bool as_memory);
 GpuEnd packed_end(nb::handle packed, bool written, int64_t bytes);
-// Refuses packed bytes that lie where the layout's do.
+// Refuses packed bytes that overlap the layout's.
 void check_apart(const GpuEnd& packed, const GpuEnd& array);
 
 class GpuPackPlan {
@@ -39,7 +39,7 @@ class GpuPackPlan {
   [[nodiscard]] std::string kernel() const {
     return pack_ && pack_->program() != nullptr ? pack_->program()->kernel_name() : "";
   }
-  // Host time of `calls` launches of pack(), which nothing waits for, in ns.
+  // Returns the host time of `calls` launches of pack(), without waiting for them, in ns.
   [[nodiscard]] int64_t launch_ns(int64_t calls) const;
 
  private:
@@ -75,7 +75,7 @@ class GpuCopyPlan {
 bool bytes_meet(const layout::Committed& from, int64_t count, const GpuEnd& read, const layout::Committed& to,
                 int64_t to_count, const GpuEnd& written);
 
-// Copies between layouts on one device. None may write what another one reads or writes.
+// Copies between layouts on one device. No copy may write bytes that another one reads or writes.
 class GpuCopies {
  public:
   GpuCopies(nb::list messages, uint64_t stream);  // of (layout, source, layout, destination)

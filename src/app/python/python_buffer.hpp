@@ -37,8 +37,8 @@ class PythonBuffer {
   enum class Access : uint8_t { read, write };
   enum class Place : uint8_t { host, anywhere };
 
-  // `role` names the buffer in errors, for example "the source". Only who says `anywhere` is given a GPU's memory,
-  // whose bytes it must not touch itself.
+  // `role` names the buffer in errors, for example "the source". Only a caller that passes `anywhere` gets a GPU's
+  // memory; it must not touch the bytes itself.
   PythonBuffer(nb::handle object, Access access, const char* role, Place place = Place::host);
   ~PythonBuffer();
   PythonBuffer(const PythonBuffer&) = delete;
@@ -51,13 +51,13 @@ class PythonBuffer {
     if (!writable_) refuse_writing();
   }
   // base + offset, once the bytes of `count` elements of a layout there are known to lie in the object. A view with
-  // gaps is refused where the layout would plainly take what lies in the gaps, unless it is taken `as_memory`.
+  // gaps is refused where the layout would plainly touch bytes in the gaps, unless it is taken `as_memory`.
   [[nodiscard]] std::byte* at(const layout::Committed& layout, int64_t count, int64_t offset, bool as_memory) const;
   // The first `bytes` bytes of a contiguous object.
   [[nodiscard]] std::span<std::byte> packed(int64_t bytes) const;
 
  private:
-  // A dimension of a view that does not join what lies inside of it; strides are positive.
+  // A dimension of a view that cannot be joined with the dimensions inside it; strides are positive.
   struct Axis {
     int64_t length;
     int64_t stride;
@@ -86,7 +86,7 @@ class PythonBuffer {
   std::vector<Axis> axes_;  // by falling stride; none: all is one run, or runs overlap and nothing is known
 };
 
-// Refuses packed bytes that lie where a message of `count` elements at `base` does.
+// Refuses packed bytes that overlap a message of `count` elements at `base`.
 void check_apart(std::span<const std::byte> packed, const std::byte* base, const layout::Committed& layout,
                  int64_t count);
 

@@ -1,4 +1,4 @@
-// What a message costs at least that goes through the switches of a tree and is stored in each.
+// The least time of a message that goes through the switches of a tree and is stored in each.
 #include <algorithm>
 
 #include "app/studies/collective_run.hpp"
@@ -6,7 +6,7 @@
 namespace spinloom::app {
 namespace {
 
-// From the first put of `bytes` between two NICs at one switch until the target's host can know.
+// Returns the time from the first put of `bytes` between two NICs at one switch until the target's host can know of it.
 Result<Time> put_time(const StudyConfig& config, uint64_t bytes) {
   simulated::WorldOptions options = world_options(config);
   const std::vector<hpu::Image> none;

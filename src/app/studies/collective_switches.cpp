@@ -1,4 +1,4 @@
-// What the manager of the network installs at its switches for one group.
+// The rules, contexts and entries that the manager of the network installs at its switches for one group.
 #include <algorithm>
 #include <bit>
 

@@ -60,8 +60,9 @@ struct SlmpResult {
 
 [[nodiscard]] Result<SlmpResult> run_slmp(const SlmpConfig& config);
 
-// What a context of handlers/frame_ddt_*.c needs for `messages` messages. Each has room of host_bytes in host memory,
-// in which its first byte lies `guard` bytes behind the beginning; the first one's room begins at `rooms`.
+// The data and sizes that a context of handlers/frame_ddt_*.c needs for `messages` messages. Each message has room of
+// host_bytes in host memory; its first byte lies `guard` bytes behind the beginning of its room. The first room begins
+// at `rooms`.
 struct DdtContext {
   static constexpr uint32_t guard = 64;
   std::vector<uint8_t> constants;

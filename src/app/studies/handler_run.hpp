@@ -5,8 +5,8 @@
 //   handlers that the image defines; without handlers (`image_name` empty) the bytes just land, for comparison. The
 //   result has the final contents of memories, the events of the hosts with their times, and the handlers' actions.
 //   The caller compares the bytes, because only the author of a handler knows the right ones.
-//   go_on(), asked every few thousand events, ends the run early where it returns false: the result is what there is by
-//   then, and not complete.
+//   go_on(), called every few thousand events, ends the run early if it returns false: the result then holds what has
+//   happened by then, and is not complete.
 // Invariants: (1) the same config gives the same result on every machine; (2) a handler that misbehaves is part of the
 //   result, not an Error.
 // Threads: any number of calls side by side. Time: modelled, in ps from the first put.

@@ -1,4 +1,4 @@
-// What the client of the array does, and what is compared.
+// RaidArray: the client of the array, and the comparison of the results.
 #include "app/studies/raid.hpp"
 
 #include <algorithm>

@@ -15,7 +15,8 @@
 //   rdma: a request of 16 B lands; the data node's processor sees it, reads it, and puts the bytes to the client.
 //   portals4: a get, which the data node's NIC answers.
 //   stream: a request of 8 B; a header handler of raid_data.c puts the bytes to the client.
-//   Before a time is given, all blocks are compared (data, parity, what surrounds them), and what a read returned.
+//   Before a time is given, all blocks are compared (data, parity, their surroundings), and the bytes that a read
+//   returned.
 // Threads: any number of calls side by side. Time: modelled, in ps.
 #pragma once
 

@@ -30,8 +30,8 @@ class RaidArray final : simulated::EventTarget {
   Result<StudyResult> run();
 
  private:
-  // What the client sends to a data node's host to read from it. A handler is sent the length only, and takes the
-  // offset from the message's header.
+  // The client's request to a data node's host to read from it. A handler gets the length only, and takes the offset
+  // from the message's header.
   struct ReadRequest {
     uint64_t bytes = 0;
     uint64_t offset = 0;

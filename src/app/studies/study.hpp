@@ -34,7 +34,7 @@ enum class Way : uint8_t { rdma, portals4, store, stream, linear, switches };
 [[nodiscard]] Result<Experiment> experiment_named(std::string_view name);
 [[nodiscard]] Result<Way> way_named(std::string_view name);
 
-// What a request to the array has at one data node: bytes at an offset of its block.
+// The part of a request to the array at one data node: bytes at an offset of its block.
 struct RaidPiece {
   uint64_t offset = 0;
   uint64_t bytes = 0;

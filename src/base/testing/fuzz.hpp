@@ -14,11 +14,11 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
-namespace spinloom::layout::fuzz {
+namespace spinloom::fuzz {
 
 using Input = std::vector<uint8_t>;
 
 std::vector<Input> seeds(Random& random);
 void mutate(Random& random, Input& input);
 
-}  // namespace spinloom::layout::fuzz
+}  // namespace spinloom::fuzz

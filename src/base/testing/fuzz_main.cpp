@@ -24,7 +24,7 @@
 namespace {
 
 using namespace spinloom;
-using layout::fuzz::Input;
+using fuzz::Input;
 
 constexpr size_t input_bytes_max = 1 << 14;
 constexpr size_t corpus_max = 4096;
@@ -81,7 +81,7 @@ void change(Random& random, Input& input, const std::vector<Input>& corpus) {
         for (size_t i = 0; i < length && at + i < input.size(); ++i) input[at + i] = other[from + i];
         break;
       }
-      default: layout::fuzz::mutate(random, input);
+      default: fuzz::mutate(random, input);
     }
   }
   if (input.size() > input_bytes_max) input.resize(input_bytes_max);
@@ -137,7 +137,7 @@ int main(int argc, char** argv) {
   const std::string path = text_after(argc, argv, "--current", "fuzz.current");
   Random random(seed, "fuzz");
   Current current(path);
-  std::vector<Input> corpus = layout::fuzz::seeds(random);
+  std::vector<Input> corpus = fuzz::seeds(random);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   int64_t accepted = 0;
   int64_t done = 0;

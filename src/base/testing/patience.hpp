@@ -1,4 +1,4 @@
-// How long tests wait for what must happen.
+// Patience - the time that tests wait for what must happen.
 //
 // Contract: patient(limit) is a test's time limit, made longer by the factor SPINLOOM_TEST_PATIENCE where the
 //   environment sets one, for machines that are slow or busy. tests/patience.py does the same for Python. Only tests

@@ -1,4 +1,4 @@
-// What a card is made of.
+// Makes a card of its parts.
 #include "ethernet/device/card.hpp"
 
 #include <algorithm>

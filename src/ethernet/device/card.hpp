@@ -1,7 +1,8 @@
-// Card - the live Ethernet NIC: takes frames from a port, gives them to the engine and does what it asks for.
+// Card - the live Ethernet NIC: takes frames from a port, gives them to the engine and performs the engine's actions.
 //
-// What no rule set takes goes out at the host's port, and what comes in there goes to the wire: a host whose network
-// stack lies behind this NIC. Handlers run on the owner's thread, each to its end, natively or in the sandbox.
+// Frames that no rule set takes leave through the host's port, and frames that arrive there go to the wire: the host is
+// one whose network stack lies behind this NIC. Handlers run on the owner's thread, each to its end, natively or in the
+// sandbox.
 //
 // Contract: install(), initialise(), configure() and activate() set the NIC up, at any time between turns. turn() takes
 //   a batch from each port and does all that follows from it; it returns whether there was anything. wait() sleeps
@@ -51,9 +52,8 @@ struct Options {
   }
 };
 
-// What a context has. Handlers are the functions header_handler, payload_handler, completion_handler,
-// mail_handler and
-// initialise_handler of the image, as far as it has them.
+// The parts of a context. Handlers are the functions header_handler, payload_handler, completion_handler, mail_handler
+// and initialise_handler of the image, as far as it has them.
 struct ContextSetup {
   // FILE.so (native) or FILE.elf (sandbox); empty: frames go to host memory, a ring (nic/frames/nic.hpp)
   std::string image;
@@ -67,13 +67,13 @@ struct ContextSetup {
 
 class Card final : private spin::HandlerCalls {
  public:
-  // Without a host's port, frames for it are counted and gone.
+  // Without a host's port, frames for the host are counted and dropped.
   static Result<std::unique_ptr<Card>> create(const Options& options, PortPointer wire, PortPointer host = nullptr);
 
   // ---- setting up ----
   // Context n takes the frames of rule set n.
   [[nodiscard]] Status install(ContextId id, const ContextSetup& setup);
-  // Runs the initialisation handler to its end; an Error if it has not succeeded.
+  // Runs the initialisation handler to its end. Returns an Error if it has not succeeded.
   [[nodiscard]] Status initialise(ContextId id);
   [[nodiscard]] bool is_initialised(ContextId id) const { return initialised_[id.value].value_or(false); }
   [[nodiscard]] Status activate(ContextId id, bool active = true) { return nic_->activate(id, active); }
@@ -81,22 +81,22 @@ class Card final : private spin::HandlerCalls {
     return nic_->configure(std::move(rule_sets));
   }
   [[nodiscard]] Status remove(ContextId id);
-  // Runs the payload handler without a frame; from set_host()'s part, when the handler that waits has ended.
+  // Runs the payload handler without a frame. Called in set_host()'s part, it runs when the waiting handler has ended.
   [[nodiscard]] Status invoke(ContextId id, uint32_t message);
 
   // ---- working ----
   [[nodiscard]] Result<bool> turn();
   void wait(std::chrono::milliseconds limit);
-  // Turns, once at least, until `go_on` says no, which is asked every some milliseconds, or until ended().
+  // Calls turn(), once at least, until `go_on` returns false (it is called every some milliseconds) or ended() is true.
   [[nodiscard]] Status run(const std::function<bool()>& go_on);
   [[nodiscard]] bool ended() const;
 
-  // Looks at this descriptor, too, when it waits.
+  // wait() also returns when this descriptor is readable.
   void watch(int descriptor) { watched_.push_back(descriptor); }
   [[nodiscard]] bool in_handler() const { return running_.exists(); }
-  // The host's part in this process: called once a turn, and while a handler waits.
+  // Sets the host's part in this process, which is called once a turn, and while a handler waits.
   void set_host(std::function<void()> host) { host_part_ = std::move(host); }
-  // Who gets the lines that handlers print; the log, until it is set.
+  // Sets the receiver of the lines that handlers print; until then they go to the log.
   void set_debug(std::function<void(const frames::DebugLine&)> debug) { debug_ = std::move(debug); }
 
   // ---- looking ----
@@ -185,7 +185,7 @@ class Card final : private spin::HandlerCalls {
   bool out_of_patience_ = false;
 
   std::vector<std::optional<bool>> initialised_;  // by context
-  std::optional<Error> trouble_;  // of a port
+  std::optional<Error> trouble_;  // an Error of a port
   uint64_t to_host_lost_ = 0;
   uint64_t unfit_ = 0;
   uint64_t native_cycles_ = 0;

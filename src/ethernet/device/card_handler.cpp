@@ -42,7 +42,7 @@ void Card::run_handler(const spin::Her& her) {
   perform();
 }
 
-// The first fault of each context is said; all are counted.
+// Logs the first fault of each context; all faults are counted.
 void Card::tell_fault(const spin::Her& her, spin::HandlerEnd end) {
   if (std::exchange(installed_[her.context.value].fault_told, true)) return;
   const char* const why = out_of_patience_                  ? "waited too long for its host or for the wire"
@@ -66,13 +66,14 @@ std::optional<uint32_t> Card::call(const spin::HandlerCall& call) {
   if (polls && !pass_time()) return std::nullopt;
   if (nic_->on_handler_call(running_, call, actions_)) return std::nullopt;
   perform();
-  while (!answer_) {  // it waits for a frame to leave
+  while (!answer_) {  // the handler waits for a frame to leave
     if (!pass_time()) return std::nullopt;
   }
   return answer_;
 }
 
-// A handler waits: its frames leave, its host gets the processor. False: its first wait was too long ago.
+// Called while a handler waits: its frames leave, its host gets the processor. Returns false if its first wait was too
+// long ago.
 bool Card::pass_time() {
   const auto now = std::chrono::steady_clock::now();
   if (!waits_since_) waits_since_ = now;

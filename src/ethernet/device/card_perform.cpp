@@ -1,4 +1,4 @@
-// What the engine asks for.
+// Performs the actions of the engine.
 #include <atomic>
 #include <cstring>
 #include <type_traits>
@@ -25,11 +25,11 @@ constexpr bool adds_none = std::is_same_v<Action, frames::RunHandler> || std::is
 
 }  // namespace
 
-// In order. An action that may add others, which moves the list, is copied before it is performed.
+// Performs the actions in order. An action that may add others, which moves the list, is copied first.
 void Card::perform() {
   const auto act = portals::Overloaded{
       [this](const frames::Resume& resume) {
-        if (resume.her == running_) answer_ = resume.value;  // not one that has waited for too long
+        if (resume.her == running_) answer_ = resume.value;  // the handler may have been stopped for waiting too long
       },
       [this](const frames::RunHandler& run) { started_.push(run.her); },
       [](const frames::StoreLocal& store) { portals::perform(store); },

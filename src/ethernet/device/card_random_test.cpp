@@ -32,7 +32,7 @@ uint64_t counted(const Rig& rig, std::initializer_list<frames::Count> which) {
   return sum;
 }
 
-// What comes out of a port is a subsequence of what should: frames of one way stay in their order.
+// Frames come out of a port as a subsequence of the expected ones: frames of one way stay in their order.
 void expect_in_order(const std::vector<FrameBytes>& out, const std::vector<FrameBytes>& all) {
   size_t next = 0;
   for (const FrameBytes& frame : out) {

@@ -1,4 +1,4 @@
-// Sockets, rule sets and what programs ask for; service_registers.cpp has the control registers.
+// Sockets, rule sets and the requests of programs; service_registers.cpp has the control registers.
 #include "ethernet/device/service.hpp"
 
 #include <sys/socket.h>
@@ -46,7 +46,7 @@ Service::Service(Card& card, std::vector<frames::RuleSet> rule_sets, const regis
 }
 
 void Service::serve() {
-  if (card_.in_handler()) return;  // what may come starts other handlers
+  if (card_.in_handler()) return;  // its requests could start other handlers
   desk_->serve();
   tools_->serve(*this);
 }

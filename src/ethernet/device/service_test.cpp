@@ -111,7 +111,7 @@ FrameBytes slmp_packet(uint32_t message, uint32_t offset, uint16_t flags, const 
   return udp_frame(ends, 5000, SPL_SLMP_PORT, bytes);
 }
 
-// What python/spinloom/ethernet/nic_receive.py counts on.
+// The offsets and sizes on which python/spinloom/ethernet/nic_receive.py relies.
 static_assert(SPL_SLMP_FILE_OFFSET == 135168 && sizeof(spl_host_data) == 648);
 static_assert(offsetof(spl_slmp_file_state, armed) == 648 && offsetof(spl_slmp_file_state, told) == 680);
 static_assert(offsetof(spl_slmp_file_state, seen) == 696 && sizeof(spl_slmp_file_constants) == 24);
@@ -330,7 +330,7 @@ TEST_F(ToolTest, ToolsReadCountsAndReplaceRules) {
   EXPECT_FALSE(ask(registers::Ask::read_memory, 0x1d000000, 1).good);
 }
 
-// What stands in the NIC stands in its registers, however it came there.
+// Registers show the state of the NIC, however it came about.
 TEST_F(ToolTest, RegistersShowContextsThatWereNotInstalledByThem) {
   EXPECT_EQ(read("her/valid"), 0u);
   EXPECT_EQ(read("cl/ctrl/0"), 3u);
@@ -378,7 +378,7 @@ TEST_F(ToolTest, AWriteWithoutAnEffectIsRefusedWithTheReason) {
   says("cl/ctrl/1", 1, "a thread of its process");
   says("spinloom/core_mask/1", 1, "a thread of its process");
   says("spinloom/active/2", 0, "context 2 is not installed");
-  write("cl/ctrl/0", 3);  // what the board's library writes, and what is so
+  write("cl/ctrl/0", 3);  // the value that the board's library writes, and which is already set
   EXPECT_EQ(read("cl/ctrl/1"), 0u);
   EXPECT_EQ(read("her/valid"), 1u);
 }

@@ -1,4 +1,4 @@
-// Stages - where a live NIC spends its time.
+// Stages - the time that a live NIC spends on each kind of work.
 //
 // Contract: enter() books the host time since the last enter() to the stage that was entered then, and returns that
 //   stage, so that an inner piece of work gives it back; count() books frames. Time is taken once for a batch and

@@ -28,16 +28,16 @@ struct Place {
   uint64_t host_bytes = 0;
 };
 
-// What the NIC does for programs.
+// The NIC's services for programs.
 class Office {
  public:
   virtual ~Office() = default;
-  // In the first free context for SPL_ETH_ANY_CONTEXT.
+  // Uses the first free context if the request names SPL_ETH_ANY_CONTEXT.
   [[nodiscard]] virtual Result<Place> install(const Request& request) = 0;
-  // Rules, initialisation handler, activation.
+  // Sets the rules, runs the initialisation handler, activates the context.
   [[nodiscard]] virtual Status activate(uint32_t context, const frames::RuleSet& rules) = 0;
   [[nodiscard]] virtual Status deactivate(uint32_t context) = 0;
-  // Deactivates it first. An Error: frames are still under way; the desk asks again.
+  // Removes the context, after deactivating it. An Error means that frames are still under way; the desk tries again.
   [[nodiscard]] virtual Status remove(uint32_t context) = 0;
   [[nodiscard]] virtual Status invoke(uint32_t context, uint32_t message) = 0;
   virtual void frames_read(uint32_t context, uint32_t entries) = 0;

@@ -99,7 +99,7 @@ void Listener::serve(Clerk& clerk) {
   }
 }
 
-// Returns whether the guest is still there.
+// Returns true if the guest is still there.
 bool Listener::hear(int guest, Clerk& clerk) {
   const ssize_t got = recv(guest, record_.data(), record_.size(), MSG_DONTWAIT);
   if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;

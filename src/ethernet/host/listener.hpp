@@ -18,7 +18,7 @@
 
 namespace spinloom::host {
 
-// Who answers. Guests are known by their socket.
+// Receives the records of guests. A guest's number is its socket.
 class Clerk {
  public:
   virtual void hear(int guest, std::span<const uint8_t> record) = 0;

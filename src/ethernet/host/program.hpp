@@ -60,11 +60,11 @@ class Program {
   SharedMemory host_;
   std::span<uint8_t> state_;
   std::span<uint8_t> constants_;
-  std::array<uint8_t, 32> seen_{};  // by HPU: the newest request that was popped
+  std::array<uint8_t, 32> seen_{};  // by HPU: the newest request that has been returned
   uint32_t next_hpu_ = 0;
   uint32_t notices_ = 0;
-  uint64_t frames_ = 0;  // taken
-  uint32_t frames_unsaid_ = 0;  // of which the NIC has not been told
+  uint64_t frames_ = 0;  // frames that the program has taken
+  uint32_t frames_unsaid_ = 0;  // frames among these that the NIC has not been told of
 };
 
 }  // namespace spinloom::host

@@ -1,4 +1,4 @@
-// What a program finds in the memory that it shares with the NIC: requests, notices, frames, counters.
+// A program's reads of the memory that it shares with the NIC: requests, notices, frames, counters.
 #include <atomic>
 #include <cstring>
 #include <thread>

@@ -17,7 +17,7 @@ Result<SharedMemory> SharedMemory::create(uint64_t bytes) {
   rlimit longest{};  // ftruncate beyond this limit would end the process
   const bool fits = getrlimit(RLIMIT_FSIZE, &longest) != 0 || bytes <= longest.rlim_cur;
   if (!fits) errno = EFBIG;
-  // Nobody may shrink it under the other's feet.
+  // The seal keeps either process from shrinking memory that the other one uses.
   if (!fits || ftruncate(descriptor, static_cast<off_t>(bytes)) != 0 ||
       fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
     const int why = errno;

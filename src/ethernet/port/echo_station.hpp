@@ -1,10 +1,10 @@
 // EchoStation - a host of one IPv4 address that answers whoever asks: ARP, echo requests, and each UDP datagram with
 // its own bytes. For tests, demonstrations and measurements of ports.
 //
-// Contract: answer() writes the answer to a frame into `out`, of at least as many bytes as the frame and 60, and
-//   returns its length; 0 where there is nothing to answer. VLAN tags come back as they came. answer_all() does that
-//   for a port: it receives a batch, sends the answers, and keeps what the port has no room for until the next call. It
-//   returns how many frames came.
+// Contract: answer() writes the answer to a frame into `out`, which must hold at least the frame's length and 60 bytes.
+//   It returns the answer's length, or 0 if there is none. VLAN tags come back as they came. answer_all() serves a
+//   port: it receives a batch, sends the answers, keeps answers for which the port has no room until the next call,
+//   and returns how many frames came.
 // Threads: one. Time: none.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A station: who asks it is answered, nobody else is.
+// A station answers whoever asks it, and nobody else.
 #include "ethernet/port/echo_station.hpp"
 
 #include <gtest/gtest.h>

@@ -30,7 +30,7 @@ using packet::Bytes;
 struct Counters {
   uint64_t received = 0;
   uint64_t sent = 0;
-  uint64_t dropped = 0;  // by the kernel, which had no room for them
+  uint64_t dropped = 0;  // lost in the kernel, which had no room for them
   uint64_t truncated = 0;  // not whole: longer than frame_bytes_max(), or cut off in a file
 };
 
@@ -45,8 +45,8 @@ class FramePort {
   [[nodiscard]] virtual Result<size_t> send(std::span<const Bytes> frames) = 0;
   [[nodiscard]] virtual bool ended() const { return false; }
 
-  // When the frames of the last receive() came, in nanoseconds since 1970, where a file says that; and when what is
-  // sent from now on goes, for a file.
+  // time_ns() is the time at which the frames of the last receive() came, in nanoseconds since 1970, if a file gives
+  // it. set_time_ns() sets the time of frames that are sent from now on, for a file.
   [[nodiscard]] virtual std::optional<int64_t> time_ns() const { return std::nullopt; }
   virtual void set_time_ns(int64_t /*time_ns*/) {}
 

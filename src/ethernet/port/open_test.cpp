@@ -1,4 +1,4 @@
-// Texts of ports: what is wrong is said with what to write.
+// Texts of ports: an Error for a wrong one says what to write.
 #include "ethernet/port/open.hpp"
 
 #include <gtest/gtest.h>

@@ -35,7 +35,7 @@ TEST_P(Owned, NothingIsLeftToHardwareAtEitherEnd) {
   }
 }
 
-// What own() may change, as text: features, whether there is ARP, and what stands in /proc.
+// The settings that own() may change, as text: features, the flag for ARP, and values in /proc.
 std::string state_of(const std::string& name) {
   const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   struct {

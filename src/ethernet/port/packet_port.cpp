@@ -28,7 +28,7 @@ constexpr size_t block_bytes_min = size_t{64} << 10;
 constexpr size_t slot_overhead = 128;  // the kernel's header, the address, the virtio-net header
 constexpr size_t sent_at_once = 64;
 
-// What is left to do for a frame: struct virtio_net_hdr, whose header is no C++.
+// The work that is left to do for a frame: struct virtio_net_hdr, whose header file is not C++.
 struct VirtioHeader {
   static constexpr uint8_t needs_checksum = 1;
 

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t file_mtu = 9000;
 constexpr size_t frames_between_flushes = 64;
 
-// What both ports have: where sent frames go, and the counters.
+// The common part of both ports: the file for sent frames, and the counters.
 class FilePort : public FramePort {
  public:
   FilePort(std::string name, std::optional<PcapWriter> out) : name_(std::move(name)), out_(std::move(out)) {}
@@ -48,7 +48,7 @@ class FilePort : public FramePort {
  protected:
   virtual Result<size_t> next(std::span<Bytes> batch) = 0;
   Status flush() { return std::exchange(unflushed_, 0) == 0 ? Status{} : out_->flush(); }
-  // Which frames may come together.
+  // The frames that may come in one batch: all, or only those of one time.
   Times times() const { return out_ ? Times::one : Times::any; }
 
   // Takes frames that are too long, or no frames, out of a batch.

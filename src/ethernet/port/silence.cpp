@@ -22,7 +22,7 @@ namespace spinloom::port {
 
 namespace {
 
-// Whose process listens there; any user of this network may.
+// Says which process listens there; any user of this network may.
 std::string holder_of(const sockaddr_un& address, socklen_t bytes) {
   const Descriptor asks(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   ucred holder{};
@@ -37,7 +37,7 @@ Result<Descriptor> claim(const Interface& interface) {
   Descriptor out(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string name = text("spinloom-wire-", interface.index);  // behind a zero: abstract
+  const std::string name = text("spinloom-wire-", interface.index);  // starts with a zero byte: an abstract name
   name.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   const bool bound = bind(out.number(), reinterpret_cast<const sockaddr*>(&address), length) == 0;
@@ -61,7 +61,7 @@ std::string address_of(const std::string& name) {
   return "";
 }
 
-// Changes one interface, and notes how that is put back: not on another one that has got its name meanwhile.
+// Changes one interface, and records how to undo that, except on another interface that has got its name meanwhile.
 class Changes {
  public:
   Changes(std::string name, Undo& undo) : name_(std::move(name)), index_(if_nametoindex(name_.c_str())), undo_(undo) {}

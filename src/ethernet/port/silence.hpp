@@ -3,12 +3,12 @@
 // Contract: own() prepares an interface for a NIC that answers on it, as long as the Silence lives. It needs
 //   CAP_NET_ADMIN. The interface is the wire of one NIC: an abstract socket has its index for a name. Such names belong
 //   to the network namespace, and go with the process. The second NIC is refused.
-// What makes frames on a virtual link other than those on a wire is turned off: checksums that are left to hardware
-//   which does not exist (tx checksumming), frames longer than the MTU (TSO, GSO, GRO, LRO) and VLAN tags beside the
-//   frame. What the other end of a veth pair leaves to hardware is turned off there, too, if it is in this namespace;
-//   if it is in another one, whoever owns that does it, or the port mends it. A setting that the kernel does not have,
-//   or does not let us change, is left as it is.
-// The kernel must not answer what the NIC answers. (1) An interface with an IPv4 address is refused: it is the
+// The Silence turns off all that makes frames on a virtual link differ from frames on a wire: checksums that are left
+// to hardware which does not exist (tx checksumming), frames longer than the MTU (TSO, GSO, GRO, LRO) and VLAN tags
+// beside the frame. It also turns off what the other end of a veth pair leaves to hardware, if that end is in this
+// namespace; if it is in another one, the owner of that does it, or the port mends it. A setting that the kernel does
+// not have, or does not let us change, stays as it is.
+// The kernel must not answer frames that the NIC answers. (1) An interface with an IPv4 address is refused: it is the
 // kernel's.
 //   (2) IPv6 is disabled on it, so the kernel does not speak of its own accord. (3) Everything that comes in is dropped
 //   behind the taps of packet sockets, by a program of two instructions at the kernel's ingress hook (tcx, Linux 6.6),

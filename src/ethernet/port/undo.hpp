@@ -1,6 +1,6 @@
 // Undo - what was changed on the machine is put back when its owner ends: the last change first.
 //
-// Contract: add() takes what puts one change back; it runs once, in the destructor, and tells nobody whether it could.
+// Contract: add() takes a function that undoes one change. It runs once, in the destructor, and reports no failure.
 //   A process that is killed puts nothing back. Threads: one owner. Time: that of the steps.
 #pragma once
 

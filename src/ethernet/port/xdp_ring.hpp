@@ -27,12 +27,12 @@ class XdpRing {
 
   explicit operator bool() const { return static_cast<bool>(memory_); }
 
-  // For who takes.
+  // For the side that takes.
   [[nodiscard]] uint32_t waiting() { return producer().load(std::memory_order_acquire) - own_; }
-  // For who puts.
+  // For the side that puts.
   [[nodiscard]] uint32_t room() { return entries_ - left(); }
 
-  // For who puts: what the other side has not taken yet.
+  // For the side that puts: the number of entries that the other side has not taken yet.
   [[nodiscard]] uint32_t left() { return own_ - consumer().load(std::memory_order_acquire); }
 
   [[nodiscard]] Entry& at(uint32_t index) {

@@ -48,7 +48,7 @@ struct Header {
 
 [[nodiscard]] Result<Header> read(std::span<const uint8_t> datagram);
 [[nodiscard]] std::array<uint8_t, header_bytes> write(const Header& header);
-// What an acknowledgement with REPORT has behind its header.
+// Returns the bytes that follow the header of an acknowledgement with REPORT.
 [[nodiscard]] std::array<uint8_t, report_bytes> write_report(const Header& header);
 
 // One line for people: "SYN EOM message 7 offset 1408", "ACK REPORT message 7 offset 0 room 256".
@@ -56,7 +56,7 @@ struct Header {
 
 [[nodiscard]] inline bool has_report(const Header& header) { return header.flags == (ack | report); }
 
-// What a receiver answers to a packet with SYN; `room` is for those that ask.
+// Returns the acknowledgement of a packet with SYN; `room` is for packets that ask for it.
 [[nodiscard]] Header acknowledgement(const Header& header, uint32_t room = 0);
 
 }  // namespace spinloom::slmp

@@ -91,7 +91,7 @@ TEST(SlmpLoopback, EveryNumberOfThreadsAndWayToWait) {
   }
 }
 
-// A datagram's bytes, whether it travels alone or with others that the system cuts.
+// The bytes of a datagram, alone or among others that the system cuts from one.
 TEST(SlmpLoopback, DatagramsKeepTheirBytesAndTheirEnds) {
   UdpPort receiver;
   ASSERT_TRUE(receiver.bind(loopback_address(0)).ok());

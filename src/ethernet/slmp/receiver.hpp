@@ -38,12 +38,12 @@ struct ReceiverConfig {
 };
 
 struct ReceiverCounts {
-  uint64_t packets = 0;  // that brought bytes or an end
+  uint64_t packets = 0;  // packets that brought bytes or an end
   uint64_t repeated = 0;
   uint64_t malformed = 0;
   uint64_t refused = 0;  // packets that found no room
   uint64_t abandoned = 0;  // messages that made room for others
-  uint64_t messages = 0;  // given out
+  uint64_t messages = 0;  // messages given out
 };
 
 class Receiver {

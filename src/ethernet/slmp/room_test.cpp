@@ -5,7 +5,7 @@
 namespace spinloom::slmp {
 namespace {
 
-// How many more leave.
+// Sends packets as long as there is room; returns how many left.
 uint64_t depart(Room& room, uint64_t& next) {
   const uint64_t before = next;
   while (room.allows(next)) room.on_departure(next++);

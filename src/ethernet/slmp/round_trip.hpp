@@ -35,7 +35,7 @@ class RoundTrip {
     for (uint32_t i = 1; i < tries && ps < most_.ps; ++i) ps *= 2;
     return {std::min(ps, most_.ps)};
   }
-  // How long a packet is waited for that leaves `tries` times.
+  // Returns the total wait for a packet that leaves `tries` times.
   [[nodiscard]] Time patience(uint32_t tries) const {
     Time sum{};
     for (uint32_t left = 1; left <= tries; ++left) sum += timeout(left);

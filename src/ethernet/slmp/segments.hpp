@@ -14,7 +14,7 @@
 
 namespace spinloom::slmp {
 
-// Which packets have SYN, so that they are acknowledged: none; those that begin and end a message; all.
+// The packets with SYN, which are acknowledged: none; the first and the last of a message; all.
 enum class Mode : uint8_t { none, message, segment };
 
 // A packet's payload: what Ethernet leaves, rounded down to an alignment, such as that of the receiver's DMA.

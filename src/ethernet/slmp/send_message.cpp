@@ -149,7 +149,7 @@ class MessageSend {
     for (const auto& share : shares_) share->tell();
   }
 
-  // The caller's thread only.
+  // Only the caller's thread calls this.
   void report() {
     if (!options_.progress || std::this_thread::get_id() != caller_) return;
     const Time time = now();
@@ -165,7 +165,7 @@ class MessageSend {
     std::vector<Sender::Packet> packets;
     const auto acknowledgements = std::make_unique_for_overwrite<UdpPort::Received>();
     const size_t most = options_.polling == Polling::original ? 1 : packets_at_once;
-    bool told = false;  // that all has left
+    bool told = false;  // true: this share has reported that all its packets have left
     while (!ended()) {
       report();
       if (const Status status = take_acknowledgements(share, *acknowledgements); !status) return end(status);
@@ -202,7 +202,7 @@ class MessageSend {
     while (true) {
       SPL_ASSIGN(const size_t count, port_.receive(received));
       const Time time = now();
-      Share* other = nullptr;  // whose acknowledgements we read, and who must be told so
+      Share* other = nullptr;  // the share whose acknowledgements we read, and which must be told
       const auto tell_other = [&] {
         if (other != nullptr && other != &own) other->tell();
       };
@@ -263,7 +263,7 @@ class MessageSend {
   Time reported_{0};
   UdpPort port_;
   std::vector<std::unique_ptr<Share>> shares_;  // all made before any thread begins
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   size_t shares_sent_ = 0;  // that of the first packet, too
   size_t shares_done_ = 0;  // by the threads

@@ -39,8 +39,8 @@ struct SenderConfig {
   bool retransmit = true;
   bool fixed_window = false;
   bool reports = false;  // ask for them; a run behind the first segment takes it that the receiver reports
-  uint32_t senders = 1;  // who share the room that is reported
-  uint32_t tries_max = 12;  // with retransmission: a segment leaves so often before its message has failed
+  uint32_t senders = 1;  // number of senders that share the reported room
+  uint32_t tries_max = 12;  // with retransmission: the number of times that a segment leaves before its message fails
   Time timeout_first{200'000'000'000};  // until a round trip has been measured
   Time timeout_min{10'000'000'000};
   Time timeout_max{1'000'000'000'000};
@@ -80,13 +80,13 @@ class Sender {
   // When next() must be called again if no acknowledgement comes before.
   [[nodiscard]] Time timer() const;
 
-  [[nodiscard]] bool contains(uint64_t offset) const;  // whether an acknowledgement of this offset belongs to this run
+  [[nodiscard]] bool contains(uint64_t offset) const;  // true if an acknowledgement of this offset belongs to this run
   [[nodiscard]] bool all_sent() const { return next_ == end_ && lost_.empty(); }
   [[nodiscard]] bool done() const { return all_sent() && flights_.empty(); }
   [[nodiscard]] const Status& status() const { return status_; }
   [[nodiscard]] const SenderCounts& counts() const { return counts_; }
   [[nodiscard]] uint32_t window() const { return window_.packets(); }
-  [[nodiscard]] bool reported() const { return reported_; }  // whether the receiver reports its room
+  [[nodiscard]] bool reported() const { return reported_; }  // true if the receiver reports its room
 
  private:
   struct Flight {  // a segment that waits for its acknowledgement

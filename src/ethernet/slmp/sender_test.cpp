@@ -181,7 +181,7 @@ TEST(SlmpSender, OnlyItsOwnAcknowledgementsCount) {
   EXPECT_EQ(sender.counts().duplicates, 1);
 }
 
-// Who answers with a report is asked by every packet; its room is the window.
+// If a receiver answers with a report, every later packet asks for one; the reported room is the window.
 TEST(SlmpSender, AReportIsTheWindow) {
   Sender sender({.window = 64, .reports = true}, {7, 10000, 100, Mode::segment});
   EXPECT_EQ(sender.next(ms(0))->header, (Header{syn | report, 7, 0}));

@@ -45,7 +45,8 @@ bool same_target(const sockaddr_in* one, const sockaddr_in* other) {
                           one->sin_addr.s_addr == other->sin_addr.s_addr);
 }
 
-// How many of the first datagrams may travel as one: equally long but for a shorter last one, to one target.
+// Returns how many of the first datagrams may travel as one: they go to one target and are equally long, but the last
+// may be shorter.
 size_t run_length(std::span<const Datagram> datagrams) {
   constexpr size_t together_bytes_max = 65'000;  // of UDP's 65507
   if (datagrams.empty() || datagrams.front().bytes() == 0) return 0;

@@ -1,8 +1,8 @@
 // UdpPort - a UDP socket over IPv4 that never blocks: many datagrams a call, and waits that end.
 //
-// Contract: send() and receive() move what the system takes or has, at most `batch` datagrams, and return how many. A
-//   refusal by the peer's host (nobody listens there) is noted in refused() and is no error. Other failures are Errors
-//   with the system's reason.
+// Contract: send() and receive() move at most `batch` datagrams, as many as the system takes or has, and return their
+//   number. If the peer's host refuses (nobody listens there), refused() becomes true, and there is no error. Other
+//   failures are Errors with the system's reason.
 // Threads: any number may call at once. Time: waits take host time.
 #pragma once
 
@@ -33,7 +33,7 @@ class UdpPort {
   static constexpr size_t batch = 64;
   static constexpr size_t datagram_bytes_max = 2048;
 
-  // What receive() has filled.
+  // The datagrams that receive() has filled.
   struct Received {
     std::array<std::array<uint8_t, datagram_bytes_max>, batch> bytes;
     std::array<size_t, batch> lengths;
@@ -52,7 +52,7 @@ class UdpPort {
 
   [[nodiscard]] Result<size_t> send(std::span<const Datagram> datagrams);
   [[nodiscard]] Result<size_t> receive(Received& out);
-  // Until a datagram has come, `wake` (a file, or -1) can be read, or, if asked, there is room to send.
+  // Waits until a datagram has come, `wake` (a file, or -1) can be read, or, if requested, there is room to send.
   void wait(Time longest, int wake, bool for_room) const;
 
   [[nodiscard]] bool refused() const { return refused_; }

@@ -6,7 +6,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr uint64_t whole_bytes_max = 16 << 10;  // an atomic is not cut
+constexpr uint64_t whole_bytes_max = 16 << 10;  // the longest payload of an atomic, which is not cut into pieces
 constexpr uint64_t frame_overhead_max = 512;  // headers of a bridge frame and of its packet
 
 }  // namespace
@@ -25,7 +25,7 @@ void BridgeForwarder::forward(Time now, nic::Rank hop, const wire::BridgeHeader&
   }
   if (header.kind != wire::BridgeKind::gone) note_credit(header);
   const bool about_leaving = header.kind == wire::BridgeKind::left || header.kind == wire::BridgeKind::leave;
-  if (left_[target] && !about_leaving) {  // it takes nothing more, but a gateway stays until all have told it
+  if (left_[target] && !about_leaving) {  // the target takes nothing more, but a gateway still has to hear who leaves
     ++counts_.late;
     return;
   }
@@ -67,8 +67,8 @@ uint64_t BridgeForwarder::whole_until(uint32_t source, uint32_t target, uint8_t 
   return number;
 }
 
-// True if the frame is new, not too long, and inside its flow's window. It then counts as under way until credit for it
-// comes by.
+// Returns true if the frame is new, not too long, and inside its flow's window. The frame then counts against the
+// window until credit for it comes by.
 bool BridgeForwarder::admit(const wire::BridgeHeader& header, uint64_t bytes) {
   Flow& flow = flows_[{header.source.value, header.target.value, static_cast<uint8_t>(header.of)}];
   if (bytes > std::max(options_.piece_bytes, whole_bytes_max) + frame_overhead_max) return false;
@@ -79,7 +79,7 @@ bool BridgeForwarder::admit(const wire::BridgeHeader& header, uint64_t bytes) {
   return true;
 }
 
-// The source of a frame gives credit to its target, for what the target has sent by this gateway.
+// Reads the credit in a frame: its source has taken frames that its target sent through this gateway.
 void BridgeForwarder::note_credit(const wire::BridgeHeader& header) {
   for (uint8_t of = 0; of < header.received.size(); ++of) {
     const auto found = flows_.find({header.target.value, header.source.value, of});

@@ -1,12 +1,12 @@
-// BridgeForwarder - the gateway's part of a bridge: it passes frames on between ranks that do not reach each other.
+// BridgeForwarder - the gateway's part of a bridge: passes frames on between ranks that do not reach each other.
 //
-// Contract: forward() takes a frame that a neighbour has brought and that is for another rank. It leaves by the next
-//   link of its way, at once, or, where messages are stored, when the whole message or half a window of it is here.
-//   Credit and other notes never wait.
-// Invariants: (1) of two ranks, at most a window of each class and direction is between their last and their next
-//   credit: frames beyond are refused. So the memory of all flows has a bound; (2) a frame leaves only if it has come
-//   by the way of its source and target, so that no rank speaks for another one behind which it is not; (3) nothing
-//   goes to a rank that has said goodbye, or that is lost.
+// Contract: forward() takes a frame for another rank from the neighbour that has delivered it. Usually the frame leaves
+//   at once, by the next link of its path. A gateway that stores messages keeps frames of packets until the message is
+//   whole, until half a window of it has arrived, or for `hold_most`. Credit and other notes never wait.
+// Invariants: (1) for each source, target and class, the gateway admits at most a window of frames for which no credit
+//   has come by; it refuses further frames. So the memory of all flows has a bound; (2) a frame leaves only if it has
+//   come along the path between its source and its target, so a neighbour can speak only for ranks behind it; (3)
+//   after note_left() of a rank, only the notes `leave` and `left` still go to it.
 // Threads: the owner of the NIC. Time: an argument.
 #pragma once
 
@@ -24,12 +24,12 @@
 namespace spinloom::live {
 
 struct ForwardCounts {
-  uint64_t frames = 0;  // passed on
+  uint64_t frames = 0;  // frames passed on
   uint64_t bytes = 0;
-  uint64_t held = 0;  // of these frames, that waited for the rest of their message
-  uint64_t refused = 0;  // off their way, or beyond their window
-  uint64_t late = 0;  // for a rank that is gone
-  uint64_t way_bytes_peak = 0;  // the most bytes that were passed on or held, and for which no credit had come back
+  uint64_t held = 0;  // frames that waited for the rest of their message
+  uint64_t refused = 0;  // frames that were not on their path, or beyond their window
+  uint64_t late = 0;  // frames for a rank that has left, or to which there is no link
+  uint64_t way_bytes_peak = 0;  // the most bytes of frames that were admitted and without credit at one time
 };
 
 class BridgeForwarder {
@@ -38,16 +38,16 @@ class BridgeForwarder {
                   BridgeLinks& links);
 
   void forward(Time now, nic::Rank hop, const wire::BridgeHeader& header, std::span<const uint8_t> bytes);
-  // Passes on what has been held for long enough; returns whether there was something.
+  // Passes on the frames that have been held for `hold_most`. Returns true if there were any.
   bool on_timer(Time now);
   [[nodiscard]] Time timer() const { return release_at_; }
   [[nodiscard]] bool holds() const { return held_frames_ > 0; }
-  // The rank takes nothing more.
+  // Records that the rank takes nothing more, and drops what is held for it.
   void note_left(nic::Rank rank);
-  // All frames of this flow before this number have come here.
+  // Returns a number such that all frames of this flow before it have come here.
   [[nodiscard]] uint64_t whole_until(uint32_t source, uint32_t target, uint8_t of) const;
   [[nodiscard]] bool has_left(nic::Rank rank) const { return left_[rank.value]; }
-  // True if all other ranks that have programs have left or are lost.
+  // True if all other ranks with programs have left or are lost.
   [[nodiscard]] bool all_left() const;
   [[nodiscard]] const ForwardCounts& counts() const { return counts_; }
 
@@ -55,7 +55,7 @@ class BridgeForwarder {
   using Name = std::tuple<uint32_t, uint32_t, uint8_t>;  // source, target, class
   struct Flow {
     uint64_t credited = 0;  // the target has taken the frames before this number
-    std::map<uint64_t, uint64_t> way;  // bytes of those that have come here and are not taken, by number
+    std::map<uint64_t, uint64_t> way;  // by number: bytes of the admitted frames that the target has not taken
     std::vector<std::vector<uint8_t>> held;
     uint64_t held_bytes = 0;
     Time held_since{};

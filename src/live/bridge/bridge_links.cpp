@@ -14,7 +14,7 @@ bool BridgeLinks::pass(nic::Rank peer, std::span<const uint8_t> frame) {
   packet.operation = nic::Operation::reply;
   packet.source = rank_;
   packet.target = peer;
-  packet.message = uint64_t{1} << 63 | passed_++;  // the engine's own names have no such bit
+  packet.message = uint64_t{1} << 63 | passed_++;  // names that the engine gives do not have this bit
   packet.answers = mark;
   packet.message_length = frame.size();
   packet.payload = {nic::PayloadRef::Space::local, frame.data(), frame.size()};

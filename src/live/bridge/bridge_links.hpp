@@ -1,11 +1,11 @@
-// BridgeLinks - carries bridge frames over the transports between this rank and those that it reaches directly.
+// BridgeLinks - carries bridge frames over the transports from this rank to the ranks that it reaches directly.
 //
-// Contract: link() names the transport to a rank. pass() hands a frame to that transport, which copies it. A frame
-//   travels as a packet of the class that a peer which has no room still takes (a reply, Packet::is_answer), so that a
-//   rank whose engine is full goes on forwarding. collect() returns the frame of such a packet once all of it is there;
-//   of any other packet it returns that it is none.
-// Invariants: (1) frames of one rank may overtake each other; (2) parts of at most `open_max` frames of
-//   a neighbour wait here, so that none uses up the room of others.
+// Contract: link() sets the transport to a rank. pass() hands a frame to that transport, which copies it. The packet
+//   that carries a frame is a reply (Packet::is_answer). A peer without room still takes replies, so a rank whose
+//   engine is full goes on forwarding. is_carrier() tells such packets from others; collect() returns the frame once
+//   all of its parts have arrived.
+// Invariants: (1) frames of one rank may overtake each other; (2) at most `open_max` incomplete frames of each
+//   neighbour wait here, so no neighbour uses up the room of others.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -34,14 +34,14 @@ class BridgeLinks {
   [[nodiscard]] Transport* to(nic::Rank peer) const {
     return peer.value < links_.size() ? links_[peer.value] : nullptr;
   }
-  // False: there is no link, and the frame is dropped.
+  // Returns false if there is no link; then the frame is dropped.
   bool pass(nic::Rank peer, std::span<const uint8_t> frame);
 
   [[nodiscard]] static bool is_carrier(const nic::Packet& packet) {
     return packet.operation == nic::Operation::reply && packet.answers == mark;
   }
-  // The whole frame of a carrier, valid until the next call and as long as the packet; nothing: more of it must come,
-  // or it is no frame.
+  // Returns the whole frame of a carrier. It is valid until the next call, and no longer than the packet. Returns
+  // nothing if more parts must arrive, or if the packet is malformed.
   [[nodiscard]] std::optional<std::span<const uint8_t>> collect(const nic::Packet& carrier);
 
  private:
@@ -54,7 +54,7 @@ class BridgeLinks {
   nic::Rank rank_;
   std::vector<Transport*> links_;
   uint64_t passed_ = 0;
-  std::vector<std::map<uint64_t, Parts>> open_;  // by sender, then by message
+  std::vector<std::map<uint64_t, Parts>> open_;  // incomplete frames, by sender, then by message
   std::vector<uint8_t> whole_;
 };
 

@@ -1,8 +1,8 @@
-// BridgeMeeting - what the ranks of a job find out from each other's cards if some of them are gateways.
+// BridgeMeeting - evaluates the cards of a job in which some ranks are gateways.
 //
-// Contract: needs_bridge() says whether the job has gateways; it returns the same for the same cards, as everything
-//   here does. program_first() is the order in which ranks are numbered: those with programs, then those that only
-//   forward. meet_at() gives the peers' cards the addresses on the networks that they share with this rank.
+// Contract: needs_bridge() is true if the job has gateways. program_first() is the order in which ranks are numbered:
+//   first the ranks with programs, then the ranks that only forward. meet_at_shared_networks() sets the address in
+//   each peer's card to the one on the network that it shares with this rank. The same cards give the same results.
 // Invariants: (1) in a job with gateways two ranks reach each other by UDP only if they share a network.
 // Threads: plain values. Time: none.
 #pragma once
@@ -23,8 +23,8 @@ namespace spinloom::live {
 // The first network of `other` that both are on; null if there is none.
 [[nodiscard]] const BusinessCardNetwork* shared_network(const BusinessCard& mine, const BusinessCard& other);
 void meet_at_shared_networks(uint32_t rank, std::vector<BusinessCard>& cards);
-// True if the first networks of both cards are the same one. Providers of fabrics over IP use the first network of a
-// card, and then join both.
+// True if the first networks of both cards are the same network. Providers of fabrics over IP use the first network of
+// a card, so this network then connects both.
 [[nodiscard]] bool share_first_network(const BusinessCard& mine, const BusinessCard& other);
 
 }  // namespace spinloom::live

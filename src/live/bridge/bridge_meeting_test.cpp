@@ -1,4 +1,4 @@
-// What cards with gateways mean: who is numbered how, and who shares which network.
+// Cards of a job with gateways: the numbering of the ranks, and the networks that two ranks share.
 #include "live/bridge/bridge_meeting.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(BridgeMeeting, PeersAreMetOnTheNetworkThatBothAreOn) {
       card_on({{{first_net + 3, 24}, 400}, {{second_net + 3, 16}, 500}}), card_on({{{0x0a030003, 16}, 600}})};
   ASSERT_NE(shared_network(cards[0], cards[1]), nullptr);
   EXPECT_EQ(shared_network(cards[0], cards[1])->port, 300);
-  EXPECT_EQ(shared_network(cards[1], cards[2]), nullptr);  // one says 16 bits, the other 24
+  EXPECT_EQ(shared_network(cards[1], cards[2]), nullptr);  // one card has a network of 16 bits, the other of 24
   EXPECT_EQ(shared_network(cards[0], cards[3]), nullptr);
   EXPECT_FALSE(share_first_network(cards[0], cards[1]));
   EXPECT_TRUE(share_first_network(cards[1], cards[1]));

@@ -1,7 +1,7 @@
-// BridgeOptions - how much a bridge lets travel at a time, and how its gateways forward.
+// BridgeOptions - limits on what a bridge has under way, and how its gateways forward.
 //
-// Invariants: all ranks of a job have the same. What may come after a stop finds room in the receiver's backlog
-//   (backlog.hpp).
+// Invariants: all ranks of a job have the same options. A window fits into the receiver's backlog (backlog.hpp), which
+//   holds what still arrives after a stop.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 namespace spinloom::live {
 
 struct BridgeOptions {
-  // The most bytes of a packet that one frame carries. Handlers see packets of 4 KiB, and a piece is some of them. A
-  // frame fits into a long datagram.
+  // The most payload bytes in one frame. Handlers see packets of 4 KiB, and a piece is a multiple of that. A frame fits
+  // into a long datagram.
   uint64_t piece_bytes = 12 << 10;
-  uint32_t window_frames = 256;  // of one class between two ranks, under way
+  uint32_t window_frames = 256;  // the most frames of one class that are under way from one rank to another
   uint64_t window_bytes = 1 << 20;
-  // A gateway keeps the pieces of a message until it has the whole message or half a window of it.
+  // True: a gateway keeps the pieces of a message until it has the whole message or half a window of it.
   bool stores = false;
-  Time hold_most{1'000'000'000};  // 1 ms: a gateway keeps no piece longer
-  Time credit_after{1'000'000'000};  // 1 ms: credit leaves then, if nothing has taken it along
+  Time hold_most{1'000'000'000};  // 1 ms: the longest time for which a gateway keeps a piece
+  Time credit_after{1'000'000'000};  // 1 ms: then credit gets a frame of its own, if no other frame has carried it
 };
 
 }  // namespace spinloom::live

@@ -1,7 +1,7 @@
-// BridgeTransport::Peer - one far rank: for each class what waits, what is under way, and what has come.
+// BridgeTransport::Peer - one far rank: packets that wait, frames under way, and frames received, for each class.
 //
-// Invariants: (1) `way` holds what the peer has not given credit for, in the order sent; (2) `granted` is `expected`,
-//   but for requests of a peer that is told to stop.
+// Invariants: (1) `way` holds the frames with packets for which the peer has not given credit, in the order sent; (2)
+//   `granted` equals `expected`, except for requests of a peer that was told to stop.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -12,9 +12,9 @@
 namespace spinloom::live {
 
 struct BridgeTransport::Flow {
-  // Sending.
+  // The sending direction.
   std::deque<WaitingSend> waiting;
-  uint64_t next = 0;  // the number of the next frame
+  uint64_t next = 0;  // the number of the next frame to send
   struct Sent {
     uint64_t sequence = 0;
     uint64_t bytes = 0;
@@ -23,24 +23,24 @@ struct BridgeTransport::Flow {
   std::deque<Sent> way;
   uint64_t way_bytes = 0;
 
-  // Receiving.
-  uint64_t expected = 0;  // the number of the peer's next frame
-  std::map<uint64_t, std::vector<uint8_t>> early;  // frames that have overtaken it, by number
-  uint64_t granted = 0;  // the peer has credit for the frames before this one
-  uint64_t told = 0;  // and knows of it up to here
+  // The receiving direction.
+  uint64_t expected = 0;  // the number of the peer's next frame that has not been taken
+  std::map<uint64_t, std::vector<uint8_t>> early;  // by number: frames that arrived before frame `expected`
+  uint64_t granted = 0;  // this rank gives the peer credit for all frames before this number
+  uint64_t told = 0;  // the value of `granted` in the latest frame that was sent to the peer
   uint64_t untold_bytes = 0;
 };
 
 struct BridgeTransport::Peer {
   nic::Rank rank;
   bool lost = false;
-  bool forwards_still = false;  // a gateway that has said goodbye: it forwards until all have
-  bool stopped = false;  // this rank has no room for its requests
+  bool forwards_still = false;  // true: a gateway that has said goodbye, but still forwards until all ranks have left
+  bool stopped = false;  // this rank has told the peer that it has no room for requests
   uint32_t moved = 0;
   uint32_t moved_there = 0;
-  Untaken left;  // when it was lost
-  std::array<Flow, 2> flows;  // by class
-  std::optional<std::array<uint64_t, 2>> end;  // it is lost when the frames before these numbers have come
+  Untaken left;  // the result of untaken() at the time when the peer was lost
+  std::array<Flow, 2> flows;  // indexed by BridgeClass
+  std::optional<std::array<uint64_t, 2>> end;  // if set: lost once all frames before these numbers have come
   Time credit_at = Time::never();
 
   [[nodiscard]] Flow& flow(wire::BridgeClass of) { return flows[static_cast<size_t>(of)]; }

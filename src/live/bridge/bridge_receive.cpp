@@ -1,4 +1,4 @@
-// What comes: frames for others, which go on, and frames for this rank: packets, credit and notes.
+// The receiving side of a bridge: frames to forward, and frames for this rank, which are packets, credit and notes.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -62,7 +62,7 @@ void BridgeTransport::take_mine(nic::Rank hop, const wire::BridgeFrame& frame, s
   if (header.kind != wire::BridgeKind::credit) take_numbered(*peer, frame, bytes);
 }
 
-// The peer has taken what lies before these numbers.
+// Frees the window of the frames that the peer has taken.
 void BridgeTransport::take_credit(Peer& peer, const wire::BridgeHeader& header) {
   bool room = false;
   for (size_t of = 0; of < peer.flows.size(); ++of) {
@@ -74,7 +74,7 @@ void BridgeTransport::take_credit(Peer& peer, const wire::BridgeHeader& header) 
       room = true;
     }
   }
-  if (header.moved - peer.moved_there < uint32_t{1} << 31) peer.moved_there = header.moved;  // not one that is older
+  if (header.moved - peer.moved_there < uint32_t{1} << 31) peer.moved_there = header.moved;  // else the frame is older
   if (room) flush(peer);
 }
 

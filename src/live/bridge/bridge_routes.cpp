@@ -5,7 +5,7 @@
 namespace spinloom::live {
 namespace {
 
-// Spreads pairs over gateways: neighbours in rank get other gateways.
+// A hash of a pair of ranks, which spreads pairs over gateways.
 uint64_t spread(uint32_t low, uint32_t high) {
   uint64_t mixed = (uint64_t{low} << 32 | high) * 0x9e3779b97f4a7c15u;
   mixed = (mixed ^ mixed >> 32) * 0xbf58476d1ce4e5b9u;
@@ -51,7 +51,7 @@ const BridgeRoutes::Path& BridgeRoutes::path(uint32_t a, uint32_t b) const {
   return path;
 }
 
-// Finds each gateway's distance from `high`, then goes from `low` to ever nearer gateways.
+// Finds each gateway's distance from `high`, then goes from `low` to a nearer gateway in each step.
 BridgeRoutes::Path BridgeRoutes::search(uint32_t low, uint32_t high) const {
   if (direct(low, high)) return {low, high};
   constexpr uint32_t unknown = UINT32_MAX;
@@ -100,7 +100,7 @@ std::optional<uint32_t> BridgeRoutes::before(uint32_t rank, uint32_t source, uin
 Status BridgeRoutes::check(uint32_t members) const {
   for (uint32_t a = 0; a < members; ++a) {
     for (uint32_t b = a + 1; b < members; ++b) {
-      if (direct(a, b) || !search(a, b).empty()) continue;  // not remembered: these are all pairs
+      if (direct(a, b) || !search(a, b).empty()) continue;  // search() does not cache: there may be very many pairs
       return fail(Code::environment, "rank ", a, " and rank ", b,
                   " do not reach each other: they share no network, and no gateway joins theirs");
     }

@@ -1,6 +1,6 @@
-// BridgeTap - stands between a transport and its client, and takes out what belongs to the bridge.
+// BridgeTap - stands between a transport and its client, and takes out the packets of the bridge.
 //
-// Contract: a TransportClient to the transport. Without attach() it passes everything on.
+// Contract: to the transport it is a TransportClient. Until attach() sets a bridge, it passes everything on.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -24,7 +24,7 @@ class BridgeTap final : public TransportClient {
     client_.lost(peer);
     if (bridge_ != nullptr) bridge_->lose_link(peer);
   }
-  // A peer that is lost as a link of bridges stays lost.
+  // In a job with gateways a lost peer never comes back.
   [[nodiscard]] bool is_parted(nic::Rank peer) const override { return bridge_ == nullptr && client_.is_parted(peer); }
   void back(nic::Rank peer) override { client_.back(peer); }
 

@@ -1,4 +1,4 @@
-// What leaves: packets in pieces, credit, farewells, and far ranks that are lost.
+// The sending side of a bridge: packets in pieces, credit, farewells, and the loss of far ranks.
 #include "live/bridge/bridge_transport.hpp"
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 namespace spinloom::live {
 namespace {
 
-constexpr size_t waiting_packets_max = 64;  // more packets that wait for credit count as congestion
+constexpr size_t waiting_packets_max = 64;  // more waiting packets than this count as congestion
 
-// What is sent by a link during its life leaves together.
+// Holds back what a link sends during the life of this object, so that it leaves together.
 class Held {
  public:
   explicit Held(Transport* link) : link_(link) {
@@ -89,7 +89,7 @@ bool BridgeTransport::send(nic::Send& outbound) {
   return copied;
 }
 
-// Sends as many pieces as there is credit for; returns whether these are all.
+// Sends as many pieces of the packet as there is credit for. Returns true if all of them have been sent.
 bool BridgeTransport::transmit(Peer& peer, WaitingSend& one) {
   const nic::Packet& packet = one.outbound.packet;
   Flow& flow = peer.flow(class_of(packet));
@@ -133,12 +133,12 @@ wire::BridgeHeader BridgeTransport::header_to(Peer& peer, wire::BridgeKind kind)
   return header;
 }
 
-// The first rank on the way to the peer.
+// Returns the first rank on the path to the peer.
 nic::Rank BridgeTransport::first_of(const Peer& peer) const {
   return nic::Rank{routes_.path(rank_.value, peer.rank.value)[1]};
 }
 
-// Hands what is in frame_ to the first link of the way to the peer.
+// Hands the frame in frame_ to the first link of the path to the peer.
 void BridgeTransport::pass(const Peer& peer) {
   ++counts_.frames;
   std::ignore = links_.pass(first_of(peer), frame_);
@@ -151,7 +151,7 @@ void BridgeTransport::give_credit(Peer& peer) {
   pass(peer);
 }
 
-// Sends a note without credit, in the name of `source`.
+// Sends a note without a number or credit, in the name of `source`.
 void BridgeTransport::say_directly(wire::BridgeKind kind, nic::Rank source, nic::Rank target,
                                    const std::array<uint64_t, 2>& numbers) {
   const auto next = routes_.behind(rank_.value, source.value, target.value);
@@ -202,14 +202,14 @@ Time BridgeTransport::timer() const {
   return forwarder_ ? std::min(look_at_, forwarder_->timer()) : look_at_;
 }
 
-// May be called while a link sends or takes something, so what follows waits for poll().
+// This may be called while a link sends or delivers, so poll() does the rest.
 void BridgeTransport::lose_link(nic::Rank peer) {
   if (links_.to(peer) == nullptr) return;
   links_.unlink(peer);
   cut_.push_back(peer);
 }
 
-// Tells everybody of the ranks that were reached by this link.
+// Loses the far ranks behind this link. A gateway also tells each rank whose path to one of them led over the link.
 void BridgeTransport::cut(nic::Rank hop) {
   const uint32_t here = rank_.value;
   forget(hop);
@@ -220,10 +220,10 @@ void BridgeTransport::cut(nic::Rank hop) {
   }
   if (!forwarder_) return;
   for (uint32_t target = 0; target < peers_.size(); ++target) {
-    if (target != hop.value && !routes_.is_gateway(hop.value)) continue;  // nobody is behind it
+    if (target != hop.value && !routes_.is_gateway(hop.value)) continue;  // no rank is reached through it
     for (uint32_t told = 0; told < peers_.size(); ++told) {
       if (told == here || told == target || routes_.direct(told, target)) continue;
-      if (forwarder_->has_left(nic::Rank{told})) continue;  // it may have ended
+      if (forwarder_->has_left(nic::Rank{told})) continue;  // this rank may have ended
       if (routes_.behind(here, told, target) != hop.value) continue;
       say_directly(wire::BridgeKind::gone, nic::Rank{target}, nic::Rank{told},
                    {forwarder_->whole_until(target, told, 0), forwarder_->whole_until(target, told, 1)});
@@ -231,7 +231,7 @@ void BridgeTransport::cut(nic::Rank hop) {
   }
 }
 
-// It confirms nothing more, and needs nothing more.
+// Stops waiting for a rank that is gone: it confirms nothing more, and needs no gateway any more.
 void BridgeTransport::forget(nic::Rank gone) {
   std::erase(untold_, gone);
   std::erase(confirming_, gone);
@@ -239,7 +239,7 @@ void BridgeTransport::forget(nic::Rank gone) {
   if (forwarder_) forwarder_->note_left(gone);
 }
 
-// A rank that says goodbye still tells the gateways, by another note, when it takes nothing more.
+// `forwards_still`: the peer has said goodbye. It sends gateways the note `leave` when it takes nothing more.
 void BridgeTransport::lose(Peer& peer, bool forwards_still) {
   peer.left = untaken(peer.rank);
   peer.left.gone = true;
@@ -269,7 +269,7 @@ void BridgeTransport::stop(nic::Rank rank, bool stopped) {
   give_credit(*peer);
 }
 
-// A peer that waits for credit hears that its packets go on.
+// Counts that a packet of the peer has gone on. A peer that waits for credit gets the count after `credit_after`.
 void BridgeTransport::moved(nic::Rank rank) {
   Peer* const peer = find(rank);
   if (peer == nullptr || peer->lost) return;
@@ -350,7 +350,8 @@ size_t BridgeTransport::distance_of(nic::Rank gateway) const {
   return peers_[gateway.value] ? routes_.path(rank_.value, gateway.value).size() : 0;
 }
 
-// Those that are equally far. Nearer ones would end when all have told them, and take the others' confirmations along.
+// Tells the farthest gateways that have not been told, all at one distance. A gateway ends when all ranks have told it,
+// so a nearer one that was told at the same time might no longer forward the confirmations of farther ones.
 void BridgeTransport::tell_next() {
   const size_t distance = distance_of(untold_.back());
   while (!untold_.empty() && distance_of(untold_.back()) == distance) {

@@ -1,16 +1,15 @@
-// BridgeTransport - carries packets between ranks that do not reach each other, through ranks that reach both:
-// gateways.
+// BridgeTransport - carries packets between ranks that do not reach each other, through gateways that reach both.
 //
-// Contract: see Transport. It stands above the transports of the ranks that this one reaches directly: link() names
-//   them, and their client passes everything that they say to take() and lose_link() (bridge_tap.hpp). Packets leave in
-//   pieces, each in a frame (nic/wire/bridge_frame.hpp). A gateway forwards the frames of others
-//   (bridge_forwarder.hpp); the engine never sees them.
-// Credit: a rank has at most `window_frames` frames and `window_bytes` bytes of each class under way to a far rank,
-//   which gives credit back when its NIC has taken their packets. So a gateway needs memory for so much of each pair of
-//   ranks and never has to stop a link, whatever one receiver does.
+// Contract: see Transport. It works on top of the transports to the ranks that this rank reaches directly. link() sets
+//   these transports; their client passes what they report to take() and lose_link() (bridge_tap.hpp). Packets leave
+//   in pieces, each in a frame (nic/wire/bridge_frame.hpp). A gateway forwards frames of other ranks
+//   (bridge_forwarder.hpp) without its engine.
+// Credit: a rank sends a far rank no further frame of a class while `window_frames` frames or `window_bytes` bytes of
+//   that class are under way to it. The far rank gives credit back when its NIC has taken the packets. So a gateway
+//   needs memory for about one window for each class and pair of ranks, and never stops a link for one slow receiver.
 // Invariants: (1) frames of a class are taken in the order of their numbers; (2) answers never wait for requests,
-//   neither here nor on the way: a rank that has no room still gives credit for answers; (3) a far rank is lost when
-//   the gateway before it says so, or when the way's first rank is lost.
+//   neither here nor in gateways: a rank without room still gives credit for answers; (3) a far rank is lost when it
+//   has said goodbye, when the gateway before it reports it gone, or when the first rank of the path to it is lost.
 // Threads: the owner of the NIC. Time: the monotonic clock.
 #pragma once
 
@@ -32,11 +31,11 @@
 namespace spinloom::live {
 
 struct BridgeCounts {
-  uint64_t frames = 0;  // sent by this rank
-  uint64_t credits = 0;  // of these, that did nothing but give credit
-  uint64_t early = 0;  // came before one that was sent earlier
+  uint64_t frames = 0;  // frames sent by this rank
+  uint64_t credits = 0;  // frames among these that did nothing but give credit
+  uint64_t early = 0;  // frames that arrived before a frame that was sent earlier
   uint64_t repeated = 0;
-  uint64_t malformed = 0;  // no frame, or not for here
+  uint64_t malformed = 0;  // not a frame, or not for this rank
 };
 
 class BridgeTransport final : public Transport {
@@ -47,9 +46,9 @@ class BridgeTransport final : public Transport {
   ~BridgeTransport() override;
 
   void link(nic::Rank peer, Transport& transport) { links_.link(peer, transport); }
-  // Begins to watch those who forward, or for whom this rank forwards. All links are there.
+  // Asks for signs of life on the links to and from gateways. Call it once all links are set.
   void greet();
-  // A link has brought a packet; false: it is none of ours.
+  // Takes a packet that a link has delivered. Returns false if it carries no frame of a bridge.
   [[nodiscard]] bool take(const nic::Packet& packet);
   void lose_link(nic::Rank peer);
 
@@ -66,12 +65,12 @@ class BridgeTransport final : public Transport {
   void moved(nic::Rank peer) override;
   [[nodiscard]] std::string describe(nic::Rank peer) override;
   [[nodiscard]] Time timer() const override;
-  // Tells all far ranks, and all gateways: those farther away first, which confirm through the nearer ones. has_left()
-  // is true when all have confirmed, and send nothing more. A rank without a program has nothing to say: it stays until
-  // all have left.
+  // Tells all far ranks that this rank leaves, and then all gateways: the farthest first, because nearer gateways
+  // forward their confirmations. has_left() is true once all gateways have confirmed; then they send nothing more. A
+  // rank without a program has nothing to say: it stays until all others have left.
   void say_goodbye() override;
   [[nodiscard]] bool has_left() const { return confirming_.empty() && untold_.empty(); }
-  // True if this rank forwards, and some rank that has a program has neither told it of its goodbye nor been lost.
+  // True if this rank forwards, and some rank with a program has neither told it that it leaves nor been lost.
   [[nodiscard]] bool is_needed() const { return forwarder_ && !forwarder_->all_left(); }
 
   [[nodiscard]] const BridgeCounts& counts() const { return counts_; }
@@ -83,7 +82,7 @@ class BridgeTransport final : public Transport {
   struct Flow;
 
   [[nodiscard]] Peer* find(nic::Rank rank) const;
-  // bridge_transport.cpp: what leaves
+  // bridge_transport.cpp: the sending side
   [[nodiscard]] bool has_window(const Flow& flow) const;
   [[nodiscard]] bool transmit(Peer& peer, WaitingSend& one);
   void flush(Peer& peer);
@@ -99,7 +98,7 @@ class BridgeTransport final : public Transport {
   void tell_next();
   void forget(nic::Rank gone);
 
-  // bridge_receive.cpp: what comes
+  // bridge_receive.cpp: the receiving side
   void take_frame(nic::Rank hop, std::span<const uint8_t> bytes);
   void take_mine(nic::Rank hop, const wire::BridgeFrame& frame, std::span<const uint8_t> bytes);
   void take_numbered(Peer& peer, const wire::BridgeFrame& frame, std::span<const uint8_t> bytes);
@@ -113,14 +112,14 @@ class BridgeTransport final : public Transport {
   BridgeRoutes routes_;
   BridgeOptions options_;
   BridgeLinks links_;
-  std::unique_ptr<BridgeForwarder> forwarder_;  // null: this rank forwards nothing
-  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: it is reached directly, or not at all
-  std::vector<nic::Rank> cut_;  // links that are lost; they are told of by the next poll()
-  std::vector<nic::Rank> untold_;  // gateways that have not been told of our goodbye, the farthest one last
-  std::vector<nic::Rank> confirming_;  // those that have been told and have not confirmed it
+  std::unique_ptr<BridgeForwarder> forwarder_;  // null if this rank forwards nothing
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null if the rank is reached directly or not at all
+  std::vector<nic::Rank> cut_;  // lost links that the next poll() handles
+  std::vector<nic::Rank> untold_;  // gateways that we have not told that we leave; the farthest is last
+  std::vector<nic::Rank> confirming_;  // gateways that we have told and that have not confirmed
   std::vector<uint8_t> frame_;
   Time look_at_ = Time::never();
-  size_t waiting_ = 0;  // peers that have something waiting
+  size_t waiting_ = 0;  // number of peers for which packets wait
   BridgeCounts counts_;
 };
 

@@ -1,5 +1,5 @@
-// Bridges by steps that a seed chooses: bytes and order under cyclic load, credit, memory of gateways, deaths,
-// farewells, and neighbours that send what they like.
+// Bridges in steps that a seed chooses: bytes and order under cyclic load, credit, memory of gateways, deaths,
+// farewells, and neighbours that send arbitrary frames.
 #include "live/bridge/bridge_transport.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ BridgeOptions small_windows(bool stores) {
   return options;
 }
 
-// The most bytes of one flow that a gateway may have: a window, the piece that exceeds it, and headers.
+// The most bytes of one flow that a gateway may hold: a window, the piece that exceeds it, and headers.
 uint64_t flow_bytes_max(const BridgeOptions& options) {
   const uint64_t headers = wire::bridge_header_bytes + wire::packet_header_bytes_max();
   return options.window_bytes + options.piece_bytes + options.window_frames * headers;
@@ -83,13 +83,13 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Bridges, testing::Combine(testing::ValuesIn(sha
                                   (std::get<2>(all.param) ? "Overtaking" : "");
                          });
 
-// One flow alone never has more than a window in the gateway, whatever is sent.
+// However much is sent, a gateway never holds more than a window of one flow.
 TEST(Bridge, OneFlowHasAWindowInTheGateway) {
   for (const bool by_bytes : {false, true}) {
     BridgeOptions options = small_windows(false);
     if (by_bytes) options.window_frames *= 10;
     if (!by_bytes) options.window_bytes *= 10;
-    // Full pieces, so many that the narrower window is full.
+    // The number of full pieces that fill the narrower window.
     const uint64_t frames = by_bytes ? options.window_bytes / options.piece_bytes + 1 : options.window_frames;
     const uint64_t headers = wire::bridge_header_bytes + wire::packet_header_bytes_max();
     BridgeRig rig(one_gateway, 1, options, 1);
@@ -107,7 +107,7 @@ TEST(Bridge, OneFlowHasAWindowInTheGateway) {
   }
 }
 
-// All have exhausted their credit for requests with all, and nobody takes any: answers still pass, in both directions.
+// All ranks have used up their credit for requests, and no rank takes any: answers still pass, in both directions.
 TEST(Bridge, AnswersPassWhereRequestsAreStopped) {
   for (const bool stores : {false, true}) {
     BridgeRig rig(a_chain, 3, small_windows(stores), 3);
@@ -125,7 +125,7 @@ TEST(Bridge, AnswersPassWhereRequestsAreStopped) {
   }
 }
 
-// A slow receiver keeps no other one behind the same gateway waiting.
+// A slow receiver delays no other receiver behind the same gateway.
 TEST(Bridge, AStoppedReceiverHoldsUpNobodyElse) {
   BridgeRig rig(one_gateway, 1, small_windows(false), 4);
   rig.stop(1, 0, true);
@@ -160,7 +160,7 @@ TEST(Bridge, ADeadGatewayLosesWhoIsBehindIt) {
   EXPECT_EQ(rig.unread(), 0u);
 }
 
-// What a dead rank had sent as far as the gateway still arrives, before anybody hears of its death.
+// Packets that a dead rank had sent as far as the gateway still arrive, before any rank hears of its death.
 TEST(Bridge, ADeadRankIsLostBehindItsPackets) {
   for (const bool overtaking : {false, true}) {
     BridgeOptions options = small_windows(false);
@@ -175,7 +175,7 @@ TEST(Bridge, ADeadRankIsLostBehindItsPackets) {
     EXPECT_EQ(rig.wanted(), 0u);
     EXPECT_EQ(rig.wrong(), 0u);
     ASSERT_TRUE(rig.run(overtaking, [&] { return rig.lost(2).size() + rig.lost(3).size() + rig.lost(5).size() == 3; }));
-    EXPECT_EQ(rig.lost(8), (std::vector<uint32_t>{0}));  // gateways do not wait for it
+    EXPECT_EQ(rig.lost(8), (std::vector<uint32_t>{0}));  // the gateway has lost it, too
   }
 }
 
@@ -201,7 +201,7 @@ TEST(Bridge, AGatewayIsNeededUntilAllHaveLeft) {
   EXPECT_EQ(rig.wrong(), 0u);
 }
 
-// A gateway without a program leaves as soon as it has come, and stays; the programs leave all at once.
+// Gateways without a program say goodbye as soon as they have joined, and stay; the programs leave all at once.
 TEST(Bridge, GatewaysThatHaveSaidGoodbyeAreToldByAllWhoLeave) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     BridgeRig rig(a_chain, 3, small_windows(false), seed);
@@ -228,7 +228,8 @@ TEST(Bridge, SaysHowAPeerIsReached) {
             "a bridge through gateway 0, then gateway 1, then gateway 2, a link in memory");
 }
 
-// A neighbour's frames that are no frames, not of its way, or beyond any window change nothing for others.
+// A neighbour sends bytes that are no frames, frames that are not on its path, and frames beyond any window. Other
+// ranks' traffic is unaffected.
 TEST(Bridge, ForgedFramesAreRefused) {
   BridgeRig rig(a_chain, 3, small_windows(false), 9);
   Random random(9, "forger");
@@ -241,7 +242,7 @@ TEST(Bridge, ForgedFramesAreRefused) {
     header.target.value = static_cast<uint32_t>(random.chance(1, 20) ? random.next() : random.below(9));
     header.sequence = random.chance(1, 2) ? random.below(20) : random.next();
     header.received = {random.next(), random.next()};
-    if (header.source.value == 4) continue;  // the forger itself; it may harm its own flows
+    if (header.source.value == 4) continue;  // frames of the forger itself may harm its own flows
     std::vector<uint8_t> bytes;
     wire::append_frame(header, bytes);
     bytes.resize(bytes.size() + random.below(300), 7);

@@ -22,7 +22,7 @@ namespace spinloom::live {
 struct FabricWish {
   enum class Kind : uint8_t { none, automatic, named };
   Kind kind = Kind::automatic;
-  std::string provider;  // of a named one
+  std::string provider;  // the name, where `kind` is named
   std::string domain;  // empty: any
 };
 

@@ -11,6 +11,7 @@
 #include "live/fabric/fabric_choice.hpp"
 #include "live/fabric/fabric_interface.hpp"
 #include "live/fabric/fabric_library.hpp"
+#include "live/fabric/fabric_operation.hpp"
 #include "live/launch/business_card.hpp"
 
 namespace spinloom::live {
@@ -26,53 +27,6 @@ constexpr size_t sends_most = 4096;
 constexpr size_t reads = 64;
 constexpr size_t completions_per_poll = 32;
 constexpr size_t address_bytes_max = 128;
-
-struct Closing {
-  template <class Object>
-  void operator()(Object* object) const {
-    object->fid.ops->close(&object->fid);
-  }
-};
-template <class Object>
-using Open = std::unique_ptr<Object, Closing>;
-
-int bind(fid* object, fid* other, uint64_t flags) { return object->ops->bind(object, other, flags); }
-int enable(fid* object) { return object->ops->control(object, command_enable, nullptr); }
-
-struct Freeing {
-  const FabricLibrary* library;
-  void operator()(fi_info* info) const { library->freeinfo(info); }
-};
-using Info = std::unique_ptr<fi_info, Freeing>;
-
-// What the fabric gives back when an operation ends. The context comes first: providers write to it.
-struct Operation {
-  enum class Kind : uint8_t { receive, send, read };
-  fi_context2 context{};
-  Kind kind;
-  explicit Operation(Kind which) : kind(which) {}
-};
-
-struct Receive : Operation {
-  Receive() : Operation(Kind::receive) {}
-  std::vector<uint8_t> bytes;
-  Open<fid_mr> memory;
-};
-
-struct Sending : Operation, FabricPort::Slot {
-  Sending() : Operation(Kind::send) {}
-  Open<fid_mr> memory;
-};
-
-struct RemoteRead : Operation {
-  RemoteRead() : Operation(Kind::read) {}
-  uint64_t token = 0;
-};
-
-struct Landing {
-  std::vector<uint8_t> bytes;
-  Open<fid_mr> memory;
-};
 
 class Endpoint final : public FabricPort {
  public:
@@ -368,7 +322,7 @@ class Endpoint final : public FabricPort {
     }
   }
 
-  // Returns whether there was an error, of which there may be more.
+  // Returns true if there was an error; there may be more.
   [[nodiscard]] bool take_error(std::vector<FabricEvent>& happened) {
     fi_cq_err_entry error{};
     if (completions_->ops->readerr(completions_.get(), &error, 0) < 1) return false;
@@ -409,14 +363,14 @@ class Endpoint final : public FabricPort {
   size_t message_bytes_ = 0;
   uint64_t small_key_ = 0;
   std::string address_;
-  std::vector<std::string> told_;     // addresses by rank, as the ranks have told them
-  std::vector<fi_addr_t> addresses_;  // and as the fabric knows them
+  std::vector<std::string> told_;     // addresses by rank, as exchanged in the job
+  std::vector<fi_addr_t> addresses_;  // the same addresses, as the fabric numbers them
   std::vector<Sending*> free_sends_;
   size_t sends_of_peer_ = 0;
   std::vector<uint32_t> out_;  // by rank: slots that the caller has or that are on their way
   std::vector<RemoteRead*> free_reads_;
   std::vector<Receive*> to_post_;
-  std::unordered_map<const uint8_t*, Receive*> came_;  // messages that poll() has told of, by their bytes
+  std::unordered_map<const uint8_t*, Receive*> came_;  // messages that poll() has delivered, by their bytes
   std::vector<FabricEvent> failed_;
   std::vector<uint64_t> refused_;  // tokens of reads that could not begin
 };
@@ -447,7 +401,7 @@ bool is_at(const fi_info& info, const FabricWish& wish, uint32_t address) {
 
 std::string name_of(const fi_info& info) { return text(info.fabric_attr->prov_name, " ", info.domain_attr->name); }
 
-// What libfabric offers, cheapest first, without repetitions.
+// Returns what libfabric offers, cheapest first, without repetitions.
 Result<std::vector<Info>> offers(const FabricLibrary& library, const FabricWish& wish, uint32_t address) {
   std::vector<Info> found;
   for (const bool with_reads : {true, false}) {

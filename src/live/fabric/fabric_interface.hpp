@@ -39,7 +39,7 @@ constexpr uint32_t minor_of(uint32_t version) { return version & 0xffff; }
 using fi_addr_t = uint64_t;
 using Unused = void (*)();
 
-// ---- what there is ----
+// ---- descriptions of what a provider offers ----
 
 struct fi_tx_attr {
   uint64_t caps, mode, op_flags, msg_order, comp_order;
@@ -96,7 +96,7 @@ struct fi_info {
   void* nic;
 };
 
-// ---- what is asked for ----
+// ---- attributes of objects to be opened ----
 
 struct fi_av_attr {
   int type, rx_ctx_bits;

@@ -1,4 +1,4 @@
-// What ranks tell each other about fabrics, and which provider they choose.
+// The offers of fabrics that ranks exchange, and the provider that they choose.
 #include "live/fabric/fabric_offer.hpp"
 
 #include <gtest/gtest.h>

@@ -24,7 +24,7 @@ struct FabricTransport::Peer {
   bool talked = false;
   bool told_to_stop = false;  // this peer wants nothing but answers
   bool stopped = false;       // we want nothing but answers from it
-  Untaken left;               // when it was lost
+  Untaken left;               // the result of untaken() at the time when the peer was lost
 
   std::deque<Waiting> answers;
   std::deque<Waiting> waiting;
@@ -45,7 +45,7 @@ struct FabricTransport::Peer {
   uint64_t next_loan = 1;
 
   uint64_t expected = 0;  // the sequence of its next message
-  uint64_t told = 0;      // what it has been told of that
+  uint64_t told = 0;      // the value of `expected` that the peer has been sent last
   std::map<uint64_t, std::vector<uint8_t>> early;  // messages that have overtaken one that is expected, by number
   Time gap_since{};
   uint32_t moved = 0;
@@ -59,8 +59,8 @@ struct FabricTransport::Peer {
   std::deque<uint64_t> returns;           // names of loans whose return has not left yet
 
   Time heard{};
-  Time asked{};                      // when it was last asked for a sign of life
-  Time note_at = Time::never();      // when it must hear what has come
+  Time asked{};                      // the time of the last request for a sign of life
+  Time note_at = Time::never();      // the latest time for the next acknowledgement
 
   [[nodiscard]] bool waits() const { return !answers.empty() || !waiting.empty() || !returns.empty(); }
 };

@@ -8,7 +8,7 @@
 //   Event with its token.
 // Invariants: (1) no call waits for a peer; (2) messages from one peer come in the order sent; (3) each read() that
 //   returned true ends by one Event, even if its peer is gone; only then may its memory be used otherwise; (4) a peer
-//   that takes nothing keeps no message to another one back: so many slots for it are on their way at most.
+//   that takes nothing delays no message to another one: the number of slots on their way to a peer is limited.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -51,7 +51,7 @@ class FabricPort {
   };
 
   virtual ~FabricPort() = default;
-  // Null: as many messages to this peer are on their way as may be.
+  // Returns null if the limit of messages on their way to this peer is reached.
   [[nodiscard]] virtual Slot* slot(nic::Rank peer) = 0;
   [[nodiscard]] virtual bool send(Slot& slot) = 0;
   virtual void give_back(Slot& slot) = 0;
@@ -71,9 +71,9 @@ class FabricPort {
   [[nodiscard]] virtual bool idle() const = 0;
   [[nodiscard]] virtual size_t message_bytes() const = 0;
   [[nodiscard]] virtual bool has_reads() const = 0;
-  // Where peers reach this port, as the fabric writes it; any bytes.
+  // The address at which peers reach this port, as the fabric writes it; any bytes.
   [[nodiscard]] virtual std::string address() const = 0;
-  // Tells the addresses of all ranks; an empty one is not served.
+  // Sets the addresses of all ranks; a rank with an empty address is not served.
   [[nodiscard]] virtual Status meet(const std::vector<std::string>& addresses) = 0;
   // The provider's name; processes with the same one can talk. describe() is for people.
   [[nodiscard]] virtual std::string provider() const = 0;

@@ -1,4 +1,4 @@
-// What comes: messages, acknowledgements, loans, and the bytes that are read from peers.
+// The receiving side: messages, acknowledgements, loans, and the bytes that are read from peers.
 #include <algorithm>
 #include <utility>
 
@@ -11,8 +11,8 @@ namespace spinloom::live {
 namespace {
 
 constexpr int messages_per_poll = 64;
-constexpr uint64_t note_after_messages = 64;   // so many messages are acknowledged at once
-constexpr Time note_after{1'000'000'000};      // 1 ms: fewer are acknowledged then
+constexpr uint64_t note_after_messages = 64;   // as many messages are acknowledged at once
+constexpr Time note_after{1'000'000'000};      // 1 ms: after that, fewer are acknowledged
 constexpr size_t early_max = 512;              // messages of a peer that wait for one that is missing
 constexpr Time slept_after{1'000'000'000'000};  // 1 s beyond a keepalive without a poll(): this process has slept
 constexpr uint64_t loan_bytes_max = uint64_t{1} << 40;
@@ -46,7 +46,7 @@ bool FabricTransport::poll() {
   return happened;
 }
 
-// Takes what the port has. Messages wait in the inbox, because this may be called while one is being taken.
+// Takes messages from the port. They wait in the inbox, because this may be called while one is being taken.
 bool FabricTransport::collect(bool copying) {
   bool read = false;
   happened_.clear();
@@ -75,7 +75,7 @@ bool FabricTransport::collect(bool copying) {
   return read;
 }
 
-// While this process slept it could hear nobody. That time does not count as silence of its peers.
+// While this process slept it could hear no peer. That time does not count as silence of its peers.
 void FabricTransport::forgive(Time slept) {
   for (const auto& peer : peers_) {
     if (!peer || !peer->talked) continue;

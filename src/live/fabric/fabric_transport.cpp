@@ -1,4 +1,4 @@
-// What leaves: messages, loans, notes, and peers that are lost.
+// The sending side: messages, loans, notes, and peers that are lost.
 #include "live/fabric/fabric_transport.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr size_t waiting_max = 64;                // more packets that wait for 
 constexpr uint64_t lend_from_bytes = 32 << 10;    // shorter payloads are copied into messages
 constexpr Time look_again{1'000'000'000};         // 1 ms: when to poll for something that wakes nobody
 constexpr Time look_soon{20'000'000};  // 20 us: the same over a port without a descriptor, after recent news
-constexpr Time lively{10'000'000'000};  // 10 ms: so long news are recent
+constexpr Time lively{10'000'000'000};  // 10 ms: news are recent for this time
 constexpr Time goodbye_max{200'000'000'000};  // 200 ms
 
 }  // namespace
@@ -71,7 +71,7 @@ bool FabricTransport::send(nic::Send& outbound) {
   return copied;
 }
 
-// Returns whether the whole packet has left. Then `as_pieces` says whether its bytes have been read; if not, they are
+// Returns true if the whole packet has left. Then `as_pieces` is true if its bytes have been read; if not, they are
 // lent.
 bool FabricTransport::transmit(Peer& peer, Waiting& one) {
   if (!one.as_pieces) {
@@ -162,14 +162,14 @@ bool FabricTransport::close_slot(Peer& peer, FabricPort::Slot& slot) {
   return true;
 }
 
-// From now on the peer owes us signs of life.
+// Starts the time within which the peer owes us signs of life.
 void FabricTransport::begin_talk(Peer& peer) {
   if (std::exchange(peer.talked, true)) return;
   peer.heard = monotonic_now();
   look_at_ = std::min(look_at_, peer.heard + patience_.keepalive);
 }
 
-// Tells the peer what has come from it, and what we want of it.
+// Sends the peer an acknowledgement, and whether it must stop.
 bool FabricTransport::note(Peer& peer, uint16_t flags) {
   FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::note, flags);
   if (slot == nullptr || !close_slot(peer, *slot)) {
@@ -181,7 +181,7 @@ bool FabricTransport::note(Peer& peer, uint16_t flags) {
   return true;
 }
 
-// Tells the peer which of its loans this process does not need any more.
+// Sends the peer the names of its loans that this process does not need any more.
 void FabricTransport::say_taken(Peer& peer) {
   while (!peer.returns.empty()) {
     FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::taken, 0);
@@ -333,7 +333,7 @@ void FabricTransport::arm() {
   if (!news_ && port_->descriptor() >= 0 && !armed_.exchange(true)) arm_(port_->descriptor());
 }
 
-// Stays until the last messages have left and every peer has been told. What was lent is lent no longer.
+// Waits until the last messages have left and every peer has been told, then ends all loans.
 void FabricTransport::say_goodbye() {
   std::vector<Peer*> untold;
   for (const auto& peer : peers_) {

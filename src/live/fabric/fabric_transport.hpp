@@ -28,10 +28,10 @@
 namespace spinloom::live {
 
 struct FabricPatience {
-  Time keepalive{2'000'000'000'000};  // 2 s: a peer that is silent for so long is asked for a sign of life
-  Time silence{8'000'000'000'000};  // 8 s: one that stays silent is lost
-  Time gap{2'000'000'000'000};  // 2 s: a message is missing that so much later ones have overtaken
-  Time fetch{4'000'000'000'000};  // 4 s: a fetch() has not ended
+  Time keepalive{2'000'000'000'000};  // 2 s: after this silence a peer is asked for a sign of life
+  Time silence{8'000'000'000'000};  // 8 s: after this silence a peer is lost
+  Time gap{2'000'000'000'000};  // 2 s: a message that later ones overtook this long ago is missing
+  Time fetch{4'000'000'000'000};  // 4 s: the longest time for a fetch()
 
   // A rank that waits in fetch() answers nobody, and must not be lost by others for that.
   [[nodiscard]] bool holds_together() const { return fetch + keepalive < silence; }
@@ -84,7 +84,7 @@ class FabricTransport final : public Transport {
   };
 
   [[nodiscard]] Peer* find(nic::Rank rank) const;
-  // fabric_transport.cpp: what leaves
+  // fabric_transport.cpp: the sending side
   [[nodiscard]] static bool has_window(const Peer& peer);
   [[nodiscard]] bool transmit(Peer& peer, Waiting& one);
   [[nodiscard]] bool transmit_loan(Peer& peer, Waiting& one, bool& failed);
@@ -100,8 +100,8 @@ class FabricTransport final : public Transport {
   void tell_of(nic::Rank peer, const std::string& why) const;
   void lose(Peer& peer);
 
-  // fabric_receive.cpp: what comes
-  // Returns whether a read has ended. `copying`: messages give their buffers back at once.
+  // fabric_receive.cpp: the receiving side
+  // Returns true if a read has ended. `copying`: messages give their buffers back at once.
   bool collect(bool copying);
   void came(std::span<const uint8_t> bytes);
   void take_early(Peer& peer);
@@ -131,9 +131,9 @@ class FabricTransport final : public Transport {
   std::vector<nic::Rank> failed_;  // peers to which something could not be delivered
   Time now_{};
   Time active_{};  // when something last happened
-  Time look_at_ = Time::never();  // when the clock asks for something
+  Time look_at_ = Time::never();  // the next time at which the clock calls for work
   uint64_t next_fake_address_ = 0;
-  std::optional<bool> alone_;  // how the read of fetch() has ended
+  std::optional<bool> alone_;  // the result of the read of fetch()
   size_t waiting_ = 0;  // peers that have something waiting
   FabricCounts counts_;
 };

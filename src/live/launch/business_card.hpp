@@ -1,4 +1,4 @@
-// BusinessCard - what a process of a job publishes so that its peers find it (the word is that of MPI libraries).
+// BusinessCard - the data that a process publishes so that its peers find it (the word is that of MPI libraries).
 //
 // Contract: write() makes a text of a card, and read_card() makes the same card of that text; any other text is an
 //   Error. A process that cannot start publishes the reason instead, and read_card() returns that reason as the
@@ -21,7 +21,7 @@ namespace spinloom::live {
 // When a process wants a fabric: never, only if there are other machines, or in any case.
 enum class FabricNeed : uint8_t { never, between_machines, asked };
 
-// How a process forwards between ranks that do not reach each other: not at all, beside its program, or instead of one.
+// The role of a process as a gateway: none, beside its program, or instead of a program.
 enum class Gateway : uint8_t { no, beside, alone };
 
 struct BusinessCardNetwork {
@@ -44,7 +44,7 @@ struct BusinessCard {
   FabricNeed fabric = FabricNeed::never;
   Gateway gateway = Gateway::no;
   std::vector<BusinessCardNetwork>
-      networks;  // that it is on, with its addresses; `address` and `port` are of the first
+      networks;  // all networks of this process, with its address on each; `address` and `port` belong to the first
 
   bool operator==(const BusinessCard&) const = default;
   // True for the card of a process. Until a peer's card has come, a card without a process stands in its place.

@@ -1,9 +1,9 @@
-// Contacts - the peers without a card that this rank needs: when each is asked again, told of, and given up.
+// Contacts - the peers without a card that this rank needs: when to ask each again, report it, and give it up.
 //
-// Contract: add() starts the clock of one peer, which has just been asked; remove() ends it. due() says what has to be
-//   done by now, each thing once: peers to be asked, peers to be given up, and the first peer of which people are told.
+// Contract: add() starts the clock of one peer, which has just been asked; remove() ends it. due() returns what has to
+//   be done by now, each thing once: peers to ask again, peers to give up, and the first peer to report to people.
 // Invariants: (1) next() is the earliest time at which due() finds anything; (2) the pauses between two questions to a
-//   peer double up to `pause_most`; (3) people are told once, and not at all where the limit comes first.
+//   peer double up to `pause_most`; (3) people get one report, and none where the limit comes first.
 // Threads: one owner. Time: arguments.
 #pragma once
 
@@ -21,7 +21,7 @@ class Contacts {
   static constexpr Time pause_most{1'000'000'000'000};  // 1 s; a peer that comes later greets by itself
   static constexpr Time told_after{10'000'000'000'000};  // 10 s
 
-  // `limit`: how long a peer is waited for.
+  // `limit`: the longest wait for a peer.
   explicit Contacts(Time limit = Time::never()) : limit_(limit) {}
 
   [[nodiscard]] bool empty() const { return peers_.empty(); }

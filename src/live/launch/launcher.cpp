@@ -60,8 +60,9 @@ struct Ending {
   void (*leaving)() = nullptr;
 } ending;
 
-// A process that exits with a failure before it has left does not finish: the launcher ends the other processes. It is
-// told, because Hydra takes a process for one that has ended well if it sees the process end before its connection.
+// A process that exits with a failure before it has left does not finish: the launcher ends the other processes. We
+// tell the launcher, because Hydra takes a process for one that has ended well if it sees the process end before its
+// connection.
 void end_with_process(int code, void*) {
   if (ending.launcher == nullptr || ending.process != getpid()) return;
   if (ending.leaving != nullptr && code != 0) {

@@ -24,8 +24,8 @@
 
 namespace spinloom::live {
 
-// How long exchange() waits for ranks that have not called PtlInit. After told_after_s it prints a line, after
-// limit_s it returns an Error.
+// The time for which exchange() waits for ranks that have not called PtlInit. After told_after_s it prints a line,
+// after limit_s it returns an Error.
 struct StartWait {
   uint32_t told_after_s = 10;
   uint32_t limit_s = 300;  // 0: for ever

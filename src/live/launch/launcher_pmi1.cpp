@@ -53,7 +53,7 @@ Fields fields_of(const std::string& line) {
   return fields;
 }
 
-// Waits until there is something to read, at most until `deadline`; says whether there is.
+// Waits until there is something to read, at most until `deadline`. Returns true if there is.
 bool readable_by(int file, Time deadline) {
   for (;;) {
     const int64_t left_ms = (deadline - monotonic_now()).ps / 1'000'000'000 + 1;

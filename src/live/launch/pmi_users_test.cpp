@@ -1,4 +1,4 @@
-// Who else in a process knows PMI: programs at an address of their own and at any, alone and with a library that does.
+// Other users of PMI in a process: programs at a fixed address and at any, alone and with a library that uses PMI.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 

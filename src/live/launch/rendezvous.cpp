@@ -167,7 +167,7 @@ void Rendezvous::part_from_all(const std::string& why) {
   }
 }
 
-// From now on whoever asks is told by the kernel (EPIPE). The name stays taken, so that nobody waits for this rank.
+// From now on the kernel answers peers that ask (EPIPE). The name stays taken, so that nobody waits for this rank.
 void Rendezvous::stay_away() { shutdown(socket_, SHUT_RD); }
 
 std::vector<Rendezvous::News> Rendezvous::serve() {
@@ -194,7 +194,8 @@ void Rendezvous::greet_again() {
   }
 }
 
-// Takes one message; false if there is none. Descriptors that somebody sends find no room and are closed by the kernel.
+// Takes one message; returns false if there is none. Descriptors that others send find no room, so the kernel closes
+// them.
 bool Rendezvous::take(std::optional<News>& news) {
   std::array<char, meet_word_bytes + 1> bytes{};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred))> beside{};

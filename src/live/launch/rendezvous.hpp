@@ -52,13 +52,13 @@ class Rendezvous {
 
   struct News {
     uint32_t rank = 0;
-    std::optional<BusinessCard> card;  // none: the rank is gone for this one
-    std::string why;  // it is gone; empty if it has left
+    std::optional<BusinessCard> card;  // none: the peer is gone for this rank
+    std::string why;  // why the peer is gone; empty if it has left
   };
   [[nodiscard]] std::vector<News> serve();
   // Becomes readable when there is something to serve.
   [[nodiscard]] int descriptor() const { return socket_; }
-  // How many messages were not taken, because somebody else sent them or they make no sense.
+  // The number of messages that were refused, because they came from elsewhere or make no sense.
   [[nodiscard]] uint64_t refused() const { return refused_; }
 
  private:
@@ -75,19 +75,19 @@ class Rendezvous {
   void greet_again();
   [[nodiscard]] int say(uint32_t rank, Kind kind, std::string_view rest);
 
-  std::string name_;  // what the names of this job's sockets begin with
+  std::string name_;  // the beginning of the names of this job's sockets
   uint32_t rank_;
   uint32_t ranks_;
   int socket_ = -1;
-  int sign_ = -1;  // of a rank that refuses
+  int sign_ = -1;  // the socket of a rank that refuses
   uint64_t refused_ = 0;
   bool warned_ = false;
   std::vector<pid_t> known_;  // by rank, the process that has sent its card; of serve()
-  std::mutex lock_;  // of what follows
+  std::mutex lock_;  // guards the members below
   std::string own_;
   bool owes_ = false;
   std::vector<bool> owed_;  // by rank: it has not been greeted, because its queue was full
-  std::vector<std::optional<std::string>> parted_;  // by rank, why it is told that we are gone
+  std::vector<std::optional<std::string>> parted_;  // by rank: the reason that it gets if we are gone for it
 };
 
 }  // namespace spinloom::live

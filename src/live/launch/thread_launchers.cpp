@@ -13,7 +13,7 @@ namespace spinloom::live {
 namespace {
 
 constexpr std::string_view packed_mark = "spl1-threads-";
-// What a part says ahead of its bytes: how many ranks its process has, and how many parts there are.
+// The longest head of a part, which holds the number of ranks of its process and the number of parts.
 constexpr size_t part_head_max = 48;
 constexpr size_t told_bytes = exchange_bytes_max - part_head_max;
 
@@ -53,8 +53,8 @@ class OfThread final : public Launcher {
 };
 
 struct Part {
-  uint64_t ranks = 0;  // of its process
-  uint64_t parts = 0;  // that its process has to tell
+  uint64_t ranks = 0;  // ranks of its process
+  uint64_t parts = 0;  // parts that its process has to publish
   std::string_view bytes;
 };
 
@@ -125,8 +125,8 @@ ThreadLaunchers::Texts ThreadLaunchers::exchange(uint32_t number, const std::str
   return *last_;
 }
 
-// Waits for the end of this round; false if that takes too long. The one that came last may itself wait for other
-// processes, as long as this, so that nobody gives up before it.
+// Waits for the end of this round. Returns false if that takes too long. The thread that came last may itself wait for
+// other processes, for the same time, so no thread gives up before it.
 bool ThreadLaunchers::wait_for_others(std::unique_lock<std::mutex>& inside, uint64_t round, const StartWait& wait) {
   const auto over = [this, round] { return round_ != round; };
   if (changed_.wait_for(inside, std::chrono::seconds(wait.first_s()), over)) return true;
@@ -145,8 +145,8 @@ void ThreadLaunchers::end_round(Texts texts) {
   changed_.notify_all();
 }
 
-// The exchange of the whole process. The first part of a text says how many there are; all processes take part until
-// the longest text is told.
+// The exchange of the whole process. The first part of a text holds the number of its parts; all processes take part
+// until the longest text is published.
 ThreadLaunchers::Texts ThreadLaunchers::exchange_all(const StartWait& wait) {
   std::unique_ptr<Rendezvous> refusal;
   if (round_ == 0) {

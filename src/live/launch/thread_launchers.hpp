@@ -1,4 +1,4 @@
-// ThreadLaunchers - ranks of a job that are threads of this process: what the process's launcher is to each of them.
+// ThreadLaunchers - a launcher for each rank of a job whose ranks are threads of this process.
 //
 // Contract: every process of the job makes as many ranks; rank number t of process p is rank p * count + t of the job.
 //   Each rank's thread uses its own Launcher. One exchange of theirs is one or more exchanges of the process's
@@ -51,7 +51,7 @@ class ThreadLaunchers : public std::enable_shared_from_this<ThreadLaunchers> {
 };
 
 // One text out of several, in parts that a launcher takes, and back.
-// Whether a process with ranks on threads has published this.
+// True if a process with ranks on threads has published this text.
 [[nodiscard]] bool is_packed(std::string_view text);
 [[nodiscard]] std::string pack(const std::vector<std::string>& texts);
 [[nodiscard]] Result<std::vector<std::string>> unpack(const std::string& packed);

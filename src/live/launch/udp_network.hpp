@@ -1,4 +1,4 @@
-// UdpNetwork - which addresses are on one network with this machine, without a gateway between them.
+// UdpNetwork - the addresses that are on one network with this machine, without a gateway between them.
 //
 // Contract: network_of() is the network of this machine's interface with that address; one address alone if there is
 //   none.

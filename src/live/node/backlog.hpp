@@ -47,7 +47,7 @@ class Backlog {
   [[nodiscard]] bool holds(nic::Rank peer) const { return peers_[peer.value].held.packets > 0; }
   [[nodiscard]] bool is_full(nic::Rank peer) const { return peers_[peer.value].held.reaches(stop_at, 1); }
   [[nodiscard]] bool takes(nic::Rank peer) const { return !peers_[peer.value].held.reaches(stop_at, 2); }
-  // How many packets of this process's handlers have ever waited here, and whether too many wait now.
+  // The number of packets of this process's handlers that have ever waited here; and true if too many wait now.
   [[nodiscard]] uint64_t left_by_handlers() const { return left_by_handlers_; }
   [[nodiscard]] bool is_full_of_handlers() const { return of_handlers_.reaches(stop_at, 2); }
   // The most packets and bytes of one peer that ever waited.

@@ -1,4 +1,4 @@
-// Who wakes whom: no wake-up is lost, between threads and between processes; and the owner lock.
+// Wake-ups: none is lost, between threads and between processes; and the owner lock.
 #include "live/node/doorbell.hpp"
 
 #include <gtest/gtest.h>

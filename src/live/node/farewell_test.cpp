@@ -1,4 +1,4 @@
-// For which peers a leaving process waits.
+// The peers for which a leaving process waits.
 #include "live/node/farewell.hpp"
 
 #include <gtest/gtest.h>

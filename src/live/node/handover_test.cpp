@@ -1,4 +1,4 @@
-// Who looks after a process's channels: a model of bell, helper and callers, explored exhaustively.
+// Handing over the care of a process's channels: a model of bell, helper and callers, explored exhaustively.
 //
 // Each step below is one access to shared state in doorbell.hpp, progress.cpp or node.cpp, under the lock or without
 // it, in the order of that code. Any thread may take the next step. No state may be reachable in which nobody will

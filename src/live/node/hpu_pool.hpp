@@ -4,9 +4,10 @@
 //   its calls and of its end. Whoever performs the Resume of a call calls resume(), at once (inside of
 //   HandlerOwner::call) or later from any thread; the handler's thread waits until then. shut_down() ends handlers
 //   that wait, that make a call, and sandboxed handlers that run; after that the pool calls the owner no more.
-//   told of the end of the handler before; (2) a thread without work looks for work for options.spin and then sleeps;
-//   (3) the threads take no signals; (4) what the runner needs outlives every thread, even one whose native handler
-//   never comes back.
+// Invariants: (1) the handlers of one HPU run one after the other; a start may come while the owner is still being told
+//   of the end of the handler before; (2) a thread without work looks for work for options.spin and then sleeps; (3)
+//   the threads take no signals; (4) what the runner needs outlives every thread, even one whose native handler never
+//   returns.
 // Threads: start() and resume() under the owner's lock; create() and shut_down() without it. Time: real.
 #pragma once
 
@@ -26,7 +27,7 @@ class HandlerOwner {
  public:
   virtual ~HandlerOwner() = default;
   struct Called {
-    bool goes_on = true;       // false: the handler must stop, and no Resume comes
+    bool goes_on = true;  // false: the handler must stop, and no Resume comes
     bool budget_used = false;  // the handler has left so much waiting that its budget counts as used up
   };
   // Takes the owner's lock, gives the call to the engine and performs the resulting actions.
@@ -55,7 +56,7 @@ class HpuPool {
   HpuPool& operator=(const HpuPool&) = delete;
 
   // Starts the handler on frame.her.hpu. The context is copied; the memory that the frame names must stay until the
-  // owner has heard of the end.
+  // owner has been told of the end.
   void start(const spin::HandlerFrame& frame);
   // Answers the call for which the handler waits.
   void resume(spin::HerId her, uint32_t value);

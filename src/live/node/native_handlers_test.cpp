@@ -12,8 +12,10 @@
 #include "memory/layout/text.hpp"
 #include "portals/strategies/plan.hpp"
 
-namespace spinloom::strategies {
+namespace spinloom::live {
 namespace {
+
+using namespace strategies;
 
 #ifdef SPINLOOM_HANDLERS
 
@@ -115,4 +117,4 @@ TEST(NativeDatatypeHandlers, NeedHandlers) { GTEST_SKIP() << "built without SPIN
 #endif
 
 }  // namespace
-}  // namespace spinloom::strategies
+}  // namespace spinloom::live

@@ -54,7 +54,7 @@ class NativeRunner final : public spin::HandlerRunner {
   std::mutex loading_;
   std::vector<Object> objects_;
   std::vector<std::unique_ptr<Function>> functions_;
-  std::vector<std::unique_ptr<const Functions>> tables_;  // the last is current; runs may read older ones
+  std::vector<std::unique_ptr<const Functions>> tables_;  // the last is current; runs may still read older ones
   std::atomic<const Functions*> table_{nullptr};
   std::atomic<uint64_t> overruns_{0};
 };

@@ -197,8 +197,8 @@ void Node::doze(Time deadline) {
   change(asleep_, -1);
 }
 
-// Called when the driving caller leaves and all waiting callers sleep: from now on they hear the bell. This caller
-// takes what has come meanwhile.
+// Called when the driving caller leaves and all waiting callers sleep: from now on the bell wakes them. This caller
+// takes packets that have arrived meanwhile.
 void Node::stay_asleep() {
   doorbell().doze();
   for (Transport* transport : transports_) transport->arm();

@@ -65,7 +65,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void interrupt();
   // True if nothing of this process is on its way out.
   [[nodiscard]] bool drained() const;
-  // What this peer has not taken yet; for this rank itself, the work that is left.
+  // The packets that this peer has not taken yet; for this rank itself, the work that is left.
   [[nodiscard]] Untaken untaken(nic::Rank peer) const;
   // The latest time for the next drive().
   [[nodiscard]] Time timer() const;
@@ -90,7 +90,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   // Called when a handler's thread has left work that nobody looks after.
   using After = std::function<void()>;
   void set_after(After after) { after_ = std::move(after); }
-  // How long a waiting caller polls before it sleeps; nearly zero if ranks share processors.
+  // The time for which a waiting caller polls before it sleeps; nearly zero if ranks share processors.
   void set_patience(Time spin) { patience_ = spin; }
   [[nodiscard]] bool has_patience() const { return patience_ > Time{}; }
 

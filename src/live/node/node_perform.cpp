@@ -12,7 +12,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr int follow_ups_per_call = 4096;  // operations that fire each other for ever let others in after so many
+constexpr int follow_ups_per_call = 4096;  // endless triggered operations let others in after this many
 
 // Marks the time in which follow-ups are being done, however that ends.
 class Settling {

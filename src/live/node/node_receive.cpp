@@ -10,7 +10,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr uint64_t window_bytes = 64 << 10;  // how much is read from a peer at a time, for handlers
+constexpr uint64_t window_bytes = 64 << 10;  // bytes that are read from a peer at a time, for handlers
 
 }  // namespace
 
@@ -39,7 +39,7 @@ bool Node::land_quickly(const nic::Packet& packet) {
   return true;
 }
 
-// Gives the engine as much of a packet as it has room for; returns whether that is all. `rest` keeps what is left.
+// Gives the engine as much of a packet as it has room for. Returns true if that is all; else `rest` keeps what is left.
 bool Node::feed(Transport* from, nic::Packet& rest, uint64_t window) {
   nic::PayloadRef read;  // bytes of a peer in window_ that have not gone to the engine
   while (true) {

@@ -16,13 +16,13 @@ namespace spinloom::live {
 namespace {
 
 constexpr uint64_t stop_tag = UINT64_MAX;
-constexpr int idle_polls = 1000;                 // the helper sleeps after so many polls without news
+constexpr int idle_polls = 1000;                 // the helper sleeps after this number of polls without news
 constexpr int idle_polls_crowded = 16;           // the limit if ranks share processors
 
 constexpr int tick_ms = 500;
 constexpr int64_t ps_per_ms = 1'000'000'000;
 
-constexpr Time polling_pause{500'000'000};  // 500 us without a call: the program is busy with something else
+constexpr Time polling_pause{500'000'000};  // 500 us without a call: the program is busy with other work
 
 // Blocks signals while threads are started, because signals are for the program's own threads. Faults are not blocked:
 // the threads look for memory that is not there (guarded_memory.hpp).
@@ -120,8 +120,8 @@ void Progress::help() {
   }
 }
 
-// When the helper has to look next. A program that makes calls all the time looks after timers itself; the helper
-// leaves it alone until it has made no call for a while.
+// Returns when the helper has to look next. A program that makes calls all the time looks after timers itself; the
+// helper leaves it alone until it has made no call for a while.
 Time Progress::next_look() {
   if (node_.take_active()) {
     attentive_ = true;

@@ -34,7 +34,7 @@ class Pspin : public testing::TestWithParam<const char*> {
   [[nodiscard]] std::string path(const char* name) const {
     return std::string(SPINLOOM_LIVE_TEST_HANDLERS) + "/" + name + GetParam();
   }
-  // What calls_ph wrote for this part.
+  // Returns the rows that calls_ph wrote for this part.
   std::vector<uint32_t> rows(uint8_t part, size_t count) {
     Bytes frame(64);
     std::iota(frame.begin() + 16, frame.end(), uint8_t{0});

@@ -68,7 +68,7 @@ class Segment::Mapping {
     munmap(base_, bytes_);
   }
 
-  // Where the other ranks of this process find what create() has made.
+  // Registers the mapping that create() has made, so that the other ranks of this process find it.
   void announce(const std::shared_ptr<Mapping>& self, const Secret& nonce) {
     const std::lock_guard inside(all().lock);
     std::erase_if(all().by_nonce, [](const auto& one) { return one.second.expired(); });
@@ -179,7 +179,7 @@ Result<Segment> Segment::attach_here(uint32_t rank, const Secret& nonce) {
   return made;
 }
 
-// Where there is no memory for it, it is the one in shared memory, for both ends.
+// Without memory for a private channel, both ends use the channel in shared memory.
 ChannelMemory* Segment::inner_channel_of(uint32_t sender) const {
   return mapping_->inner_channel(sender, *channel_of(sender));
 }

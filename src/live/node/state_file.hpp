@@ -30,7 +30,7 @@ class StateFile {
   explicit StateFile(int file) : file_(file) {}
 
   int file_;
-  std::mutex lock_;  // of what follows
+  std::mutex lock_;  // guards the members below
   std::string said_;
   bool left_ = false;
 };

@@ -2,7 +2,7 @@
 //
 // Contract: send() takes over one Send action, whose contents it may move away. It returns whether the bytes have
 //   been read; if not, the client hears sent() once they have. poll() takes what has come and moves on what can go
-//   on. The client hears of packets by arrived(), and of peers that are gone by lost(). Transports stack: one that
+//   on. The client learns of packets by arrived(), and of peers that are gone by lost(). Transports stack: one that
 //   traces or disturbs is the client of the one below it.
 // Invariants: (1) packets of one sender arrive in the order sent, except that answers may overtake others; (2) a
 //   payload of space `local` stays valid until arrived() returns. A payload of space `peer` is an address for
@@ -56,7 +56,7 @@ class TransportClient {
   // follows.
   [[nodiscard]] virtual bool arrived(class Transport& from, const nic::Packet& packet, uint64_t loan) = 0;
   virtual void sent(const Reading& reading) = 0;
-  // A fetch_with_help() has ended; `well` says whether all bytes are there.
+  // A fetch_with_help() has ended; `well` is true if all bytes have been copied.
   virtual void fetched(uint64_t token, bool well) = 0;
   virtual void lost(nic::Rank peer) = 0;
   // True if nothing is left of what was under way with a lost peer, so that the peer may come back.
@@ -101,9 +101,9 @@ class Transport {
   [[nodiscard]] virtual Untaken untaken(nic::Rank peer) const = 0;
   // Says that something of this peer that waited here for room has gone on.
   virtual void moved(nic::Rank) {}
-  // How a peer is reached, and why in this way, as a text for people.
+  // Returns a text for people: the way to the peer, and the reason for it.
   [[nodiscard]] virtual std::string describe(nic::Rank peer) = 0;
-  // When poll() must be called next, at the latest.
+  // The latest time for the next poll().
   [[nodiscard]] virtual Time timer() const { return Time::never(); }
   // Tells the peers that this process leaves the job.
   virtual void say_goodbye() = 0;

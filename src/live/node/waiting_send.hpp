@@ -36,7 +36,7 @@ struct WaitingSend {
     refer_to_copy();
   }
 
-  // Adds what is left of it.
+  // Adds the part of this packet that has not left.
   void count(Untaken& left) const {
     ++left.packets;
     left.notes += outbound.packet.operation == nic::Operation::ack ? 1 : 0;

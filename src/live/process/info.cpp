@@ -53,7 +53,7 @@ std::string udp_used(uint32_t address) {
   return text("bound to ", bound, ", datagrams of up to ", (*port)->datagram_bytes(), " B");
 }
 
-// On each network.
+// Lists the addresses on all networks.
 std::string udp_used(const Settings& settings) {
   if (settings.udp_networks.empty()) return udp_used(settings.udp_address);
   std::string all;
@@ -67,7 +67,7 @@ std::string gateway_of(const Settings& settings) {
   return text("this rank forwards between ranks that do not reach each other: ", how);
 }
 
-// What libfabric offers, as "PROVIDER (DOMAIN, DOMAIN), ...".
+// Returns the providers that libfabric offers, as "PROVIDER (DOMAIN, DOMAIN), ...".
 std::string fabrics_offered(const Settings& settings) {
   const auto offered = live::offered_fabrics(settings.libfabric);
   if (!offered) return offered.error().message;
@@ -80,7 +80,7 @@ std::string fabrics_offered(const Settings& settings) {
   return text(offered->library, ": ", list.empty() ? "nothing that we can use" : list + ")");
 }
 
-// How packets go between machines, and why.
+// Says how packets travel between machines, and why.
 std::string between_machines(const Settings& settings) {
   if (settings.transport == Way::shm) return "not at all: SPINLOOM_TRANSPORT=shm";
   if (settings.transport == Way::udp) return "by UDP: SPINLOOM_TRANSPORT=udp";

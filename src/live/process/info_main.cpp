@@ -18,7 +18,7 @@ namespace spinloom::process {
 namespace {
 
 constexpr size_t report_bytes = 16 << 10;  // the longest text of one rank
-constexpr ptl_time_t patience_ms = 20'000;  // of rank 0; the others wait twice as long for what it says then
+constexpr ptl_time_t patience_ms = 20'000;  // the wait of rank 0; the others wait twice as long for its verdict
 constexpr ptl_time_t one_try_ms = 2'000;
 constexpr useconds_t between_tries_us = 1'000;
 constexpr Time patience{int64_t{patience_ms} * 1'000'000'000};
@@ -117,7 +117,7 @@ struct Reports {
   }
 };
 
-// Says who does not answer, and what may be done about it.
+// Prints which ranks do not answer, and what may be done about it.
 void complain(LiveProcess& process, const std::vector<uint32_t>& silent) {
   bool by_udp = false;
   for (const uint32_t peer : silent) {

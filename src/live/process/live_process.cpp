@@ -18,7 +18,7 @@
 namespace spinloom::process {
 namespace {
 
-constexpr uint64_t whole_message = uint64_t{1} << 40;  // what shared memory carries in one piece
+constexpr uint64_t whole_message = uint64_t{1} << 40;  // the longest message that shared memory carries in one piece
 constexpr uint32_t payload_bytes = 4096;  // of an atomic, and of a packet that handlers see
 constexpr uint32_t at_once_bytes = 256;  // a put of this length is read before the call returns
 constexpr uint32_t idle_looks = 16;  // empty looks in a row, before others get the processor
@@ -52,7 +52,7 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings,
   if (made->rendezvous_) {
     made->rendezvous_->part_from_all(text("it cannot start: ", started.error().message));
     made->rendezvous_->stay_away();
-    std::ignore = made->rendezvous_.release();  // peers find it as long as the process lives
+    std::ignore = made->rendezvous_.release();  // peers use it as long as the process lives
   }
   return started.error();
 }

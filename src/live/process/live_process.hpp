@@ -51,13 +51,15 @@ class LiveProcess final : public calls::Host {
     if (routes_ && peer != rank_) return !routes_->path(rank_, peer).empty();
     return peer == rank_ || route_to(peer) != Route::memory || why_not_memory(peer).empty();
   }
-  // Has `leaving` called if the process ends by exit(0) without having been closed; it serves all of the process.
+  // Makes the process call `leaving` if it ends by exit(0) without having been closed; one call serves the whole
+  // process.
   void attend_to_end(void (*leaving)()) { live::attend_to_end(*launcher_, leaving); }
 
-  // For a trace's reader: what the rank does, from now on until it leaves. Called outside of calls, any number of
-  // times.
+  // Sets the function that says, for readers of a trace, what the rank does, from now on until it leaves. It is called
+  // outside of calls, any number of times.
   void tell_doing(std::function<std::string()> doing);
-  // The same for a program that ends well and leaves its interfaces open. Takes no lock that a call may hold.
+  // Records for a trace's reader that the program has ended without closing its interfaces. Takes no lock that a call
+  // may hold.
   void tell_exit();
 
   // Leaves without waiting for anything but peers that may be writing to this rank's memory: the rank is gone for its
@@ -111,7 +113,7 @@ class LiveProcess final : public calls::Host {
   [[nodiscard]] Status make_transports(const live::ShmOptions& memory, std::unique_ptr<live::DatagramPort> port);
   [[nodiscard]] live::TransportClient& client(std::unique_ptr<live::TracingTransport>& trace, bool bridged);
   void take_route(Route route, live::Transport& transport, live::TracingTransport* trace);
-  // Tags of watched descriptors: a peer's process has its rank, these come behind the last rank.
+  // Tags of watched descriptors: a peer's process has its rank as tag; the tags here come after the last rank.
   [[nodiscard]] uint64_t udp_tag() const { return all(); }
   [[nodiscard]] uint64_t fabric_tag() const { return uint64_t{all()} + 1; }
   [[nodiscard]] uint64_t meeting_tag() const { return uint64_t{all()} + 2; }
@@ -133,19 +135,19 @@ class LiveProcess final : public calls::Host {
   uint32_t rank_ = 0;
   bool crowded_ = false;  // ranks share processors
   uint32_t idle_looks_ = 0;  // looks in a row that have found nothing
-  std::unique_ptr<live::Rendezvous> rendezvous_;  // null: all ranks have met when PtlInit returns
+  std::unique_ptr<live::Rendezvous> rendezvous_;  // null if all ranks have met when PtlInit returns
   std::unique_ptr<live::Rendezvous> refusal_;  // until all have met
   std::vector<live::BusinessCard> cards_;  // with a rendezvous, under the node's lock: other ranks' cards come later
   std::vector<Processors> processors_;  // by rank, for those on this machine; empty: as many as this rank's
-  uint32_t programs_ = 0;  // the first ranks; those behind them only forward
-  std::vector<uint32_t> order_;  // by rank, its number at the launcher; empty: the same
+  uint32_t programs_ = 0;  // number of ranks with programs, which come first; the ranks after them only forward
+  std::vector<uint32_t> order_;  // by rank, its number at the launcher; empty: the same numbers
   live::Unreached unreached_;  // by peer: why one of us cannot reach the other by shared memory
   std::unique_ptr<live::FabricPort> fabric_port_;  // until the transport has it
   std::string fabric_name_;
   std::vector<std::string> no_fabric_;  // by peer: why not; empty if the ranks have not asked each other
   live::Segment segment_;
   std::unique_ptr<live::Node> node_;
-  std::unique_ptr<live::StateFile> state_;  // null: nobody asks what the rank does
+  std::unique_ptr<live::StateFile> state_;  // null if nobody has asked for the rank's state
   std::function<std::string()> doing_;  // under the node's lock
   std::unique_ptr<live::TraceLog> trace_;  // null: packets are not recorded
   std::unique_ptr<live::TracingTransport> shm_trace_;

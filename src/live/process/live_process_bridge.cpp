@@ -1,4 +1,4 @@
-// The part of LiveProcess for jobs with gateways: how ranks are numbered, who reaches whom, and how they leave.
+// The part of LiveProcess for jobs with gateways: the numbering of ranks, the paths between them, and their departure.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -11,7 +11,7 @@
 namespace spinloom::process {
 namespace {
 
-constexpr Time confirmed_within{5'000'000'000'000};  // 5 s: a gateway that says nothing for so long is not waited for
+constexpr Time confirmed_within{5'000'000'000'000};  // 5 s: the longest wait for a gateway that is silent
 constexpr Time until_next_look{20'000'000'000};  // 20 ms
 
 template <class T>
@@ -45,7 +45,7 @@ void LiveProcess::number_ranks() {
   live::meet_at_shared_networks(rank_, cards_);
 }
 
-// In a job with gateways all ranks say whom they reach directly, so that all know the way between any two.
+// In a job with gateways all ranks publish which ranks they reach directly, so that all know the path between any two.
 Status LiveProcess::agree_on_bridge() {
   if (!live::needs_bridge(cards_)) return {};
   live::Unreached apart(all());
@@ -77,7 +77,7 @@ std::string LiveProcess::why_not_directly(uint32_t peer) {
   return "there is no network that both are on";
 }
 
-// Stands above all other transports, whose clients give it what is the bridge's.
+// The bridge stands above all other transports; taps in front of their clients take out its packets.
 void LiveProcess::make_bridge() {
   live::BridgeOptions options;
   options.stores = settings_.gateway_stores;

@@ -1,4 +1,4 @@
-// The part of LiveProcess that gets the cards of the other ranks: of all at the start, or of each when it comes.
+// The part of LiveProcess that gets the cards of the other ranks: all of them at the start, or each when it arrives.
 #include <unistd.h>
 
 #include <mutex>

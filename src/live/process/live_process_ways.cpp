@@ -17,8 +17,8 @@ bool contains(const std::vector<bool>& list, bool value) {
 
 }  // namespace
 
-// If some ranks of a machine may not reach each other's memory, all ranks say whom they reach, because a rank cannot
-// know by itself who reaches it.
+// If some ranks of a machine may not reach each other's memory, all ranks publish which ranks they reach, because a
+// rank cannot know by itself which ranks reach it.
 Status LiveProcess::agree_on_ways() {
   unreached_.resize(all());
   if (!live::must_agree(cards_)) return {};
@@ -108,7 +108,8 @@ live::FabricNeed LiveProcess::fabric_need() const {
   return never ? live::FabricNeed::never : live::FabricNeed::between_machines;
 }
 
-// The client of a transport: the node, or the recorder in front of it, or what takes out the bridge's packets before.
+// The client of a transport: the node, the recorder in front of it, or the tap that takes out the bridge's packets
+// first.
 live::TransportClient& LiveProcess::client(std::unique_ptr<live::TracingTransport>& trace, bool bridged) {
   live::TransportClient* top = node_.get();
   if (trace_) {

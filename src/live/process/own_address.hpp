@@ -2,10 +2,10 @@
 //
 // Contract: own_address("10.1.2.3") is that address, whether it is one of this machine or not.
 //   own_address("10.1.0.0/16") is the address of this machine's first interface that is up and has one on that network.
-//   Where there is none, it is the network's own address, which no interface has: who opens a socket there is told so.
-//   A text of another form is nothing. Addresses have their first byte on top. own_networks() reads several such texts
-//   with ',' between them; of networks, it leaves those out where this machine has no address, as long as it has one on
-//   another.
+//   If there is none, it is the network's own address. No interface has that address, so opening a socket there
+//   fails with an error that says so. A text of another form gives nothing. Addresses have their first byte on top.
+//   own_networks() reads several such texts with ',' between them. It leaves out networks on which this machine has no
+//   address, as long as it has one on another.
 // Threads: any. Time: one look at the interfaces, for a network only.
 #pragma once
 

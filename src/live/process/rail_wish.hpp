@@ -1,8 +1,8 @@
-// RailWish - how one NIC of a process reaches its peers, as SPINLOOM_RAILS names it.
+// RailWish - the way in which one NIC of a process reaches its peers, as SPINLOOM_RAILS names it.
 //
-// Contract: read_rails() reads a list, separated by commas, of auto, shm, udp, udp=ADDRESS, fabric and fabric=PROVIDER;
-//   ADDRESS is that of SPINLOOM_UDP_ADDRESS, PROVIDER that of SPINLOOM_FABRIC. Nothing for any other text.
-//   settings_of() is what the NIC's own LiveProcess gets.
+// Contract: read_rails() reads a list, separated by commas, of auto, shm, udp, udp=ADDRESS, fabric and fabric=PROVIDER.
+//   ADDRESS has the form of SPINLOOM_UDP_ADDRESS, PROVIDER that of SPINLOOM_FABRIC. For any other text it returns
+//   nothing. settings_of() returns the settings for the LiveProcess of one NIC.
 // Threads: any. Time: none.
 #pragma once
 

@@ -61,7 +61,7 @@ bool RailedProcess::poll_all() {
   return happened;
 }
 
-// Others get the processor and the locks as in a process with one NIC.
+// Lets others have the processor and the locks, as in a process with one NIC.
 void RailedProcess::poll() {
   if (poll_all()) return;
   for (uint32_t rail = rails(); rail-- > 1;) node(rail).lock().unlock();
@@ -93,8 +93,7 @@ void RailedProcess::wait(Time deadline) {
   if (changes() == before && live::monotonic_now() < deadline) sleep_until(deadline);
 }
 
-// News that come from now on are found by the helpers: they interrupt rail 0, whose lock they get only when this caller
-// sleeps.
+// From now on the helpers find news. They interrupt rail 0, whose lock they get only when this caller sleeps.
 void RailedProcess::sleep_until(Time deadline) {
   ++asleep_;
   bool news = false;

@@ -47,7 +47,7 @@ class RailedProcess final : public calls::Host {
   }
 
  private:
-  // The port of a rail. Whoever waits for it waits for all.
+  // The port of a rail. A call that waits for it waits for all rails.
   class RailPort final : public portals::Port {
    public:
     RailPort(RailedProcess& process, live::Node& node) : process_(process), node_(node) {}
@@ -83,7 +83,7 @@ class RailedProcess final : public calls::Host {
   std::vector<RailPort> ports_;
   std::vector<std::string> names_;
   Time patience_{};
-  std::atomic<uint32_t> asleep_{0};  // callers
+  std::atomic<uint32_t> asleep_{0};  // number of callers that sleep
 };
 
 }  // namespace spinloom::process

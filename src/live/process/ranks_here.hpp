@@ -20,7 +20,8 @@ namespace spinloom::process {
 
 class RanksHere {
  public:
-  // What this driver asks of its program: the settings, and to be called when the process ends by exit(0).
+  // The functions that the program's library supplies: one returns the settings, the other runs when the process ends
+  // by exit(0).
   struct Program {
     Settings (*settings)();
     void (*leaving)();
@@ -58,8 +59,8 @@ class RanksHere {
 
   Program program_;
   std::atomic<bool> forked_{false};
-  std::mutex lock_;  // of what follows
-  bool attends_ = false;  // to the end of the process
+  std::mutex lock_;  // guards the members below
+  bool attends_ = false;  // true: `leaving` has been registered for the end of the process
   Rank only_;             // of all threads, in a process that is not split
   bool only_asked_ = false;
   Settings settings_;  // of a process that is split

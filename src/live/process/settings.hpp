@@ -22,15 +22,15 @@ namespace spinloom::process {
 
 enum class Way : uint8_t { automatic, shm, udp, fabric };
 
-// When ranks of one machine meet: two at a time at their first contact, or all of them in PtlInit.
+// The time at which ranks of one machine meet: two at a time at their first contact, or all of them in PtlInit.
 enum class Meet : uint8_t { contact, start };
 
-// How one of several NICs of a process reaches its peers.
+// The way in which one of several NICs of a process reaches its peers.
 struct RailWish {
   std::string name;  // as it was given
   Way transport = Way::automatic;
-  std::optional<uint32_t> udp_address;  // none: that of Settings
-  std::optional<live::FabricWish> fabric;  // none: that of Settings
+  std::optional<uint32_t> udp_address;  // nothing: the one of Settings
+  std::optional<live::FabricWish> fabric;  // nothing: the one of Settings
 };
 
 struct Settings {
@@ -43,10 +43,10 @@ struct Settings {
   uint32_t spin_us = 100;
   uint32_t start_s = 300;
   uint32_t end_s = 300;  // 0: for ever
-  uint32_t udp_address = 0;  // of the first network; 0: any
-  std::vector<live::UdpNetwork> udp_networks;  // empty: that of the address
+  uint32_t udp_address = 0;  // address on the first network; 0: any
+  std::vector<live::UdpNetwork> udp_networks;  // empty: the network of the address
   live::Gateway gateway = live::Gateway::no;
-  bool gateway_stores = false;  // it passes whole messages on
+  bool gateway_stores = false;  // the gateway stores messages before it passes them on
   live::Faults faults;
   live::FabricWish fabric;
   live::FabricFaults fabric_faults;

@@ -32,7 +32,7 @@ size_t stack_bytes() {
   return std::max<size_t>(limited ? given.rlim_cur : 0, stack_least_bytes);
 }
 
-// A rank that runs over the end of its stack can still be told of.
+// Handles the overflow of a rank's stack on another stack, so that it can be reported.
 void take_signal_stack() {
   stack_t stack{};
   stack.ss_sp = std::malloc(signal_stack_bytes);
@@ -68,7 +68,7 @@ void ThreadsRank::adopt() {
   std::ignore = PtlSpinRankEnter(number_);
 }
 
-// Asked of the kernel, because a child of vfork() shares this memory.
+// Gets the process id from the kernel, because a child of vfork() shares this memory.
 bool ThreadsRank::is_child() const { return getpid() != process_; }
 
 void ThreadsRank::leave_child(int code, bool at_once) {

@@ -59,7 +59,7 @@ class ThreadsRank {
   std::jmp_buf over_{};
   pid_t process_ = 0;
   bool ending_ = false;
-  std::mutex lock_;  // of the code
+  std::mutex lock_;  // guards the code
   std::condition_variable changed_;
   std::optional<int> code_;
 };

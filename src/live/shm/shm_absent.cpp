@@ -13,7 +13,7 @@ constexpr int64_t ps_in_one_s = 1'000'000'000'000;
 
 }  // namespace
 
-// Asks for the card of a peer that is needed now. Always false: the peer is not attached.
+// Asks for the card of a peer that is needed now. Always returns false: the peer is not attached.
 bool ShmTransport::expect(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (options_.rendezvous == nullptr || std::exchange(peer.awaited, true)) return false;
@@ -42,12 +42,12 @@ void ShmTransport::met(nic::Rank rank) {
   std::ignore = attach(rank.value);
 }
 
-// The client hears of it later, from poll().
+// poll() tells the client later.
 void ShmTransport::gone(nic::Rank rank, const std::string& why) {
   Peer& peer = *peers_[rank.value];
   if (peer.lost || peer.departed) return;
   expect_no_more(rank.value);
-  std::ignore = depart(rank.value, why);  // also one that is attached
+  std::ignore = depart(rank.value, why);  // `rank` may also be attached
 }
 
 bool ShmTransport::look_for_absent() {

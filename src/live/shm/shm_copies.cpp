@@ -139,7 +139,7 @@ bool ShmTransport::end_shared(uint32_t rank) {
   return true;
 }
 
-// Copies one part of what this peer is copying out of our memory; says whether there was one.
+// Copies one part of the payload that this peer is copying out of our memory. Returns true if there was one.
 bool ShmTransport::help(Peer& peer) {
   SegmentHeader& header = peer.segment.header();
   if (!peer.help.help(peer.memory, [&] { return header.closed.load() == 0; })) return false;

@@ -10,7 +10,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr uint64_t part_bytes = 32 << 10;  // of a long payload, so that both ends copy at the same time
+constexpr uint64_t part_bytes = 32 << 10;  // parts of a long payload, so that both ends copy at the same time
 constexpr int cells_per_poll = 32;
 constexpr Time look_first{50'000'000};    // 50 us: first pause before a full channel is tried again
 constexpr Time look_most{4'000'000'000};  // 4 ms: longest pause, for a peer that has taken nothing for long

@@ -26,8 +26,8 @@
 
 namespace spinloom::live {
 
-// How a receiver may read lent payloads: by the mapped heap or the kernel (automatic), by one of the two only, or not
-// at all (twice).
+// The ways in which a receiver may read lent payloads. automatic: from the mapped heap or through the kernel; heap,
+// single: only from the heap, or only through the kernel; twice: not at all.
 enum class CopyMode : uint8_t { automatic, heap, single, twice };
 
 struct ShmOptions {
@@ -37,7 +37,7 @@ struct ShmOptions {
   uint64_t help_from_bytes = 48 << 10;  // below that, the additional system calls cost more than they save
   bool one_space = false;  // ranks whose cards have this process's id are threads of this process
   Rendezvous* rendezvous = nullptr;  // where cards come from; null: they are all there
-  Time wait_for_peers = Time::never();  // for a card
+  Time wait_for_peers = Time::never();  // the longest wait for a card
 };
 
 class ShmTransport final : public Transport {
@@ -58,7 +58,7 @@ class ShmTransport final : public Transport {
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
   [[nodiscard]] bool fetch_with_help(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length,
                                      uint64_t token) override;
-  // Nobody slows down for a peer that has not come.
+  // No caller slows down for a peer that has not come.
   [[nodiscard]] bool congested(nic::Rank peer) const override {
     const Peer& one = *peers_[peer.value];
     return one.attached && one.waits();
@@ -78,7 +78,7 @@ class ShmTransport final : public Transport {
   // Changes ShmOptions::help_from_bytes.
   void help_from(uint64_t bytes) { options_.help_from_bytes = bytes; }
   [[nodiscard]] uint64_t refused() const { return refused_; }
-  // How many parts of payloads that we lent we have copied ourselves.
+  // The number of parts of lent payloads that this rank has copied itself.
   [[nodiscard]] uint64_t helped() const { return helped_; }
 
  private:
@@ -96,7 +96,7 @@ class ShmTransport final : public Transport {
   struct Peer {
     bool here = false;  // it is a thread of this process
     Segment segment;
-    ChannelMemory* out = nullptr;  // what `to` writes into
+    ChannelMemory* out = nullptr;  // the memory that `to` writes into
     ChannelWriter to;
     ChannelReader from;
     peer::PeerMemory memory;
@@ -169,11 +169,11 @@ class ShmTransport final : public Transport {
   std::vector<uint64_t> greeted_;  // the part of SegmentHeader::begun that we have seen
   nic::Packet small_;  // for small puts: the fields that they do not set keep their values
   Contacts contacts_;  // peers that are awaited
-  uint32_t waiting_ = 0;  // how many peers have something that waits for room, or are awaited
+  uint32_t waiting_ = 0;  // number of peers for which something waits for room, or that are awaited
   Time look_at_{};  // when those peers are tried again
   Time pause_{};  // the pause until then; it doubles while nothing moves
   uint64_t loans_ = 0;
-  uint32_t shared_ = 0;  // how many peers are helping us copy
+  uint32_t shared_ = 0;  // number of peers that are helping us copy
   uint64_t refused_ = 0;
   uint64_t helped_ = 0;
   bool warned_ = false;

@@ -24,7 +24,7 @@ struct FabricStep {
   uint8_t flags = 0;
   int8_t ahead = 0;  // of the number that is expected
   uint8_t received = 0;
-  uint16_t body = 0;  // so many bytes follow
+  uint16_t body = 0;  // number of bytes that follow
 };
 
 class FabricVictim {
@@ -112,7 +112,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-namespace spinloom::layout::fuzz {
+namespace spinloom::fuzz {
 namespace {
 
 void append_step(Input& input, live::FabricStep step, const std::vector<uint8_t>& body) {
@@ -161,4 +161,4 @@ void mutate(Random& random, Input& input) {
   std::memcpy(input.data() + at, &edges[random.below(std::size(edges))], 1 + random.below(8));
 }
 
-}  // namespace spinloom::layout::fuzz
+}  // namespace spinloom::fuzz

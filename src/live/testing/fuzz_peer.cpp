@@ -161,7 +161,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-namespace spinloom::layout::fuzz {
+namespace spinloom::fuzz {
 namespace {
 
 template <class T>
@@ -222,4 +222,4 @@ void mutate(Random& random, Input& input) {
   std::memcpy(input.data() + at, &edges[random.below(std::size(edges))], 1 + random.below(8));
 }
 
-}  // namespace spinloom::layout::fuzz
+}  // namespace spinloom::fuzz

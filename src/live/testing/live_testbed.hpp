@@ -71,9 +71,9 @@ class LiveTestbed final : public testbed::Testbed {
   [[nodiscard]] Backlog::Amount backlog_peak(uint32_t rank);
   // This rank says goodbye to the others.
   void leave(uint32_t rank);
-  // The bridge of a rank; gateways come behind the ranks. The caller holds no lock, and reads counts only.
+  // The bridge of a rank; gateways come after the ranks. The caller holds no lock, and reads counts only.
   [[nodiscard]] const BridgeTransport& bridge(uint32_t rank) const;
-  // What a gateway has of others at most; and it dies, as far as its neighbours know.
+  // Cuts all links of a gateway: for its neighbours it has died.
   void kill_gateway(uint32_t gateway);
 
  private:
@@ -87,7 +87,7 @@ class LiveTestbed final : public testbed::Testbed {
   // Links a member to its neighbours by `way`.
   void make_bridge(Member& member, uint32_t rank, Transport& way, const Bridging& bridging);
 
-  uint32_t ranks_ = 0;  // without gateways
+  uint32_t ranks_ = 0;  // number of ranks, without gateways
   LocalJob job_;
   std::unique_ptr<LocalFabric> fabric_;
   std::shared_ptr<testbed::ScenarioHandlers> handlers_;

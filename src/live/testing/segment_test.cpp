@@ -217,7 +217,7 @@ TEST(Segment, NobodyMakesItShorter) {
   EXPECT_NE(fcntl(own->file(), F_ADD_SEALS, F_SEAL_WRITE), 0) << "nor read-only for its own process";
   ASSERT_TRUE(Segment::attach(getpid(), own->file(), 1, 3, nonce).ok());
 
-  // The same bytes in memory that its process could make shorter.
+  // Equal bytes in memory that its process could make shorter.
   const int other = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   struct stat status{};
   ASSERT_EQ(fstat(own->file(), &status), 0);

@@ -84,7 +84,7 @@ struct LateRig {
 constexpr nic::Rank other{1};
 constexpr Time ms{1'000'000'000};
 
-// What the library would print, while it lives.
+// Captures what the library would print, while it lives.
 struct Said {
   Said() {
     log::install([this](log::Level, std::string_view, std::string_view line) { lines.emplace_back(line); },

@@ -49,7 +49,7 @@ class DatagramPort {
   [[nodiscard]] virtual int descriptor() const = 0;
   // The size of the largest datagram that the link carries in one piece.
   [[nodiscard]] virtual size_t datagram_bytes() const = 0;
-  // How many datagrams of that size wait here to be taken before further ones are lost, at least.
+  // The number of datagrams of that size that surely fit here before further ones are lost.
   [[nodiscard]] virtual size_t waiting_most() const = 0;
 };
 

@@ -153,7 +153,7 @@ TEST(UdpPort, FaultsAreThoseOfTheSeedAndNothingElse) {
   EXPECT_LT(changed, 120);
 }
 
-// What a recording holds: one raw IPv4 packet a datagram.
+// An entry of a recording: one raw IPv4 packet for each datagram.
 struct Recorded {
   UdpAddress from;
   UdpAddress to;

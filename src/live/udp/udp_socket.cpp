@@ -162,8 +162,8 @@ class UdpSocket final : public DatagramPort {
     return std::max<size_t>(all, 1);
   }
 
-  // How many of the first datagrams make a train: they go to one address and have one length, but the last may be
-  // shorter.
+  // Returns how many of the first datagrams make a train: they go to one address and have one length, but the last may
+  // be shorter.
   [[nodiscard]] size_t train_length(std::span<const DatagramOut> datagrams) const {
     const size_t each = datagrams[0].size();
     size_t bytes = each;
@@ -227,7 +227,7 @@ class UdpSocket final : public DatagramPort {
   };
   struct Outgoing : Messages {
     std::vector<iovec> bytes;
-    std::array<size_t, batch> lengths{};  // how many datagrams each message has
+    std::array<size_t, batch> lengths{};  // number of datagrams in each message
     unsigned count = 0;
   };
 

@@ -16,12 +16,12 @@ namespace spinloom::live {
 namespace {
 
 constexpr int batches_per_poll = 4;
-constexpr Time turn{5'000'000'000};  // 5 ms: who has not sent for so long has no share of the room
+constexpr Time turn{5'000'000'000};  // 5 ms: a peer that has not sent for this time has no share of the room
 constexpr uint32_t room_least = 4;
 constexpr Time look_at_lost_every{100'000'000'000};  // 100 ms
 
-// The most segments under way to or from a peer: so many may still come after a stop, and the backlog takes them. Nor
-// does the window exceed what a socket holds, in either direction.
+// The most segments under way to or from a peer. They may all still arrive after a stop, and the backlog takes them.
+// The window does not exceed what a socket holds, in either direction.
 uint32_t window_of(const DatagramPort& port, size_t datagram_bytes) {
   constexpr size_t bytes = 3 << 20, segments = 512;
   static_assert(bytes <= Backlog::stop_at.bytes && segments <= Backlog::stop_at.packets);
@@ -139,7 +139,7 @@ void UdpTransport::tell_parted(Time now) {
   for (const nic::Rank peer : lost_) reliable_.set_parted(now, peer, client_.is_parted(peer));
 }
 
-// Does what `out` says. Arriving packets may make the engine send; such a send uses another Out.
+// Does the work that `out` lists. Arriving packets may make the engine send; such a send uses another Out.
 void UdpTransport::act(wire::Out& out) {
   outgoing_.clear();
   for (const auto& one : out.transmit) {

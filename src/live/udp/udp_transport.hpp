@@ -4,8 +4,8 @@
 // Contract: see Transport. A payload is free when its last datagram has been acknowledged; short payloads are copied.
 // Invariants: (1) datagrams that are not of this job change nothing but a count; (2) the client gets the first packet
 //   of a message before the others: packets that come early wait here.
-// Room: what the socket holds for datagrams that nobody has taken yet is shared by the peers that send now. Each is
-//   told its share as its window, so that many that send to one lose nothing there.
+// Room: the peers that send now share the socket's room for datagrams that have not been taken. Each gets its share as
+//   its window, so nothing is lost there even if many send to one.
 // Return: if peers may come back, a lost one is asked regularly whether it is there, once the client has ended
 //   everything that was under way to it. When it answers, both ends begin anew (nic/wire/reliable.hpp).
 // Threads: the owner of the NIC. Time: the monotonic clock.
@@ -45,7 +45,7 @@ class UdpTransport final : public Transport {
   [[nodiscard]] bool send(nic::Send& outbound) override;
   void hold() override { ++holds_; }
   void let_go() override;
-  // What this rank sends while packets arrive, because it forwards them, leaves together.
+  // From now on, packets that this rank sends while it delivers others (because it forwards them) leave together.
   void gather_while_delivering() { gathers_ = true; }
   bool poll() override;
   [[nodiscard]] bool has_news() const override { return port_->has_some(); }
@@ -104,12 +104,12 @@ class UdpTransport final : public Transport {
   };
   std::vector<Sender> senders_;
   bool returns_ = false;
-  std::vector<nic::Rank> lost_;  // that may come back
+  std::vector<nic::Rank> lost_;  // lost peers that may come back
   Time look_at_lost_ = Time::never();
   uint32_t turn_ = 1;
   Time turn_end_;
   uint32_t sending_now_ = 0;  // peers that have sent in this turn
-  uint32_t sharing_ = 1;  // so many share the room
+  uint32_t sharing_ = 1;  // number of peers that share the room
   std::vector<DatagramOut> outgoing_;
   std::vector<Reading> readings_;  // the reading with ticket t is at index t - 1
   std::vector<uint64_t> free_tickets_;

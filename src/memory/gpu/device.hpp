@@ -1,4 +1,4 @@
-// Device - a GPU of this machine, found at run time: the driver library is opened when somebody first asks.
+// Device - a GPU of this machine, found at run time: the first call opens the driver library.
 //
 // Contract: available() says whether there is a driver and a GPU; why_not() is one sentence if not, and nothing else
 //   is printed anywhere. of() returns the device that owns a pointer; a host pointer, freed memory or a pointer of no
@@ -52,7 +52,7 @@ class Device {
   [[nodiscard]] int compute() const;          // capability: 90 for 9.0
   [[nodiscard]] int processors() const;       // streaming multiprocessors
   [[nodiscard]] std::string driver() const;   // "13.0", the CUDA version of the driver
-  // Where the kernels come from: "fatbin", or "NVRTC 13.0", which compiles each when a plan first needs it.
+  // The source of the kernels: "fatbin", or "NVRTC 13.0", which compiles each kernel when a plan first needs it.
   [[nodiscard]] Result<std::string> kernels() const;
   [[nodiscard]] Result<size_t> bytes_free() const;
 

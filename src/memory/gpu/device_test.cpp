@@ -1,5 +1,5 @@
-// The same messages as shim_test.cpp, on a GPU where there is one, or on the driver of tests/gpu/driver (its test is
-// OnDevice.WithoutAGpu); staging, peers and errors of the driver.
+// Tests with the messages of shim_test.cpp, and of staging, peers and errors of the driver. They run on a GPU where
+// there is one, or on the driver of tests/gpu/driver (its test is OnDevice.WithoutAGpu).
 #include "memory/gpu/device.hpp"
 
 #include <dlfcn.h>

@@ -154,8 +154,8 @@ bool same_turns(const std::vector<Shape>& from, const std::vector<Shape>& to) {
   });
 }
 
-// Where a step of `bytes` packed bytes leads in a dense shape. Nothing if it falls within a level with a table, or does
-// not fit a level.
+// Returns the step in memory that `bytes` packed bytes make in a dense shape. Nothing if the step falls within a level
+// with a table, or does not fit a level.
 std::optional<DraftStep> step_of(const Shape& shape, int64_t bytes, int64_t count) {
   if (bytes < shape.block) return DraftStep{bytes};
   int64_t size = shape.block;

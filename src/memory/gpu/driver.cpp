@@ -7,7 +7,7 @@
 namespace spinloom::gpu {
 namespace {
 
-// What helps, by the driver's result.
+// Returns advice for a result of the driver.
 const char* help_for(int result) {
   switch (result) {
     case cuda_invalid_value: return "an argument is not what the call takes, for example memory that was freed";

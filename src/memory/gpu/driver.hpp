@@ -1,4 +1,4 @@
-// Driver - the calls of libcuda.so.1, found when somebody first asks. For the floor only.
+// Driver - the calls of libcuda.so.1, which the first call finds. For the floor only.
 //
 // Contract: driver() opens the library, calls cuInit once and returns the table of calls, or an Error that says why
 //   there is none; the answer is kept. Nothing is printed. told() makes an Error of a result of the driver: what was
@@ -93,7 +93,7 @@ inline constexpr int cuda_invalid_context = 201;
 inline constexpr int cuda_not_ready = 600;
 
 Result<const Driver*> driver();
-// What driver() does, with the library of a name: for tests of what is missing.
+// Loads the driver as driver() does, from the library of this name: for tests in which the library is missing.
 Result<Driver> load_driver(const char* library);
 // `result` is not 0.
 Error told(const Driver& driver, int result, std::string_view tried);

@@ -1,4 +1,4 @@
-// What is said where there is no driver, no GPU, no NVRTC; and the kernels' text compiled by NVRTC where it is there.
+// Tests of the Errors without a driver, a GPU or NVRTC. Where NVRTC is there, it compiles the kernels' text.
 #include "memory/gpu/driver.hpp"
 
 #include <dlfcn.h>

@@ -2,8 +2,8 @@
 //
 // Contract: record() marks what is on a stream now. reached() asks without waiting; synchronise() waits; hold() lets a
 //   stream wait, and returns at once. An event that was made `shared` can be given to another process, 64 bytes that
-//   any channel may carry, and waited for there; only who made it records it. An event that was never recorded is
-//   reached.
+//   any channel may carry, and waited for there; only the process that made it records it. An event that was never
+//   recorded counts as reached.
 // Threads: one at a time. Time: host time.
 #pragma once
 

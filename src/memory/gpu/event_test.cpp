@@ -1,5 +1,5 @@
-// What is begun and not waited for: marks behind launches, and bytes between host and device by pieces, on a GPU or on
-// the driver of tests/gpu/driver.
+// Tests of work that is begun and not waited for: marks behind launches, and bytes between host and device by pieces.
+// They run on a GPU or on the driver of tests/gpu/driver.
 #include "memory/gpu/event.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// What can go wrong with a device: each is a sentence, nothing crashes, and the caller's context stays current. Where
-// the driver of tests/gpu/driver is needed to make it go wrong, a second process has it, because a lost device stays
-// lost.
+// Tests of faults of a device: each gives a sentence, nothing crashes, and the caller's context stays current. Faults
+// that need the driver of tests/gpu/driver happen in a second process, because a lost device stays lost.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -72,7 +71,7 @@ class DeviceFaults : public ::testing::Test {
   }
 };
 
-// Launches are accepted; that the device is lost comes out where somebody waits, and everywhere from then on.
+// Launches are accepted. The first call that waits reports that the device is lost, and so do all calls from then on.
 TEST_F(DeviceFaults, LostDevice) {
   const Device device = *Device::at(0);
   const Plan plan = *Plan::make(device, {&fault_message(), 1});

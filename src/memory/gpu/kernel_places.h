@@ -209,7 +209,7 @@ SPL_GPU U entry_before(const Entry* table, U count, U position) {
   return index;
 }
 
-// Where packed byte `position` of one element lies, from the root's place.
+// Returns the place of packed byte `position` of one element, counted from the root's place.
 template <class U, class S>
 SPL_GPU i64 seek(const u8* blob, U position) {
   using N = Node<U, S>;

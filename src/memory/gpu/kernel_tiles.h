@@ -71,7 +71,7 @@ SPL_GPU i64 times(u32 count, i64 stride) {  // tiles have strides below 2^31 onl
   return static_cast<i64>(static_cast<i32>(count)) * static_cast<i32>(stride);
 }
 
-// What a thread has under way at once: as many bytes as the memory's latency asks for.
+// Returns the words that a thread has under way at once: as many bytes as the memory's latency asks for.
 template <u32 width>
 SPL_GPU constexpr int batch_of() {
   return width == 16 ? 4 : 8;

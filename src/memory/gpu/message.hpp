@@ -1,4 +1,4 @@
-// Message - what one launch moves: bytes from one side to another, each side a layout or packed bytes.
+// Message - bytes that one launch moves from one side to another, each side a layout or packed bytes.
 //
 // Contract: the n-th packed byte of `from` becomes the n-th packed byte of `to`. A side without a blob is packed bytes.
 //   Addresses are the ends given at launch (message.ends says which pair) plus the side's offset; for a layout that is

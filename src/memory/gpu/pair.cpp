@@ -1,4 +1,4 @@
-// How two processes find the way between them.
+// The search of two processes for the way between them.
 #include "memory/gpu/pair.hpp"
 
 #include <sys/random.h>
@@ -19,7 +19,7 @@ constexpr std::string_view pair_ways[] = {"auto", "ipc", "staged", "packed"};
 constexpr uint32_t card_mark = 0x31475053;  // "SPG1"
 constexpr size_t probe_words = 8;
 
-// What a process tells of itself.
+// The data of a process that it sends to the other process.
 struct PairCard {
   uint32_t mark = card_mark;
   uint32_t forced = 0;  // a place in pair_ways
@@ -86,7 +86,7 @@ Result<uint32_t> forced_way(const PairOptions& options) {
   return static_cast<uint32_t>(found - std::begin(pair_ways));
 }
 
-// What the memory of a probe holds.
+// Returns the contents of a probe's memory.
 std::array<uint64_t, probe_words> probe_of(uint64_t token) {
   std::array<uint64_t, probe_words> words{};
   for (uint64_t i = 0; i < probe_words; ++i) words[i] = (token + i) * 0x9E3779B97F4A7C15U;
@@ -146,7 +146,7 @@ Result<PairCard> card_of(const Device& device, const PairOptions& options, Memor
   return card;
 }
 
-// Pinned memory that both have mapped: who has the lower token makes it.
+// Makes or joins the pinned memory that both processes map: the process with the lower token makes it.
 Result<std::string> share_ring(Pair::State& pair, const PairCard& ours, const PairCard& theirs) {
   if (!ours.process.same_machine(theirs.process)) return std::string("the processes run on two machines");
   const bool makes = ours.token < theirs.token;

@@ -25,7 +25,7 @@ class SocketChannelTest : public testing::Test {
   }
 
   static std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-  // What is sent by the channel of end 0, as the bytes that come at end 1.
+  // Sends a message by the channel of end 0; returns the bytes that come at end 1.
   std::string sent(const std::string& message) {
     EXPECT_TRUE(channels_[0]->send(bytes_of(message)).ok());
     std::string bytes(1000, '-');

@@ -1,4 +1,4 @@
-// What both directions of a pair share: letters, lanes, and how a move begins and ends.
+// The parts that both directions of a pair share: letters, lanes, and how a move begins and ends.
 #include <sched.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace spinloom::gpu {
 namespace {
 
-// A move that only waits for the device or for counters looks so often before it lets others have the processor.
+// A move that only waits for the device or for counters looks this often before it lets others have the processor.
 constexpr unsigned looks_before_yield = 1000;
 constexpr unsigned looks_between_lives = 64;  // a power of two
 
@@ -243,7 +243,7 @@ Result<bool> PairMove::State::advance() {
 Result<bool> PairMove::State::step() {
   auto stepped = advance();
   if (const auto beside = other(); beside != nullptr && stepped && !*stepped) {
-    (void)beside->advance();  // what fails there is told there
+    (void)beside->advance();  // the other move reports its own failures
   }
   return stepped;
 }

@@ -1,4 +1,4 @@
-// Pair process - which process of which machine somebody is, and whether it lives. For the floor only.
+// Pair process - the name of a process and of its machine, and whether it lives. For the floor only.
 //
 // Contract: here() names this process: machine (the kernel's boot id), namespace of process ids, id, time of its start.
 //   Watch holds a process of this machine by a descriptor where the kernel allows it and both count processes alike;

@@ -96,7 +96,7 @@ Status PairMove::State::empty_pieces() {
 
 Result<bool> PairMove::State::step_receive() {
   if (phase == Phase::offer) {
-    // What comes of a message that we refused.
+    // These letters are of a message that we refused.
     while (!pair->to_receiver.empty() && pair->to_receiver.front().head.number == pair->received_number) {
       pair->to_receiver.pop_front();
     }

@@ -3,7 +3,7 @@
 //
 // Contract: make() makes the memory under a name in /dev/shm and pins it for the device; join() maps it by that name,
 //   after which the maker calls unlink(). Both check a token. Lane 0 is written by the maker of the ring, lane 1 by the
-//   other. A lane's `filled` pieces were given to the reader so far, `freed` of them were given back; who writes the
+//   other. A lane's `filled` pieces were given to the reader so far, `freed` of them were given back. The writer of the
 //   lane sets both to 0 before it offers a message, and a reader touches them only from the offer to its answer.
 // Invariants: (1) freed <= filled <= freed + pieces; (2) memory is taken as a whole when it is made, so that a full
 //   /dev/shm is an Error and no SIGBUS later.
@@ -50,7 +50,7 @@ class PairRing {
   [[nodiscard]] const PairRingShape& shape() const { return shape_; }
   [[nodiscard]] Lane& lane(int number) const;
   [[nodiscard]] std::byte* piece(int lane, uint64_t number) const;
-  // Where kernels find the piece; null where they cannot.
+  // Returns the address at which kernels find the piece; null if they cannot reach it.
   [[nodiscard]] std::byte* piece_on_device(int lane, uint64_t number) const;
 
  private:

@@ -5,7 +5,8 @@
 
 namespace spinloom::gpu {
 
-// What the receiver needs to read the memory in place. What cannot be mapped is packed instead, unless ipc is forced.
+// Writes to `head` what the receiver needs to read the memory in place. Memory that cannot be mapped is packed instead,
+// unless ipc is forced.
 Status PairMove::State::offer_memory(PairLetter::Head& head, std::byte* first) {
   const auto exported = export_memory(first);
   if (!exported) {

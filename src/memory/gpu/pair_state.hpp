@@ -1,4 +1,5 @@
-// Pair state - what a pair and its two moves share: letters, lanes, layouts that the peer has. For the floor only.
+// Pair state - the state that a pair and its two moves share: letters, lanes, layouts that the peer has. For the floor
+// only.
 //
 // Contract: a letter is one message of the channel. pump() takes one that has come, if any, and sorts it by its reader;
 //   it never waits. A channel that breaks and a peer that has ended are kept in `broken`, behind the letters that came
@@ -61,7 +62,7 @@ struct PairLetter {
 };
 static_assert(sizeof(PairLetter::Head) == 40 + sizeof(PeerHandle) + sizeof(EventHandle), "no bytes that nobody set");
 
-// What one direction keeps from message to message.
+// The state that one direction keeps from message to message.
 struct PairLane {
   struct Kept {
     Side from;

@@ -97,7 +97,7 @@ struct PairMessages {
   void send(const PairCase& made, uint64_t seed) {
     const PairMemory source(pair.device(), made.from, made.count);
     const std::vector<std::byte> data = source.random(seed);
-    // Put there by a kernel that nobody has waited for.
+    // No call waits for this copy before the send.
     Memory pinned = std::move(Memory::pinned(pair.device(), source.bytes).value());
     std::memcpy(pinned.data(), data.data(), source.bytes);
     ASSERT_TRUE(copy_bytes(pair.device(), source.memory.data(), pinned.data(), source.bytes, nullptr).ok());

@@ -113,7 +113,7 @@ class PeerCache {
   std::list<Entry> entries_;
 };
 
-// What this process has exported, by the allocations' numbers, so that the driver is asked once for each.
+// The handles that this process has exported, by the allocations' numbers: so it asks the driver once for each.
 class Exports {
  public:
   static Exports& process() {

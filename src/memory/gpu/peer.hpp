@@ -2,10 +2,9 @@
 //
 // Contract: export_memory() names the allocation that holds a pointer and the pointer's place in it: 88 bytes that any
 //   channel may carry. PeerMemory::open() maps it in this process, on `device`; the address is good for loads and
-//   stores of a plan. Handles stay mapped in a cache (the least recently used goes first once `open_max` are mapped and
-//   nobody holds it; where a mapping fails, all of that process that nobody holds), because mapping takes far longer
-//   than a launch. The exporter must keep the memory until the peer
-//   is done.
+//   stores of a plan. Handles stay mapped in a cache, because mapping takes far longer than a launch. Once `open_max`
+//   are mapped, the least recently used one that no PeerMemory holds goes first. If a mapping fails, the cache drops
+//   all handles of that process that no PeerMemory holds. The exporter must keep the memory until the peer is done.
 // Invariants: (1) an address is valid as long as its PeerMemory lives; (2) a mapping is used for the allocation alone
 //   that it was made for: drivers may name one that was freed and its successor alike; (3) a process cannot open what
 //   it exported itself: that is an Error.
@@ -27,7 +26,7 @@ struct PeerHandle {
   std::array<std::byte, 64> handle{};
   uint64_t offset = 0;  // of the pointer in its allocation
   uint64_t number = 0;  // of the allocation, and of no other that the process makes
-  uint64_t process = 0;  // who exported it: its id, and above it the namespace of ids
+  uint64_t process = 0;  // the process that exported it: its id, and above it the namespace of ids
 };
 static_assert(sizeof(PeerHandle) == 88);
 
@@ -40,7 +39,7 @@ class PeerMemory {
   // Not kept: unmapped with the last PeerMemory of it.
   static Result<PeerMemory> open_once(const Device& device, const PeerHandle& handle);
 
-  // Unmaps what one process exported and nobody holds: memory that it frees stays taken as long as it is mapped here.
+  // Unmaps the memory of one process that no PeerMemory holds: what it frees stays taken while it is mapped here.
   static void forget(uint64_t process);
 
   [[nodiscard]] std::byte* data() const { return data_; }

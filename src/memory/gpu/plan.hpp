@@ -34,7 +34,7 @@ class Plan {
     const Ends ends{from, to};
     return launch({&ends, 1}, stream);
   }
-  // The same with a mark behind it, which the host can ask, wait for, or let another stream wait for.
+  // Like launch(), with a mark behind the launch, which the host can ask, wait for, or let another stream wait for.
   [[nodiscard]] Result<Event> begin(std::span<const Ends> ends, Stream stream = nullptr) const;
   [[nodiscard]] Status check(std::span<const Ends> ends) const;
 

@@ -46,7 +46,7 @@ class Program {
   [[nodiscard]] int launches() const;  // 1, or 0 for a set without bytes
   [[nodiscard]] uint32_t ends() const;  // pairs of addresses that a launch takes
   [[nodiscard]] std::string kernel_name() const;  // "word", or "set(tile, word)" where parts differ
-  // What limits it: "launch" (small), "sectors" (short blocks far apart) or "bandwidth".
+  // The limit of its speed: "launch" (small), "sectors" (short blocks far apart) or "bandwidth".
   [[nodiscard]] std::string bound() const;
 
   struct Body;

@@ -16,8 +16,8 @@ struct Element {
   int64_t bytes;
 };
 
-// What blocks of so many bytes are made of: a complex number where that is one block, else the widest integer that
-// fits.
+// Returns the element type of blocks of `bytes` bytes: a complex number if one fills the block, else the widest integer
+// that divides the block.
 Result<Element> element_of(uint64_t bytes) {
   constexpr std::pair<uint64_t, const char*> integers[] = {{8, "int64_t"}, {4, "int32_t"}, {2, "int16_t"}, {1, "byte"}};
   std::pair<uint64_t, const char*> found{16, "double_complex"};

@@ -1,4 +1,4 @@
-// What a blob was made of: a type with the same map, whose blob has the same pieces.
+// Tests of types made from blobs: such a type has the same map as the blob, and its blob has the same pieces.
 #include "memory/layout/blob_type.hpp"
 
 #include <gtest/gtest.h>

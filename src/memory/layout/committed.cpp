@@ -21,7 +21,7 @@ struct Memory {
 
 Memory memory_of(const std::byte* base, const oracle::Reach& reach) { return {base + reach.first, base + reach.last}; }
 
-// The same without an Error, which costs more than a short copy. False: reach_of() must be asked.
+// Like reach_of(), but without an Error, which costs more than a short copy. False: the caller must call reach_of().
 bool reach_at_once(const Blob& blob, int64_t count, oracle::Reach& reach) {
   int64_t way = 0;
   return count > 0 && !__builtin_mul_overflow(count - 1, blob.extent(), &way) &&

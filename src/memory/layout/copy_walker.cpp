@@ -28,7 +28,7 @@ void emit_wide(void* context, int64_t offset, uint64_t packed, uint64_t bytes) {
   static_cast<const Job*>(context)->copy(offset, packed, bytes);
 }
 
-// A narrow blob reaches only so many elements in 32 bits; the rest is walked from moved bases.
+// Returns the number of elements that a narrow blob reaches in 32 bits; the others are walked from moved bases.
 int64_t stretch_elements(const Blob& blob) {
   constexpr int64_t room = int64_t{1} << 30;
   const int64_t step = std::max(blob.size(), std::max(blob.extent(), -blob.extent()));

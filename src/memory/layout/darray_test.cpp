@@ -1,4 +1,4 @@
-// Distributed arrays: who owns what, bounds, refusals.
+// Tests of distributed arrays: the owners of elements, bounds, refusals.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -110,7 +110,7 @@ constexpr size_t moves_kernel(const MoveLengths& lengths) {
   if (lengths[3] == 0) return (digit(0) * 7 + digit(1)) * 7 + digit(2);
   return 7 * 7 * 7 + (((digit(0) - 3) * 3 + digit(1) - 3) * 3 + digit(2) - 3) * 3 + digit(3) - 3;
 }
-// Where the moves of a struct begin on one side, and the way to the next struct.
+// The places of a struct's moves on one side, and the step to the next struct.
 struct MoveSide {
   int32_t step;
   int32_t first;  // place of the first move
@@ -176,7 +176,7 @@ std::string kernel_name(const Blob& blob);
 
 inline size_t block_class(int64_t block);
 
-// Which of a set's kernels copies a grid.
+// The kernel of a set that copies a grid.
 enum class GridWay : uint8_t { blocks, transpose, tiles };
 GridWay grid_way(const Grid& grid);
 void copy_grid(const KernelSet& set, std::byte* to, const std::byte* from, const Grid& grid);

@@ -92,7 +92,7 @@ SPL_FORCE_INLINE void copy_stretch(std::byte* packed, std::byte* memory, const R
   }
 }
 
-// Runs of at least so many bytes are copied as lines.
+// Runs of at least this many bytes are copied as lines.
 constexpr int64_t coarse_bytes = 128;
 
 template <Mode mode, class Run>

@@ -1,4 +1,4 @@
-// What the tests of kernels share: memory full of noise, and the block sizes that have kernels of their own.
+// Kernel test - the parts that tests of kernels share: memory full of noise, and block sizes with their own kernels.
 // Threads: pure. Time: none.
 #pragma once
 

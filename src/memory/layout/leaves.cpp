@@ -68,8 +68,8 @@ class Collector {
     leaves.bytes += turns * loop.size;
   }
 
-  // How packed rows with this stride crowd a usual first-level cache (64 sets of lines): 3 where they meet in one set,
-  // 1 where they meet in two.
+  // Returns how much packed rows with this stride crowd a usual first-level cache (64 sets of lines): 3 where they meet
+  // in one set, 1 where they meet in two.
   static int64_t crowding(int64_t stride) { return stride % 4096 == 0 ? 3 : stride % 2048 == 0 ? 1 : 0; }
 
   static int64_t length_of(const Nest& nest, int64_t i) {
@@ -78,7 +78,7 @@ class Collector {
 
   static int64_t span_of(const Nest& nest) { return nest.offsets.back() + length_of(nest, nest.count - 1); }
 
-  // How many windows move one struct: narrow ones if few will do.
+  // Returns the number of windows that move one struct: narrow windows if few of them will do.
   static int64_t windows_of(const Nest& nest) {
     const int64_t narrow = windows_of(nest, narrow_bytes);
     return narrow <= narrow_most ? narrow : windows_of(nest, window_bytes);

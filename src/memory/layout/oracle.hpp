@@ -73,7 +73,7 @@ Reach reach(const Type& type, int64_t count);
 //   last writer in packed order wins.
 Status compare(const Type& type, int64_t count, std::span<const std::byte> packed,
                std::span<const std::byte> destination, int64_t base, std::span<const std::byte> before);
-// The same without a copy: `before` becomes what is expected.
+// Like compare(), but without a copy: `before` becomes the expected memory.
 Status compare_over(const Type& type, int64_t count, std::span<const std::byte> packed,
                     std::span<const std::byte> destination, int64_t base, std::span<std::byte> before);
 

@@ -50,7 +50,7 @@ Placed repeat(int64_t count, int64_t stride, const Placed& child);
 // In a long list of equal runs, few runs that touch are not merged: an entry of runs of several lengths takes twice
 // the memory of a list's entry, and a loop over equal blocks is faster.
 inline constexpr int64_t long_list_min = 1 << 14;   // entries
-inline constexpr int64_t few_touch_share = 16;      // "few" means less than one run in so many
+inline constexpr int64_t few_touch_share = 16;      // "few" means less than one run in this many
 constexpr bool stays_a_list(int64_t entries, int64_t touching) {
   return entries >= long_list_min && touching < entries / few_touch_share;
 }

@@ -1,8 +1,8 @@
 // Struct array - a layout that is an array of structs, made ready once: a call is then the call of one kernel.
 //
 // Contract: of() looks at a blob: its element is a struct of a few short runs (struct_moves.hpp), or an array of them.
-//   Where takes(count) holds, pack(), unpack() and copy() move whole messages of `count` elements; otherwise another
-//   way must be asked. base is the buffer address given to MPI. unpack() needs is_apart(). copy_structs() returns
+//   If takes(count) is true, pack(), unpack() and copy() move whole messages of `count` elements; else the caller uses
+//   another way. base is the buffer address given to MPI. unpack() needs is_apart(). copy_structs() returns
 //   false, and has done nothing, unless the target is_apart(), both have the same fields and equally many structs, and
 //   they lie in different memory.
 // Invariants: those of StructMoves.

@@ -62,7 +62,7 @@ bool StructMoves::make(const KernelSet& set, const typename W::Node& leaf, int64
     const int64_t length = move_length(bytes);
     for (int64_t done = 0; done < bytes;) {
       if (moves == moves_max) return false;
-      // What is left is one move: of its own length, or of more bytes that overlap those before it.
+      // A short rest is one move: of its own length, or of more bytes, which overlap those before the rest.
       const int64_t left = bytes - done;
       const int64_t now = left < length && move_length(left) == left ? left : length;
       const int64_t at = std::min(done, bytes - now);

@@ -54,7 +54,7 @@ bool copy_together(const KernelSet& set, const Source& from, const Target& to) {
                       });
 }
 
-// The same for the packed bytes [first, last).
+// Like copy_together(), but moves only the packed bytes [first, last).
 template <class W>
 bool copy_part_together(const KernelSet& set, const Source& from, const Target& to, int64_t first, int64_t last,
                         Status& done) {

@@ -3,7 +3,7 @@
 // Contract: copy() moves the bytes of `from` (count elements at base) to those of `to`, in packed order: the n-th
 //   packed byte of the one becomes the n-th packed byte of the other. Both messages hold the same number of bytes. With
 //   `first` and `last`, only the packed bytes [first, last) are moved. The memory of the two sides does not overlap.
-//   Where `to` overlaps itself the result is not defined, as in MPI.
+//   If `to` overlaps itself, the result is not defined, as in MPI.
 // Threads: pure over disjoint memory. Time: none.
 #pragma once
 

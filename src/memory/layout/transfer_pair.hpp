@@ -152,7 +152,7 @@ class Pair {
     }
   }
 
-  // The same for a row of nodes for which agree_repeated() holds.
+  // Like copy_part(), for a row of nodes for which agree_repeated() is true.
   template <class Rest>
   void copy_rows(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
                  int64_t from_stride, int64_t start, int64_t first, int64_t last, const Rest& rest) const {

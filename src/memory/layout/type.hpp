@@ -40,7 +40,7 @@ enum class Combiner : uint8_t {
 
 enum class Order : uint8_t { c, fortran };  // c: the last index is fastest
 
-// How a dimension of a distributed array is dealt to the processes along it: element i belongs to process
+// The way in which a dimension of a distributed array is dealt to the processes along it: element i belongs to process
 // (i / block) mod processes.
 enum class Distribution : uint8_t { none, block, cyclic };
 inline constexpr int64_t darray_default = -1;  // the argument MPI_DISTRIBUTE_DFLT_DARG

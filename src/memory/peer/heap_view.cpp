@@ -29,7 +29,8 @@ bool is_sealed_memory(int file, const SharedHeap::Place& place) {
   return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && system.f_type == TMPFS_MAGIC;
 }
 
-// Where addresses are limited, a quarter of them stays free for the program, whatever the number of peers.
+// True if a mapping of `bytes` bytes leaves the program a quarter of the addresses that the process may use. This holds
+// for any number of peers. Without a limit (RLIMIT_AS) there is always room.
 bool leaves_room(uint64_t bytes) {
   rlimit addresses{};
   if (getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur == RLIM_INFINITY) return true;

@@ -39,7 +39,7 @@ class HeapView {
     return offset < bytes_ && length <= bytes_ - offset ? here_ + offset : nullptr;
   }
 
-  // The same, for a view that is writable.
+  // Like at(), for a view that is writable.
   [[nodiscard]] uint8_t* writable_at(uint64_t address, uint64_t length) const {
     return const_cast<uint8_t*>(at(address, length));
   }

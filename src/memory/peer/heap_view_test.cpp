@@ -1,4 +1,4 @@
-// Which heaps of peers are mapped, and which are refused.
+// Tests of the heaps of peers that are mapped, and of those that are refused.
 #include "memory/peer/heap_view.hpp"
 
 #include <fcntl.h>

@@ -35,7 +35,7 @@
 
 namespace spinloom::peer {
 
-// Which part of a process's memory another process can read in place.
+// The part of a process's memory that another process can read in place.
 enum class Reach : uint32_t { nothing = 0, heap = 1, memory = 2, both = 3 };
 [[nodiscard]] constexpr Reach operator|(Reach a, Reach b) {
   return static_cast<Reach>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
@@ -65,7 +65,7 @@ class PeerMemory {
   [[nodiscard]] const Process& process() const { return process_; }
   [[nodiscard]] Reach reach() const { return reach_; }
   [[nodiscard]] bool maps(uint64_t address, uint64_t length) const { return heap_.at(address, length) != nullptr; }
-  // How the peer's bytes come here, as a text for people.
+  // Says in words how the peer's bytes come here.
   [[nodiscard]] std::string describe() const { return mapped_ + kernel_; }
 
   [[nodiscard]] Status read(uint64_t address, uint8_t* to, uint64_t length) const;
@@ -77,7 +77,7 @@ class PeerMemory {
   [[nodiscard]] Status find_known() const;
   [[nodiscard]] Copied read_place(const uint8_t* here, BlockCursor& theirs, BlockCursor& ours) const;
   [[nodiscard]] uint64_t outside_heap(BlockCursor theirs, uint64_t bytes) const;
-  // Where bytes of the peer lie in this process; null if they do not.
+  // Returns the address of the peer's bytes in this process; null if they do not lie here.
   [[nodiscard]] const uint8_t* place_of(uint64_t address, uint64_t length) const {
     return here_ ? reinterpret_cast<const uint8_t*>(address) : heap_.at(address, length);
   }

@@ -188,7 +188,7 @@ using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
   X(Neighbor_alltoallw, Ineighbor_alltoallw, N, const void*, const N*, const Aint*, const Datatype*, void*, const N*, \
     const Aint*, const Datatype*, Comm)
 
-// Reductions, in the same form; and sends of buffers of the program's.
+// Reductions, in the same form; and buffered sends.
 #define SPINLOOM_REDUCTION_CALLS(X, N)                                                         \
   X(Reduce, Ireduce, N, const void*, void*, N, Datatype, Op, int, Comm)                        \
   X(Allreduce, Iallreduce, N, const void*, void*, N, Datatype, Op, Comm)                       \
@@ -218,7 +218,7 @@ using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
   X(Get_accumulate, N, (const void*, N, Datatype, void*, N, Datatype, int, Aint, N, Datatype, Op, Win)) \
   X(Rget_accumulate, N, (const void*, N, Datatype, void*, N, Datatype, int, Aint, N, Datatype, Op, Win, Request*))
 
-// Those by which their epochs begin and end.
+// Calls that begin and end epochs of windows, and MPI_Win_free.
 #define SPINLOOM_EPOCH_CALLS(X)     \
   X(Win_free, (Win*))               \
   X(Win_fence, (int, Win))          \
@@ -259,7 +259,8 @@ struct Real : Counted<int> {
   SPINLOOM_EPOCH_CALLS(SPINLOOM_MEMBER)
 #undef SPINLOOM_MEMBER
   Counted<Count> large;  // null where the MPI is older than 4.0
-  // The same; where the MPI has none, the int forms, which refuse counts that are no int.
+  // The calls of `large`; where the MPI has none, forms made of the calls with ints, which refuse a count that is no
+  // int.
   Counted<Count> wide;
 
   // The name of a function that the MPI should have and has not; empty if all are there.
@@ -278,7 +279,7 @@ struct Real : Counted<int> {
 
 extern Real real;
 
-// Tells the program of a message. MPI_ERROR is set by calls that complete several requests only (MPI 4.1, 3.2.5).
+// Gives the program a message's status. Only calls that complete several requests set MPI_ERROR (MPI 4.1, 3.2.5).
 inline void tell_of(const Status& message, Status* status) {
   if (status == status_ignore) return;
   const int error = status->error;

@@ -1,4 +1,4 @@
-// What a receive has got: records are replaced by the messages that they announce, and claims are kept and given out.
+// The end of receives: records are replaced by the messages that they announce, and claims are kept and given out.
 #include <algorithm>
 #include <cstring>
 
@@ -67,7 +67,7 @@ bool Layer::copy(const Place& place, std::vector<uint8_t>& bytes) {
   return true;
 }
 
-// The first `length` packed bytes at a place, written to `to`.
+// Writes the first `length` packed bytes at a place to `to`.
 bool Layer::peek(const Place& place, int64_t length, uint8_t* to) {
   const Form& form = *place.form;
   if (const auto device = device_of(place)) {
@@ -85,7 +85,7 @@ bool Layer::peek(const Place& place, int64_t length, uint8_t* to) {
   return true;
 }
 
-// The first packed bytes of a message, put in place.
+// Puts the first packed bytes of a message in place.
 int Layer::put_bytes(const uint8_t* bytes, int64_t length, const Place& place) {
   const Form& form = *place.form;
   if (length == 0) return success;

@@ -67,7 +67,7 @@ class Batch {
     }
   }
 
-  // Looks at what has come for these requests. Without threads, progress() finds them by itself.
+  // Looks at what has arrived for these requests. Without threads, progress() finds them by itself.
   void look() {
     if (!any() || !layer.threaded) return;
     const Lock lock;
@@ -103,7 +103,7 @@ class Batch {
   std::vector<Request> work_;
 };
 
-// After a call that has completed all requests: what the program's call returns.
+// Ends all requests after a call that has completed them, and returns the code of the program's call.
 [[nodiscard]] int finish_all(Batch& batch, int count, Status* statuses, int code);
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

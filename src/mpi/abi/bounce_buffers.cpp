@@ -29,7 +29,7 @@ DeviceWatch::Owner owner_at(const void* buffer, int64_t place) {
 // Below zero: memory of the host.
 int device_at(const void* buffer, int64_t place) { return owner_at(buffer, place).ordinal; }
 
-// Both ends of what is touched from a buffer must belong to the device of which a byte between is.
+// Throws unless both ends of the range that is touched belong to the device that owns a byte between them.
 void need_whole(const DeviceWatch::Owner& owner, const void* buffer, Range touched) {
   const int64_t base = reinterpret_cast<intptr_t>(buffer);
   const int64_t start = reinterpret_cast<intptr_t>(owner.start);
@@ -42,7 +42,7 @@ void need_whole(const DeviceWatch::Owner& owner, const void* buffer, Range touch
   }
 }
 
-// Also of a type that is not known here.
+// The extent of a type, also of one that is not known here.
 int64_t extent_of(Datatype type, const Form& form) {
   Count lb = 0;
   Count extent = form.extent;
@@ -64,10 +64,10 @@ Range span_of(Datatype type, int64_t count) {
   return {std::min(true_lb, last), std::max(true_lb, last) + true_extent};
 }
 
-// Where the first byte of the first element lies.
+// The offset of the first byte of the first element.
 int64_t first_of(Datatype type, const Form& form) { return form.known ? form.true_lb : span_of(type, 1).first; }
 
-// Less than a receive has room for may come, and an image is put in place as a whole.
+// A receive may get fewer bytes than it has room for, and an image is put in place as a whole.
 Use use_of_image(Use use) { return use == Use::writes ? Use::both : use; }
 
 const FormPointer& bytes_form() {
@@ -191,7 +191,7 @@ bool BounceBuffers::replace_bytes_at(void*& buffer, int64_t offset, int64_t byte
   return true;
 }
 
-// What stands for the buffer has the same bytes at the same places from it.
+// The bounce buffer has the same bytes at the same offsets.
 void BounceBuffers::replace_image(int ordinal, void*& buffer, std::vector<DeviceBlock> blocks, Range range, Use use) {
   for (const DeviceBlock& block : blocks) {
     if (block.form->known) continue;

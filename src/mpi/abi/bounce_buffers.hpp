@@ -1,5 +1,5 @@
-// BounceBuffers - the buffers of one call that lie in a GPU's memory, and the memory of the host that the call gets in
-// their place.
+// BounceBuffers - the buffers of one call that lie in a GPU's memory, and the memory that the call gets in their
+// place.
 //
 // Contract: replace() and its like look at a buffer; one of a device is replaced, with its datatype: packed bytes in
 //   pinned memory, or, where the MPI takes that (gpu_aware.hpp), in memory of the same device; there a buffer without
@@ -27,7 +27,7 @@ struct Refused {
   Error error;
 };
 
-// What a call sends of a buffer that is bounced: as many elements of what stands for it, to whom.
+// A message that a call sends from a buffer that is bounced: `type` is the datatype that the MPI gets for it.
 struct Sending {
   int64_t count;
   Datatype type;
@@ -35,19 +35,19 @@ struct Sending {
   Comm comm;
 };
 
-// True if the receiver maps memory of the sender's device and takes messages of so many bytes from there
+// True if the receiver maps memory of the sender's device and takes messages of `bytes` bytes from there
 // (bounced_offers.cpp).
 [[nodiscard]] bool may_offer(const Sending& sending, int64_t bytes, int ordinal);
 
 class BounceBuffers {
  public:
-  Comm comm = handles().comm_world;  // whose error handler is told,
+  Comm comm = handles().comm_world;  // whose error handler is called,
   std::optional<File> file;  // or the file's, in calls on one,
   std::optional<Win> window;  // or the window's
   int target = proc_null;  // of an access to a window
-  void* stand_in = nullptr;  // what the MPI has in place of the one buffer of a call on a file
+  void* stand_in = nullptr;  // the address that the MPI gets in place of the one buffer of a call on a file
   std::optional<Sending>
-      sending;  // of calls that a message in a device's memory may be offered by (bounced_offers.cpp)
+      sending;  // the call's message, if it may be offered where it lies in a device's memory (bounced_offers.cpp)
   BouncedCall call;
 
   template <class Pointer, class N>  // void* or const void*
@@ -56,7 +56,7 @@ class BounceBuffers {
     if (!replace_block(found, static_cast<int64_t>(count), type, use)) return;
     buffer = found;
   }
-  // The same where the count is of all peers together, `n` times `count`.
+  // replace() for a buffer with blocks of `n` peers, of `count` elements each.
   template <class Pointer, class N>
   void replace_each(Pointer& buffer, int n, N count, Datatype& type, Use use) {
     replace(buffer, static_cast<int64_t>(n) * static_cast<int64_t>(count), type, use);
@@ -86,7 +86,7 @@ class BounceBuffers {
     void* found = const_cast<void*>(static_cast<const void*>(buffer));
     if (replace_as_it_is(found, count, type, use)) buffer = found;
   }
-  // So many bytes at `offset`; what stands for the buffer has them at the same place.
+  // Replaces `bytes` bytes at `offset`; the bounce buffer has them at the same offset.
   template <class Pointer>
   void replace_bytes(Pointer& buffer, int64_t offset, int64_t bytes, Use use) {
     void* found = const_cast<void*>(static_cast<const void*>(buffer));
@@ -99,9 +99,9 @@ class BounceBuffers {
   [[nodiscard]] bool is_untouched() const {
     return std::ranges::all_of(ends_, [](const auto& end) { return end->is_as_it_is(); });
   }
-  // Tells the error handler: the code that the call returns.
+  // Calls the error handler. Returns the code that the call returns.
   [[nodiscard]] int raise(int code) const;
-  // Not where a peer takes the bytes.
+  // Fills all bounce buffers except that of `but`, whose bytes a peer takes.
   void fill(const DeviceEnd* but = nullptr);
   // `bytes`: how many a receive has got; below zero: all.
   void land(int64_t bytes);
@@ -123,15 +123,15 @@ class BounceBuffers {
   template <class N, class Place>
   [[nodiscard]] bool replace_blocks(void*& buffer, int n, const N* counts, const Place*& places, const Datatype* types,
                                     bool in_bytes, std::vector<Datatype>& twins, Use use);
-  // The memory that stands for `buffer`.
+  // Makes the bounce buffer of `buffer` and returns its address.
   using Where = DeviceMoves::Where;
   [[nodiscard]] std::byte* add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use,
                                Where where = Where::host);
   void add_as_it_is(int ordinal, void* buffer, Use use);
-  // True if the MPI takes memory of a device in this call. It is asked only when there is some.
+  // True if the MPI takes memory of a device in this call. Found out once, when a buffer lies in such memory.
   [[nodiscard]] bool stays();
 
-  // What the MPI gets in place of the datatype; nothing where it must have the bytes as they lie.
+  // The datatype without gaps that the MPI gets instead; nothing if it must have the bytes as they lie.
   [[nodiscard]] std::optional<Datatype> without_gaps(Datatype type, const FormPointer& form, Use use);
 
   std::vector<std::shared_ptr<DeviceEnd>> ends_;

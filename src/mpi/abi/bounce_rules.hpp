@@ -1,7 +1,7 @@
 // Rules of bounce buffers: which buffers each call reads and writes, by its arguments (bounce_buffers.hpp).
 //
-// Contract: a rule's operator() replaces the call's buffers. received() says how many bytes a receive has got, from the
-//   status at the end of the arguments; below zero: all that there is room for.
+// Contract: a rule's operator() replaces the call's buffers. `by_status` is true if the call receives, and the status
+//   says how many bytes have arrived; else all bytes that there is room for land.
 #pragma once
 
 #include "mpi/abi/bounce_buffers.hpp"
@@ -9,7 +9,7 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI::bounce_rules {
 
-// What arguments that are not significant hold is nobody's business: roots and peers are looked at first.
+// Arguments that are not significant may hold anything, so the rules look at roots and peers first.
 struct Send {
   static constexpr bool by_status = false;
   static constexpr bool is_collective = false;
@@ -64,7 +64,7 @@ struct SendReceive {
   template <class N, class... More>
   void operator()(BounceBuffers& bounce, const void*& out, N& out_count, Datatype& out_type, int& peer, int&, void*& in,
                   N& in_count, Datatype& in_type, int& source, int&, Comm& comm, More&...) {
-    // Where no status says how much has come, what was there before stays behind it.
+    // If no status says how many bytes have arrived, the old bytes are copied, too, and stay behind the message.
     constexpr bool is_blocking = (std::is_same_v<More, Status*> || ...);
     bounce.comm = comm;
     if (peer != proc_null) {
@@ -93,7 +93,7 @@ struct Replace {
   }
 };
 
-// The MPI gets memory of the host, and no status says how much has come.
+// The MPI gets memory of the host, and no status says how many bytes have arrived.
 struct ByTheHost {
   static constexpr bool by_status = false;
   static constexpr bool is_collective = false;
@@ -309,7 +309,7 @@ struct Collective {
   bool takes_part_ = true;
 };
 
-// What is sent in place lies where the result goes.
+// A call with MPI_IN_PLACE reads its operand from the buffer of the result.
 inline Use use_of_result(const void* out) { return out == in_place ? Use::both : Use::writes; }
 
 struct Bcast : Collective {
@@ -426,7 +426,7 @@ struct Neighbor_allgather : Neighbourhood {
   }
 
  protected:
-  // What MPI_PROC_NULL would send leaves its place as it is.
+  // True if a source is MPI_PROC_NULL: its block must keep its bytes.
   static bool has_nobody(Comm comm) {
     const Neighbours found = neighbours_of(comm);
     return std::ranges::find(found.from, proc_null) != found.from.end();

@@ -4,7 +4,7 @@
 //   driver of a GPU in the process a call costs one question to the loader more (some 7 ns). With one, each buffer is
 //   looked at; where all are the host's, the call goes on as it is. A call that has some of a device gets other memory
 //   in their place, where the MPI does not take them as they are (bounce_buffers.hpp): a blocking one puts what has
-//   come in place before it returns, others when they are completed.
+//   arrived in place before it returns, others when they are completed.
 // Invariants: (1) calls that the MPI makes itself are left alone; (2) nothing is thrown through the program's C.
 // Threads: any; a request is one thread's at a time. Time: none.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// Nothing that is foreseen in a call outlives it.
+// Forgets, at the end of a call, what foresee_layers_way() has noted in it.
 struct Foreseen {
   Foreseen() = default;
   Foreseen(const Foreseen&) = delete;
@@ -38,7 +38,7 @@ void meet_devices(const BounceBuffers& bounce);
 // Offers what the call sends to its receiver where it lies, for the call to announce. False: the host is to have the
 // bytes. `waits`: the call returns when the receiver has them, and does nothing else before.
 [[nodiscard]] bool offer_bounced(const BounceBuffers& bounce, bool waits);
-// What the call has not announced, because it failed.
+// Drops the offer that a call has not announced, because it failed.
 void drop_offer(const BounceBuffers& bounce);
 
 // The first half of a collective call on a file: its bounce is kept for the second (calls_bounced_files.cpp).
@@ -161,8 +161,8 @@ struct Bounced<name, int(Arguments...)> {
     if (!request->is_persistent && request->bounce.is_untouched()) return code;
     auto all = std::tie(arguments...);
     const Request made = *std::get<sizeof...(Arguments) - 1>(all);
-    // What has ended at once lands at once: MPIs give several such requests the same handle. A file's request is not
-    // asked: after the question MPI_Test fails in MPICH 5, and the answer of Open MPI 4.1 comes before the bytes.
+    // A request that has ended already lands now: MPIs give several such requests the same handle. A file's request is
+    // not tested: after that MPI_Test fails in MPICH 5, and Open MPI 4.1 says yes before the bytes are there.
     if (request->is_active && !request->by_status && !request->bounce.file && has_ended(made)) {
       request->bounce.land(-1);
       return success;

@@ -7,7 +7,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// The receiver in MPI_COMM_WORLD; below zero where it cannot be offered anything.
+// The receiver's rank in MPI_COMM_WORLD; below zero if nothing can be offered to it.
 int receiver_of(const Sending& sending, int64_t bytes, int ordinal) {
   const Settings& settings = layer.settings;
   if (!layer.on || settings.gpu_by_host || settings.path == Path::pass) return -1;

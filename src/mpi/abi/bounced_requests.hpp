@@ -1,8 +1,8 @@
 // BouncedRequests - requests whose buffers are bounced until they have ended.
 //
-// Contract: keep() notes one by its handle; who completes requests takes them out before the MPI does, lands those that
-//   have ended, and puts the others back. Requests that the program frees while they are active go on as orphans, which
-//   are looked at in the program's later calls.
+// Contract: keep() notes one by its handle. A call that completes requests takes them out before the MPI does, lands
+//   those that have ended, and puts the others back. Requests that the program frees while they are active go on as
+//   orphans, which are looked at in the program's later calls.
 // Invariants: (1) a handle that the MPI has given out again is never taken for the request that had it before.
 // Threads: any; a request is one thread's at a time. Time: none.
 #pragma once
@@ -28,10 +28,10 @@ struct Parts {
 // A request whose call's buffers are bounced.
 struct BouncedRequest {
   BounceBuffers bounce;
-  bool by_status = false;  // how much has come is told by the status
+  bool by_status = false;  // the status says how many bytes have arrived
   bool is_persistent = false;
   bool is_active = true;
-  bool has_landed = false;  // MPI_Request_get_status has put it in place already
+  bool has_landed = false;  // MPI_Request_get_status has put the bytes in place already
   std::unique_ptr<Parts> parts;  // null but for partitioned messages
 };
 
@@ -42,12 +42,12 @@ class BouncedRequests {
   [[nodiscard]] std::shared_ptr<BouncedRequest> find(Request handle);
   // Removes it before the MPI completes the request: another thread may be given the same handle at once.
   [[nodiscard]] std::shared_ptr<BouncedRequest> take(Request handle);
-  // Those that are not null; the others have ended.
+  // Puts back the requests that are not null; the others have ended.
   void put_back(std::span<const Request> handles, std::span<std::shared_ptr<BouncedRequest>> requests);
-  // What the program has freed before its end: the request is the MPI's until it has ended.
+  // Keeps a request that the program has freed while it was active: it is the MPI's until it has ended.
   void orphan(Request handle, std::shared_ptr<BouncedRequest> request);
   [[nodiscard]] bool has_orphans() const { return orphan_count_.load(std::memory_order_relaxed) != 0; }
-  // `all`: waits for them.
+  // `all`: waits until all have ended.
   void look_at_orphans(bool all);
 
  private:
@@ -64,13 +64,13 @@ class BouncedRequests {
 };
 extern BouncedRequests& bounced_requests;
 
-// Puts what a request has got in place, once it has ended well. The code that the program gets.
+// Puts in place what a request that has ended well has received. Returns the code that the program gets.
 [[nodiscard]] int land(BouncedRequest& bounced, const Status& status);
-// The same where the request stays open.
+// land() for a request that stays open; the caller sets `has_landed`.
 [[nodiscard]] int land_once(BouncedRequest& bounced, const Status& status);
-// One part of what a partitioned message has brought.
+// Puts one part of a partitioned message in place.
 void land_part(BouncedRequest& bounced, size_t i);
-// Before a persistent request is started.
+// Fills the bounce buffers of a persistent request before it is started.
 [[nodiscard]] int fill(BouncedRequest& bounced, Request handle);
 // True if a request has ended already: then nothing need be kept for it.
 [[nodiscard]] bool has_ended(Request request);

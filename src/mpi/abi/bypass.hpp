@@ -1,7 +1,7 @@
 // Bypass - whether a call of the program goes to the MPI at once, because it needs nothing of the layer.
 //
-// Contract: bypasses<&X> takes the arguments of MPI_X. It is asked first in every call, and costs a few loads. False:
-//   the layer's function finds out.
+// Contract: bypasses<&X> takes the arguments of MPI_X. Every call tries it first, which costs a few loads. False: the
+//   layer's function decides.
 // Invariants: (1) where it is true, the layer's function would do nothing but call the MPI's.
 // Threads: never true where the program has asked for MPI_THREAD_MULTIPLE. Time: none.
 #pragma once
@@ -18,7 +18,7 @@ namespace bypass {
 inline constexpr auto send = [](const void*, auto count, Datatype type, const auto&...) {
   return layer.types.bypasses_send(type, count);
 };
-// MPI_Cancel wants to know such sends where the MPI must not be asked.
+// Synchronous sends bypass the layer only where the MPI can cancel sends; elsewhere MPI_Cancel must know them.
 inline constexpr auto synchronous = [](const void*, auto count, Datatype type, const auto&...) {
   return may_cancel_sends && layer.types.bypasses_send(type, count);
 };
@@ -33,7 +33,7 @@ inline constexpr auto both = [](const void*, auto out, Datatype out_type, int, i
 inline constexpr auto replace = [](void*, auto count, Datatype type, const auto&...) {
   return layer.types.bypasses_send(type, count) && layer.bypasses_receive(type, count);
 };
-// What such calls send is always left to the MPI.
+// The send of MPI_Isendrecv is always left to the MPI.
 inline constexpr auto receive_of_both = [](const void*, auto, Datatype, int, int, void*, auto count, Datatype type,
                                            const auto&...) { return layer.bypasses_receive(type, count); };
 inline constexpr auto pack = [](const void*, auto count, Datatype type, const auto&...) {

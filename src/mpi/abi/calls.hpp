@@ -34,7 +34,7 @@ SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_DECLARE, N)
 // Calls that no MPI has (include/spinloom/mpix.h).
 int Type_commit_comm(Datatype* type, Comm comm);
 int Type_free_comm(Datatype* type, Comm comm);
-// The same for Fortran: handles are its integers, and the code comes last.
+// Their forms for Fortran: handles are Fortran's integers, and the error code is the last argument.
 void Type_commit_comm_fortran(int* type, const int* comm, int* code);
 void Type_free_comm_fortran(int* type, const int* comm, int* code);
 

@@ -7,7 +7,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// Memory like that at `place`, with the same bytes. Not where it would be sparse.
+// Makes memory like that at `place`, with the same bytes. False: the MPI has refused, or the memory would be sparse.
 bool clone(const Place& place, std::vector<uint8_t>& bytes, Place& made) {
   Count lb = 0;
   Count extent = 0;
@@ -51,7 +51,7 @@ int send_copy(const Place& place, int to, int tag, Request* request, std::vector
 // because a claim may be made at any time.
 bool must_part(int from, int tag, Comm comm) { return layer.threaded || has_claim(from, tag, comm); }
 
-// For the report: such calls are left to the MPI.
+// Counts, for the report, the send of MPI_Isendrecv, which is left to the MPI.
 template <class N>
 void count_left(N count, Datatype type, int to, Comm comm) {
   if (!layer.tally || to == proc_null) return;

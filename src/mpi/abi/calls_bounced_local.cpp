@@ -20,14 +20,14 @@ class Attached {
     static auto* const attached = new Attached;
     return *attached;
   }
-  // What the MPI gets; null where there is no memory.
+  // The memory that the MPI gets in place of `buffer`; null if there is none.
   [[nodiscard]] void* in_place_of(void* buffer, int64_t bytes) {
     void* const host = std::malloc(static_cast<size_t>(std::max<int64_t>(bytes, 1)));
     const std::lock_guard lock(mutex_);
     if (host != nullptr) devices_[host] = buffer;
     return host;
   }
-  // The program's buffer.
+  // Frees the memory that the MPI got, and returns the program's buffer.
   [[nodiscard]] void* give_back(void* host) {
     const std::lock_guard lock(mutex_);
     const auto found = devices_.find(host);

@@ -8,7 +8,8 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// Their requests from beginning to end: one thread may wait for a request while others say that parts of it are ready.
+// The requests of partitioned messages, from beginning to end: one thread may wait for a request while others say that
+// parts of it are ready.
 class PartRequests {
  public:
   static PartRequests& of_process() {

@@ -39,7 +39,7 @@ class BouncedBatch {
     else
       found_[at]->is_active = false;
   }
-  // What the program's call returns.
+  // The code that the program's call returns.
   [[nodiscard]] int answer(int code) const { return code == success ? code_ : code; }
 
  private:
@@ -119,7 +119,7 @@ int test_bounced(Request* request, int* flag, Status* status) {
   return batch.answer(code);
 }
 
-// All have ended, or some with errors of their own.
+// Ends all requests of a call that has completed them, some of them perhaps with errors of their own.
 int end_all(BouncedBatch& batch, int count, int code) {
   if (code != success && code != error_in_status) return code;
   for (int i = 0; i < count; ++i) {
@@ -175,7 +175,7 @@ int test_some_bounced(int count, Request* requests, int* done, int* indices, Sta
   return end_some(batch, done, indices, code);
 }
 
-// The bytes of a request that has ended are put in place now; whoever completes it later finds them there.
+// The bytes of a request that has ended are put in place now; the call that completes it finds them there.
 int land_seen(Request request, const Status& seen) {
   const std::shared_ptr<BouncedRequest> bounced = bounced_requests.find(request);
   if (bounced == nullptr || !bounced->is_active || bounced->has_landed) return success;
@@ -253,7 +253,7 @@ int finalize_bounced() {
 
 #undef SPINLOOM_UNLESS_BOUNCED
 
-// Calls in which a program may wait for what it receives by a request that it has freed.
+// Calls in which a program may wait for a message that it receives by a request which it has freed.
 template <Name name, class... Arguments>
 struct Beside {
   using To = Next<name, Arguments...>;

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int all_targets = -1;
 
-// Threads may share a window: what a call ends was made before it began, and whoever asks next waits until that is in
-//   place.
+// Threads may share a window: a call ends only accesses that were made before it began, and the next caller waits until
+// those are in place.
 class Accesses {
  public:
   static Accesses& of_process() {
@@ -28,7 +28,7 @@ class Accesses {
     open_.push_back({made_++, std::move(access)});
     count_ = open_.size();
   }
-  // How many have been made.
+  // The number of accesses that have been made.
   [[nodiscard]] uint64_t made() {
     const std::lock_guard lock(mutex_);
     return made_;
@@ -99,9 +99,9 @@ int code_of_refusal(const char* name) {
           : "which this MPI knows nothing of: give it memory of the host, or use an MPI that was built for GPUs";
   return code_of({Code::unsupported, text("MPI_", name, " got memory of a GPU, ", why)});
 }
-// Whose error handler hears of it.
+// The object whose error handler is called.
 enum class Told : uint8_t { comm, window };
-// `at`: where among the arguments its handle is.
+// `at`: the position of its handle among the arguments.
 template <Name name, class... Arguments>
 struct Refusing {
   using To = Next<name, Arguments...>;
@@ -121,7 +121,7 @@ struct Refusing {
     return To::hook(&call<buffer_at, told, at>);
   }
 };
-// Without a request the epoch ends them.
+// An access without a request ends with its epoch.
 #define SPINLOOM_BOUNCED(ending, name, rname, ...)                                         \
   Bounced<#name ending, int(__VA_ARGS__, Win)>::hook<bounce_rules::name, Ending::epoch>(), \
       Bounced<#rname ending, int(__VA_ARGS__, Win, Request*)>::hook<bounce_rules::name, Ending::non_blocking>()

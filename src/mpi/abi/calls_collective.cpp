@@ -26,7 +26,7 @@ constexpr const char* names[] = {
 };
 constexpr const char* name_of(Kind kind) { return names[static_cast<size_t>(kind)]; }
 
-// In place of a number of bytes: the blocks of the call may differ in size; the MPI must do the call.
+// Two values in place of a number of bytes: the blocks of the call may differ in size; or the MPI must do the call.
 constexpr int64_t various = INT64_MAX;
 constexpr int64_t none = -1;
 
@@ -67,7 +67,7 @@ bool gains(const Team& team, Completion completion, const Describe& describe) {
   return found.any;
 }
 
-// For the report: what this rank sends with gaps, though by the MPI.
+// Counts, for the report, messages with gaps that this rank sends by the MPI.
 struct Passes {
   Kind kind;
   const char* why;
@@ -87,7 +87,7 @@ constexpr bool has_orders(Kind kind) {
   return kind == Kind::Neighbor_alltoall || kind == Kind::Neighbor_alltoallv || kind == Kind::Neighbor_alltoallw;
 }
 
-// What a call that this thread is about to make will do.
+// The decision on a call that this thread is about to make.
 struct Ahead {
   const Team* team = nullptr;  // that has counted it
   bool has_agreed = false;
@@ -95,7 +95,7 @@ struct Ahead {
 };
 thread_local Ahead ahead;
 
-// Counts a call; whether its ranks have agreed to take the layer's way.
+// Counts a call. True if its ranks have agreed to take the layer's way.
 bool begin_call(Team& team, uint32_t number) {
   if (!team.has_met) layer.teams.meet(team);
   const bool has_agreed = team.voter.begin_call(number, team.counts);
@@ -132,7 +132,7 @@ std::shared_ptr<Exchange> exchange_of(Kind kind, const Team& team, int tag, cons
   return made;
 }
 
-// Calls in which whoever sends may be waited for by nobody but the root.
+// True for calls with a root: a rank that sends may have no message to wait for.
 constexpr bool has_root(Kind kind) { return kind < Kind::Allgather; }
 
 // The exchange of an earlier call that was the same, or a new one.
@@ -155,7 +155,7 @@ std::shared_ptr<Exchange> plan_of(Kind kind, Team& team, const Describe& describ
   return made;
 }
 
-// On a communicator of one rank. False: nothing has been moved, and the call is the MPI's.
+// Does a call on a communicator of one rank. False: nothing has been moved, and the call is the MPI's.
 template <class Bytes, class Describe>
 bool copied_alone(Kind kind, Comm comm, const Bytes& bytes, const Describe& describe) {
   const Lock lock;
@@ -173,7 +173,7 @@ bool copied_alone(Kind kind, Comm comm, const Bytes& bytes, const Describe& desc
   return false;
 }
 
-// The same looks at calls that no team does.
+// Looks, by is_worth_a_look(), whether a call that no team does is quicker as packed bytes.
 template <class Pattern>
 auto packed_call_of(Kind kind, Comm comm, const Pattern& pattern) {
   static uint8_t vain = 0;
@@ -233,7 +233,7 @@ int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& descr
 }
 
 // Asks all ranks, when they make a persistent request, whether any would gain. Gives a tag that no other call has, so
-// that requests may be started in any order; zero: nobody gains, and the MPI shall make the request.
+// that requests may be started in any order; zero: no rank gains, and the MPI shall make the request.
 template <class Describe>
 int tag_agreed_on(Kind kind, Comm comm, const Team& team, const Describe& describe) {
   constexpr uint8_t gain = 1;

@@ -7,7 +7,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// Where a rank's layout can be read. No form: it has none to give, or no layer.
+// The place where a rank's layout can be read. `form` is 0: the rank has none to give, or no layer.
 struct Introduction {
   uint64_t sender = 0;
   uint64_t form = 0;

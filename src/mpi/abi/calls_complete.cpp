@@ -8,7 +8,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// The program's statuses, or as many of our own where it wants none.
+// The program's statuses, or statuses of our own where it wants none.
 class StatusesOf {
  public:
   StatusesOf(int count, Status* theirs) : statuses_(theirs) {
@@ -46,7 +46,7 @@ class Codes {
   Comm comm_{};
 };
 
-// After a call that has completed some: entry k of `statuses` belongs to request indices[k].
+// Ends some requests after a call that has completed them: entry k of `statuses` belongs to request indices[k].
 int finish_some(Batch& batch, int done, const int* indices, Status* statuses, int code) {
   if (done == undefined || (code != success && code != error_in_status)) return code;
   Codes codes(statuses, done, code);
@@ -211,7 +211,7 @@ int Testsome(int count, Request* requests, int* done, int* indices, Status* stat
 
 namespace {
 
-// The bytes are put in place now; whoever completes the request later finds them there.
+// The bytes are put in place now; the call that completes the request later finds them there.
 int look(Request request, int* flag, Status* status) {
   const Lock lock;  // another thread may put what has come in place
   layer.attend();
@@ -224,7 +224,7 @@ int look(Request request, int* flag, Status* status) {
   if (code != success || *flag == 0 || !known->receives || (known->persistent && !known->active)) return code;
   if (known->claim) tell_of(known->claim->status, seen.get());
   if (known->landed < 0) {
-    // What is too long is left for the completion, which raises the error.
+    // A message that is too long is left to the completion, which raises the error.
     if (!layer.fits(*known, *seen.get())) return success;
     const int landed = known->claim ? layer.deliver_claim(*known->claim, known->place, seen.get())
                                     : layer.deliver(known->place, seen.get());
@@ -305,7 +305,7 @@ int Request_free(Request* request) {
   const Request handle = *request;
   int code = success;
   if (known->receives && known->active && !known->claim) {
-    // Its bytes must still be put in place when they come.
+    // The bytes of the receive must still be put in place when they arrive.
     if (known->substituted) {
       if (known->persistent) code = real.Request_free(request);
       layer.orphans.push_back({known->inner, known});

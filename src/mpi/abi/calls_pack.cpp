@@ -1,6 +1,7 @@
 // MPI_Pack and MPI_Unpack: bytes of types that the layer knows are moved by our kernels.
 //
-// What can fail is left to the MPI, so that errors are its own: a first use of a type is tried on it with no elements.
+// A call that can fail is left to the MPI, so that errors are its own: before the first use of a type, the MPI's call
+// is made with no elements of it.
 #include "mpi/abi/calls.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {

@@ -16,7 +16,7 @@ bool found_claim(int source, int tag, Comm comm, Status* status) {
   return claim != nullptr;
 }
 
-// What to tell of a message that the MPI has just seen. False: it has gone meanwhile.
+// Gives the program the status of a message that the MPI has just seen. False: the message has gone meanwhile.
 bool tell(const Status& seen, Comm comm, Status* status) {
   if (!Record::may_be(bytes_of(seen, real))) {
     tell_of(seen, status);

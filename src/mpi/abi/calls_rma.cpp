@@ -14,8 +14,8 @@ int raise_of(Win window, int code) {
   return answer == success ? code : answer;
 }
 
-// Where the window stands among the arguments: last, or in front of a request. Its type would not tell, because in some
-// MPIs handles and counts are both ints.
+// The position of the window among the arguments: last, or in front of a request. Its type would not tell, because in
+// some MPIs handles and counts are both ints.
 template <class... Arguments>
 constexpr size_t place_of_window() {
   constexpr bool asks_request =
@@ -163,7 +163,7 @@ RmaArguments::Call call_with(Op op, const char* name, const Buffers&... buffers)
   return made;
 }
 
-// What the MPI says of a call's types and operation.
+// Asks the MPI whether it takes a call's types and operation, if it has not taken them before. Returns its code.
 template <class Ask>
 int judged(const RmaArguments::Call& call, const Ask& ask) {
   RmaArguments& known = layer.rma.arguments();
@@ -266,7 +266,7 @@ struct Epoch {
     return {does(window, arguments...)};
   }
 };
-// The same for a rank that may be none of the window's.
+// Epoch for calls with a rank, argument `place`, which the window may not have.
 template <auto does, size_t place>
 struct EpochAt {
   template <class MpisOwn, class... Arguments>

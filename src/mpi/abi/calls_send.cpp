@@ -49,8 +49,8 @@ SPINLOOM_SEND(Rsend, ready)
 
 namespace {
 
-// So that MPI_Cancel knows what it is asked for. Requests that are complete at once may share a handle; they can be
-// cancelled without harm.
+// Remembers a synchronous send, so that MPI_Cancel knows it. Requests that are complete at once may share a handle;
+// they can be cancelled without harm.
 int remember_synchronous(int code, Request* request) {
   if (may_cancel_sends || code != success) return code;
   int flag = 0;

@@ -13,7 +13,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// From so many bytes on, a copy takes less time than the MPI's own way.
+// A copy of at least this many bytes takes less time than the MPI's own way.
 constexpr int64_t least_bytes = 128;
 
 // The arguments of MPI_Put and MPI_Get.
@@ -167,7 +167,7 @@ template <class N>
   return false;
 }
 
-// For the report: by the target's type, unless only the origin's has gaps.
+// Counts an access for the report, by the target's type unless only the origin's has gaps.
 template <class N>
 void count(const Access<N>& asked, const Copy& copy) {
   if (!layer.tally || copy.own == nullptr || copy.theirs == nullptr) return;

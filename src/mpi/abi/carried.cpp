@@ -5,7 +5,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// The outcome of a non-blocking call is told by its request.
+// The request of a non-blocking call reports the call's error code.
 int query_outcome(void* code, Status* status) {
   query_nothing(nullptr, status);
   return *static_cast<int*>(code);

@@ -19,14 +19,14 @@ class Carried {
   Carried& operator=(const Carried&) = delete;
   virtual ~Carried() = default;
   [[nodiscard]] virtual int begin() = 0;
-  // Never waits. `code`: how it has ended.
+  // True if the call has ended, with error code `code`. Never waits.
   [[nodiscard]] virtual bool test(int& code) = 0;
   [[nodiscard]] virtual int wait() = 0;
 };
 
 [[nodiscard]] int start(std::shared_ptr<Carried> carried, Request* request);
 [[nodiscard]] int follow(std::shared_ptr<Carried> carried, Request* request);
-// `comm`: whose error handler is told.
+// `comm`: the communicator whose error handler is called.
 [[nodiscard]] int persist(std::shared_ptr<Carried> carried, Comm comm, Request* request);
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

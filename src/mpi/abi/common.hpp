@@ -1,4 +1,4 @@
-// What the binary interfaces of MPI have in common: the same things under other numbers.
+// Types that the binary interfaces of MPI share: each interface has the same things under other numbers.
 #pragma once
 
 #include <portals4.h>
@@ -23,7 +23,7 @@ struct PredefinedHandles {
   Errhandler errors_return;
 };
 
-// A predefined operation or datatype, and what Portals' atomics call it.
+// A predefined operation or datatype, and its code in Portals' atomics.
 template <class Handle, class Code>
 struct Arithmetic {
   Handle handle;

@@ -1,6 +1,6 @@
-// Where epochs of windows begin and end: the MPI's own calls, which say so to the Window as well (windows.hpp).
+// The calls by which epochs of windows begin and end: the MPI's own, which also say so to the Window (windows.hpp).
 //
-// Copies of ours are over when they return. What the MPI's synchronisation then tells others is told after them: a
+// Copies of ours are over when they return, so the MPI's synchronisation tells others only after them: a
 // fence of memory stands behind each copy, and in front of what a rank does once others have come.
 #include <atomic>
 #include <vector>
@@ -34,7 +34,7 @@ int Win_fence(int assert, Win window) {
   return code;
 }
 
-// What a target has posted is open when the MPI of an origin may know of it.
+// A post is counted before the MPI's call, because the MPI of an origin may know of it as soon as that begins.
 int Win_post(Group group, int assert, Win window) {
   Window* const ours = known(window);
   if (ours == nullptr) return real.Win_post(group, assert, window);

@@ -16,7 +16,7 @@ int code_of(const Error& error) {
   const std::string sentence = ("spinloom: " + error.message).substr(0, text_max);
   const auto known = codes.find(sentence);
   if (known != codes.end()) return known->second;
-  // Once: the MPI's error handler may not show the text.
+  // Prints the sentence once, because the MPI's error handler may not show the text.
   if (codes.size() < codes_max) std::fprintf(stderr, "%s\n", sentence.c_str());
   // MPICH 4.0 does not find the texts of codes that are added to a class of MPI's own.
   static int error_class = error_other;

@@ -28,9 +28,9 @@ class Exchange : public Carried {
   void receive(int rank, void* buffer, int64_t count, Datatype type) {
     receives_.push_back(part_of(buffer, count, type, rank));
   }
-  // Blocks come to where blocks are sent from: each is packed before another takes its place.
+  // Received blocks replace the blocks that are sent: each is packed before another takes its place.
   void swap() { swaps_ = true; }
-  // What is sent is what is received: that comes first. Only for run(), where slot tables are open.
+  // This rank sends the message that it receives, so it receives first. Only for run() with open slot tables.
   void relay() { relays_ = true; }
   // True if a count or a type is wrong, for which the MPI has an error.
   [[nodiscard]] bool is_wrong() const { return is_wrong_; }
@@ -40,14 +40,14 @@ class Exchange : public Carried {
   void keep_types();
 
   [[nodiscard]] int begin() override;
-  // In place of that: the MPI carries the call by `request`, as packed bytes.
+  // Used in place of begin(): the MPI carries the call by `request`, as packed bytes.
   void begin(Request request, std::shared_ptr<const Packing> packing);
   [[nodiscard]] int wait() override;
   [[nodiscard]] bool test(int& code) override;
   [[nodiscard]] int run(SlotTables& slot_tables);
 
  private:
-  // How a blocking call hands it to its receiver.
+  // The means by which a blocking call hands a message to its receiver.
   enum class Means : uint8_t {
     entry,  // packed, in the slot table
     offer,  // its receiver copies it where it lies, and this rank waits for that
@@ -61,14 +61,14 @@ class Exchange : public Carried {
     FormPointer form;
     Means means = Means::pipeline;
     const char* why = "";
-    CopyPipeline::Source source{};  // where a receiver has found it
+    CopyPipeline::Source source{};  // where a receiver has found the message
     // In a call by slot tables:
     uint64_t message = 0;  // its number
-    uint64_t pending = 0;  // the serial of what its receiver copies; 0: nothing
+    uint64_t pending = 0;  // the serial of the message that its receiver copies; 0: none
     bool is_offered = false;
     bool is_over = false;
 
-    // What has no bytes is not sent: both ends see that.
+    // A message without bytes is not sent: both ends see that it has none.
     [[nodiscard]] bool is_empty() const { return count == 0 || form->size == 0; }
     [[nodiscard]] Message of() const { return {*form, count, buffer}; }
     [[nodiscard]] Place place(const char* call) const;
@@ -119,7 +119,7 @@ class Exchange::Repeat {
   void receive(int rank, const void* buffer, int64_t count, Datatype type) {
     look(exchange_.receives_, receives_, buffer, count, type, rank);
   }
-  // Asked last: then all types are the program's.
+  // Call this after all send() and receive(): then all types are the program's.
   [[nodiscard]] bool holds() const {
     return is_same_ && sends_ == exchange_.sends_.size() && receives_ == exchange_.receives_.size() &&
            exchange_.knows_types();

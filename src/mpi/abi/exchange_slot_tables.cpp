@@ -1,4 +1,5 @@
-// Blocking exchanges by slot tables: what is short lies in the slot table; in place of what is long its record does.
+// Blocking exchanges by slot tables: a short message lies in the slot table; a long one has an offer or its
+// record there.
 #include <algorithm>
 #include <cstring>
 
@@ -67,7 +68,7 @@ void Exchange::number(SlotTables& slot_tables) {
   }
 }
 
-// Nothing waits for one peer while another's message is here: two ranks may wait for room in each other's slot_tables.
+// Never waits for one peer while another's message is here: two ranks may wait for room in each other's slot tables.
 int Exchange::pass(SlotTables& slot_tables) {
   requests_.clear();
   requests_.reserve(sends_.size() + receives_.size());
@@ -110,7 +111,7 @@ bool Exchange::step(SlotTables& slot_tables, int& code) {
   return has_moved;
 }
 
-// After swap(), a part may be received when nothing is to be sent from its place any more.
+// True if a part may be received: after swap(), only when nothing is to be sent from its place any more.
 bool Exchange::may_take(const Part& part) const {
   if (!swaps_) return true;
   const auto sent = std::ranges::find(sends_, part.rank, &Part::rank);
@@ -165,7 +166,7 @@ void Exchange::put_in(SlotTables& slot_tables, Entry& entry, Part& part) const {
   if (layer.tally) count(part.place(call_), part.rank, Way::staged, part.why);
 }
 
-// False: it cannot be copied where it lies.
+// Offers a message in the slot table. False: it cannot be copied where it lies.
 bool Exchange::offer(SlotTables& slot_tables, Entry& entry, Part& part) const {
   const Message message = part.of();
   if (!CopyPipeline::is_mapped(message)) return false;

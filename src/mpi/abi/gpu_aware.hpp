@@ -16,7 +16,7 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// What kind of call it is to an MPI that knows of GPUs.
+// The kind of a call, for an MPI that knows of GPUs.
 enum class Takes : uint8_t {
   host,  // it gets memory of the host: it does not say that it takes a device's, or the layer may do its work
   message,
@@ -30,7 +30,7 @@ struct BouncedCall {
   const char* name = "";  // "Alltoall", "Alltoall_c"
 };
 
-// What the MPI says of itself.
+// True if the MPI says that it knows of GPUs.
 [[nodiscard]] bool mpi_knows_gpus();
 [[nodiscard]] bool stays_on_device(const BouncedCall& call, Comm comm);
 

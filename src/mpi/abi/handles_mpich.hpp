@@ -78,7 +78,7 @@ inline constexpr bool may_cancel_sends = false;  // 4.0, 4.3 and 5.0 let them fa
 inline const void* const in_place = reinterpret_cast<const void*>(intptr_t{-1});  // NOLINT: the interface says so
 inline Status* const status_ignore = reinterpret_cast<Status*>(1);
 
-// What reductions on the NIC know.
+// The operations and datatypes that reductions on the NIC support.
 inline std::span<const Arithmetic<Op, ptl_op_t>> operations() {
   static const Arithmetic<Op, ptl_op_t> table[] = {
       {0x58000001, PTL_MAX},  {0x58000002, PTL_MIN},  {0x58000003, PTL_SUM},  {0x58000004, PTL_PROD},

@@ -89,7 +89,7 @@ inline constexpr bool may_cancel_sends = true;
 inline const void* const in_place = reinterpret_cast<const void*>(intptr_t{1});  // NOLINT: the interface says so
 inline Status* const status_ignore = nullptr;
 
-// What reductions on the NIC know.
+// The operations and datatypes that reductions on the NIC support.
 inline std::span<const Arithmetic<Op, ptl_op_t>> operations() {
   const auto object = [](const char* name) { return Library::of_process().object(name); };
   static const Arithmetic<Op, ptl_op_t> table[] = {

@@ -80,7 +80,7 @@ inline constexpr bool may_cancel_sends = false;  // MPICH 5.0 lets them fail, or
 inline const void* const in_place = reinterpret_cast<const void*>(intptr_t{1});  // NOLINT: the interface says so
 inline Status* const status_ignore = nullptr;
 
-// What reductions on the NIC know.
+// The operations and datatypes that reductions on the NIC support.
 inline std::span<const Arithmetic<Op, ptl_op_t>> operations() {
   const auto number = [](uintptr_t value) { return reinterpret_cast<void*>(value); };  // NOLINT: the interface says so
   static const Arithmetic<Op, ptl_op_t> table[] = {

@@ -9,7 +9,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// Calls that need no peers with the layer: what they do is this rank's own.
+// Calls that need no peers with the layer: they concern this rank only.
 template <auto function>
 inline constexpr bool is_by_itself = false;
 #define SPINLOOM_BY_ITSELF(call)                                       \
@@ -93,7 +93,7 @@ struct Guarded<int(Arguments...)> {
 #define SPINLOOM_GUARDED_COUNTED(name, M, parameters) \
   reinterpret_cast<void*>(&Guarded<int parameters>::call<&SPINLOOM_ABI::name<M>, [] { return real.counted<M>().name; }>)
 
-// In place of a call that the MPI does not have.
+// Called in place of a call that the MPI does not have.
 int refuse() { return raise(handles().comm_world, error_other); }
 
 Hook table[] = {

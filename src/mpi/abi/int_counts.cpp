@@ -53,7 +53,7 @@ int size_of(Comm comm) {
   return known ? size : 0;
 }
 
-// How many entries the lists of a rooted call have here.
+// The number of entries that the lists of a rooted call have at this rank.
 int at_root(int root, Comm comm) {
   int rank = 0;
   int is_inter = 0;
@@ -88,7 +88,7 @@ int exchange(const void* out, const Count* out_counts, const Aint* out_places, T
   });
 }
 
-// Its places are addresses in both forms.
+// The places of MPI_Neighbor_alltoallw are addresses in both forms.
 template <auto small, class... More>
 int exchange_neighbours_w(const void* out, const Count* out_counts, const Aint* out_places, const Datatype* out_types,
                           void* in, const Count* in_counts, const Aint* in_places, const Datatype* in_types, Comm comm,

@@ -59,7 +59,8 @@ struct IntCountForm<int(Arguments...)> {
   }
 };
 
-// The same for calls that have addresses beside their counts: what is an int in the call with ints must be one.
+// The form for calls that have addresses beside their counts: it refuses an argument that the call with ints cannot
+// hold.
 template <class Large, auto small, class Small = decltype(small)>
 struct Shortened;
 template <class... Wide, auto small, class... Short>

@@ -39,7 +39,7 @@ int64_t now_ns() {
   return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
 }
 
-// Empty if all went well, else why the layer stays off.
+// Returns an empty text if all went well, else why the layer stays off.
 std::string Layer::begin() {
   library = &Library::of_process();
   settings = read_settings(environ);
@@ -187,7 +187,7 @@ std::vector<int> Layer::ranks_of(Comm comm) const {
   return in_world;
 }
 
-// Below zero for a process of another world, MPI_PROC_NULL, and what is no rank.
+// Returns a rank in MPI_COMM_WORLD; below zero for a process of another world, MPI_PROC_NULL, and what is no rank.
 int Layer::world_rank(Comm comm, int rank_in_comm) {
   if (rank_in_comm < 0) return -1;
   const uint64_t key = key_of(comm);

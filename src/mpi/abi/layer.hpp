@@ -4,8 +4,8 @@
 //   through shared memory. deliver() looks at what a receive has got, and puts the message's bytes in place of a
 //   record. finish() does that for a request that the MPI has completed.
 // Invariants: (1) while `on` is false every call goes to the MPI unchanged; (2) a request that may receive a record has
-//   an Open from its start to its completion; (3) claims are what probes had to take out of the MPI to know its size:
-//   of one source they are a prefix of its messages, so receives look there first.
+//   an Open from its start to its completion; (3) claims are messages that probes had to take out of the MPI to know
+//   their sizes: those of one source are a prefix of its messages, so receives look there first.
 // Threads: Lock guards everything where the program has asked for MPI_THREAD_MULTIPLE; it is never held while the MPI
 //   waits. Time: none.
 #pragma once
@@ -50,7 +50,7 @@ using ClaimPointer = std::unique_ptr<Claim>;
 
 enum class Mode : uint8_t { standard, synchronous, ready };
 
-// Where the bytes of a receive go, or those of a send come from.
+// The memory that a receive writes, or that a send reads.
 struct Place {
   void* buffer = nullptr;
   int64_t count = 0;
@@ -97,14 +97,14 @@ struct Open {
   bool persistent = false;
   bool active = false;
   bool cancelled = false;
-  int64_t landed = -1;  // MPI_Request_get_status has put so many bytes in place already
+  int64_t landed = -1;  // bytes that MPI_Request_get_status has put in place already; -1: none
   // The request that carries this start of a persistent one.
   bool substituted = false;
   Request inner{};
   ClaimPointer claim{};
   Request handle{};  // as the MPI gave it
   KeptType kept{};
-  bool looked = false;  // what it has got will be put in place by its completion
+  bool looked = false;  // its completion will put in place what it has received
   // The arguments of a persistent send; a persistent receive has `peer` and `tag`, too.
   Mode mode = Mode::standard;
   int peer = 0;
@@ -150,9 +150,9 @@ struct Offered {
   PendingSend pending;
   Place place;
   Request record{};  // the MPI's request for the record
-  Request whole{};  // what the program has; none for a call that waits itself
+  Request whole{};  // the program's request; none for a call that waits itself
   bool has_whole = false;
-  bool cancels = false;  // the program has asked for it: the MPI decides by the record
+  bool cancels = false;  // the program has called MPI_Cancel: the MPI decides by the record
   bool moved = false;
   uint32_t receiver = 0;
   int64_t patience_ns = 0;
@@ -184,7 +184,7 @@ struct Layer {
   int ranks = 0;
   std::string job;
   CopyPipeline pipeline;
-  // Where a report is asked for; with them the time that threads have spent in the layer's calls.
+  // `tally` is null unless a report is wanted; it comes with the time that threads have spent in the layer's calls.
   std::unique_ptr<Tally> tally;
   int64_t started_ns = 0;
   int64_t started_ticks = 0;
@@ -234,11 +234,11 @@ struct Layer {
   // Nothing where the MPI is to carry the message.
   enum class Offers : uint8_t {
     none,  // the buffer changes before the send has ended
-    mapped,  // what the receiver can take whatever this rank does meanwhile
+    mapped,  // messages that the receiver can take whatever this rank does meanwhile
     any,  // the sender does nothing but wait: it packs at once what the receiver hands back
   };
   [[nodiscard]] std::optional<PendingSend> pending_send_for(const Place& place, int peer, Offers may = Offers::mapped);
-  // Counts a message for the report, where one is asked for. pass(): one that the MPI carries.
+  // Counts a message for the report, if one is wanted. count_pass(): a message that the MPI carries.
   void count(const Place& place, int receiver, Way way, const char* why) {
     if (place.form->tally == nullptr) return;
     place.form->tally->count({counted_as(place), receiver, way, why, place.call}, place.capacity());
@@ -248,8 +248,8 @@ struct Layer {
   // Sends the message's record in the given mode, and loads the bytes. A null request: blocks as the MPI's own send.
   [[nodiscard]] int announce(const PendingSend& pending, const Place& place, Mode mode, int peer, int tag,
                              Request* request);
-  // The same for a record that the receiver gets otherwise. The message is_open() until the receiver needs this rank no
-  // longer.
+  // announce() for a record that the receiver gets in another way. is_open() is true until the receiver no longer needs
+  // this rank.
   void hand_over(const PendingSend& pending, const Place& place);
   [[nodiscard]] bool is_open(uint64_t serial);
   // Puts a record's message in place.
@@ -277,8 +277,8 @@ struct Layer {
     if (known->receives && known->place.form && !known->place.form->known) keep_type(*known);
     open.put(key_of(handle), known);
   }
-  // Nothing where no record could land. What comes from MPI_PROC_NULL has a request that some MPIs use for several
-  // calls: it must not be remembered.
+  // Does nothing if no record could land. A receive from MPI_PROC_NULL must not be remembered: some MPIs use its
+  // request for several calls.
   void remember_receive(void* buffer, int64_t count, Datatype type, Comm comm, Request handle, ClaimPointer claim = {});
   void keep_type(Open& known) const;
   void release(Request handle, Open* known);
@@ -299,12 +299,12 @@ struct Layer {
   // The ranks in MPI_COMM_WORLD of a communicator's processes, or of those on the other side of an intercommunicator;
   // below zero for a process of another world.
   [[nodiscard]] std::vector<int> ranks_of(Comm comm) const;
-  // The program is about to free it.
+  // The program is about to free the communicator.
   void let_go_comm(Comm comm);
   void forget_comm(Comm comm) { forgotten_comms_.add(key_of(comm)); }  // needs no lock
-  // Offered messages and non-blocking collective calls: whether any is under way; one look at each, and at what has
-  // arrived meanwhile, so that two ranks that wait for each other both end. A call that waits calls progress() until
-  // its request is complete.
+  // offers(): true if an offered message or a non-blocking collective call is under way. progress() looks once at each,
+  // and at what has arrived meanwhile, so that two ranks that wait for each other both end. A call that waits calls
+  // progress() until its request is complete.
   [[nodiscard]] bool offers() const { return offers_.load(std::memory_order_relaxed) != 0; }
   void add_underway(Underway one);
   enum class Waiting : uint8_t { no, asks, blocked };
@@ -363,15 +363,15 @@ struct Layer {
   void look_at_receives();
   [[nodiscard]] static bool may_look_at(const Open& known);
 
-  // Receivers that were waited for in vain are offered nothing for a while.
+  // A receiver for which a sender has waited in vain is offered nothing for a while.
   struct Patience {
     uint32_t in_vain = 0;
     uint32_t left_out = 0;
   };
   std::vector<Patience> patience_;
   std::vector<Open*> arriving_;
-  std::atomic<size_t> offers_{0};  // what is offered and under way, for who holds no lock
-  bool progresses_ = false;  // progress() is called again by what it does
+  std::atomic<size_t> offers_{0};  // how many are offered and under way, for threads that hold no lock
+  bool progresses_ = false;  // progress() is running: what it does may call it again
   Forgotten forgotten_comms_;
   HandleMap<std::vector<int>> ranks_;  // ranks in MPI_COMM_WORLD of a communicator's peers
   int comm_keyval_ = 0;
@@ -407,7 +407,7 @@ inline int raise(Comm comm, int code) {
   return answer == success ? code : answer;
 }
 
-// The same for a file's. A null file has none, nor has an MPI that was built without files.
+// Calls the file's error handler. A null file has none, nor has an MPI that was built without files.
 inline int raise_on_file(File file, int code) {
   if (file == nullptr || real.File_call_errhandler == nullptr) return code;
   const int answer = real.File_call_errhandler(file, code);

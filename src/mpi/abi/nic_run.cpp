@@ -42,7 +42,7 @@ int NicRun::begin() {
   has_started_ = false;
   failed_ = success;
   (void)try_start(failed_);
-  return success;  // a failure is told by the request: the other ranks are in the call
+  return success;  // the request reports a failure: the other ranks are in the call
 }
 
 bool NicRun::test(int& code) {

@@ -21,7 +21,7 @@ class NicRun : public Carried {
   // The program's data, and where they lie packed.
   void pack(const Place& place, uint8_t* at) { before_.push_back(move_of(place, at)); }
   void unpack(const Place& place, uint8_t* at) { after_.push_back(move_of(place, at)); }
-  // What is zero when the call begins: bytes that belong to no data, but are reduced with them.
+  // Sets bytes to zero when the call begins: they belong to no data, but are reduced with them.
   void clear(uint8_t* at, uint64_t bytes) { cleared_ = {at, bytes}; }
 
   [[nodiscard]] int begin() override;

@@ -1,5 +1,5 @@
-// Messages that wait in their sender's memory: who may be offered one, how long it is waited for, and what a rank that
-// waits does meanwhile.
+// Messages that wait in their sender's memory: to which receivers one may be offered, how long a rank waits for them,
+// and what it does meanwhile.
 #include <algorithm>
 
 #include "mpi/abi/exchange.hpp"
@@ -127,7 +127,7 @@ void Layer::take_returned() {
   }
 }
 
-// What has come is put in place before others are helped to take what this rank has sent.
+// Puts in place what has arrived, before it helps others to take what this rank has sent.
 void Layer::progress(Waiting waiting) {
   const Lock lock;
   if (progresses_) return;
@@ -173,7 +173,7 @@ bool Layer::may_look_at(const Open& known) {
          !known.cancelled && (looks_leave_persistent || !known.persistent);
 }
 
-// Puts the message that has come in place while the program waits for something else.
+// Puts a message that has arrived in place while the program waits for something else.
 void Layer::look_at(Open& known) {
   int flag = 0;
   Status status{};

@@ -47,7 +47,7 @@ void Offload::born(Comm made, Key key) {
   if (real.Comm_size(made, &size) != success || size < 2) return;
   {
     const Lock lock;
-    (void)of(made);  // what has been freed gives its number back
+    (void)of(made);  // communicators that were freed give their numbers back
     choosing_.insert(key);
   }
   const auto bit_or = std::ranges::find(operations(), PTL_BOR, &Arithmetic<Op, ptl_op_t>::code);

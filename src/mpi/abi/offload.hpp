@@ -42,14 +42,14 @@ class Offload {
 
  private:
   void make_team(Comm comm, uint32_t id);
-  // What this rank offers to the communicator of `key`.
+  // The ids that this rank offers to the communicator of `key`.
   [[nodiscard]] Nic::Ids offer_to(Key key);
 
   Nic& nic_;
   std::string why_off_ = "not asked for";
   bool has_ended_ = false;
   std::multiset<Key> choosing_;  // communicators that have no number yet
-  Key offered_;  // that of them which this rank offers its numbers to
+  Key offered_;  // the one of them to which this rank offers its numbers
   HandleMap<std::shared_ptr<NicTeam>> teams_;
   Forgotten forgotten_;
   struct Count {

@@ -20,7 +20,7 @@ Message message_of(const PackedSide::Block& block) { return {*block.form, block.
 // A side of more than that is the MPI's: it needs no second place for all bytes.
 constexpr int64_t side_bytes_most = 64 << 20;
 
-// What calls before have left.
+// Memory that earlier calls have left.
 struct Shelf {
   static constexpr int64_t bytes_most = 2 * side_bytes_most;
   std::mutex mutex;
@@ -38,7 +38,7 @@ void Survey::send(int, const void* buffer, int64_t count, Datatype type) {
   if (count == 0) return;
   const Form& form = *layer.types.form(type);
   const int64_t bytes = Place::capacity_of(form, count);
-  // What is wrong is for the MPI to say.
+  // The MPI reports wrong arguments.
   const bool is_right =
       count > 0 && form.known && bytes >= 0 && reinterpret_cast<int64_t>(buffer) + form.true_lb >= Place::least_address;
   if (!is_right || __builtin_add_overflow(bytes_, bytes, &bytes_)) is_right_ = false;

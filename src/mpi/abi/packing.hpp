@@ -19,7 +19,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 class Survey {
  public:
   void send(int, const void* buffer, int64_t count, Datatype type);
-  // `bytes_most`: that counts and displacements of the call can say.
+  // `bytes_most`: the most bytes that counts and displacements of the call can express.
   [[nodiscard]] bool is_quicker_packed(int64_t bytes_most) const;
 
  private:
@@ -29,7 +29,7 @@ class Survey {
   bool has_gaps_ = false;
 };
 
-// Memory that is used again by the next call that needs so much.
+// Memory that a later call which needs no more bytes uses again.
 class Scratch {
  public:
   Scratch() = default;
@@ -83,7 +83,7 @@ class PackedSide {
 
 class Packing {
  public:
-  // What this rank sends to itself.
+  // The message of this rank to itself.
   struct Own {
     Place from, to;
   };

@@ -17,7 +17,8 @@ inline int64_t extent_of(Datatype type) {
   return real.Type_get_extent_x(type, &lower, &extent) == success ? extent : 0;
 }
 
-// What a rank sends or receives, by peers: blocks of one size; of several; and of several types.
+// The blocks that a rank sends or receives, by peers: of one size (Blocks), of several sizes (BlocksV), or of several
+// types as well (BlocksW).
 struct Blocks {
   const void* buffer;
   int64_t count;

@@ -22,7 +22,7 @@ struct Name {
   constexpr Name(const char (&text)[n]) { std::copy_n(text, n, letters); }
 };
 
-// What most rules begin with. Calls that failed tell their error only, unless a rule is always asked.
+// The base of most rules. For a call that failed only the error is recorded, unless `always` is set.
 struct Rule {
   static constexpr bool always = false;
   void before(auto&...) {}

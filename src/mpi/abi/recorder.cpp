@@ -103,7 +103,7 @@ bool Recorder::open(uint64_t begun_ns) {
   }
   threaded_ = level >= thread_multiple;
   const bool is_cpu_time = clock_ != CLOCK_MONOTONIC;
-  // Whoever has asked for the trace looks there; the program's own output is left alone.
+  // The user of the trace looks there; the program's own output is left alone.
   const auto refuse = [&](std::string_view why) {
     std::ofstream(text(settings.record, "/rank-", rank, ".trouble"), std::ios::app) << why << '\n';
     return false;
@@ -293,7 +293,7 @@ trace::Match Recorder::match_of(const Status& status, uint32_t request) const {
   return {request, peer(status.source), tag(status.tag), bytes_of(status, real)};
 }
 
-// It belongs to a request that the program wanted to cancel.
+// Says whether a request was cancelled that the program wanted to cancel.
 trace::Match Recorder::cancel_of(const Status& status, uint32_t request) {
   int is_cancelled = 0;
   if (real.Test_cancelled(&status, &is_cancelled) != success) is_cancelled = 0;

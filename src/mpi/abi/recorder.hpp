@@ -1,7 +1,7 @@
 // Recorder - what a program does, call by call, written down as a trace (src/predict/trace).
 //
 // Contract: begin() follows MPI_Init where SPINLOOM_MPI_RECORD names a directory, end() precedes MPI_Finalize's end.
-//   records() is asked at the beginning of each call; note() writes the call down when it has ended. What the rules of
+//   records() is called at the beginning of each call; note() writes the call down when it has ended. What the rules of
 //   calls (recorder_rules.hpp) fill in are numbers of this rank: type(), comm(), and slots of requests.
 // Invariants: (1) the program sees what it would see without: its statuses, codes and requests; (2) calls from inside
 //   the MPI, and those that the recorder makes itself, are not recorded; (3) what cannot be written stops the
@@ -113,7 +113,7 @@ class Recorder {
     const Guard guard(*this);
     return comm(made).number;
   }
-  // The program is about to free it: it loses our attribute.
+  // The program is about to free the object, which loses our attribute.
   void let_go_type(Datatype type);
   void let_go_comm(Comm comm);
   void forget_type(Datatype type) { forgotten_types_.add(key_of(type)); }  // these need no lock
@@ -182,7 +182,7 @@ class Recorder {
     static thread_local const size_t own = threads.fetch_add(1, std::memory_order_relaxed) % lanes;
     return own;
   }
-  // This thread's call has ended: who looks sees the one that another has been in for longest.
+  // This thread's call has ended: from now on a reader sees the call that another thread has been in for longest.
   void leave() {
     inside_[lane()].store(0, std::memory_order_relaxed);
     uint64_t first = 0;

@@ -8,7 +8,7 @@ namespace {
 using trace::Call;
 using trace::CallForm;
 
-// What a call is recorded as, by its name.
+// The call, the form and the rule by which a function is recorded, by its name.
 #define SPINLOOM_AS(name, which, how, rule_of)      \
   struct As_##name {                                \
     static constexpr Call call = Call::which;       \

@@ -72,7 +72,7 @@ class Collective : public Rule {
       return;
     }
     for (int i = 0; i < n; ++i) {
-      // What has no elements may name any type, or none.
+      // A block without elements may name any type, or none.
       blocks.push_back({reinterpret_cast<uint64_t>(buffer) + static_cast<uint64_t>(places[i]),
                         static_cast<int64_t>(counts[i]), counts[i] == 0 ? trace::none : recorder.type(types[i])});
     }
@@ -279,7 +279,7 @@ struct Reduce_scatter : Reduction {
   }
 };
 
-// The first argument is what it is made of, the last one is the new communicator.
+// The first argument is the parent, the last one is the new communicator.
 struct CommMake : Rule {
   template <class... More>
   void after(trace::Signature& to, Comm parent, More... more) {
@@ -287,11 +287,11 @@ struct CommMake : Rule {
     to.comm = recorder.comm_made(*made, parent).number;
   }
 };
-// Both sides have a parent of their own.
+// Each side has a parent of its own.
 struct IntercommMake : Rule {
   void after(trace::Signature& to, Comm, int, Comm, int, int, Comm* made) { to.comm = recorder.comm(*made).number; }
 };
-// It can be looked at when the request has ended.
+// The new communicator can be looked at only when the request has ended.
 struct CommMakeLater : Rule {
   void after(trace::Signature& to, Comm, Comm*, Request* request) { made_request(to, false, request); }
 };

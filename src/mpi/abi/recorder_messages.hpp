@@ -63,7 +63,7 @@ struct ReceiveLater : Rule {
   }
 };
 
-// What MPI_Mprobe has matched says from whom it is.
+// A receive of a message that MPI_Mprobe has matched: the match says whose message it is.
 class Matched : public Rule {
  protected:
   // Before the call: when it has ended, another thread may have a message of the same handle.

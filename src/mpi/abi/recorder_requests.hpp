@@ -15,7 +15,7 @@ class Requests : public Rule {
   Requests() = default;
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
-  // Those that have not ended.
+  // Gives back the claims on requests that have not ended.
   ~Requests() {
     if (claimed_ != nullptr) recorder.give_back(count_, claimed_);
   }

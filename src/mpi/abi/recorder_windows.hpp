@@ -19,7 +19,7 @@ class OfWindow : public Rule {
   }
 };
 
-// What this rank gives to the window is what it receives into: so many bytes.
+// The calls that make a window. This rank's part of it is the block that the signature receives into, in bytes.
 class MakesWindow : public Rule {
  protected:
   static void made(trace::Signature& to, const void* base, int64_t bytes, Comm comm, Win window) {
@@ -119,7 +119,7 @@ struct Get : Access {
     made_request(to, false, more...);
   }
 };
-// What is sent is the operand; what was there before comes back.
+// The operand is sent, and the target's old elements are received.
 struct GetAccumulate : Access {
   template <class N, class... More>
   void after(trace::Signature& to, const void* buffer, N count, Datatype type, void* result, N results,

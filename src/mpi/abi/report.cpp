@@ -1,4 +1,4 @@
-// What a rank says of itself when it ends (SPINLOOM_MPI_REPORT), and why its messages went the way that they did.
+// The report of a rank when it ends (SPINLOOM_MPI_REPORT), and the reasons why its messages went the way they did.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -77,7 +77,7 @@ void Layer::report() const {
   if (tally) ::unlink(part().c_str());
 }
 
-// What is left of a rank that is killed. A reader never sees half of it.
+// Writes the report so far, which stays if this rank is killed. A reader never sees half of it.
 void Layer::report_so_far() const {
   const std::string path = part();
   const std::string half = path + ".half";
@@ -100,7 +100,7 @@ const char* Layer::unreachable(int to) {
   return "the receiver has not mapped this rank's memory";
 }
 
-// What is not worth a look at its receiver: contiguous, or short.
+// Counts a message whose receiver need not be looked at: it is contiguous, short, or of a type that is not known.
 void Layer::count_pass(const Form& form, int64_t elements, int peer, Comm comm, const char* call) {
   if (form.tally == nullptr || peer == proc_null || elements < 0) return;
   const bool contiguous = form.contiguous(elements);

@@ -16,7 +16,7 @@ bool is_complex(ptl_datatype_t type) {
   return type == PTL_FLOAT_COMPLEX || type == PTL_DOUBLE_COMPLEX || type == PTL_LONG_DOUBLE_COMPLEX;
 }
 
-// What MPI allows for predefined types.
+// True if MPI allows the operation for this predefined type.
 bool is_allowed(ptl_op_t op, ptl_datatype_t type) {
   if (is_logical(op) || is_bitwise(op)) return is_integer(type);
   return !is_complex(type) || op == PTL_SUM || op == PTL_PROD;
@@ -88,7 +88,7 @@ void RequestedOffload::set_neighbours(Order order) {
   sources = numbers_of(known->neighbours.from);
   destinations = numbers_of(known->neighbours.to);
   if (order == Order::any) return;
-  // All ranks of a grid meet a neighbour twice, or none does; on a graph others cannot know.
+  // All ranks of a grid meet a neighbour twice, or none does; on a graph other ranks cannot know.
   if (topology != cartesian) {
     stays = "whether a rank meets a neighbour of its graph twice is not known to all";
     return;
@@ -159,7 +159,7 @@ std::shared_ptr<NicRun> short_run(const RequestedOffload& requested) {
   return made;
 }
 
-// In the program's memory where that is one run at either side.
+// Makes a long call, in the program's memory where that is one run at either side.
 std::shared_ptr<NicRun> long_run(const RequestedOffload& requested, Lasts lasts) {
   NicCall call = nic_call(requested);
   const bool receives_there = requested.has_receive && is_run(requested.receive);

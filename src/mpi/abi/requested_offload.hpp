@@ -24,7 +24,7 @@ struct RequestedOffload {
   NicTeam::Facts facts{};
   std::shared_ptr<NicTeam> team;
   bool has_send = false, has_receive = false;
-  bool in_place = false;  // `send` is a part of `receive`, and the NIC is told so
+  bool in_place = false;  // `send` is a part of `receive`, and the call to the NIC says so
   bool copies_send = false;  // what is sent must be out of the way of what is received
   bool fills_receive = false;  // what is received is there before, too: a broadcast's root
   bool keeps_receive = false;  // nothing is received after all

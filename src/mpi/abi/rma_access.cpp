@@ -47,7 +47,7 @@ class RmaRequest : public Carried {
   int target_;
 };
 
-// One that has ended.
+// A request that has ended.
 class EndedRequest : public Carried {
  public:
   [[nodiscard]] int begin() override { return success; }
@@ -66,7 +66,7 @@ int RmaWindow::request_of(int target, Request* request) {
   return follow(std::make_shared<RmaRequest>(*this, target), request);
 }
 
-// Where the target's bytes lie.
+// Finds the target's bytes of an access, or returns an error code.
 int RmaWindow::look_at(const There& there, Access& access) {
   if (!is_open_to(there.target)) return error_rma_sync;
   access.part = &parts_[static_cast<size_t>(there.target)];
@@ -138,7 +138,7 @@ int RmaWindow::accumulate(const Buffer& from, const Buffer* result, const There&
     if (!reads_only) {
       if (const int wrong = look_at_own(from, access); wrong != success) return wrong;
     }
-    // Without elements their types may differ.
+    // If there are no elements, their types may differ.
     if (access.bytes != 0) {
       if (!access.theirs.element) return error_other;
       if (!reads_only && access.own.element != access.theirs.element) return error_other;

@@ -36,7 +36,7 @@ class RmaArguments {
   static constexpr size_t most = 64;
   bool asks_ = false;
   Win window_{};
-  std::vector<Call> taken_;  // those that were asked for last are in front
+  std::vector<Call> taken_;  // the ones used last are in front
   uint64_t changes_ = 0;  // of Types
 };
 

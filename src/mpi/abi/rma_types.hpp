@@ -37,7 +37,7 @@ class RmaTypes {
   [[nodiscard]] const RmaType* of(Datatype type);
   // The operation's number in spinloom/rma.h. Nothing: the NIC has no such operation.
   [[nodiscard]] static std::optional<int> op_of(Op op);
-  // The contiguous pieces of so many elements, in packed order.
+  // The contiguous pieces of `count` elements, in packed order.
   [[nodiscard]] static std::vector<Stretch> stretches(const Form& form, int64_t count);
 
  private:

@@ -68,7 +68,7 @@ class RmaWindow {
   // The window's end at this rank, once all have come to it.
   [[nodiscard]] int close();
 
-  // Accesses. A buffer, so many elements of a type.
+  // Accesses. A Buffer is `count` elements of a type.
   struct Buffer {
     void* address = nullptr;
     int64_t count = 0;
@@ -87,10 +87,10 @@ class RmaWindow {
   [[nodiscard]] int compare_and_swap(const void* value, const void* compare, void* result, const There& there);
   // A request that ends when all accesses to the target have.
   [[nodiscard]] int request_of(int target, Request* request);
-  // Does not wait: whether they have. Then what was fetched is in place.
+  // True if all accesses to the target have ended: then what was fetched is in place. Does not wait.
   [[nodiscard]] bool has_ended(int target, int& code);
 
-  // The same argument for MPI's own functions, which complain of it.
+  // True if an argument is wrong, so that the MPI's own function must raise the error.
   [[nodiscard]] bool is_wrong(const There& there) const {
     return there.count < 0 || there.type == handles().type_null ||
            (there.target != proc_null && (there.target < 0 || static_cast<size_t>(there.target) >= parts_.size()));

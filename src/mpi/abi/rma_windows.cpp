@@ -9,7 +9,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// What a rank tells the others of its part.
+// The facts of its part that a rank sends to the others.
 struct Told {
   int32_t is_good = 0;
   int32_t rank = 0;  // of the job
@@ -31,7 +31,7 @@ void RmaWindows::end() {
   has_ended_ = true;
   known_ = {};
   arguments_.end();
-  // What an MPI has promised to send goes on while ranks wait in its calls only.
+  // Messages that an MPI has promised to send move only while ranks wait in its calls.
   real.Barrier(layer.teams.comm());
 }
 

@@ -49,7 +49,7 @@ void Teams::begin(const Board& board, Group world) {
   agrees_ = founders.size() > 1 && board.can_agree() && make_comm(world);
   if (agrees_) {
     real.Comm_set_errhandler(comm_, handles().errors_return);
-    // Asked when all have looked and before any leaves, so that all find the same.
+    // all_reach() is read when all ranks have looked and before any leaves, so that all find the same.
     layer.pipeline.notice();
     real.Barrier(comm_);
     all_reach_ = board.all_reach();
@@ -59,7 +59,7 @@ void Teams::begin(const Board& board, Group world) {
   if (real.Comm_set_attr(handles().comm_world, keyval_, of_world.get()) == success) (void)of_world.release();
 }
 
-// A call of the founders only: other ranks may not have the layer.
+// Only the founders make this call: other ranks may not have the layer.
 bool Teams::make_comm(Group world) {
   const std::vector<int>& founders = board_->founders();
   if (founders.size() == board_->size()) return real.Comm_dup(handles().comm_world, &comm_) == success;
@@ -86,7 +86,7 @@ void Teams::end() {
   last_lone_ = nullptr;
 }
 
-// False: it does not have our attribute.
+// False: the communicator does not have our attribute.
 bool Teams::lineage_of(Comm comm, Lineage*& found) const {
   void* value = nullptr;
   int is_set = 0;
@@ -196,9 +196,9 @@ void Teams::meet(Team& team) const {
   if (team.has_met && all_reach_) team.slot_tables.open(*board_, *team.ballot, turnout.generation);
 }
 
-// Those of ballots come first.
+// The tags of ballots come first.
 int Teams::next_tag() const {
-  constexpr uint32_t tags = 32'000;  // every MPI has so many
+  constexpr uint32_t tags = 32'000;  // every MPI has at least as many
   const uint32_t number = Polls::most + board_->next_number();
   return number > tags ? 0 : static_cast<int>(number);
 }

@@ -64,9 +64,9 @@ class Teams {
   // For a call that all ranks of `parent` make, before it is made. None: what it makes has no lineage.
   [[nodiscard]] Key next_child(Comm parent);
   [[nodiscard]] Key next_window(Comm comm);
-  // After it: the program has a new communicator, or none.
+  // Called after that call: the program has a new communicator, or none.
   void born(Comm made, Key key);
-  // The same for MPI_Comm_create_group; the key that it gives.
+  // born() for MPI_Comm_create_group. Returns the key of `made`.
   Key born_of_group(Comm parent, int tag, Comm made);
   // While it lives, the next copy of a communicator that this thread makes is of this lineage.
   class Copying {
@@ -90,7 +90,7 @@ class Teams {
   void meet(Team& team) const;
   // Null unless all are founders.
   [[nodiscard]] std::shared_ptr<const Members> members(Comm comm);
-  // The program is about to free it: it loses our attribute.
+  // The program is about to free the communicator, which loses our attribute.
   void let_go(Comm comm);
   void forget(Comm comm) { forgotten_.add(key_of(comm)); }  // needs no lock
   // The communicator of the founders, in the order of their ranks in MPI_COMM_WORLD; rank() is this process's rank
@@ -99,11 +99,11 @@ class Teams {
   [[nodiscard]] int rank() const { return rank_; }
   // True if comm() has all ranks of the job. All of them get the same answer.
   [[nodiscard]] bool spans_the_job() const { return agrees_ && board_->founders().size() == board_->size(); }
-  // That of no other messages on comm(); zero: there is none left.
+  // A tag that no other messages on comm() have; zero: there is none left.
   [[nodiscard]] int next_tag() const;
 
  private:
-  // What is known of a communicator that has our attribute.
+  // The facts of a communicator that has our attribute.
   struct Known {
     std::shared_ptr<const Members> members;
     std::unique_ptr<Team> team;

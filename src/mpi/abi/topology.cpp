@@ -72,7 +72,7 @@ constexpr auto same = Order::same;
 constexpr auto mirrored = Order::mirrored;
 constexpr auto reversed = Order::reversed;
 constexpr auto none = Order::unknown;
-// These versions were seen to do so on grids with periodic dimensions of one and two ranks.
+// The orders of these versions, as seen on grids with periodic dimensions of one and two ranks.
 constexpr OrdersOf on_grids[] = {
     {"Open MPI v4.1.4,", {mirrored, mirrored, mirrored, same, same, same, none, none, none}},
     {"MPICH Version: 4.0.2 ", {reversed, same, same, reversed, same, same, reversed, same, same}},

@@ -1,4 +1,4 @@
-// Where the MPI takes the bytes of a datatype from, whatever it says of its bounds.
+// Finds out where the MPI takes the bytes of a datatype from, whatever it says of the type's bounds.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -47,7 +47,7 @@ std::vector<int64_t> offsets_of(Datatype type, int64_t size, int64_t span, int64
 std::optional<layout::Type> type_as_packed(Datatype type) {
   const auto bounds = bounds_of(type);
   if (!bounds || bounds->size <= 0) return std::nullopt;
-  // What the MPI says of the bounds may be wrong, but not by more than all that it says.
+  // The bounds that the MPI says may be wrong, but by no more than the largest of them.
   constexpr Count span_most = Count{256} << 20;
   constexpr Count least = 4096;
   const Count reach = std::max({bounds->true_extent, bounds->size, bounds->extent, -bounds->extent, least});

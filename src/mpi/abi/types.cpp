@@ -102,7 +102,7 @@ std::optional<Type> build(const TypeContents& contents, const std::vector<Type>&
   return std::nullopt;
 }
 
-// The same type; where the MPI pads a struct, with the MPI's bounds.
+// Returns `made`; where the MPI pads a struct, with the MPI's bounds.
 std::optional<Type> as_the_mpi_has_it(Type made, Datatype type) {
   Count size = 0;
   Count lb = 0;
@@ -186,7 +186,7 @@ FormPointer make(Datatype type, bool& is_basic) {
   return unknown_form(size);
 }
 
-// Where the report counts messages of a type that has no entry of its own.
+// Sets the entry under which the report counts messages of a type that has no entry of its own.
 void find_tally(const Form& form) {
   if (!layer.tally) return;
   if (!form.known) {
@@ -207,7 +207,7 @@ bool Types::begin() { return real.Type_create_keyval(&copies_no_type, &forget_ty
 void Types::note_bypass(Datatype type, const Form& form) {
   if (layer.threaded || layer.tally || stays_) return;
   constexpr int64_t all = INT64_MAX;
-  // The least count of which a message has so many bytes.
+  // The least count of which a message has `bytes` bytes.
   const auto count_of = [&form](int64_t bytes) {
     return form.size <= 0 ? all : bytes / form.size + (bytes % form.size != 0 ? 1 : 0);
   };
@@ -239,7 +239,7 @@ void Types::take_forgotten() {
 
 const FormPointer& Types::find(Datatype type) {
   static const FormPointer unusable = unknown_form(0);
-  // To ask the MPI about it would raise an error, and programs may name it where there is nothing to send.
+  // A question about MPI_DATATYPE_NULL would raise an error in the MPI; programs may name it if they send nothing.
   if (type == handles().type_null) return unusable;
   if (forgotten_.any()) take_forgotten();
   const uint64_t key = key_of(type);

@@ -21,11 +21,11 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// How a datatype is made, found out by asking the MPI; nothing is remembered.
+// The next functions ask the MPI how a datatype was made, and remember nothing.
 [[nodiscard]] bool is_basic_type(Datatype type);
 // Nothing where it cannot be built here.
 [[nodiscard]] std::optional<layout::Type> decode_type(Datatype type);
-// The same with pairs and other basic types that decode_type() leaves to the MPI.
+// decode_type() that also knows pairs and the other basic types that decode_type() itself leaves to the MPI.
 [[nodiscard]] std::optional<layout::Type> decode_whole_type(Datatype type);
 // The bytes of an element where the MPI itself takes them from, found out by MPI_Pack: for a committed type of which
 // the MPI says other bounds than those of its type map, or that cannot be built here. It needs memory for some times
@@ -49,15 +49,15 @@ class Types {
     if (forgotten_.any()) take_forgotten();
     return changes_;
   }
-  // The program is about to free it: it loses our attribute.
+  // The program is about to free the datatype, which loses our attribute.
   void let_go(Datatype type);
   void forget(Datatype type) {  // needs no lock
     Bypass& kept = bypass(type);
     if (kept.key != no_key) kept = {};
     forgotten_.add(key_of(type));
   }
-  // True if a message, a receive or a call of MPI_Pack of so many elements is left to the MPI. False: form() must find
-  // out.
+  // True if a message, a receive or a call of MPI_Pack of `count` elements is left to the MPI. False: form() must
+  // find out.
   [[nodiscard]] bool bypasses_send(Datatype type, int64_t count) {
     const Bypass& kept = bypass(type);
     return kept.key == key_of(type) && count < kept.sends;
@@ -70,7 +70,7 @@ class Types {
     const Bypass& kept = bypass(type);
     return kept.key == key_of(type) && count < kept.packs;
   }
-  // From now on no call leaves at once: one may have a buffer whose message the layer sends (bounced.hpp).
+  // From now on no call bypasses the layer: one may have a buffer whose message the layer sends (bounced.hpp).
   void stay() {
     if (stays_) return;
     stays_ = true;
@@ -82,7 +82,7 @@ class Types {
 
  private:
   static constexpr uint64_t no_key = ~uint64_t{0};
-  // For calls that leave at once, of the types that were used last: the least counts that do not.
+  // The least counts with which calls do not bypass the layer, for the types that were used last.
   struct Bypass {
     uint64_t key = no_key;
     int64_t sends = 0;

@@ -15,8 +15,8 @@
 //     be ruled out, one byte is read by MPI_Rget first, and until it has come all accesses are left to the MPI. Nobody
 //     waits for it, because the holder of the lock may wait for us;
 //   - between MPI_Win_start and MPI_Win_complete, once the target has posted. Some MPIs return from MPI_Win_start
-//     before it has, so each target counts its posts where we see them (Posts); who is late is waited for a moment
-//     only.
+//     before it has, so each target counts its posts where we see them (Posts); a late target is waited for only for
+//     a moment.
 //   (3) An access that was copied has ended. One that the MPI carries ends by the MPI's next flush, unlock or fence;
 //   until then the program must not touch the same place by any other access than an accumulate (MPI 4.1, 12.7), and
 //   these all are the MPI's. So accesses of both kinds may be mixed. (4) Nothing is copied where the MPI has a separate
@@ -39,7 +39,8 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// The ranks of a group in a window; what the window has not is left out. None where the MPI cannot say.
+// The ranks in a window of a group's processes, without those that the window does not have. None if the MPI cannot
+// say.
 [[nodiscard]] std::vector<int> ranks_in(Group group, Win window);
 
 class Window {
@@ -54,7 +55,7 @@ class Window {
     int rank = -1;  // of the target in MPI_COMM_WORLD
     const Posts::Count* posts = nullptr;  // the target's, to this rank
   };
-  // How the MPI that is loaded does its part.
+  // Properties of the windows of the MPI that is loaded.
   struct Ways {
     bool fences_meet = false;  // a fence returns when all ranks have come to it
     bool locks_wait = false;  // a call that locks returns when the lock is granted

@@ -51,12 +51,12 @@ class DeviceEnd {
   // The only block of an end that is packed.
   [[nodiscard]] const DeviceBlock& block() const { return blocks_.front(); }
 
-  // Where that fails, so does land().
+  // If fill() fails, so does land().
   [[nodiscard]] Status fill();
   // `bytes`: how many a receive has got; below zero: all.
   [[nodiscard]] Status land(int64_t bytes);
   void set_in_place() { is_in_place_ = true; }
-  // The same for one block of several, by any thread.
+  // fill() and land() for one block of several, by any thread.
   [[nodiscard]] Status fill_part(size_t i) const;
   [[nodiscard]] Status land_part(size_t i) const;
 

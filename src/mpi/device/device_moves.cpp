@@ -22,7 +22,7 @@ Result<layout::Blob> contiguous_blob(int64_t bytes) {
   return layout::Blob::build(run);
 }
 
-// What plans count from: the first byte of the first block, because a buffer may be MPI_BOTTOM.
+// The offset that plans count from: the first byte of the first block, because a buffer may be MPI_BOTTOM.
 int64_t origin_of(std::span<const DeviceBlock> blocks) { return blocks.front().offset + blocks.front().form->true_lb; }
 
 // The side of a block on the device.
@@ -36,7 +36,7 @@ Result<gpu::Side> side_of(const DeviceBlock& block, int64_t origin) {
   return gpu::Side::of(form.layout->blob(), block.count, block.offset - origin);
 }
 
-// What keys of plans begin with.
+// The first words of keys of plans.
 constexpr int64_t key_of_unpacking = 0;
 constexpr int64_t key_of_packing = 1;
 constexpr int64_t key_of_taking = 2;
@@ -219,7 +219,7 @@ Status DeviceMoves::unpack_part(int ordinal, const std::byte* packed, const Devi
   SPL_TRY(unpack(ordinal, packed, {&whole, 1}, buffer));
   const int64_t rest = bytes - whole.count * form.size;
   if (rest == 0) return {};
-  // The element that has come in part: what is there, with what has come over it.
+  // The element that has arrived in part: its old bytes, overwritten by those that have arrived.
   DeviceBlock last = block;
   last.count = 1;
   last.offset += whole.count * form.extent;

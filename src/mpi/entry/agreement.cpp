@@ -23,7 +23,7 @@ bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 
 
 bool heed_barriers() { return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED); }
 
-// Without sched_yield(): beside a thread that polls and does not yield, that costs a slice of the scheduler. The
+// Waits without sched_yield(), which costs a slice of the scheduler beside a thread that polls and does not yield. The
 // proposer needs some microseconds, unless it has lost its own core.
 uint64_t Voter::await(uint32_t kind, Counts counts) {
   constexpr int tries = 10'000;

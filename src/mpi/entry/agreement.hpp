@@ -8,7 +8,7 @@
 // Invariants: (1) all ranks make the same calls in the same order, so that the same number is the same call; (2) a rank
 //   first writes the number of its call, then reads whether there is a proposal. propose() writes its proposal, makes
 //   all ranks pass a memory barrier, then reads their numbers. So it has read the number of every rank that did not see
-//   the proposal. The barrier is a system call (membarrier) of the one who proposes: other calls need none; (3) a way
+//   the proposal. The barrier is a system call (membarrier) of the rank that proposes: other calls need none; (3) a way
 //   that was agreed on is kept; (4) a proposal without its number is waited for no longer than a barrier takes: then
 //   others count, too, and the first number is kept.
 // Threads: one at a time for each communicator. Time: none.

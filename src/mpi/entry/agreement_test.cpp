@@ -70,7 +70,7 @@ TEST(Agreement, CallsAreCountedBeforeTheBallotIsFound) {
   EXPECT_TRUE(second.begin_call(0, all));
 }
 
-// One who proposes may lose its core, or be killed, before the number stands.
+// A rank that proposes may lose its core, or be killed, before the number stands.
 TEST(Agreement, NobodyWaitsForTheOneWhoProposes) {
   if (!heed_barriers()) GTEST_SKIP() << "this kernel has no barrier for other processes";
   TwoRanks ranks;

@@ -1,7 +1,7 @@
 // DeviceWatch - whether this process uses a GPU's driver, and whose memory an address is.
 //
-// Contract: none() is asked in every call that has a buffer. It is true as long as no driver of a GPU is loaded, and
-//   costs some nanoseconds: the loader has loaded as many libraries as at the last look, or more. owner() asks the
+// Contract: every call that has a buffer calls none(). It is true as long as no driver of a GPU is loaded, and costs
+//   some nanoseconds unless the loader has loaded a library since the last look. owner() asks the
 //   driver that the program has loaded, in one call; nothing is loaded or initialised for it. What the driver says of
 //   an allocation is kept by the allocation's number, which CUDA gives to no other, so that memory that was freed and
 //   given out again is not mistaken.

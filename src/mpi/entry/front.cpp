@@ -40,7 +40,7 @@ std::string fortran_name(std::string_view name) {
   return upper;
 }
 
-// What one binary interface has.
+// The tables of one binary interface.
 struct Ours {
   Hooks (*hooks)();
   Hooks (*stand_ins)();
@@ -90,7 +90,7 @@ void* find_in(const Hooks& hooks, std::string_view word) {
   return nullptr;
 }
 
-// Where the door `name` leads.
+// Returns the function that the door `name` leads to.
 void* find(const std::string& name) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
@@ -180,7 +180,8 @@ extern "C" {
   "\n"                                                                     \
   ".pushsection .data.rel.spinloom_mpi, \"aw\"\n  .quad 1b\n.popsection\n" \
   ".set spinloom_number, spinloom_number + 1\n"
-// Keeps what the call's arguments lie in. At its entry the stack holds the number and the return address.
+// Keeps the registers and the stack that the call's arguments lie in. At its entry the stack holds the number and
+// the return address.
 asm(".pushsection .data.rel.spinloom_mpi, \"aw\"\n.balign 8\nspinloom_mpi_doors:\n.popsection\n"
     ".text\n.set spinloom_number, 0\n"
     "spinloom_mpi_late:\n"
@@ -191,7 +192,7 @@ asm(".pushsection .data.rel.spinloom_mpi, \"aw\"\n.balign 8\nspinloom_mpi_doors:
     "  add $8, %rsp\n  pop %rax\n  pop %r9\n  pop %r8\n  pop %rcx\n  pop %rdx\n  pop %rsi\n  pop %rdi\n"
     "  add $8, %rsp\n"
     "  jmp *%r11\n"
-    // dlsym looks at who has called it. The version is dlvsym's third argument, which dlsym does not have.
+    // dlsym looks at its caller. The version is dlvsym's third argument, which dlsym does not have.
     ".globl dlsym\n.type dlsym,@function\n.balign 16\ndlsym:\n"
     "  push %rdi\n  push %rsi\n  sub $8, %rsp\n"
     "  call spinloom_mpi_asked\n"

@@ -69,7 +69,7 @@
 
 // Calls of our own: no MPI has them.
 #define SPINLOOM_MPIX_FUNCTIONS(X) X(Type_commit_comm) X(Type_free_comm)
-// The same for Fortran: the names that its compilers make of MPIX_Type_commit_comm.
+// The names that Fortran compilers make of MPIX_Type_commit_comm and MPIX_Type_free_comm.
 #define SPINLOOM_MPIX_FORTRAN(X)                           \
   X(mpix_type_commit_comm) X(mpix_type_free_comm)          \
   X(mpix_type_commit_comm_) X(mpix_type_free_comm_)        \

@@ -39,7 +39,7 @@ TEST(Lineage, CallsOfAGroupAreCountedByThatGroupAlone) {
   EXPECT_EQ(ranks[1].next_child(with_1, tag), first);
   EXPECT_EQ(ranks[1].next_child(with_1, tag), second);
   EXPECT_NE(ranks[1].next_child(with_1, tag + 1), ranks[0].next_child(with_1, tag));
-  // They leave the count of the calls of all as it is.
+  // Calls of a group do not change the count of the calls that all ranks make.
   EXPECT_EQ(ranks[0].next_child(), ranks[1].next_child());
 }
 

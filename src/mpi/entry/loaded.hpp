@@ -27,7 +27,7 @@ struct Loaded {
   static Loaded of(const dl_phdr_info& info);
   [[nodiscard]] bool holds(const void* address) const;
   [[nodiscard]] const ElfW(Sym) * find(std::string_view name) const;
-  // How many symbols there are: GNU's table does not say so, but its chains end with the last one.
+  // The number of symbols: GNU's table does not have it, but its chains end with the last symbol.
   [[nodiscard]] uint32_t count() const;
   [[nodiscard]] std::string_view name(const ElfW(Sym) & symbol) const { return texts + symbol.st_name; }
   [[nodiscard]] void* place(const ElfW(Sym) & symbol) const {

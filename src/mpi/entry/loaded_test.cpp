@@ -49,7 +49,7 @@ TEST(Loaded, an_object_that_only_asks_for_a_name_does_not_define_it) {
   EXPECT_EQ(program.find("dlsym"), nullptr);
 }
 
-// Two symbols in System V's table: one that is defined, one that is asked for.
+// Two symbols in System V's table: one that is defined, and one that is only referenced.
 TEST(Loaded, the_older_hash_table_is_read_too) {
   const std::string texts("\0first\0second\0", 14);
   std::vector<ElfW(Sym)> symbols(3);

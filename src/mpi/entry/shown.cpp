@@ -50,7 +50,7 @@ bool is_defined_elsewhere(std::string_view name) {
   return found;
 }
 
-// Which of our names the process would not find without us.
+// Our names that the process would not find without us.
 Marks nobodys(const Loaded& ours, const Loaded& mpi) {
   Marks marks;
   const uint32_t count = std::min<uint32_t>(ours.count(), symbols_most);

@@ -23,7 +23,7 @@ class Slots {
     bool is_active = false;  // a persistent one: it has been started
     bool asks_any = false;  // a receive of any source or any tag
     bool is_claimed = false;  // by a call that may complete it
-    bool is_cancelling = false;  // the program has asked for it: its end shows what came of that
+    bool is_cancelling = false;  // MPI_Cancel was called for it: its end shows whether it was cancelled
     uint32_t behind = none;  // with the same handle
   };
 

@@ -31,8 +31,8 @@ uint64_t pages(uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * 
 
 }  // namespace
 
-// In the file: the header's page, the members, who sees whom (a row of the receiver for each) and whose device's
-// memory, the polls, each rank's slots, counts of calls, postings, places of slot tables, and sign.
+// The file holds: the header's page, the members, the rows of seen_by() (one for each receiver, for heaps and again for
+// devices), the polls, each rank's slots, counts of calls, postings, places of slot tables, and sign.
 Board::Member& Board::member(uint32_t rank) const {
   static_assert(sizeof(Member) <= member_bytes);
   return *reinterpret_cast<Member*>(base_ + page_bytes + rank * member_bytes);

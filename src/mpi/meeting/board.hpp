@@ -11,9 +11,9 @@
 //   allocated before, so that a full /dev/shm is an Error of join() and never a signal; (3) the last rank that leaves
 //   removes the name, and so does the rank that completes the machine's ranks where their number is known; (4) a rank
 //   is a founder if it has joined before anyone settled its standing, which is changed by compare-and-swap and then
-//   final: ranks that settle at the same time, or while another joins, find the same founders. Who comes later is none,
-//   and knows it. A founder of one board is none of any other, so that all ranks of a communicator see alike whether
-//   they are founders of one board.
+//   final: ranks that settle at the same time, or while another joins, find the same founders. A rank that comes later
+//   is none, and knows it. A founder of one board is none of any other, so that all ranks of a communicator see alike
+//   whether they are founders of one board.
 // Threads: the caller's lock. Time: none.
 #pragma once
 
@@ -36,24 +36,25 @@
 
 namespace spinloom::mpi {
 
-// How a message's bytes reach the receiver.
+// The stages of a message on its way to the receiver.
 enum class Stage : uint32_t {
-  packed,  // packed, `ready` of them so far
-  offered,  // as they lie in the sender's memory: whoever changes this first decides
+  packed,  // the bytes are packed, `ready` of them so far
+  offered,  // they lie in the sender's memory: the side that changes this first decides
   taken,  // the receiver copies them from there
-  joint,  // so it does, and the sender may help
+  joint,  // the receiver copies them from there, and the sender may help
   returned,  // the receiver could not read them: the sender packs them after all
   broken,  // the sender could not read them either: there is no message
 };
 
-// Where an offered message lies in a device's memory: as the first byte of it that is touched, which peers may map.
+// The place of an offered message in a device's memory: a handle of the first byte that it touches, which peers may
+// map.
 struct DeviceOffer {
   gpu::PeerHandle memory{};
   int64_t offset = 0;  // of the buffer from there
   bool waits = false;  // its sender does nothing else, and packs what the receiver hands back
 };
 
-// What a rank puts up so that others find out whether they can map the memory of its device.
+// A rank's sign, by which others find out whether they can map the memory of its device.
 struct DeviceSign {
   std::atomic<uint64_t> is_up;
   uint64_t token;  // the first bytes of the memory
@@ -79,8 +80,8 @@ class Board {
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
 
-  // `local`: how many ranks of the world run on this machine; 0: not known. `min_bytes`: what this rank tells the
-  // others.
+  // `local`: how many ranks of the world run on this machine; 0: not known. `min_bytes`: this rank's number, for the
+  // others to read.
   [[nodiscard]] Status join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local,
                             int64_t min_bytes = 0);
   void leave();
@@ -114,7 +115,7 @@ class Board {
   [[nodiscard]] const uint8_t* at(uint32_t sender, uint64_t address, uint64_t bytes) const {
     return sender < views_.size() ? views_[sender].heap.at(address, bytes) : nullptr;
   }
-  // The same bytes, for writing.
+  // The bytes of a receiver's heap, for writing; null if they do not lie in it.
   [[nodiscard]] uint8_t* writable_at(uint32_t receiver, uint64_t address, uint64_t bytes) const {
     return receiver < views_.size() ? views_[receiver].heap.writable_at(address, bytes) : nullptr;
   }
@@ -126,13 +127,14 @@ class Board {
   [[nodiscard]] std::atomic<uint64_t>& count(uint32_t rank, uint32_t ballot) const { return counts(rank)[ballot]; }
   [[nodiscard]] Postings postings(uint32_t rank) const;
   [[nodiscard]] int64_t min_bytes(uint32_t founder) const { return member(founder).min_bytes; }
-  // Where a rank's slot tables for the communicator of a ballot are (slot_tables.hpp).
+  // The place of a rank's slot tables for the communicator of a ballot (slot_tables.hpp).
   struct SlotTablePlace {
     std::atomic<uint64_t> number;  // of the communicator; written last
     std::atomic<uint64_t> address;  // in the rank's heap; 0: it has none
   };
   [[nodiscard]] SlotTablePlace& slot_table_place(uint32_t rank, uint32_t ballot) const;
-  // A rank's sign, and how many are up; whether `receiver` has read the sign of `sender`.
+  // device_sign(): a rank's sign. device_signs(): how many are up. maps_device(): not 0 if `receiver` has read the sign
+  // of `sender`.
   [[nodiscard]] DeviceSign& device_sign(uint32_t rank) const;
   [[nodiscard]] std::atomic<uint32_t>& device_signs() const { return header_->device_signs; }
   [[nodiscard]] std::atomic<uint8_t>& maps_device(uint32_t receiver, uint32_t sender) const {
@@ -142,7 +144,7 @@ class Board {
   [[nodiscard]] bool all_reach() const;
   // True if every founder takes part in the barriers of others, without which they cannot agree.
   [[nodiscard]] bool can_agree() const;
-  // A number that nobody had before.
+  // A number that no call has returned before.
   [[nodiscard]] uint32_t next_number() const { return header_->numbers.fetch_add(1, std::memory_order_relaxed) + 1; }
 
  private:
@@ -166,7 +168,7 @@ class Board {
     uint64_t word_address;  // of `word_`, by which others find out whether they can read this process
     int64_t min_bytes;
   };
-  // What a receiver says of a sender whose heap it has mapped.
+  // The values of seen_by(): the receiver has mapped the sender's heap; or it can read all of its memory, too.
   static constexpr uint8_t reads_heap = 1;
   static constexpr uint8_t reads_memory = 2;
   struct View {
@@ -186,7 +188,7 @@ class Board {
   [[nodiscard]] Polls::Counts& counts(uint32_t rank) const;
   [[nodiscard]] Member& member(uint32_t rank) const;
   [[nodiscard]] uint64_t rows_bytes() const { return 2 * uint64_t{size_} * size_; }
-  // Rows from `size_` on tell of devices.
+  // The rows from `size_` on are those of maps_device().
   [[nodiscard]] std::atomic<uint8_t>* seen_by(uint32_t row) const;
 
   std::string name_;

@@ -1,4 +1,4 @@
-// Who the founders of a board are: of boards whose ranks are threads of this process.
+// Tests which ranks are founders of a board; the ranks are threads of this process.
 #include "mpi/meeting/board.hpp"
 
 #include <fcntl.h>
@@ -41,10 +41,10 @@ struct World {
   std::array<Board, ranks> boards;
 };
 
-// Longer than a test may take: who waits for so long does not come back.
+// Longer than a test may take: a rank that waits for so long does not come back.
 constexpr std::chrono::hours forever(24);
 
-// What another user of the machine, or another program of this one, may have put in the place of a board.
+// Files that another user of the machine, or another program of this user, may have put in the place of a board.
 TEST(Board, IsNotWhatSomebodyElseHasMade) {
   const auto refusal = [](const std::string& name) {
     Board board;

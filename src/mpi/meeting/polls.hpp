@@ -1,13 +1,13 @@
 // Polls - the ballots of a machine's communicators in shared memory, found by their keys.
 //
-// Contract: the first rank of a communicator opens its ballot; the others join it, if they find it. Nobody waits: who
-//   comes before the first one looks again later. A mark is what any of them has said when it came. leave() is the last
-//   that a rank does with a ballot.
+// Contract: the first rank of a communicator opens its ballot; the others join it, if they find it. Nobody waits: a
+//   rank that comes before the first one looks again later. A ballot is marked if any of its ranks has come with
+//   `marks`. leave() is the last call of a rank on a ballot.
 // Invariants: (1) an Entry's state says which ballot it is (a generation), how many ranks have come and how many have
 //   left; it is changed by compare-and-swap only, so that a rank comes to the very ballot whose key it has read. (2)
 //   One rank opens a key, once, so that a key has no two ballots. (3) A ballot is free again when all that have come
-//   have left; who comes later does not find it, so that it never has all of its ranks. (4) A rank's count is written
-//   before it comes: who has seen all come reads them all. (5) A rank that is killed leaves what it had taken taken.
+//   have left; a rank that comes later does not find it, and never sees all ranks of it. (4) A rank's count is written
+//   before it comes: a rank that has seen all come reads all counts. (5) A killed rank never gives back what it took.
 // Threads: the caller's lock. Time: none.
 #pragma once
 
@@ -30,7 +30,7 @@ class Polls {
   };
   // An empty table is all zeros, as the kernel gives its memory.
   struct Table {
-    std::atomic<uint64_t> opened;  // how many there have been
+    std::atomic<uint64_t> opened;  // the number of ballots opened so far
     alignas(64) std::array<Entry, most> entries;
     alignas(64) std::array<Ballot, most> ballots;
   };
@@ -38,7 +38,7 @@ class Polls {
 
   Polls(Table& table, Counts& own) : table_(&table), own_(&own) {}
 
-  // The number of a ballot; nothing: there is none, or not yet. `calls`: that this rank has begun.
+  // The number of a ballot; nothing: there is none, or not yet. `calls`: how many this rank has begun.
   [[nodiscard]] std::optional<uint32_t> open(Key key, bool marks, uint64_t calls) const;
   // `seen` is the caller's, for this key: with it a look at an unchanged table is one load.
   [[nodiscard]] std::optional<uint32_t> join(Key key, bool marks, uint64_t calls, uint64_t& seen) const;

@@ -45,7 +45,7 @@ class PollsTest : public testing::Test {
   Shared* shared_ = nullptr;
 };
 
-// What a rank does that looks again and again.
+// One look of a rank that looks again and again.
 std::optional<uint32_t> come(const Polls& polls, Key key, uint64_t calls = 1) {
   uint64_t seen = 0;
   return polls.join(key, false, calls, seen);
@@ -104,8 +104,7 @@ TEST_F(PollsTest, ABallotThatAllHaveLeftIsFreeAgainAndNew) {
   EXPECT_FALSE(come(of(1), key));
 }
 
-// What lies in shared memory under a ballot's number and generation is told from what an earlier communicator has left
-// there.
+// The generation of a ballot tells its memory from what an earlier communicator has left there.
 TEST_F(PollsTest, NoTwoCommunicatorsOfABallotHaveOneGeneration) {
   std::vector<uint32_t> generations;
   for (uint64_t i = 0; i < 5; ++i) {
@@ -145,7 +144,7 @@ TEST_F(PollsTest, AFullTableTakesNobodyAndWhatIsThereIsFound) {
   EXPECT_TRUE(of(0).open({1, 1}, false, 1));
 }
 
-// One that is killed has come, or has not; the others never take it for present when it is not.
+// A rank that is killed has come, or has not; the others never take it for present when it is not.
 TEST_F(PollsTest, ARankThatIsKilledKeepsOthersFromHavingAllOrLeavesTheBallotTaken) {
   const Key key{3, 3};
   const auto number = of(0).open(key, false, 1);

@@ -1,7 +1,7 @@
 // Postings - what a rank tells the others of its memory in windows, in shared memory of its own.
 //
-// Contract: post() follows a window's creation, remove() precedes its end; both are the owner's. find() is that of any
-//   rank, and never waits: who looks before the owner has posted looks again later.
+// Contract: post() follows a window's creation, remove() precedes its end; both are the owner's. Any rank may call
+//   find(), which never waits: a rank that looks before the owner has posted looks again later.
 // Invariants: (1) a posting is read whole or not at all: its key is taken away before anything else of it changes, and
 //   read again after the rest; (2) a key is posted once. Where the owner has no room left, others never find it.
 // Threads: the owner's lock for post() and remove(), none for find(). Time: none.
@@ -35,7 +35,7 @@ class Postings {
   };
   // An empty table is all zeros, as the kernel gives its memory.
   struct Table {
-    std::atomic<uint64_t> posted;  // how many there have been
+    std::atomic<uint64_t> posted;  // the number of postings made so far
     std::array<Entry, most> entries;
   };
 

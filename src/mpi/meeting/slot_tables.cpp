@@ -18,7 +18,7 @@ void SlotTables::open(const Board& board, uint32_t ballot, uint32_t number) {
   pairs_.resize(founders.size());
 }
 
-// What the communicator before has left is used again: all have as many slot_tables.
+// Uses the memory that an earlier communicator of the ballot has left: all have as many slot tables.
 void SlotTables::make() {
   if (tried_) return;
   tried_ = true;
@@ -58,9 +58,9 @@ SlotTables::Entry* SlotTables::room_for(int peer, uint64_t message) const {
 }
 
 const SlotTables::Entry* SlotTables::arrived(int peer, uint64_t message) {
-  const SlotTable* const slot table = find(peer);
-  if (slot table == nullptr) return nullptr;
-  const Entry& entry = slot table->entries[message % depth];
+  const SlotTable* const theirs = find(peer);
+  if (theirs == nullptr) return nullptr;
+  const Entry& entry = theirs->entries[message % depth];
   return entry.key.load(std::memory_order_acquire) == key(message) ? &entry : nullptr;
 }
 

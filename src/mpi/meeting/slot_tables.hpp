@@ -3,7 +3,7 @@
 //
 // Contract: each rank has, in its heap, a slot table of `depth` entries for each founder of the board. Both ends of a
 //   pair number its messages alike, by next_sent() and next_received(). room_for() gives the sender the entry of a
-//   message, or null while an earlier message lies in it; the sender fills it and says post(). arrived() gives it to
+//   message, or null while an earlier message lies in it; the sender fills it and calls post(). arrived() gives it to
 //   the receiver, or null while it has not come; take() gives it back, and is_taken() tells the sender so.
 // Invariants: (1) an entry is valid for one message: its key holds the number of the communicator, which no other one
 //   of the same ballot has, and the message's, so that what an earlier communicator has left is never taken for a
@@ -37,8 +37,8 @@ class SlotTables {
     uint8_t data[data_bytes];
   };
 
-  // All ranks of the communicator do so, or none. `number`: no other communicator of this ballot has it. Too large a
-  // one is not opened.
+  // All ranks of the communicator call open(), or none does. `number`: no other communicator of this ballot has it; if
+  // it is too large, nothing is opened.
   void open(const Board& board, uint32_t ballot, uint32_t number);
   [[nodiscard]] bool are_open() const { return board_ != nullptr; }
   // Makes this rank's slot tables, if it has none yet; before any message is sent.
@@ -48,7 +48,8 @@ class SlotTables {
   [[nodiscard]] uint64_t next_sent(int peer) { return ++pairs_[static_cast<size_t>(peer)].sent; }
   [[nodiscard]] uint64_t next_received(int peer) { return ++pairs_[static_cast<size_t>(peer)].received; }
 
-  // False: there was no memory, and the MPI carries all that this rank sends; so it does what comes from such a peer.
+  // are_made(): false if there was no memory, and the MPI carries all that this rank sends. come_by_mpi(): true if
+  // this is so for `peer`.
   [[nodiscard]] bool are_made() const { return own_ != nullptr; }
   [[nodiscard]] bool come_by_mpi(int peer);
 

@@ -1,4 +1,4 @@
-// What two ranks hand to each other; the ranks are two boards of this process.
+// Tests the messages that two ranks hand to each other; the ranks are two boards of this process.
 #include "mpi/meeting/slot_tables.hpp"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ class SlotTablesTest : public ::testing::Test {
     ranks_[0].post(*entry, message);
     return true;
   }
-  // The byte; below zero: nothing has come.
+  // The byte; below zero: no message has arrived.
   int receive(uint64_t message) {
     const SlotTables::Entry* const entry = ranks_[1].arrived(0, message);
     if (entry == nullptr) return -1;

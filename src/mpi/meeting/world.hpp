@@ -25,8 +25,8 @@ namespace spinloom::mpi {
 // 0: no launcher says it, or it speaks of other processes than the `size` ranks.
 [[nodiscard]] uint32_t local_ranks(int64_t size);
 
-// What Slurm's list of tasks a node says of node `node`: "2,1(x3)" is 2 tasks, then 1 on each of three nodes. 0: the
-// list is not understood, has no such node, or is not of `size` tasks together.
+// The number of tasks of node `node` in Slurm's list of tasks per node: "2,1(x3)" is 2 tasks, then 1 on each of three
+// nodes. 0: the list is not understood, has no such node, or does not have `size` tasks in all.
 [[nodiscard]] uint32_t tasks_of_node(std::string_view list, int64_t node, int64_t size);
 
 // A sentence, of one process only; empty if nothing is wrong. Launchers within launchers hand on variables of the outer

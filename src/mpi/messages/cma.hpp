@@ -1,4 +1,4 @@
-// CMA - one copy out of another process's memory by system calls (cross memory attach).
+// CMA - one copy from or to another process's memory by system calls (cross memory attach).
 //
 // Contract: read_by_cma() copies the `bytes` packed bytes at a place of the other process to the first bytes of a
 //   message; write_by_cma() copies the message's bytes there, and tells the process from another one by its known word.

@@ -44,7 +44,7 @@ void fill(const Pages& pages, int32_t value) {
   for (size_t i = 0; i < pages.bytes / sizeof *all; ++i) all[i] = value;
 }
 
-// What is written lies in the column, every third number, and nowhere else.
+// The bytes that are written lie in the column, every third number, and nowhere else.
 TEST(Cma, WritesALayoutAndReadsItBack) {
   const Far far;
   const Child child([&] { fill(far.pages, -1); });

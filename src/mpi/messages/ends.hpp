@@ -14,7 +14,7 @@
 
 namespace spinloom::mpi {
 
-// Where a message lies, by addresses of its owner.
+// The place of a message, by addresses of its owner.
 struct Offer {
   uint64_t buffer;  // as it was given to MPI
   int64_t count;  // elements
@@ -38,7 +38,7 @@ struct End {
   return end.blob == nullptr ? 1 : bundle_bytes(end.blob->size(), end.blob->extent(), end.blob->true_extent());
 }
 
-// Where the first `count` elements of a message lie; its form is known.
+// The place of the first `count` elements of a message, whose form must be known.
 [[nodiscard]] End end_of(const Message& message, int64_t count);
 // Copies the packed bytes of a range.
 [[nodiscard]] Status copy_part(const End& from, const End& to, Range range);

@@ -21,9 +21,9 @@ namespace spinloom::mpi {
 
 class TypeTally;
 
-// Where elements lie between each other, as columns of a matrix do, several share a cache line (8 columns of doubles).
-// A part of a copy should hold whole groups of them, so that no two parts touch the same lines. The bytes of a group;
-// 1: none share.
+// If elements lie between each other, as columns of a matrix do, several share a cache line (8 columns of doubles).
+// A part of a copy should hold whole groups of them, so that no two parts touch the same lines. Returns the bytes of a
+// group; 1: no elements share a line.
 [[nodiscard]] inline int64_t bundle_bytes(int64_t size, int64_t extent, int64_t true_extent) {
   constexpr int64_t line_bytes = 64;
   const bool lie_between = extent > 0 && extent < line_bytes && extent < true_extent && size <= INT64_MAX / line_bytes;
@@ -44,7 +44,7 @@ struct Form {
   uint64_t number = 0;  // of no other Form of this process; 0 without a layout
   std::optional<layout::Committed> layout;
   mutable Published published;  // the layout, where peers can read it; made when it is first needed
-  mutable TypeTally* tally = nullptr;  // for the report; null: none is asked for
+  mutable TypeTally* tally = nullptr;  // for the report; null: no report is wanted
 
   Form() = default;
   // The bounds of a peer's layout.
@@ -55,7 +55,7 @@ struct Form {
         single(false),
         true_extent(blob.true_extent()) {}
   [[nodiscard]] bool contiguous(int64_t count) const { return single && (count <= 1 || extent == size); }
-  // How many bytes are packed before they are handed to the receiver.
+  // The number of bytes that are packed before they are handed to the receiver.
   [[nodiscard]] int64_t chunk_bytes(int64_t least) const {
     return std::max(least, bundle_bytes(size, extent, true_extent));
   }

@@ -2,7 +2,7 @@
 //
 // Contract: put() copies the bytes once; address() is 0 before, or if there is no room. The destructor takes them back,
 //   so the owner lives at least as long as a message that names them.
-// Threads: any; bytes() is asked after address(). Time: none.
+// Threads: any; call bytes() after address(). Time: none.
 #pragma once
 
 #include <atomic>

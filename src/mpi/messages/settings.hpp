@@ -25,7 +25,7 @@ struct Settings {
   bool off = false;
   Path path = Path::automatic;
   int64_t min_bytes = 6 << 10;  // shorter messages are left to the MPI
-  int64_t chunk_bytes = 4 << 10;  // so many packed bytes are handed to the receiver at once
+  int64_t chunk_bytes = 4 << 10;  // packed bytes that are handed to the receiver at once
   int64_t staging_bytes = 64 << 20;  // memory of this rank for messages under way
   bool collectives = false;  // non-blocking collective calls go by the live NIC
   bool gpu_by_host = false;  // buffers in a GPU's memory go by the host, also where the MPI knows of GPUs

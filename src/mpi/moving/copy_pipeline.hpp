@@ -41,7 +41,7 @@ struct PendingSend {
   uint64_t serial = 0;
   uint8_t* packed = nullptr;
   bool offered = false;
-  uint32_t receiver = 0;  // rank in MPI_COMM_WORLD of who is offered it
+  uint32_t receiver = 0;  // the receiver's rank in MPI_COMM_WORLD
   [[nodiscard]] const void* record() const { return slot->record; }
 };
 
@@ -70,12 +70,12 @@ class CopyPipeline {
   [[nodiscard]] std::optional<PendingSend> prepare(int64_t bytes) { return prepare(bytes, true); }
   // True if peers can read all memory that the message may touch.
   [[nodiscard]] static bool is_mapped(const Message& message);
-  // Who copies. By cma it need not be mapped, nor where this rank itself receives it (within).
+  // The side that copies. The message must be mapped, except for cma and for within (this rank itself receives it).
   enum class By : uint8_t { receiver, both, cma, within };
   [[nodiscard]] std::optional<PendingSend> offer(const Message& message, By by = By::receiver);
-  // What a receiver is told; nothing if there is no room for the layout.
+  // The offer that a receiver gets; nothing if there is no room for the layout.
   [[nodiscard]] static std::optional<Offer> offer_of(const Message& message, By by = By::receiver);
-  // Where a sender's message is, by addresses of this process. It is found again only where the offer is another one.
+  // The place of a sender's message, by addresses of this process. fetch() looks it up again only for another offer.
   struct Source {
     Offer offer{};
     BlobPointer blob;  // keeps the layout
@@ -98,7 +98,7 @@ class CopyPipeline {
   void help(const PendingSend& pending, const Message& message);
   // False: the receiver has begun to take it, and is_done() will become true.
   [[nodiscard]] static bool withdraw(const PendingSend& pending);
-  // It cannot be packed after all: its receiver is told.
+  // Tells the receiver that the sender cannot pack the message either.
   static void give_up(const PendingSend& pending) {
     pending.slot->stage.store(Stage::broken, std::memory_order_release);
   }
@@ -118,7 +118,7 @@ class CopyPipeline {
     ++totals_.within;
     totals_.within_bytes += static_cast<uint64_t>(bytes);
   }
-  // One that needed no record.
+  // Counts a message that needed no record.
   void count_copied(int64_t bytes) {
     const auto all = static_cast<uint64_t>(bytes);
     ++totals_.sent;

@@ -1,4 +1,4 @@
-// What a receiver does with a record: unpacks, or copies from the sender's memory, alone or with the sender.
+// The receiver's side of a record: it unpacks, or copies from the sender's memory, alone or with the sender.
 #include <algorithm>
 
 #include "memory/layout/copy.hpp"
@@ -72,8 +72,8 @@ Status CopyPipeline::land(const Record& record, const Message& into, void (*idle
                  : pulls   ? pull(record, slot.offer, into)
                            : Status{};
   if (!is_mapped) devices_.give_up(record.sender, moved.error());
-  // What cannot be read or mapped goes back to its sender, which packs it. A message on a device goes back only to a
-  // sender that waits for that: another may be in a call that never looks.
+  // A message that cannot be read or mapped goes back to its sender, which packs it. A message on a device goes back
+  // only to a sender that waits for that: another may be in a call that never looks.
   if (!moved.ok() && (on_device ? !is_mapped && slot.device.waits : slot.offer.by_cma)) {
     slot.stage.store(Stage::returned, std::memory_order_release);
     pulls = false;

@@ -30,7 +30,7 @@ class Staging {
     left_ = bytes;
     left_to_reserve_ = reserves * bytes;
   }
-  // What a buffer for `bytes` bytes takes of the limit.
+  // The bytes of the limit that a buffer for `bytes` bytes takes.
   [[nodiscard]] static uint64_t whole(uint64_t bytes);
   [[nodiscard]] Buffer take(uint64_t bytes);
   [[nodiscard]] Buffer reserve(uint64_t bytes);

@@ -1,4 +1,4 @@
-// Which buffers the packed bytes of messages get.
+// Tests which buffers Staging gives to the packed bytes of messages.
 #include "mpi/moving/staging.hpp"
 
 #include <gtest/gtest.h>

@@ -69,8 +69,8 @@ class Tally {
   [[nodiscard]] TypeTally* unknown() { return &unknown_; }
   [[nodiscard]] TypeTally* of(const layout::Type& type, const Form& form);
   [[nodiscard]] std::string as_json() const;
-  // Asked after each message: whether what is known so far should be kept for the case that this rank is killed. After
-  // 1, 2, 4, ... messages, then once a second.
+  // Called after each message. True if the report so far should be kept, in case this rank is killed: after 1, 2,
+  // 4, ... messages, then once a second.
   [[nodiscard]] bool is_due() { return ++messages_ >= next_look_ && look(); }
 
  private:

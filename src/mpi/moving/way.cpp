@@ -9,7 +9,7 @@ namespace spinloom::mpi {
 namespace {
 
 constexpr double line_bytes = 64;
-constexpr double near_bytes = 1 << 20;  // what the caches next to a core hold of a message's lines
+constexpr double near_bytes = 1 << 20;  // bytes of a message's lines that the caches next to a core hold
 
 double deep_lines(double lines) { return std::max(0.0, lines - near_bytes / line_bytes); }
 

@@ -21,7 +21,7 @@ enum class Way : uint8_t {
   packed,  // the MPI carries its packed bytes
   staged,  // packed into shared memory
   mapped,  // offered where it lies, in memory that the receiver maps
-  joint,  // the same, and the sender helps to copy
+  joint,  // offered like mapped, and the sender helps to copy
   cma,  // offered where it lies, to be read by system calls
   device,  // offered where it lies, in a GPU's memory that the receiver maps
   within,  // offered where it lies, to the rank itself
@@ -33,7 +33,7 @@ enum class Way : uint8_t {
   return way == Way::mapped || way == Way::joint || way == Way::cma || way == Way::device || way == Way::within;
 }
 
-// Which ways a message may be offered.
+// The ways in which a message may be offered.
 struct Reach {
   bool mapped = false;
   bool waits = false;  // the sender does nothing else until the message is taken
@@ -49,7 +49,7 @@ struct Costs {
   double cma_ns = 0;
 };
 
-// What a message is made of.
+// The memory that a copy of a message touches.
 struct Work {
   double bytes = 0;
   double blocks = 0;

@@ -67,7 +67,7 @@ namespace spinloom::mpi {
 class Nic {
  public:
   static constexpr uint32_t teams_most = 1'024;
-  // A bit for each team id; set: some communicator has it. That of 0, which no team has, says that a rank is just
+  // A bit for each team id; set: some communicator has it. The bit of id 0, which no team has, says that a rank is
   // choosing an id for another communicator.
   using Ids = std::array<uint8_t, teams_most / 8>;
   [[nodiscard]] static Ids busy() { return {1}; }
@@ -82,7 +82,7 @@ class Nic {
   [[nodiscard]] spl_rma* memory() const { return memory_; }
 
   [[nodiscard]] const Ids& taken_ids() const { return ids_; }
-  // The least that is taken nowhere; 0: there is none.
+  // The least id that is taken nowhere; 0: there is none.
   [[nodiscard]] static uint32_t free_id(const Ids& taken_somewhere);
   void take_id(uint32_t id) { ids_[id / 8] |= bit(id); }
   void give_back_id(uint32_t id) { ids_[id / 8] &= static_cast<uint8_t>(~bit(id)); }

@@ -39,13 +39,13 @@ class NicSchedule {
   NicSchedule& operator=(const NicSchedule&) = delete;
   ~NicSchedule();
 
-  // What it sends from, and receives in; meant for memory of its own.
+  // The memory that it sends from and receives into; meant for memory of its own.
   [[nodiscard]] uint8_t* send() { return static_cast<uint8_t*>(const_cast<void*>(call_.call.send)); }
   [[nodiscard]] uint8_t* receive() { return static_cast<uint8_t*>(call_.call.receive); }
 
   [[nodiscard]] uint64_t take_turn() { return last_turn_++; }
   [[nodiscard]] bool may_start(uint64_t turn) const { return turn == turn_ && (is_made_ || has_failed_); }
-  // No room: it has left the NIC for others, which are under way; its turn stays.
+  // no_room: the schedule has left the NIC for others, which are under way; it keeps its turn.
   enum class Begun : uint8_t { yes, no_room, failed };
   [[nodiscard]] Begun start();
   enum class Outcome : uint8_t { under_way, over, failed };
@@ -79,7 +79,7 @@ class NicTeam {
   [[nodiscard]] uint32_t size() const { return size_; }
 
   [[nodiscard]] std::shared_ptr<NicSchedule> make(NicCall call, unsigned int flags, NicSchedule::Room room);
-  // What all ranks know of a call.
+  // The facts of a call that all ranks know.
   struct Facts {
     int operation;
     uint32_t root;
@@ -96,7 +96,7 @@ class NicTeam {
 
  private:
   friend class NicSchedule;
-  // So many calls that are the same may be under way before one waits for another.
+  // The number of equal calls that may be under way before one waits for another.
   static constexpr size_t alike_most = 8;
   static constexpr size_t kept_most = 16;
   struct Kept {

@@ -1,5 +1,4 @@
-// NicTeam on an engine that only writes down what it is asked for: which schedules are made, in which order, and
-// started.
+// Tests NicTeam on an engine that only writes down its calls: which schedules are made, in which order, and started.
 #include "mpi/nic/nic_team.hpp"
 
 #include <gtest/gtest.h>

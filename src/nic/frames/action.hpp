@@ -1,7 +1,7 @@
-// Action - what the engine of an Ethernet NIC asks of its driver.
+// Action - a request of the engine of an Ethernet NIC to its driver.
 //
-// Contract: as nic/spin/action.hpp; the driver performs actions in the order given. What takes time comes back as one
-//   of the engine's on_... calls.
+// Contract: as nic/spin/action.hpp; the driver performs actions in the order given. It reports the end of an action
+//   that takes time by one of the engine's on_... calls.
 // Threads: plain values. Time: none.
 #pragma once
 

@@ -37,7 +37,7 @@ struct Limits {
   uint32_t frame_bytes_max = 1518;  // with a VLAN tag, without the checksum
   uint32_t hpus = 16;
   uint32_t message_queues = 16;  // messages with header or completion handlers, at once
-  uint32_t idle_frames = 1 << 16;  // a message without a frame among so many matched ones may lose its queue
+  uint32_t idle_frames = 1 << 16;  // a message that had no frame among the last matched ones may lose its queue
   uint64_t nic_memory_bytes = 1 << 20;
   Arbitration arbitration = Arbitration::handlers_first;
   uint32_t egress_depth = 2;
@@ -90,7 +90,7 @@ class Nic {
   [[nodiscard]] Status invoke(ContextId id, uint32_t message, Actions& out);
   // Ends the open messages of a context that have no frame under way, without their completion handlers.
   [[nodiscard]] Status end_messages(ContextId id);
-  // The host has read so many entries of the context's ring.
+  // Notes that the host has read `entries` entries of the context's ring.
   void on_host_read(ContextId id, uint32_t entries);
 
   // ---- frames ----

@@ -58,7 +58,7 @@ void Nic::Impl::handler_done(HerId id, HandlerEnd end, uint32_t code, uint64_t c
   release(execution, out);
 }
 
-// What a handler's end means for its frame and its message.
+// Applies the end of a handler to its frame and its message.
 void Nic::Impl::judge(const Execution& execution, HandlerEnd end, uint32_t code, Actions& out) {
   const Packet& packet = packets[execution.owner.slot];
   const bool returned = end == HandlerEnd::returned;

@@ -34,7 +34,7 @@ struct Packet {
   RingHeader ring;  // frames that go to host memory
 };
 
-// What the header handler has said about the frames of its message.
+// The header handler's verdict on the frames of its message.
 enum class Verdict : uint8_t { process, drop, to_host };
 
 // A message goes through the phases of PsPIN's message queues: begins -> header -> payload -> draining -> completion.

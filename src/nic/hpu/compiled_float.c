@@ -82,7 +82,7 @@ uint32_t program_sort_numbers(uint32_t seed, uint8_t* memory, uint32_t bytes) {
   return digest(memory, bytes);
 }
 
-/* What a product loses when it is rounded: exact with one rounding for both operations. */
+/* The rounding errors of products, which are exact only if a fused multiply-add rounds once. */
 uint32_t program_fused(uint32_t seed, uint8_t* memory, uint32_t bytes) {
   double* const x = (double*)(void*)memory;
   for (uint32_t i = 0; i < bytes / 8; ++i) {

@@ -40,7 +40,7 @@ enum class Trouble : uint8_t {
 };
 inline constexpr int trouble_count = static_cast<int>(Trouble::icmp_checksum) + 1;
 
-// What is wrong, with the rule and where it stands: "an IPv4 header's checksum is wrong (RFC 791, section 3.1)".
+// Says what is wrong, and names the rule's source: "an IPv4 header's checksum is wrong (RFC 791, section 3.1)".
 [[nodiscard]] const char* sentence(Trouble trouble);
 
 template <class T>

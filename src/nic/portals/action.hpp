@@ -1,8 +1,8 @@
-// Action - what the engine asks of its driver.
+// Action - a request of the engine to its driver.
 //
 // Contract: the driver performs actions in the order given. Actions carry the work they stand for
 //   (entries searched, bytes), so that the simulator can price them; live drivers ignore it. The engine
-//   never waits: what takes time comes back as one of its on_... calls.
+//   never waits: the driver reports the end of an action that takes time by one of its on_... calls.
 // Threads: plain values. Time: none.
 #pragma once
 

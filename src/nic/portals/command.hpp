@@ -1,4 +1,4 @@
-// Command - what the host asks of its NIC.
+// Command - a request of the host to its NIC.
 //
 // Contract: every command may wait for a counter (Trigger): triggering is one mechanism. A command with a
 //   token is answered by action Answer{token, ...}; token 0 asks for no answer. A command with a trigger is
@@ -39,7 +39,7 @@ struct QueueAlloc {
 struct QueueFree {
   QueueId queue;
 };
-// Its value, 0, is told to the host before the answer.
+// The host gets the counter's value, 0, before the answer.
 struct CounterAlloc {
   CounterId counter;
   uint32_t triggered_max = UINT32_MAX;  // operations that wait for the counter
@@ -185,7 +185,7 @@ struct Put {
   uint64_t descriptor_offset = 0;
 };
 
-// Where a reply goes, and which queue and counter report it.
+// The destination of a reply, and the queue and counter that report it.
 struct ReplyTo {
   uint8_t* local = nullptr;  // null: to the descriptor's list, from descriptor_offset on
   QueueId queue;  // reply event of the memory descriptor
@@ -193,7 +193,7 @@ struct ReplyTo {
   bool ct_reply = false;
   bool ct_bytes = false;  // counts bytes instead of replies
   bool event_success_disable = false;
-  bool sparse = false;  // as for puts: asked before the request leaves
+  bool sparse = false;  // as for puts: the NIC asks before the request leaves
   uint64_t user_ptr = 0;
   DescriptorRef descriptor;  // optional
   uint64_t descriptor_offset = 0;

@@ -1,4 +1,4 @@
-// ContextTable - the execution contexts of a NIC: what they offer their handlers, who uses them, what they have done.
+// ContextTable - the execution contexts of a NIC: their memory for handlers, their users, and their counts.
 //
 // Contract: create() checks a context against the NIC's limits and memory. A context that entries or messages use()
 //   cannot be freed. tally() counts for the NIC and, if a context is named, also for that context (telemetry.hpp).

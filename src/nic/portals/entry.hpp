@@ -1,4 +1,4 @@
-// Entry - a matching list entry (ME): host memory, who may write to it, and what happens after a write.
+// Entry - a matching list entry (ME): host memory, the ranks that may use it, and what happens after a use.
 //
 // Contract: fields and options have the meaning of Portals 4's ptl_me_t; `context` attaches sPIN handlers.
 // Threads: plain values. Time: none.

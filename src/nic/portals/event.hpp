@@ -1,4 +1,4 @@
-// Event - what the NIC tells the host: full events on queues, and the value of counters.
+// Event - the NIC's reports to the host: full events on queues, and the values of counters.
 //
 // Contract: names and meaning follow Portals 4; `dma` is sPIN's: a handler's DMA that asked for an event
 //   and whose earlier DMAs of the same message are complete.

@@ -1,8 +1,8 @@
-// EventQueues - what the NIC knows of the host's event queues: their slots, and who posts to them.
+// EventQueues - the NIC's state of the host's event queues: their slots, and the table entries that post to them.
 //
 // Contract: post() gives the driver an event and counts it. Events for no queue, or for a freed queue, are dropped.
 //   Portal table entries with flow control hold() the queue that they post to. When a held queue is full, the Watcher
-//   is told at once.
+//   hears of it at once.
 // Invariants: (1) with flow control a message is taken only if its events have room: expect() reserves the room,
 //   settle() returns it; (2) events that the host asked for (HostAsked) are never overwritten under flow control:
 //   they get slots of their own.

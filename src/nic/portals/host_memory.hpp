@@ -1,4 +1,4 @@
-// HostMemory - what a driver knows about the memory of its host: whether all of a range is there.
+// HostMemory - a driver's knowledge of the memory of its host: whether all of a range is there.
 //
 // Contract: the engine never looks at memory. Before it lets an operation touch memory that may have holes (`sparse` of
 //   an entry or of a descriptor's operation), it asks whether the whole range can be read or written. The answer holds

@@ -43,14 +43,14 @@ struct HandlerOffer {
   HostRange memory;
 };
 
-// Where a put comes from: the host, or a handler of this NIC.
+// The source of a put: the host, or a handler of this NIC.
 struct Origin {
   bool by_handler = false;
   bool on_nic = false;  // the bytes of the put lie on the NIC
   HerId waits;  // the handler to resume when the bytes have been read, if any
 };
 
-// What a target sends back for a request. packet_sent() gives `user_ptr` back when the bytes have been read.
+// The reply of a target to a request. packet_sent() gives `user_ptr` back when the bytes have been read.
 struct Reply {
   Rank target;
   uint64_t answers = 0;  // the initiator's name for the request

@@ -1,15 +1,15 @@
 // Nic::Impl - the NIC built of its parts, and the messages that arrive.
 //
 // Contract: the parts have private state and one noun each: event queues, triggers, contexts, the portal table, the
-//   initiator; and, without a word of Portals, packet buffer, executions, DMAs, scheduler, handler requests. Here is
-//   what connects them: a message from its first packet to its end. Each verb has a file. What arrives: nic_receive
+//   initiator; and, without a word of Portals, packet buffer, executions, DMAs, scheduler, handler requests. Nic::Impl
+//   connects them: it takes a message from its first packet to its end. Each verb has a file. Arrivals: nic_receive
 //   (packets, matching), nic_delivery (whole puts), nic_quick (puts that find nothing to decide), nic_scatter (scatter
 //   lists). Handlers: nic_header (header handlers), nic_handler (handlers start and end), nic_calls and nic_requests
-//   (what handlers ask for). The rest: nic_reply (gets and atomics at their target), nic_message (the end), nic_command
+//   (handlers' requests). The rest: nic_reply (gets and atomics at their target), nic_message (the end), nic_command
 //   (the host's commands). A public call of Nic is one function here and ends with settle().
 // Invariants: (1) a message slot lives from its first packet until complete(); executions and DMAs refer to it only
 //   while it counts them; (2) the packet buffer holds the bytes of executions, DMAs and early packets, and no others;
-//   (3) a Continue is asked for whenever work is queued and none is under way.
+//   (3) the NIC asks for a Continue whenever work is queued and no Continue is under way.
 // Threads: one owner. Time: none.
 #pragma once
 

@@ -1,4 +1,4 @@
-// NicLimits - how much of everything one NIC has.
+// NicLimits - the number or size of each resource of one NIC.
 //
 // Contract: check() says what is wrong with configured limits; a Nic is only made from valid ones.
 // Threads: plain values. Time: none.

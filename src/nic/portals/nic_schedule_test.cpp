@@ -1,4 +1,4 @@
-// Which HER runs where: the default policy and blocked round-robin over virtual HPUs.
+// The choice of an HPU for each HER: the default policy and blocked round-robin over virtual HPUs.
 #include <map>
 #include <set>
 

@@ -1,4 +1,4 @@
-// Packet - what travels between two NICs.
+// Packet - a unit of transfer between two NICs.
 //
 // Contract: payload is a reference, not a copy: {inline | local memory | peer memory}; the engine never
 //   dereferences it, drivers do. The first packet of a message (is_header) carries the fields that

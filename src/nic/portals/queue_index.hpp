@@ -1,4 +1,4 @@
-// QueueIndex - how many events the NIC has written to a queue, and how many its host has read; shared by both.
+// QueueIndex - counts of the events that the NIC has written to a queue and its host has read; shared by both.
 //
 // Contract: the NIC counts an event before it posts it, the host after it has taken it. A queue of n slots holds the
 //   newest n events. A reader finds by the two counts how many of the oldest events have been overwritten.

@@ -100,7 +100,7 @@ class Triggers {
   void release(Counter& counter);
   void changed(Counter& counter);
   void forget_all(Counter& counter);
-  // What thresholds are compared with.
+  // Returns the count with which thresholds are compared.
   [[nodiscard]] static uint64_t reached_by(const Counter& counter);
   void leaves_wait(Counter& counter, uint32_t slot) const;
 

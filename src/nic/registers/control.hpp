@@ -11,7 +11,7 @@
 
 namespace spinloom::registers {
 
-// Where tools look for a NIC of this name: in the folder for sockets (base/private_folder.hpp).
+// Returns the path at which tools look for a NIC of this name: in the folder for sockets (base/private_folder.hpp).
 [[nodiscard]] std::string control_socket_path(std::string_view nic, std::string_view folder);
 
 [[nodiscard]] std::vector<uint8_t> answer(RegisterFile& registers, NicMemory& memory, std::span<const uint8_t> request);

@@ -25,7 +25,7 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  // What a register of access `told` or `command` reads.
+  // Returns the value of a register of access `told` or `command`.
   [[nodiscard]] virtual uint32_t value_of(Place place) const = 0;
 
   // Takes the next character that a handler has printed, or stdout_empty.

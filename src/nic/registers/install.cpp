@@ -1,4 +1,4 @@
-// What `valid` registers do: read a whole group, check it, put it in force.
+// The effect of `valid` registers: a whole group is read, checked and put in force.
 #include "nic/registers/register_file.hpp"
 
 namespace spinloom::registers {

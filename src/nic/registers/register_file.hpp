@@ -1,8 +1,9 @@
-// RegisterFile - the control registers of one NIC: reads, writes, and what they configure.
+// RegisterFile - the control registers of one NIC: reads, writes, and the configuration that they make.
 //
-// Contract: read() and write() follow docs/registers.md. A refused write gives an Error and changes nothing. What the
-//   registers configure is configuration(); the device is told of each change. show() is for a device that is
-//   configured by others, too: the registers say from then on what it says, which is neither checked nor told to it.
+// Contract: read() and write() follow docs/registers.md. A refused write gives an Error and changes nothing.
+//   configuration() is the configuration that the registers make; the device hears of each change. show() is for a
+//   device that is configured by others, too: the registers then have the values that it reports. These values are not
+//   checked, and the device does not hear of them.
 // Invariants: (1) registers of me change only while me/valid is 0, those of her, her_meta and the initialisation
 //   handlers only while her/valid is 0; (2) a valid is 1 exactly while its part of the configuration is in force.
 // Threads: one at a time. Time: none. Work: a write looks at most at all registers of two groups.

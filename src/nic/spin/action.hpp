@@ -1,7 +1,8 @@
-// Action - what an engine asks of its driver for handlers: to run them, to answer their calls, to move bytes for them.
+// Action - an engine's requests to its driver for handlers: to run them, answer their calls, and move bytes for them.
 //
 // Contract: as nic/portals/action.hpp; an engine's actions are a variant of these, of its own RunHandler, and of what
-//   its network needs. The engine never waits: what takes time comes back as one of its on_... calls.
+//   its network needs. The engine never waits: the driver reports the end of an action that takes time by one of its
+//   on_... calls.
 // Threads: plain values. Time: none.
 #pragma once
 

@@ -33,7 +33,7 @@ struct HandlerArguments {
   return {static_cast<uint32_t>(her.payload.length), her.message, her.rule_set, her.flags};
 }
 
-// What a mail handler is given: spl_mail_t of spinloom/frame.h.
+// The argument of a mail handler: spl_mail_t of spinloom/frame.h.
 struct Mail {
   uint64_t argument = 0;
   uint32_t value = 0;

@@ -12,7 +12,7 @@
 
 namespace spinloom::spin {
 
-// How a handler ended.
+// The way in which a handler ended.
 enum class HandlerEnd : uint8_t { returned, fault, segv, budget };
 
 enum class LocalMemory : uint8_t { none, packet, constants, state, stack, outside };

@@ -1,4 +1,4 @@
-// Her - handler execution request (HER): what a driver needs to run one handler.
+// Her - handler execution request (HER): the data that a driver needs to run one handler.
 //
 // Contract: the engine fills in what the handler's kind and its network have; the driver passes it on as the arguments
 //   and the command window of spinloom/handler.h say. Source: SC'17 sPIN paper, appendix B; PsPIN's task descriptor.
@@ -13,7 +13,7 @@
 
 namespace spinloom::spin {
 
-// What a message asks for, with the values of ptl_request_type_t.
+// The request of a message, with the values of ptl_request_type_t.
 enum class RequestType : uint8_t { put, get, atomic };
 
 struct Her {

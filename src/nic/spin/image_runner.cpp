@@ -17,7 +17,7 @@ hpu::Region packet_region(const HandlerFrame& frame) {
   return Region::private_memory(SPL_HPU_PACKET_BASE, filled);
 }
 
-// Runs in slices, because a budget may be long: between slices it asks whether somebody has given up.
+// Runs one slice of a budget, which may be long: between slices the runner asks whether the handler has been given up.
 hpu::Stop go_on(hpu::Core& core, uint64_t budget_end) {
   constexpr uint64_t patience = 1 << 20;
   return core.run(std::min(budget_end, core.cycle() + patience));

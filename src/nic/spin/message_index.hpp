@@ -1,4 +1,4 @@
-// MessageIndex - which slot holds the message that a packet belongs to.
+// MessageIndex - finds the slot that holds the message of a packet.
 //
 // Contract: add() gives a slot to a message that has none, find() returns the slot, remove() takes it away.
 // Invariants: (1) a message is named by its source, an id such as a rank, and its number there; (2) no allocation once

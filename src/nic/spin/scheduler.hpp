@@ -59,7 +59,7 @@ class Scheduler {
   explicit Scheduler(uint32_t hpus, Fairness fairness = Fairness::oldest)
       : hpus_(hpus), fair_(fairness == Fairness::by_cycles), idle_(hpus) {}
 
-  // Adds a context: its executions may use the HPUs of a mask, or all; if vhpus > 0, through so many virtual HPUs.
+  // Adds a context. Its executions may use the HPUs of `mask`, or all; if vhpus > 0, through `vhpus` virtual HPUs.
   void add(ContextId context, const std::optional<HpuMask>& mask, uint32_t vhpus);
   // Removes a context none of whose executions is ready or runs.
   void remove(ContextId context);
@@ -74,7 +74,7 @@ class Scheduler {
   // if nothing, the HPU is idle.
   [[nodiscard]] std::optional<HerId> ended(const Place& place);
 
-  // A handler of this context has used so many cycles.
+  // Notes that a handler of this context has used `cycles` cycles.
   void charge(ContextId context, uint64_t cycles) {
     if (fair_) members_.find(context)->cycles += cycles;
   }

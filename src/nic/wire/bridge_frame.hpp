@@ -31,8 +31,8 @@ enum class BridgeKind : uint8_t {
   left  // of a gateway: it sends nothing more to the target
 };
 
-// What has a number counts in its class; the numbers of the classes are independent. Answers are a class of their own,
-// so that they never wait for requests.
+// The class of a frame. `sequence` and `received` count within a class, independently of the other one. Answers are a
+// class of their own, so that they never wait for requests.
 enum class BridgeClass : uint8_t { requests, answers };
 
 struct BridgeHeader {

@@ -4,7 +4,7 @@
 //   Fields have a fixed width, are little endian and may lie at any address. The first packet of a message carries
 //   all MessageFields, a later one only what names its message and its place in it. Bytes that are no packet give an
 //   Error that says which field is wrong; whatever the bytes are, decode() does not read outside of them. decode()
-//   does not check who sent them: that is the datagram's tag (datagram.hpp).
+//   does not check their sender: the datagram's tag does (datagram.hpp).
 // Invariants: (1) decode(encode(p)) is p, except for the payload's space; (2) encode(decode(b)) is b.
 // Threads: pure. Time: none.
 #pragma once

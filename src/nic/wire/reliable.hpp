@@ -9,18 +9,18 @@
 //   acknowledgements that cover many segments and travel with packets of the other direction, retransmission,
 //   duplicates, order, a second window that the receiver sets, lives of a process (epochs), and when a peer counts as
 //   lost.
-// Acknowledgements: every datagram acknowledges. One that does nothing else leaves when on_timer is called: at once
-//   where the sender waits (it has sent a part of its window, or the end of a message whose buffer it needs back),
-//   where a segment is missing or came twice, and after `acks_after` segments; otherwise after `ack_delay`. So what is
-//   due at once leaves once for all the datagrams that the driver takes in one go. Where segments are missing it lists
+// Acknowledgements: every datagram acknowledges. A datagram that does nothing else leaves when on_timer is called. This
+//   is at once if the sender waits (it has sent a part of its window, or the end of a message whose buffer it needs
+//   back), if a segment is missing or came twice, and after `acks_after` segments; otherwise after `ack_delay`. So one
+//   acknowledgement leaves for all the datagrams that the driver takes in one go. If segments are missing, it lists
 //   those that have come.
 // Retransmission: each transmission has an ordinal, and acknowledgements name the latest that has come. A segment is
 //   lost if one that was sent three transmissions later has come; after a time-out, when its oldest segment has been
 //   sent again and that has come, everything sent before is lost. A late acknowledgement repeats nothing.
-// Congestion: so many segments may be under way as the peer has room for and as the network has shown to carry: one
-//   more for each acknowledged until segments are lost, then one more for each window; three quarters after a window
-//   with losses, half after each time-out in a row but the first, which may come from a peer that was not running. What
-//   is lost is sent again within that number, too.
+// Congestion: the segments under way are limited by the room of the peer and by a window that the network has shown to
+//   carry. This window grows by one for each segment that is acknowledged until segments are lost, then by one for each
+//   window. It falls to three quarters after a window with losses, and to half after each time-out in a row but the
+//   first, which may come from a peer that was not running. Lost segments are sent again within the window, too.
 // Invariants: (1) with Reliability::segment every packet is delivered exactly once, or the peer is lost; (2) the
 //   headers from one rank to another are delivered in the order sent; packets that follow a header, and answers, are
 //   delivered in any order, even before headers that were sent earlier; (3) a packet that is larger than a datagram
@@ -59,18 +59,18 @@ struct ReliableConfig {
   SipKey secret;  // shared by the processes of the job
   uint32_t epoch = 1;  // which life of this process: grows each time the process starts again
   size_t datagram_bytes = 1472;  // the link's MTU
-  uint32_t window = 64;  // so many segments to a peer may wait for an acknowledgement; at most window_max
-  uint32_t window_first = 16;  // so many at first; losses never make it less than window_least
+  uint32_t window = 64;  // segments to a peer that may wait for an acknowledgement; at most window_max
+  uint32_t window_first = 16;  // the window at first; losses never make it less than window_least
   uint64_t copy_bytes = 256;  // payloads up to here are copied, so that their buffers are free at once
   Time ack_delay{20'000'000};  // how long an acknowledgement may wait for a packet that takes it along
-  uint32_t acks_after = 32;  // so many segments are not kept waiting for it
+  uint32_t acks_after = 32;  // the acknowledgement of this many segments leaves at once
   Time timeout_first{1'000'000'000};  // until the round trip has been measured
   Time timeout_min{200'000'000};  // more than ack_delay
   Time timeout_max{1'000'000'000'000};
-  // After so many time-outs in a row without a datagram from it, and so much time, a peer is lost.
+  // A peer is lost after `timeouts_max` time-outs in a row and the time `silence` without a datagram from it.
   uint32_t timeouts_max = 12;
   Time silence{};
-  Time keepalive = Time::never();  // how long a peer may be silent before it is asked for a sign of life
+  Time keepalive = Time::never();  // how long a peer may be silent before this end asks it for a sign of life
   bool returns = false;  // lost peers may come back
   Time knock_every{500'000'000'000};
 
@@ -181,9 +181,9 @@ class Reliable {
   void note_moved(nic::Rank peer);
 
   [[nodiscard]] const ReliableCounts& counts() const;
-  // How many segments wait for the window of their receiver.
+  // The number of segments that wait for room in a window.
   [[nodiscard]] uint64_t waiting_segments(nic::Rank peer) const;
-  // How many segments to this peer may be under way now, by what the network has shown to carry.
+  // The number of segments to this peer that may be under way now, by what the network has shown to carry.
   [[nodiscard]] uint32_t congestion_window(nic::Rank peer) const;
   // The work grows with the segments that wait and those in the window.
   [[nodiscard]] Unacknowledged unacknowledged(nic::Rank peer) const;

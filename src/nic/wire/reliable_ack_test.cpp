@@ -1,4 +1,4 @@
-// How a stage acknowledges, and what the sender does with that.
+// Tests of acknowledgements: when a stage sends them, and what the sender does with them.
 #include "nic/wire/testing/reliable_bed.hpp"
 
 namespace spinloom::wire {

@@ -84,7 +84,7 @@ struct Peer {
   uint32_t outstanding = 0;
   uint32_t losses = 0;
   uint32_t since_asked = 0;  // segments sent since one that asked for an acknowledgement at once
-  uint32_t congestion = 0;  // so many may be outstanding
+  uint32_t congestion = 0;  // segments that may be outstanding
   uint32_t congestion_calm = ReliableConfig::window_max;  // from here on it grows slowly
   uint32_t congestion_credit = 0;  // segments acknowledged since it last grew
   uint32_t recovery_end = 0;  // losses of segments before this one have been answered for

@@ -6,7 +6,7 @@
 
 namespace spinloom::wire {
 
-// A segment counts as lost when one that was sent so many transmissions later has come.
+// A segment counts as lost when one that was sent this many transmissions later has come.
 constexpr int32_t passed_max = 3;
 
 // Headers are delivered in the order sent. Answers are not: they overtake headers that wait for room.
@@ -169,7 +169,7 @@ Status Reliable::Impl::take_plain(Peer& peer, const Datagram& datagram, Out& out
   while (distance(peer.plain_end, header.sequence) >= 0) peer.plain.remove(peer.plain_end++);
   peer.plain.add(header.sequence);
   if (packet.is_header()) {
-    // Where only the ends of a message have SYN, its first segment has SYN; so this message has no SYN at all.
+    // If only the ends of this message had SYN, its first segment would have it. So the message has no SYN at all.
     if (distance(peer.plain_message, header.message_id) < 0) {
       ++counts.duplicates;
       return {};

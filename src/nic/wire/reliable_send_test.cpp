@@ -1,4 +1,4 @@
-// How a stage sends: flags, datagrams, windows, and when buffers are free.
+// Tests of sending: flags, datagrams, windows, and when buffers are free.
 #include <algorithm>
 
 #include "nic/wire/testing/reliable_bed.hpp"

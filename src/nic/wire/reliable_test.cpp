@@ -1,4 +1,4 @@
-// What a stage is: its configuration, its numbers, the lives and strangers it tells apart.
+// Tests of a stage by itself: its configuration, its numbers, the lives and strangers that it tells apart.
 #include "nic/wire/packet_format.hpp"
 #include "nic/wire/reliable_impl.hpp"
 #include "nic/wire/testing/reliable_bed.hpp"

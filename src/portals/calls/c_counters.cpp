@@ -131,7 +131,7 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
 
 int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event) {
   return priced("PtlCTWait", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     const Counters one{&ct_handle, &test, 1};
     if (event == nullptr || !are_good(process, one)) return PTL_ARG_INVALID;
     unsigned int which = 0;
@@ -142,7 +142,7 @@ int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event)
 int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsigned int size, ptl_time_t timeout,
               ptl_ct_event_t* event, unsigned int* which) {
   return priced("PtlCTPoll", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     if (ct_handles == nullptr || tests == nullptr || size == 0 || event == nullptr || which == nullptr) {
       return PTL_ARG_INVALID;
     }

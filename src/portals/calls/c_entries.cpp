@@ -131,7 +131,7 @@ extern "C" {
 int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me, ptl_list_t ptl_list,
                 void* user_ptr, ptl_handle_me_t* me_handle) {
   return priced("PtlMEAppend", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     const NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || !interface->matching()) return PTL_ARG_INVALID;
     return append(
@@ -144,7 +144,7 @@ int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me
 int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t* le, ptl_list_t ptl_list,
                 void* user_ptr, ptl_handle_le_t* le_handle) {
   return priced("PtlLEAppend", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     const NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || interface->matching() || le == nullptr) return PTL_ARG_INVALID;
     const ptl_me_t me = matching_all(*le, interface->logical());
@@ -162,7 +162,7 @@ int PtlLEUnlink(ptl_handle_le_t le_handle) { return spinloom::calls::unlink("Ptl
 int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me, ptl_search_op_t ptl_search_op,
                 void* user_ptr) {
   return priced("PtlMESearch", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     const NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || !interface->matching()) return PTL_ARG_INVALID;
     const Append like = append_of(process, ni_handle, pt_index, me, PTL_PRIORITY_LIST, user_ptr,
@@ -174,7 +174,7 @@ int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me
 int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t* le, ptl_search_op_t ptl_search_op,
                 void* user_ptr) {
   return priced("PtlLESearch", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     const NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || interface->matching() || le == nullptr) return PTL_ARG_INVALID;
     const ptl_me_t me = matching_all(*le, interface->logical());
@@ -188,7 +188,7 @@ int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, con
                          void* user_ptr, ptl_handle_me_t* me_handle, ptl_handle_ct_t trig_ct_handle,
                          ptl_size_t threshold) {
   return priced("PtlTriggeredMEAppend", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     const NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || !interface->matching()) return PTL_ARG_INVALID;
     const Counter* counter = interface->counters.find(trig_ct_handle);
@@ -202,7 +202,7 @@ int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, con
 
 int PtlTriggeredMEUnlink(ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
   return priced("PtlTriggeredMEUnlink", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     const Entry* entry = process.entry(me_handle);
     const Counter* counter = process.counter(trig_ct_handle);
     if (entry == nullptr || counter == nullptr || decode(me_handle).interface != decode(trig_ct_handle).interface) {

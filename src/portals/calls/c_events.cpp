@@ -61,7 +61,7 @@ extern "C" {
 
 int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_handle) {
   return priced("PtlEQAlloc", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || eq_handle == nullptr) return PTL_ARG_INVALID;
     if (interface->queues.size() >= static_cast<uint32_t>(interface->limits.max_eqs)) return PTL_NO_SPACE;
@@ -87,7 +87,7 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) {
 
 int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
   return priced("PtlEQGet", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     const Queues one{&eq_handle, 1};
     if (event == nullptr || !are_good(process, one)) return PTL_ARG_INVALID;
     Taken taken{event};
@@ -99,7 +99,7 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
   return priced("PtlEQWait", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     const Queues one{&eq_handle, 1};
     if (event == nullptr || !are_good(process, one)) return PTL_ARG_INVALID;
     Taken taken{event};
@@ -110,7 +110,7 @@ int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
 int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t* event,
               unsigned int* which) {
   return priced("PtlEQPoll", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     if (eq_handles == nullptr || size == 0 || event == nullptr || which == nullptr) return PTL_ARG_INVALID;
     const Queues queues{eq_handles, size};
     if (!are_good(process, queues)) return PTL_ARG_INVALID;

@@ -151,7 +151,7 @@ void PtlAbort() {
 int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t, const ptl_ni_limits_t* desired,
               ptl_ni_limits_t* actual, ptl_handle_ni_t* ni_handle) {
   return enter("PtlNIInit", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     if (iface != PTL_IFACE_DEFAULT && iface != 0) return PTL_ARG_INVALID;
     if (ni_handle == nullptr || (options & ~PTL_NI_INIT_OPTIONS_MASK) != 0 ||
         !one_of(options, PTL_NI_MATCHING, PTL_NI_NO_MATCHING) || !one_of(options, PTL_NI_LOGICAL, PTL_NI_PHYSICAL)) {

@@ -27,7 +27,7 @@ extern "C" {
 
 int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md_handle) {
   return priced("PtlMDBind", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || md == nullptr || md_handle == nullptr) return PTL_ARG_INVALID;
     if ((md->options & ~PTL_MD_OPTIONS_MASK) != 0) return PTL_ARG_INVALID;

@@ -32,7 +32,7 @@ int PtlSPutStart(ptl_handle_md_t md_handle, ptl_size_t length, ptl_ack_req_t ack
                  ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
                  ptl_hdr_data_t hdr_data, ptl_region_t first, ptl_handle_sput_t* sput_handle) {
   return priced("PtlSPutStart", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     if (sput_handle == nullptr) return PTL_ARG_INVALID;
     spinloom::nic::Put put;
     const int code = put_from(
@@ -86,7 +86,7 @@ int PtlProcessPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t
                   ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                   ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_spin_t context) {
   return priced("PtlProcessPut", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     spinloom::nic::Put put;
     const int code = put_from(process,
                               {md_handle, local_offset, memory_length, ack_req, target_id, pt_index, match_bits,

@@ -37,7 +37,7 @@ extern "C" {
 int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle, ptl_pt_index_t pt_index_req,
                ptl_pt_index_t* pt_index) {
   return spinloom::calls::priced("PtlPTAlloc", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || pt_index == nullptr || (options & ~PTL_PT_ALLOC_OPTIONS_MASK) != 0) {
       return PTL_ARG_INVALID;

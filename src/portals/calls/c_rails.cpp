@@ -165,7 +165,7 @@ using spinloom::rails::Rails;
 extern "C" {
 
 int spl_rails_open(ptl_handle_ni_t interface, const spl_rails_options* options, spl_rails** rails) {
-  using namespace spinloom::ptl;
+  using namespace spinloom::calls;
   if (rails == nullptr) return PTL_ARG_INVALID;
   *rails = nullptr;
   return enter("spl_rails_open", [&](Process& process) -> int {

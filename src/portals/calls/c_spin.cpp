@@ -110,7 +110,7 @@ int PtlHPUAllocMem(ptl_size_t length, ptl_handle_ni_t ni_handle, ptl_hpu_md_h* h
 
 int PtlHPUFreeMem(ptl_hpu_md_h* hpu_mem) {
   return priced("PtlHPUFreeMem", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     NetworkInterface* owner = hpu_mem == nullptr ? nullptr : process.owner_of(*hpu_mem, Kind::memory);
     const HpuMemory* memory = owner == nullptr ? nullptr : owner->memories.find(*hpu_mem);
     if (memory == nullptr) return PTL_ARG_INVALID;
@@ -124,7 +124,7 @@ int PtlHPUFreeMem(ptl_hpu_md_h* hpu_mem) {
 int PtlSpinMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me, const ptl_spin_t* handlers,
                     ptl_list_t ptl_list, void* user_ptr, ptl_handle_me_t* me_handle) {
   return priced("PtlSpinMEAppend", [&](Process& process) -> int {
-    using namespace spinloom::ptl;
+    using namespace spinloom::calls;
     const NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || !interface->matching() || handlers == nullptr) return PTL_ARG_INVALID;
     Append made =

@@ -29,8 +29,8 @@ struct When {
   ptl_size_t threshold;
 };
 
-// True if this is a put whose end nobody hears of (nic/portals/quick.hpp); `put` then has it. False also if an argument
-// is wrong.
+// True if this is a put whose end is not reported (nic/portals/quick.hpp); it is then in `put`. False also if an
+// argument is wrong.
 [[nodiscard]] bool quick_of(Process& process, const Operation& given, nic::QuickPut& put);
 // `later`: the operation is triggered, and takes the bytes that the buffer has at its start, even if the buffer is
 // volatile.

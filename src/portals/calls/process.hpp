@@ -26,7 +26,7 @@ inline constexpr ptl_pid_t process_id = 1;  // each node has one process, whatev
 static_assert(interface_count == limits::portal_tables, "four interfaces share one portal table");
 static_assert(portals_each == 64, "the least that Portals 4 asks for");
 
-// What a waiting call waits for, for reports: counters or queues of the program, a counter of ours, or what words say.
+// The object of a waiting call, for reports: counters or queues of the program, a counter of ours, or only `words`.
 struct Blocked {
   const char* call = nullptr;
   std::span<const ptl_handle_any_t> handles = {};
@@ -55,7 +55,7 @@ class Process {
 
   [[nodiscard]] Host& host() { return host_; }
   [[nodiscard]] portals::Interface& portals() { return interface_; }
-  // That of another NIC of the rank; rail 0 is portals().
+  // The Interface of a NIC of the rank, by its rail; rail 0 is portals().
   [[nodiscard]] portals::Interface& portals_of(uint32_t rail);
   [[nodiscard]] uint32_t node() const { return interface_.rank().value; }
 
@@ -81,7 +81,7 @@ class Process {
 
   // The program's state for a report: "waits in PtlCTWait (test 2; ...)", for each of its threads that waits.
   [[nodiscard]] std::string blocked();
-  // The same for a report that is made again and again: also whether calls were made since the last one.
+  // Like blocked(), for a report that is made again and again: also says whether calls were made since the last report.
   [[nodiscard]] std::string doing();
   // Notes the object of a call that looks without waiting.
   void note_look(ptl_handle_any_t handle) {
@@ -122,13 +122,13 @@ class Process {
   std::atomic<uint32_t> waiters_{0};
   bool aborted_ = false;
   portals::Interface interface_;
-  std::vector<std::unique_ptr<portals::Interface>> more_rails_;  // made when they are asked for
+  std::vector<std::unique_ptr<portals::Interface>> more_rails_;  // made at their first use
   std::array<std::unique_ptr<NetworkInterface>, interface_count> interfaces_;
   std::unordered_map<uint32_t, ptl_handle_me_t> entry_handles_;  // by the NIC's id; also for entries that are gone
   class Blocking* blocked_ = nullptr;  // of the thread that began to wait last; a list
   ptl_handle_any_t looked_at_ = PTL_INVALID_HANDLE;
   uint64_t looked_in_ = 0;  // the number of that call
-  uint64_t told_calls_ = 0;  // as doing() has last told
+  uint64_t told_calls_ = 0;  // `calls` when doing() last reported
   uint32_t generation_ = 0;
   uint64_t next_token_ = uint64_t{1} << 63;  // differ from the tokens of Interface
 };

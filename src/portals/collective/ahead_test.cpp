@@ -172,7 +172,7 @@ TEST(Ahead, BeyondTheWindowStartsWait) { start_beyond_window(48); }
 TEST(Ahead, MessagesWithoutBytesCountToo) { start_beyond_window(0); }
 
 // Rank 1's NIC keeps H = 3 headers, rank 0 sends W = 4 messages ahead, in 4 starts: starts 1 to 3 come, 4 is refused
-// and brings nothing to any start. Rank 1 and rank 2, whose messages nobody has lost, hear of it. New engines work.
+// and brings nothing to any start. Rank 1 and rank 2, whose messages have not been lost, hear of it. New engines work.
 TEST(Ahead, ARankWhoseHeadersRunOutSaysSoToAll) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(seed);
@@ -233,8 +233,8 @@ TEST(Ahead, ARankWhoseHeadersRunOutSaysSoToAll) {
 }
 
 // Schedule A sends 1 message, three times: 3 of W = 4 are on their way. B has two and waits. When A has been taken, C,
-// D and E, of one message each, could go at once: with the credits that B waits for. Rank 1 does not start them before
-// B has ended, so nobody would get any more.
+// D and E, of one message each, could go at once, with the credits that B waits for. Rank 1 does not start them before
+// B has ended, so no schedule would get more credits.
 TEST(Ahead, LaterStartsDoNotTakeTheCreditsOfEarlierOnes) {
   EndpointOptions options;
   options.early_messages = 4;
@@ -575,7 +575,7 @@ TEST(Freeing, NothingIsReadOrWrittenAfterIt) {
     while ((*loopback)->step()) {
     }
     for (size_t own = 0; own < 3; ++own) ASSERT_EQ(memory[own], Bytes(bytes, 0x5a)) << "memory " << own;
-    // What came to the other rank was sent before.
+    // The data that came to the other rank were sent before the schedule was freed.
     ASSERT_EQ(std::ranges::count(memory[3], 0x5a), 0);
     schedules.clear();
     for (const auto& endpoint : endpoints) {

@@ -1,11 +1,11 @@
-// Algorithms - those of collective operations, each as what one rank does.
+// Algorithms - the algorithms of collective operations, each as the Rounds of one rank.
 //
 // Contract: an algorithm adds the Rounds of `rank` to what it is given. It reads of a Collective what it needs: `sends`
 //   and `receives` are one Part for all or one for each peer; of a broadcast, a reduction or a scan all data are one
 //   Part, of the others a Part is the block of a rank. Blocks of which one Part stands for all follow each other in
 //   their area from 0 on; those of a reduce-scatter always do. `in_place`: what is sent lies where MPI has it then, in
-//   `receives` (of reductions `sends` says so, too). Who receives into Area::receive says places; others only price
-//   what is moved.
+//   `receives` (of reductions `sends` says so, too). A call that receives into Area::receive says places; other calls
+//   only price what is moved.
 // Invariants: (1) over all ranks each Leg has one partner of the same bytes, the n-th from one rank to another; (2)
 //   where places are said, Rounds that move their bytes do the operation for any number of ranks, and what is sent
 //   stays as it is;
@@ -52,7 +52,7 @@ Make recursive_doubling_allreduce, ring_allreduce, tree_allreduce, rabenseifner_
 Make chain_allreduce, binary_allreduce, double_tree_allreduce;
 Make pairwise_reduce_scatter, recursive_halving_reduce_scatter;
 Make binomial_scan, linear_scan, binomial_exscan, linear_exscan;
-// Where one Part may stand for all, `v` forms send nothing that is empty.
+// The `v` forms skip empty messages; the others send them.
 Make neighbor_allgather, neighbor_allgatherv, neighbor_alltoall, neighbor_alltoallv;
 
 // The block of a rank: regular calls have one for all.
@@ -70,27 +70,27 @@ inline Part times(const Part& part, uint64_t factor) {
 }
 // The root of a broadcast names its data as what it sends, the others as what they receive.
 inline Part broadcast_data(const Collective& call) { return data(call.rank == call.root ? call.sends : call.receives); }
-// Blocks of ranks from that of `part` on, behind the last of which the first follows.
+// Returns `blocks` blocks of ranks from `part` on; the block of the first rank follows that of the last rank.
 inline Part around(const Part& part, uint64_t blocks, uint32_t ranks) {
   Part made = times(part, blocks);
   made.place.wrap = part.bytes * ranks;
   return made;
 }
 inline Part packed(uint64_t bytes, Place place = {}) { return {bytes, 0, untyped, place}; }
-// The same part at another place; its bytes lie there as they did.
+// Returns `part` at another place, where its bytes have the same layout.
 inline Part moved(Part part, Place place) {
   part.place = place;
   return part;
 }
-// What lies in one block at `at` of the algorithm's own memory.
+// Returns one block of the algorithm's own memory, from byte `at` on.
 inline Part work(uint64_t bytes, uint64_t at) { return packed(bytes, {.at = at, .area = Area::work}); }
-// Bytes from `begin` on of what lies in one block.
+// Returns `bytes` bytes of a part in one block, from its byte `begin` on.
 inline Part slice(const Part& part, uint64_t begin, uint64_t bytes) {
   Part made = packed(bytes, part.place);
   made.place.at += begin;
   return made;
 }
-// The shares of some ranks: they differ by an element at most, and the last one has what is no whole element.
+// The shares of ranks differ by an element at most. The last share also has the bytes that are no whole element.
 inline uint64_t share_begin(uint64_t count, uint64_t ranks, uint64_t rank) {
   return count / ranks * rank + count % ranks * rank / ranks;
 }
@@ -101,19 +101,19 @@ inline Part shares(const Part& part, uint32_t ranks, uint32_t first, uint32_t co
   return slice(part, begin(first), begin(first + count) - begin(first));
 }
 
-// What a rank has of a reduction: its own operand until something has come, then what is in `sum`. The first to come
-// lands there, unless that is where the own one lies, and others land in memory from `free` on.
+// A rank's partial result of a reduction: its own operand until a message has arrived, then the contents of `sum`. The
+// first message lands in `sum`, unless the rank's own operand lies there; others land in memory from `free` on.
 struct Reduction {
   Part own;
   Part sum;
   uint64_t free;
-  bool has = false;  // something has come
+  bool has = false;  // a message has arrived
 
   Reduction(const Part& operand, Place result, uint64_t begin = 0)
       : own(operand), sum(moved(operand, result)), free(begin) {}
 
   [[nodiscard]] Part held() const { return has ? sum : own; }
-  // From ranks that are lower or higher than all that is held.
+  // Adds a message from ranks that are lower, or higher, than all ranks whose operands are held.
   void receive(uint32_t peer, bool is_lower, Rounds& rounds) {
     if (!has && own.place != sum.place) {
       rounds.receive(peer, sum);
@@ -126,7 +126,7 @@ struct Reduction {
     }
     has = true;
   }
-  // For who receives nothing.
+  // Ends the reduction of a rank that may have received nothing.
   void end_alone(Rounds& rounds) const {
     if (!has && own.place != sum.place) rounds.copy(own, sum);
   }
@@ -144,13 +144,13 @@ inline uint32_t rank_at(const Collective& call, uint32_t place) {
   return static_cast<uint32_t>((uint64_t{place} + call.root) % call.size);
 }
 
-// What is sent lies where the result comes: nothing may land there.
+// True if the operand lies where the result is received: no message may land there.
 inline bool lands_on_operand(const Collective& call) {
   return call.in_place && data(call.receives).place.area == Area::receive;
 }
 
-// Where messages with the result of an all-reduce land: where it is received, or in memory of the algorithm's own, from
-// which it is copied at the end.
+// The place where messages with the result of an all-reduce land: where the result is received, or memory of the
+// algorithm's own, from which the result is copied at the end.
 struct Outcome {
   Part own;
   Part received;
@@ -169,14 +169,14 @@ struct Outcome {
     rounds.copy(result, received);
   }
 };
-// What a single rank does of a reduction.
+// Adds the reduction of a single rank: at most a copy of its operand.
 inline void reduce_alone(const Collective& call, Rounds& rounds) {
   const Part own = data(call.sends);
   Reduction(own, data(call.receives).place).end_alone(rounds);
 }
 
-// The binomial tree in which the children of a place are so many places further on: powers of two below its own lowest
-// bit. A subtree holds the places from its root on.
+// The binomial tree in which the children of place p are p + 2^k, for each 2^k below the lowest bit that is set in p. A
+// subtree holds the places from its root on.
 [[nodiscard]] uint32_t binomial_reach(uint32_t size, uint32_t place);
 [[nodiscard]] inline uint32_t binomial_subtree(uint32_t size, uint32_t place) {
   return std::min(binomial_reach(size, place), size - place);

@@ -113,7 +113,7 @@ TEST(Strands, OfADoubleTreeMoveBytesInAnyOrder) {
   });
 }
 
-// A message tells what its sender has heard when it sends: who began. At the end everyone has heard of everyone.
+// A message names the ranks of which its sender has heard that they have begun. At the end each rank has heard of all.
 TEST(Barriers, EndWhenAllHaveBegun) {
   for (const Algorithm& algorithm : algorithms_of(Operation::barrier)) {
     for (uint32_t size = 1; size <= 40; ++size) {

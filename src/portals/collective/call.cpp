@@ -26,7 +26,7 @@ std::vector<Part> parts_of(const std::vector<Call::Block>& blocks, Area area) {
   return parts;
 }
 
-// How many Blocks a list has.
+// These return the number of Blocks that a list of the call has.
 size_t senders_of(const Call& call, uint32_t size) {
   return is_neighborhood(call.operation) ? call.sources.size() : size;
 }
@@ -66,7 +66,7 @@ Status check(const Call& call, uint32_t rank, uint32_t size) {
   return fits("receive", call.receives, call.operation == scatterv ? 1 : senders_of(call, size));
 }
 
-// Which algorithm, and with which segments.
+// Chooses the algorithm of a call, and its segments.
 Result<Candidate> chosen(const Call& call, uint32_t size) {
   if (!call.algorithm.empty()) {
     SPL_ASSIGN(const Algorithm* const named, find(call.operation, call.algorithm));

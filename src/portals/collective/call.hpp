@@ -2,9 +2,10 @@
 //
 // Contract: memory and meaning are those of MPI; lengths are in bytes. `bytes` is all data of a broadcast, a reduction
 //   or a scan, of other operations the block of one rank; operations with lists (gatherv, ..) have a Block for each
-//   rank or neighbour instead. A broadcast's data are in `receive` at all ranks. `send` null, of scatters `receive`: in
-//   place, unless a list says that there is nothing. `algorithm` empty: chosen from the operation, the number of ranks
-//   and the bytes, which are alike at all ranks. What is sent is not written to.
+//   rank or neighbour instead. A broadcast's data are in `receive` at all ranks. If `send` (for scatters `receive`) is
+//   null, the call is in place, unless a list says that there is nothing. If `algorithm` is empty, make() chooses from
+//   the operation, the number of ranks and the bytes, which are alike at all ranks. The call does not write to memory
+//   that it sends.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -37,7 +38,7 @@ struct Call {
   uint64_t segment_bytes = 0;  // 0: chosen
   std::vector<int32_t> sources;  // of neighbourhood operations; -1: nobody
   std::vector<int32_t> destinations;
-  bool is_grid = false;  // neighbours are pairs, one a dimension: what goes to one of a pair comes from its other one
+  bool is_grid = false;  // neighbours are in pairs, a pair for each dimension (MPI's Cartesian grid)
 };
 
 // The model of two processes that share memory, on NICs of this library. bench/offload_pingpong.c measured

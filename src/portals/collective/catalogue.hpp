@@ -1,9 +1,10 @@
 // Catalogue - the algorithms of each collective operation, by name.
 //
-// Contract: algorithms_of() lists those of an operation, the usual one first. find() and operation_named() have an
-//   Error that names what there is. Each takes any number of ranks, any root, any sizes and a call in place; those of
-//   an operation with lists (gatherv, ..) take blocks of any sizes and places.
-// Invariants: (1) names are unique within an operation; (2) who has no `segments` does not read segment_bytes.
+// Contract: algorithms_of() lists the algorithms of an operation, the usual one first. find() and operation_named()
+//   return an Error that names the choices. Each algorithm takes any number of ranks, any root, any sizes and a call in
+//   place; those of an operation with lists (gatherv, ..) take blocks of any sizes and places.
+// Invariants: (1) names are unique within an operation; (2) an algorithm without `segments` does not read
+//   segment_bytes.
 // Threads: constants. Time: none.
 #pragma once
 
@@ -45,8 +46,8 @@ inline constexpr uint32_t operation_count = 22;
 [[nodiscard]] std::string_view name_of(Operation operation);
 [[nodiscard]] Result<Operation> operation_named(std::string_view name);
 
-// Whose order of operands a reduction keeps: nobody's, so that the operator must commute; that of the ranks; that of
-// the ranks from the root on, which is the same if the root is rank 0.
+// The order of operands that a reduction keeps: none, so that the operator must commute; the order of the ranks; or the
+// order of the ranks from the root on, which is the same if the root is rank 0.
 enum class Order : uint8_t { none, ranks, from_root };
 
 struct Algorithm {

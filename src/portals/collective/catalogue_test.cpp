@@ -1,4 +1,4 @@
-// What the catalogue says of algorithms, and Table I beside it.
+// Tests of the entries of the catalogue of algorithms, and of Table I.
 #include "portals/collective/catalogue.hpp"
 
 #include <gtest/gtest.h>

@@ -1,10 +1,11 @@
-// Choice - which algorithm a collective operation takes, by its Form.
+// Choice - the choice of an algorithm for a collective operation, by its Form.
 //
-// Contract: candidates() gives all algorithms of the catalogue that have a Form, in its order, each with its time; of
-//   one that sends segments the segment with the least time, a power of two from segment_bytes_least on or all data.
-//   choose() gives the fastest, the first of equals, and the usual one of an operation whose algorithms have no Form,
-//   as those with lists. Both depend on what is asked and on the Model only: ranks that ask the same agree without a
-//   message. rounds_of() and graphs_of() make what one rank and all ranks do, in areas of memory that nobody reads.
+// Contract: candidates() returns all algorithms of the catalogue that have a Form, in its order, each with its time. An
+//   algorithm that sends segments gets the segment with the least time: a power of two from segment_bytes_least on, or
+//   all data. choose() returns the fastest candidate, the first of equals. If the algorithms of an operation have no
+//   Form, as those with lists, it returns the usual one. Both depend on the Question and on the Model only: ranks with
+//   the same Question agree without a message. rounds_of() and graphs_of() make the operations of one rank and of all
+//   ranks, in areas of memory that are never read.
 // Threads: pure. Time: modelled, in picoseconds.
 #pragma once
 

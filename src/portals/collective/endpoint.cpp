@@ -33,7 +33,8 @@ Endpoint::~Endpoint() { std::ignore = close(); }
 Status Endpoint::set_up(const Meet& meet) {
   SPL_ASSIGN(queue_, interface_.eq_alloc(events_most + 1, 1));
   SPL_ASSIGN(portal_, interface_.pt_alloc(queue_, {.flow_control = true, .want = options_.portal}));
-  // What comes while there is no entry disables it: that does not count.
+  // A message that comes while there is no entry disables the portal table entry. That does not count: it is disabled
+  // until the first entry exists, and events until then are dropped.
   SPL_TRY(interface_.pt_disable(portal_));
   // All memory of the process, for itself: local computations are atomics and puts to the own rank.
   nic::Entry self;
@@ -45,7 +46,7 @@ Status Endpoint::set_up(const Meet& meet) {
   self.options.event_unlink_disable = true;
   spend();
   SPL_ASSIGN(self_, interface_.me_append(portal_, self));
-  // Until all ranks are here, what comes was sent to an earlier Endpoint of this rank.
+  // Messages that come before all ranks are here were sent to an earlier Endpoint of this rank.
   SPL_ASSIGN(swallows_all_, swallow(0, ~uint64_t{0}));
   while (interface_.eq_get(queue_)) {
   }
@@ -215,7 +216,7 @@ Result<Counter> Endpoint::take_counter() {
     return counter;
   }
   spend();
-  // What waits for an operation that has failed never goes: it would send what is not there.
+  // Only successes count: an operation that waits for a failed one never begins, because its data are not there.
   SPL_ASSIGN(const nic::CounterId id, interface_.ct_alloc(UINT32_MAX, true));
   return Counter{id, 0};
 }

@@ -1,13 +1,13 @@
-// Endpoint - a process as one of those that execute schedules: its portal table entry, where early messages wait, what
-// its schedules take of the NIC.
+// Endpoint - the state of a process that executes schedules: its portal table entry, memory for early messages, and the
+// resources of the NIC that its schedules take.
 //
 // Contract: all ranks open theirs with the same options. make() gives a rank's Graph the name (team, number, whether it
-//   is cached) that it has at all ranks; Offloaded (offloaded.hpp) is the Graph on this NIC. progress() does what is
-//   the CPU's: it copies what came before its receive was posted (Di Girolamo et al., "Exploiting Offload Enabled
-//   Network Interfaces", section III.A.1), and starts what had to wait for a peer that is far behind.
+//   is cached) that it has at all ranks; Offloaded (offloaded.hpp) is the Graph on this NIC. progress() does the CPU's
+//   work: it copies messages that came before their receive was posted (Di Girolamo et al., "Exploiting Offload
+//   Enabled Network Interfaces", section III.A.1), and starts schedules that had to wait for a peer that is far behind.
 // Invariants: (1) a message that may come early leaves only if at most `early_messages` in a team from its rank to the
 //   other have not been taken yet (a credit, an empty message, tells of half as many); ranks start a team's schedules
-//   in the same order, and one of them has half as many to a peer at most, so that some start can always go;
+//   in the same order, and one schedule has at most half as many to a peer, so that some start can always go;
 //   (2) when the NIC, or `limits`, have no room, cached schedules that are not under way leave the NIC, the one that
 //   has not been started for the longest time first; (3) a rank whose schedule fails tells all with which it exchanges
 //   messages in it, and they fail and tell theirs; (4) what belongs to an Endpoint never meets a later one on the same
@@ -49,8 +49,8 @@ struct EndpointOptions {
   uint32_t atomic_bytes = 2048;  // of one atomic
   uint32_t unexpected_headers = 1 << 16;  // that the portal table entry keeps, for errors
   std::function<void()> call;  // spends the time of a call to the NIC
-  // Waits until something may have changed, or until the deadline; false: nobody shall wait any more. Without it
-  // waiting has no limit.
+  // Waits until something may have changed, or until the deadline. False: the caller must stop waiting. Without this
+  // function waiting has no limit.
   std::function<bool(Time deadline)> pause;
 };
 
@@ -60,7 +60,7 @@ struct Counter {
   uint64_t base = 0;
 };
 
-// What is in use of the NIC.
+// The resources of the NIC, and the bytes of memory, that are in use.
 struct Taken {
   uint32_t descriptors = 0;
   uint32_t entries = 0;
@@ -88,9 +88,9 @@ struct Taken {
 
 class Endpoint {
  public:
-  // Calls meet(endpoint, number), if it is given, where all ranks have to come before anyone may go on (Meeting), with
-  // the numbers 0 and 1. It may be left out if no rank has had an Endpoint here, and all open theirs before anyone
-  // starts.
+  // Calls meet(endpoint, number), if it is given, with the numbers 0 and 1, at the places that all ranks must reach
+  // before any rank may go on (Meeting). `meet` may be left out if no rank has had an Endpoint here, and all ranks open
+  // theirs before any rank starts a schedule.
   using Meet = std::function<Status(Endpoint&, uint32_t number)>;
   [[nodiscard]] static Result<std::unique_ptr<Endpoint>> open(portals::Interface& interface,
                                                               const EndpointOptions& options, const Meet& meet = {});
@@ -103,9 +103,9 @@ class Endpoint {
     uint32_t once = 0;  // schedules so far
     uint32_t cached = 0;
   };
-  // From now on its early messages have memory; until then they use that of a team of all ranks.
+  // From now on the team's early messages have memory of their own; until then they use that of a team of all ranks.
   [[nodiscard]] Status join(const Team& team);
-  // The team is freed.
+  // Frees the team.
   void part(const Team& team);
   // The number of the team's next schedule, for make(): its ranks take them in the same order.
   [[nodiscard]] static uint32_t take_number(Team& team, bool cached);
@@ -129,8 +129,8 @@ class Endpoint {
 
  private:
   friend class Offloaded;
-  // Teams start schedules in an order of their own, and so they count messages apart: a start never waits for another
-  // that waits for it.
+  // Each team starts schedules in its own order, and so teams count messages apart: a start never waits for another
+  // start that waits for it.
   struct Member {
     uint32_t team = 0;
     uint32_t rank = 0;
@@ -139,14 +139,14 @@ class Endpoint {
   struct Peer {
     uint64_t sent = 0;  // messages to it that may have come early
     uint64_t taken = 0;  // of those from it, receives posted
-    uint64_t told = 0;  // of these, how many it has been told of
+    uint64_t told = 0;  // the number of these that have been reported to it
     nic::CounterId credits;
     uint64_t credit_base = 0;
     nic::EntryId credit_entry;
   };
-  // What a rank has told of its part of a schedule.
+  // A rank's report that its part of a schedule has failed.
   struct Notice {
-    uint64_t start = 0;  // which one failed
+    uint64_t start = 0;  // the start that failed
     uint32_t rank = 0;
   };
   struct Block {
@@ -159,7 +159,7 @@ class Endpoint {
   Endpoint(portals::Interface& interface, const EndpointOptions& options) : interface_(interface), options_(options) {}
   Status set_up(const Meet& meet);
   void flush();
-  // Waits until it is so. An Error, which names what has not come, if that takes longer than `patience`.
+  // Waits until is_so() is true. Returns an Error that says `what` if that takes longer than `patience`.
   template <class Is>
   [[nodiscard]] Status wait_for(const char* what, Is is_so) {
     const Time deadline = interface_.port().now() + patience;
@@ -172,7 +172,7 @@ class Endpoint {
     }
     return {};
   }
-  // So many messages may come early from each of `peers`.
+  // Adds the memory for early messages from `peers` more ranks.
   void expect(uint64_t peers);
   [[nodiscard]] uint64_t early_bytes_of(uint64_t peers) const {
     return peers * options_.early_messages * options_.eager_bytes;
@@ -182,24 +182,24 @@ class Endpoint {
   void spend() const {
     if (options_.call) options_.call();
   }
-  // Counters come back to be used again.
+  // Counters that are given back are used again.
   [[nodiscard]] Result<Counter> take_counter();
   void give_back(Counter counter) { idle_counters_.push_back(counter); }
-  // True if so many more messages may go to a peer now.
+  // True if `messages` more messages may go to a peer now.
   [[nodiscard]] Result<bool> may_send(Member to, uint64_t messages);
   [[nodiscard]] Status took(Member from);
   [[nodiscard]] Status listen();
-  // A schedule of the team has failed.
+  // Tells a rank that a schedule of the team has failed, or that a rank of the team is overrun.
   void tell(uint32_t rank, const std::vector<uint32_t>& team, uint64_t schedule, uint64_t start);
   void hear(const nic::Event& event);
-  // What keeps a schedule from ending in this start, or any before it.
+  // Returns the Error that keeps a schedule from ending: a rank is overrun, or this start or an earlier one has failed.
   [[nodiscard]] std::optional<Error> trouble_of(const std::vector<uint32_t>& team, uint64_t schedule,
                                                 uint64_t start) const;
-  // This NIC refuses what comes.
+  // Notes that this NIC refuses messages, and tells all ranks.
   void be_overrun();
   [[nodiscard]] std::optional<uint32_t> overrun_of(const std::vector<uint32_t>& team) const;
   [[nodiscard]] std::optional<Error> overrun_in(const std::vector<uint32_t>& team) const;
-  // Takes what no other entry does, and forgets it.
+  // Appends an entry that takes, and drops, messages that no posted entry takes.
   [[nodiscard]] Result<nic::EntryId> swallow(uint64_t match_bits, uint64_t ignore_bits);
   void forget(uint64_t schedule) { notices_.erase(schedule); }
   // Lets cached schedules leave the NIC until `more` finds room in the limits; at least one if `at_least_one`.

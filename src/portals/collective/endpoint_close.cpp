@@ -23,7 +23,7 @@ void Endpoint::flush() {
     spend();
     if (interface_.put(fence)) ++asked;
   }
-  // Who does not answer for so long has stopped, and its NIC still keeps the order.
+  // A rank that does not answer within `patience` has stopped, and its NIC still keeps the order.
   std::ignore = wait_for("ranks have not taken messages", [&] {
     const nic::CounterValue value = interface_.ct_get(*answers);
     return value.success + value.failure >= asked;

@@ -1,4 +1,4 @@
-// Ranks tell each other that a schedule has failed: who waits for one that will not go on would wait for ever.
+// Ranks tell each other that a schedule has failed: otherwise a rank would wait for ever for one that does not go on.
 #include <algorithm>
 #include <tuple>
 

@@ -3,8 +3,8 @@
 // Contract: ranks send to all neighbours of a binomial graph, those 1, 2, 4, .. places further on and back, as soon as
 //   the data have come from one of them (Hoefler et al., "sPIN: High-performance streaming Processing in the Network",
 //   section 5.4; Angskun, Bosilca, Dongarra, "Binomial graph"). `memory` has room for the data, and lives as long as
-//   the Graph: duplicates land there. It is over at a rank when the rank has the data; its NIC passes them on until the
-//   Graph is freed, and so it is freed when all others have them.
+//   the Graph: duplicates land there. The broadcast is over at a rank when the rank has the data. Its NIC passes the
+//   data on until the Graph is freed, so the Graph must live until all other ranks have them.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -1,4 +1,4 @@
-// FormParts - what Forms are made of: trees, segments, shares, and ranks beyond a power of two.
+// FormParts - the parts of Forms: trees, segments, shares, and ranks beyond a power of two.
 //
 // Contract: names with `ask` read of it what they need. Only forms of this floor include this.
 // Threads: plain values. Time: modelled, in picoseconds.
@@ -22,15 +22,15 @@ inline Picoseconds one_by_one(Picoseconds first, Picoseconds period, uint64_t co
   return first + period * (count - 1);
 }
 
-// Down and up the binomial trees of algorithms.hpp: `bytes_of` of a message for so many ranks. Full trees are counted
-// once.
+// The times down and up the binomial trees of algorithms.hpp. bytes_of(n) is the size of a message for n ranks. The
+// time of a full tree is computed once.
 template <class BytesOf>
 class Tree {
  public:
   Tree(const Model& model, bool moves_own, uint64_t own, BytesOf bytes_of)
       : model_(model), moves_own_(moves_own), own_(own), bytes_of_(bytes_of) {}
 
-  // From when the top of so many ranks may send until the last one has its message.
+  // The time from when the top of `ranks` ranks may send until the last rank has its message.
   Picoseconds down(uint64_t ranks) {
     if (ranks == 1) return 0;
     std::optional<Picoseconds>* const kept = place_of(ranks);
@@ -46,7 +46,8 @@ class Tree {
     return last;
   }
 
-  // From the begin until the top of so many ranks has what is theirs. `combines`: so many bytes of each child.
+  // The time from the begin until the top of `ranks` ranks has the data of all. `combines`: bytes of each child that a
+  // rank combines.
   Picoseconds up(uint64_t ranks, std::optional<uint64_t> combines) {
     if (ranks == 1) return 0;
     std::optional<Picoseconds>* const kept = place_of(ranks);
@@ -104,7 +105,7 @@ struct Segments {
         last(ask.bytes - (count - 1) * each) {}
 };
 
-// The largest of the shares of so many ranks.
+// The bytes of the largest share of `ranks` ranks.
 inline uint64_t share_of(const Question& ask, uint64_t ranks) {
   const uint64_t elements = ask.bytes / ask.element_bytes;
   const uint64_t rest = ask.bytes % ask.element_bytes;
@@ -122,7 +123,7 @@ struct Late {
   explicit Late(uint32_t ranks)
       : power(std::bit_floor(ranks)), count(ranks - power), rounds(static_cast<uint32_t>(std::countr_zero(power))) {}
 
-  // What the largest group of so many places has; a late place has two blocks.
+  // The blocks of the largest group of 2^round places; a late place has two blocks.
   [[nodiscard]] uint64_t blocks(uint32_t round) const {
     return (uint64_t{1} << round) + std::min(uint64_t{1} << round, count);
   }

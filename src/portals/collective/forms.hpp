@@ -1,10 +1,10 @@
 // Forms - the time of each algorithm by a Model, without playing it.
 //
-// Contract: a Form gives the time of what NICs do, all ranks beginning together, without both o, in at most some
-//   thousand steps for any number of ranks. form_of() finds it by the names of an operation and
-//   an algorithm; null: there is none. With at least two ranks, g and h <= L + m and data that segments divide it is
-//   what play() gives of the algorithm's Graphs. `is_near`: where messages meet in a NIC it is not more than a third
-//   away from that.
+// Contract: a Form returns the time of the NICs' work if all ranks begin together, without both o, in at most some
+//   thousand steps for any number of ranks. form_of() finds it by the names of an operation and an algorithm; null:
+//   there is none. With at least two ranks, g and h <= L + m, and data that segments divide, this time equals the
+//   result of play() for the algorithm's Graphs. `is_near`: if messages meet in a NIC, it differs from that result by
+//   at most a third.
 // Threads: pure. Time: modelled, in picoseconds.
 #pragma once
 

@@ -5,10 +5,10 @@
 namespace spinloom::collective {
 namespace {
 
-// Who wrote and who reads each byte, as ranges of addresses.
+// The last writer and the readers of each byte, by ranges of addresses.
 class Dataflow {
  public:
-  // What a reader of the bytes waits for.
+  // Notes a reader of the bytes, and adds to `waits` the operations for which it waits.
   void read(uint32_t operation, const Pieces& pieces, std::vector<uint32_t>& waits) {
     for (const nic::IovecElement& piece : pieces) {
       each(piece, [&](Use& use) {

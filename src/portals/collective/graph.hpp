@@ -1,12 +1,12 @@
-// Graph - what one rank does in a schedule: operations, and which of them wait for which others.
+// Graph - the operations of one rank in a schedule, and the others for which each of them waits.
 //
 // Contract: operations are numbered in the order in which they were added. graph_of() makes the Graph of Rounds: an
 //   operation waits for those before it that write what it reads or writes, or read what it writes, and receives wait
 //   for nothing. A barrier's messages carry nothing: there each round waits for the one before it. with_rendezvous()
-//   replaces long messages by such as leave when both ends are ready (Di Girolamo et al., "Exploiting Offload Enabled
-//   Network Interfaces", section III.A.2).
-// Invariants: (1) edges lead from operations to others with larger numbers; (2) of what an operation waits for nothing
-//   follows from the rest; (3) both ends of a message give it the same name: its tag and its number among those with
+//   replaces long messages by messages that leave when both ends are ready (Di Girolamo et al., "Exploiting Offload
+//   Enabled Network Interfaces", section III.A.2).
+// Invariants: (1) edges lead from operations to others with larger numbers; (2) no edge of an operation follows from
+//   its other edges; (3) both ends of a message give it the same name: its tag and its number among the messages with
 //   that tag from one rank to the other.
 // Threads: plain values. Time: none.
 #pragma once
@@ -29,7 +29,7 @@ enum class Does : uint8_t {
   receive,
   combine,  // to = to op from
   copy,
-  put,      // these to an entry of the target's own
+  put,      // put, get and atomic go to an entry of the target's own
   get,
   atomic,
   expose,   // lets the peer get its memory, once
@@ -68,13 +68,15 @@ struct Vertex {
   bool cpu_dependent = false;
   bool optional = false;  // the Graph is over without it, and it may fail: its peer may be gone
   bool early = false;  // of messages: it may come before its receiver has begun
-  std::vector<uint32_t> all = {};  // what it waits for
-  std::vector<uint32_t> any = {};  // it waits for one of these
+  std::vector<uint32_t> all = {};  // it waits for all of these operations
+  std::vector<uint32_t> any = {};  // it waits for one of these operations
 };
 
 [[nodiscard]] inline bool has_message(Does what) {
   return what == Does::send || what == Does::receive || what == Does::expose || what == Does::fetch;
 }
+// True for operations that the NIC does within its own memory, without a message.
+[[nodiscard]] inline bool is_local(Does what) { return what == Does::combine || what == Does::copy; }
 
 struct Graph {
   std::vector<Vertex> operations;
@@ -82,7 +84,7 @@ struct Graph {
   std::vector<uint32_t> number_of = {};  // after with_rendezvous(): which operation now ends when an older one would
 };
 
-// Where the areas of Rounds begin, and how a reduction combines.
+// The addresses of the areas of Rounds, and the operator and type with which a reduction combines.
 struct Setting {
   uint8_t* send = nullptr;
   uint8_t* receive = nullptr;
@@ -95,13 +97,13 @@ struct Setting {
 [[nodiscard]] inline uint64_t work_bytes_of(std::span<const Round> rounds) { return area_bytes_of(rounds, Area::work); }
 [[nodiscard]] Graph graph_of(std::span<const Round> rounds, const Setting& setting);
 
-// Drops what an operation waits for anyhow.
+// Drops edges that follow from other edges.
 void reduce_edges(Graph& graph);
 
 enum class Initiator : uint8_t { receiver, sender };
-// Both ends know a message's length and its name, so they agree about which ones are long: those of more bytes, and
-// of one peer all but the `early_messages` with the lowest names. Optional ones are long: nothing waits at a rank that
-// is gone.
+// Both ends know a message's length and its name, so they agree about which messages are long: those of more than
+// `eager_bytes` bytes, and of one peer all but the `early_messages` with the lowest names. Optional messages count as
+// long, because a message to a rank that is gone cannot wait there.
 void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages, Initiator initiator);
 
 }  // namespace spinloom::collective

@@ -22,7 +22,7 @@ struct Fold {
   [[nodiscard]] uint32_t rank_of(uint32_t place) const { return place < beyond ? 2 * place + 1 : place + beyond; }
   [[nodiscard]] uint32_t first_block(uint32_t place) const { return place < beyond ? 2 * place : place + beyond; }
 
-  // All that a rank does which is out.
+  // Adds all operations of a rank that is out.
   void stay_out(const Part& own, const Part& result, Rounds& rounds) const {
     rounds.send(rank + 1, own);
     rounds.next();
@@ -71,7 +71,7 @@ void double_up(uint32_t place, uint32_t power, const RankOf& rank_of, const Part
 
 }  // namespace
 
-// What comes from a place whose bit is not set is lower.
+// In each step, the place whose bit is not set has the operands of lower ranks.
 void recursive_doubling_allreduce(const Collective& call, Rounds& rounds) {
   if (call.size == 1) return reduce_alone(call, rounds);
   const Fold fold(call);
@@ -114,7 +114,7 @@ void rabenseifner_allreduce(const Collective& call, Rounds& rounds) {
   outcome.end(rounds);
 }
 
-// Who is out has its own block and gets all others.
+// A rank that is out has its own block already, and receives all others.
 void recursive_doubling_allgather(const Collective& call, Rounds& rounds) {
   const Part mine = block(call.receives, call.rank);
   const Part own = call.in_place ? mine : data(call.sends);

@@ -111,7 +111,7 @@ class Machines {
     }
   }
 
-  // What the largest schedule of a rank takes.
+  // Returns the largest number of each resource that a schedule of a rank takes.
   [[nodiscard]] Taken largest() const {
     Taken most;
     for (const Machine& host : hosts_) {
@@ -157,7 +157,7 @@ class Machines {
   }
 
  private:
-  // What has not ended, for reports.
+  // Lists the schedules and operations that have not ended, for reports.
   [[nodiscard]] std::string open() const {
     std::string said;
     for (uint32_t rank = 0; rank < hosts_.size(); ++rank) {
@@ -387,7 +387,7 @@ class Machines {
     }
   }
 
-  // What puts and atomics have brought, when all is over.
+  // Checks the values that puts and atomics have brought, after the end of all schedules.
   void check_places(Machine& host) {
     for (auto& [group, member] : host.members) {
       for (const auto& part : member.parts) {

@@ -89,7 +89,8 @@ Status Meeting::take_answers() {
     const bool is_question = event->user_ptr == question;
     const uint32_t distance = is_question ? asked_ : uint32_t{1} << event->user_ptr;
     const uint32_t rank = (interface_->rank().value + distance) % ranks_;
-    // Who is through has told everybody, and may go while others still look for their answers.
+    // A rank that is through has sent all its messages, and may leave while others still look for their answers. So a
+    // lost question is an Error only if a message of its target is still to come.
     if (event->fail == nic::Fail::undeliverable && (!is_question || waits_for(rank))) return gone(rank);
     if (is_question) {
       asks_ = false;

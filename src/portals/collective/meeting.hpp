@@ -1,13 +1,13 @@
 // Meeting - all ranks of a job find out that all have come to the same place.
 //
-// Contract: step() goes on with what can go on, and is true when every rank has begun its Meeting of this `number`. It
-//   need be called again after a while if nothing comes: a message to a rank that has not begun is dropped, or lands in
-//   the overflow list, which its answer tells, and is sent again. A rank that waits asks the others in turn whether
-//   they are still there. One that is gone is an Error only if it still owes this rank a message or cannot take this
-//   rank's; otherwise it had finished the Meeting.
-// Invariants: (1) by dissemination: in round k a rank tells the one 2^k places further on, when it has heard from those
-//   of the rounds before; (2) messages are empty, an entry takes one, and only these entries take them: what comes too
-//   early is dropped, so that a Meeting never hears of an earlier one.
+// Contract: step() does what can be done now, and returns true when every rank has begun its Meeting of this `number`.
+//   The caller must call it again after a while even if no message comes: a message to a rank that has not begun is
+//   dropped, or lands in the overflow list, as its answer says, and is sent again. A rank that waits asks the others in
+//   turn whether they are still there. A rank that is gone is an Error only if it still owes this rank a message or
+//   cannot take this rank's message; otherwise it had finished the Meeting.
+// Invariants: (1) the messages are a dissemination: in round k a rank sends one to the rank 2^k places further on, when
+//   it has heard from the ranks of the rounds before; (2) messages are empty, an entry takes one, and only these
+//   entries take them: a message that comes too early is dropped, so that a Meeting never hears of an earlier one.
 // Threads: the owner of the Interface. Time: none.
 #pragma once
 
@@ -27,7 +27,7 @@ class Meeting {
   [[nodiscard]] Result<bool> step();
   // The Error of a rank that never comes.
   [[nodiscard]] static Error gone(uint32_t rank);
-  // Takes back what a Meeting has that ended early, too.
+  // Frees the resources of the Meeting, even if it has not finished.
   void end();
 
  private:
@@ -53,10 +53,10 @@ class Meeting {
   std::vector<nic::EntryId> entries_;
   uint32_t round_ = 0;
   bool said_ = false;  // the message of this round is under way
-  bool is_told_ = false;  // and its target has it
+  bool is_told_ = false;  // the target has the message of this round
   uint32_t idle_ = 0;  // calls of step() that found nothing
   uint32_t asked_ = 0;  // the rank that was asked last, counted from this one
-  bool asks_ = false;  // its answer is to come
+  bool asks_ = false;  // the answer of that rank is still to come
 };
 
 }  // namespace spinloom::collective

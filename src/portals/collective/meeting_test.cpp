@@ -44,7 +44,7 @@ TEST(Meeting, NobodyGoesOnBeforeAllHaveBegun) {
         if (*over) {
           ASSERT_EQ(begun, driver.ranks) << "somebody has not begun";
           one.meeting->end();
-          // Who is through may go; what it has sent has come by then.
+          // A rank that is through may leave: its messages have arrived by then.
           if (random.below(2) == 0) {
             const auto rank = static_cast<uint32_t>(&one - ranks.data());
             ASSERT_TRUE((*loopback)->run().ok());

@@ -1,4 +1,4 @@
-// Message bits - the match bits of what schedules send.
+// Message bits - the match bits of messages of schedules.
 //
 // Contract: from the highest bit: kind (3 bits), whether its schedule is cached (1), team (16), the schedule's number
 //   in the team (16), the message's name in the schedule (28). A message that equals `may_wait` under its mask may come
@@ -22,7 +22,7 @@ inline constexpr uint64_t credit = kind(3);
 inline constexpr uint64_t self = kind(4);
 inline constexpr uint64_t meeting = kind(5);
 inline constexpr uint64_t failed = kind(6);  // the sender's schedule has failed; with the name of an overrun rank
-inline constexpr uint64_t fence = kind(7);  // its answer says that all before it has come
+inline constexpr uint64_t fence = kind(7);  // its answer says that all messages before it have come
 
 inline constexpr uint64_t all_messages = (uint64_t{1} << 28) - 1;
 

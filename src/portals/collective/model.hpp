@@ -1,15 +1,16 @@
-// Model - what the parts of a collective operation take when NICs carry it on: LogGP with m.
+// Model - the times of the parts of a collective operation that NICs carry on: LogGP with m.
 //
 // Contract: after Di Girolamo, Jolivet, Underwood and Hoefler, "Exploiting Offload Enabled Network Interfaces", section
-//   II.B: LogGP (Alexandrov et al. 1995), and m, what a NIC needs to match a message and to begin what waits for it. a
-//   and A are ours: what a combination in the host's memory takes; and h and z.
-//   - A CPU takes o until what it begins leaves its NIC, and o until it sees that all has ended; no CPU takes part
-//     between. So a ping-pong takes o + 2 (L + s G + m) + o, as the paper has it.
-//   - A NIC sends one message after the other, each for g + s G, and takes one after the other, each for so long, or
-//     for h if that is longer: what finding its entry takes.
-//   - A message that leaves at t has landed at t + L + s G, if its receiver's NIC is free, and what waits for it begins
-//     m later; z later if the message has no bytes, which need not be read and written.
-//   - A NIC combines or copies one after the other, each for s A or s G; what waits for it begins a or L + m later.
+//   II.B: LogGP (Alexandrov et al. 1995), and m, the time of a NIC to match a message and to begin operations that wait
+//   for it. Our own parameters are a and A, the time of a combination in the host's memory; and h and z.
+//   - A CPU takes o until the operations that it begins leave its NIC, and o until it sees that all has ended; no CPU
+//     takes part between. So a ping-pong takes o + 2 (L + s G + m) + o, as in the paper.
+//   - A NIC sends one message after the other, each for g + s G. It takes one message after the other, each for the
+//     same time, or for h if that is longer: h is the time to find the message's entry.
+//   - A message that leaves at t has landed at t + L + s G, if its receiver's NIC is free. Operations that wait for it
+//     begin m later; z later if the message has no bytes, which need not be read and written.
+//   - A NIC combines or copies one after the other, each for s A or s G. Operations that wait for it begin a or L + m
+//     later.
 // Threads: plain values. Time: modelled, in picoseconds; the time of n bytes is rounded up once.
 #pragma once
 

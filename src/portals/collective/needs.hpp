@@ -1,9 +1,9 @@
-// Needs - what a rank's part of a collective operation takes of its NIC and of memory, as Table I of Di Girolamo,
-// Jolivet, Underwood and Hoefler, "Exploiting Offload Enabled Network Interfaces" (FFLIB), counts.
+// Needs - the resources of its NIC and the memory that a rank's part of a collective operation takes, counted as in
+// Table I of Di Girolamo, Jolivet, Underwood and Hoefler, "Exploiting Offload Enabled Network Interfaces" (FFLIB).
 //
 // Contract: needs_of() counts in the Plan of a Graph that is not cached; a combination longer than `atomic_bytes` is
-//   several triggered operations. callers_bytes() is the larger of what the caller sends and receives: the table has
-//   one of them, S of an all-reduce, P S of the root of a scatter.
+//   several triggered operations. callers_bytes() is the size of the data that the caller sends or of those that it
+//   receives, whichever is larger: the table counts one of them, S of an all-reduce, P S of the root of a scatter.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -1,7 +1,6 @@
 #include "portals/collective/offloaded.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -11,7 +10,6 @@
 namespace spinloom::collective {
 namespace {
 
-bool is_local(Does what) { return what == Does::combine || what == Does::copy; }
 bool is_entry(Does what) { return what == Does::receive || what == Does::expose; }
 
 std::vector<uint32_t> weights_of(const std::vector<size_t>& steps) {
@@ -154,8 +152,8 @@ Status Offloaded::bring() {
   return result;
 }
 
-// Gives the counters back, and with them all that waits for them. What they have counted follows from the starts, if
-// each of them has ended.
+// Gives the counters back, and drops all that waits for them. Their values follow from the number of starts if each
+// start has ended.
 void Offloaded::leave(bool counters_are_known) {
   for (size_t number = 0; number < counters_.size(); ++number) {
     Counter counter = counters_[number];
@@ -229,7 +227,7 @@ Status Offloaded::go() {
   ++starts_;
   for (const auto& [rank, messages] : early_sends_) endpoint_.peers_[{team_, rank}].sent += messages;
   if (!appended_.empty()) {
-    constexpr uint32_t appends_at_once = 1024;  // each may find an early message, and there are so many events
+    constexpr uint32_t appends_at_once = 1024;  // each may find an early message, which takes an event
     uint32_t appends = 0;
     interface_.bundle_begin();
     Status appended;
@@ -265,130 +263,13 @@ Status Offloaded::go() {
   return {};
 }
 
-Status Offloaded::append(uint32_t number) {
-  const Vertex& operation = graph_.operations[number];
-  const bool is_receive = operation.what == Does::receive;
-  const Pieces& memory = is_receive ? operation.to : operation.from;
-  nic::Entry entry;
-  if (memory.size() == 1) {
-    entry.start = memory[0].base;
-    entry.length = memory[0].length;
-  } else if (!memory.empty()) {
-    entry.length = bytes_of(memory);
-    entry.iovec = memory;
-  }
-  entry.match_rank = {ranks_[operation.peer]};
-  entry.match_bits = bits_of(operation);
-  entry.counter = counter_of(plan_.counts_on[number]);
-  entry.user_ptr = number_ << 32 | number;
-  nic::EntryOptions& options = entry.options;
-  options.op_put = is_receive;
-  options.op_get = !is_receive;
-  options.use_once = true;
-  options.ct_comm = true;
-  options.ct_peer_lost = true;
-  options.event_comm_disable = true;
-  options.event_unlink_disable = true;
-  // What carries nothing need not be copied: the NIC counts it wherever it came to.
-  options.ct_overflow = memory.empty();
-  options.event_over_disable = memory.empty();
-  endpoint_.spend();
-  SPL_ASSIGN(receives_[number], interface_.me_post(endpoint_.portal_, entry));
-  return operation.early && is_receive ? endpoint_.took({team_, ranks_[operation.peer]}) : Status{};
-}
-
-Status Offloaded::take_early(uint32_t number, const nic::Event& event) {
-  const Vertex& operation = graph_.operations.at(number);
-  if (event.fail != nic::Fail::ok) {
-    return fail(Code::fault, "a message that came early is lost: ", nic::name_of(event.fail));
-  }
-  const auto* from = reinterpret_cast<const uint8_t*>(event.start);
-  uint64_t left = event.manipulated_bytes;
-  for (const nic::IovecElement& piece : operation.to) {
-    const uint64_t bytes = std::min(left, piece.length);
-    std::memcpy(piece.base, from, bytes);
-    from += bytes;
-    left -= bytes;
-  }
-  endpoint_.spend();
-  return interface_.ct_inc(counter_of(plan_.counts_on[number]), {1, 0});
-}
-
-Status Offloaded::issue(uint32_t number, const std::optional<nic::Trigger>& trigger) {
-  const Vertex& operation = graph_.operations[number];
-  if (is_local(operation.what)) return issue_steps(number, trigger);
-  const nic::CounterId counter = counter_of(plan_.counts_on[number]);
-  endpoint_.spend();
-  if (operation.what == Does::get || operation.what == Does::fetch) {
-    nic::Get get;
-    get.length = bytes_of(operation.to);
-    get.target = {ranks_[operation.peer]};
-    get.portal = operation.what == Does::get ? operation.target.portal : endpoint_.portal_;
-    get.match_bits = operation.what == Does::get ? operation.target.match_bits : bits_of(operation);
-    get.remote_offset = operation.target.offset;
-    get.reply.local = operation.to.size() == 1 ? operation.to[0].base : nullptr;
-    get.reply.descriptor = descriptors_[number] ? descriptors_[number] : whole_;
-    get.reply.counter = counter;
-    get.reply.ct_reply = true;
-    return interface_.get(get, trigger);
-  }
-  nic::Put put;
-  put.local = operation.from.size() == 1 ? operation.from[0].base : nullptr;
-  put.descriptor = descriptors_[number] ? descriptors_[number] : whole_;
-  put.length = bytes_of(operation.from);
-  put.target = {ranks_[operation.peer]};
-  put.counter = counter;
-  if (operation.what == Does::send) {
-    put.portal = endpoint_.portal_;
-    put.match_bits = bits_of(operation);
-    put.ct_send = true;
-    return interface_.put(put, trigger);
-  }
-  put.portal = operation.target.portal;
-  put.match_bits = operation.target.match_bits;
-  put.remote_offset = operation.target.offset;
-  put.ack_request = nic::AckRequest::ct_ack;
-  if (operation.what == Does::put) return interface_.put(put, trigger);
-  nic::Atomic atomic;
-  atomic.put = put;
-  atomic.operation = operation.op;
-  atomic.datatype = operation.type;
-  return interface_.atomic(atomic, trigger);
-}
-
-Status Offloaded::issue_steps(uint32_t number, const std::optional<nic::Trigger>& trigger) {
-  const Vertex& operation = graph_.operations[number];
-  for (const Step& step : steps_[number]) {
-    nic::Put put;
-    put.local = step.from;
-    put.descriptor = whole_;
-    put.length = step.bytes;
-    put.target = interface_.rank();
-    put.portal = endpoint_.portal_;
-    put.match_bits = bits::self;
-    put.remote_offset = reinterpret_cast<uint64_t>(step.to);
-    put.ack_request = nic::AckRequest::ct_ack;
-    put.counter = counter_of(plan_.counts_on[number]);
-    endpoint_.spend();
-    if (operation.what == Does::copy || step.bytes == 0) {
-      SPL_TRY(interface_.put(put, trigger));
-      continue;
-    }
-    nic::Atomic atomic;
-    atomic.put = put;
-    atomic.operation = operation.op;
-    atomic.datatype = operation.type;
-    SPL_TRY(interface_.atomic(atomic, trigger));
-  }
-  return {};
-}
-
 bool Offloaded::has_come(const Wait& wait) const {
   const Counter& counter = counters_[wait.counter];
   return interface_.ct_get(counter.id).success >= counter.base + (starts_ - 1) * plan_.each[wait.counter] + wait.value;
 }
 
-// What the NIC would do by triggered operations. What has begun may have ended at once.
+// Begins the operations that the NIC would begin by triggers. Looks again after each round of them, because an
+// operation that has begun may have ended at once.
 Status Offloaded::begin_by_cpu() {
   const auto may_begin = [this](size_t number, const Wait& wait) {
     return !begun_[number] && (wait.counter == counter_none || wait.counter == counter_gate || has_come(wait));
@@ -466,7 +347,7 @@ Status Offloaded::wait() {
   }
 }
 
-// What begins when the operation does: of exposed memory, the signal that it is exposed.
+// Returns the operation that begins when the given one does: for exposed memory, the signal that it is exposed.
 uint32_t Offloaded::beginning_of(uint32_t given) const {
   const uint32_t number = graph_.number_of.at(given);
   return graph_.operations[number].what == Does::expose ? number - 1 : number;
@@ -541,7 +422,7 @@ bool Offloaded::is_quiet() {
 Status Offloaded::withdraw() {
   std::erase(endpoint_.waiting_, this);
   if (!under_way_ && !failure_ && plan_.is_certain) return {};
-  // What waits for a counter never begins now; what has begun ends by itself, or by the loss of its peer.
+  // Operations that wait for a counter never begin now. Others end by themselves, or by the loss of their peer.
   for (const Counter& counter : counters_) {
     if (counter.id.exists()) std::ignore = interface_.ct_cancel(counter.id);
   }

@@ -1,9 +1,9 @@
 // Offloaded - the Graph of one rank on its NIC: counters, triggered operations, entries.
 //
-// Contract: post() brings the operations to the NIC, start() lets them go, test() says whether all have ended; a cached
-//   one may be started again then, any number of times. What begins with the schedule leaves at start(); receives are
-//   posted there. withdraw() takes back what is under way; after it nothing reads or writes memory of the Graph. A
-//   failed operation (a peer that is gone, an entry that does not allow it) is an Error of test().
+// Contract: post() brings the operations to the NIC, start() lets them go, test() says whether all have ended. Then a
+//   cached schedule may be started again, any number of times. start() begins the operations that wait for no other,
+//   and posts receives. withdraw() takes back what is under way; after it nothing reads or writes memory of the Graph.
+//   A failed operation (a peer that is gone, an entry that does not allow it) is an Error of test().
 // Invariants: (1) no rank waits for another in post() and start(); (2) after start() the CPU is needed only for what
 //   Endpoint::progress() does; (3) messages of a later start at a peer never meet a receive of an earlier one: entries
 //   take one message, and messages between two ranks stay in order.
@@ -33,8 +33,8 @@ class Offloaded {
   // While it is under way, every 64th call reads all counters for failures; with `with_failures` each call does.
   [[nodiscard]] Result<bool> test(bool with_failures = false);
   [[nodiscard]] Status wait();
-  // Waits for what has begun, at most Endpoint::patience; then it is an Error, and may be called again. The schedule
-  // cannot be started again, unless it had ended.
+  // Waits for operations that have begun, at most Endpoint::patience; after that time it returns an Error, and may be
+  // called again. The schedule cannot be started again, unless it had ended.
   [[nodiscard]] Status withdraw();
 
   enum class State : uint8_t { created, posted, active, executed };
@@ -49,7 +49,7 @@ class Offloaded {
   [[nodiscard]] bool is_posted() const { return is_posted_; }
   [[nodiscard]] Taken taken() const { return needs_; }
   [[nodiscard]] const Graph& graph() const { return graph_; }
-  // How many operations it was made of.
+  // The number of operations before long messages became several.
   [[nodiscard]] size_t given() const { return graph_.number_of.size(); }
   // The counter and the value at which all has ended, for reports.
   [[nodiscard]] nic::CounterId done() const { return is_posted_ ? counters_[counter_done].id : nic::CounterId{}; }

@@ -10,11 +10,11 @@ namespace {
 constexpr uint32_t no_set = UINT32_MAX;
 constexpr uint32_t no_owner = UINT32_MAX;
 
-// What some operations wait for.
+// The condition for which some operations wait.
 struct Set {
   std::vector<uint32_t> of;
   bool is_any = false;
-  uint32_t any = no_set;         // another one that has to come, too
+  uint32_t any = no_set;         // another Set that has to come, too
   uint32_t owner = no_owner;     // the operation whose spl_enable() has to come, too
   uint32_t counter = counter_none;
   uint64_t value = 0;  // of the counter, when all has come

@@ -1,13 +1,14 @@
 // Plan - which counters a Graph needs, and what waits for which value of them.
 //
-// Contract: plan_of() follows Di Girolamo et al., "Exploiting Offload Enabled Network Interfaces", section II.C.3: what
-//   an operation counts on when it ends, and the counter and the value at which it begins. Operations that wait for the
-//   same ones share a counter. Who is waited for in several sets counts on one counter, and Relays, triggered counts,
-//   carry it on. Counter `done` counts the ends of all that nothing waits for; when it has reached `ends`, and counters
-//   with any-of sets their `each`, the Graph is over. Counter `gate` lets cached operations go that wait for nothing;
-//   `apart` counts optional ones for which nothing waits.
-// Invariants: (1) in each execution a counter grows by its `each` exactly; (2) an operation that is CPU-dependent has a
-//   counter for itself, and one of what it waits for there is spl_enable().
+// Contract: plan_of() follows Di Girolamo et al., "Exploiting Offload Enabled Network Interfaces", section II.C.3. The
+//   Plan says on which counter an operation counts when it ends, and at which value of which counter it begins.
+//   Operations that wait for the same operations share a counter. An operation that is in several such sets counts on
+//   one counter, and Relays (triggered counts) carry its count on. Counter `done` counts the ends of all operations for
+//   which nothing waits. When it, and the counters with any-of sets, have grown by their `each`, the Graph is over.
+//   Counter `gate` lets cached operations go that wait for nothing; `apart` counts optional operations for which
+//   nothing waits.
+// Invariants: (1) in each execution a counter grows by its `each` exactly; (2) a CPU-dependent operation has a counter
+//   for itself, on which spl_enable() counts, too.
 // Threads: plain values. Time: none.
 #pragma once
 

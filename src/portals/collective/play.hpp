@@ -1,10 +1,11 @@
-// Play - when the operations of all ranks' Graphs end by a Model, event by event.
+// Play - the times at which the operations of all ranks' Graphs end by a Model, event by event.
 //
-// Contract: play() gives the time at which the last CPU sees that all has ended, all ranks beginning at 0, or an error
-//   that names an operation that never begins. What is free at one moment goes in the order of ranks and of numbers.
-//   Graphs are those of Rounds: sends, receives, combinations and copies, each waiting for all of some others. A send's
-//   memory is free again, and what waits for that may begin, when its last byte has left.
-// Threads: pure. Time: modelled, in picoseconds; of the host so much as messages are, and as the logarithm of these.
+// Contract: play() returns the time at which the last CPU sees that all has ended, if all ranks begin at 0. It returns
+//   an Error that names an operation that never begins, if there is one. Operations that may begin at one moment go in
+//   the order of ranks and of numbers. Graphs are those of Rounds: sends, receives, combinations and copies, each of
+//   which waits for all of some others. When the last byte of a send has left, its memory is free again, and operations
+//   that wait for it may begin.
+// Threads: pure. Time: modelled, in picoseconds. Work: n log n for n messages.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What our endpoints take for the rows of Table I, against its formulas and our own.
+// The resources that our endpoints take for the rows of Table I, against its formulas and our own.
 #include <gtest/gtest.h>
 
 #include "portals/collective/choice.hpp"

@@ -82,7 +82,7 @@ void linear_bcast(const Collective& call, Rounds& rounds) {
   for (uint32_t distance = 1; distance < call.size; ++distance) rounds.send(after(call, distance), data(call.sends));
 }
 
-// Shares go down the tree, and then around the ring, past those who have them too.
+// Shares go down the tree and then around the ring, also to ranks that have them already.
 void scatter_ring_bcast(const Collective& call, Rounds& rounds) {
   const Tree tree(call);
   const Part all = broadcast_data(call);
@@ -143,7 +143,7 @@ void linear_reduce(const Collective& call, Rounds& rounds) {
   reduction.end_alone(rounds);
 }
 
-// What others hold on its way is packed, their own block first.
+// Ranks between a sender and the root hold the blocks of their subtrees packed, their own block first.
 void binomial_gather(const Collective& call, Rounds& rounds) {
   const Tree tree(call);
   const Part own = data(call.sends);

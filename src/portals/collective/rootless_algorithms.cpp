@@ -6,7 +6,7 @@
 namespace spinloom::collective::algorithms {
 namespace {
 
-// In v and w forms nobody sends an empty block. Who would receive it knows that it is empty, too.
+// In v and w forms no rank sends an empty block. Its receiver knows that the block is empty, too.
 bool is_regular(const Collective& call) { return call.receives.size() <= 1; }
 void send_some(const Collective& call, uint32_t peer, const Part& part, Rounds& rounds) {
   if (is_regular(call) || part.bytes != 0) rounds.send(peer, part);
@@ -21,7 +21,8 @@ void copy_own(const Collective& call, Rounds& rounds, const Part& from) {
   if (!call.in_place) rounds.copy(from, block(call.receives, call.rank));
 }
 
-// What comes of an all-to-all while the blocks that it replaces are still sent waits in memory of its own.
+// The places where the messages of an all-to-all land. While the blocks that they replace are still being sent, the
+// messages wait in memory of the algorithm's own.
 struct Landings {
   const Collective& call;
   uint64_t free = 0;
@@ -41,7 +42,7 @@ struct Landings {
   }
 };
 
-// Those of Bruck's all-to-all for who does not say places.
+// Adds the messages of Bruck's all-to-all for a call that says no places.
 void bruck_messages(const Collective& call, const Part& each, Rounds& rounds) {
   for (uint64_t distance = 1; distance < call.size; distance *= 2) {
     uint64_t blocks = 0;
@@ -53,7 +54,7 @@ void bruck_messages(const Collective& call, const Part& each, Rounds& rounds) {
   copy_own(call, rounds, block(sent(call), call.rank));
 }
 
-// What lies behind the last copy at both ends goes with it.
+// Adds a copy. If its data lie behind those of the last copy at both ends, it extends the last copy.
 void add_copy(const Copy& copy, std::vector<Copy>& copies) {
   const auto follows = [](const Part& first, const Part& then) {
     return first.place.area == then.place.area && first.place.at + first.bytes == then.place.at;
@@ -123,8 +124,8 @@ void linear_alltoall(const Collective& call, Rounds& rounds) {
   landings.end(rounds);
 }
 
-// Blocks go as far as the bits of their distance say, several at a time. Those that go together are brought together,
-// the farthest first: so the last ones come in the order in which they are received.
+// A block moves by 2^k places for each bit k that is set in its distance, several blocks at a time. Blocks that move
+// together are packed, the farthest first: so the last ones come in the order in which they are received.
 void bruck_alltoall(const Collective& call, Rounds& rounds) {
   const Part each = block(call.receives, 0);
   if (each.place.area != Area::receive) return bruck_messages(call, each, rounds);

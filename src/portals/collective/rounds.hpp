@@ -18,7 +18,7 @@ namespace spinloom::collective {
 
 inline constexpr uint32_t untyped = UINT32_MAX;
 
-// What a call sends, what it receives, and memory of the algorithm's own.
+// The memory areas of a call: the data that it sends, the data that it receives, and the algorithm's own memory.
 enum class Area : uint8_t { send, receive, work };
 
 // Byte i of what lies here is byte at + i of the area, with `wrap` modulo that.
@@ -29,9 +29,8 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// What a message or a copy moves: so many bytes, which are `count` elements of the caller's type number `type`.
-// `untyped`: the bytes lie in one block, or it does not matter how they lie. Who only prices them does not say the
-// place.
+// The data of a message or a copy: `bytes` bytes, which are `count` elements of the caller's type number `type`.
+// `untyped`: the bytes lie in one block, or their layout does not matter. A call that is only priced says no place.
 struct Part {
   uint64_t bytes = 0;
   int64_t count = 0;
@@ -42,7 +41,7 @@ struct Part {
 
 enum class Side : uint8_t { send, receive };
 
-// How the data of one end of a message lie: a type and elements of it. `untyped`: in one block.
+// The layout of the data at one end of a message: a type and a count of its elements. `untyped`: one block.
 struct Lie {
   int64_t count = 0;
   uint32_t layout = untyped;
@@ -56,7 +55,7 @@ struct Leg {
   uint32_t peer = 0;  // of the ranks that take part
   uint32_t tag = 0;  // of the schedule
   Side side = Side::send;
-  Lie partner = {};  // for whom it matters: how the data lie at the other end
+  Lie partner = {};  // the layout of the data at the other end, where it matters
   [[nodiscard]] Lie own() const { return lie_of(part); }
   bool operator==(const Leg&) const = default;
 };
@@ -67,8 +66,8 @@ struct Copy {
   bool operator==(const Copy&) const = default;
 };
 
-// What is in `from` is combined with what is in `into`, and stays there. Operands go by ranks: those of `from` are
-// lower or higher than those of `into`.
+// Combines the data in `from` with the data in `into`; the result stays in `into`. Operands go by ranks: those of
+// `from` are lower or higher than those of `into`.
 struct Combine {
   Part into;
   Part from;
@@ -96,7 +95,7 @@ class Rounds {
     if (to.bytes != 0) open_.copies.push_back({from, to});
   }
   void combine(const Combine& one) { open_.combines.push_back(one); }
-  // What follows belongs to the next round. A round without anything is none.
+  // Ends the current round; an empty round is dropped.
   void next() {
     if (!open_.legs.empty() || !open_.copies.empty() || !open_.combines.empty()) rounds_.push_back(std::move(open_));
     open_ = {};

@@ -4,8 +4,8 @@
 namespace spinloom::collective::algorithms {
 namespace {
 
-// What a rank of an exclusive scan has: `before`, of the ranks before it, and `total`, with its own operand. Nothing
-// lands where its own operand lies.
+// A rank's partial results of an exclusive scan: `before`, of the ranks before it, and `total`, which includes its own
+// operand. Nothing lands where its own operand lies.
 struct ExclusiveScan {
   const Part own;
   const Part received;

@@ -1,4 +1,4 @@
-// What goes on in segments, which follow each other along a chain or through trees of two children.
+// Algorithms in segments, which follow each other along a chain or through trees of two children.
 #include <bit>
 
 #include "portals/collective/algorithms.hpp"
@@ -6,7 +6,7 @@
 namespace spinloom::collective::algorithms {
 namespace {
 
-// Those segments of a message whose numbers leave the rest `first` when divided by `step`.
+// The segments of a message whose numbers leave the rest `first` when divided by `step`.
 struct Segments {
   uint64_t bytes;
   uint64_t each;
@@ -95,7 +95,8 @@ struct Strand {
 };
 Strand strand(uint64_t step, Rounds&& rounds) { return {step, rounds.take()}; }
 
-// What is in the same step is one round, so that nobody waits for one strand before the other one's next step.
+// Makes one round of all that the strands do in the same step. So no rank waits for one strand before the next step of
+// another.
 void together(const std::vector<Strand>& strands, Rounds& rounds) {
   uint64_t end = 0;
   for (const Strand& one : strands) end = std::max(end, one.step + one.rounds.size());
@@ -185,8 +186,8 @@ struct OrderedTree {
   }
 };
 
-// One of two trees, each for every second segment. In the second one numbers are mirrored or, where that would leave
-// leaves leaves, one further: but for one rank, who passes segments on in one tree is a leaf of the other (Sanders,
+// One of two trees, each for every second segment. In the second tree numbers are mirrored or, if leaves would stay
+// leaves, shifted by one. So each rank but one that passes segments on in one tree is a leaf of the other (Sanders,
 // Speck, Traeff 2009).
 Way in_double_tree(const Collective& call, bool second) {
   const OrderedTree tree{call.size - 1};

@@ -1,9 +1,9 @@
-// Table 1 - what an endpoint needs for a collective operation, as Table I of Di Girolamo, Jolivet, Underwood and
-// Hoefler, "Exploiting Offload Enabled Network Interfaces" (FFLIB), says.
+// Table 1 - the resources of an endpoint for a collective operation, by Table I of Di Girolamo, Jolivet, Underwood and
+// Hoefler, "Exploiting Offload Enabled Network Interfaces" (FFLIB).
 //
 // Contract: table1() has the 13 rows in the paper's order: the most that any rank needs of P ranks and S bytes.
-//   Logarithms are base 2, rounded up; what would be below 0 (of a single rank) is 0. `algorithm` is the name of the
-//   same algorithm in the catalogue. These are the paper's formulas, not what our own endpoint takes.
+//   Logarithms are base 2, rounded up; a result below 0 (of a single rank) counts as 0. `algorithm` is the name of the
+//   same algorithm in the catalogue. These are the paper's formulas, not the counts of our own endpoint.
 // Threads: constants. Time: only its order, of ranks.
 #pragma once
 

@@ -4,7 +4,7 @@
 //   until something readable by this host may have changed. host_work() announces the host's work (unpacking,
 //   building checkpoints): the simulator prices it, live drivers ignore it.
 // Invariants: (1) events of one queue are delivered in the order posted; (2) if nothing can ever happen any more,
-//   wait() returns an error that says who waits for what.
+//   wait() returns an Error that names the waiting ranks and what each of them waits for.
 // Threads: the owner of the rank. Time: now() is virtual under the simulator.
 #pragma once
 
@@ -64,7 +64,7 @@ class Port {
   virtual Status wait() = 0;
   // Spends the host's time on work; returns when it is done.
   virtual Status host_work(const HostWork& work) = 0;
-  // What is known about this host's memory; null: all of it counts as there.
+  // The driver's knowledge of this host's memory; null: all memory counts as present.
   [[nodiscard]] virtual nic::HostMemory* memory() = 0;
 };
 

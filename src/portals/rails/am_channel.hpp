@@ -5,8 +5,8 @@
 //   `deliver` runs for the messages of a source in the order in which they were sent. A message that a rail loses is
 //   sent again by another one. An event whose user pointer is is_own() belongs here.
 // Invariants: (1) a message has a number, one for each target; what comes ahead of its turn waits, what comes again is
-//   dropped; (2) the copy is kept until the target's NIC has acknowledged it; (3) a target that no rail reaches is told
-//   once to `lost`.
+//   dropped; (2) the copy is kept until the target's NIC has acknowledged it; (3) `lost` runs once for a target that no
+//   rail reaches.
 // Source: the active messages of MPC's rails (deliverable D4.7, section 2.2.3.1), which are multiplexed over several
 //   NICs only if they are matched in software (section 2.3.2.3).
 // Threads: the owner of the Interfaces. Time: that of their ports.
@@ -29,7 +29,7 @@ namespace spinloom::rails {
 
 class AmChannel {
  public:
-  // What a message carries besides its bytes.
+  // The data that a message carries besides its bytes.
   struct Header {
     uint32_t id = 0;  // of the handler
     uint32_t reserved = 0;

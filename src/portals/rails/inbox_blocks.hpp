@@ -1,12 +1,12 @@
-// InboxBlocks - memory of a rail for messages that nobody has announced: eager ones without a receive, and active
+// InboxBlocks - memory of a rail for messages that are not announced: eager messages without a receive, and active
 // messages.
 //
 // Contract: blocks are overflow entries of one portal table entry, in which the NIC puts messages behind each other.
 //   After prepare(), and after every on_event(), the blocks in the list have room for `messages` messages of `longest`
 //   bytes. A block comes back when its messages have been taken: those with kept headers by receives that are posted
 //   later, others with the events that tell of them.
-// Invariants: (1) a block's memory lives until the InboxBlocks is gone; (2) no block is in the list while somebody may
-//   still read a message in it.
+// Invariants: (1) a block's memory lives until the InboxBlocks is gone; (2) no block is in the list while a message in
+//   it may still be read.
 // Threads: the owner of the Interface. Time: none.
 #pragma once
 
@@ -32,7 +32,7 @@ class InboxBlocks {
   [[nodiscard]] Status prepare();
   // For events of kind auto_unlink and auto_free of a block.
   [[nodiscard]] Status on_event(const nic::Event& event, uint64_t block);
-  // Takes back what is in the list.
+  // Takes back the blocks in the list.
   [[nodiscard]] Status withdraw();
   [[nodiscard]] uint64_t memory_bytes() const { return blocks_.size() * block_bytes_; }
 

@@ -1,4 +1,4 @@
-// Landings - receives whose bytes their senders put: memory that is open to one message, and the word that it is.
+// Landings - receives whose bytes their senders put: memory that is open to one message, and the word that says so.
 //
 // Contract: open() exposes a receive's memory on all rails to the sender of a message, and clears the message to be
 //   sent: a word over each rail, by which the sender's NICs start (offloaded), or over one, by which its processor
@@ -39,9 +39,9 @@ class Landings {
   [[nodiscard]] Status open(uint64_t number, const Place& place);
   [[nodiscard]] static bool is_own(const nic::Event& event);
   [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event);
-  // What this rank sends does not come any more.
+  // Ends all landings from this rank with the Error: its messages do not come any more.
   [[nodiscard]] Status give_up(uint32_t rank, const Error& error);
-  // Closes what could not be closed, because a message was being written.
+  // Closes the landings that could not be closed before, because a message was being written.
   [[nodiscard]] Status try_again();
 
  private:

@@ -1,10 +1,10 @@
 // MessageBits - the match bits and the eight bytes of header data that messages between Rails carry.
 //
 // Contract: three portal table entries on each rail. `tags` matches the user's tags, all 64 bits. `words` takes active
-//   messages. `keys` takes what a key names; the highest byte of the match bits says of which kind.
-// Invariants: (1) header data of a message in `tags` is 0 for an eager one; otherwise it tells of a message whose bytes
-//   are to be read (a request to send); (2) a slot is used again under another generation, so that what is late for an
-//   earlier message never means a later one.
+//   messages. `keys` takes accesses by a key; the highest byte of the match bits is the kind of the key.
+// Invariants: (1) header data of a message in `tags` is 0 for an eager message; otherwise it describes a message whose
+//   bytes are to be read (a request to send); (2) a slot is used again under another generation, so that a late word
+//   for an earlier message never means a later message.
 // Threads: pure functions. Time: none.
 #pragma once
 

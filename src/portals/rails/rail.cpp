@@ -60,8 +60,9 @@ bool Rail::stalls(uint32_t rank) const {
   return interface_.port().now() - pending.since > std::max(stall_least, expected * stall_times);
 }
 
-// While a rail is busy, what it moves between the ends of two transfers took the time between. Ends that nobody waited
-// for may have been long ago. A new measurement counts for a quarter.
+// While a rail is busy, the bytes that it moves between the ends of two transfers took the time between these ends. An
+// end for which no caller waited may have been long ago, and ends no measurement. A new measurement counts for a
+// quarter.
 // The time of a stall says nothing about the speed either: a rail that seemed so slow would get nothing ever again.
 void Rail::ended(uint32_t rank, uint64_t bytes, bool seen_at_once) {
   if (stalls(rank)) {

@@ -1,9 +1,9 @@
-// Rail - one NIC of a process as a way for messages: what it can do, how fast it is, whom it has lost.
+// Rail - one NIC of a process as a way for messages: its operations, its speed, and the ranks that it has lost.
 //
 // Contract: open() takes the rail's three portal table entries (message_bits.hpp) and its event queue. The other
 //   functions are the operations of a rail interface: puts and gets by key, messages that the NIC matches by tag,
-//   memory for keys. What ends is told by events, whose user pointers are the caller's. begin() and ended() keep
-//   account of long transfers, from which the rail learns its speed.
+//   memory for keys. Events report the end of operations; their user pointers are the caller's. begin() and ended()
+//   keep account of long transfers, from which the rail learns its speed.
 // Invariants: (1) a rail that has lost a peer is not used towards it until the peer is back, one that stalls until it
 //   goes on; (2) a counter that take_counter() gives has counted `base` so far, and nothing waits for it; (3) speed is
 //   learnt while the rail is busy, from `learn_from_bytes` at a time.
@@ -24,7 +24,7 @@
 
 namespace spinloom::rails {
 
-// What a rail is, as its driver says.
+// The properties of a rail, as its driver reports them.
 struct RailFacts {
   std::string name;  // for people
   Rate byte_time{100, 1};  // where nothing has been measured yet: 10 GB/s
@@ -63,7 +63,7 @@ class Rail {
     if (options_.call) options_.call();
   }
 
-  // Tells a rank a word, and hears of it again, by an event with `user_ptr`, only if that fails.
+  // Sends a rank a word. Only a failure makes an event, with `user_ptr`.
   [[nodiscard]] Status tell(uint32_t rank, uint64_t match_bits, uint64_t word, uint64_t user_ptr);
 
   [[nodiscard]] bool reaches(uint32_t rank) const { return reaches_[rank]; }
@@ -72,7 +72,7 @@ class Rail {
 
   // Transfers on this rail, for its account of speed and load.
   void begin(uint32_t rank, uint64_t bytes);
-  // `seen_at_once`: somebody was waiting for it, so the time of its end is known.
+  // `seen_at_once`: a caller was waiting for the transfer, so the time of its end is known.
   void ended(uint32_t rank, uint64_t bytes, bool seen_at_once);
   void failed(uint32_t rank, uint64_t bytes);
   // Bytes that this rail will carry when the peer clears them.
@@ -87,7 +87,7 @@ class Rail {
 
   [[nodiscard]] Result<RailCounter> take_counter();
   void give_back(RailCounter counter) { idle_counters_.push_back(counter); }
-  // For one whose waiting operation has been cancelled: its count is not known.
+  // Frees a counter whose waiting operation has been cancelled: its count is not known.
   [[nodiscard]] Status discard(RailCounter counter) { return interface_.ct_free(counter.id); }
 
  private:
@@ -118,8 +118,9 @@ class Rail {
   uint64_t carried_bytes_ = 0;
 };
 
-// What the rails can do for a transfer to this rank now. One that stalls is left alone while others do not, so a cable
-// that was unplugged for a moment holds up what was on it only, and the rail is used again when that has ended.
+// Returns the loads of the rails for a transfer to this rank now. A rail that stalls is left alone while others do not
+// stall: so a cable that was unplugged for a moment holds up only the transfers that were on it. The rail is used again
+// when these have ended.
 [[nodiscard]] std::vector<RailLoad> loads_of(const std::vector<std::unique_ptr<Rail>>& rails, uint32_t rank);
 
 }  // namespace spinloom::rails

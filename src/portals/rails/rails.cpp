@@ -211,7 +211,7 @@ Status Rails::pause() {
   return {};
 }
 
-// Who has looked in vain a moment ago knows that an event has only just come.
+// True if this process looked in vain a moment ago: then an event that it finds now has only just come.
 bool Rails::sees_at_once() {
   constexpr Time moment{5'000'000};  // 5 us
   return home().interface().port().now() - looked_in_vain_ <= moment;
@@ -236,7 +236,7 @@ Status Rails::on_event(uint32_t rail, const nic::Event& event) {
   }
 }
 
-// A loss matters to those who wait for the peer. The others are looked at in turn, one each time.
+// Looks at all peers with open requests, and at one of the other peers in each call, in turn.
 Status Rails::look_for_losses() {
   for (size_t at = 0; at < with_work_.size();) {
     const uint32_t peer = with_work_[at];
@@ -278,7 +278,7 @@ Status Rails::look_at(uint32_t rank) {
   return reached && !homeless ? Status{} : lose_peer(rank);
 }
 
-// What waits for words of the peer ends. Transfers end by themselves.
+// Ends the requests that wait for words of the peer. Transfers end by themselves.
 Status Rails::lose_peer(uint32_t peer) {
   if (std::exchange(peers_[peer].lost, true)) return {};
   peers_[peer].held.clear();

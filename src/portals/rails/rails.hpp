@@ -56,7 +56,7 @@ struct RailsOptions {
   RailPortals portals;
   std::vector<RailFacts> facts;  // by rail
   std::function<void()> call;  // spends the time of a call to the NIC
-  // Waits until something may have changed; an Error: nobody shall wait any more.
+  // Waits until something may have changed. An Error: the caller must stop waiting.
   std::function<Status()> pause;
 };
 
@@ -90,7 +90,7 @@ class Rails {
   [[nodiscard]] static Result<std::unique_ptr<Rails>> open(const std::vector<portals::Interface*>& nics,
                                                            RailsOptions options);
   ~Rails();
-  // An Error while requests are under way or somebody reads or writes memory under a key; it may be called again.
+  // An Error while requests are under way, or while memory under a key is read or written; it may be called again.
   [[nodiscard]] Status close();
 
   [[nodiscard]] Result<RequestId> send(const uint8_t* data, uint64_t bytes, uint32_t rank, uint64_t tag);
@@ -103,7 +103,7 @@ class Rails {
   [[nodiscard]] Result<RequestId> receive(PieceList pieces, uint32_t source, uint64_t tag, uint64_t ignore);
 
   [[nodiscard]] Result<Key> expose(uint8_t* data, uint64_t bytes, Rights rights);
-  // Code::stalled while somebody reads or writes; it may be called again.
+  // Code::stalled while the memory is read or written; it may be called again.
   [[nodiscard]] Status withdraw(Key key);
   [[nodiscard]] Result<RequestId> put(const uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset);
   [[nodiscard]] Result<RequestId> get(uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset);
@@ -118,14 +118,14 @@ class Rails {
   // A request may be completed once. Its Error is the result's.
   [[nodiscard]] Result<std::optional<Completion>> test(RequestId request);
   [[nodiscard]] Result<Completion> wait(RequestId request);
-  // Takes what has come; whether anything has.
+  // Takes the messages and events that have come. True if there were any.
   [[nodiscard]] Result<bool> progress();
 
   [[nodiscard]] const RailsOptions& options() const { return options_; }
   [[nodiscard]] uint32_t rails() const { return static_cast<uint32_t>(rails_.size()); }
   [[nodiscard]] const Rail& rail(uint32_t number) const { return *rails_.at(number); }
   [[nodiscard]] uint64_t repeated_fragments() const { return stripes_->repeated(); }
-  // Messages that had to be exposed anew.
+  // The number of messages that had to be exposed anew.
   [[nodiscard]] uint64_t exposures() const { return slots_->exposures(); }
 
  private:
@@ -171,7 +171,7 @@ class Rails {
     std::optional<uint64_t> slot;
     std::span<const uint8_t> data = {};
   };
-  // One without a receive, in Mode::word.
+  // A message without a receive, in Mode::word.
   struct Early {
     Message message;
     std::vector<uint8_t> data;
@@ -197,7 +197,7 @@ class Rails {
   [[nodiscard]] Result<RequestId> start_or_hold(Request request);
   [[nodiscard]] Result<RequestId> start_receive(Request request);
   [[nodiscard]] Status check_word(uint32_t rank, uint32_t id, uint64_t bytes) const;
-  // What a message copies into a receive.
+  // Copies the bytes of a message into a receive.
   [[nodiscard]] Status place(const Request& request, const uint8_t* data, uint64_t bytes);
   [[nodiscard]] Status word_came(uint64_t number, const Status& ended);
   [[nodiscard]] Status start(uint64_t number);
@@ -206,7 +206,7 @@ class Rails {
   [[nodiscard]] Status release_held(uint32_t peer);
 
   [[nodiscard]] Result<RequestId> move(Transfer transfer, uint64_t bytes, uint32_t rank, Key key, uint64_t offset);
-  // What a request came to, which it tells once; nothing while it is under way.
+  // Returns the result of a request, once; nothing while the request is under way.
   [[nodiscard]] Result<std::optional<Completion>> result_of(RequestId request);
 
   [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event);

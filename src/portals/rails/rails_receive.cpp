@@ -159,7 +159,7 @@ Status Rails::place(const Request& request, const uint8_t* data, uint64_t bytes)
   return home().interface().host_work(copy);
 }
 
-// Half a window is told at a time, so that the sender never waits for a word of each message.
+// Reports messages to their sender by half a window at a time, so that it never waits for a word about each message.
 Status Rails::taken_from(uint32_t rank) {
   Peer& peer = peers_[rank];
   ++peer.taken;

@@ -1,5 +1,5 @@
-// Slots - numbers of long messages under way. Either each stands for the message's memory, exposed on all rails to its
-// receiver, or (by put) for an entry on each rail where the receiver's word comes that the message is cleared.
+// Slots - numbers of long messages under way. A slot stands for the message's memory, exposed on all rails to its
+// receiver; or (by put) for an entry on each rail, which takes the receiver's word that the message is cleared.
 //
 // Contract: take() exposes a message's memory, or finds it exposed for an earlier message. ended() notes that a part of
 //   the message has been read; after the last one, or after give_up(), the slot is idle. By put, cleared() notes words,
@@ -34,12 +34,12 @@ class Slots {
     uint64_t request = 0;
   };
   [[nodiscard]] Result<bits::Slot> take(const Message& message);
-  // The request whose last part this was.
+  // Returns the request of the slot if this was its last part.
   [[nodiscard]] std::optional<uint64_t> ended(bits::Slot slot, bits::Part part);
   void give_up(bits::Slot slot);
   // Used by put only: the triggers that fire when the slot's next word has come, one for each rail.
   [[nodiscard]] std::vector<nic::Trigger> clears_of(bits::Slot slot) const;
-  // The request whose message the receiver has cleared, over this rail and the others whose bits are set.
+  // Returns the request whose message the receiver has cleared, over this rail and the others whose bits are set.
   [[nodiscard]] std::optional<uint64_t> cleared(bits::Slot slot, uint32_t rail, uint64_t over);
   [[nodiscard]] Status moved(bits::Slot slot);
   [[nodiscard]] Status lost(uint32_t rank);
@@ -56,10 +56,10 @@ class Slots {
     uint64_t request = 0;
     uint32_t parts_ended = 0;  // one bit each
     bool in_use = false;
-    // What follows is used by put only.
+    // The next members are used by put only.
     uint32_t rank = 0;
     std::vector<nic::CounterId> counters;  // by rail
-    std::vector<uint64_t> words;  // by rail: that have come
+    std::vector<uint64_t> words;  // by rail: the number of words that have come
     uint64_t words_wanted = 0;  // one bit for each rail; 0: none has come
     uint64_t words_come = 0;
     bool moved = false;

@@ -1,7 +1,7 @@
 // Stripes - long transfers between this process's memory and another's, in fragments over all rails.
 //
 // Contract: start() plans a transfer (plan.hpp) and issues all of its fragments at once; `done` runs when the last one
-//   has ended. A transfer consists of parts: the fragments of one rail. If the transfer `tells` somebody, each part
+//   has ended. A transfer consists of parts: the fragments of one rail. If `tells` of the transfer is set, each part
 //   ends with an empty put to the peer, which the NIC sends when it has counted the part's replies. arm() gives the
 //   fragments of a put to the NICs, which send them when their counters say that the peer has cleared the message. An
 //   event whose user pointer is is_own() belongs here.
@@ -36,7 +36,7 @@ struct Transfer {
   uint32_t rank = 0;
   uint64_t bits = 0;  // match bits of the peer's memory, on every rail
   uint64_t offset = 0;  // in it
-  std::optional<uint64_t> tells;  // number_of() the slot of the peer that is told of parts
+  std::optional<uint64_t> tells;  // number_of() the peer's slot, to which the ends of parts are reported
   bool lands = false;  // a put into a receive's memory, which may be shorter, and is closed when all has come
 };
 

@@ -90,7 +90,7 @@ Status Stripes::lost(uint32_t rank, uint32_t rail) {
   return {};
 }
 
-// What is on its way ends by itself.
+// Gives a transfer up. Fragments that are on their way end by themselves.
 Status Stripes::give_up(uint64_t number, const Error& error) {
   Running& running = running_.at(number);
   running.ended = error;

@@ -1,4 +1,4 @@
-// UserPointers - what an event of a rail belongs to: a kind in the highest byte of its user pointer, and a number.
+// UserPointers - the object of a rail's event: a kind in the highest byte of its user pointer, and a number.
 //
 // Threads: pure functions. Time: none.
 #pragma once

@@ -253,7 +253,8 @@ Status Context::disseminate(bool is_last) {
 
 Result<std::vector<uint8_t>> Context::tell_all(std::span<const uint8_t> own) {
   SPL_ASSERT(own.size() <= words_most, own.size());
-  // Who is told a second time has been in the barrier of the first, and the others have read by the next.
+  // Calls use the two halves in turn. The words of call n are overwritten in call n + 2, after the barrier of call
+  // n + 1; all ranks have read the words of call n before they enter that barrier.
   const uint64_t half = tellings_++ % 2;
   uint8_t* const words = own_words_.get() + half * words_most;
   std::memcpy(words, own.data(), own.size());

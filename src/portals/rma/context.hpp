@@ -1,5 +1,5 @@
-// Context - a rank's one-sided memory on its NIC: what it has registered, what it has begun at other ranks, what it
-// does for others that ask its processor.
+// Context - a rank's one-sided memory on its NIC: registered memory, operations begun at other ranks, and operations
+// that its processor does for others.
 //
 // Contract: all ranks of the job open theirs on the same two portal table entries: one for all messages, and one for
 //   notified operations that leave notices, which is closed while there is no room for more. Operations (Operation) go
@@ -45,11 +45,11 @@ struct Options {
   uint64_t fetch_bytes = 2048;
   std::function<uint64_t()> random;  // for keys: others cannot guess it
   std::function<void()> call;  // spends the time of a call to the NIC
-  // Waits until something may have changed, or until the deadline; false: nobody shall wait any more. Without it the
+  // Waits until something may have changed, or until the deadline. False: the caller must stop waiting. Without it the
   // port waits, without deadlines.
   std::function<bool(const char* what, Time deadline)> pause;
   std::function<bool(uint32_t rank)> has_ended;  // as far as the driver knows
-  // Called once entries are there: returns when those of all ranks are.
+  // Called once this rank's entries are there: returns when those of all ranks are.
   std::function<Status(portals::Interface&, nic::PortalIndex)> meet;
 };
 
@@ -96,7 +96,7 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // All ranks call it. Gives everything back in any case.
+  // Closes the context; all ranks call this. Gives all resources back in any case.
   [[nodiscard]] Status close();
   [[nodiscard]] uint32_t rank() const { return interface_.rank().value; }
   [[nodiscard]] uint32_t ranks() const { return options_.ranks; }
@@ -111,17 +111,17 @@ class Context {
   [[nodiscard]] std::optional<Notice> next_notice(Memory& memory);
 
   [[nodiscard]] Status begin(const Operation& operation);
-  // A put or a get of several parts of the key's memory, one behind the other in operation.list: a message for each
-  // part, or packed to the target's processor, where the parts are small or the context is emulated.
+  // Begins a put or a get of several parts of the key's memory, one behind the other in operation.list. Each part is a
+  // message; if the parts are small or the context is emulated, they go packed to the target's processor.
   [[nodiscard]] Status begin_pieces(Operation operation, std::span<const Piece> pieces);
-  // Also in an emulated context: by NICs.
+  // Has the NICs do the operation, in an emulated context, too.
   [[nodiscard]] Status begin_native(const Operation& operation);
   [[nodiscard]] Result<Request*> make_request(uint32_t rank);
   [[nodiscard]] bool is_done(const Request& request) const;
-  // The request has ended, and is freed.
+  // Frees a request that has ended. Returns an Error if its operations failed.
   [[nodiscard]] Status retire(Request* request);
   [[nodiscard]] Status wait(Request* request);
-  // All operations to the rank have ended.
+  // True if all operations to the rank have ended.
   [[nodiscard]] bool is_quiet(uint32_t rank) const;
   [[nodiscard]] Status flush(uint32_t rank);
   [[nodiscard]] Status flush_all();
@@ -132,16 +132,16 @@ class Context {
   };
   [[nodiscard]] Counts counts(uint32_t rank) const;
 
-  // After one has failed, all do.
+  // After one barrier has failed, all later ones fail.
   [[nodiscard]] Status barrier() { return barrier(false); }
-  // What all ranks say, by rank. Each gives as many bytes.
+  // Returns the bytes that all ranks give to this call, in the order of ranks. Each gives equally many.
   static constexpr size_t words_most = 128;
   [[nodiscard]] Result<std::vector<uint8_t>> tell_all(std::span<const uint8_t> own);
   // Adds 1 to each of `count` control words (2 at most), and does not wait.
   [[nodiscard]] Status add_one(const Key& key, uint64_t offset, uint32_t count = 1);
 
   Status progress();
-  // Waits until it is so. With `others`, the call depends on all ranks and ends with an Error when one is gone.
+  // Waits until is_so() is true. With For::all_ranks, it returns an Error when a rank of the context is gone.
   enum class For : uint8_t { targets, all_ranks };
   template <class Is>
   [[nodiscard]] Status wait_until(const char* what, For whom, Is is_so) {
@@ -159,9 +159,9 @@ class Context {
   [[nodiscard]] Status pause(const char* what, Time deadline);
   [[nodiscard]] Time now() { return interface_.port().now(); }
   [[nodiscard]] bool is_anyone_gone() const;
-  // Lets the NIC tell of ranks that are gone.
+  // Has the NIC report ranks that are gone.
   [[nodiscard]] Status watch_all();
-  // What add_one() and tell_all() have sent has ended.
+  // True if all messages that add_one() and tell_all() have sent have ended.
   [[nodiscard]] bool is_control_quiet() const;
 
  private:
@@ -195,13 +195,13 @@ class Context {
     std::vector<NotifiedGet> gets;
     uint32_t requests = 0;  // open ones
   };
-  // What the emulation has got from a rank.
+  // The emulation's messages from one rank.
   struct Asker {
     uint64_t next = 0;
     std::vector<uint64_t> filled;  // by slot: number + 1 of the message that is there
     uint64_t under_way = 0;
   };
-  // What a message of the emulation begins with.
+  // The first bytes of a message of the emulation.
   struct RequestHeader {
     uint64_t bits = 0;
     uint64_t offset = 0;
@@ -213,7 +213,7 @@ class Context {
     uint32_t op = 0;
     uint32_t type = 0;
     uint32_t notifies = 0;
-    uint64_t pieces = 0;  // so many Pieces follow, in place of `offset`
+    uint64_t pieces = 0;  // the number of Pieces that follow, in place of `offset`
     spin::AtomicOperand operand{};
   };
 
@@ -268,7 +268,7 @@ class Context {
   void take_answer(const nic::Event& event);
   void take_notice_events();
   void note(nic::Fail why);
-  // Waits until a counter of this context has counted so many; a second at most.
+  // Waits until a counter of this context has counted `begun` operations; a second at most.
   void let_end(nic::CounterId counter, uint64_t begun);
   [[nodiscard]] uint64_t slot_bytes() const { return sizeof(RequestHeader) + options_.message_bytes; }
   [[nodiscard]] uint64_t slot_at(uint32_t rank, uint32_t slot) const {

@@ -160,7 +160,7 @@ TEST(Context, PiecesAtBothEndsMoveAsTheirBytes) {
       auto window = Window::make(context, {{memory[rank].data(), bytes_most}}, rights_all, Notices::none);
       ASSERT_TRUE(window.ok()) << window.error().message;
       Random random(seed, "pieces");
-      // Parts in the order of their places, with gaps, of so many bytes in all.
+      // Makes parts of `bytes` bytes in all, in the order of their places, with gaps.
       const auto parts_of = [&](uint64_t bytes) {
         std::vector<Piece> parts;
         uint64_t at = random.below(20);
@@ -217,7 +217,7 @@ TEST(Context, PiecesAtBothEndsMoveAsTheirBytes) {
   });
 }
 
-// What the origin's checks would have refused, the target refuses, too.
+// The target, too, refuses operations that the origin's checks would have refused with the true key.
 TEST(Context, KeysThatClaimMoreAreRefusedByTheTarget) {
   for (const bool emulated : {false, true}) {
     std::vector<uint64_t> memory(64, 5);

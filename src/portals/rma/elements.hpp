@@ -1,9 +1,9 @@
-// Elements - what an accumulating operation of users is for the NIC.
+// Elements - the translation of users' accumulating operations to atomics of the NIC.
 //
 // Contract: plan_of() finds the NIC's atomic for an operation on elements of a type, or says why there is none.
-//   Replacing is a swap, whose old elements nobody may want. Reading is an atomic that changes nothing: "or" with
-//   zeros, and a sum with negative zeros for the types that are longer than the integers of the NIC. neutral() gives
-//   these elements.
+//   Replacing is a swap, even if the old elements are not wanted. Reading is an atomic that changes nothing: "or" with
+//   zeros, and a sum with negative zeros for the types that are longer than the integers of the NIC. fill_neutral()
+//   writes these elements.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -23,12 +23,12 @@ struct ElementPlan {
   spin::AtomicOperation operation = spin::AtomicOperation::sum;
   spin::Datatype type = spin::Datatype::int8;
   bool fetches = false;  // the NIC sends old elements back, wanted or not
-  bool reads = false;  // the source is neutral()
+  bool reads = false;  // the source is neutral elements (fill_neutral())
 };
 
 [[nodiscard]] Result<ElementPlan> plan_of(uint32_t op, spin::Datatype type, bool fetching);
 
-// Elements that change nothing, at least `bytes` of them, for a plan that reads.
+// Fills `bytes` with elements that change nothing, for a plan that reads.
 void fill_neutral(const ElementPlan& plan, std::span<uint8_t> bytes);
 
 }  // namespace spinloom::rma

@@ -1,7 +1,7 @@
 // Key - the right to access registered memory of a rank, and its form as bytes that users send.
 //
 // Contract: write() and read() are inverses. read() refuses bytes that no write() has made, as far as a check sum
-//   tells: it finds mistakes. What protects memory are the random bits, which only who was given the key knows.
+//   tells: it finds mistakes. The random bits protect the memory: only ranks that were given the key know them.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -18,12 +18,12 @@ inline constexpr uint32_t right_write = 2;
 inline constexpr uint32_t right_atomic = 4;
 inline constexpr uint32_t rights_all = right_read | right_write | right_atomic;
 
-// What notified operations leave at their target.
+// The notices that notified operations leave at their target.
 enum class Notices : uint8_t { none, counted, queued };
 
 struct Key {
   uint32_t rank = 0;
-  uint32_t portal = 0;  // that of the context
+  uint32_t portal = 0;  // the portal table entry of the context
   uint32_t rights = 0;
   Notices notices = Notices::none;
   uint64_t bits = 0;

@@ -92,7 +92,7 @@ Result<std::unique_ptr<Window>> Window::make(Context& context, std::vector<spin:
                                              Notices notices) {
   std::vector<uint32_t> members(context.ranks());
   std::iota(members.begin(), members.end(), 0);
-  // A rank that cannot, tells bytes that are no keys, so that nobody waits for it.
+  // A rank that cannot make its part sends bytes that are no keys, so that the others do not wait for it.
   auto own = part(context, members, std::move(pieces), rights, notices);
   const Text none{};
   static_assert(sizeof(Text) <= Context::words_most, "both keys of a rank are told at once");
@@ -171,7 +171,7 @@ Result<bool> Window::test_fence() {
   if (!fence_.is_open) return fail(Code::invalid, "no fence is under way");
   SPL_TRY(context_.progress());
   if (!fence_.has_flushed) {
-    // What it has sent to words of others, too, so that they may drop their parts.
+    // Waits for this rank's messages to the words of others, too, so that the others may drop their parts.
     if (!context_.is_control_quiet()) return false;
     if (!std::ranges::all_of(members_, [&](uint32_t rank) { return context_.is_quiet(rank); })) return false;
     for (const uint32_t rank : members_) {

@@ -7,9 +7,9 @@
 //   test_...(), which says whether it has ended.
 // Invariants: (1) a lock is a queue of tickets: a rank takes the next one, and enters when that number is served;
 //   whoever enters for a shared lock lets the next one in that asks for a shared lock, whoever leaves lets an exclusive
-//   one in once all before it have left; so locks come in the order of tickets; (2) who waits for a ticket looks at the
-//   words again after a pause that grows with the number of tickets before it; (3) counts of epochs and fences only
-//   grow; (4) a fence is a dissemination: the messages of a round always come from the same rank.
+//   one in once all before it have left; so locks come in the order of tickets; (2) a rank that waits for a ticket
+//   looks at the words again after a pause that grows with the number of tickets before it; (3) counts of epochs and
+//   fences only grow; (4) a fence is a dissemination: the messages of a round always come from the same rank.
 // Threads: the owner of the context. Time: that of its port.
 #pragma once
 
@@ -28,7 +28,7 @@ class Window {
 
   [[nodiscard]] static Result<std::unique_ptr<Window>> make(Context& context, std::vector<spin::IovecElement> pieces,
                                                             uint32_t rights, Notices notices);
-  // What a rank tells the others of its part.
+  // The text by which a rank tells the others of its part: the keys of its memory and of its control words.
   using Text = std::array<uint8_t, 2 * sizeof(KeyText)>;
   struct Part {
     std::unique_ptr<Window> window;
@@ -40,7 +40,7 @@ class Window {
   // In the order of the members.
   [[nodiscard]] Status join(std::span<const Text> texts);
   [[nodiscard]] bool is_joined() const { return keys_.size() == members_.size(); }
-  // A fence, and drop().
+  // Calls fence(), then drop(). Returns the status of the fence.
   [[nodiscard]] Status free();
   // Ends this rank's part; what others still do there fails.
   [[nodiscard]] Status drop();
@@ -49,10 +49,10 @@ class Window {
   [[nodiscard]] bool has(uint32_t rank) const { return rank < places_.size() && places_[rank] != nowhere; }
   [[nodiscard]] const Key& key(uint32_t rank) const { return keys_.at(places_.at(rank)); }
   [[nodiscard]] Memory& memory() { return *memory_; }
-  // An epoch, a lock or a fence has not ended.
+  // True if an epoch, a lock or a fence has not ended.
   [[nodiscard]] bool is_open() const;
 
-  // What its members have begun before it has ended after it. An Error after it: operations of this rank have failed.
+  // After a fence, operations that its members began before it have ended. An Error: operations of this rank failed.
   [[nodiscard]] Status fence();
   [[nodiscard]] Status begin_fence();
   [[nodiscard]] Result<bool> test_fence();
@@ -100,7 +100,8 @@ class Window {
     int64_t patience_ps = 0;
     std::array<uint64_t, 2> fetched{};  // the NIC may write here after a call has given up
   };
-  // Reads, or adds to, words of who has the lock: its `fetched` will have what they were.
+  // Reads `count` control words of the rank at `place`, or adds 1 to them. The old values come to `fetched` of its
+  // Locking.
   [[nodiscard]] Status fetch(uint32_t place, uint64_t word, uint64_t count, bool adds_one);
   [[nodiscard]] Result<bool> step_lock(uint32_t place);
 

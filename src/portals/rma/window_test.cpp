@@ -1,4 +1,4 @@
-// What ends over the racy loopback driver: keys, ranks, room for notices; and locks that exclude.
+// Tests over the racy loopback driver: keys that end, ranks that end, room for notices that ends, locks that exclude.
 #include "portals/rma/window.hpp"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(Window, ARankThatIsGoneEndsWaits) {
         return;
       }
       std::vector<uint64_t> words(8);
-      Status status = context.barrier();  // the last messages of who is killed may be lost
+      Status status = context.barrier();  // the last messages of the killed rank may be lost
       const std::vector<uint32_t> group{2};
       while (status) {
         switch (what) {

@@ -125,7 +125,7 @@ Status Inbox::append_sink() {
   return {};
 }
 
-// What handlers/receive.h reads.
+// Takes a counter for a request, with the values that handlers/receive.h reads; none if no handler needs it.
 Result<nic::CounterId> Inbox::counter_for(const Request& request, uint64_t number) {
   if (!request.lease.receive->plan() && !may_be_asked(request)) return nic::CounterId{};
   nic::CounterId counter;
@@ -204,7 +204,8 @@ Status Inbox::on_message(Request& request, const nic::Event& event) {
   return complete(request, event, Unpacked::host, bytes, truncated);
 }
 
-// What the NIC has not done: the request came before its receive, or the receive was not ready for one, or takes less.
+// Answers a request that the NIC has not answered: it came before its receive, its receive was not ready for a request,
+// or the receive takes less.
 Status Inbox::on_request(Request& request, const nic::Event& event) {
   const uint64_t bytes = event.hdr_data & SPL_REQUEST_BYTES_MASK;
   const bool fits = bytes <= static_cast<uint64_t>(request.lease.receive->message().bytes);

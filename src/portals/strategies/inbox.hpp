@@ -27,7 +27,7 @@
 
 namespace spinloom::strategies {
 
-// Which messages a receive takes.
+// The messages that a receive takes.
 struct Wanted {
   nic::Rank source = nic::Rank::any();
   std::optional<uint32_t> tag;  // none: any
@@ -44,7 +44,7 @@ enum class Unpacked : uint8_t {
 };
 [[nodiscard]] const char* name_of(Unpacked by);
 
-// What MPI_Status says, and how it came about.
+// The values of MPI_Status for a completed receive, and the way in which it was completed.
 struct Completion {
   nic::Rank source;
   uint32_t tag = 0;
@@ -52,7 +52,7 @@ struct Completion {
   bool truncated = false;
   Unpacked by = Unpacked::nic;
   Strategy strategy = Strategy::host_mpitypes;  // that the receive had
-  std::string fallback;  // why that is not its type's
+  std::string fallback;  // why that is not the strategy of its type
   Time at{};  // when the program had it
 };
 

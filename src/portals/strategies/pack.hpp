@@ -2,7 +2,7 @@
 //
 // Contract: pack() copies a whole message from memory into a buffer. pack_work() is that work as the host model
 //   prices it: MPITypes' loops (unpack.hpp), reading memory and writing the buffer. post_work() is the cost of a call
-//   that the host posts after walking over so many blocks to find its arguments.
+//   that the host posts after walking over `blocks` blocks to find its arguments.
 // Threads: pure. Time: none; the caller announces the work to its port.
 #pragma once
 

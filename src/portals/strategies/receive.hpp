@@ -6,7 +6,7 @@
 //   first, which is the strategy's own cost between messages. Whoever has several messages under way appends
 //   entry() and calls unpack() where post() and finish() do.
 // Invariants: (1) the NIC memory taken is given back by release(); (2) the destination is written by the NIC's
-//   DMA or by the host's unpack, never by anybody else.
+//   DMA or by the host's unpack, never in another way.
 // Threads: the owner of the Interface. Time: whatever drives the port.
 #pragma once
 

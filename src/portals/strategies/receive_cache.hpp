@@ -6,7 +6,7 @@
 //   say so, the receive falls back to unpacking on the host. give_back() ends a use; the receive stays prepared.
 //   Source: SC'19 datatypes paper, section 3.2.6 (step 2, and the attributes at its end).
 // Invariants: (1) a receive in use is never evicted; (2) two types share a receive only if their blobs are equal byte
-//   by byte; (3) a type that cannot fit evicts nobody; (4) a receive that has something of its message's own, such as
+//   by byte; (3) a type that cannot fit evicts no other; (4) a receive that has something of its message's own, such as
 //   checkpoints that move, serves one message at a time: the second one gets a receive of its own.
 // Threads: the owner of the Interface. Time: none; installing costs what the calls cost.
 #pragma once
@@ -54,7 +54,7 @@ class ReceiveCache {
   struct Lease {
     Receive* receive = nullptr;
     Strategy strategy = Strategy::host_mpitypes;  // the strategy that the receive uses
-    std::string fallback;                         // why that is not the strategy asked for
+    std::string fallback;  // why that is not the strategy asked for
   };
 
   explicit ReceiveCache(Nic nic) : nic_(std::move(nic)) {}
@@ -62,7 +62,7 @@ class ReceiveCache {
   [[nodiscard]] Result<Lease> acquire(const layout::Type& type, int64_t count, Strategy wanted,
                                       const TypeAttributes& attributes = {});
   void give_back(const Lease& lease);
-  // The receives of this type that nobody holds give their NIC memory back.
+  // Releases the NIC memory of this type's receives that are not in use.
   [[nodiscard]] Status forget(const layout::Type& type, int64_t count, Strategy wanted,
                               const TypeAttributes& attributes = {});
   // Releases all prepared receives that are not in use.
@@ -82,7 +82,7 @@ class ReceiveCache {
   using Table = std::unordered_multimap<std::string, Held>;
 
   [[nodiscard]] NicFacts facts_for(const TypeAttributes& attributes) const;
-  // One that a new message may use, the least recently used; null if there is none.
+  // Returns the least recently used receive with this key that a new message may use; null if there is none.
   [[nodiscard]] Held* usable(const std::string& key);
   [[nodiscard]] Result<std::unique_ptr<Receive>> prepare(Strategy strategy, const Message& message,
                                                          const NicFacts& facts, int32_t priority);

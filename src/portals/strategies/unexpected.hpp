@@ -1,7 +1,7 @@
 // UnexpectedBuffer, UnexpectedBlocks - take messages whose receive has not been posted yet.
 //
 // Contract: overflow entries of a portal. The NIC puts the messages behind each other. A receive that is posted later
-//   finds its message here (Receive::finish, Inbox). The host unpacks it, because nobody knew the datatype at arrival
+//   finds its message here (Receive::finish, Inbox). The host unpacks it, because the datatype was unknown at arrival
 //   (SC'19 datatypes paper, section 3.2.6). A buffer takes any message and is never used again. Blocks take ordinary
 //   messages (spinloom/rendezvous.h) of at most `longest` bytes: a block without room for another one leaves the list,
 //   and comes back when all its messages have been unpacked.

@@ -40,7 +40,7 @@ class Holed {
   uint8_t* start_ = nullptr;
 };
 
-// Where a message goes, and whether that is there.
+// The place of a message, and whether the memory there is present.
 struct Place {
   uint64_t offset;
   bool good;

@@ -20,7 +20,7 @@
 
 namespace spinloom::predict {
 
-// Blocks to send of reductions: one, those of Reduce_scatter one for each rank.
+// Blocks to send: reductions have one, Reduce_scatter one for each rank.
 struct CollectiveCall : collective::Collective {
   trace::Call call = trace::Call::Barrier;
 };

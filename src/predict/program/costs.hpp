@@ -18,7 +18,7 @@
 
 namespace spinloom::predict {
 
-// What the CPU, and the NIC beside it, do at one end of a message: before it leaves or after it has come.
+// Work of the CPU, and of the NIC beside it, at one end of a message: before it leaves or after it has come.
 struct Price {
   uint64_t cpu_ps = 0;
   uint64_t nic_ps = 0;  // that the message waits for
@@ -36,14 +36,14 @@ struct MessageCost {
 // says where the data lie, the receiver's CPU copies them, which is its time to receive, and then says so.
 enum class Handshake : uint8_t { answer, nic, fetch };
 
-// What the CPU does for a receive that is posted after its message has come.
+// CPU time for a receive that is posted after its message has come.
 struct Late {
   uint64_t find_ps = 0;  // a short message, which it then copies or unpacks from where it landed
   uint64_t answer_ps = 0;  // a request that the NIC would have answered
 };
 
-// Non-blocking and persistent collective operations as schedules that NICs execute: CPUs make them and see that they
-// have ended. Wants Handshake::nic.
+// Costs of non-blocking and persistent collective operations as schedules that NICs execute: CPUs make them and see
+// that they have ended. Needs Handshake::nic.
 struct Offloaded {
   uint64_t create_ps = 0;  // of the CPU, for each operation that it gives to the NIC
   bool is_cached = false;  // of a schedule that an earlier start has left there, only for what waits for nothing
@@ -54,7 +54,7 @@ struct Offloaded {
   uint64_t test_ps = 0;  // of the CPU, to see that one has ended
 };
 
-// What the CPUs of a message do beyond their work for a block of as many bytes, because its data lie so at its ends.
+// CPU time of a message at both ends beyond the work for a block of as many bytes, because of the layouts of its data.
 struct PairPrice {
   uint64_t send_ps = 0;
   uint64_t receive_ps = 0;
@@ -72,18 +72,18 @@ struct Costs {
   Rate unknown_layout;  // by the byte, of the CPU
   Rate copy;  // by the byte, from one buffer into another
   Rate combine;  // by the byte, of a reduction
-  // None: a late receive costs as one that is there in time.
+  // None: a late receive costs as much as one that is posted in time.
   std::optional<Late> late;
-  // None: CPUs carry non-blocking collective operations on, whenever they are in a call of MPI.
+  // None: CPUs carry on non-blocking collective operations whenever they are in a call of MPI.
   std::optional<Offloaded> offloaded;
-  // What the CPUs of both ranks do for a longer message, when they are in a call of MPI. Without it only the network's
-  // model has a rule for long messages.
+  // Longer messages use `handshake`, for which the CPUs of both ranks work when they are in a call of MPI. Without it
+  // only the network's model has a rule for long messages.
   uint64_t handshake_bytes = UINT64_MAX;
   Handshake handshake = Handshake::answer;
   uint64_t scale_numerator = 1;  // of the time between calls
   uint64_t scale_denominator = 1;
   uint64_t unit_ps = 1;  // of the schedule's computations
-  bool one_cpu = false;  // messages are the host CPU's, for whoever prices them; nothing may be a NIC's
+  bool one_cpu = false;  // messages are the host CPU's, for models that price them; nothing may be a NIC's
 
   [[nodiscard]] MessageCost at(uint64_t bytes) const;
 };

@@ -1,4 +1,4 @@
-// What is exported as GOAL: under LogGOPSim's rules its ranks end when they do under ours, and nothing begins too
+// Programs exported as GOAL: under LogGOPSim's rules their ranks end when they do under ours, and nothing begins too
 // early.
 #include <gtest/gtest.h>
 
@@ -86,7 +86,7 @@ std::vector<uint64_t> loggopsims(const schedule::Schedule& schedule, uint64_t L)
   return outcome.ok() ? outcome->host_times : std::vector<uint64_t>();
 }
 
-// The same with a CPU for each operation: what is left are dependencies and messages.
+// Returns the same schedule with a CPU for each operation, so that only dependencies and messages are left.
 schedule::Schedule with_many_cpus(const schedule::Schedule& given) {
   schedule::Schedule made(given.ranks());
   for (uint32_t rank = 0; rank < given.ranks(); ++rank) {
@@ -131,8 +131,8 @@ TEST(Export, RandomProgramsEndAtTheSameTimesUnderLogGopSimsRules) {
   });
 }
 
-// A collective operation beside computations goes on later under these rules, where the next computation has its place
-// at the CPU before a message that comes meanwhile: but never before what it waits for.
+// A collective operation beside computations goes on later under these rules, because the next computation takes its
+// place at the CPU before a message that comes meanwhile; but it never begins before its dependencies.
 TEST(Export, NothingBeginsBeforeWhatItWaitsForUnderLogGopSimsRules) {
   for_seeds(400, [](Random& random) {
     each_form(random, true, [](const schedule::Schedule& schedule, uint64_t L) {

@@ -23,7 +23,7 @@ void products(uint32_t number, size_t factors, std::vector<uint32_t>& begun,
   }
 }
 
-// How unequally dimensions have grown: the largest of new / old over the smallest, as a fraction.
+// The inequality of growth among dimensions: the largest of new / old over the smallest, as a fraction.
 struct Spread {
   unsigned __int128 numerator = 1;
   unsigned __int128 denominator = 1;

@@ -1,8 +1,8 @@
 // Grid - ranks in a box of up to three dimensions, the last one fastest.
 //
-// Contract: shifted() gives the rank so many steps along each dimension, around the edges, and over which it went.
-//   grids_of() lists the boxes of a number of ranks, without dimensions of one rank: one dimension first. grown() is
-//   the box of more ranks whose dimensions have grown most alike.
+// Contract: shifted() gives the rank that lies `steps` further along each dimension, around the edges, and the edges
+//   that were passed. grids_of() lists the boxes of a number of ranks, without dimensions of one rank: one dimension
+//   first. grown() is the box of more ranks whose dimensions have grown most alike.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -29,11 +29,11 @@ struct Grid {
     uint8_t edges = 0;  // a bit for each dimension whose edge was passed
   };
   [[nodiscard]] Shifted shifted(uint32_t rank, const Steps& steps) const;
-  // One step at most along each dimension, none of them or some.
+  // Returns all Steps of at most one step along each dimension, including none.
   [[nodiscard]] std::vector<Steps> neighbours() const;
-  // 0, 1 or 2 for each dimension: at its beginning, within, at its end.
+  // Returns a digit for each dimension: 0 at its beginning, 1 within, 2 at its end.
   [[nodiscard]] uint32_t position(uint32_t rank) const;
-  // The ranks that differ from `rank` in the dimensions of the mask only, ascending.
+  // Returns the ranks that differ from `rank` in the dimensions of the mask only, ascending.
   [[nodiscard]] std::vector<uint32_t> slice(uint32_t rank, uint32_t mask) const;
   [[nodiscard]] std::string text() const;  // "4 x 8"
 };

@@ -65,7 +65,7 @@ class Grower {
   }
 
  private:
-  // What lies between calls takes as much less time as there are more ranks.
+  // Scales the time between calls by the old number of ranks over the new number, rounded up.
   void compute_less(RankTrace& made) const {
     uint64_t before_ns = 0;
     uint64_t now_ns = 0;
@@ -80,7 +80,7 @@ class Grower {
     }
   }
 
-  // The divisor of what a rank has for this neighbour: the face between them shrinks by it.
+  // Returns the divisor of a rank's data for this neighbour: the face between them shrinks by it.
   [[nodiscard]] uint64_t face_divisor(const Relation& relation) const {
     if (relation.is_constant) return 1;  // nobody
     uint64_t divisor = 1;
@@ -91,7 +91,7 @@ class Grower {
   }
   [[nodiscard]] uint64_t rank_divisor() const { return grid_.ranks() / traces_.size(); }
 
-  // The messages of a call, whose peers are known.
+  // Shrinks the messages of a call whose peers are known.
   Status shrink_messages(const Signature& call, const CallPattern& pattern, RankTrace& made, Signature& found) const {
     const bool is_exchange = call.call == Call::Sendrecv || call.call == Call::Sendrecv_replace;
     const bool is_wild = call.peer == trace::any && pattern.matches.empty() && !call.receives.empty();
@@ -157,7 +157,7 @@ class Grower {
     return made;
   }
 
-  // The recorded place at the same edges, or as far from the beginning.
+  // Returns the recorded place at the same edges, or as far from the beginning.
   [[nodiscard]] Grid::Place place_of_model(const Grid::Place& place) const {
     Grid::Place found{};
     for (size_t i = 0; i < grid_.dims.size(); ++i) {
@@ -226,7 +226,7 @@ class Grower {
     }
     if (call.comm == trace::none || !is_collective(call.call) || has_neighbours(call.call)) return found;
     const uint64_t before = from.comms[call.comm].world_ranks.size();
-    // What is sent there is what all ranks get together.
+    // The data that a Reduce_scatter_block sends are what all ranks get together.
     if (call.call != Call::Reduce_scatter_block) {
       SPL_TRY(refit_blocks(found, before, comm.world_ranks.size(), found.sends));
     }
@@ -236,7 +236,7 @@ class Grower {
 
   static bool has_neighbours(Call call) { return trace::name_of(call).starts_with("Neighbor"); }
 
-  // A rank has as much for all others as before.
+  // True for calls in which a rank keeps the same amount of data for all other ranks together.
   static bool shrinks(Call call) {
     switch (call) {
       case Call::Alltoall:

@@ -11,8 +11,8 @@ namespace {
 
 using namespace test;
 
-// A halo exchange on a grid, faces of so many bytes along each dimension, then an allreduce of 8 B. Without `periodic`,
-// ranks at an edge send to MPI_PROC_NULL, or skip the calls.
+// A halo exchange on a grid, with faces of `faces` bytes along each dimension, then an allreduce of 8 B. Without
+// `periodic`, ranks at an edge send to MPI_PROC_NULL, or skip the calls.
 std::vector<trace::RankTrace> halo(const Grid& grid, bool periodic, bool skips = false,
                                    const std::vector<int64_t>& faces = {1000, 2000, 3000}, uint64_t compute_ns = 1000) {
   std::vector<trace::RankTrace> traces;
@@ -84,7 +84,8 @@ TEST(Grow, BothNeighboursAreOne) {
             "dimension");
 }
 
-// A transposition of pencils: all-to-all along rows of the grid, so many elements for all of a row, then along columns.
+// A transposition of pencils: all-to-all along rows of the grid, `elements` elements for a whole row, then along
+// columns.
 std::vector<trace::RankTrace> pencils(const Grid& grid, uint64_t elements = 24) {
   std::vector<trace::RankTrace> traces;
   for (uint32_t rank = 0; rank < grid.ranks(); ++rank) {

@@ -1,4 +1,4 @@
-// LayoutUses - which layouts a Script moves, and how often: what needs a price.
+// LayoutUses - which layouts a Script moves, and how often: the layouts that need a price.
 //
 // Contract: layout_uses() counts the ends of messages and the own blocks that are replayed, by layout, elements and
 //   side; pair_uses() the messages and own blocks, by what they have at both ends, where that is not one block at both.

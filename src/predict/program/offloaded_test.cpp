@@ -68,7 +68,7 @@ Ran run(const Script& script, const Costs& costs, const LateReceives& late = {})
   return ran;
 }
 
-// All ranks begin an all-reduce (recursive doubling), compute and wait for it, so often.
+// All ranks begin an all-reduce (recursive doubling), compute and wait for it, `times` times.
 Script reduces(uint32_t ranks, uint64_t computing_ns, int times = 1) {
   std::vector<trace::RankTrace> traces;
   for (uint32_t rank = 0; rank < ranks; ++rank) {

@@ -147,7 +147,7 @@ class Pairing {
     return true;
   }
 
-  // Whose partner is not replayed is not replayed either.
+  // Cuts legs whose partner is not replayed. Returns true if it has cut any.
   bool cut_further() {
     bool changed = false;
     for (const auto& [sent, received] : partners_) {

@@ -126,9 +126,9 @@ class Explainer {
     return {};
   }
 
-  // Its peer is a root, or none.
+  // True for calls whose peer is a root, or that have no peer.
   static bool is_rooted_or_plain(const Signature& call) { return is_collective(call.call) || call.comm == trace::none; }
-  // Completions have no communicator; what they met came over that of the world, or is refused.
+  // Completions have no communicator; their matches came over the world's, or are refused.
   static uint32_t comm_of_match(const Signature& call) { return call.comm == trace::none ? 0 : call.comm; }
 
   [[nodiscard]] bool is_alike(const Signature& a, uint32_t rank_a, const Signature& b, uint32_t rank_b) const {
@@ -152,7 +152,7 @@ class Explainer {
     });
   }
 
-  // `any` and `nobody` stay.
+  // `any` and `nobody` stay as they are.
   [[nodiscard]] int32_t world_rank(uint32_t rank, uint32_t comm, int32_t peer) const {
     if (peer < 0 || comm == trace::none) return peer;
     const auto& members = traces_[rank].comms[comm].world_ranks;
@@ -182,7 +182,7 @@ class Explainer {
     uint8_t walls = 0;
   };
 
-  // Without going around edges if that explains it; else there must be one explanation.
+  // Prefers steps that do not go around edges; exactly one of the preferred steps may fit.
   Result<Relation> steps_to(const std::vector<uint32_t>& ranks, const std::vector<int32_t>& peers) {
     std::vector<Fit> within;
     std::vector<Fit> around;

@@ -1,8 +1,8 @@
-// Pattern - a recorded program as what every rank of a grid does: for grow.cpp only.
+// Pattern - a recorded program as the work of every rank of a grid: for grow.cpp only.
 //
 // Contract: pattern_of() finds the grid on which all ranks do the same calls, or all ranks at the same edges do, with
-//   peers that are the same steps away, and communicators that are the same slices. It refuses, with the first thing
-//   that no grid explains.
+//   peers that are the same steps away, and communicators that are the same slices. Otherwise it is an Error that names
+//   the first thing that no grid explains.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace spinloom::predict {
 
-// A peer of a call: the same one on all ranks, or so many steps away. Beyond a wall there is nobody.
+// A peer of a call: the same one on all ranks, or `steps` away on the grid. Beyond a wall there is no peer.
 struct Relation {
   bool is_constant = true;
   int32_t constant = trace::any;

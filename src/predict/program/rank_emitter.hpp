@@ -1,6 +1,6 @@
 // RankEmitter - one rank's Script at given costs as a program of the schedule. For schedule_of.cpp only.
 //
-// Contract: as schedule_of() says (schedule_of.hpp). emit() is called once; it adds shapes and layouts to the schedule,
+// Contract: that of schedule_of() (schedule_of.hpp). emit() is called once; it adds shapes and layouts to the schedule,
 //   and fills in the bill, the receives and the waits. rank_emitter.cpp has the steps of the program and what all
 //   operations are made of, emit_messages.cpp the ends of messages and their prices, emit_offloaded.cpp what NICs
 //   execute.
@@ -87,7 +87,7 @@ class RankEmitter {
   void wait(const Cursor& ends);
   void act(uint32_t number);
   Cursor play(const ScriptRound& round, const Cursor& entry, Cursor& starts);
-  // Several operations that wait for the same many others wait for one in their place.
+  // Several operations that wait for the same many others wait for one joint in their place.
   Cursor joined(const Cursor& entry, uint8_t cpu = host_cpu);
   Cursor work(uint64_t time_ps, const Cursor& after);
   // CPU time of an end of a message after an operation; the operation itself if there is none.
@@ -100,16 +100,16 @@ class RankEmitter {
   uint32_t add(const schedule::Shape& shape, uint32_t peer, const Cursor& after, schedule::Ends its_ends = {});
 
   [[nodiscard]] bool is_late(uint32_t leg) const;
-  // A message that asks first ends after it has matched in any case.
+  // True for messages that end only when they have matched. A message that asks first does so in any case.
   [[nodiscard]] bool is_synchronous(uint32_t leg) const;
   void receive(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& starts, Cursor& ends);
-  // What CPUs do for a request or an answer.
+  // Returns the CPU times for a request or an answer.
   [[nodiscard]] MessageCost small() const;
   [[nodiscard]] uint64_t answer_ps(bool is_late) const;
-  // It lies where messages without a receive land.
+  // Returns the price of a receive whose data lie where messages without a receive land.
   [[nodiscard]] Price unexpected_price_of(const Leg& leg) const;
   void send(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& ends, bool by_host = true);
-  // The end of the answer to a request, when the CPU has read it.
+  // Returns the end of the answer to a request, when the CPU has read it.
   uint32_t asked(const Leg& leg, const Cursor& ready, uint64_t read_ps);
   [[nodiscard]] Price price_of(const Leg& leg) const;
   [[nodiscard]] const PairPrice* pair_price_of(const Leg& leg) const;
@@ -118,7 +118,7 @@ class RankEmitter {
 
   // The call returns when the schedule is with the NIC and messages that were there before have been copied.
   void offload(uint32_t number, const Offloaded& how);
-  // What the CPU does for messages and requests that came before they were posted.
+  // Returns the CPU time for messages and requests that came before they were posted.
   uint64_t late_ps(const Action& action);
   // Sends and receives, copies and reductions; of a schedule that is with the NIC those that wait for nothing.
   uint64_t operations_to_give(const Action& action, const Offloaded& how);

@@ -25,7 +25,7 @@
 
 namespace spinloom::predict {
 
-// What the computations of a rank are for.
+// The computation time and the messages of a rank, by purpose.
 struct Bill {
   uint64_t compute_ps = 0;  // the program's own, and calls that keep their time
   uint64_t messages_ps = 0;  // ends of messages
@@ -49,7 +49,7 @@ struct Priced {
   Waits waits;
 };
 
-// What is late is what a replay has found late, and says nothing without costs of it.
+// `late`: the receives that a replay has found late. It has no effect without costs of late receives.
 [[nodiscard]] Result<Priced> schedule_of(const Script& script, const Costs& costs, const LateReceives& late = {});
 
 }  // namespace spinloom::predict

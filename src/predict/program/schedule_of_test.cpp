@@ -14,7 +14,7 @@ using namespace test;
 
 constexpr uint64_t ns = 1000;
 
-// L = 1 us, 2 ps a byte; what CPUs do is in the schedule.
+// L = 1 us, 2 ps a byte; the CPUs' work is in the schedule.
 goal::Model network(uint64_t S_bytes = UINT64_MAX) {
   return {.L_ps = 1000 * ns, .o_ps = 0, .g_ps = 0, .G = Rate(2, 1), .O = Rate(0, 1), .S_bytes = S_bytes, .unit_ps = 1};
 }
@@ -61,7 +61,7 @@ TEST(ScheduleOf, ANonBlockingReceiveOverlapsWithComputation) {
 }
 
 TEST(ScheduleOf, TheWaitIsForWhatItsRequestsBegan) {
-  // two receives, the second one's message late: whoever waits for the first one computes meanwhile
+  // two receives, the second one's message late: the rank that waits for the first one computes meanwhile
   // message 1: 0.2 + 1 + 0.3 = 1.5 us; then 2 us; message 2 leaves at 3.4 us and is there at 4.4 us, 0.3 us to receive
   Recorder sender(0, 2);
   sender.send(0, 1, 1, 1).send(3000, 1, 1, 2);

@@ -45,7 +45,7 @@ Recorded recorded_of(const trace::RankTrace& trace, const RankScript& script) {
   return sum;
 }
 
-// One call after the other is what a replay knows.
+// A replay knows only calls that follow each other, so calls from several threads at once are an error.
 Status check_threads(const trace::RankTrace& trace) {
   uint64_t ended = 0;
   for (size_t number = 0; number < trace.events.size(); ++number) {

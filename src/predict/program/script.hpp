@@ -1,11 +1,11 @@
 // Script - a recorded program as rounds of messages that have met: what is replayed at other prices.
 //
 // Contract: script_of() takes the traces of all ranks. Collective operations have become messages, wildcards what they
-//   met, requests what began them. Time between calls is computation, time inside of calls is not: whoever waited
-//   will wait as long as the replay says. What lies between polls in vain is the one or the other, as Polls says. What
-//   cannot be replayed (one-sided communication, files, collectives of intercommunicators) keeps its recorded time and
-//   is counted. Where a rank's trace ends early, all ranks are cut before the first call that needs what is missing; a
-//   message without a partner is an error otherwise.
+//   met, requests what began them. Time between calls is computation, time inside of calls is not: the replay decides
+//   how long a rank waits. Time between polls in vain is one or the other, depending on Polls. Calls that cannot be
+//   replayed (one-sided communication, files, collectives of intercommunicators) keep their recorded time and are
+//   counted. Where a rank's trace ends early, all ranks are cut before the first call that needs what is missing;
+//   otherwise a message without a partner is an error.
 // Invariants: (1) each leg has one partner with the same bytes and tag; partners come in the same order at both ends;
 //   (2) tags differ between communicators, and between what ranks send and what collective operations do.
 // Threads: plain values. Time: of the recording host, in ns.
@@ -37,18 +37,19 @@ struct Step {
   uint32_t count = 0;
 };
 
-// In place of a leg's tag: it has no partner and is not replayed; not known yet, and `peer` is the communicator.
+// These values stand in place of a leg's tag. `dropped`: the leg has no partner and is not replayed. `unresolved`: the
+// tag is not known yet, and `peer` is the communicator.
 inline constexpr uint32_t dropped = 0;
 inline constexpr uint32_t unresolved = UINT32_MAX;
 
-// What a program does between polls in vain (MPI_Test, MPI_Iprobe) that follow each other.
+// The meaning of the time between polls in vain (MPI_Test, MPI_Iprobe) that follow each other.
 enum class Polls : uint8_t {
-  wait,  // it waits: the replay knows how long
-  work,  // it computes: what the polls' time is more than so many polls take
-  rule,  // by rank: it computes if its polls in vain are twice as far apart as a poll takes, or more
+  wait,  // the program waits: the replay knows how long
+  work,  // the program computes, for the time beyond that of the polls themselves
+  rule,  // by rank: it computes if its polls in vain are at least twice as far apart as a poll takes
 };
 
-// What one call begins: rounds, each of legs. The call waits for them if it is blocking.
+// The rounds that one call begins, each of legs. The call waits for them if it is blocking.
 struct Action {
   uint32_t event = 0;
   uint32_t first_round = 0;
@@ -57,7 +58,7 @@ struct Action {
   bool is_awaited = true;
   bool is_synchronous = false;  // its sends end when they have matched
   bool is_collective = false;
-  bool may_be_cancelled = false;  // the program asked for it, and the trace does not say what came of it
+  bool may_be_cancelled = false;  // the program asked for a cancel, and the trace does not give its outcome
 };
 
 struct ScriptRound {

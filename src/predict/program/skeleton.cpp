@@ -70,7 +70,7 @@ class Writer {
   uint64_t now_ns_ = 1;  // no call has ended at 0
 };
 
-// The rank so many steps further on in a dimension of a periodic grid.
+// Returns the rank `steps` steps further on in a dimension of a periodic grid.
 uint32_t neighbour(const std::vector<uint32_t>& grid, uint32_t rank, size_t dimension, uint32_t steps) {
   uint32_t stride = 1;
   for (size_t inner = dimension + 1; inner < grid.size(); ++inner) stride *= grid[inner];

@@ -18,7 +18,7 @@
 
 namespace spinloom::predict {
 
-// What both ends of a message lie in, as text forms of one datatype.
+// The datatypes in which a message lies at its two ends, each as a text form.
 struct SkeletonTypes {
   std::string sent;
   std::string received;

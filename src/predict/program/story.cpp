@@ -83,7 +83,7 @@ class Reader {
     uint64_t ordinal = 0;  // of a persistent collective operation
   };
 
-  // What one poll in vain takes.
+  // Returns the time of one poll in vain.
   [[nodiscard]] uint64_t poll_ns() const {
     std::vector<uint64_t> alone;
     uint64_t quickest = UINT64_MAX;
@@ -200,7 +200,7 @@ class Reader {
     if (call.comm == trace::none) {
       if (call.call == Call::Comm_make) return {};  // MPI_COMM_NULL: the rank is not a member
       if (call.call == Call::Mrecv && call.peer == trace::nobody) return {};  // MPI_MESSAGE_NO_PROC
-      if (is_receive(call.call) && call.peer == trace::any) return {};  // whatever it was: nothing is told of it
+      if (is_receive(call.call) && call.peer == trace::any) return {};  // the trace does not say what this was
       return fail(Code::invalid, place(), trace::name_of(call.call), " without a communicator");
     }
     Action action{.event = number_,
@@ -244,8 +244,8 @@ class Reader {
     return {};
   }
 
-  // The receive of an action asked for any source or any tag: it is the one without a peer or a tag. Or it is said what
-  // came of a cancel.
+  // Fills in the receive of an action that asked for any source or any tag: the one without a peer or a tag. Or the
+  // match gives the outcome of a cancel.
   Status resolve(Action& action, const Match& match) {
     action.may_be_cancelled = false;
     if (match.source == trace::cancelled) {
@@ -357,7 +357,7 @@ class Reader {
     if (call.peer >= 0 && is_rooted(call.call)) made.root = static_cast<uint32_t>(call.peer);
     for (const Block& block : call.sends) made.sends.push_back(part_of(block));
     for (const Block& block : call.receives) made.receives.push_back(part_of(block));
-    // The trace has what all ranks get together as what is sent.
+    // The trace gives as sent data what all ranks get together.
     if (call.call == Call::Reduce_scatter_block) made.sends = made.receives;
     return made;
   }

@@ -1,7 +1,8 @@
 // Story - one rank's trace as steps of a Script. For script.cpp only.
 //
-// Contract: a poll takes as long as the median one of those that the trace has alone; without any, as those that follow
-//   each other most quickly. story_of() leaves legs with the bytes that the rank knew: receives may have less.
+// Contract: a poll takes the median time of the polls that are alone in the trace; without any, the shortest time of a
+//   poll among those that follow each other. story_of() leaves legs with the bytes that the rank knew: receives may get
+//   fewer.
 // Threads: pure. Time: of the recording host, in ns.
 #pragma once
 
@@ -39,7 +40,7 @@ struct StoryContext {
 
 [[nodiscard]] Result<RankScript> story_of(const trace::RankTrace& trace, const StoryContext& context);
 
-// Which legs of all ranks are partners: sets bytes, drops what nobody awaits, cuts.
+// Finds which legs of all ranks are partners. Sets bytes, drops legs that nobody awaits, and cuts.
 [[nodiscard]] Status pair_legs(std::span<const trace::RankTrace> traces, std::vector<RankScript>& ranks,
                                const Tags& tags);
 

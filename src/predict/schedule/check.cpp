@@ -20,7 +20,7 @@ class Cycle {
   explicit Cycle(const Program& program) : program_(program), waits_(program.waits()) {}
   // One any-of edge is enough, so that operations may wait for each other if another one leads them on.
 
-  // Empty: there is none.
+  // Returns an empty list if there is none.
   [[nodiscard]] std::vector<uint32_t> find() {
     if (!remove_what_can_begin()) return {};
     predecessors();
@@ -28,7 +28,7 @@ class Cycle {
   }
 
  private:
-  // What is left waits for something of what is left. False: nothing is.
+  // Removes the operations that can begin. Returns false if none is left; what is left waits for others that are left.
   bool remove_what_can_begin() {
     std::vector<uint32_t> free;
     for (uint32_t number = 0; number < program_.size(); ++number) {
@@ -203,7 +203,7 @@ Tally tally(std::span<const Meeting> meetings) {
   return tally(meetings, [](const Meeting&) { return true; });
 }
 
-// Cuts what is sorted by `key` into parts of one key each; `look` gives a Status.
+// Cuts a range sorted by `key` into parts of one key each; `look` gives a Status.
 template <class Key, class Look>
 Status each_part(std::span<const Meeting> meetings, Key key, Look&& look) {
   while (!meetings.empty()) {
@@ -216,7 +216,7 @@ Status each_part(std::span<const Meeting> meetings, Key key, Look&& look) {
   return {};
 }
 
-// All that meets at one receiver.
+// All sends to one receiver, and its receives.
 class Receiver {
  public:
   explicit Receiver(std::span<const Meeting> all) : all_(all), rank_(all.front().receiver) {
@@ -293,9 +293,9 @@ class Receiver {
   uint64_t any_of_any_ = 0;  // receives with any tag among them
 };
 
-// Sends and receives of all ranks. Most schedules need one pass: for each receiver the sum of hashes of what is sent
-// less that of what is received is 0 if they are the same, sources, tags and numbers. The others are looked at, in
-// passes that keep no more than `kept` of them.
+// The sends and receives of all ranks. Most schedules need one pass: for each receiver, the sum of hashes of the sends
+// less that of the receives is 0 if both are the same in sources, tags and numbers. The other receivers are examined in
+// passes that keep no more than `kept` of their operations.
 class Matching {
  public:
   Matching(const Schedule& schedule, Looks& looks) : schedule_(schedule), looks_(looks), receivers_(schedule.ranks()) {}
@@ -328,7 +328,7 @@ class Matching {
     return hash ^ hash >> 31;
   }
 
-  // Each of a pass, and how many passes there are.
+  // Calls `take` for each operation of a pass, with the number of passes.
   template <class Take>
   Status each(Take&& take) const {
     for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
@@ -373,7 +373,7 @@ class Matching {
   std::vector<Balance> receivers_;
 };
 
-// What arrivals wait for: of each rank and tag the most that one waits for, and how many there are.
+// Checks the counts of `arrived`s: for each rank and tag, the largest count that one waits for, and how many come.
 class Arrivals {
  public:
   explicit Arrivals(const Schedule& schedule) : schedule_(schedule) {}

@@ -1,10 +1,10 @@
-// Check - what is wrong with a schedule before it runs.
+// Check - finds what is wrong with a schedule before it runs.
 //
-// Contract: check() gives the first trouble of the whole schedule as a sentence: a cycle (who waits for whom), a peer
-//   that is no rank, sends and receives that do not meet (by ranks, tags and numbers; an any-source or any-tag
-//   receive takes what is left), more arrivals awaited than there are; a layout of other bytes than its transfer.
-//   count() says what the schedule holds. Neither keeps anything for an operation of a rank whose edges all go forward
-//   and whose messages meet by number.
+// Contract: check() gives the first trouble of the whole schedule as a sentence: a cycle (which operations wait for
+//   which); a peer that is no rank; sends and receives that do not meet (by ranks, tags and numbers; an any-source or
+//   any-tag receive takes what is left); more arrivals awaited than there are; a layout of other bytes than its
+//   transfer. count() tells what the schedule holds. Neither keeps anything for an operation of a rank whose edges all
+//   go forward and whose messages meet by number.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -169,7 +169,7 @@ TEST(Check, AReceiveOfAnyTakesWhatIsLeft) {
             "rank 1 has 3 receives, but 2 messages are sent to it");
 }
 
-// What reports a trouble is compared with all ways to match a few messages.
+// Compares what the check reports with all ways to match a few messages.
 TEST(Check, ReportsOnlyWhatCannotMeet) {
   int met = 0;
   int reported = 0;

@@ -1,7 +1,7 @@
-// Content - the bytes of a file, for as long as somebody keeps them.
+// Content - the bytes of a file, kept as long as they are in use.
 //
-// Contract: of a regular file they are mapped, read-only: memory holds what has been looked at last, and the system
-//   drops it where it needs room. Others, such as pipes, are read. The file must not become shorter meanwhile.
+// Contract: the bytes of a regular file are mapped, read-only: memory holds those that were used last, and the system
+//   drops them if it needs room. Other files, such as pipes, are read. The file must not become shorter meanwhile.
 // Threads: plain values. Time: none.
 #pragma once
 

@@ -3,13 +3,11 @@
 // Contract: read_goal() takes either; what is wrong is an error with line and column, or with the offset in the file.
 //   Text is read as the converter of 2023 reads it, but a duplicate label, a number that does not fit and a peer that
 //   is no rank are errors. print_goal() gives text and write_goal_binary() the binary form of 2023; both give an
-//   error where the form cannot say what the schedule holds. The binary form of LogGOPSim2 is told apart by the size
-//   of its records and read if none is of its own types. check() finds peers of the binary form
-//   that are no ranks.
+//   error where the form cannot say what the schedule holds. The binary form of LogGOPSim2 is recognised by the size of
+//   its records, and read if none is of its own types. check() finds peers of the binary form that are no ranks.
 // Invariants: (1) read_goal(print_goal(s)) is s again, and so is that of the binary form: for each rank the same
 //   operations in the same order, and the same edges in the same order, without layouts, for which neither has a word;
-//   (2) a reader takes memory in proportion to
-//   the bytes that it has been given, whatever they say.
+//   (2) a reader takes memory in proportion to the bytes that it has been given, whatever they say.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -68,13 +68,13 @@ struct Record {
   }
 };
 
-// What LogGOPSim2 adds. Its converter fills in what its records have behind those of 2023 for these types only: a send,
-// a receive or a computation has there what lay in memory.
+// The types that LogGOPSim2 adds. Its converter fills in the fields behind those of 2023 for these types only: a record
+// of a send, a receive or a computation has in them whatever lay in memory.
 constexpr auto handler_kinds =
     std::to_array<const char*>({"put", "get", "append", "ctwait", "tput", "tget", "tappend", "gem5calc"});
 constexpr uint8_t handler_kind_first = 4;
 
-// Where a rank's parts lie.
+// The place of a rank's parts in the file.
 struct Block {
   uint64_t at = 0;
   uint64_t bytes = 0;
@@ -248,7 +248,7 @@ class BinaryReader {
     return {};
   }
 
-  // The counts and the roots, which say again what the edges say.
+  // Checks the counts and the roots, which repeat what the edges say.
   [[nodiscard]] Status waits_are(const Program& program, const Block& block) const {
     const std::vector<uint32_t> waits = program.waits();
     uint32_t root = 0;

@@ -63,7 +63,7 @@ class TextReader {
     return expect("{");
   }
 
-  // False: it was the end of the rank.
+  // Returns false at the end of the rank.
   Result<bool> statement(Schedule& schedule) {
     SPL_TRY(skip_lines());
     const std::string_view first = word();
@@ -110,7 +110,7 @@ class TextReader {
     return {};
   }
 
-  // What stands behind send, recv or calc.
+  // Reads what follows the word of the operation's kind.
   Status operation(Schedule& schedule, Kind kind) {
     Shape shape;
     shape.kind = kind;
@@ -161,7 +161,7 @@ class TextReader {
     return static_cast<uint32_t>(tag);
   }
 
-  // What stands behind "requires", "irequires", "anyof" or "ianyof".
+  // Reads what follows "requires", "irequires", "anyof" or "ianyof".
   Status requirement(size_t from, std::string_view after_name, Awaits awaits, Join join) {
     skip_blanks();
     const size_t before_from = at_;
@@ -184,7 +184,7 @@ class TextReader {
                 rank_);
   }
 
-  // One that is_word() denies: it is a label.
+  // Returns the kind of this name. If there is none, is_word() is false for the result: the name is a label.
   static Kind kind_of(std::string_view name) {
     uint32_t kind = 1;
     while (kind < kinds && name != name_of(static_cast<Kind>(kind))) ++kind;
@@ -205,7 +205,7 @@ class TextReader {
     while (at_ < source_.size() && (source_[at_] == ' ' || source_[at_] == '\t')) ++at_;
   }
 
-  // Empty lines and comments, where a statement may begin.
+  // Skips empty lines and comments, where a statement may begin.
   Status skip_lines() {
     while (true) {
       skip_blanks();

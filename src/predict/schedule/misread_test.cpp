@@ -36,7 +36,7 @@ TEST(Misread, ReceivesOnAnotherCpuThanTheirSendsAre) {
             (Misread{0, 1}));
   EXPECT_EQ(of("send 1b to 1 tag 1\nsend 1b to 1 tag 2 cpu 1\n", "recv 1b from 0 tag 2 cpu 1\nrecv 1b from 0 tag 1\n"),
             Misread());
-  // Whom a receive of any meets is not known before: only how many there are of each CPU.
+  // The sender of a receive of any is not known before: only the number of messages for each CPU.
   EXPECT_EQ(of("send 1b to 1 tag 1\nsend 1b to 1 tag 2 cpu 1\n", "recv 1b from -1\nrecv 1b from 0 tag -1 cpu 1\n"),
             Misread());
   EXPECT_EQ(of("send 1b to 1 tag 1\nsend 1b to 1 tag 2 cpu 1\n", "recv 1b from -1\nrecv 1b from 0 tag -1\n"),

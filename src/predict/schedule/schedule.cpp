@@ -184,7 +184,7 @@ Schedule::Schedule(Parts parts)
   }
 }
 
-// Peers become distances, of the same Shapes. False: there are none, or some are no ranks.
+// Turns peers into distances, of the same Shapes. Returns false if there are no peers, or some are no ranks.
 bool Schedule::make_distances(uint32_t rank, std::vector<Operation>& operations) const {
   bool has_peers = false;
   for (Operation& operation : operations) {
@@ -206,7 +206,7 @@ void Schedule::make_relative(std::vector<Operation>& operations) {
   }
 }
 
-// Programs of a file are looked at only when somebody adds others.
+// Indexes the Programs of a file only when others are added.
 void Schedule::index_programs() {
   for (; hashed_ < programs_.size(); ++hashed_) programs_by_hash_.emplace(hash_of(programs_[hashed_]), hashed_);
 }
@@ -224,8 +224,8 @@ uint32_t Schedule::add(Program program) {
   return static_cast<uint32_t>(programs_.size() - 1);
 }
 
-// The first of several Programs that differ by nothing but where their ranks lie is kept with absolute peers, because
-// nobody knows yet; the second is kept with relative ones, for itself and all others.
+// The first of several Programs that differ only by where their ranks lie is kept with absolute peers, because the
+// others are not known yet; the second is kept with relative ones, for itself and all others.
 void Schedule::intern(uint32_t rank, Program program) {
   if (const uint32_t* const known = find(program)) {
     program_of_[rank] = *known;
@@ -259,7 +259,8 @@ void Builder::require(uint32_t after, uint32_t before, Awaits awaits, Join join)
   requirements_.push_back({before, Edge(after, awaits, join)});
 }
 
-// Sorted by operation and by what is waited for, in the order in which they were added.
+// Sorts edges by operation, those that wait for its end before those for its start, in the order in which they were
+// added.
 Program Builder::take(uint32_t times) {
   if (times == 1) std::erase_if(requirements_, [this](const Requirement& one) { return one.edge.to() >= size(); });
   for (const Requirement& one : requirements_) ++operations_[one.before].edges_end;

@@ -42,11 +42,12 @@ inline constexpr uint32_t kinds = 9;  // the largest, and one
 // The kind as a word of the text.
 [[nodiscard]] const char* name_of(Kind kind);
 
-// How a rank finds its peer: the number itself, or that many ranks further on, modulo the number of ranks.
+// The meaning of an operation's peer: the rank itself, or a distance to add to the own rank, modulo the number of
+// ranks.
 enum class Peer : uint8_t { absolute, relative };
 
-// What operations have in common. A computation has no tag and no NIC: they are 0, and so is its operation's peer; an
-// `arrived` has only a size and a tag.
+// The properties that operations have in common. A computation has no tag and no NIC: they are 0, and so is its
+// operation's peer. An `arrived` has only a size and a tag.
 struct Shape {
   uint64_t size = 0;  // bytes of a message, time of a computation, what a counter must reach
   uint32_t tag = 0;
@@ -59,8 +60,8 @@ struct Shape {
 
 inline constexpr uint32_t contiguous = UINT32_MAX;  // in place of a layout's number: the bytes lie in one block
 
-// How the bytes of a transfer lie at both ends, by numbers of Layouts: in the memory of the operation's own rank, and
-// of a one-sided operation in its target's. The peer of a send has a receive, which says it.
+// The layouts of a transfer's bytes, by numbers of Layouts: in the memory of the operation's own rank, and for a
+// one-sided operation in its target's. The peer of a send has a receive, which gives the other layout.
 struct Ends {
   uint32_t local = contiguous;
   uint32_t remote = contiguous;
@@ -109,13 +110,13 @@ struct Program {
   Values<Edge> edges;
   uint32_t times = 1;  // how many passes
 
-  // This and all that follows is of all passes, unless it says otherwise.
+  // From here on, everything is about all passes unless the comment says otherwise.
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(operations.size()) * times; }
   [[nodiscard]] const Operation& operation(uint32_t number) const { return operations[in_pass(number)]; }
   [[nodiscard]] uint32_t in_pass(uint32_t number) const {
     return times == 1 ? number : number % static_cast<uint32_t>(operations.size());
   }
-  // take(Edge) for each edge of operation `number`.
+  // Calls take(Edge) for each edge of operation `number`.
   template <class Take>
   void each_edge(uint32_t number, Take&& take) const {
     const uint32_t one = in_pass(number);
@@ -129,18 +130,19 @@ struct Program {
       if (to < size()) take(Edge(static_cast<uint32_t>(to), edge.awaits(), edge.join()));
     }
   }
-  // The edges of operation `number` of one pass, as they are written down.
+  // The edges of operation `number` of one pass, as they are stored.
   [[nodiscard]] std::span<const Edge> edges_of(uint32_t number) const {
     const uint32_t first = number == 0 ? 0 : operations[number - 1].edges_end;
     return {edges.data() + first, edges.data() + operations[number].edges_end};
   }
-  // For each operation, how many must come before it begins: its all-of edges, and one for all of its any-of edges.
+  // For each operation, the number of dependencies that must come before it begins: its all-of edges, and one for all
+  // of its any-of edges.
   [[nodiscard]] std::vector<uint32_t> waits() const;
-  // Which operations have any-of edges; empty if none has.
+  // For each operation, true if it has any-of edges; empty if no operation has any.
   [[nodiscard]] std::vector<bool> wait_for_first() const;
-  // Each edge goes to an operation with a larger number: nothing waits for itself.
+  // True if each edge goes to an operation with a larger number, so that nothing waits for itself.
   [[nodiscard]] bool is_forward() const;
-  // This program written out: all passes as one, so that `times` is 1.
+  // Returns this program written out: all passes as one, so that `times` is 1.
   [[nodiscard]] Program unrolled() const;
   [[nodiscard]] std::vector<Operation> unrolled_operations() const;
   [[nodiscard]] std::vector<Edge> unrolled_edges() const;
@@ -149,7 +151,7 @@ struct Program {
 
 class Schedule {
  public:
-  // What a Schedule consists of, for its file form. `ends` is empty or has one for each Shape.
+  // The parts of a Schedule, for its file form. `ends` is empty or has one for each Shape.
   struct Parts {
     std::vector<uint32_t> program_of;
     std::vector<Program> programs;
@@ -179,21 +181,21 @@ class Schedule {
     if (operation.peer == any || shape(operation).peer == Peer::absolute) return operation.peer;
     return static_cast<uint32_t>((uint64_t{rank} + operation.peer) % ranks());
   }
-  // For sentences: "send of 8 B to 1 with tag 7".
+  // A description for messages: "send of 8 B to 1 with tag 7".
   [[nodiscard]] std::string describe(uint32_t rank, const Operation& operation) const;
   [[nodiscard]] uint64_t operations() const;  // of all ranks
   [[nodiscard]] bool repeats() const;  // a Program has several passes
   [[nodiscard]] Schedule unrolled() const;  // all Programs in one pass
   [[nodiscard]] uint64_t bytes() const;  // of memory
 
-  // The number of a Shape, which is kept once; with other Ends it is another one.
+  // Returns the number of a Shape, which is kept once; the same Shape with other Ends has another number.
   [[nodiscard]] uint32_t number_of(const Shape& shape, Ends ends = {});
-  // The number of a Layout, which is kept once.
+  // Returns the number of a Layout, which is kept once.
   [[nodiscard]] uint32_t number_of_layout(const Layout& layout);
   // Gives `rank` a Program; one that another rank has, with the same peers or with peers as far away, is kept once. Its
   // peers are absolute.
   void intern(uint32_t rank, Program program);
-  // Several ranks at once, as it is: its peers may be relative.
+  // Gives several ranks a Program as it is: its peers may be relative.
   void give(std::span<const uint32_t> ranks, Program program);
 
  private:
@@ -223,12 +225,12 @@ class Schedule {
 // Makes the Program of one rank.
 class Builder {
  public:
-  // Gives the operation's number.
+  // Returns the operation's number.
   uint32_t add(uint32_t shape, uint32_t peer);
   // `after` waits for `before`; size() at the end, and more, are operations of the next pass.
   void require(uint32_t after, uint32_t before, Awaits awaits, Join join = Join::all);
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(operations_.size()); }
-  // The Builder is as new afterwards.
+  // Leaves the Builder empty.
   [[nodiscard]] Program take(uint32_t times = 1);
 
  private:

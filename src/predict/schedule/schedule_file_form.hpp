@@ -57,7 +57,7 @@ struct ShapeEntry {
   uint8_t cpu;  // with WideEntries 0
   uint8_t nic;
 };
-// Where a CPU or a NIC has a number that does not fit into a byte.
+// The CPU and the NIC of a Shape, in files in which some number of them does not fit into a byte.
 struct WideEntry {
   uint32_t cpu;
   uint32_t nic;

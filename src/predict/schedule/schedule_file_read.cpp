@@ -166,7 +166,7 @@ class FileReader {
                 head_.blob_bytes);
   }
 
-  // Values that are used where the file has them if it stays in memory and they are aligned there; else a copy of them.
+  // Returns values where the file has them if it stays in memory and they are aligned there; else a copy of them.
   template <class T>
   [[nodiscard]] Values<T> values(uint32_t count, uint64_t at) const {
     const char* const first = bytes_.data() + at;

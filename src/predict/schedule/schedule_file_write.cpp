@@ -34,7 +34,7 @@ class Parts {
   std::string part_;
 };
 
-// Everything behind the head twice: for the checksum, and to be written.
+// Adds everything behind the head twice: for the checksum, and to be written.
 template <class Body>
 void write(file::Head head, const Body& body, const TakeBytes& take) {
   file::Checksum checksum(head);
@@ -95,7 +95,7 @@ void add_shapes(Parts& out, const Schedule& schedule, uint64_t blob_bytes) {
   out.add(zeros.data(), blob_bytes);
 }
 
-// What a file consists of but for Programs' operations and edges, which are added when it is written.
+// The tables of a file. The operations and edges of Programs are added when the file is written.
 struct Tables {
   std::vector<uint32_t> program_of;
   std::vector<file::ProgramEntry> programs;

@@ -1,8 +1,8 @@
-// Watch - who looks on while something long goes on, and may end it.
+// Watch - a caller's look at a long piece of work, which it may end.
 //
-// Contract: called now and then with how much has been done; false ends it, with an error that says so. Looks calls it
-//   once for so many steps.
-// Threads: called by the thread that works. Time: none; how long it is between two calls nobody here knows.
+// Contract: called now and then with how much has been done; false ends the work, with an error that says so. Looks
+//   calls it once for each `steps_between` steps.
+// Threads: called by the thread that works. Time: none; nobody here knows how long it is between two calls.
 #pragma once
 
 #include <cstdint>

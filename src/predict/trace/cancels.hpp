@@ -1,4 +1,4 @@
-// Cancels - which ends of messages take part, where a trace does not say what came of cancelling them.
+// Cancels - which sends or receives take part in matching, where a trace does not give the outcome of cancelling them.
 //
 // Contract: drop_surplus() takes away the last of those `ends` that may have been cancelled, as many as are more than
 //   the `others` that they could meet: what is cancelled is what has waited longest for a message that does not come.
@@ -12,7 +12,7 @@
 
 namespace spinloom::trace {
 
-// Gives those that were taken away, the last one first.
+// Returns the ends that were taken away, the last one first.
 template <class End, class MayBeCancelled>
 std::vector<End> drop_surplus(std::vector<End>& ends, size_t others, MayBeCancelled may_be_cancelled) {
   std::vector<End> dropped;

@@ -39,10 +39,10 @@ class Findings {
   std::map<std::tuple<Trouble, uint32_t, uint32_t, int32_t, int64_t, int64_t, int64_t>, size_t> places_;
 };
 
-// Types that match everything, or whose sequence says nothing.
+// True for types that match everything, or whose sequence says nothing.
 bool is_loose(const TypeEntry& type) { return type.name == "MPI_PACKED" || type.name == "MPI_BYTE"; }
 
-// Which sends are under way together, and what those to one peer have in common.
+// Tracks the sends that are under way together, and reports bytes that sends to the same peer have in common.
 class Exchanges {
  public:
   Exchanges(const RankTrace& trace, Findings& findings) : trace_(trace), findings_(findings) {}

@@ -26,11 +26,11 @@ namespace spinloom::trace {
 enum class Trouble : uint8_t { truncated, types_differ, not_received, not_sent, sent_twice, room_left };
 [[nodiscard]] std::string_view name_of(Trouble trouble);
 
-// Why a finding may be none.
+// Reasons for which a finding may be none.
 enum class Doubt : uint8_t {
   no,
   short_trace,  // a trace is shorter than its rank's life
-  untold,  // nobody told what a receive, or a cancel, that may have to do with it came to
+  untold,  // the outcome of a receive or a cancel that may be involved is in no trace
 };
 [[nodiscard]] std::string_view name_of(Doubt doubt);
 

@@ -1,4 +1,4 @@
-// Programs of a few calls, written down by hand: who meets whom, and what is said about it.
+// Programs of a few calls, written by hand: which messages match, and what is found.
 #include "predict/trace/check.hpp"
 
 #include <gtest/gtest.h>
@@ -188,7 +188,7 @@ TEST(Match, WhatWasCancelledTakesNoPart) {
   EXPECT_EQ(all.matching.pairs[1].receive.done, 6U);
 }
 
-// Where the trace does not say what came of a cancel, the receive has a message if one is left for it.
+// If the trace does not give the outcome of a cancel, the receive has a message if one is left for it.
 TEST(Match, ACancelOfUnknownOutcomeMeetsWhatIsLeft) {
   Rank b(1, 2);
   b.receive(0, 3, {64, 1, ints}, 0).add(cancel(0)).wait({0});

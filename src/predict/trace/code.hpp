@@ -19,7 +19,7 @@ namespace spinloom::trace {
 
 using Bytes = std::vector<uint8_t>;
 
-// What a trace says of itself, before all else.
+// Facts about the whole trace, which stand before all its other parts.
 struct Head {
   uint32_t rank = 0;
   uint32_t ranks = 0;
@@ -32,7 +32,7 @@ struct Head {
 };
 
 inline constexpr size_t varint_bytes_most = 10;
-// Seven bits a byte, the lowest first; returns the place behind it.
+// Writes seven bits a byte, the lowest first; returns the place behind the last byte.
 inline uint8_t* put_varint(uint8_t* to, uint64_t value) {
   while (value >= 0x80) {
     *to++ = static_cast<uint8_t>(value | 0x80);
@@ -42,7 +42,7 @@ inline uint8_t* put_varint(uint8_t* to, uint64_t value) {
   return to;
 }
 
-// Reads varints and bytes; after the first one that is not there it is `bad`, and all others are 0.
+// Reads varints and bytes. After the first read that fails, the decoder is `bad` and all later reads give 0.
 class Decoder {
  public:
   explicit Decoder(std::span<const uint8_t> bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
@@ -57,7 +57,7 @@ class Decoder {
   int32_t rank();
   std::span<const uint8_t> bytes(uint64_t length);
   std::string string();
-  // A length of a list whose entries take at least a byte each.
+  // Reads the length of a list whose entries take at least a byte each.
   size_t length();
 
  private:
@@ -78,7 +78,7 @@ void encode(const Signature& signature, Bytes& to);
 [[nodiscard]] bool decode(std::span<const uint8_t> bytes, Head& head);
 [[nodiscard]] bool decode(std::span<const uint8_t> bytes, TypeEntry& type);
 [[nodiscard]] bool decode(std::span<const uint8_t> bytes, CommEntry& comm);
-// It may name the types and communicators of `known` only.
+// The signature may name only types and communicators of `known`.
 [[nodiscard]] bool decode(std::span<const uint8_t> bytes, const RankTrace& known, Signature& signature);
 
 }  // namespace spinloom::trace

@@ -18,7 +18,7 @@ namespace spinloom::trace {
 class Communicators {
  public:
   explicit Communicators(std::span<const RankTrace* const> traces);
-  // The number on all ranks of the communicator that has the number `comm` in the trace.
+  // Returns the number that a communicator has on all ranks; `comm` is its number in the trace.
   [[nodiscard]] uint32_t number(size_t trace, uint32_t comm) const { return numbers_[trace][comm]; }
 
  private:

@@ -30,7 +30,8 @@ State state_of(const Folder& folder, const Program& program) {
   return {content_of(trace_path(folder.path(), 0)), content_of(open_path(folder.path(), 0)), program.calls.size()};
 }
 
-// What a rank leaves that is killed while it adds a chunk: the open one as before, and a part of the chunk, up to all.
+// A rank that is killed while it adds a chunk leaves the open file as before, and any part of the chunk, up to all of
+// it.
 TEST(TraceOfAKilledRank, HasAllCallsWhereverTheKillFalls) {
   const Folder folder;
   const Folder copy;

@@ -23,7 +23,7 @@ inline constexpr uint32_t chunk_magic = 0x4b'4e'48'43;  // "CHNK"
 enum class Packing : uint32_t { raw, zstd };
 enum class Column : uint8_t { definitions, signatures, times };
 inline constexpr size_t columns = 3;
-// Before each definition; then its length and its bytes.
+// A tag stands before each definition; the definition's length and bytes follow.
 enum class Tag : uint8_t { head = 1, type, comm, signature };
 
 struct ChunkHeader {

@@ -122,7 +122,7 @@ class Collector {
     }
   }
 
-  // The message is taken now; MPI_Mrecv says where it goes.
+  // The message is taken now; MPI_Mrecv gives the buffer later.
   void probe(uint32_t event, const Signature& signature) {
     if (signature.matches.empty() || signature.matches[0].source < 0 || signature.comm == none) return;
     const Match& match = signature.matches[0];
@@ -174,7 +174,7 @@ bool may_be_cancelled(const Found* one) { return one->cancel == Collector::Cance
 
 using Key = std::tuple<uint32_t, uint32_t, uint32_t, int32_t>;  // communicator, sender, receiver, tag
 
-// Both ends of the messages of one key; receives that may have got a message of several have a key with `none` or
+// Both ends of the messages of one key. Receives that may have got one of several messages have a key with `none` or
 // `any`.
 struct Ends {
   std::vector<Found*> sends;
@@ -199,8 +199,8 @@ using Messages = std::map<Key, Ends>;
 
 bool is_untold(const Key& key) { return std::get<1>(key) == none || std::get<3>(key) == any; }
 
-// Looks for a receive that takes this message and of which nobody told what it got. True if there is one left. The
-// message is doubtful if there are such receives.
+// Looks for a receive that can take this message and whose own match is not in the traces. Returns true if one is left.
+// Marks the message as doubtful if there are such receives.
 bool take_untold(Messages& messages, const Key& key, Transfer& send) {
   const auto& [of_comm, sender, receiver, of_tag] = key;
   for (const uint32_t comm : {of_comm, none}) {
@@ -261,7 +261,7 @@ Matching match(std::span<const RankTrace* const> traces) {
   for (auto& [key, ends] : messages) {
     for (size_t i = ends.met; i < ends.receives.size(); ++i) {
       const Found& found = *ends.receives[i];
-      // One that has ended got a message, of whomever.
+      // A receive from an unknown sender or with any tag is not missing a message if it has ended or had a cancel.
       if (is_untold(key) && (found.transfer.done != none || found.cancel != Collector::Cancel::no)) continue;
       matching.receives.push_back(found.transfer);
       matching.receives.back().is_doubtful |= found.comm == none;

@@ -1,10 +1,11 @@
 // Match - which receive of a recorded program got which message.
 //
-// Contract: match() pairs the point-to-point messages of all ranks as MPI does: the n-th send of a rank to another with
-//   one communicator and tag meets the n-th receive of it, in the order in which receives were posted; receives of any
-//   source or tag are those of what they met. The rest is left over. What was cancelled takes no part; where a trace
-//   does not say what came of a cancel, as many take part as messages are there (cancels.hpp).
-//   A receive whose sender is nowhere told may have any message that is left over: both are left out then.
+// Contract: match() pairs the point-to-point messages of all ranks as MPI does. The n-th send of a rank to another with
+//   one communicator and tag meets the n-th such receive, in the order in which receives were posted. Receives of any
+//   source or tag count under the source and tag of the message that they met. The rest is left over. Cancelled sends
+//   and receives take no part; where a trace does not give the outcome of a cancel, as many take part as there are
+//   messages (cancels.hpp). A receive whose sender is in no trace may have any message that is left over: both are left
+//   out then.
 // Invariants: (1) communicators are those of Communicators; (2) calls that failed, messages to and from nobody, and
 //   ranks of other worlds take no part.
 // Threads: pure. Time: none.

@@ -49,7 +49,7 @@ class Builder {
   explicit Builder(RankTrace& trace) : trace_(trace) {}
 
   [[nodiscard]] bool has_head() const { return has_head_; }
-  // False: the chunk holds what no writer writes. The events before that are kept.
+  // Returns false if the chunk holds something that no writer writes. The events before that are kept.
   [[nodiscard]] bool take(const Columns& chunk) { return define(chunk.definitions) && add_events(chunk); }
 
  private:
@@ -158,7 +158,7 @@ std::optional<OpenChunk> snapshot(const Bytes& file) {
   return chunk;
 }
 
-// A rank that runs writes on: what was read twice with the same number was not written meanwhile.
+// A rank that runs goes on writing: bytes that were read twice with the same number were not written meanwhile.
 std::optional<OpenChunk> read_open(const std::string& path) {
   constexpr int tries = 100;
   std::optional<OpenChunk> last;
@@ -260,7 +260,7 @@ Result<RankTrace> read_rank(const std::string& directory, uint32_t rank) {
   Builder builder(trace);
   Chunks chunks = take_chunks(*file, path, builder);
   if (open && open->sequence == chunks.taken) {
-    // A chunk that its rank was killed in while it was added: the open one is the same.
+    // The rank was killed while this chunk was added: the open chunk is the same.
     chunks.warning.clear();
     if (!builder.take({open->raw, open->bytes})) {
       chunks.warning = text(open_path(directory, rank), " is damaged: the trace ends before its end");

@@ -1,8 +1,8 @@
 // Reader - recorded programs, from the files of their ranks.
 //
-// Contract: ranks_in() says whose traces lie in a directory, in order. read_rank() gives one, read() all. A trace of a
-//   rank that was killed, or still runs, ends where it is. One whose end is damaged ends before that, with a `warning`;
-//   one whose beginning is damaged is an error.
+// Contract: ranks_in() returns the ranks whose traces lie in a directory, in order. read_rank() gives one trace, read()
+//   all. The trace of a rank that was killed, or still runs, ends where it is. A trace with a damaged end ends before
+//   the damage, with a `warning`; one with a damaged beginning is an error.
 // Invariants: (1) whatever the files hold, the numbers in a RankTrace are those of its tables, and its blobs are valid.
 // Threads: pure; the files may grow meanwhile. Time: none.
 #pragma once

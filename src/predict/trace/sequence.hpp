@@ -1,8 +1,8 @@
 // Sequence - a hash of the sequence of basic types that a message consists of, whatever its datatypes: the type
-// signature of the MPI standard. What is sent and what it is received as must have the same.
+// signature of the MPI standard. The sent data and the buffer that receives them must have the same hash.
 //
-// Contract: one() is that of one basic type; `+` of what follows each other; repeated() of so many times the same.
-//   hash_of() is that of a message.
+// Contract: one() is the Sequence of one basic type; `+` joins two that follow each other; repeated() is the same one
+//   several times over. hash_of() is the hash of a message.
 // Invariants: (1) the hash depends on the sequence of names and sizes only; (2) what holds an unknown type is unknown.
 // Threads: pure. Time: none.
 #pragma once
@@ -66,7 +66,7 @@ class Sequence {
   bool known_ = true;
 };
 
-// 0: not known.
+// The hash of a message; 0: not known.
 [[nodiscard]] inline uint64_t hash_of(const TypeEntry& type, int64_t count) {
   return Sequence::of(type).repeated(count).hash();
 }

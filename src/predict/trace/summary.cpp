@@ -25,7 +25,7 @@ int64_t times(int64_t bytes, size_t peers) {
   return __builtin_mul_overflow(bytes, static_cast<int64_t>(peers), &all) ? INT64_MAX : all;
 }
 
-// True if one block stands for one of each peer.
+// True if one block stands for one block of each peer.
 bool sends_to_each(Call call) { return call == Call::Alltoall || call == Call::Scatter; }
 bool receives_from_each(Call call) { return call == Call::Alltoall || call == Call::Allgather || call == Call::Gather; }
 

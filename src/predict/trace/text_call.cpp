@@ -52,7 +52,7 @@ class ArgumentReader {
     return {};
   }
 
-  // Some wrappers write where lists of counts lie, and not what is in them.
+  // Some wrappers write only the addresses of lists of counts, not their contents.
   Status count_fields() {
     const std::string_view arguments = call_.form->arguments;
     const auto lists =

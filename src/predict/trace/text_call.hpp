@@ -1,7 +1,7 @@
 // TextCall - a call as a line of a text trace has it, read by its form: which argument is what.
 //
-// Contract: read_call() reads a line whose name form_of() knows. What a line does not say is left as it is here: lists
-//   of counts of calls whose wrapper wrote only where they lie (`has_counts`).
+// Contract: read_call() reads a line whose name form_of() knows. A field that the line does not give keeps its default:
+//   lists of counts of calls whose wrapper wrote only the lists' addresses (`has_counts` is then false).
 // Invariants: (1) counts, sizes, ranks and tags are those of an int; a communicator's rank is below its size.
 // Threads: pure. Time: the writing host's, in ns.
 #pragma once
@@ -16,19 +16,20 @@
 
 namespace spinloom::trace {
 
-// What becomes of a communicator that a call makes.
+// The relation of a new communicator's members to those of its parent.
 enum class TextGroup : uint8_t { same, reordered, split, untold };
 
 struct TextForm {
   std::string_view name;  // without "MPI_"
   Call call = Call::Init;
   CallForm form = CallForm::blocking;
-  // A letter for each argument: b buffer, n count, v list of counts, d list of displacements, t type, p peer, g tag,
-  // r root, c communicator, q request, m where the new communicator goes, i number, _ what is not needed.
+  // One letter for each argument: b buffer, n count, v list of counts, d list of displacements, t type, p peer, g tag,
+  // r root, c communicator, q request, m place of the new communicator's handle, i number, _ an argument that is not
+  // needed.
   std::string_view arguments;
   TextGroup makes = TextGroup::untold;
 };
-// How the arguments of the call with this name are read. Null: calls of this name are not imported.
+// Returns how to read the arguments of the call with this name; null if calls of this name are not imported.
 [[nodiscard]] const TextForm* form_of(std::string_view name);
 // True if a call that is not imported moves no data between ranks, so that leaving it out changes no message.
 [[nodiscard]] bool is_local(std::string_view name);

@@ -14,8 +14,9 @@ TextComms::TextComms(uint32_t ranks) : ranks_(ranks), members_(2), seen_(2), han
   for (uint32_t rank = 0; rank < ranks; ++rank) members_[world].push_back(rank);
 }
 
-// What a rank's handles stand for depends on the sizes of what all ranks have made, which depend on what their handles
-// stand for: each round knows the communicators of one depth more.
+// The communicator behind a rank's handle depends on the sizes of the communicators that all ranks have made, and these
+// depend on the communicators behind the ranks' handles. So each round finds the communicators of one more level of
+// depth.
 void TextComms::learn(std::span<const std::vector<CommMark>> marks) {
   for (uint32_t rank = 0; rank < marks.size(); ++rank) {
     std::set<TextComm> handles;
@@ -82,7 +83,7 @@ void TextComms::find_members_of(uint32_t comm, uint32_t number, int64_t colour) 
   }
   members = parent;
   const auto& seen = seen_[comm];
-  // Where all ranks are in it and have said as which one.
+  // If all ranks of the parent have used the communicator, each with its rank in it, these ranks give the order.
   if (making.group != TextGroup::same && seen.size() == parent.size()) {
     for (const auto& [rank, as] : seen) {
       if (as.rank < members.size()) members[as.rank] = rank;
@@ -104,7 +105,7 @@ bool CommBinder::fits(const Living& one, const TextComm& comm) const {
   return comm.size <= one.parent.size;
 }
 
-// How many lower handles of the same rank and size are not bound yet.
+// Returns how many lower handles of the same rank and size are not bound yet.
 size_t CommBinder::lower_handles(const TextComm& comm) const {
   size_t count = 0;
   for (const TextComm& one : comms_.handles_[world_rank_]) {
@@ -147,7 +148,7 @@ uint32_t CommBinder::make(const CommMark& mark) {
     if (mark.group == TextGroup::split && mark.colour < 0) return TextComms::unknown;  // MPI_UNDEFINED
     made.comm = comms_.comm_of(number, colour);
   }
-  // What was made in the same place before can be named no longer.
+  // A communicator that was made in the same place before can no longer be named.
   living_.push_back(made);
   return made.comm;
 }

@@ -1,5 +1,5 @@
-// TextComms - which communicators of different ranks are one, and who is in it: a text trace says only that a rank has
-// one of so many, under a handle of its own.
+// TextComms - which handles of different ranks are one communicator, and who its members are: a text trace gives only
+// each rank's own handle, its rank and the size.
 //
 // Contract: a CommBinder follows one rank's calls: use() names the communicator of a call, make() and release() tell it
 //   of calls that make and free them. TextComms learns from all ranks' marks, and knows then the members of each.
@@ -22,7 +22,7 @@
 
 namespace spinloom::trace {
 
-// What a call does with communicators.
+// A use, a creation or a release of a communicator by a call.
 struct CommMark {
   enum class Kind : uint8_t { use, make, release };
   Kind kind = Kind::use;
@@ -44,7 +44,7 @@ class TextComms {
 
   [[nodiscard]] uint32_t ranks() const { return ranks_; }
   [[nodiscard]] uint32_t count() const { return static_cast<uint32_t>(members_.size()); }
-  // Ranks of the world; empty: not known. Not of `itself`.
+  // The members as ranks of the world; empty if they are not known. Not for `itself`.
   [[nodiscard]] const std::vector<uint32_t>& members(uint32_t comm) const { return members_[comm]; }
   [[nodiscard]] std::optional<uint32_t> rank_in(uint32_t comm, uint32_t world_rank) const;
 
@@ -77,9 +77,9 @@ class CommBinder {
  public:
   CommBinder(TextComms& comms, uint32_t world_rank) : comms_(comms), world_rank_(world_rank) {}
 
-  // The communicator's number, or `unknown`.
+  // Returns the communicator's number, or `unknown`.
   uint32_t use(const TextComm& comm);
-  // The new one's number, if it is known.
+  // Returns the new communicator's number, or `unknown`.
   uint32_t make(const CommMark& mark);
   uint32_t release(uint64_t place);
   uint32_t apply(const CommMark& mark);

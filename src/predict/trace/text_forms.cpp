@@ -1,4 +1,4 @@
-// The calls of text traces that are known, and what their arguments are.
+// The known calls of text traces, and the meaning of their arguments.
 #include <algorithm>
 #include <array>
 

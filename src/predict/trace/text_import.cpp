@@ -24,7 +24,7 @@ Result<std::string> text_in(const std::string& path) {
   return std::move(content).str();
 }
 
-// visit.call(call), visit.left_out(name), visit.remark(line) of each line.
+// Calls visit.call(call), visit.left_out(name) or visit.remark(line) for each line.
 template <class Visit>
 Status for_each_line(const std::string& path, std::string_view content, Visit&& visit) {
   uint64_t number = 0;
@@ -101,7 +101,7 @@ class Scanner {
   std::set<TextComm> used_;  // since communicators were made or freed
 };
 
-// The communicators of a file's calls say whose calls they are.
+// Checks by the communicators of a file's calls that the file belongs to this rank.
 Status check_ranks(std::span<const std::string> files, std::span<const std::vector<CommMark>> marks) {
   const auto ranks = static_cast<uint32_t>(files.size());
   size_t alone = 0;

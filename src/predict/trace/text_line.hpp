@@ -18,7 +18,7 @@ struct TextLine {
   std::string_view name;  // "MPI_Send"
   std::vector<std::string_view> fields;  // the first is when it began, the last when it ended
 
-  // False where the line is no call.
+  // Returns false if the line is no call.
   [[nodiscard]] bool cut(std::string_view line);
 };
 

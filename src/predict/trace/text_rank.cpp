@@ -11,7 +11,8 @@ namespace {
 
 constexpr uint64_t unix_ns_most = uint64_t{1} << 62;
 
-// What a probe or a test found is not written; where no request ended, it is taken as in vain.
+// Text traces do not give the results of probes and tests: an Iprobe, or a test that ended no request, is a poll in
+// vain.
 bool is_poll(const Signature& signature) {
   switch (signature.call) {
     case Call::Iprobe: return true;
@@ -105,7 +106,7 @@ Status TextRank::leave_out(LeftOut why, const TextCall& call) {
   return {};
 }
 
-// Its number in the trace; none: its members are not known, or contradict what the line says.
+// Returns the communicator's number in the trace; none: its members are not known, or contradict the line.
 uint32_t TextRank::number_of(uint32_t comm, const TextCall& call) {
   if (comm == TextComms::unknown) return none;
   if (comm == TextComms::itself) return 1;
@@ -117,7 +118,7 @@ uint32_t TextRank::number_of(uint32_t comm, const TextCall& call) {
   return numbers_[comm];
 }
 
-// The same order on all ranks.
+// Numbers this rank's communicators, in the same order on all ranks.
 void TextRank::find_numbers() {
   numbers_.assign(comms_.count(), none);
   numbers_[TextComms::world] = 0;

@@ -1,4 +1,4 @@
-// TextRank - one rank's calls of a text trace, and the trace that is written of them. For text_import.cpp only.
+// TextRank - one rank's calls of a text trace, and the trace that is written from them. For text_import.cpp only.
 //
 // Contract: a TextRank takes the lines of its file in their order, then writes the trace.
 // Threads: one owner. Time: the writing host's, in ns.
@@ -15,7 +15,7 @@
 
 namespace spinloom::trace {
 
-// What the lines of one rank say in all.
+// Facts that the lines of one rank give together.
 struct FileFacts {
   bool is_mpich = false;
   bool has_int_handles = false;  // some request lies where a pointer would not
@@ -25,7 +25,7 @@ struct FileFacts {
   std::vector<CommMark> marks;
 };
 
-// What a call does with communicators, if it does anything.
+// Returns how a call uses, makes or frees a communicator. has_mark() is false if it does none of these.
 [[nodiscard]] CommMark mark_of(const TextCall& call);
 [[nodiscard]] bool has_mark(const TextCall& call);
 

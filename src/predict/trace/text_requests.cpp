@@ -27,7 +27,7 @@ void TextRequests::end(uint32_t number) {
   request.named = none;
 }
 
-// The place is used for another request.
+// Ends the request in this place, which is now used for another one.
 void TextRequests::close(uint32_t call, uint64_t place) {
   const auto found = open_.find(place);
   if (found == open_.end()) return;
@@ -35,7 +35,7 @@ void TextRequests::close(uint32_t call, uint64_t place) {
   open_.erase(found);
   const bool ended = requests_[number].named != none;
   end(number);
-  // Its slot is free again, whether or not a call has ended it.
+  // The request's slot is free again, whether or not a call has ended the request.
   if (requests_[number].is_persistent || !ended) touches_.push_back({call, Touch::Kind::frees, number});
 }
 
@@ -70,7 +70,7 @@ void TextRequests::cancel(uint32_t call, uint64_t place) {
   for (const auto& [where, number] : at(place, 1)) touches_.push_back({call, Touch::Kind::names, number});
 }
 
-// One that a test has ended cannot be freed, but for persistent ones.
+// A request that a test has ended cannot be freed, unless it is persistent.
 void TextRequests::free(uint32_t call, uint64_t place) {
   for (const auto& [where, number] : at(place, 1)) {
     if (requests_[number].is_persistent) end(number);
@@ -82,7 +82,7 @@ void TextRequests::free(uint32_t call, uint64_t place) {
 
 std::vector<std::vector<uint32_t>> TextRequests::solve(uint32_t calls) {
   while (!open_.empty()) close(calls, open_.begin()->first);
-  // What ends comes before what is made, and after what the call names.
+  // Within a call, requests that end come before the one that is made, and after those that the call names.
   std::vector<std::vector<Touch>> by_call(size_t{calls} + 1);
   for (const Touch& touch : touches_) by_call[touch.call].push_back(touch);
   std::vector<std::vector<uint32_t>> found(by_call.size());

@@ -1,8 +1,9 @@
 // TextRequests - which call ended which request, of one rank's calls: a text trace has the places of the handles only.
 //
-// Contract: the calls are told in their order, by their numbers; then solve() gives each its slots. A request ends in
-//   the first Wait or Waitall that names its place. If there is none before the place is used again, it ended in the
-//   last call that named it: outcomes of tests, and of waits for some, are not written.
+// Contract: the caller reports the calls in their order, by their numbers; then solve() gives each call its slots. A
+//   request ends in the first Wait or Waitall that names its place. If there is none before the place is used again,
+//   the request ended in the last call that named it, because outcomes of tests, and of waits for some, are not
+//   written.
 // Invariants: (1) slots are the lowest free ones, as the recorder gives them.
 // Threads: pure. Time: none.
 #pragma once
@@ -27,7 +28,7 @@ class TextRequests {
   void cancel(uint32_t call, uint64_t place);
   void free(uint32_t call, uint64_t place);
 
-  // For each call its slots, once all are told.
+  // Returns the slots of each call, after all calls have been reported.
   [[nodiscard]] std::vector<std::vector<uint32_t>> solve(uint32_t calls);
   [[nodiscard]] uint64_t never_ended() const { return never_ended_; }  // requests that no call named
 
@@ -43,7 +44,7 @@ class TextRequests {
     Kind kind = Kind::makes;
     uint32_t request = 0;
   };
-  // The requests in so many places.
+  // Returns the requests in `count` places from `place` on.
   [[nodiscard]] std::vector<std::pair<uint64_t, uint32_t>> at(uint64_t place, int64_t count) const;
   void end(uint32_t request);
   void close(uint32_t call, uint64_t place);

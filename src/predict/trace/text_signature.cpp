@@ -147,7 +147,7 @@ class SignatureFiller {
   [[nodiscard]] Block block(const TextEnd& end) const {
     return {end.buffer, end.counts.empty() ? 0 : end.counts[0], facts_.type_of(end.type)};
   }
-  // One block, or one for each rank.
+  // Puts one block, or one for each rank.
   Status put(std::vector<Block>& blocks, const TextEnd& end) {
     if (is_in_place(end)) {
       made_.in_place = true;

@@ -1,4 +1,4 @@
-// The signature of a call that a text trace has.
+// TextSignature - the signature of a call that a text trace has.
 //
 // Contract: signature_of() fills in what the recorder would, but for requests; `type_of` gives numbers for types. A
 //   call that names ranks outside its communicator is an error.

@@ -53,7 +53,7 @@ inline constexpr uint32_t none = UINT32_MAX;  // no type, communicator, window, 
 
 inline constexpr uint64_t nowhere = UINT64_MAX;  // address: the trace does not tell it
 
-// One end of a transfer: where the first element begins, and how many elements of which type.
+// One end of a transfer: the address of its first element, the number of its elements, and their type.
 struct Block {
   uint64_t address = 0;
   int64_t count = 0;
@@ -61,9 +61,9 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
-// What a completed request's receive met, where it had asked for any source or any tag; and of probes. Of requests that
-// MPI_Cancel named: source is `cancelled`, or it was too late for that (`any`, unless it is a receive of any source or
-// tag).
+// The message that a completed receive request, or a probe, has matched, where it had asked for any source or any tag.
+// For a request that MPI_Cancel named, `source` is `cancelled` if the cancel was in time. If it was too late, `source`
+// is `any`, unless the request is a receive of any source or tag.
 struct Match {
   uint32_t request = none;  // its slot; none: the call's own receive
   int32_t source = any;
@@ -83,18 +83,18 @@ struct Signature {
   int32_t receive_tag = 0;
   int32_t error = 0;  // what the call returned: 0 is MPI_SUCCESS
   uint32_t window = none;
-  // One block, or one for each peer where the call says so (v and w forms, neighbours). Reductions: sends[0].
+  // One block, or one for each peer in calls that have several (v and w forms, neighbours). A reduction has sends[0].
   std::vector<Block> sends;
   std::vector<Block> receives;
-  // Slots: made by this call (non-blocking, persistent: one), started (Start, Startall), or ended by it. A completion
-  // that ended only some of those that it was asked for lists these only.
+  // Slots of requests: the one that this call made (non-blocking, persistent), those that it started (Start, Startall),
+  // or those that it ended. A completion that ended only some of its requests lists only these.
   std::vector<uint32_t> requests;
   std::vector<Match> matches;
   bool operator==(const Signature&) const = default;
 };
 
-// Polls in vain (Test, Iprobe, Request_get_status) that follow each other are one event: `polls` says how many, and
-// begin and end are the first one's and the last one's; its signature lists no requests and no matches.
+// Polls in vain (Test, Iprobe, Request_get_status) that follow each other are one event. `polls` is their number; the
+// event begins with the first poll and ends with the last. Its signature lists no requests and no matches.
 struct Event {
   uint32_t signature = 0;
   uint32_t polls = 0;
@@ -115,8 +115,8 @@ struct CommEntry {
   uint32_t rank = 0;  // of this rank in it
   std::vector<uint32_t> world_ranks;  // of its members; of ranks outside the world: none
   std::vector<uint32_t> remote_ranks;  // of an intercommunicator's other side
-  // Where it has a topology: whom neighbourhood calls receive from and send to, in their order; ranks of the
-  // communicator.
+  // The neighbours of a communicator with a topology, as ranks of the communicator: neighbourhood calls receive from
+  // `sources` and send to `destinations`, in this order.
   std::vector<int32_t> sources;
   std::vector<int32_t> destinations;
   std::vector<int32_t> dims;  // of a Cartesian grid

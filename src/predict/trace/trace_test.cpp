@@ -1,4 +1,4 @@
-// What a Writer writes, a reader reads.
+// A reader reads exactly what a Writer has written.
 #include "predict/trace/trace.hpp"
 
 #include <sys/resource.h>

@@ -1,8 +1,8 @@
 // Views - tables over the traces of all ranks.
 //
-// Contract: matrix() is who sent whom how much: by point-to-point calls, and by neighbourhood and all-to-all calls,
-//   whose receivers are known; what a call sends to one peer is a message. types() is which datatypes the buffers of
-//   the calls had, equal ones once.
+// Contract: matrix() tells how much each rank sent to each other one: by point-to-point calls, and by neighbourhood and
+//   all-to-all calls, whose receivers are known; the data that a call sends to one peer are a message. types() lists
+//   the datatypes of the calls' buffers, equal ones once.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -35,7 +35,7 @@ struct TypeUse {
 };
 [[nodiscard]] std::vector<TypeUse> types(std::span<const RankTrace* const> traces);
 
-// True if a trace says where in memory the calls' buffers lie, and so of which types they are.
+// True if a trace gives the memory addresses of the calls' buffers, and so their types.
 [[nodiscard]] bool tells_buffers(const RankTrace& trace);
 
 }  // namespace spinloom::trace

@@ -1,8 +1,8 @@
 // Walk - a rank's events in their order, with what its requests stand for.
 //
-// Contract: walk() visits each event with its signature. For calls that start persistent requests, visit.started() is
-//   told the signatures by which those were made, so that it sees each transfer when it begins; for calls that complete
-//   requests, visit.ended() is told the event that began each. Both are told before the event itself.
+// Contract: walk() visits each event with its signature. For calls that start persistent requests, visit.started() gets
+//   the signatures by which those were made, so that it sees each transfer when it begins. For calls that complete
+//   requests, visit.ended() gets the event that began each. Both are called before the event itself is visited.
 // Invariants: (1) slots are followed as the recorder gave them: by their order alone.
 // Threads: pure. Time: none.
 #pragma once

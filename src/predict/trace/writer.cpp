@@ -23,7 +23,7 @@ constexpr uint64_t polls_ns_most = 100'000'000;
 
 std::string reason(int code) { return std::strerror(code); }
 
-// 0, or an errno.
+// Returns 0 or an errno.
 int write_all(int file, std::span<const uint8_t> bytes) {
   while (!bytes.empty()) {
     const ssize_t done = write(file, bytes.data(), bytes.size());
@@ -231,7 +231,7 @@ void Writer::end() {
   if (trouble_.empty()) unlink(open_path(directory_, rank_).c_str());
 }
 
-// The open chunk is empty then: its file says only in which call the rank is.
+// The open chunk is then empty: its file says only in which call the rank is.
 void Writer::end_within(Call call, CallForm form, uint64_t begin_ns) {
   if (!trouble_.empty()) return;
   put_pending();

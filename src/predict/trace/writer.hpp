@@ -33,13 +33,13 @@ class Writer {
 
   [[nodiscard]] uint32_t add(const TypeEntry& type);
   [[nodiscard]] uint32_t add(const CommEntry& comm);
-  // A call begins, which may never end: a reader is told. The next event says that it has.
+  // Shows readers that a call has begun, which may never end. The next event shows that it has ended.
   uint64_t enter(Call call, CallForm form, uint64_t begin_ns) {
     const uint64_t word = UnderWay::word(static_cast<uint8_t>(call), static_cast<uint8_t>(form), begin_ns - begun_ns_);
     open_->under_way.store(word, std::memory_order_relaxed);
     return word;
   }
-  // After an event: another thread's call, which has not ended, by what enter() gave.
+  // After an event, shows the call of another thread that has not ended; `word` is what enter() gave for it.
   void stays_in(uint64_t word) { open_->under_way.store(word, std::memory_order_relaxed); }
   void record(const Signature& signature, uint64_t begin_ns, uint64_t end_ns);
   void poll(const Signature& signature, uint64_t begin_ns, uint64_t end_ns);

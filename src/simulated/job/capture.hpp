@@ -26,7 +26,7 @@ class Capture {
   void finish(uint32_t rank);
   // For a signal handler: reads the stream's buffer without its lock, which may be held then.
   void rescue(uint32_t rank);
-  // For a signal handler, too: writes to the stream's real descriptor what is no rank's.
+  // For a signal handler, too: writes bytes that belong to no rank to the stream's real descriptor.
   void say_beside(const char* bytes, size_t length) const;
   // The errno of the first line that could not be written; 0 if all were.
   [[nodiscard]] int error() const { return error_; }

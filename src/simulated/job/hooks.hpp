@@ -12,7 +12,7 @@ extern "C" {
 // True if a rank's program is running on this thread.
 bool spl_job_running(void);
 [[noreturn]] void spl_job_exit(int code, bool at_once);
-// The clock, as a program reads it: a look that may take time.
+// The clock that a program reads; a look may take time.
 int64_t spl_job_time_ps(void);
 void spl_job_sleep_ps(int64_t duration);
 void spl_job_yield(void);

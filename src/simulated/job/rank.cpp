@@ -13,7 +13,7 @@
 
 namespace spinloom::job {
 
-// All ranks belong to one user, whoever runs the simulation.
+// All ranks belong to one user, whichever user runs the simulation.
 constexpr uint32_t simulated_user = 1000;
 
 Rank::Rank(simulated::EventQueue& events, std::vector<simulated::Node*> nodes, const simulated::Profile& profile,

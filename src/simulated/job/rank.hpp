@@ -93,13 +93,13 @@ class Rank final : public portals::Port, public calls::Host, simulated::EventTar
   [[nodiscard]] uint32_t atomic_bytes() const override;
   // Atomics are coherent: the NIC changes memory at one moment of virtual time, and programs run between such moments.
   [[nodiscard]] uint32_t features() const override { return PTL_COHERENT_ATOMICS; }
-  // The same in every run.
+  // Gives the same numbers in every run.
   [[nodiscard]] uint64_t random() override { return random_.next(); }
   [[nodiscard]] Result<calls::HandlerImage> image(std::string_view name) override;
 
  private:
   enum class State : uint8_t { running, waiting, sleeping };
-  // A NIC beside the first one. Whoever waits for it waits as the rank does.
+  // A NIC beside the first one. A program that waits for it waits as the rank does.
   class MorePort final : public portals::Port {
    public:
     MorePort(Rank& rank, simulated::Node& node) : rank_(rank), node_(node) {}

@@ -23,7 +23,7 @@ constexpr int64_t compute_ns = 1'000'000'000;  // a second of processor time
 constexpr uint32_t told_after_s = 10;
 constexpr timespec look_every{0, 250'000'000};  // of processor time
 
-// What the looks have seen in a row.
+// The state that consecutive looks have found unchanged.
 struct Seen {
   const Rank* rank = nullptr;  // that runs; null: none
   Time time{};
@@ -36,7 +36,7 @@ struct Watch {
   Seen seen;
 } watch;
 
-// It asks the kernel, because the launcher's clock_gettime() gives modelled time.
+// Asks the kernel, because the launcher's clock_gettime() gives modelled time.
 int64_t computed_ns() {
   timespec now{};
   syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);

@@ -5,7 +5,8 @@
 //   rank, its function and its latest call; after 10 s a line on standard error says so beforehand. 0: no limit and no
 //   line.
 // Invariants: (1) a rank that is not running is never meant, however long the host takes; (2) a run that does not reach
-//   the limit is not changed; (3) the handler takes no memory and no lock, because it may interrupt whoever has them.
+//   the limit is not changed; (3) the handler takes no memory and no lock, because it may interrupt code that holds
+//   them.
 // Threads: the job's. Time: that thread's processor time, for this purpose only.
 #pragma once
 

@@ -37,7 +37,7 @@ Result<DragonflyRoutes> DragonflyRoutes::make(const Dragonfly& dragonfly, uint32
 Link DragonflyRoutes::towards(uint32_t at, uint32_t group, uint32_t which) const {
   const uint32_t own = at / is_.routers;
   const uint32_t others = is_.groups - 1;
-  const uint32_t further = (group + others - own) % is_.groups;  // one less than so many
+  const uint32_t further = (group + others - own) % is_.groups;  // one less than the distance to the group
   const uint32_t port = which * others + further;
   const uint32_t router = own * is_.routers + port / is_.globals;
   if (router != at) return local(at, router);
@@ -72,7 +72,8 @@ void DragonflyRoutes::choices(uint32_t at, uint32_t destination, std::vector<Lin
   }
 }
 
-// Over another group: which of its routers, says the link by which the packet comes.
+// Draws a detour over another group; the link by which the packet enters the group decides which of its routers it
+// meets.
 std::optional<uint32_t> DragonflyRoutes::detour(uint32_t at, uint32_t to, Random& random) const {
   const uint32_t own = at / is_.routers;
   const uint32_t end = to / is_.routers;

@@ -25,7 +25,7 @@ class DragonflyRoutes {
   [[nodiscard]] uint32_t switch_of(uint32_t host) const { return host / is_.hosts; }
   [[nodiscard]] Link next(uint32_t at, uint32_t destination) const;
   void choices(uint32_t at, uint32_t destination, std::vector<Link>& out) const;
-  // A random detour between two switches: the switch after which it turns to its end, or none.
+  // Draws a random detour between two switches: the switch after which the packet turns to its end, or none.
   [[nodiscard]] std::optional<uint32_t> detour(uint32_t at, uint32_t to, Random& random) const;
   [[nodiscard]] bool turns(uint32_t at, uint32_t detour) const;
   [[nodiscard]] uint32_t host_of_switch(uint32_t at) const { return at * is_.hosts; }

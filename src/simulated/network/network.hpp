@@ -2,7 +2,7 @@
 //
 // Contract: sans-I/O. The caller has the clock: it calls move() for a packet whose head is at a switch, in the order of
 //   times, and gets the time at which the head is at the next switch. The links of hosts are the caller's.
-//     - A packet of b bytes occupies each link of its path for b G; whoever comes later waits, the first come first.
+//     - A packet of b bytes occupies each link of its path for b G; later packets wait, first come, first served.
 //     - Its head is at the next switch `hop` after it has begun to cross; it does not wait for its tail (cut-through).
 //   So a packet alone needs h hops; k packets that meet on a link need k b G there; two flows that meet share it packet
 //   by packet.
@@ -29,7 +29,7 @@ namespace spinloom::network {
 
 class Network {
  public:
-  // For so many ranks; `planes`: how many networks of this kind there are, one for each NIC of a rank.
+  // Makes a network for `ranks` ranks; `planes`: the number of such networks, one for each NIC of a rank.
   static Result<Network> make(const Config& config, Rate G, uint32_t ranks, uint32_t planes = 1);
 
   [[nodiscard]] uint32_t switches() const;
@@ -40,7 +40,7 @@ class Network {
   [[nodiscard]] uint32_t next(uint32_t at, uint32_t to) const;
   // A link from a switch to a neighbour, the first if there are several.
   [[nodiscard]] std::optional<Link> link_between(uint32_t at, uint32_t neighbour) const;
-  // How many links between switches lie between two ranks.
+  // Returns how many links between switches lie between two ranks.
   [[nodiscard]] uint32_t hops(uint32_t from, uint32_t to) const;
 
   struct Move {
@@ -49,15 +49,15 @@ class Network {
     uint32_t link;
     uint64_t begin_ps;  // when its head begins to cross
   };
-  // Where a packet goes first that is at its first switch, which is not that of `to`, its destination: there, or by a
-  // detour to the address of a switch (ranks() + its number). Called once for each packet: detours are drawn in the
-  // order of the calls.
+  // Returns where a packet at its first switch goes first, if `to`, its destination, is at another switch: to `to`, or
+  // by a detour to the address of a switch (ranks() + its number). Called once for each packet: detours are drawn in
+  // the order of the calls.
   [[nodiscard]] uint32_t heading(uint64_t now_ps, uint32_t at, uint32_t to, uint32_t plane = 0);
   // True if a packet that went to the address of a switch turns to its destination here.
   [[nodiscard]] bool turns(uint32_t at, uint32_t heading) const;
-  // From a switch that is not that of `to`, the destination's rank or heading().
+  // Moves a packet from a switch that is not that of `to`, the destination's rank or heading().
   [[nodiscard]] Move move(uint64_t now_ps, uint32_t at, uint32_t to, uint64_t bytes, uint32_t plane = 0);
-  // Over this link.
+  // Moves a packet over this link.
   [[nodiscard]] Move cross(uint64_t now_ps, const Link& link, uint64_t bytes, uint32_t plane = 0);
 
  private:

@@ -33,7 +33,7 @@ struct Dragonfly {
   bool operator==(const Dragonfly&) const = default;
 };
 
-// A grid whose rows are rings, with so many switches along each dimension and `hosts` at each switch.
+// A grid whose rows are rings, with `sizes` switches along each dimension and `hosts` at each switch.
 struct Torus {
   std::vector<uint32_t> sizes;
   uint32_t hosts = 1;

@@ -36,7 +36,7 @@ void TorusRoutes::each_way(uint32_t at, uint32_t destination, Visit&& visit) con
   for (uint32_t dimension = 0; dimension < torus_.sizes.size(); ++dimension) {
     const uint32_t size = torus_.sizes[dimension];
     const uint32_t here = at / stride % size;
-    const uint32_t up = (goal / stride % size + size - here) % size;  // so many steps upwards
+    const uint32_t up = (goal / stride % size + size - here) % size;  // steps upwards to the goal
     const uint32_t first = (at * static_cast<uint32_t>(torus_.sizes.size()) + dimension) * 2;
     const uint32_t row = at - here * stride;
     if (up != 0 && up <= size - up && !visit(Link{first, row + (here + 1) % size * stride})) return;

@@ -23,7 +23,7 @@ class TorusRoutes {
   [[nodiscard]] uint32_t switch_of(uint32_t host) const { return host / torus_.hosts; }
   [[nodiscard]] Link next(uint32_t at, uint32_t destination) const;
   void choices(uint32_t at, uint32_t destination, std::vector<Link>& out) const;
-  // A random detour between two switches: the switch after which it turns to its end, or none.
+  // Draws a random detour between two switches: the switch after which the packet turns to its end, or none.
   [[nodiscard]] std::optional<uint32_t> detour(uint32_t at, uint32_t to, Random& random) const;
   [[nodiscard]] bool turns(uint32_t at, uint32_t detour) const;
   [[nodiscard]] uint32_t host_of_switch(uint32_t at) const { return at * torus_.hosts; }
@@ -31,7 +31,7 @@ class TorusRoutes {
   void links_of(uint32_t at, std::vector<Link>& out) const;
 
  private:
-  // One for each way along each dimension that leads to the destination, until `visit` gives false.
+  // Visits a link for each way along each dimension that leads to the destination, until `visit` gives false.
   template <class Visit>
   void each_way(uint32_t at, uint32_t destination, Visit&& visit) const;
 

@@ -1,8 +1,8 @@
 // FlowTable - which of the packets that come to a switch its handler processors take.
 //
-// Contract: rules name messages by portal table index and match bits, as an entry of a list does. takes() is asked once
-//   for each packet, in the order of their heads: a header that matches a rule is taken, and with it the other packets
-//   of its message. Acknowledgements and replies are never taken.
+// Contract: rules name messages by portal table index and match bits, as an entry of a list does. takes() is called
+//   once for each packet, in the order of their heads: a header that matches a rule is taken, and with it the other
+//   packets of its message. Acknowledgements and replies are never taken.
 // Invariants: (1) the packets of a message are taken all or none, if its header comes first; (2) a message is forgotten
 //   when its last byte has come.
 // Threads: one owner. Time: none.

@@ -1,4 +1,4 @@
-// Which packets a switch's processors take.
+// The choice of packets that a switch's processors take.
 #include "simulated/node/flow_table.hpp"
 
 #include <gtest/gtest.h>

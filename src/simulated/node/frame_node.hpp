@@ -1,4 +1,4 @@
-// FrameNode - a simulated Ethernet NIC in its host, and the cable to whoever is at the other end.
+// FrameNode - a simulated Ethernet NIC in its host, and the cable to the station at the other end.
 //
 // Contract: performs the actions of frames::Nic on timed resources:
 //   Frames that come: cable (byte_time for the frame and 24 B around it, then wire) -> matching unit (match.header) ->
@@ -47,7 +47,7 @@ class FrameHost {
   ~FrameHost() = default;
 };
 
-// When one frame was at which unit; the newest frame's are kept.
+// The times at which one frame was at each unit; those of the newest frame are kept.
 struct FrameStages {
   Time arrived{};   // last byte at the NIC
   Time matched{};
@@ -79,7 +79,7 @@ class FrameNode final : EventTarget, HpuClient {
 
   // The far end puts a frame on its cable now. Frames that follow wait for it.
   void send_from_far(FrameBytes frame);
-  // The host's stack gives a frame to the NIC now. False: refused, as frames::Nic::on_host_frame says.
+  // The host's stack gives a frame to the NIC now. Returns false if frames::Nic::on_host_frame() refuses it.
   [[nodiscard]] bool send_from_host(FrameBytes frame);
   // The host writes to NIC memory: one PCIe write.
   void write_nic(uint64_t offset, std::vector<uint8_t> bytes);

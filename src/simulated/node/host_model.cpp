@@ -58,7 +58,7 @@ HostCost lines_of(const Profile& profile, const portals::HostWork& work) {
   HostCache last(host.cache, host.cache_ways, host.line);
   FetchPattern reads(host.line);
   FetchPattern writes(host.line);
-  // The same of lines that the last level has: a prefetcher brings them no later than it would from memory.
+  // The patterns of lines that the last level has: a prefetcher brings them no later than it would from memory.
   FetchPattern held_reads(host.line);
   FetchPattern held_writes(host.line);
   if (work.warm) {

@@ -32,7 +32,7 @@ namespace spinloom::simulated {
 
 class HpuClient {
  public:
-  // Carries out a call. True: the handler must stop. False: resume() answers the call, now or later.
+  // Carries out a call. Returns true if the handler must stop; if false, resume() answers the call, now or later.
   virtual bool on_handler_call(const nic::Her& her, const nic::HandlerCall& call) = 0;
   virtual void on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, uint64_t cycles,
                               const std::string& reason) = 0;

@@ -1,4 +1,4 @@
-// How long a simulated NIC keeps the bytes of packets.
+// The time for which a simulated NIC keeps the bytes of packets.
 #include <gtest/gtest.h>
 
 #include "portals/interface/interface.hpp"

@@ -72,22 +72,22 @@ class Bridge;
 
 class Network final : EventTarget {
  public:
-  // What lies between the NICs' own links; none: one switch, which never makes anybody wait.
+  // The switches between the NICs' own links; none: one switch, which never makes anybody wait.
   using Switches = std::optional<network::Network>;
   Network(EventQueue& events, const Profile& profile, const Ordering& ordering, Switches switches = {},
           const std::optional<BridgeConfig>& bridge = {});
   ~Network();
-  // For so many ranks, whose links to their switches are those of the profile. Paths that depend on the load are
-  // refused: headers of one rank to another match in the order in which they were sent, and no NIC here puts them in
-  // order.
+  // Makes the switches for `ranks` ranks, whose links to their switches are those of the profile. Paths that depend on
+  // the load are refused: headers of one rank to another match in the order in which they were sent, and no NIC here
+  // puts them in order.
   static Result<Switches> switches_of(const Profile& profile, const std::optional<network::Config>& config,
                                       uint32_t ranks);
 
   void attach(nic::Rank rank, Receiver& receiver);
-  // Who takes the packets to ranks that nobody has attached. No link at their end makes them wait.
+  // `receiver` takes the packets to ranks that nobody has attached. No link at their end makes them wait.
   void attach_others(Receiver& receiver) { others_ = &receiver; }
   // Sends as inject() does, but from a rank that nobody has attached: its packets are on its link from `ready` on, in
-  // message order, whoever else is on it.
+  // message order, even if other packets are on it.
   void enter(std::vector<nic::Packet> packets, Time ready, std::function<void()> sent);
   [[nodiscard]] const Switches& switches() const { return switches_; }
   [[nodiscard]] const Bridge* bridge() const { return bridge_.get(); }  // null: all ranks are in one fabric
@@ -96,7 +96,8 @@ class Network final : EventTarget {
            rank.value - switches_->ranks() < switches_->switches();
   }
   [[nodiscard]] nic::Rank rank_of_switch(uint32_t at) const { return nic::Rank{switches_->ranks() + at}; }
-  // At a switch with processors. Refused if headers may come late: they say which packets the rule means.
+  // Installs a rule at a switch with processors. Refused if headers may come late: they say which packets the rule
+  // means.
   Status install(uint32_t at, const FlowRule& rule);
   // Bytes of payload that have begun to cross links so far: each link between switches, and all links to hosts.
   [[nodiscard]] const std::vector<uint64_t>& carried_bytes() const { return carried_bytes_; }
@@ -117,13 +118,13 @@ class Network final : EventTarget {
   enum Code : uint32_t { departs, leaves, sent_all, crosses, arrives };
   void on_event(uint32_t code, uint64_t argument) override;
   void depart(uint32_t slot);
-  // A packet of a switch's processors.
+  // Sends a packet of a switch's processors.
   void leave(uint32_t slot);
   void cross(uint32_t slot);
   // Takes a packet from its switch towards its target, and returns when its first byte is on the link.
   Time go_on(uint32_t slot);
   [[nodiscard]] bool is_taken(const Crossing& crossing);
-  // The packet is at the switch of its target.
+  // True if a receiver is attached under this rank.
   [[nodiscard]] bool is_attached(uint32_t rank) const {
     return rank < receivers_.size() && receivers_[rank] != nullptr;
   }

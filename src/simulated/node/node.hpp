@@ -196,7 +196,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   // Parsed packets of messages that are open; some of these messages may have ended since the last release.
   std::vector<std::unique_ptr<Arrival>> held_;
   static constexpr size_t held_at_least = 16;
-  size_t release_at_ = held_at_least;  // when so many are held, those whose messages have ended are released
+  size_t release_at_ = held_at_least;  // when this many are held, those whose messages have ended are released
   // Packets that are whole messages, by the DMA that brings their bytes to host memory.
   std::unordered_map<uint32_t, std::shared_ptr<const Arrival>> moving_;
   bool parsing_ = false;
@@ -222,7 +222,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
     uint64_t departure = 0;  // its number
   };
   nic::Slab<Gathered> gathered_;
-  // What has not been handed to the network because of a packet before it whose pieces are still being read.
+  // A message that has not been handed to the network, because the pieces of a packet before it are still being read.
   struct Departure {
     bool is_here = false;
     std::vector<nic::Packet> packets;

@@ -1,4 +1,4 @@
-// The codes of a node's scheduled events; shared by the files of Node only.
+// NodeCode - the codes of a node's scheduled events; shared by the files of Node only.
 #pragma once
 
 #include <cstdint>

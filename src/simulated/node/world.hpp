@@ -48,7 +48,7 @@ class World {
   [[nodiscard]] const Node& node(uint32_t rank, uint32_t rail = 0) const { return *rails_.at(rail)->nodes.at(rank); }
   [[nodiscard]] Network& network() { return rails_.front()->network; }
   // Gives a switch of the network an execution context: the parts and prices of a NIC, its ports the switch's links.
-  // Its program is that of whoever manages the network. Once for a switch.
+  // The manager of the network chooses its program. Only once for a switch.
   Result<Node*> equip(uint32_t at) {
     Network& on = network();
     const Network::Switches& switches = on.switches();

@@ -25,7 +25,7 @@ class WritesUnderWay {
  public:
   void asked(Time at) { asked_.push(at); }
 
-  // What was asked for or has landed until `now` is known.
+  // All requests and landings until `now` are known.
   void landed(Time at, Time now) {
     SPL_ASSERT(landed_.empty() || at >= landed_.back(), "a write lands at ", at, ", before an earlier one");
     landed_.push_back(at);

@@ -80,7 +80,7 @@ void log_at_end() {
   }
 }
 
-// What is on the streams, in the order in which it was put there: a stream waits for all others.
+// The work of all streams in the order in which it was submitted: a stream waits for all others.
 class Queue {
  public:
   void put(std::function<void()> work) {

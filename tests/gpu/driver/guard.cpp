@@ -22,7 +22,7 @@ constexpr greg_t trap_flag = 0x100;
 constexpr int stack_most = 24;
 const char* guarded = "";
 
-// What an instruction has been let through to; it may touch two buffers.
+// The allocations that the current instruction may touch, at most two.
 thread_local Allocation let[2];
 thread_local int lets = 0;
 
@@ -37,7 +37,7 @@ bool is_between(const char* file) {
   return std::strncmp(file, "libc.so", 7) == 0 || std::strncmp(file, "libcuda.so", 10) == 0;
 }
 
-// Whose work the instruction at which the signal has come is.
+// Returns the file of the code that the faulting instruction works for: the innermost frame outside libc and libcuda.
 const char* culprit() {
   void* frames[stack_most];
   const int count = backtrace(frames, stack_most);

@@ -55,7 +55,7 @@ class Memory {
   // `stale`: the place of that memory is mapped already, from before it was freed and allocated again.
   uint64_t open(const Handle& handle, bool& stale);
   size_t bytes_left();
-  // The same bytes at an address where the test itself may look at them at any time; gone when they are freed.
+  // Maps an allocation's bytes a second time, where the test itself may read them at any time until they are freed.
   void* window(uint64_t start);
 
  private:

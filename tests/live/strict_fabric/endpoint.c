@@ -1,4 +1,4 @@
-/* What callers begin: messages, reads, and the names of peers. */
+/* The operations that callers start (messages and reads), and the names of peers. */
 #include "strict_fabric.h"
 
 static ssize_t ep_send(struct fid_ep* ep, const void* bytes, size_t length, void* description, fi_addr_t to,

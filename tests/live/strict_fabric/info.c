@@ -1,4 +1,4 @@
-/* What the provider is and asks for: fi_getinfo and its like. */
+/* The provider's properties and requirements: fi_getinfo and its like. */
 #include "strict_fabric.h"
 
 static int wants(const char* what) {

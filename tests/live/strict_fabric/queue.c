@@ -1,4 +1,4 @@
-/* What moves, in fi_cq_read and nowhere else, and the completions of what has ended. */
+/* All data movement, which happens only in fi_cq_read, and the completions of operations that have ended. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/un.h>

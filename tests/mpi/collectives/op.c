@@ -316,7 +316,7 @@ static long differences(unsigned char const* a, unsigned char const* b, long len
   return wrong;
 }
 
-/* Which of the messages of a neighbour a block holds: one that no other block has had. */
+/* Finds the slot of the neighbour's message that a block holds, among those that no other block has taken. */
 static int matched(Op* op, int start, int block, unsigned char* taken) {
   Group const* const group = op->group;
   Side const* const in = &op->in;

@@ -73,7 +73,7 @@ void op_prepare(Draw* own, Op* op, Pool* pools); /* two pools */
 void op_fill(Op* op, int start);
 int op_start(Op* op); /* what the MPI says */
 void op_free_types(Op* op);
-/* How many bytes are wrong after the start of that number. */
+/* Returns the number of wrong bytes after start number `start`. */
 long op_wrong(Op* op, int start);
 void op_free(Op* op);
 

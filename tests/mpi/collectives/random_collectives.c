@@ -78,7 +78,7 @@ static void start_message(Item* item, Draw* own, int way, int receives, int tag)
   int const sought = receives == any_any || receives == any_tag ? MPI_ANY_TAG : tag;
   Side const *const out = &op->out, *const in = &op->in;
   MPI_Message matched;
-  /* What waits for its receiver could wait for ever where later messages may take the receive. */
+  /* A send that waits for its receiver could wait for ever if a later message may take the receive. */
   if (receives == any_any && (way == waits || way == exchanges)) way = early;
   if (way == early || way == synchronous || way == waits)
     MPI_Irecv(in->base, in->counts[0], in->types[0], source, sought, op->comm, &item->request[1]);
@@ -103,7 +103,7 @@ static void start_message(Item* item, Draw* own, int way, int receives, int tag)
   for (int i = 0; i < 2; ++i) item->is_open[i] = item->request[i] != MPI_REQUEST_NULL;
 }
 
-/* Which message came is known from its status. */
+/* Checks the message that came; its status tells which message it is. */
 static void check_message(Item* items, int n, int which) {
   Item* const item = &items[which];
   Group const* const group = item->op.group;

@@ -11,7 +11,7 @@
          : op->form == nonblocking ? MPI_##iname##c(__VA_ARGS__, op->comm, &op->request) \
                                    : INIT(name, c, __VA_ARGS__)
 
-/* What is not significant at a rank is null; MPI_IN_PLACE is the send buffer but in Scatter. */
+/* Arguments that are not significant at a rank are null. MPI_IN_PLACE is the send buffer, except in Scatter. */
 #define START(c, Number, Place, out_counts, in_counts, out_places, in_places)                                          \
   static int start##c(Op* op) {                                                                                        \
     Side const *const out = &op->out, *const in = &op->in;                                                             \

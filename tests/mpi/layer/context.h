@@ -33,7 +33,7 @@ __attribute__((format(printf, 2, 3))) void wrong(Context* context, char const* w
 void check(Context* context, char const* call, int code);
 int class_of(int code);
 
-/* What rounds may do; --without takes their sum. */
+/* Features of rounds; --without takes the sum of those to leave out. */
 enum {
   early_frees = 1,
   freed_requests = 2,

@@ -119,7 +119,7 @@ static void draw_round(Context* context, Round* round) {
            round->unique ? ", own tags" : "", round->truncates ? ", truncates" : "");
 }
 
-/* What the call names as its buffer, count and type. */
+/* The buffer, count and type that a call gets. */
 typedef struct {
   void* buffer;
   int count;
@@ -338,7 +338,7 @@ static void look_ahead(Context* context, Round* round) {
     wrong(context, "a probe sees %d bytes of %ld", bytes_in(&seen), message->units * round->unit.size);
 }
 
-/* Which message a receive has got. */
+/* Returns the message that a receive has got, and marks it as taken. */
 static Message* message_of(Context* context, Round* round, Part* part) {
   if (part->op.ignored || part->op.code != MPI_SUCCESS) {
     round->message[part->message].taken = 1;

@@ -134,8 +134,8 @@ struct Rig {
   std::unique_ptr<Card> card;
 };
 
-// What a host answers to a frame (ethernet/port/echo_station.hpp); the flag "don't fragment", which that host always
-// sets, is as in the question, and so is padding.
+// A host's answer to a frame (ethernet/port/echo_station.hpp). The flag "don't fragment", which that host always sets,
+// is copied from the question, and so is padding.
 inline FrameBytes host_answer(const FrameBytes& asked) {
   const port::EchoStation peer(ends.target_mac, ends.target);
   FrameBytes out(asked.size() + packet::ethernet_frame_bytes_min);

@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool read = packet::test::read_all(bytes);
   packet::FrameBytes copy(bytes.begin(), bytes.end());
   port::finish_if_left(copy);
-  // To whom it is sent is not what is tried.
+  // The target of frames is not under test.
   const auto ethernet = packet::read_ethernet(bytes);
   if (!ethernet) return read ? 0 : -1;
   const auto ipv4 = packet::read_ipv4(ethernet->payload);
@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-namespace spinloom::layout::fuzz {
+namespace spinloom::fuzz {
 
 std::vector<Input> seeds(Random& random) {
   std::vector<Input> out;
@@ -55,4 +55,4 @@ void mutate(Random& random, Input& input) {
   store_be(at + 10, packet::checksum({at, length}));
 }
 
-}  // namespace spinloom::layout::fuzz
+}  // namespace spinloom::fuzz

@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return header ? 0 : -1;
 }
 
-namespace spinloom::layout::fuzz {
+namespace spinloom::fuzz {
 
 std::vector<Input> seeds(Random& random) {
   std::vector<Input> out;
@@ -67,4 +67,4 @@ void mutate(Random& random, Input& input) {
   input[random.below(input.size())] = static_cast<uint8_t>(uint64_t{1} << random.below(8));
 }
 
-}  // namespace spinloom::layout::fuzz
+}  // namespace spinloom::fuzz

@@ -1,8 +1,8 @@
 // BridgeRig - for tests: ranks that are joined by gateways over links in memory, whose steps the test chooses.
 //
-// Contract: send() gives a rank a message to send; step() lets one link bring what it has, or a rank poll. Every rank
-//   checks what comes against what was sent: order, places and bytes; wrong() counts what differs. A link may let
-//   frames overtake each other, and may die.
+// Contract: send() gives a rank a message to send; step() lets one link deliver what it holds, or a rank poll. Every
+//   rank checks order, places and bytes of what arrives against what was sent; wrong() counts the differences. Links
+//   may let frames overtake each other, and may die.
 // Invariants: (1) the same seed gives the same steps.
 // Threads: the test's. Time: that of the bridge, which gives credit after a while.
 #pragma once
@@ -55,11 +55,11 @@ class BridgeRig {
   [[nodiscard]] uint32_t programs() const { return programs_; }
   [[nodiscard]] BridgeTransport& bridge(uint32_t rank) { return *members_.at(rank)->bridge; }
   [[nodiscard]] uint64_t wrong() const { return wrong_; }
-  [[nodiscard]] uint64_t wanted() const { return wanted_; }  // messages that have been sent and have not come
+  [[nodiscard]] uint64_t wanted() const { return wanted_; }  // messages that have been sent and have not arrived
   [[nodiscard]] const std::vector<uint32_t>& lost(uint32_t rank) const { return members_.at(rank)->gone; }
   [[nodiscard]] uint64_t unread() const { return unread_; }  // messages whose sender has not got its memory back
   [[nodiscard]] uint64_t answers_come() const { return answers_come_; }
-  // Requests that have come from a rank after this one had told it to stop, at most.
+  // The most requests that arrived from a rank after it had been told to stop.
   [[nodiscard]] uint64_t after_stop_peak() const { return after_stop_peak_; }
 
   void send(uint32_t from, uint32_t to, bool answer, uint64_t length) {
@@ -87,14 +87,14 @@ class BridgeRig {
     members_.at(rank)->after_stop[peer] = 0;
     bridge(rank).stop(nic::Rank{peer}, stopped);
   }
-  // Nothing goes over links of this rank any more, and its neighbours hear of it.
+  // Kills a rank: its links carry nothing more, and its neighbours hear of the loss.
   void kill(uint32_t rank) {
     dead_.insert(rank);
     for (uint32_t peer = 0; peer < members_.size(); ++peer) {
       if (!dead_.contains(peer) && bridge(rank).routes().direct(rank, peer)) members_[peer]->dying.push_back(rank);
     }
   }
-  // `overtaking`: the links keep no order.
+  // `overtaking`: links do not keep the order of packets.
   void step(bool overtaking) {
     const auto rank = static_cast<uint32_t>(random_.below(members_.size()));
     if (!dead_.contains(rank)) poll(rank, overtaking);
@@ -118,7 +118,7 @@ class BridgeRig {
     }
     member.bridge->poll();
   }
-  // Steps until `done`, or until so much time has passed that something hangs.
+  // Steps until `done`. Returns false after a time that means that something hangs.
   template <class Done>
   [[nodiscard]] bool run(bool overtaking, Done done) {
     const Time give_up = monotonic_now() + Time{20'000'000'000'000};
@@ -137,7 +137,7 @@ class BridgeRig {
     }
     return true;
   }
-  // A frame of a neighbour that does what it likes.
+  // Sends arbitrary bytes as a frame from one neighbour to another.
   void forge(uint32_t from, uint32_t to, std::vector<uint8_t> bytes) {
     BridgeLinks links(from, static_cast<uint32_t>(members_.size()));
     links.link(nic::Rank{to}, members_[from]->link);
@@ -172,7 +172,7 @@ class BridgeRig {
     uint32_t rank;
   };
 
-  // A rank's program: it checks what comes.
+  // A rank's program, which checks what arrives.
   struct Member final : TransportClient {
     Member(BridgeRig& rig_, uint32_t rank_) : rig(rig_), rank(rank_), link(rig_, rank_), tap(*this) {}
     [[nodiscard]] bool arrived(Transport&, const nic::Packet& packet, uint64_t) override {
@@ -211,7 +211,7 @@ class BridgeRig {
     Link link;
     BridgeTap tap;
     std::unique_ptr<BridgeTransport> bridge;
-    std::map<uint64_t, std::vector<uint8_t>> memory;  // of what is being sent
+    std::map<uint64_t, std::vector<uint8_t>> memory;  // payloads that are being sent, by message
     std::map<std::pair<uint32_t, bool>, std::deque<std::pair<uint64_t, uint64_t>>> expected;  // by source and class
     std::map<std::pair<uint32_t, bool>, uint64_t> done;
     std::map<uint32_t, bool> stopped;

@@ -27,9 +27,9 @@ class LocalFabric {
   void swallow(uint32_t rank);
   // Later messages to this rank come in the opposite order, once there are `count`.
   void reverse(uint32_t rank, size_t count);
-  // How many reads of peers' memory have begun.
+  // The number of reads of peers' memory that have begun.
   [[nodiscard]] uint64_t reads();
-  // How many pieces of memory ranks lend at this time.
+  // The number of pieces of memory that ranks lend at this time.
   [[nodiscard]] size_t lent();
   // Puts a message into a rank's queue that nobody of the job has sent.
   void inject(uint32_t rank, std::vector<uint8_t> bytes);

@@ -143,7 +143,7 @@ class Arena {
     return memory_ == before_;
   }
 
-  // Where a type writes a byte twice, MPI defines no result: any of the bytes written there is accepted.
+  // If a type writes a byte twice, MPI defines no result: any of the bytes written there is accepted.
   bool unpacks(const Blob& blob, int64_t count, const Cut& cut, Random& random) {
     const size_t bytes = static_cast<size_t>(cut.bytes());
     for (size_t i = 0; i < bytes; i += 8) {

@@ -22,8 +22,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-namespace spinloom::layout::fuzz {
+namespace spinloom::fuzz {
 namespace {
+
+using namespace layout;
 
 template <class T>
 T get(const Input& input, size_t at) {
@@ -106,4 +108,4 @@ void mutate(Random& random, Input& input) {
   }
 }
 
-}  // namespace spinloom::layout::fuzz
+}  // namespace spinloom::fuzz

@@ -46,7 +46,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-namespace spinloom::layout::fuzz {
+namespace spinloom::fuzz {
+
+using namespace layout;
 
 std::vector<Input> seeds(Random& random) {
   std::vector<Input> out;
@@ -102,4 +104,4 @@ void mutate(Random& random, Input& input) {
   input.insert(input.begin() + at, token.begin(), token.end());
 }
 
-}  // namespace spinloom::layout::fuzz
+}  // namespace spinloom::fuzz

@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return request.ok() || said.ok() ? 0 : -1;
 }
 
-namespace spinloom::layout::fuzz {
+namespace spinloom::fuzz {
 
 std::vector<Input> seeds(Random& random) {
   using namespace spinloom::registers;
@@ -55,4 +55,4 @@ void mutate(Random& random, Input& input) {
   input[at] = static_cast<uint8_t>(random.below(9));
 }
 
-}  // namespace spinloom::layout::fuzz
+}  // namespace spinloom::fuzz

@@ -77,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return taken > 0 ? 0 : -1;
 }
 
-namespace spinloom::layout::fuzz {
+namespace spinloom::fuzz {
 
 std::vector<Input> seeds(Random& random) {
   std::vector<Input> out;
@@ -118,4 +118,4 @@ void mutate(Random& random, Input& input) {
   store_le(&input[at], edges[random.below(std::size(edges))]);
 }
 
-}  // namespace spinloom::layout::fuzz
+}  // namespace spinloom::fuzz

@@ -55,7 +55,7 @@ inline Datagrams take(Out& out) {
   return all;
 }
 
-// What a stage sends when its driver looks after it at once, acknowledgements that it would delay included.
+// Returns what a stage sends when its driver looks after it at once, including acknowledgements that it would delay.
 inline Datagrams acks_of(Reliable& stage, Time now, Out& out) {
   stage.acknowledge(now, out);
   return take(out);

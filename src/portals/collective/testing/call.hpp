@@ -35,7 +35,7 @@ struct TestCall {
 // `any_operator`: one that does not commute; otherwise both halves of elements are added.
 [[nodiscard]] TestCall random_call(Operation operation, uint32_t size, uint32_t root, bool any_operator,
                                    Random& random);
-// The same call with other bytes, unless the operator is any.
+// Gives the same call other bytes. The operator must be addition, if there is one.
 void vary(TestCall& call);
 
 // All algorithms, and names of theirs that tests may have.

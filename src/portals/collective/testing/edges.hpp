@@ -1,4 +1,4 @@
-// Test edges - who sends to whom in a collective operation that moves blocks.
+// Test edges - the senders and receivers of a collective operation that moves blocks.
 //
 // Contract: an Edge is a block that goes from one rank to another. Of operations among all ranks, the numbers of its
 //   ends are the ranks of the other end; among neighbours they count destinations and sources.
@@ -46,7 +46,7 @@ inline Connections one_to_all(uint32_t size, uint32_t root) {
   return made;
 }
 
-// Any graph: a rank may be its own neighbour, and somebody else's several times.
+// Makes any graph: a rank may be its own neighbour, and may be a neighbour of another rank several times.
 inline Connections some_to_some(uint32_t size, Random& random) {
   Connections made(size);
   for (uint64_t left = random.below(4 * size + 1); left > 0; --left) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int32_t guard = 0x5afe5afe;
 
-// What has been made so far of one rank.
+// The cells and operations that have been made so far for one rank.
 struct Made {
   struct Written {
     bool is_input = true;
@@ -50,7 +50,7 @@ class Maker {
     made_[rank].cells.emplace_back();
     return script_.cells[rank].size() - 1;
   }
-  // A cell whose elements are known, of at most so many.
+  // Picks a cell whose elements are known, nearly always of at most `count_max` elements; the caller checks.
   size_t any_cell(uint32_t rank, size_t count_max) {
     for (;;) {
       const size_t cell = random_.below(script_.cells[rank].size());

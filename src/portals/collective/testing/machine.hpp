@@ -2,8 +2,8 @@
 //
 // Contract: Script::random() makes the operations of all ranks in one order, in which each of them could be done; the
 //   reference does them so, one after the other. Each operation writes a cell of its own, and reads only cells that are
-//   written by what it waits for: one that begins too early has wrong elements. Who waits for one of several copies the
-//   cells of all of them: one must be there.
+//   written by what it waits for: one that begins too early has wrong elements. An operation that waits for one of
+//   several others copies the cells of all of them: one must be there.
 // Threads: one. Time: none.
 #pragma once
 
@@ -43,7 +43,7 @@ struct Act {
   uint32_t tag = 0;
   size_t from = 0;  // cells, by rank
   size_t to = 0;
-  std::vector<size_t> any_from;  // what waits for one of several copies all of these
+  std::vector<size_t> any_from;  // the cells of a copy that waits for one of several operations: it copies them all
   uint32_t window = 0;  // of puts, gets and atomics: the place at the peer
   bool cpu_dependent = false;
   std::vector<uint32_t> all;  // operations of the same rank, by their numbers there
@@ -61,10 +61,10 @@ struct Script {
   std::vector<uint32_t> sums;  // by rank: how many places for atomics
 
   static Script random(uint32_t ranks, uint32_t count, size_t elements_max, Random& random);
-  // What cell `cell` of each rank has at the end, if the inputs have input(rank, cell); nothing: one of several.
+  // Returns the elements of each cell of each rank at the end of start `start`, if input() gives those of the inputs.
   using Input = int32_t (*)(uint64_t start, uint32_t rank, size_t cell, size_t element);
   [[nodiscard]] std::vector<std::vector<Elements>> play(uint64_t start, Input input) const;
-  // What comes to the windows and sums of a rank, by element.
+  // The values that puts bring to the windows of a rank, and atomics to its sums, each with its element's place there.
   struct Places {
     std::vector<std::pair<size_t, int32_t>> windows;
     std::vector<std::pair<size_t, int32_t>> sums;

@@ -78,7 +78,7 @@ class RailBed {
           trouble_ = progress.error().message;
           return false;
         }
-        // Only who has asked everybody in vain knows that nothing goes on.
+        // Only a round in which no rank has made progress shows that nothing goes on.
         moved = moved || *progress;
         if (moved && random_.below(2) == 0) break;
       }

@@ -77,7 +77,7 @@ struct Scattered {
   std::vector<nic::IovecElement> list;
 };
 
-// Who matches, and who moves long messages.
+// The options under test: the side that matches messages, and the side that moves long ones.
 struct Way {
   Mode mode = Mode::tag;
   bool by_put = false;

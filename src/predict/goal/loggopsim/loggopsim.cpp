@@ -218,8 +218,7 @@ void LogGopSimEngine::receive(uint64_t time, uint32_t event) {
   }
   --unmatched_;
   end(rank, receive.operation);
-  // It is the size of the receive that says whether the sender waits: an eager send ends twice, or one by rendezvous
-  // never.
+  // The size of the receive decides whether the sender waits: an eager send ends twice, or one by rendezvous never.
   const bool was_rendezvous = costs_[message.shape].is_rendezvous;
   if (costs.is_rendezvous) {
     end(message.source, message.operation, !was_rendezvous);

@@ -18,8 +18,8 @@
 
 namespace spinloom::goal {
 
-// LogGOPS. Times per message, but those of `G` and `O`, which are per byte; `S`: messages of more bytes wait for their
-// receive.
+// The parameters of LogGOPS. Times are per message, those of `G` and `O` per byte. Messages of more than `S` bytes wait
+// for their receive.
 struct LogGopSimParameters {
   uint64_t L = 2500;
   uint64_t o = 1500;

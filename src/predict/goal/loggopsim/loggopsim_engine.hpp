@@ -23,16 +23,17 @@ namespace spinloom::goal {
 
 class LogGopSimEngine {
  public:
-  // `begun`: ranks whose operations are to be known one by one.
+  // `begun`: the ranks for which the engine records each operation that has begun.
   LogGopSimEngine(const schedule::Schedule& schedule, const LogGopSimParameters& parameters, Begun* begun = nullptr);
 
-  // Until nothing happens any more.
+  // Runs until nothing happens any more.
   Status run(const Watch& watch = {});
   [[nodiscard]] LogGopSimOutcome outcome() const;
   [[nodiscard]] bool has_stalled() const { return left_ > 0 || unmatched_ > 0; }
   // Ranks on which something waits, the first few.
   [[nodiscard]] std::vector<uint32_t> stalled_ranks() const;
-  // Who waits for whom. Knows of operations that have not begun what `begun` had been asked for.
+  // Returns an Error that names operations and what they wait for. It knows the operations that have not begun only for
+  // the ranks of `begun`.
   [[nodiscard]] Error stall() const;
 
  private:
@@ -76,7 +77,7 @@ class LogGopSimEngine {
     return {one.rank, one.operation, one.leads};
   }
 
-  // Each gives false where it must wait; it then does.
+  // Each returns false if the event must wait, and makes it wait.
   bool send(uint64_t time, uint32_t event);
   bool compute(uint64_t time, uint32_t event);
   bool arrive(uint64_t time, uint32_t event);
@@ -111,7 +112,7 @@ class LogGopSimEngine {
   uint32_t waiters_each_ = 0;
   LargeVector<uint32_t> counters_;
   std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by how many
-  // What the event of now has freed, on up to two ranks.
+  // The operations that the current event has freed, on up to two ranks.
   std::vector<uint32_t> freed_[2];
   uint32_t freed_rank_[2] = {none, none};
   uint64_t numbers_ = 0;

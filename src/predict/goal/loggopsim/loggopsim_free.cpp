@@ -1,4 +1,4 @@
-// What waits: for a resource, and for other operations.
+// LogGopSimEngine: events that wait for a resource, and operations that wait for other operations.
 #include <algorithm>
 
 #include "predict/goal/loggopsim/loggopsim_engine.hpp"
@@ -80,7 +80,7 @@ void LogGopSimEngine::release(uint32_t rank, uint32_t operation, Awaits awaits, 
   }
 }
 
-// `again`: this wait has been counted before; what waited for nothing else has begun.
+// `again`: this wait has been counted before; an operation that waited for nothing else has begun.
 void LogGopSimEngine::count_down(uint32_t rank, uint32_t operation, bool again) {
   Rank& state = ranks_[rank];
   if (state.left == 0) return;
@@ -106,7 +106,7 @@ void LogGopSimEngine::count_down(uint32_t rank, uint32_t operation, bool again) 
   freed_[side].push_back(operation);
 }
 
-// Ranks in rising order; of each, sends before receives before computations.
+// Pushes ranks in rising order; for each rank, sends before receives before computations.
 void LogGopSimEngine::push_freed() {
   if (freed_rank_[0] == none) return;
   const size_t first = freed_rank_[1] < freed_rank_[0] ? 1 : 0;

@@ -1,7 +1,7 @@
-// Arrivals - how many one-sided operations have been done at each rank, by tag, and who waits for more.
+// Arrivals - how many one-sided operations have been done at each rank, by tag, and which operations wait for more.
 //
-// Contract: count() adds one and gives those that have waited for no more, in the order in which they came; wait()
-//   keeps an operation that waits for more than there are. A counter never goes back.
+// Contract: count() adds one and returns the operations that have waited for no more, in the order in which they came;
+//   wait() keeps an operation that waits for more than there are. A counter never goes back.
 // Threads: one owner. Time: none. Memory: for the tags in use only.
 #pragma once
 

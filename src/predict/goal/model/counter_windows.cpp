@@ -71,7 +71,7 @@ void CounterWindows::make_room(Window& window, uint32_t operation) {
   while (window.high <= operation) at(window, window.high++) = {};
 }
 
-// What has been looked at and waits for nothing has begun.
+// Drops the Counters of operations that have begun: those before `seen` at the low end that wait for nothing.
 void CounterWindows::forget(Window& window) {
   while (window.low < window.seen && window.low < window.high && at(window, window.low).left == 0) ++window.low;
   if (window.low == window.high && window.low < window.seen) window.low = window.high = window.seen;

@@ -1,12 +1,13 @@
-// Counter windows - for how much the operations of a rank still wait: kept for those under way only.
+// Counter windows - how much each operation of a rank still waits for: kept for those under way only.
 //
-// Contract: a window has a Counter for each operation from the first that may still wait to the last that an operation
-//   which has been looked at leads to. of() looks at all before the operation that it is asked for, because what leads
-//   to it is written down there, and gives its Counter, or null if it has begun before. Who asks has counted down what
-//   came.
+// Contract: a window has a Counter for each operation from the first that may still wait to the farthest to which an
+//   edge of an examined operation leads. of() examines all operations before the one that it is called for, because
+//   their edges give its dependencies. It returns the operation's Counter, or null if the operation has begun before.
+//   The caller then counts down the dependency that has come.
 // Invariants: (1) where all edges go forward, the Counters of a window are no more than twice the operations between
-//   the first that has not begun and the farthest that one which has been looked at leads to; (2) where some go back,
-//   there is one for each operation from the start on; (3) memory that a closed window had is that of the next one.
+//   the first that has not begun and the farthest to which an edge of an examined operation leads; (2) where some go
+//   back, there is one for each operation from the start on; (3) memory that a closed window had is that of the next
+//   one.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -30,7 +31,7 @@ class CounterWindows {
  public:
   [[nodiscard]] uint32_t open(const schedule::Program& program);
   void close(uint32_t window);
-  // Until the next call.
+  // The pointer is valid until the next call.
   [[nodiscard]] Counter* of(uint32_t window, const schedule::Program& program, uint32_t operation);
   [[nodiscard]] size_t counters() const { return counters_.size(); }  // in memory
 

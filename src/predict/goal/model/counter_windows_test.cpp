@@ -1,4 +1,4 @@
-// What waits is counted for the operations under way only.
+// Counters are kept only for the operations that are under way.
 #include "predict/goal/model/counter_windows.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using schedule::Builder;
 using schedule::Join;
 using schedule::Program;
 
-// Counters in use, where operation i + 1 waits for i, as many times as there are operations.
+// A chain, in which operation i + 1 waits for operation i, uses the smallest window however long it is.
 TEST(CounterWindows, AChainNeedsNoMoreThanTheLeast) {
   Builder builder;
   for (uint32_t one = 0; one < 100'000; ++one) {
@@ -56,7 +56,7 @@ TEST(CounterWindows, AFarEdgeNeedsWhatIsBetween) {
   EXPECT_EQ(windows.counters(), 8U + 1024U);
 }
 
-// Whatever leads where: an operation has as many as waits() says when it is asked for first.
+// Wherever edges lead, an operation's Counter at its first use is the number that waits() gives.
 TEST(CounterWindows, CountWhatProgramsSay) {
   for_seeds(400, [](Random& random) {
     const auto size = static_cast<uint32_t>(1 + random.below(60));

@@ -114,14 +114,14 @@ class Walk {
   }
   [[nodiscard]] uint64_t bytes_ps() const { return time_ps(model_.G, std::max<uint64_t>(shape().size, 1) - 1); }
 
-  // What went over a wire until now, since `begin_ps`: bytes, latency and the rest.
+  // Steps back over a message's time on a wire, to `begin_ps`: bytes, latency and the rest.
   void message(uint64_t begin_ps, uint64_t bytes_ps, uint64_t ways = 1) {
     step(std::max(begin_ps, now_ - std::min(now_, bytes_ps)), StepKind::bytes);
     step(std::max(begin_ps, now_ - std::min(now_, ways * model_.L_ps)), StepKind::latency);
     step(begin_ps, StepKind::queue);
   }
 
-  // The operation begins now, or is posted: one step back.
+  // The operation begins now, or is posted: goes one step back.
   void before_begin() {
     const Trace& here = trace();
     const Kind kind = shape().kind;
@@ -169,7 +169,7 @@ class Walk {
     step(trace().begin_ps, StepKind::send);
   }
 
-  // What an operation waited for that is free at `free_ps`.
+  // Returns the dependency that came last and freed the operation at `free_ps`.
   Wait last_of(uint64_t free_ps) {
     const uint32_t number = schedule_.number_of_program(rank_);
     auto [found, is_new] = waits_.try_emplace(number);
@@ -201,7 +201,7 @@ class Walk {
   bool posts_ = false;  // it is the post of the receive that was waited for
   uint64_t now_ = 0;
   std::vector<Step> steps_;
-  // What the operations of a Program wait for, by the number of the Program.
+  // The dependencies of the operations of a Program, by the number of the Program.
   std::unordered_map<uint32_t, std::unordered_multimap<uint32_t, Wait>> waits_;
 };
 

@@ -1,8 +1,8 @@
-// CriticalPath - the chain of what waited for what that ends with the last operation of a run.
+// CriticalPath - the chain of dependencies that ends with the last operation of a run.
 //
-// Contract: critical_path() goes back from the last operation that ends: from an operation to what it waited for
-//   last, from a CPU that was busy to what kept it busy, from a receive to its send. The steps follow each other from
-//   time 0 to the end without a gap, so that their times add up to the run's.
+// Contract: critical_path() goes back from the last operation that ends: from an operation to its last dependency, from
+//   a busy CPU to the work that kept it busy, from a receive to its send. The steps follow each other from time 0 to
+//   the end without a gap, so that their times add up to the run's.
 // Threads: pure. Time: modelled, in picoseconds.
 #pragma once
 

@@ -31,15 +31,16 @@
 
 namespace spinloom::goal {
 
-// The time of so many units at a rate, rounded up. What is later than any modelled time is `time_ps_most` + 1.
+// Returns the time of `units` units at a rate, rounded up. It is `time_ps_most` + 1 if it is later than any modelled
+// time.
 [[nodiscard]] inline uint64_t time_ps(Rate rate, uint64_t units) {
   return static_cast<uint64_t>(std::min<unsigned __int128>(rate.ps_up(units), time_ps_most + 1));
 }
 
-// Who takes messages to ranks that are not the engine's.
+// Takes the messages to ranks that are not the engine's.
 class Border {
  public:
-  // The message has left its NIC at that time; `rank` is where it goes.
+  // The message has left its NIC at `at_ps`; its `rank` is its destination.
   virtual void leaves(uint64_t at_ps, const Event& message) = 0;
 
  protected:
@@ -48,21 +49,21 @@ class Border {
 
 class Engine {
  public:
-  // `begun`: ranks whose operations are to be known one by one.
+  // `begun`: the ranks for which the engine records each operation that has begun.
   Engine(const schedule::Schedule& schedule, const Model& model, Begun* begun = nullptr, Record* record = nullptr);
 
-  // Until nothing happens any more; an error where a time does not fit.
+  // Runs until nothing happens any more; an error if a time does not fit.
   Status run(const Watch& watch = {});
 
-  // In place of run(), where the ranks of a sample are somebody else's: share(), start(), then step() while there is a
-  // next_ps(). What comes from such a rank takes the NIC of its target part by part, bytes `first` to `end` of `total`,
-  // and then is a message that is there: as that of an event of kind `complete`.
+  // In place of run(), if others run the ranks of a sample: share(), start(), then step() while there is a next_ps(). A
+  // message from such a rank occupies the NIC of its target part by part, bytes `first` to `end` of `total`. Then it is
+  // there, like the message of an event of kind `complete`.
   void share(const Sample& elsewhere, Border& border);
   Status start();
   static constexpr uint64_t never = UINT64_MAX;
   [[nodiscard]] uint64_t next_ps() const { return queue_.is_empty() ? never : queue_.next(); }
   void step();
-  // When the last of these bytes is there.
+  // Returns when the last of these bytes is there.
   uint64_t take(uint64_t now, uint32_t rank, uint64_t first, uint64_t end, uint64_t total);
   void come(uint64_t at_ps, const Event& message);
   [[nodiscard]] Status trouble() const;
@@ -70,7 +71,7 @@ class Engine {
   [[nodiscard]] uint64_t unmatched() const { return unmatched_; }
   [[nodiscard]] Outcome outcome() const;
   [[nodiscard]] bool has_stalled() const { return left_ > 0 || unmatched_ > 0; }
-  // Ranks on which something waits, the first few.
+  // The first few ranks on which something waits.
   [[nodiscard]] std::vector<uint32_t> stalled_ranks() const;
   [[nodiscard]] Error stall() const;
 
@@ -126,26 +127,26 @@ class Engine {
   [[nodiscard]] Cpu& cpu_of(uint32_t rank, const Costs& costs) { return cpus_[cpu_number(rank, costs)]; }
   [[nodiscard]] Nic& nic_of(uint32_t rank, const Costs& costs) { return nics_[rank * nics_each_ + costs.nic]; }
 
-  // False: it waits for its CPU.
+  // These return false if the event waits for its CPU.
   bool step(uint64_t now, uint32_t event);
   bool send(uint64_t now, uint32_t event);
   bool receive(uint64_t now, uint32_t event);
   bool compute(uint64_t now, uint32_t event);
   bool deliver(uint64_t now, uint32_t event);
-  // What a NIC does.
+  // Messages at a NIC.
   void leave(uint64_t now, uint32_t event);
   void arrive(uint64_t now, uint32_t event);
   bool complete(uint64_t now, uint32_t event);
   void answer(uint64_t now, uint32_t event, uint32_t receive);
-  // What one-sided operations do: engine_one_sided.cpp.
+  // One-sided operations: engine_one_sided.cpp.
   void land(uint64_t now, uint32_t event);
   void serve(uint64_t at_ps, const Event& reply);
   void served(uint64_t now, uint32_t event);
   void arrived(uint64_t now, uint32_t event);
   void count_arrival(uint64_t now, uint32_t rank, uint32_t source, uint32_t operation, uint32_t shape);
-  // What packets do. The event of a packet has the event of its message as `operation`, its own number as `shape`, the
-  // switch where it is as `source`; that of the message has in `number` its place among those from one rank to another,
-  // where packets may overtake, and how many have not come.
+  // Packets. The event of a packet has the event of its message as `operation`, its own number as `shape`, and the
+  // switch where it is as `source`. Where packets may overtake, the `number` of the message's event holds its place
+  // among the messages from one rank to another, and how many packets have not come.
   void send_packets(uint64_t now, uint32_t message);
   void enter(uint64_t now, uint32_t packet);
   void travel(uint64_t now, uint32_t packet);
@@ -165,7 +166,7 @@ class Engine {
   void wait(uint32_t event);
   void occupy(Cpu& cpu, uint64_t until_ps, bool leads);
   void count_busy(uint64_t& busy_ps, uint64_t more_ps) { busy_ps = checked(busy_ps + more_ps); }
-  // Two of them can be added.
+  // Limits a time so that two such times can be added; notes an overflow.
   [[nodiscard]] uint64_t checked(uint64_t ps) {
     if (ps > time_ps_most) has_overflowed_ = true;
     return std::min(ps, time_ps_most);
@@ -175,10 +176,10 @@ class Engine {
   void end(uint64_t at_ps, uint32_t rank, uint32_t operation);
   void release(uint64_t at_ps, uint32_t rank, uint32_t operation, schedule::Awaits awaits);
   void count_down(uint64_t at_ps, uint32_t rank, uint32_t operation);
-  // Any-of edges: ends are known before they come, and another one may still be earlier.
+  // For any-of edges: ends are known before they come, and that of another operation may still be earlier.
   void announce(uint64_t at_ps, uint32_t rank, uint32_t operation, const schedule::Edge& edge);
   void first_came(uint64_t now, uint32_t event);
-  // Null: it waits for one other only, or has begun.
+  // Returns null if the operation waits for one other only, or has begun.
   [[nodiscard]] Counter* counter_of(uint32_t rank, uint32_t operation);
   void make_counters(Rank& state, const Plan& plan);
   void drop_counters(uint32_t rank);

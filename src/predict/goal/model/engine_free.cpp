@@ -1,4 +1,4 @@
-// What waits: for a CPU, and for other operations.
+// Engine: events that wait for a CPU, and operations that wait for other operations.
 #include <algorithm>
 #include <utility>
 
@@ -46,7 +46,7 @@ void Engine::wait(uint32_t event) {
   cpu.last = event;
 }
 
-// The next that waits leads, if one that led occupies the CPU.
+// The next event that waits becomes the leader, if a leader occupies the CPU.
 void Engine::occupy(Cpu& cpu, uint64_t until_ps, bool leads) {
   cpu.free_ps = checked(until_ps);
   if (!leads) return;
@@ -145,7 +145,7 @@ void Engine::announce(uint64_t at_ps, uint32_t rank, uint32_t operation, const E
   push(at_ps, event, EventKind::first_came);
 }
 
-// Where all operations of the rank have begun, this one has, too, and its counter is gone.
+// If all operations of the rank have begun, so has this one, and its counter is gone.
 void Engine::first_came(uint64_t now, uint32_t event) {
   const Event came = queue_[event];
   queue_.release(event);

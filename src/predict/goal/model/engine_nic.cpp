@@ -1,4 +1,4 @@
-// What NICs do: messages leave, arrive, are there, and match.
+// Engine: messages leave NICs, arrive at NICs, are there, and match.
 #include <algorithm>
 #include <utility>
 

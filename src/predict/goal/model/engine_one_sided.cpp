@@ -1,4 +1,4 @@
-// What one-sided operations do: they land at their target, come back, and are counted.
+// Engine: one-sided operations land at their target, come back, and are counted.
 #include <utility>
 
 #include "predict/goal/model/engine.hpp"
@@ -55,7 +55,7 @@ void Engine::count_arrival(uint64_t now, uint32_t rank, uint32_t source, uint32_
   }
 }
 
-// Needs no CPU.
+// The wait needs no CPU.
 void Engine::arrived(uint64_t now, uint32_t event) {
   const Event did = queue_[event];
   const Costs& costs = costs_[did.shape];

@@ -1,4 +1,4 @@
-// What packets do between two NICs.
+// Engine: packets between two NICs.
 #include <algorithm>
 
 #include "predict/goal/model/engine.hpp"
@@ -16,7 +16,7 @@ bool Engine::is_ordered(const Event& message) const {
          (message.carried == Carried::whole || message.carried == Carried::request);
 }
 
-// At least one: something has to say that the message is there.
+// Returns at least 1, because a message without bytes must still arrive.
 uint64_t Engine::bytes_of(const Event& message) const {
   return is_short(message.carried) ? 1 : std::max<uint64_t>(costs_of(message).size, 1);
 }
@@ -62,7 +62,7 @@ void Engine::enter(uint64_t now, uint32_t packet) {
   travel(now, packet);
 }
 
-// Its rank is where the packet goes first: on a detour, the address of a switch.
+// The rank of a packet's event is its next goal: on a detour, the address of a switch.
 void Engine::travel(uint64_t now, uint32_t packet) {
   Event& moved = queue_[packet];
   if (network_->turns(moved.source, moved.rank)) moved.rank = queue_[moved.operation].rank;

@@ -1,4 +1,4 @@
-// EventQueue - what is to happen, in order of (time, number).
+// EventQueue - the events to come, in order of (time, number).
 //
 // Contract: add() makes an event, push() gives it a time, pop() gives the first one; release() gives its place back.
 //   Times may be pushed that lie before the last one popped.
@@ -37,8 +37,8 @@ enum class EventKind : uint8_t {
   message
 };
 
-// What travels: a message, or one of the three of a rendezvous; one-sided: bytes to a target, a question for some,
-// bytes that come back.
+// The kinds of messages: a whole message; the request, the answer and the data of a rendezvous; for one-sided
+// operations, bytes to a target, a question for bytes, and bytes that come back.
 enum class Carried : uint8_t { whole, request, answer, data, put, ask, reply };
 [[nodiscard]] constexpr bool is_short(Carried carried) {
   return carried == Carried::request || carried == Carried::answer || carried == Carried::ask;
@@ -69,7 +69,7 @@ class EventQueue {
   [[nodiscard]] Event& operator[](uint32_t event) { return events_[event]; }
   [[nodiscard]] bool is_empty() const { return heap_.empty(); }
 
-  // The time of the first one; only if there is one.
+  // The time of the first event; only if there is one.
   [[nodiscard]] uint64_t next() const { return heap_.front().time; }
 
   [[nodiscard]] uint32_t add() {
@@ -119,7 +119,8 @@ class EventQueue {
     return popped;
   }
 
-  // The event that pop() will probably give after the next one, or the next one. What follows comes into the caches.
+  // Returns the event that pop() will probably give after the next one; without such an event, the next one. Prefetches
+  // the event behind it.
   [[nodiscard]] const Event* ahead() const {
     if (heap_.empty()) return nullptr;
     const Event* const first = &events_[heap_.front().head];

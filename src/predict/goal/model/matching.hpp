@@ -43,7 +43,7 @@ class Matching {
   static constexpr uint32_t short_most = 32;
 
   void add(List& list, const Item& item);
-  // False: nothing matches.
+  // Returns false if nothing matches.
   [[nodiscard]] bool take(List& list, uint32_t source, uint32_t tag, Item& taken);
   [[nodiscard]] const Item* first_or_none(const List& list) const {
     return list.size == 0 ? nullptr : &nodes_[list.first].item;

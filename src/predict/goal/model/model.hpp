@@ -1,8 +1,9 @@
 // Model - when each rank of a schedule ends, by our own rules: LogGOPS in which operations have ends and NICs have
 // queues.
 //
-// Contract: run() gives the times of each rank, or an error: a peer that is no rank, a time that does not fit, or who
-//   waits for whom where the schedule stalls. With s bytes, of which n = max(s - 1, 0) cost something:
+// Contract: run() gives the times of each rank, or an error: a peer that is no rank, a time that does not fit, or,
+//   where the schedule stalls, which operations wait for which. With s bytes, of which n = max(s - 1, 0) cost
+//   something:
 //   - An operation is free at the time at which the last of those that it waits for has ended (or begun), and of those
 //     of its any-of edges the first. It then needs its CPU: for c = o + n O if it is a send, for its time if it is a
 //     computation; a receive is posted in no time. It ends when its CPU has done that. A CPU that is busy makes it
@@ -51,7 +52,8 @@
 
 namespace spinloom::goal {
 
-// In each period the CPUs of a rank are away for `length`, from a time on that the seed gives, or all at once.
+// In each period the CPUs of a rank are away for `length`. The seed gives when a rank's periods begin; `together`: all
+// at once.
 struct Noise {
   uint64_t period_ps = 1'000'000'000;
   uint64_t length_ps = 10'000'000;
@@ -73,7 +75,7 @@ struct Model {
   TagsApart apart = {};  // which a receive of any tag does not take
 };
 
-// No modelled time is later: 53 days.
+// No modelled time is later than this, which is 53 days.
 inline constexpr uint64_t time_ps_most = uint64_t{1} << 62;
 
 struct Outcome {
@@ -87,7 +89,7 @@ struct Outcome {
 
 class Record;
 
-// `record`: filled in where the run completes.
+// `record` is filled in if the run completes.
 [[nodiscard]] Result<Outcome> run(const schedule::Schedule& schedule, const Model& model, Record* record = nullptr,
                                   const Watch& watch = {});
 

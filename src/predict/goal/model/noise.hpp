@@ -1,7 +1,8 @@
 // Noise - a CPU that does something else for a while, again and again, as an operating system's clock tick.
 //
-// Contract: in each period the CPUs of a rank are away for the first `length`; when a period of a rank begins follows
-//   from the seed, or is 0 for all if they are `together`. until() says when a CPU that begins some work has done it.
+// Contract: in each period the CPUs of a rank are away for the first `length`. The seed gives when a rank's periods
+//   begin; they begin at 0 for all ranks if they are `together`. until() gives the time when a CPU that begins some
+//   work has done it.
 // Invariants: (1) no work takes no time, even when the CPU is away; (2) the same seed gives the same phases.
 // Threads: plain values. Time: modelled, in picoseconds. Work: constant.
 #pragma once
@@ -23,7 +24,7 @@ class Phases {
     for (uint64_t& phase : phases_) phase = random.below(period_);
   }
 
-  // More than `time_ps_most` if it is later than that.
+  // Returns `time_ps_most` + 1 if the time is later than `time_ps_most`.
   [[nodiscard]] uint64_t until(uint32_t rank, uint64_t now_ps, uint64_t work_ps) const {
     if (work_ps == 0) return now_ps;
     const uint64_t at = now_ps + phases_[rank];

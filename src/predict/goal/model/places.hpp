@@ -20,7 +20,7 @@ class Places {
  public:
   explicit Places(const schedule::Schedule& schedule);
 
-  // There is one of each at least.
+  // There is at least one of each.
   [[nodiscard]] uint32_t cpus() const { return static_cast<uint32_t>(cpus_.size()); }
   [[nodiscard]] uint32_t nics() const { return static_cast<uint32_t>(nics_.size()); }
   [[nodiscard]] uint32_t cpu(const schedule::Shape& shape) const { return place_of(cpus_, shape.cpu); }

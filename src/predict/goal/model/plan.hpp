@@ -1,8 +1,8 @@
 // Plan - what an engine knows about a Program before it runs, once for all ranks that have it.
 //
-// Contract: roots begin at once; `counters` are how many others each of the operations waits for that wait for two or
-//   more, or for the first of several: operation i has counter `counter_of[i]`, or none. `counter_of` is empty where
-//   nobody has one.
+// Contract: roots begin at once. `counters` are the numbers of dependencies of the operations that wait for two or more
+//   others, or for the first of several: operation i has counter `counter_of[i]`, or none. `counter_of` is empty if no
+//   operation has one.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -25,14 +25,15 @@ struct Plan {
 };
 
 [[nodiscard]] Plan plan_of(const schedule::Program& program);
-// Calls `take` for each operation that waits for nothing, in the order of their numbers. It needs a bit of memory for
-// each operation of a pass.
+// Calls `take` for each operation that waits for nothing, in the order of their numbers. Needs a bit of memory for each
+// operation of a pass.
 void each_root(const schedule::Program& program, const std::function<void(uint32_t)>& take);
 
 // An error for a peer that is no rank.
 [[nodiscard]] Status check_peers(const schedule::Schedule& schedule, const schedule::Watch& watch = {});
 
-// An error for what GOAL does not have, one-sided operations and any-of edges: the first of them, and `why` not.
+// An error for the first operation that GOAL does not have (one-sided operations and any-of edges); `why` is the
+// reason.
 [[nodiscard]] Status check_plain(const schedule::Schedule& schedule, std::string_view why);
 
 }  // namespace spinloom::goal

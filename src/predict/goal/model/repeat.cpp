@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint32_t lengths = 1024;  // different computations, so that there are not as many shapes as operations
 
-// One pass and the computation behind it.
+// Returns a Program of one pass and the computation behind it.
 Program with_joint(const Program& program, uint32_t joint_shape, uint32_t times) {
   const uint32_t size = program.size();
   if (size == 0) return program;
@@ -55,7 +55,7 @@ Status can_repeat(const Schedule& schedule, uint32_t times) {
   return {};
 }
 
-// What a Schedule consists of, without Programs.
+// Returns the parts of a Schedule without its Programs.
 Schedule::Parts parts_of(const Schedule& schedule) {
   Schedule::Parts parts;
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {

@@ -1,12 +1,12 @@
 // Repeat - a schedule again and again: each rank begins once more when all of its operations have ended.
 //
-// Contract: repeat() gives each Program `times` passes; behind its operations comes a computation of 0 that waits for
-//   all ends, and what waits for nothing in a pass waits for that of the pass before. repeat_apart() gives each rank a
-//   Program of its own in one pass, where that computation takes a random time between two, and makes it when it is
-//   asked for: one of them is in memory at a time. Passes already there, and more operations of a rank than there may
-//   be, are errors.
-// Invariants: (1) with times of 0, repeat_apart() says what repeat() says; (2) a rank's times depend on the seed and
-//   its number only.
+// Contract: repeat() gives each Program `times` passes. Behind its operations comes a computation of 0 that waits for
+//   all ends, and operations that wait for nothing in a pass wait for the computation of the pass before.
+//   repeat_apart() gives each rank a Program of its own in one pass, in which that computation takes a random time
+//   between two bounds. It makes each Program only when it is needed: one of them is in memory at a time. Passes
+//   already there, and more operations of a rank than there may be, are errors.
+// Invariants: (1) with times of 0, repeat_apart() gives the same results as repeat(); (2) a rank's times depend on the
+//   seed and its number only.
 // Threads: pure. Time: of computations, in the unit of the schedule's author.
 #pragma once
 
@@ -25,7 +25,7 @@ struct Between {
   uint64_t most = 0;
   uint64_t seed = 1;
 };
-// Writes it in our own form.
+// Writes the schedule in our own form.
 [[nodiscard]] Status repeat_apart(const schedule::Schedule& schedule, uint32_t times, const Between& between,
                                   const schedule::TakeBytes& take);
 

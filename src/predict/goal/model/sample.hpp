@@ -1,6 +1,6 @@
 // Sample - which ranks of a schedule have NICs; the others are at message level.
 //
-// Contract: without a list all have one.
+// Contract: without a list all ranks have a NIC.
 // Threads: plain values. Time: none.
 #pragma once
 

@@ -1,7 +1,8 @@
 // Stall - why a schedule does not complete, as a sentence.
 //
-// Contract: an engine fills in what is left when nothing happens any more; stall_error() says who waits for whom. What
-//   has begun one by one is known of the ranks in `begun` only, from a second run that was asked for it.
+// Contract: an engine fills in what is left when nothing happens any more; stall_error() says which operations wait for
+//   which others. Single operations that have begun are known for the ranks in `begun` only, from a second run that
+//   records them.
 // Threads: plain values. Time: none.
 #pragma once
 

@@ -1,12 +1,12 @@
-// Waiters - what found its CPU or NIC busy: sends, computations or messages of one rank that need the same resources.
+// Waiters - sends, computations or messages of one rank that wait for the same busy resources: a CPU or a NIC.
 //
 // Contract: the one with the smallest number leads: it is in the queue of events, for the time when its resources are
 //   free as far as it knows. The others wait here; when it has begun, the next of them leads.
 // Invariants: (1) each would begin where it would if all were in the queue of events and went back there whenever they
 //   find the resources busy: at (max(its time, when the resources are free), number), the smallest first; (2) `time` is
-//   the latest for which one of them, the leader too, would be there; who would be there for an earlier time does not
-//   wait here (the clocks of a resource go back where a size of 0 wraps); (3) the chain is in order of numbers, who
-//   comes later is in the heap.
+//   the latest for which one of them, the leader too, would be there; an event that would be there for an earlier time
+//   does not wait here (the clocks of a resource go back where a size of 0 wraps); (3) the chain is in order of
+//   numbers, and events that come later are in the heap.
 // Threads: one owner. Time: modelled.
 #pragma once
 
@@ -39,7 +39,7 @@ struct Waiters {
     last = event;
   }
 
-  // The smallest number, or none.
+  // Takes the event with the smallest number; none if nothing waits.
   [[nodiscard]] uint32_t take(EventQueue& queue) {
     if (!late.empty() && (first == none || late.front().first < queue[first].number)) {
       std::ranges::pop_heap(late, std::greater{});

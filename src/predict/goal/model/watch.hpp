@@ -1,8 +1,8 @@
-// Watch - who looks on while a schedule runs.
+// Watch - a caller's look at a schedule while it runs.
 //
-// Contract: a run calls it each `events_between_looks` events (where NICs are simulated, which takes longer, each
-//   `nic_events_between_looks`) with how many operations have begun; false ends the run,
-//   with an error that says so.
+// Contract: a run calls it each `events_between_looks` events with the number of operations that have begun. Where NICs
+//   are simulated, which takes longer, it does so each `nic_events_between_looks`. False ends the run, with an error
+//   that says so.
 // Threads: called by the thread that runs. Time: none; how long it is between two calls the engine does not know.
 #pragma once
 

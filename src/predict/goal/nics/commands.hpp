@@ -1,8 +1,8 @@
-// Commands - how operations of a schedule are said to a NIC: portals, match bits, and the puts, gets and atomics.
+// Commands - a schedule's operations as commands to a NIC: portals, match bits, and the puts, gets and atomics.
 //
-// Contract: what a rank sends is the same whoever says it to the NIC: its host (host.hpp), or the seam (seam.hpp) for a
-//   rank that has no NIC. Match bits are the tag, above it the number of the operation, which entries ignore, and above
-//   that what is asked of a window.
+// Contract: a rank's commands are the same whether its host (host.hpp) gives them to the NIC, or the seam (seam.hpp)
+//   for a rank that has no NIC. Match bits are the tag, above it the number of the operation, which entries ignore, and
+//   above that what is asked of a window.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -30,7 +30,7 @@ inline constexpr uint64_t number_mask = reads_text - 1 - tag_mask;
   return static_cast<uint32_t>((match_bits & number_mask) >> number_shift);
 }
 
-// Who does what.
+// An operation of a rank, by its number.
 struct Doing {
   const schedule::Schedule& schedule;
   Payloads& payloads;
@@ -41,12 +41,12 @@ struct Doing {
   [[nodiscard]] const schedule::Shape& shape() const { return schedule.shape(operation()); }
 };
 
-// A message, or the request of a rendezvous.
+// Returns the put of a message, or of the request of a rendezvous.
 [[nodiscard]] nic::Put message_put(const Doing& doing, bool is_request);
-// The bytes of the send of a rendezvous.
+// Returns the get that fetches the bytes of a rendezvous' send.
 [[nodiscard]] nic::Get bytes_get(nic::Rank source, uint32_t send, uint64_t bytes, const nic::ReplyTo& reply);
-// A one-sided operation: one command, or several of an atomic that is longer than `atomic_bytes_most`; the last one
-// reports. `reply`: where to, of a get or a fetching atomic.
+// Returns the commands of a one-sided operation: one, or several for an atomic that is longer than `atomic_bytes_most`;
+// the last one reports. `report`: for a get or a fetching atomic, also where the reply goes.
 [[nodiscard]] std::vector<nic::CommandBody> one_sided_commands(const Doing& doing, const nic::ReplyTo& report,
                                                                uint64_t atomic_bytes_most);
 

@@ -27,9 +27,9 @@ enum class Fidelity : uint8_t {
                                      const schedule::Schedule& schedule, const Model& model, Record* record = nullptr,
                                      const Watch& watch = {});
 
-// The same for the ranks of a sample only; all others are at message level, and seam.hpp is between. The model's L, g
-// and G are theirs; L is at least what a byte takes from the link of one NIC to the host of another. Networks are
-// refused.
+// Does the same for the ranks of a sample only; all others are at message level, and seam.hpp is between. The model's
+// L, g and G apply to these others; L is at least the time of a byte from the link of one NIC to the host of another.
+// Models with a network are refused.
 [[nodiscard]] Result<Outcome> run_sample(Fidelity fidelity, const simulated::Profile& profile,
                                          const schedule::Schedule& schedule, const Model& model, const Sample& sample,
                                          const Watch& watch = {});

@@ -45,7 +45,7 @@ class Host;
 
 inline constexpr uint64_t one_sided_mark = uint64_t{1} << 32;  // in user pointers of events, above the operation
 
-// What the hosts of a run share.
+// State that the hosts of a run share.
 struct Job {
   struct Costs {  // of a shape
     uint64_t size = 0;
@@ -75,9 +75,9 @@ struct Job {
 class Host final : simulated::EventTarget {
  public:
   Host(Job& job, uint32_t rank);
-  // What makes a rank's NIC ready.
+  // Returns the commands that make a rank's NIC ready.
   [[nodiscard]] static std::vector<nic::Command> setup(Payloads& payloads, uint32_t rank);
-  // How many entries that are: the first ones.
+  // Returns the number of entries that these commands append; they are the first ones.
   [[nodiscard]] static uint32_t entries_of_setup(Payloads& payloads, uint32_t rank);
 
   void begin();
@@ -93,7 +93,7 @@ class Host final : simulated::EventTarget {
   [[nodiscard]] bool has_matched(uint32_t send) const { return matched_[send]; }
   // Receives that wait for a message, the first posted first.
   [[nodiscard]] std::vector<uint32_t> posted() const;
-  // How many `arrived`s wait, and the first one under the smallest tag.
+  // The number of `arrived`s that wait, and the first of them under the smallest tag.
   [[nodiscard]] size_t awaited() const { return awaited_.size(); }
   [[nodiscard]] std::optional<Arrivals::Waiter> first_awaited() const;
 
@@ -184,11 +184,11 @@ class Host final : simulated::EventTarget {
   uint64_t overhead_ps_ = 0;
 };
 
-// A Job without hosts; `copy`: of a CPU, for each byte that it copies.
+// Makes a Job without hosts; `copy`: the time of a CPU for each byte that it copies.
 [[nodiscard]] Job make_job(Nics& nics, Payloads& payloads, Rate copy, const schedule::Schedule& schedule);
 // The hosts of the ranks of a sample, which the NICs then know.
 [[nodiscard]] Status make_hosts(Job& job, const Model& model, const Sample& sample = {});
-// What went wrong in a run that is over, and has not stalled.
+// Returns an Error if something went wrong in a run that is over and has not stalled.
 [[nodiscard]] Status trouble_of(const Job& job);
 
 // Runs the hosts of all ranks until nothing happens any more. An error as from run() of model.hpp, or for a wrong byte.

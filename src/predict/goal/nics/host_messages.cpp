@@ -1,4 +1,4 @@
-// What a host says to its NIC and hears from it.
+// Host: the commands of messages to its NIC, and the NIC's events.
 #include <algorithm>
 
 #include "predict/goal/model/engine.hpp"

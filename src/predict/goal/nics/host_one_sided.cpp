@@ -1,4 +1,5 @@
-// What a host does one-sided: puts, gets and atomics into windows, waits for counters, and what the NIC does by itself.
+// Host: one-sided puts, gets and atomics into windows, waits for counters, and operations that the NIC begins by
+// itself.
 #include <algorithm>
 #include <utility>
 
@@ -54,7 +55,7 @@ void Host::open_windows(Payloads& payloads, uint32_t rank, std::vector<nic::Comm
 
 nic::CounterId Host::counter_of(uint32_t tag) const { return {job_.payloads.windows().number_of(rank_, tag), 0}; }
 
-// Needs no CPU.
+// The wait needs no CPU.
 void Host::begin_arrived(uint32_t number) {
   if (job_.record != nullptr) job_.record->of(rank_, number).begin_ps = now();
   const uint64_t wanted = shape(number).size;
@@ -68,8 +69,8 @@ void Host::begin_arrived(uint32_t number) {
   awaited_.push_back({wanted, counter, number});
 }
 
-// The NIC begins the operation when what it waits for has arrived; of several a counter knows how many have. It stays:
-// the others of an operation that needed only the first count later.
+// The NIC begins the operation when the arrivals that it waits for have come; for several, a counter knows how many
+// have. The counter stays: if an operation needed only the first, the others count later.
 void Host::trigger(uint32_t number, const nic::Trigger& arrival, const schedule::Edge& edge) {
   const uint32_t waits = job_.waits[job_.schedule.number_of_program(rank_)][number];
   if (waits == 1 && edge.join() == schedule::Join::all) return one_sided(number, arrival);

@@ -1,4 +1,4 @@
-// All hosts of a schedule: what their operations cost, the run, and who waits for whom where it stalls.
+// Hosts of a schedule: the costs of their operations, the run, and which operations wait for which where it stalls.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -45,8 +45,8 @@ Status price(Job& job, const Model& model) {
   return {};
 }
 
-// Which operations the NIC begins: one-sided ones that cost no CPU time and wait for `arrived`s only, for all or for
-// the first of several.
+// Returns which operations the NIC begins: one-sided ones that cost no CPU time and wait for `arrived`s only, for all
+// or for the first of several.
 std::vector<bool> triggered_of(const Job& job, const schedule::Program& program) {
   enum Waits : uint8_t { all = 1, first = 2, others = 4 };
   std::vector<uint8_t> waits(program.size());
@@ -69,7 +69,8 @@ std::vector<bool> triggered_of(const Job& job, const schedule::Program& program)
   return is_any ? found : std::vector<bool>();
 }
 
-// Who waits for whom. Nothing is on its way any more, so a send that has begun is a message that waits.
+// Returns an Error that names operations and what they wait for. No message is on its way any more, so a send that has
+// begun is a message that waits.
 Error stall_of(const Job& job) {
   const Schedule& schedule = job.schedule;
   std::vector<std::vector<Matching::Item>> arrived(schedule.ranks());

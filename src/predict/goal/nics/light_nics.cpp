@@ -101,7 +101,8 @@ void LightNics::release(uint32_t rank) {
   after(clock_.now(), may_go, rank, {});
 }
 
-// What a NIC keeps for others is only that: messages that wait for receives. It stays then.
+// Drops the NIC of a released rank, unless it still expects something, or has a message that is open, outgoing or
+// unexpected, or an open DMA.
 void LightNics::forget_if_quiet(uint32_t rank) {
   std::unique_ptr<Node>& made = nodes_[rank];
   if (!released_[rank] || made == nullptr || made->awaited > 0) return;
@@ -139,7 +140,7 @@ Time LightNics::read_time(int64_t bytes) const {
   return port_time(bytes) + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.pulp.dma_latency);
 }
 
-// The time in which simulated::Fabric sends what lies on the NIC.
+// The time in which simulated::Fabric sends data that lie on the NIC.
 Time LightNics::send_time(int64_t bytes) const {
   if (!profile_.clustered()) return {};
   return port_time(bytes) + Rate::cycle_of(profile_.hpu.clock).time_of_cycles(profile_.pulp.send_latency);
@@ -247,7 +248,7 @@ void LightNics::happen(What what, Node& here, Content& content) {
   perform(here, actions, nullptr);
 }
 
-// The matching unit decides now; what it decided happens when it has finished.
+// The matching unit decides now; its decision takes effect when the unit has finished.
 void LightNics::match_next(Node& here) {
   if (here.is_matching || here.inbound.empty()) return;
   here.is_matching = true;

@@ -44,13 +44,13 @@ class LightNics final : public Nics, simulated::EventTarget {
   [[nodiscard]] nic::NicLimits limits_beyond() const override;
   [[nodiscard]] uint64_t atomic_bytes_most() const override { return atomic_bytes_of(profile_); }
   [[nodiscard]] Status trouble() const override;
-  // How many NICs there are now, and how many there were at one time at most.
+  // The number of NICs now, and the largest number at one time.
   [[nodiscard]] uint32_t live() const { return live_; }
   [[nodiscard]] uint32_t live_most() const { return live_most_; }
 
  private:
   class Node;
-  // What happens at a rank after some time. The numbers are the codes of events.
+  // The kinds of events at a rank. The numbers are the codes of events.
   enum What : uint32_t {
     departs,
     crosses,
@@ -81,7 +81,7 @@ class LightNics final : public Nics, simulated::EventTarget {
   };
 
   void on_event(uint32_t what, uint64_t slot) override;
-  // Its head is there: at a switch, or at that of its target.
+  // The head of the message is at a switch, maybe that of its target.
   void cross(Message& message, uint32_t source);
   void come(Message& message, Time head);
   void happen(What what, Node& node, Content& content);

@@ -59,7 +59,7 @@ class Remake {
     follow(builder_.add(number, operation.peer));
   }
 
-  // Behind what the newest place has.
+  // Adds an operation behind those of the newest place.
   void follow(uint32_t operation) {
     Place& place = places_.back();
     if (place.last == UINT32_MAX) {

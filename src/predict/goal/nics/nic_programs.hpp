@@ -1,4 +1,4 @@
-// NicPrograms - what NICs do with the layouts of transfers, by the price that each was found to have.
+// NicPrograms - the work of NICs on the layouts of transfers, by measured prices.
 //
 // Contract: with_nic_programs() gives the schedule in which the layout at a transfer's own end is work of its rank's
 //   NIC: a message leaves, or has been received, `nic_ps` later, and the NIC works for `busy_ps`, one layout after the
@@ -33,7 +33,7 @@ struct WithNicPrograms {
   std::vector<uint64_t> nic_ps;  // by rank: of its computations, what no CPU does
 };
 
-// An error where a computation does not fit or no CPU numbers are left.
+// An error if a computation does not fit or no CPU numbers are left.
 [[nodiscard]] Result<WithNicPrograms> with_nic_programs(const schedule::Schedule& given,
                                                         const std::vector<ProgramPrice>& prices, uint64_t unit_ps);
 

@@ -23,10 +23,10 @@
 
 namespace spinloom::goal {
 
-// Who takes what NICs send to ranks that have none here.
+// Takes the packets that NICs send to ranks that have no NIC here.
 class Beyond {
  public:
-  // Its first byte would be at the NIC at `head`, which is not before now.
+  // The packet's first byte would be at the NIC at `head`, which is not before now.
   virtual void on_packet(std::unique_ptr<simulated::Arrival> arrival, Time head) = 0;
 
  protected:
@@ -50,12 +50,12 @@ class Nics {
   virtual void enter(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) = 0;
   // The limits of the NIC of a rank that has none here.
   [[nodiscard]] virtual nic::NicLimits limits_beyond() const = 0;
-  // Bytes of an atomic.
+  // The most bytes of one atomic.
   [[nodiscard]] virtual uint64_t atomic_bytes_most() const = 0;
   [[nodiscard]] virtual Status trouble() const = 0;
 };
 
-// How long it takes from the arrival of a single byte at a NIC until the host knows that it has come.
+// Returns the time from the arrival of a single byte at a NIC until the host knows that it has come.
 [[nodiscard]] inline Time arrival_time(const simulated::Profile& profile) {
   const simulated::Pcie pcie(profile);
   const Rate cycle = Rate::cycle_of(profile.hpu.clock);
@@ -71,7 +71,7 @@ class Nics {
       {limits.atomic_bytes, limits.fetch_atomic_bytes, static_cast<uint64_t>(profile.link.payload)});
 }
 
-// What a NIC says at the end of a run in which nothing may have failed.
+// Returns an Error if the NIC has dropped, failed or refused anything, in a run in which nothing may fail.
 [[nodiscard]] inline Status trouble_of(uint32_t rank, const nic::Nic& nic) {
   const nic::NicState state = nic.state();
   if (state.dropped_messages > 0) {

@@ -25,7 +25,7 @@ inline constexpr uint64_t message_bytes_most = uint64_t{1} << 40;  // so that th
 
 class Payloads {
  public:
-  // An error where `moves` needs more memory than memory_bytes_most.
+  // An error if `moves` needs more memory than memory_bytes_most.
   static Result<Payloads> make(const schedule::Schedule& schedule, uint64_t S_bytes, bool moves,
                                const Sample& sample = {});
 
@@ -33,7 +33,7 @@ class Payloads {
   // The memory of messages that come to `rank` before their receives.
   [[nodiscard]] uint8_t* overflow(uint32_t rank) { return moves_ ? overflow_[rank].data() : &nowhere_; }
   [[nodiscard]] uint64_t overflow_bytes(uint32_t rank) const { return moves_ ? overflow_[rank].size() : far; }
-  // How many bytes a receive needs for an eager message that it may match.
+  // Returns how many bytes a receive needs for any eager message that it may match.
   [[nodiscard]] uint64_t receive_bytes(uint32_t rank, uint32_t tag) const;
   [[nodiscard]] simulated::ZeroedBytes memory(uint64_t bytes) const {
     return simulated::ZeroedBytes(moves_ ? bytes : 0);
@@ -43,7 +43,7 @@ class Payloads {
   // An Error unless these are the bytes of a send, each xored with the mask.
   [[nodiscard]] Status check(const uint8_t* memory, uint64_t bytes, uint32_t rank, uint32_t source, uint32_t number,
                              uint8_t mask = 0) const;
-  // All of what is sent, and where in it an operation's bytes begin: what gets read.
+  // All bytes that are sent, which gets read, and the place in them where an operation's bytes begin.
   [[nodiscard]] const uint8_t* whole() const { return moves_ ? text_.data() : &nowhere_; }
   [[nodiscard]] uint64_t whole_bytes() const { return moves_ ? text_.size() : far; }
   [[nodiscard]] uint64_t place(uint32_t source, uint32_t number) const { return moves_ ? first_[source] + number : 0; }
@@ -61,7 +61,7 @@ class Payloads {
 
  private:
   Payloads(bool moves, Sample sample) : moves_(moves), sample_(std::move(sample)) {}
-  // Bytes that are in memory at one time, at most.
+  // Returns the largest number of bytes that are in memory at one time.
   uint64_t count(const schedule::Schedule& schedule, uint64_t S_bytes);
 
   bool moves_;

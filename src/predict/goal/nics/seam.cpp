@@ -53,7 +53,7 @@ Seam::Seam(Engine& engine, Job& job, const simulated::Profile& profile, Time out
 
 Status Seam::trouble() const { return trouble_of(nic::Rank::any_value, envoy_); }
 
-// From message level to NICs.
+// Takes a message from message level to NICs.
 void Seam::leaves(uint64_t at_ps, const Event& message) {
   Time at = Time{static_cast<int64_t>(job_.start_ps + at_ps)} + out_;
   const Doing doing{job_.schedule, job_.payloads, message.source, message.operation};
@@ -118,7 +118,7 @@ void Seam::answered(uint32_t slot) {
   asked_.give_back(slot);
 }
 
-// What has been asked is answered now.
+// Answers the packets that were held because they asked for something.
 void Seam::answer(Key asked, Time at) {
   const auto found = held_.find(asked);
   SPL_ASSERT(found != held_.end(), "nothing was asked of operation ", asked.second, " of rank ", asked.first);

@@ -6,8 +6,8 @@
 //   last. i is what one byte needs from a link to a host that knows of it: switch, wire, matching, memory, PCIe, its
 //   event. So a message of one byte takes what it takes at message level, each way.
 //   Requests and answers of a rendezvous, gets, atomics and their replies cross as what they are for NICs: a put
-//   without bytes, a get, its reply. One NIC engine without time, the envoy, says and hears them in the name of all
-//   ranks at message level; when, the Engine says.
+//   without bytes, a get, its reply. One NIC engine without time, the envoy, sends and receives them in the name of all
+//   ranks at message level, at the times that the Engine gives.
 // Invariants: (1) all bytes of messages that cross are checked: those of puts when they come, those of replies when all
 //   have, those in windows at the end; (2) memory: that of messages under way.
 // Threads: one owner. Time: modelled, that of both.
@@ -29,7 +29,7 @@ namespace spinloom::goal {
 
 class Seam final : public Border, public Beyond, simulated::EventTarget {
  public:
-  // An error where L is shorter than what a byte needs.
+  // An error if L is shorter than the time that a byte needs.
   static Result<std::unique_ptr<Seam>> create(Engine& engine, Job& job, const simulated::Profile& profile,
                                               uint64_t L_ps);
 
@@ -39,13 +39,13 @@ class Seam final : public Border, public Beyond, simulated::EventTarget {
 
  private:
   using Key = std::pair<uint32_t, uint64_t>;  // of an operation or a message: its rank, its number
-  // What comes to a rank at message level in several packets, and then is an event of its Engine.
+  // A message to a rank at message level, which comes in several packets and then is an event of its Engine.
   struct Incoming {
     Event event;
     uint64_t total = 0;
     uint64_t there = 0;
   };
-  // What such a rank has asked for.
+  // Bytes that such a rank has asked for.
   struct Asked {
     Incoming incoming;
     uint8_t mask = 0;
@@ -59,7 +59,7 @@ class Seam final : public Border, public Beyond, simulated::EventTarget {
   void take_atomic(std::unique_ptr<simulated::Arrival> arrival);
   void take_get(std::unique_ptr<simulated::Arrival> arrival);
   void take_reply(const nic::Packet& packet);
-  // True: all of it has come.
+  // Returns true if all of the message has come.
   bool take_part(Incoming& incoming, uint64_t bytes);
   void check(const nic::Packet& packet, uint32_t number);
   [[nodiscard]] Event event_of(const nic::Packet& packet, uint32_t number, Carried carried) const;
@@ -68,7 +68,7 @@ class Seam final : public Border, public Beyond, simulated::EventTarget {
   void answer(Key asked, Time at);
   [[nodiscard]] nic::ReplyTo ask(const Event& event, uint64_t bytes, uint8_t mask);
   void answered(uint32_t slot);
-  // The envoy does all this in the name of a rank.
+  // The envoy does these in the name of a rank.
   void say(uint32_t rank, const nic::CommandBody& command, Time& at);
   void hear(const nic::Packet& packet, Time at);
   void perform(uint32_t rank, nic::Actions& actions, Time& at);

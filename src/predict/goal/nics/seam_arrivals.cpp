@@ -1,4 +1,4 @@
-// What comes from NICs to ranks at message level.
+// Seam: packets from NICs to ranks at message level.
 #include <algorithm>
 
 #include "predict/goal/nics/seam.hpp"
@@ -86,7 +86,7 @@ void Seam::check(const nic::Packet& packet, uint32_t number) {
                     packet.target, " has a wrong byte behind byte ", packet.offset);
 }
 
-// Each is one packet. One that fetches is done when it is answered.
+// Each atomic is one packet. A fetching one is done when it is answered.
 void Seam::take_atomic(std::unique_ptr<simulated::Arrival> arrival) {
   nic::Packet packet = arrival->packet;
   const uint32_t number = number_of(packet.fields.match_bits);

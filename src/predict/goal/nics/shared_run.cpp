@@ -11,7 +11,7 @@ using schedule::Schedule;
 
 namespace {
 
-// A schedule that stalls does so at message level, too, and there everybody knows who waits for whom.
+// A schedule that stalls also stalls at message level, and that run knows which operations wait for which.
 Error stall_of(const Schedule& schedule, const Model& model, uint64_t left, uint64_t unmatched) {
   const auto outcome = run(schedule, model);
   if (!outcome) return outcome.error();

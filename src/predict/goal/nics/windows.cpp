@@ -15,7 +15,7 @@ namespace {
 // True if such an operation leaves bytes at its target.
 bool writes(Kind kind) { return schedule::is_one_sided(kind) && kind != Kind::get; }
 
-// Visits the one-sided operations and the arrivals that the sample has a part in.
+// Visits the one-sided operations and the arrivals in which the sample has a part.
 template <class Visit>
 void for_each(const Schedule& schedule, const Sample& sample, Visit visit) {
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {

@@ -28,9 +28,9 @@ class Windows {
     uint64_t bytes = 0;
     uint64_t begin = 0;  // in the memory of all windows
   };
-  // Where an atomic comes, memory holds this mask before a run; the atomic xors the text of its message in, which
-  // leaves text xor mask. Where a fetching one comes, memory holds text xor mask; it swaps the text in and brings text
-  // xor mask back.
+  // Memory under an atomic holds this mask before a run; the atomic xors the text of its message in, which leaves text
+  // xor mask. Memory under a fetching atomic holds text xor mask; the atomic swaps the text in and brings text xor mask
+  // back.
   static constexpr uint8_t before_mask = 0x55;
 
   Windows() = default;
@@ -44,7 +44,7 @@ class Windows {
   // The memory of all windows.
   [[nodiscard]] uint8_t* memory() { return memory_.data(); }
   [[nodiscard]] uint32_t number_of(uint32_t rank, uint32_t tag) const;
-  // Where the bytes of an operation begin in its window.
+  // Returns where the bytes of an operation begin in its window.
   [[nodiscard]] uint64_t place(uint32_t rank, uint32_t operation) const {
     return places_.empty() ? 0 : places_[first_[rank] + operation];
   }

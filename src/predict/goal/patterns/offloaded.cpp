@@ -25,7 +25,7 @@ struct Meeting {
   bool operator<(const Meeting& other) const { return key() < other.key(); }
 };
 
-// The counts of a rank: what the same ones wait for has one, whose number is that of the first of them.
+// The counts of a rank: operations for which the same ones wait have one count, with the number of the first of them.
 struct Counts {
   std::vector<uint32_t> number_of;  // by operation
   std::vector<uint32_t> most;       // by number

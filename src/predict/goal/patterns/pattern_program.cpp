@@ -9,7 +9,7 @@ using schedule::Kind;
 using schedule::Peer;
 using schedule::Shape;
 
-// Round after round of all strands, so that what can begin at once alternates between them.
+// Adds round after round of all strands, so that operations that can begin at once alternate between strands.
 void PatternProgram::add(uint32_t rank, const std::vector<std::vector<Round>>& strands, bool distances) {
   rank_ = rank;
   distances_ = distances;

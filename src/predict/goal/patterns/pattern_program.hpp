@@ -1,4 +1,4 @@
-// PatternProgram - what ranks do in rounds, as Programs of a schedule.
+// PatternProgram - the rounds of ranks, as Programs of a schedule.
 //
 // Contract: add() appends Rounds of `rank`, as a strand: messages of strand n have tag n, and strands do not wait for
 //   each other. The operations of a round wait for the receives of the last round that had some, with `awaits_sends`
@@ -21,9 +21,9 @@ class PatternProgram {
  public:
   PatternProgram(uint32_t ranks, bool awaits_sends) : schedule_(ranks), awaits_sends_(awaits_sends) {}
 
-  // `distances`: peers are kept as so many ranks further on.
+  // `distances`: peers are kept as distances to the own rank.
   void add(uint32_t rank, const std::vector<std::vector<Round>>& strands, bool distances);
-  // To ranks whose peers are as far away, or to one.
+  // Gives the Program to ranks whose peers are at the same distances, or to one rank.
   void give(std::span<const uint32_t> ranks) { schedule_.give(ranks, builder_.take()); }
   void intern(uint32_t rank) { schedule_.intern(rank, builder_.take()); }
   [[nodiscard]] schedule::Schedule take() { return std::move(schedule_); }

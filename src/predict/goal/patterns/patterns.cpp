@@ -18,12 +18,12 @@ using algorithms::Make;
 using collective::Collective;
 using schedule::Schedule;
 
-// Which ranks have the same Program: all, with peers as far away; those of a binomial tree with as many ranks below
-// them; nobody knows before it is made.
+// The ranks that have the same Program: all, with peers at the same distance; ranks of a binomial tree with equally
+// many ranks below them; or unknown until the Programs are made.
 enum class Alike : uint8_t { all, in_tree, unknown };
 enum class Ranks : uint8_t { any, power_of_two };
-// What `bytes` are: those of a message; of a block, several of which go together; of shares, one for each rank and all
-// alike; of segments.
+// The data that `bytes` measures: a message; a block, several of which go together; all shares, one for each rank and
+// all of one size; or a message that is cut into segments.
 enum class Bytes : uint8_t { message, blocks, shares, segments };
 
 struct Pattern {
@@ -96,7 +96,7 @@ constexpr uint32_t ranks_most = 1U << 29;  // operations of a rank are at most f
 constexpr uint64_t segment_bytes_usual = 8192;
 constexpr uint64_t segments_most = 1U << 24;
 
-// Factors of `ranks`, as many as dimensions, the sum of which is the least; ascending.
+// Returns as many factors of `ranks` as dimensions, with the least sum; ascending.
 std::vector<uint32_t> balanced(uint32_t ranks, uint32_t dimensions) {
   if (dimensions == 1) return {ranks};
   std::vector<uint32_t> best;
@@ -111,7 +111,8 @@ std::vector<uint32_t> balanced(uint32_t ranks, uint32_t dimensions) {
   return best;
 }
 
-// Before and behind a rank along each dimension, around the edges. Who is its own neighbour has none.
+// Returns the ranks before and behind a rank along each dimension, around the edges; -1 where the neighbour is the rank
+// itself.
 std::vector<int32_t> neighbours(const std::vector<uint32_t>& grid, uint32_t rank) {
   std::vector<int32_t> found;
   uint64_t stride = 1;
@@ -163,7 +164,7 @@ Status check_options(const Pattern& pattern, uint32_t ranks, uint64_t bytes, con
   return {};
 }
 
-// The first rank of those that have the same place in a binomial tree, and all of them.
+// Returns the classes of ranks that have the same place in a binomial tree, each with its first rank first.
 std::vector<std::vector<uint32_t>> classes_of_tree(uint32_t ranks) {
   std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> alike;
   for (uint32_t rank = 0; rank < ranks; ++rank) {

@@ -1,5 +1,5 @@
-// What ranks know when a pattern has ended: broadcasts reach all, reductions have each contribution once, blocks are
-// where they belong.
+// Checks what ranks know when a pattern has ended: broadcasts reach all, reductions have each contribution once, blocks
+// are where they belong.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -37,7 +37,7 @@ std::vector<Chunk> chunks(uint64_t first, uint64_t count, uint64_t modulo = UINT
 uint32_t reach(uint32_t rank, uint32_t ranks) { return rank == 0 ? std::bit_ceil(ranks) : rank & (~rank + 1); }
 uint32_t below(uint32_t rank, uint32_t ranks) { return std::min(reach(rank, ranks), ranks - rank); }
 
-// The power of two at most `ranks`, and the place of a rank among so many (the others are folded away).
+// Returns the place of a rank among the largest power of two of at most `ranks`; the others are folded away.
 uint32_t place_in(uint32_t rank, uint32_t ranks) {
   const uint32_t beyond = ranks - std::bit_floor(ranks);
   return rank < 2 * beyond ? rank / 2 : rank - beyond;

@@ -23,23 +23,23 @@ inline schedule::Schedule fidelity_schedule(const std::string& goal) {
   return made ? std::move(*made) : schedule::Schedule();
 }
 
-// What stages take by the profile, in ps.
+// Times of the stages of a message by the profile, in ps.
 struct Stages {
   explicit Stages(const simulated::Profile& given) : profile(given), pcie(given) {}
 
   [[nodiscard]] int64_t to_host(int64_t bytes) const { return pcie.write_duration(bytes).ps; }
-  // A command is at the NIC.
+  // Until a command is at the NIC.
   [[nodiscard]] int64_t command() const { return to_host(profile.pcie.event_bytes) + profile.host.command_latency.ps; }
-  // The NIC has read the first byte of what it sends: a request over PCIe, the bytes back.
+  // Until the NIC has read the first byte of what it sends: a request over PCIe, the bytes back.
   [[nodiscard]] int64_t read() const { return to_host(0) + 2 * profile.pcie.latency.ps; }
   [[nodiscard]] int64_t wire() const { return profile.link.switch_latency.ps + profile.link.wire.ps; }
   [[nodiscard]] int64_t line(int64_t bytes) const { return profile.link.byte_time.time_of(Bytes{bytes}).ps; }
-  // A packet whose header comes at 0 is in host memory, at the earliest when it has been matched.
+  // Until a packet whose header comes at 0 is in host memory, at the earliest when it has been matched.
   [[nodiscard]] int64_t landed(int64_t bytes) const {
     const int64_t here = std::max(profile.match.header.ps, line(bytes));
     return here + profile.memory.channel_byte_time.time_of(Bytes{bytes}).ps + to_host(bytes);
   }
-  // The same of an answer, which no list is searched for.
+  // Like landed(), for an answer, for which no list is searched.
   [[nodiscard]] int64_t answer_landed(int64_t bytes) const {
     return std::max(profile.match.packet.ps, line(bytes)) + profile.memory.channel_byte_time.time_of(Bytes{bytes}).ps +
            to_host(bytes);
@@ -52,10 +52,10 @@ struct Stages {
     return std::max(line(bytes) + read_time(last), line(bytes - last) + read_time(packet) + to_host(packet)) +
            to_host(last);
   }
-  // The host can read an event.
+  // Until the host can read an event.
   [[nodiscard]] int64_t event() const { return to_host(profile.pcie.event_bytes) + profile.pcie.latency.ps; }
 
-  // The host can read a counter.
+  // Until the host can read a counter.
   [[nodiscard]] int64_t counter() const { return to_host(16) + profile.pcie.latency.ps; }
 
   const simulated::Profile& profile;

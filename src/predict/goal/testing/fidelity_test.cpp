@@ -1,4 +1,4 @@
-// The same schedules on LogGOPS, on NICs and on simulated nodes: the algebra by hand, and what must be equal.
+// Runs the same schedules on LogGOPS, on NICs and on simulated nodes; compares with the algebra by hand and each other.
 #include "predict/goal/nics/fidelity.hpp"
 
 #include <gtest/gtest.h>

@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-namespace spinloom::layout::fuzz {
+namespace spinloom::fuzz {
 
 std::vector<Input> seeds(Random& random) {
   std::vector<Input> out;
@@ -66,4 +66,4 @@ void mutate(Random& random, Input& input) {
   std::fill_n(input.begin() + static_cast<int64_t>(at), 1 + random.below(8), filler);
 }
 
-}  // namespace spinloom::layout::fuzz
+}  // namespace spinloom::fuzz

@@ -152,7 +152,7 @@ TEST(Model, TheFirstOfSeveralLeadsOn) {
   EXPECT_EQ(finish_of("num_ranks 1\nrank 0 {\na: calc 100\nb: calc 30 cpu 1\nc: calc 200 cpu 2\nc ianyof a\n"
                       "c anyof b\n}\n"),
             Times({200'000}));
-  // What has been led on may lead on what else could have led it.
+  // An operation that one any-of edge has freed may free another operation that could have freed it.
   EXPECT_EQ(
       finish_of("num_ranks 1\nrank 0 {\na: calc 1\nb: calc 2\nc: calc 3\nb anyof a\nb anyof c\nc requires b\n}\n"),
       Times({6000}));

@@ -66,7 +66,7 @@ class NaiveEngine {
   uint64_t unmatched = 0;  // receives and messages
 
  private:
-  // In the order in which what is ready at one moment begins.
+  // Elements that are ready at one moment begin in this order.
   enum class What { enters, travels, leaves, arrives, is_there, served, first, arrived, send, receive, compute };
   enum class Kind { message, request, answer, data, put, ask, reply };
   struct Name {
@@ -76,7 +76,7 @@ class NaiveEngine {
   static constexpr uint64_t at_once = UINT64_MAX;
   struct Element {
     uint64_t time = 0;
-    uint64_t waits = at_once;  // for a CPU: the how manieth that came to wait
+    uint64_t waits = at_once;  // for a CPU: its number in the order in which elements began to wait
     What what = What::compute;
     uint64_t number = 0;
     Name send{};  // or the operation itself
@@ -143,7 +143,7 @@ class NaiveEngine {
     queue_.insert(element);
   }
 
-  // False where it has to come again.
+  // Returns false if the element waits for its CPU; it is then queued again.
   bool has_cpu(Element element, Name name) {
     const uint64_t until = hosts_[name.rank].cpu[shape_of(name).cpu];
     if (until <= element.time) return true;
@@ -233,7 +233,7 @@ class NaiveEngine {
     return element.kind != Kind::request && element.kind != Kind::answer && element.kind != Kind::ask;
   }
 
-  // One-sided operations of a tag that have been done at a rank.
+  // Counts a one-sided operation that has been done at a rank, by its tag.
   void counts(uint64_t now, uint32_t rank, uint32_t tag) {
     ++hosts_[rank].there[tag];
     end_awaited(now, rank);
@@ -249,7 +249,7 @@ class NaiveEngine {
     for (const uint32_t one : done) ends(now, {rank, one});
   }
 
-  // Through a NIC.
+  // Takes an element through a NIC.
   void pass(const Element& element) {
     const bool is_back = NaiveEngine::is_back(element);
     const bool leaves = element.what == What::leaves;
@@ -327,7 +327,7 @@ class NaiveEngine {
       add(there, What::is_there, packet);
       return;
     }
-    // Those before it in the order come first.
+    // Messages before this one in the order come first.
     complete_.emplace(packet.message, std::pair(there, packet));
     std::list<uint64_t>& order = order_[{source_of(packet), destination}];
     uint64_t last = 0;

@@ -134,7 +134,7 @@ class Naive {
     }
   }
 
-  // `shape` is that of what found the other.
+  // `shape` is that of the operation that found the other one.
   void end_sender(const Element& message, const schedule::Shape& shape, uint64_t time) {
     decrement(message.source, message.operation, schedule::Awaits::end);
     uint64_t& cpu = hosts_[message.source].cpu[shape.cpu];

@@ -1,4 +1,4 @@
-// What NICs do with layouts, by hand and at each fidelity.
+// NICs that process layouts: results by hand, at each fidelity.
 #include "predict/goal/nics/nic_programs.hpp"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(NicPrograms, ANicMovesOneLayoutAfterTheOther) {
   const uint64_t busy = 1'000'000'000;
   const uint64_t one = end_of(scattered(1), {{}, {0, busy, busy}}, 0);
   EXPECT_EQ(end_of(scattered(5), {{}, {0, busy, busy}}, 0), one + 4 * busy);
-  // What is no work holds up nobody: they end as far apart as they came.
+  // Layouts that keep the NIC busy for no time delay nobody: the messages end as far apart as they came.
   const uint64_t apart = end_of(scattered(5), {{}, {}}, 0) - end_of(scattered(1), {{}, {}}, 0);
   EXPECT_EQ(end_of(scattered(5), {{}, {0, busy, 0}}, 0), one + apart);
 }

@@ -55,7 +55,7 @@ TEST(Model, OneSidedOperationsQueueInNics) {
 }
 
 TEST(Model, ACounterOnlyGrows) {
-  // Who asks for what has arrived before goes on at once; nobody's share is taken by it. Tags count apart.
+  // An `arrived` whose number has already come goes on at once, and takes nothing from the counter. Tags count apart.
   EXPECT_EQ(finish_of("num_ranks 2\nrank 0 {\nput 1b to 1 tag 4\n}\nrank 1 {\nw: calc 10000\na: arrived 1 tag 4\n"
                       "b: arrived 1 tag 4\nc: arrived 0 tag 9\na requires w\nb requires a\nc requires b\n}\n")[1],
             10'000'000);

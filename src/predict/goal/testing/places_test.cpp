@@ -13,7 +13,7 @@ namespace {
 using namespace test;
 using schedule::Shape;
 
-// The same with other numbers of CPUs and NICs, in the same order.
+// Returns the same schedule with other numbers of CPUs and NICs, in the same order.
 Schedule renumbered(const Schedule& given, uint32_t factor, uint32_t first) {
   Schedule::Parts parts;
   for (uint32_t rank = 0; rank < given.ranks(); ++rank) parts.program_of.push_back(given.number_of_program(rank));

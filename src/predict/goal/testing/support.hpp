@@ -1,6 +1,6 @@
 // Test support - random schedules and parameters, and the comparison with the naive engine.
 //
-// Contract: compare() compares the times of ranks, of schedules that stall too, and which do.
+// Contract: compare() compares the times of ranks, also of schedules that stall, and whether a schedule stalls.
 // Threads: tests run in one thread. Time: none.
 #pragma once
 
@@ -63,7 +63,8 @@ inline uint64_t random_size(Random& random, Sizes sizes) {
   return sizes != Sizes::brief && random.chance(1, 3) ? random.below(100'000) : random.below(12);
 }
 
-// Messages in an order that they can have; edges go from earlier ones to later ones, so that most schedules complete.
+// Makes messages in an order that they can have. Most edges go from earlier operations to later ones, so that most
+// schedules complete.
 inline schedule::Schedule random_schedule(Random& random, int64_t messages, Sizes sizes = Sizes::any,
                                           Words words = Words::goal) {
   using schedule::Kind;
@@ -134,8 +135,8 @@ inline schedule::Schedule random_schedule(Random& random, int64_t messages, Size
   return schedule;
 }
 
-// Who gets whose message is the graph's own if no receive takes any and no two messages have sender, receiver and tag
-// in common.
+// True if the graph alone decides who receives which message: no operation has any source or any tag, and no two
+// messages have sender, receiver and tag in common.
 inline bool is_determined(const schedule::Schedule& schedule) {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, schedule::Kind>, uint32_t> found;
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {

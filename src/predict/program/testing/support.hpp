@@ -40,7 +40,7 @@ class Recorder {
     call(0, {.call = Call::Init});
   }
 
-  // The number of a communicator of these ranks of the world.
+  // Returns the number of a communicator of these ranks of the world.
   uint32_t communicator(const std::vector<uint32_t>& members) {
     const auto place = std::ranges::find(members, made.rank);
     made.comms.push_back({.rank = static_cast<uint32_t>(place - members.begin()), .world_ranks = members});
@@ -111,7 +111,7 @@ inline std::string error_of(const std::vector<trace::RankTrace>& traces) {
   return found.ok() ? "" : found.error().message;
 }
 
-// Checked: a schedule whose messages all meet.
+// Returns the priced schedule, and checks that all its messages meet.
 inline Priced priced(const Script& script, const Costs& costs = {}) {
   auto made = schedule_of(script, costs);
   EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.error().message);

@@ -1,9 +1,9 @@
 // Test knowledge - plays a pattern with sets of contributions instead of bytes.
 //
 // Contract: a Story says which pieces of the data each rank has at first, each message carries, and each rank must have
-//   at the end. Play::at_end() is what a rank has if a send knows what it waited for, by itself or by others, and no
-//   more. A message of other bytes than those of its pieces, or with a piece that its rank does not have, fails the
-//   test.
+//   at the end. Play::at_end() returns the pieces of a rank if a send knows only the operations that it waited for,
+//   directly or indirectly. A message of other bytes than those of its pieces, or with a piece that its rank does not
+//   have, fails the test.
 // Threads: tests run in one thread. Time: none.
 #pragma once
 
@@ -106,7 +106,7 @@ class Play {
     return schedule_.shape(schedule_.program(rank).operations[number]);
   }
 
-  // All that an operation waits for, by itself or by others.
+  // Returns all operations that an operation waits for, directly or indirectly.
   std::set<uint32_t> before(uint32_t rank, uint32_t number) const {
     std::set<uint32_t> found;
     std::vector<uint32_t> open = ranks_[rank].waits[number];

@@ -1,0 +1,66 @@
+// Operation - what an endpoint of libfabric has under way, and who owns the library's objects.
+//
+// Contract: an Open closes its object when it goes; an Info is freed by the library that made it. The context of an
+//   Operation comes back with its completion.
+// Invariants: (1) `context` is the first member of every Operation, because providers write to it.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "live/fabric/fabric_interface.hpp"
+#include "live/fabric/fabric_library.hpp"
+#include "live/fabric/fabric_port.hpp"
+
+namespace spinloom::live::fabric {
+
+struct Closing {
+  template <class Object>
+  void operator()(Object* object) const {
+    object->fid.ops->close(&object->fid);
+  }
+};
+template <class Object>
+using Open = std::unique_ptr<Object, Closing>;
+
+inline int bind(fid* object, fid* other, uint64_t flags) { return object->ops->bind(object, other, flags); }
+inline int enable(fid* object) { return object->ops->control(object, command_enable, nullptr); }
+
+struct Freeing {
+  const FabricLibrary* library;
+  void operator()(fi_info* info) const { library->freeinfo(info); }
+};
+using Info = std::unique_ptr<fi_info, Freeing>;
+
+// The context of an operation, which the fabric returns at its end. `context` comes first, because providers write to
+// it.
+struct Operation {
+  enum class Kind : uint8_t { receive, send, read };
+  fi_context2 context{};
+  Kind kind;
+  explicit Operation(Kind which) : kind(which) {}
+};
+
+struct Receive : Operation {
+  Receive() : Operation(Kind::receive) {}
+  std::vector<uint8_t> bytes;
+  Open<fid_mr> memory;
+};
+
+struct Sending : Operation, FabricPort::Slot {
+  Sending() : Operation(Kind::send) {}
+  Open<fid_mr> memory;
+};
+
+struct RemoteRead : Operation {
+  RemoteRead() : Operation(Kind::read) {}
+  uint64_t token = 0;
+};
+
+struct Landing {
+  std::vector<uint8_t> bytes;
+  Open<fid_mr> memory;
+};
+
+}  // namespace spinloom::live::fabric

@@ -59,7 +59,7 @@ picture: demo
 # clang-tidy works beside the Python tests, which often wait, at the lowest priority.
 test: style check-cpp
 	@nice -n 19 $(BIN)/python tools/tidy.py $(BUILD) >build/tidy.log 2>&1 & tidy=$$!; \
-	$(BIN)/python -m pytest -q || { kill $$tidy; exit 1; }; \
+	$(BIN)/python tools/pytests.py || { kill $$tidy; exit 1; }; \
 	echo 'clang-tidy ends its work'; wait $$tidy || { cat build/tidy.log; exit 1; }; tail -n 1 build/tidy.log
 	@echo 'make test: C++ tests, Python tests and lint passed'
 

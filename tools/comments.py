@@ -1,7 +1,7 @@
 """comments.py [FILE ...] - lists comments of C and C++ that are hard to read; exit code 1 if there are any.
 
     long       a line with a comment has more than 120 columns
-    fragment   a comment opens with a preposition or as a question (Of, By, As, With, Who, What ...), and has no subject
+    fragment   a comment opens with a preposition or as a question (Of, By, Who, What ...): it has no subject
     sentence   a sentence of a comment has more than 40 words
 
 Without files: all that git knows below src, include, handlers, bench and tests.
@@ -22,7 +22,9 @@ TOKEN = re.compile(
     r"""//[^\n]*|/\*.*?\*/|R"\((?:.*?)\)"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'""",
     re.DOTALL,
 )
-OPENS = re.compile(r"(?:Of|By|As|With|Whether|Who|Whose|What|Which|How|For what|That of|Those|So many|The same)\b")
+OPENS = re.compile(
+    r"(?:Of|By|As|With|Whether|Who|Whose|What|Which|How|For what|That of|Those|So many|The same)\b"
+)
 ENDS = re.compile(r"(?<=[.:;!?])\s+")
 
 

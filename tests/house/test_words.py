@@ -1,4 +1,4 @@
-"""One word for one thing: what the READMEs of the wings explain, what namespaces say, and words that have gone.
+"""One word for one thing: words that the wings' READMEs explain, namespaces, and words that have gone.
 
 A wing's README explains its words under `## Words`, in bold; no two wings explain the same word. A namespace
 is named after its floor or its wing. CHANGELOG.md lists the words that were replaced, with the wing where

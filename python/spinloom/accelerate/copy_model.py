@@ -47,14 +47,14 @@ class Counts:
 
 @dataclass(frozen=True)
 class Prices:
-    """Of one movement on one host, in ns."""
+    """The prices of one movement on one host, in ns."""
 
     call_ns: float
     block_ns: dict[str, list[tuple[int, float]]]  # by shape: (bytes of a block, price), ascending
     term_ns: dict[str, float]
 
     def block(self, shape: str, length: int) -> float:
-        """Interpolated between the measured sizes; beyond the largest by the byte."""
+        """The price of a block: interpolated between measured sizes; beyond the largest it grows by the byte."""
         points = self.block_ns[PRICED_AS.get(shape, shape)]
         if length <= points[0][0]:
             return points[0][1]
@@ -143,7 +143,7 @@ class Sample:
 
 
 def fit_terms(call_ns: float, block_ns: dict[str, list[tuple[int, float]]], samples: list[Sample]) -> Prices:
-    """Prices of TERMS, none negative, that leave the least squares of relative errors over the samples."""
+    """Prices of TERMS, none negative, with the least sum of squared logarithms of predicted over measured."""
     known = Prices(call_ns, block_ns, dict.fromkeys(TERMS, 0.0))
     blocks = [blocks_ns(known, sample.counts) for sample in samples]
     prices = [1.0] * len(TERMS)

@@ -1,8 +1,8 @@
 """What `spinloom explain` says of one datatype: facts, CPU times with their bounds, modelled NIC times.
 
 Contract: facts() of a datatype are exact; host_ways() are predictions of
-host time by copy_model; nic_ways() are modelled times of checked simulations. Every way has a bound: the
-resource that takes longest.
+host time by copy_model; nic_ways() are modelled times of checked simulations. A way that has a
+time has a bound: the resource that takes longest, or latency or list refills if none is busy for long.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from spinloom.nics.workloads import Row
 SIMULATED_BYTES_MAX, SIMULATED_BLOCKS_MAX = 64 << 20, 1 << 20
 PREDICTED_BYTES_MAX, PREDICTED_BLOCKS_MAX = 128 << 20, 1 << 22  # followed through modelled caches in seconds
 NO_RECEIVE = "cannot be received into"
-BUSY = 0.4  # of the time: a resource that is busy for less does not bound it
+BUSY = 0.4  # a resource that is busy for a smaller part of the time does not bound it
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Way:
     about: str
 
 
-# ---- what is known of it ----
+# ---- facts of a datatype ----
 
 
 def facts(row: Row) -> dict[str, Any]:

@@ -4,7 +4,8 @@ Contract: NumpyPeer(text) finds the arrays that a NumPy user would write for the
 type: a strided view where the blocks form a grid of up to three loops, a list of items elsewhere. It raises
 Trouble('unsupported') for what NumPy users do not do: more than ITEMS_MAX blocks. check() compares bytes with
 the layout's own. Times are host times in ns, of one call from Python: NumPy's, and our bound plan's over the
-same arrays. numpy_ways() gives the peers of a type, none where there is no NumPy.
+same arrays. numpy_ways() gives the peers of a type, none where there is no NumPy
+or where NumPy users would not do it.
 """
 
 from __future__ import annotations
@@ -126,6 +127,10 @@ def numpy_ways(text: str, operations: list[str]) -> list[NumpyPeer]:
         for operation in peer.call:
             if operation in operations:
                 peer.check(operation)
-    except (Trouble, ImportError):
+    except ImportError:
+        return []
+    except Trouble as trouble:
+        if trouble.code != "unsupported":
+            raise
         return []
     return [peer]

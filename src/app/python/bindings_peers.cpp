@@ -9,13 +9,13 @@
 #include "memory/layout/text.hpp"
 #include "mpi/messages/prices.hpp"
 #include "mpi/messages/settings.hpp"
-#include "mpi/moving/way.hpp"
 #include "mpi/moving/staging.hpp"
+#include "mpi/moving/way.hpp"
 
 namespace spinloom::app {
 namespace {
 
-mpi::Way way_named(const std::string& name) {
+mpi::Way study_way_named(const std::string& name) {
   for (const mpi::Way way : {mpi::Way::pass, mpi::Way::staged, mpi::Way::mapped, mpi::Way::joint, mpi::Way::cma}) {
     if (name == mpi::name_of(way)) return way;
   }
@@ -88,7 +88,7 @@ class PythonProbe {
   std::vector<double> measure(const std::string& text, int64_t count, const std::string& way, bool in_heap,
                               int samples) {
     if (!probe_) throw Raised{error_};
-    const mpi::Way by = way_named(way);
+    const mpi::Way by = study_way_named(way);
     Result<std::vector<double>> times = [&] {
       const nb::gil_scoped_release release;
       return probe_->measure(text, count, by, in_heap, samples);

@@ -33,7 +33,7 @@ struct Recording {
   bool ended = true;  // of all ranks
   bool is_cpu_time = false;
   std::vector<std::string> warnings;  // why traces are shorter than they should be
-  std::string how;    // it grew to more ranks
+  std::string growth;  // how the recording grew to more ranks; empty if it did not
 };
 
 Result<predict::Polls> polls_named(std::string_view name) {
@@ -71,10 +71,10 @@ Recording read(nb::handle folder, const std::vector<std::string>& choices, uint3
       SPL_ASSIGN(predict::Grown grown,
                  predict::grow(traces, ranks, strong ? predict::Scaling::strong : predict::Scaling::weak));
       traces = std::move(grown.traces);
-      how = std::move(grown.how);
+      how = std::move(grown.growth);
     }
     SPL_ASSIGN(Recording made, recording_of(traces, choices, between));
-    made.how = std::move(how);
+    made.growth = std::move(how);
     return made;
   }));
 }
@@ -133,7 +133,7 @@ nb::dict facts(const Recording& made) {
   out["program"] = text_of(made.program);
   out["ended"] = made.ended;
   out["is_cpu_time"] = made.is_cpu_time;
-  out["how"] = made.how;
+  out["how"] = made.growth;
   nb::list warnings;
   for (const std::string& one : made.warnings) warnings.append(text_of(one));
   out["warnings"] = warnings;
@@ -178,7 +178,8 @@ nb::list layouts(const Recording& made) {
   return out;
 }
 
-// Returns numbers of the types of layouts(); None: one block.
+// Returns a dict for each kind of message or own copy: the bytes of one; `sent` and `received` as (number of a layout,
+// count), or None where the bytes are one block; how many messages and copies there are.
 nb::list pairs(const Recording& made) {
   const auto end = [](const predict::Lie& lie) -> nb::object {
     if (lie.layout == trace::none) return nb::none();

@@ -13,7 +13,7 @@ nb::dict run_study_cell(const nb::dict& settings) {
   StudyConfig config;
   static_cast<Setup&>(config) = setup_of(settings);
   config.experiment = unwrap(experiment_named(get_as<std::string>(settings, "experiment")));
-  config.way = unwrap(way_named(get_as<std::string>(settings, "way")));
+  config.way = unwrap(study_way_named(get_as<std::string>(settings, "way")));
   if (settings.contains("bytes")) config.bytes = get_as<uint64_t>(settings, "bytes");
   if (settings.contains("ranks")) config.ranks = get_as<uint32_t>(settings, "ranks");
   if (settings.contains("offset")) config.offset = get_as<uint64_t>(settings, "offset");

@@ -95,14 +95,14 @@ class Broadcast final : simulated::EventTarget {
     SPL_ASSIGN(here.side, Side::make(world_.node(rank)));
     here.memory.resize(config_.bytes);
     nic::Entry entry = here.side.entry(here.memory, broadcast_match_bits);
-    if (config_.way == Way::store || config_.way == Way::stream) {
-      const uint32_t stores = config_.way == Way::store ? 1 : 0;
+    if (config_.way == StudyWay::store || config_.way == StudyWay::stream) {
+      const uint32_t stores = config_.way == StudyWay::store ? 1 : 0;
       const std::vector<uint32_t> constants = {rank, config_.ranks, static_cast<uint32_t>(broadcast_match_bits), stores,
                                                config_.payload_bytes};
       SPL_ASSIGN(entry.context, here.side.context(loaded_, "broadcast", constants, state_bytes));
     }
     SPL_ASSIGN(std::ignore, here.side.interface->me_append(here.side.portal, entry));
-    if (config_.way == Way::portals4) {
+    if (config_.way == StudyWay::portals4) {
       for (const uint32_t child : rank == 0 ? std::vector<uint32_t>{} : binomial_children(config_.ranks, rank)) {
         SPL_TRY(put(rank, child, nic::Trigger{here.side.counter, config_.bytes, config_.bytes}));
       }
@@ -126,7 +126,7 @@ class Broadcast final : simulated::EventTarget {
     here.expected = 0;
     --missing_;
     last_ = world_.node(rank).now();
-    if (config_.way != Way::rdma || binomial_children(config_.ranks, rank).empty()) return;
+    if (config_.way != StudyWay::rdma || binomial_children(config_.ranks, rank).empty()) return;
     here.child = 0;
     world_.events().at(last_ + profile_.host.memory_latency + profile_.host.call, *this, 0, rank);
   }

@@ -56,7 +56,7 @@ CollectiveRun::CollectiveRun(const StudyConfig& config, const std::vector<uint32
 std::vector<uint32_t> CollectiveRun::children_of(uint32_t member) const {
   const auto count = static_cast<uint32_t>(members_.size());
   std::vector<uint32_t> found;
-  if (config_.way == Way::linear) {
+  if (config_.way == StudyWay::linear) {
     for (uint32_t other = 1; member == 0 && other < count; ++other) found.push_back(other);
     return found;
   }
@@ -69,7 +69,7 @@ std::vector<uint32_t> CollectiveRun::children_of(uint32_t member) const {
 }
 
 uint32_t CollectiveRun::parent_of(uint32_t member) const {
-  return config_.way == Way::linear ? 0 : member & (member - 1);
+  return config_.way == StudyWay::linear ? 0 : member & (member - 1);
 }
 
 Result<StudyResult> CollectiveRun::run() {
@@ -82,7 +82,7 @@ Result<StudyResult> CollectiveRun::run() {
   if (!sums()) expected_ = members_[0].given;
   for (uint32_t member = 0; member < members_.size(); ++member) SPL_TRY(prepare(member));
   if (by_switches()) {
-    SPL_TRY(equip());
+    SPL_TRY(install_switch_handlers());
   } else if (sums()) {
     adding_ = simulated::host_cost(config_.profile, addition(config_.bytes)).total();
   }
@@ -101,7 +101,7 @@ Status CollectiveRun::prepare(uint32_t member) {
   SPL_ASSIGN(here.side, Side::make(world_.node(here.rank)));
   here.result.resize(config_.bytes);
   nic::Entry result = here.side.entry(here.result, down_bits);
-  if (config_.way == Way::stream) {
+  if (config_.way == StudyWay::stream) {
     const std::vector<uint32_t> constants = {member, static_cast<uint32_t>(members_.size()),
                                              static_cast<uint32_t>(down_bits), 0, config_.payload_bytes};
     constexpr uint64_t state_bytes = 64;
@@ -119,7 +119,7 @@ Status CollectiveRun::prepare(uint32_t member) {
     here.children.push_back({entry.counter});
     SPL_ASSIGN(std::ignore, here.side.interface->me_append(here.side.portal, entry));
   }
-  world_.node(here.rank).watch([this, member] { told(member); });
+  world_.node(here.rank).watch([this, member] { on_counters(member); });
   return {};
 }
 
@@ -181,7 +181,7 @@ void CollectiveRun::put(uint32_t from, uint32_t to, const std::vector<uint8_t>& 
 }
 
 // Called when something has become readable for this member's host.
-void CollectiveRun::told(uint32_t member) {
+void CollectiveRun::on_counters(uint32_t member) {
   Member& here = members_[member];
   if (round_ == 0) return;
   for (uint32_t child = 0; child < here.children.size(); ++child) {
@@ -197,16 +197,16 @@ void CollectiveRun::told(uint32_t member) {
   if (!gets_result || here.known_round == round_) return;
   const uint64_t rounds = here.side.interface->ct_get(here.side.counter).success / config_.bytes;
   if (rounds < static_cast<uint64_t>(round_)) return;
-  know(member);
+  note_result(member);
 }
 
 // This member's host has the result.
-void CollectiveRun::know(uint32_t member) {
+void CollectiveRun::note_result(uint32_t member) {
   Member& here = members_[member];
   here.known_round = round_;
   last_ = world_.events().now();
   if (tells_all() || member == 0) --missing_;
-  if (by_switches() || config_.way == Way::stream || !tells_all() || here.to.empty()) return;
+  if (by_switches() || config_.way == StudyWay::stream || !tells_all() || here.to.empty()) return;
   const Time took = config_.profile.host.memory_latency + config_.profile.host.call;
   world_.events().at(here.processor.serve(last_, took).end, *this, posts, member);
 }
@@ -217,7 +217,7 @@ void CollectiveRun::go_on(uint32_t member) {
   if (here.added < here.children.size()) return;
   if (member != 0) return put(member, parent_of(member), here.sum, landing_bits + member);
   here.result = here.sum;
-  know(0);
+  note_result(0);
 }
 
 void CollectiveRun::on_event(uint32_t code, uint64_t argument) {
@@ -305,12 +305,12 @@ Result<StudyResult> run_collective(const StudyConfig& config, const LoadedImages
   if (sums && config.bytes % element_bytes != 0) {
     return fail(Code::invalid, "sums are of whole int32_t of ", element_bytes, " B, ", config.bytes, " B were given");
   }
-  if (config.way == Way::store || config.way == Way::portals4 || (config.way == Way::stream && sums)) {
+  if (config.way == StudyWay::store || config.way == StudyWay::portals4 || (config.way == StudyWay::stream && sums)) {
     return fail(Code::unsupported,
                 "a multicast goes by linear, rdma, stream or switch; sums by linear, rdma or switch");
   }
   simulated::Profile profile = config.profile;
-  if (config.way != Way::switches) {  // a rank needs a handler's constants and little other memory of its NIC
+  if (config.way != StudyWay::switches) {  // a rank needs a handler's constants and little other memory of its NIC
     profile.memory.state_bytes = std::min<int64_t>(profile.memory.state_bytes, int64_t{64} << 10);
   }
   simulated::WorldOptions options = world_options(config);

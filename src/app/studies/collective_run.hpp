@@ -38,18 +38,18 @@ class CollectiveRun final : simulated::EventTarget {
     std::vector<uint8_t> sum;
     std::vector<uint8_t> result;
     std::vector<std::vector<uint8_t>> landing;  // of each child
-    std::vector<uint32_t> to;  // children in the tree of hosts
+    std::vector<uint32_t> to;  // members below it in the tree of hosts
     std::vector<Child> children;
     uint32_t added = 0;
     uint32_t posted = 0;
-    int known_round = 0;  // when it has the result
+    int known_round = 0;  // the round whose result it has
     simulated::Resource processor;
   };
   enum Step : uint32_t { added, posts };
 
   [[nodiscard]] bool sums() const { return config_.experiment != Experiment::multicast; }
   [[nodiscard]] bool tells_all() const { return config_.experiment != Experiment::reduce; }
-  [[nodiscard]] bool by_switches() const { return config_.way == Way::switches; }
+  [[nodiscard]] bool by_switches() const { return config_.way == StudyWay::switches; }
   [[nodiscard]] std::vector<uint32_t> children_of(uint32_t member) const;
   [[nodiscard]] uint32_t parent_of(uint32_t member) const;
 
@@ -57,8 +57,8 @@ class CollectiveRun final : simulated::EventTarget {
   Status start();
   Result<StudyResult> measure();
   Status compare() const;
-  void told(uint32_t member);
-  void know(uint32_t member);
+  void on_counters(uint32_t member);
+  void note_result(uint32_t member);
   void go_on(uint32_t member);
   void on_event(uint32_t code, uint64_t argument) override;
   void put(uint32_t from, uint32_t to, const std::vector<uint8_t>& bytes, uint64_t match_bits, uint64_t offset = 0);
@@ -66,8 +66,8 @@ class CollectiveRun final : simulated::EventTarget {
   [[nodiscard]] simulated::HandlerStatistics handlers() const;
   [[nodiscard]] uint64_t link_bytes() const;
   // collective_switches.cpp
-  Status equip();
-  Status equip(const TreeSwitch& here);
+  Status install_switch_handlers();
+  Status install_switch_handlers(const TreeSwitch& here);
   Status expect_sums(const TreeSwitch& here, const Side& side);
   Status expect_results(const TreeSwitch& here, const Side& side);
   [[nodiscard]] std::vector<uint32_t> ports_of(const TreeSwitch& here) const;

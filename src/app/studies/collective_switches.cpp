@@ -37,7 +37,7 @@ std::vector<uint32_t> CollectiveRun::ports_of(const TreeSwitch& here) const {
   return ranks;
 }
 
-Status CollectiveRun::equip() {
+Status CollectiveRun::install_switch_handlers() {
   if (sums() && (!std::has_single_bit(config_.payload_bytes) || config_.payload_bytes > packet_bytes_most)) {
     return fail(Code::unsupported, "switches add up packets of a power of two of bytes, at most ", packet_bytes_most,
                 ", not of ", config_.payload_bytes, " B");
@@ -48,11 +48,11 @@ Status CollectiveRun::equip() {
       number_at_switch_[member_of_rank_[here.hosts[i]]] = static_cast<uint32_t>(here.children.size()) + i;
     }
   }
-  for (const TreeSwitch& here : tree_.switches) SPL_TRY(equip(here));
+  for (const TreeSwitch& here : tree_.switches) SPL_TRY(install_switch_handlers(here));
   return {};
 }
 
-Status CollectiveRun::equip(const TreeSwitch& here) {
+Status CollectiveRun::install_switch_handlers(const TreeSwitch& here) {
   SPL_ASSIGN(simulated::Node* const node, world_.equip(here.at));
   switches_.push_back(node);
   SPL_ASSIGN(Side made, Side::make(*node));

@@ -19,7 +19,7 @@ Result<StudyResult> RaidArray::run() {
   for (round_ = 1; round_ <= study_rounds; ++round_) {
     SPL_ASSIGN(result, reads() ? read() : update());
   }
-  if (!reads() && config_.way == Way::stream) SPL_TRY(read());
+  if (!reads() && config_.way == StudyWay::stream) SPL_TRY(read());
   return result;
 }
 
@@ -77,7 +77,7 @@ Status RaidArray::post_write(DataNode& node) {
 }
 
 Status RaidArray::post_read(DataNode& node) {
-  if (config_.way == Way::portals4) {
+  if (config_.way == StudyWay::portals4) {
     portals::GetArguments get;
     get.reply.local = node.read.data();
     get.reply.counter = client_.counter;
@@ -136,7 +136,7 @@ Status RaidArray::same(const std::vector<uint8_t>& bytes, const std::vector<uint
 }
 
 Result<StudyResult> run_raid(const StudyConfig& config, const LoadedImages& loaded) {
-  if (config.way == Way::store) return fail(Code::unsupported, "raid goes by rdma, portals4 or stream");
+  if (config.way == StudyWay::store) return fail(Code::unsupported, "raid goes by rdma, portals4 or stream");
   if (!config.pieces.empty() && config.pieces.size() != raid_data_nodes) {
     return fail(Code::invalid, "raid: ", config.pieces.size(), " pieces for ", raid_data_nodes, " data nodes");
   }

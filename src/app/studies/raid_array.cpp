@@ -65,7 +65,7 @@ Status RaidArray::prepare_hosts(uint32_t index) {
   portals::Interface& host = *node.side.interface;
   if (reads()) {
     SPL_ASSIGN(node.asked, host.ct_alloc());
-    const bool get = config_.way == Way::portals4;
+    const bool get = config_.way == StudyWay::portals4;
     nic::Entry entry = counting(node.side, get ? node.block : node.request_landed, raid_bits::read, node.asked);
     entry.options.op_get = get;
     SPL_TRY(host.me_append(node.side.portal, entry));
@@ -77,7 +77,7 @@ Status RaidArray::prepare_hosts(uint32_t index) {
   SPL_TRY(host.me_append(node.side.portal, counting(node.side, nothing_, raid_bits::acknowledged, node.acknowledged)));
   SPL_TRY(parity_side_.interface->me_append(
       parity_side_.portal, counting(parity_side_, node.delta_there, raid_bits::delta + index, node.delta_landed)));
-  if (config_.way != Way::portals4) return {};
+  if (config_.way != StudyWay::portals4) return {};
   return host.put(node.side.put(nothing_, client_, raid_bits::stored), nic::Trigger{node.acknowledged, 1, 1});
 }
 

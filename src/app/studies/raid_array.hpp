@@ -60,7 +60,7 @@ class RaidArray final : simulated::EventTarget {
   };
   enum Step : uint32_t { updated, applied, answered, served };
 
-  [[nodiscard]] bool by_hosts() const { return config_.way != Way::stream; }
+  [[nodiscard]] bool by_hosts() const { return config_.way != StudyWay::stream; }
   [[nodiscard]] bool reads() const { return config_.experiment == Experiment::raid_read; }
 
   // raid_array.cpp: entries, counters and handlers

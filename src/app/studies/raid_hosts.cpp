@@ -64,7 +64,7 @@ void RaidArray::told_data(uint32_t index) {
     return true;
   };
   if (reads()) {
-    if (config_.way == Way::rdma && due(node.asked, node.served_round)) {
+    if (config_.way == StudyWay::rdma && due(node.asked, node.served_round)) {
       work(node.processor, served, index, look_at(sizeof node.request));
     }
     return;
@@ -72,7 +72,7 @@ void RaidArray::told_data(uint32_t index) {
   if (due(node.side.counter, node.updated_round)) {
     work(node.processor, updated, index, exclusive_or(node.written.size(), 2));
   }
-  if (config_.way == Way::rdma && due(node.acknowledged, node.answered_round)) {
+  if (config_.way == StudyWay::rdma && due(node.acknowledged, node.answered_round)) {
     work(node.processor, answered, index, {});
   }
 }

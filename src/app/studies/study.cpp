@@ -71,8 +71,8 @@ class Study {
   Status prepare_pingpong() {
     SPL_ASSIGN(std::ignore, near_.interface->me_append(near_.portal, near_.entry(answer_, pong_bits)));
     nic::Entry entry = far_.entry(array_, ping_bits);
-    if (config_.way == Way::store || config_.way == Way::stream) {
-      const uint32_t streams = config_.way == Way::stream ? 1 : 0;
+    if (config_.way == StudyWay::store || config_.way == StudyWay::stream) {
+      const uint32_t streams = config_.way == StudyWay::stream ? 1 : 0;
       constexpr uint64_t state_bytes = 64;
       SPL_ASSIGN(entry.context,
                  far_.context(loaded_, "pingpong", {streams, static_cast<uint32_t>(pong_bits), config_.payload_bytes},
@@ -80,7 +80,7 @@ class Study {
       entry.options.ct_comm = false;
     }
     SPL_ASSIGN(std::ignore, far_.interface->me_append(far_.portal, entry));
-    if (config_.way == Way::portals4) {
+    if (config_.way == StudyWay::portals4) {
       SPL_TRY(far_.interface->put(far_.put(array_, near_, pong_bits),
                                   nic::Trigger{far_.counter, config_.bytes, config_.bytes}));
     }
@@ -89,7 +89,7 @@ class Study {
 
   Status answer(int round) {
     const uint64_t total = static_cast<uint64_t>(round) * config_.bytes;
-    if (config_.way == Way::rdma) {
+    if (config_.way == StudyWay::rdma) {
       SPL_TRY(far_.wait_for(total));
       SPL_TRY(far_.react());
       SPL_TRY(far_.interface->put(far_.put(array_, near_, pong_bits)));
@@ -105,10 +105,10 @@ class Study {
     make_numbers(sent_);
     make_numbers(array_);
     landed_.resize(config_.bytes);
-    nic::Entry entry = far_.entry(config_.way == Way::rdma ? landed_ : array_, ping_bits);
-    if (config_.way == Way::stream) {
+    nic::Entry entry = far_.entry(config_.way == StudyWay::rdma ? landed_ : array_, ping_bits);
+    if (config_.way == StudyWay::stream) {
       SPL_ASSIGN(entry.context, far_.context(loaded_, "accumulate", {0}, 64));
-    } else if (config_.way != Way::rdma) {
+    } else if (config_.way != StudyWay::rdma) {
       return fail(Code::unsupported, "accumulate goes by rdma or stream");
     }
     SPL_ASSIGN(std::ignore, far_.interface->me_append(far_.portal, entry));
@@ -117,7 +117,7 @@ class Study {
 
   Status finish_accumulate(int round) {
     SPL_TRY(far_.wait_for(static_cast<uint64_t>(round) * config_.bytes));
-    if (config_.way != Way::rdma) return {};
+    if (config_.way != StudyWay::rdma) return {};
     SPL_TRY(far_.react());
     array_ = product();
     portals::HostWork work;  // memory-bound: reads both arrays, writes one
@@ -181,13 +181,13 @@ Result<Experiment> experiment_named(std::string_view name) {
               "\"; there are pingpong, accumulate, broadcast, raid and raid-read, multicast, reduce and allreduce");
 }
 
-Result<Way> way_named(std::string_view name) {
-  if (name == "rdma") return Way::rdma;
-  if (name == "portals4") return Way::portals4;
-  if (name == "store") return Way::store;
-  if (name == "stream") return Way::stream;
-  if (name == "linear") return Way::linear;
-  if (name == "switch") return Way::switches;
+Result<StudyWay> study_way_named(std::string_view name) {
+  if (name == "rdma") return StudyWay::rdma;
+  if (name == "portals4") return StudyWay::portals4;
+  if (name == "store") return StudyWay::store;
+  if (name == "stream") return StudyWay::stream;
+  if (name == "linear") return StudyWay::linear;
+  if (name == "switch") return StudyWay::switches;
   return fail(Code::invalid, "unknown way \"", name, "\"; there are rdma, portals4, store, stream, linear and switch");
 }
 
@@ -197,7 +197,7 @@ Result<StudyResult> run_study(const StudyConfig& config) {
   if (bytes == 0) return fail(Code::unsupported, "a study of zero bytes has nothing to compare");
   SPL_ASSIGN(const LoadedImages loaded, load_images(config.images));
   if (config.experiment >= Experiment::multicast) return run_collective(config, loaded);
-  if (config.way == Way::linear || config.way == Way::switches) {
+  if (config.way == StudyWay::linear || config.way == StudyWay::switches) {
     return fail(Code::unsupported, "only multicast, reduce and allreduce go by linear and by switch");
   }
   if (config.experiment == Experiment::broadcast) return run_broadcast(config, loaded);

@@ -29,10 +29,10 @@
 namespace spinloom::app {
 
 enum class Experiment : uint8_t { pingpong, accumulate, broadcast, raid, raid_read, multicast, reduce, allreduce };
-enum class Way : uint8_t { rdma, portals4, store, stream, linear, switches };
+enum class StudyWay : uint8_t { rdma, portals4, store, stream, linear, switches };
 
 [[nodiscard]] Result<Experiment> experiment_named(std::string_view name);
-[[nodiscard]] Result<Way> way_named(std::string_view name);
+[[nodiscard]] Result<StudyWay> study_way_named(std::string_view name);
 
 // The part of a request to the array at one data node: bytes at an offset of its block.
 struct RaidPiece {
@@ -42,7 +42,7 @@ struct RaidPiece {
 
 struct StudyConfig : Setup {
   Experiment experiment = Experiment::pingpong;
-  Way way = Way::rdma;
+  StudyWay way = StudyWay::rdma;
   uint64_t bytes = 8;
   uint32_t ranks = 2;  // broadcast, and of the network
   uint64_t offset = 0;  // raid: offset of the pieces in the blocks

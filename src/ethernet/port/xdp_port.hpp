@@ -1,7 +1,7 @@
 // XDP port - the frames of a network interface through an AF_XDP socket: they never become packets of the kernel.
 //
 // Contract: open_xdp_port() takes an interface without addresses and with one receive queue as the wire of a NIC
-//   (interface.hpp, own()). All that comes in is given to the port or dropped before the kernel sees it. Where the
+//   (silence.hpp, own()). All that comes in is given to the port or dropped before the kernel sees it. Where the
 //   kernel or the driver refuses, it is an Error with the reason, and open_packet_port() is the way to go. UDP and TCP
 //   checksums that a sender in another namespace left to hardware are filled in (finish_checksum.hpp); what it keeps
 //   beside the frame is lost: it must not leave VLAN tags to hardware (ethtool -K NAME txvlan off), nor cut late (tso

@@ -2,10 +2,10 @@
 // library are needed where Spinloom is built.
 //
 // Contract: structures have the layout of libfabric's interface 1.3 on 64-bit Linux, which every library since 1.9 has
-//   under the version FABRIC_1.3; places of functions that are not called here are Unused. Names of structures, fields
-//   and calls are libfabric's; constants have its names, too, in lower case, behind what they are of. Where the headers
-//   are, fabric_interface_test.cpp compares every layout and number with them. Source: fi_getinfo(3), fi_endpoint(3),
-//   fi_cq(3), ...
+//   under the version FABRIC_1.3; a table ends after the last function that is called here, and functions before it
+//   that are not called are Unused. Names of structures, fields and calls are libfabric's; constants have its names,
+//   too, in lower case, behind what they are of. Where the headers are, fabric_interface_test.cpp compares every layout
+//   and number with them. Source: fi_getinfo(3), fi_endpoint(3), fi_cq(3), ...
 // Invariants: (1) the calls are the objects' own functions, no more. Threads: as libfabric's. Time: theirs.
 #pragma once
 
@@ -187,9 +187,9 @@ struct fid_domain {
 
 struct fi_ops_av {
   size_t size;
-  int (*insert)(fid_av* peers, const void* told, size_t count, fi_addr_t* known, uint64_t flags, void* context);
+  int (*insert)(fid_av* peers, const void* addresses, size_t count, fi_addr_t* made, uint64_t flags, void* context);
   Unused insertsvc, insertsym, remove, lookup;
-  const char* (*straddr)(fid_av* peers, const void* told, char* text, size_t* length);
+  const char* (*straddr)(fid_av* peers, const void* address, char* text, size_t* length);
 };
 struct fid_av {
   struct fid fid;
@@ -214,13 +214,13 @@ struct fi_ops_cm {
 };
 struct fi_ops_msg {
   size_t size;
-  ssize_t (*recv)(fid_ep* endpoint, void* bytes, size_t length, void* known, fi_addr_t from, void* context);
+  ssize_t (*recv)(fid_ep* endpoint, void* bytes, size_t length, void* descriptor, fi_addr_t from, void* context);
   Unused recvv, recvmsg;
-  ssize_t (*send)(fid_ep* endpoint, const void* bytes, size_t length, void* known, fi_addr_t to, void* context);
+  ssize_t (*send)(fid_ep* endpoint, const void* bytes, size_t length, void* descriptor, fi_addr_t to, void* context);
 };
 struct fi_ops_rma {
   size_t size;
-  ssize_t (*read)(fid_ep* endpoint, void* bytes, size_t length, void* known, fi_addr_t from, uint64_t address,
+  ssize_t (*read)(fid_ep* endpoint, void* bytes, size_t length, void* descriptor, fi_addr_t from, uint64_t address,
                   uint64_t key, void* context);
 };
 struct fid_ep {

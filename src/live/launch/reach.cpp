@@ -107,7 +107,7 @@ std::string write(const Unreached& unreached) {
   return text;
 }
 
-Result<std::vector<bool>> read_reach(const std::string& text, uint32_t ranks) {
+Result<std::vector<bool>> read_unreached(const std::string& text, uint32_t ranks) {
   const size_t length = (size_t{ranks} + 3) / 4;
   std::vector<bool> marks(ranks);
   bool good = text.size() == mark.size() + length && text.compare(0, mark.size(), mark) == 0;
@@ -117,7 +117,7 @@ Result<std::vector<bool>> read_reach(const std::string& text, uint32_t ranks) {
     marks[rank] = good && (digit >> rank % 4 & 1) != 0;
   }
   if (good) return marks;
-  return fail(Code::environment, "a rank published '", text, "' instead of whom it reaches");
+  return fail(Code::environment, "a rank published '", text, "' instead of the ranks that it does not reach");
 }
 
 }  // namespace spinloom::live

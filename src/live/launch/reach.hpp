@@ -35,9 +35,9 @@ using Unreached = std::vector<std::string>;
 
 [[nodiscard]] Unreached unreachable_from(uint32_t rank, const std::vector<BusinessCard>& cards);
 
-// The text for the launcher's exchange: a digit for each four ranks of the job. read_reach() reads such a text of a
+// The text for the launcher's exchange: a digit for each four ranks of the job. read_unreached() reads such a text of a
 // peer and returns a mark for each rank; a text of another form is an Error.
 [[nodiscard]] std::string write(const Unreached& unreached);
-[[nodiscard]] Result<std::vector<bool>> read_reach(const std::string& text, uint32_t ranks);
+[[nodiscard]] Result<std::vector<bool>> read_unreached(const std::string& text, uint32_t ranks);
 
 }  // namespace spinloom::live

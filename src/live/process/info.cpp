@@ -82,8 +82,8 @@ std::string fabrics_offered(const Settings& settings) {
 
 // Says how packets travel between machines, and why.
 std::string between_machines(const Settings& settings) {
-  if (settings.transport == Way::shm) return "not at all: SPINLOOM_TRANSPORT=shm";
-  if (settings.transport == Way::udp) return "by UDP: SPINLOOM_TRANSPORT=udp";
+  if (settings.transport == TransportChoice::shm) return "not at all: SPINLOOM_TRANSPORT=shm";
+  if (settings.transport == TransportChoice::udp) return "by UDP: SPINLOOM_TRANSPORT=udp";
   if (settings.fabric.kind == live::FabricWish::Kind::none) return "by UDP: SPINLOOM_FABRIC=none";
   const auto port = live::open_udp(settings.udp_address);
   const auto fabric = live::open_fabric(settings.fabric, {port ? (*port)->address().address : 0, settings.libfabric});
@@ -134,7 +134,8 @@ std::vector<Row> machine_rows(const Settings& settings) {
   rows.push_back({"those from a heap", from_heap(settings.copy)});
   rows.push_back({"those between threads", between_threads(settings.copy)});
   for (Row& row : address_rows()) rows.push_back(std::move(row));
-  rows.push_back({"UDP", settings.transport == Way::shm ? "not used: SPINLOOM_TRANSPORT=shm" : udp_used(settings)});
+  rows.push_back(
+      {"UDP", settings.transport == TransportChoice::shm ? "not used: SPINLOOM_TRANSPORT=shm" : udp_used(settings)});
   rows.push_back({"fabrics", fabrics_offered(settings)});
   rows.push_back({"between machines", between_machines(settings)});
   rows.push_back({"bridge", gateway_of(settings)});

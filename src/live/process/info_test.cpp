@@ -31,7 +31,7 @@ TEST(Info, every_variable_has_a_row_with_its_value) {
 TEST(Info, the_machine_s_rows_follow_the_settings) {
   Settings settings;
   settings.copy = live::CopyMode::twice;
-  settings.transport = Way::shm;
+  settings.transport = TransportChoice::shm;
   const std::string shown = table(machine_rows(settings));
   EXPECT_NE(shown.find("two copies: SPINLOOM_COPY=two-copy"), std::string::npos) << shown;
   EXPECT_NE(shown.find("not used: SPINLOOM_TRANSPORT=shm"), std::string::npos) << shown;
@@ -55,9 +55,9 @@ TEST(Info, networks_and_forwarding_follow_the_settings) {
 
 TEST(Info, how_packets_go_between_machines_follows_the_settings) {
   Settings settings;
-  settings.transport = Way::udp;
+  settings.transport = TransportChoice::udp;
   EXPECT_NE(table(machine_rows(settings)).find("by UDP: SPINLOOM_TRANSPORT=udp"), std::string::npos);
-  settings.transport = Way::automatic;
+  settings.transport = TransportChoice::automatic;
   settings.fabric.kind = live::FabricWish::Kind::none;
   EXPECT_NE(table(machine_rows(settings)).find("by UDP: SPINLOOM_FABRIC=none"), std::string::npos);
   settings.fabric = {live::FabricWish::Kind::named, "nosuch", ""};

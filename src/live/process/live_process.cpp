@@ -131,7 +131,7 @@ Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::BusinessCard
 }
 
 Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port(live::BusinessCard& card) const {
-  if (settings_.transport == Way::shm || launcher_->size() == 1 || rendezvous_)
+  if (settings_.transport == TransportChoice::shm || launcher_->size() == 1 || rendezvous_)
     return std::unique_ptr<live::DatagramPort>();
   std::vector<live::NetworkPort> ports;
   for (const live::UdpNetwork& wanted : settings_.udp_networks) {

@@ -53,27 +53,27 @@ Status LiveProcess::agree_on_bridge() {
   SPL_ASSIGN(const auto texts, exchange(live::write(apart)));
   std::vector<std::vector<bool>> marks;
   for (const std::string& text : texts) {
-    SPL_ASSIGN(std::vector<bool> unreached, live::read_reach(text, all()));
+    SPL_ASSIGN(std::vector<bool> unreached, live::read_unreached(text, all()));
     unreached.flip();
     marks.push_back(std::move(unreached));
   }
   routes_ = std::make_unique<live::BridgeRoutes>(marks, live::gateways_of(cards_));
-  if (settings_.transport == Way::shm) return {};  // between machines sends fail
+  if (settings_.transport == TransportChoice::shm) return {};  // between machines sends fail
   return routes_->check(programs_);
 }
 
 // Also strikes fabrics that would need a network that the two do not share.
 std::string LiveProcess::why_not_directly(uint32_t peer) {
   const live::BusinessCard &mine = cards_[rank_], &other = cards_[peer];
-  const bool any = settings_.transport == Way::automatic;
-  if ((any || settings_.transport == Way::shm) && why_not_memory(peer).empty()) return {};
+  const bool any = settings_.transport == TransportChoice::automatic;
+  if ((any || settings_.transport == TransportChoice::shm) && why_not_memory(peer).empty()) return {};
   const bool fabric = !no_fabric_.empty() && no_fabric_[peer].empty();
   if (fabric && fabric_port_ && is_over_ip(fabric_port_->provider()) && !live::share_first_network(mine, other)) {
     no_fabric_[peer] = "its first network is another one";
-  } else if (fabric && (any || settings_.transport == Way::fabric)) {
+  } else if (fabric && (any || settings_.transport == TransportChoice::fabric)) {
     return {};
   }
-  if ((any || settings_.transport == Way::udp) && live::shared_network(mine, other) != nullptr) return {};
+  if ((any || settings_.transport == TransportChoice::udp) && live::shared_network(mine, other) != nullptr) return {};
   return "there is no network that both are on";
 }
 

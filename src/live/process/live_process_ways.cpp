@@ -17,21 +17,22 @@ bool contains(const std::vector<bool>& list, bool value) {
 
 }  // namespace
 
-// If some ranks of a machine may not reach each other's memory, all ranks publish which ranks they reach, because a
-// rank cannot know by itself which ranks reach it.
+// If some ranks of a machine may not reach each other's memory, each rank publishes whose memory it cannot use, because
+// a rank cannot know by itself which ranks cannot use its own.
 Status LiveProcess::agree_on_ways() {
   unreached_.resize(all());
   if (!live::must_agree(cards_)) return {};
   unreached_ = live::unreachable_from(rank_, cards_);
   SPL_ASSIGN(const auto texts, exchange(live::write(unreached_)));
   for (uint32_t peer = 0; peer < all(); ++peer) {
-    SPL_ASSIGN(const auto marks, live::read_reach(texts[peer], all()));
-    if (marks[rank_] && unreached_[peer].empty()) unreached_[peer] = "it cannot use this process's memory";
+    SPL_ASSIGN(const auto cannot_use, live::read_unreached(texts[peer], all()));
+    if (cannot_use[rank_] && unreached_[peer].empty()) unreached_[peer] = "it cannot use this process's memory";
   }
   return {};
 }
 
-// The ranks ask each other about fabrics only if some are on other machines, so that others start as fast as ever.
+// The ranks ask each other about fabrics only if some are on other machines, so that jobs on one machine start without
+// that question.
 Status LiveProcess::agree_on_fabrics(uint32_t ip_address) {
   if (!live::need_fabrics(cards_)) return {};
   const live::FabricOffer mine = open_fabric(ip_address);
@@ -41,7 +42,7 @@ Status LiveProcess::agree_on_fabrics(uint32_t ip_address) {
   for (uint32_t peer = 0; peer < all(); ++peer) {
     SPL_ASSIGN(const live::FabricOffer offer, live::read_offer(texts[peer]));
     no_fabric_[peer] = live::apart(mine, offer);
-    if (settings_.transport == Way::fabric && !no_fabric_[peer].empty() && !live::needs_bridge(cards_)) {
+    if (settings_.transport == TransportChoice::fabric && !no_fabric_[peer].empty() && !live::needs_bridge(cards_)) {
       return fail(Code::environment, "SPINLOOM_TRANSPORT=fabric: rank ", peer, ": ", no_fabric_[peer]);
     }
     if (peer != rank_ && no_fabric_[peer].empty()) addresses[peer] = offer.address;
@@ -53,13 +54,13 @@ Status LiveProcess::agree_on_fabrics(uint32_t ip_address) {
 live::FabricOffer LiveProcess::open_fabric(uint32_t ip_address) {
   live::FabricOffer offer;
   if (cards_[rank_].fabric == live::FabricNeed::never) {
-    offer.trouble = settings_.transport == Way::automatic ? "SPINLOOM_FABRIC=none"
-                    : settings_.transport == Way::udp     ? "SPINLOOM_TRANSPORT=udp"
-                                                          : "SPINLOOM_TRANSPORT=shm";
+    offer.trouble = settings_.transport == TransportChoice::automatic ? "SPINLOOM_FABRIC=none"
+                    : settings_.transport == TransportChoice::udp     ? "SPINLOOM_TRANSPORT=udp"
+                                                                      : "SPINLOOM_TRANSPORT=shm";
     return offer;
   }
   live::FabricWish wish = settings_.fabric;
-  if (settings_.transport == Way::fabric && wish.kind == live::FabricWish::Kind::automatic) {
+  if (settings_.transport == TransportChoice::fabric && wish.kind == live::FabricWish::Kind::automatic) {
     wish.kind = live::FabricWish::Kind::named;  // by any provider
   }
   auto opened = live::open_fabric(wish, {ip_address, settings_.libfabric});
@@ -83,10 +84,10 @@ live::FabricOffer LiveProcess::open_fabric(uint32_t ip_address) {
 
 LiveProcess::Route LiveProcess::route_to(uint32_t peer) const {
   if (routes_ && peer != rank_ && !routes_->direct(rank_, peer)) return Route::bridge;
-  if (peer == rank_ || settings_.transport == Way::shm) return Route::memory;
-  if (settings_.transport == Way::udp) return Route::udp;
+  if (peer == rank_ || settings_.transport == TransportChoice::shm) return Route::memory;
+  if (settings_.transport == TransportChoice::udp) return Route::udp;
   const bool by_fabric = !no_fabric_.empty() && no_fabric_[peer].empty();
-  if (settings_.transport == Way::automatic && why_not_memory(peer).empty()) return Route::memory;
+  if (settings_.transport == TransportChoice::automatic && why_not_memory(peer).empty()) return Route::memory;
   return by_fabric ? Route::fabric : Route::udp;
 }
 
@@ -103,8 +104,9 @@ std::string LiveProcess::why_not_memory(uint32_t peer) const {
 }
 
 live::FabricNeed LiveProcess::fabric_need() const {
-  if (settings_.transport == Way::fabric) return live::FabricNeed::asked;
-  const bool never = settings_.transport != Way::automatic || settings_.fabric.kind == live::FabricWish::Kind::none;
+  if (settings_.transport == TransportChoice::fabric) return live::FabricNeed::asked;
+  const bool never =
+      settings_.transport != TransportChoice::automatic || settings_.fabric.kind == live::FabricWish::Kind::none;
   return never ? live::FabricNeed::never : live::FabricNeed::between_machines;
 }
 
@@ -174,8 +176,8 @@ std::string LiveProcess::describe(uint32_t peer) {
   if (route == Route::bridge) return bridge_->describe(rank);
   if (route == Route::memory) return text("shared memory, ", shm_->describe(rank));
   std::string why = why_not_memory(peer);
-  if (settings_.transport == Way::udp) why = "SPINLOOM_TRANSPORT=udp";
-  if (settings_.transport == Way::fabric) why = "SPINLOOM_TRANSPORT=fabric";
+  if (settings_.transport == TransportChoice::udp) why = "SPINLOOM_TRANSPORT=udp";
+  if (settings_.transport == TransportChoice::fabric) why = "SPINLOOM_TRANSPORT=fabric";
   if (route == Route::fabric) return text(fabric_->describe(rank), " (", why, ")");
   const bool asked = settings_.fabric.kind == live::FabricWish::Kind::named;
   if (asked && !no_fabric_.empty()) why += text("; no fabric: ", no_fabric_[peer]);

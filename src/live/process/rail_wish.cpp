@@ -12,7 +12,7 @@ std::optional<RailWish> read_rail(std::string_view word) {
   wish.name = word;
   if (word == "auto") return wish;
   if (word == "shm") {
-    wish.transport = Way::shm;
+    wish.transport = TransportChoice::shm;
     return wish;
   }
   const size_t equals = word.find('=');
@@ -20,13 +20,13 @@ std::optional<RailWish> read_rail(std::string_view word) {
   const std::string_view value = equals == std::string_view::npos ? "" : word.substr(equals + 1);
   if (equals != std::string_view::npos && value.empty()) return std::nullopt;
   if (kind == "udp") {
-    wish.transport = Way::udp;
+    wish.transport = TransportChoice::udp;
     if (value.empty()) return wish;
     wish.udp_address = own_address(value);
     return wish.udp_address ? std::optional(wish) : std::nullopt;
   }
   if (kind != "fabric") return std::nullopt;
-  wish.transport = Way::fabric;
+  wish.transport = TransportChoice::fabric;
   if (value.empty()) return wish;
   wish.fabric = live::read_wish(value);
   return wish.fabric ? std::optional(wish) : std::nullopt;

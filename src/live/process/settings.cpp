@@ -100,8 +100,12 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
     return true;
   }
   if (name == "SPINLOOM_TRANSPORT") {
-    return choose<Way>(value, {{"auto", Way::automatic}, {"shm", Way::shm}, {"udp", Way::udp}, {"fabric", Way::fabric}},
-                       settings.transport);
+    return choose<TransportChoice>(value,
+                                   {{"auto", TransportChoice::automatic},
+                                    {"shm", TransportChoice::shm},
+                                    {"udp", TransportChoice::udp},
+                                    {"fabric", TransportChoice::fabric}},
+                                   settings.transport);
   }
   if (name == "SPINLOOM_MEET") {
     return choose<Meet>(value, {{"contact", Meet::contact}, {"start", Meet::start}}, settings.meet);
@@ -155,7 +159,7 @@ std::span<const Variable> variables() { return known; }
 
 // UDP and fabrics need the cards of all ranks, and gateways and rails a count of them that all agree on.
 bool may_meet_at_contact(const Settings& settings) {
-  const bool by_memory = settings.transport == Way::automatic || settings.transport == Way::shm;
+  const bool by_memory = settings.transport == TransportChoice::automatic || settings.transport == TransportChoice::shm;
   const bool tells_udp = !settings.udp_networks.empty() || settings.faults.any() || !settings.record.empty();
   const bool tells_fabric = settings.fabric.kind == live::FabricWish::Kind::named || settings.fabric_faults.any();
   return settings.meet == Meet::contact && by_memory && !tells_udp && !tells_fabric && settings.rails.empty() &&

@@ -20,7 +20,7 @@
 
 namespace spinloom::process {
 
-enum class Way : uint8_t { automatic, shm, udp, fabric };
+enum class TransportChoice : uint8_t { automatic, shm, udp, fabric };
 
 // The time at which ranks of one machine meet: two at a time at their first contact, or all of them in PtlInit.
 enum class Meet : uint8_t { contact, start };
@@ -28,14 +28,14 @@ enum class Meet : uint8_t { contact, start };
 // The way in which one of several NICs of a process reaches its peers.
 struct RailWish {
   std::string name;  // as it was given
-  Way transport = Way::automatic;
+  TransportChoice transport = TransportChoice::automatic;
   std::optional<uint32_t> udp_address;  // nothing: the one of Settings
   std::optional<live::FabricWish> fabric;  // nothing: the one of Settings
 };
 
 struct Settings {
   live::CopyMode copy = live::CopyMode::automatic;
-  Way transport = Way::automatic;
+  TransportChoice transport = TransportChoice::automatic;
   Meet meet = Meet::contact;
   HandlerKind handlers = HandlerKind::sandbox;
   std::vector<std::string> handler_folders;

@@ -17,7 +17,7 @@ TEST(Settings, StandAsTheyAreWhereNothingIsSet) {
   const Settings settings = read({"PATH=/bin", "SPINLOOM", "SPINLOOMX=1", "X=SPINLOOM_COPY=two-copy"});
   EXPECT_TRUE(settings.warnings.empty());
   EXPECT_EQ(settings.copy, live::CopyMode::automatic);
-  EXPECT_EQ(settings.transport, Way::automatic);
+  EXPECT_EQ(settings.transport, TransportChoice::automatic);
   EXPECT_EQ(settings.hpus, 4u);
   EXPECT_EQ(settings.spin_us, 100u);
   EXPECT_TRUE(read_settings(nullptr).warnings.empty());
@@ -30,7 +30,7 @@ TEST(Settings, TakeWhatTheySay) {
             "SPINLOOM_UDP_ADDRESS=127.0.0.1", "SPINLOOM_PCAP=out.pcap", "SPINLOOM_TRACE=run"});
   EXPECT_TRUE(settings.warnings.empty()) << settings.warnings.front();
   EXPECT_EQ(settings.copy, live::CopyMode::twice);
-  EXPECT_EQ(settings.transport, Way::udp);
+  EXPECT_EQ(settings.transport, TransportChoice::udp);
   EXPECT_EQ(settings.hpus, 64u);
   EXPECT_EQ(settings.spin_us, 0u);
   EXPECT_EQ(settings.start_s, 0u);

@@ -131,11 +131,11 @@ TEST(Reach, IsReadAsItWasWritten) {
     for (std::string& why : unreached) why = random.below(2) == 0 ? "" : "forbidden";
     const std::string text = write(unreached);
     ASSERT_LE(text.size(), exchange_bytes_max);
-    const auto read = read_reach(text, ranks);
+    const auto read = read_unreached(text, ranks);
     ASSERT_TRUE(read.ok()) << read.error().message;
     for (uint32_t rank = 0; rank < ranks; ++rank) EXPECT_EQ((*read)[rank], !unreached[rank].empty());
-    EXPECT_FALSE(read_reach(text + "0", ranks).ok());
-    EXPECT_FALSE(read_reach(text.substr(0, text.size() - 1) + "g", ranks).ok());
+    EXPECT_FALSE(read_unreached(text + "0", ranks).ok());
+    EXPECT_FALSE(read_unreached(text.substr(0, text.size() - 1) + "g", ranks).ok());
   }
   EXPECT_LE(write(Unreached(local_ranks_max)).size(), exchange_bytes_max);
 }

@@ -47,18 +47,18 @@ SPL_GPU Corner corner_of(const Part& part, const u8* arena, u32 tile) {
 }
 
 // A thread's way through the lines of a tile: a step is threads * width bytes, lines are `line` bytes long.
-struct Way {
+struct TilePosition {
   u32 line;
   u32 along;
   u32 lines;  // of a step
   u32 rest;
 };
-SPL_GPU Way way_of(const Quotient& line, u32 at, u32 step) {
+SPL_GPU TilePosition tile_position_of(const Quotient& line, u32 at, u32 step) {
   const u32 first = divide(at, line);
   const u32 lines = divide(step, line);
   return {first, at - first * line.divisor, lines, step - lines * line.divisor};
 }
-SPL_GPU void step(Way& way, u32 length) {
+SPL_GPU void step(TilePosition& way, u32 length) {
   way.line += way.lines;
   way.along += way.rest;
   if (way.along >= length) {
@@ -87,7 +87,7 @@ SPL_GPU void tile_in(const Part& part, const Corner& corner, const u8* from, u32
   const i64 column_stride = part.level[part.column_level].from.stride;
   const i64 row_stride = part.level[part.row_level].from.stride;
   const u8* const source = from + corner.from;
-  Way way = way_of(part.column_bytes, thread * width, threads * width);
+  TilePosition way = tile_position_of(part.column_bytes, thread * width, threads * width);
   while (way.line < corner.rows) {
     Word<width> words[batch];
     u32 places[batch];
@@ -118,7 +118,7 @@ SPL_GPU void tile_out(const Part& part, const Corner& corner, u8* to, u32 thread
   const i64 column_stride = part.level[part.column_level].to.stride;
   const i64 row_stride = part.level[part.row_level].to.stride;
   u8* const target = to + corner.to;
-  Way way = way_of(part.row_bytes, thread * width, threads * width);
+  TilePosition way = tile_position_of(part.row_bytes, thread * width, threads * width);
   while (way.line < corner.columns) {
     Word<width> words[batch];
     u8* places[batch];

@@ -49,7 +49,7 @@ Requested Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Act
   }
 }
 
-// A frame from packet memory or from state: its bytes are read later, so a frame on the stack is refused.
+// Sends a frame from packet memory, state or constants. Its bytes are read later, so a frame on the stack is refused.
 Requested Nic::Impl::send_call(Execution& caller, const HandlerCall& call, Actions& out) {
   if (call.options != 0) return Requested::stops;
   const HerId her = caller.her.id;
@@ -92,7 +92,7 @@ Requested Nic::Impl::mail_call(const Execution& caller, const HandlerCall& call,
   ++unit->packets;
   ++unit->mails;
   out.add<Resume>(her, uint32_t{SUCCESS});
-  ready(HandlerKind::mail, index);  // `caller` may have moved
+  ready(HandlerKind::mail, index);  // this may move `caller`: executions are in one table
   dispatch(out);
   return Requested::performed;
 }

@@ -87,7 +87,7 @@ void Nic::Impl::header_done(uint32_t slot, HandlerEnd end, uint32_t code, Action
   }
   if (message.path == Path::direct) {
     message.landing = message.room;
-    find_missing(message);
+    fail_if_memory_is_missing(message);
   }
   uint32_t parked = std::exchange(message.parked_first, no_slot);
   message.parked_last = no_slot;

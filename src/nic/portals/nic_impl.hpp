@@ -139,7 +139,7 @@ struct Nic::Impl {
   void refuse(Message& message, Fail failure);
   void run_out(Message& message, const PortalTable::Portal& portal, bool told);
   [[nodiscard]] bool is_there(const ListedEntry& listed, uint64_t offset, uint64_t length, Access access) const;
-  void find_missing(Message& message) const;
+  void fail_if_memory_is_missing(Message& message) const;
   void accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
   void land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out);
   [[nodiscard]] Status invoke(const Invoke& command, Actions& out);

@@ -197,7 +197,7 @@ void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
     if (context->header_entry) message.path = Path::undecided;
     message.completion_wanted = context->completion_entry.has_value();
   }
-  if (message.path == Path::direct) find_missing(message);
+  if (message.path == Path::direct) fail_if_memory_is_missing(message);
   message.attached = portals.attach(found, key, message.operation, message.fields, message.offset, message.room);
 }
 
@@ -209,8 +209,8 @@ bool Nic::Impl::is_there(const ListedEntry& listed, uint64_t offset, uint64_t le
   return memory->reaches(reinterpret_cast<const uint8_t*>(address_at(listed, offset)), length, access);
 }
 
-// A message to memory that is not there fails as a whole, and touches nothing.
-void Nic::Impl::find_missing(Message& message) const {
+// Fails a message to memory that is not there as a whole, with SEGV and without a byte.
+void Nic::Impl::fail_if_memory_is_missing(Message& message) const {
   const Access access = message.operation == Operation::get ? Access::read : Access::write;
   if (is_there(portals.entry(message.entry), message.offset, message.room, access)) return;
   message.record(Fail::segv);
@@ -251,7 +251,8 @@ void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffere
   if (buffered) buffer.release(bytes);
 }
 
-// Copies bytes to the entry's memory, as far as it takes them; `buffer_bytes` is what they hold of the packet buffer.
+// Asks the driver to write bytes into the entry's memory, as far as the entry takes them; atomics go to apply_atomic().
+// `buffer_bytes` is their part of the packet buffer.
 void Nic::Impl::land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out) {
   const Message& message = messages[slot];
   SPL_ASSERT(message.entry != no_slot && message.landing <= message.requested, "message ", message.id);

@@ -27,23 +27,23 @@ Status Landings::open(uint64_t number, const Place& place) {
     landing.entries.push_back(made);
   }
   for (const auto& rail : rails_) SPL_TRY(rail->interface().bundle_end());
-  if (!offloaded_) return clear_by_one(number, place);
-  uint64_t over = 0;
-  for (size_t rail = 0; rail < rails_.size(); ++rail) over |= uint64_t{rails_[rail]->reaches(place.rank)} << rail;
+  if (!offloaded_) return clear_to_send_over_one(number, place);
+  uint64_t rails_mask = 0;
+  for (size_t rail = 0; rail < rails_.size(); ++rail) rails_mask |= uint64_t{rails_[rail]->reaches(place.rank)} << rail;
   for (uint32_t rail = 0; rail < rails_.size(); ++rail) {
-    if ((over >> rail & 1) != 0) SPL_TRY(clear(number, place, rail, over));
+    if ((rails_mask >> rail & 1) != 0) SPL_TRY(clear_to_send(number, place, rail, rails_mask));
   }
   return {};
 }
 
-Status Landings::clear_by_one(uint64_t number, const Place& place) {
+Status Landings::clear_to_send_over_one(uint64_t number, const Place& place) {
   const std::vector<Fragment> chosen = plan(1, 1, loads_of(rails_, place.rank));
   if (chosen.empty()) return {};  // the sender is lost, and all finds out
-  return clear(number, place, chosen.front().rail, uint64_t{1} << chosen.front().rail);
+  return clear_to_send(number, place, chosen.front().rail, uint64_t{1} << chosen.front().rail);
 }
 
-Status Landings::clear(uint64_t number, const Place& place, uint32_t at, uint64_t over) {
-  return rails_[at]->tell(place.rank, bits::key(bits::Key::clear, place.slot), over,
+Status Landings::clear_to_send(uint64_t number, const Place& place, uint32_t at, uint64_t rails_mask) {
+  return rails_[at]->tell(place.rank, bits::key(bits::Key::clear, place.slot), rails_mask,
                           user::pointer(user::Kind::clear, number));
 }
 
@@ -61,12 +61,12 @@ Status Landings::on_event(uint32_t rail, const nic::Event& event) {
   if (user::kind_of(event.user_ptr) == user::Kind::clear) {
     if (event.fail != nic::Fail::undeliverable) return {};
     rails_[rail]->lose(landing.place.rank);
-    return offloaded_ ? Status{} : clear_by_one(number, landing.place);
+    return offloaded_ ? Status{} : clear_to_send_over_one(number, landing.place);
   }
   if (event.kind != nic::EventKind::put || event.fail != nic::Fail::ok) return {};
-  if (!landing.come.insert(event.remote_offset).second) return {};
-  landing.come_bytes += event.requested_bytes;
-  if (landing.come_bytes < landing.place.message_bytes || std::exchange(landing.ends, true)) return {};
+  if (!landing.fragments.insert(event.remote_offset).second) return {};
+  landing.received_bytes += event.requested_bytes;
+  if (landing.received_bytes < landing.place.message_bytes || std::exchange(landing.ends, true)) return {};
   return close(number);
 }
 

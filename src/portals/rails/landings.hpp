@@ -1,9 +1,9 @@
 // Landings - receives whose bytes their senders put: memory that is open to one message, and the word that says so.
 //
 // Contract: open() exposes a receive's memory on all rails to the sender of a message, and clears the message to be
-//   sent: a word over each rail, by which the sender's NICs start (offloaded), or over one, by which its processor
-//   does. `done` runs when the whole message has come and nothing more can be written. An event whose user pointer is
-//   is_own() belongs here.
+//   sent: by a word over each rail, on which the sender's NICs start (offloaded), or by one word over one rail, on
+//   which the sender's processor starts. `done` runs when the whole message has come and nothing more can be written.
+//   An event whose user pointer is is_own() belongs here.
 // Invariants: (1) a fragment that comes twice, because a rail was lost, counts once; (2) `done` runs after the memory
 //   is closed on every rail; (3) a word says over which rails it is said.
 // Source: the rendezvous of MPC (deliverable D4.7, section 2.2.1.2), by put in place of get.
@@ -26,9 +26,9 @@ class Landings {
  public:
   struct Place {
     uint8_t* into = nullptr;
-    PiecesRef pieces;  // in its place
+    PiecesRef pieces;  // used instead of `into` if the memory is not one range
     uint64_t bytes = 0;  // of the memory
-    uint64_t message_bytes = 0;  // at least that; what is beyond the memory vanishes
+    uint64_t message_bytes = 0;  // the message has at least this many; bytes beyond the memory are dropped
     uint32_t rank = 0;
     uint64_t slot = 0;  // number_of() the sender's slot
   };
@@ -49,13 +49,13 @@ class Landings {
     Place place;
     std::vector<nic::EntryId> entries;  // by rail
     std::vector<bool> closed;  // by rail
-    std::set<uint64_t> come;  // offsets of fragments
-    uint64_t come_bytes = 0;
+    std::set<uint64_t> fragments;  // offsets of fragments
+    uint64_t received_bytes = 0;
     bool ends = false;
     Status ended;
   };
-  [[nodiscard]] Status clear(uint64_t number, const Place& place, uint32_t rail, uint64_t over);
-  [[nodiscard]] Status clear_by_one(uint64_t number, const Place& place);
+  [[nodiscard]] Status clear_to_send(uint64_t number, const Place& place, uint32_t rail, uint64_t rails_mask);
+  [[nodiscard]] Status clear_to_send_over_one(uint64_t number, const Place& place);
   [[nodiscard]] Status close(uint64_t number);
 
   const std::vector<std::unique_ptr<Rail>>& rails_;

@@ -19,7 +19,8 @@ FAILED = 1  # pytest's exit code when tests ran and some failed
 
 
 def ran(*arguments: str) -> int:
-    return subprocess.run([sys.executable, "-m", "pytest", "-q", *arguments], cwd=ROOT).returncode
+    command = [sys.executable, "-m", "pytest", "-q", "--durations=30", *arguments]
+    return subprocess.run(command, cwd=ROOT).returncode
 
 
 def failed_last() -> list[str]:

@@ -1,7 +1,8 @@
 """The command `spinloom`: one program with verbs.
 
 Results go to stdout, diagnostics to stderr. Exit codes: 0 good, 1 the result is negative (bytes differ,
-a simulation stalled), 2 usage, 3 the machine lacks something, 130 interrupted, 143 told to end (SIGTERM).
+a simulation stalled), 2 usage, 3 the machine lacks something, 130 interrupted, 141 the reader of the output
+went away, 143 told to end (SIGTERM).
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def show(error: click.ClickException) -> None:
-    """With its usage; it repeats words of the command line, which may be names of files."""
+    """Shows an error with its usage; that repeats words of the command line, which may be names of files."""
     from spinloom.common import output
 
     said = io.StringIO()

@@ -56,7 +56,7 @@ class Move:
 
     @property
     def way(self) -> str:
-        """How this message goes: packed where memory cannot be mapped, although the pair's way is ipc."""
+        """This message's way: packed where memory cannot be mapped, although the pair's way is ipc."""
         return self.engine.way
 
 
@@ -127,14 +127,14 @@ class Pair:
         self, layout: Layout, source: Any, *, count: int = 1, offset: int = 0, as_memory: bool = False,
         stream: Any = None,
     ) -> Move:  # fmt: skip
-        """The same without waiting. The source must not be written before the move is over."""
+        """Begins a send() and does not wait. The source must not be written before the move is over."""
         return self._begin(True, layout, source, count, offset, as_memory, stream)
 
     def begin_receive(
         self, layout: Layout, destination: Any, *, count: int = 1, offset: int = 0, as_memory: bool = False,
         stream: Any = None,
     ) -> Move:  # fmt: skip
-        """The same without waiting. The destination must not be touched before the move is over."""
+        """Begins a receive() and does not wait. Leave the destination alone until the move is over."""
         return self._begin(False, layout, destination, count, offset, as_memory, stream)
 
     def _begin(

@@ -1,4 +1,5 @@
-// Limits - every named limit of the project. Going beyond one is an Error that names it.
+// Limits - the named limits that several parts of the project share. Going beyond one is an Error, or a stop, that
+// names it. A limit that concerns one file alone stands in that file.
 //
 // The Python package reads the limits that it needs from spinloom._core.limits (app/python/bindings.cpp). Where limits
 // depend on each other, a static_assert here says how.
@@ -15,7 +16,8 @@ inline constexpr int64_t blob_depth_max = 16;           // levels of a normalise
 inline constexpr int64_t blob_bytes_max = int64_t{1} << 31;
 inline constexpr int64_t oracle_bytes_max = int64_t{1} << 34;
 
-inline constexpr int64_t destination_bytes_max = int64_t{1} << 31;  // a simulated receive, which holds two copies
+// Memory of a simulated receive, which is held twice.
+inline constexpr int64_t destination_bytes_max = int64_t{1} << 31;
 inline constexpr int64_t message_blocks_max = int64_t{1} << 26;     // listed blocks of one message
 
 // The NIC.
@@ -24,14 +26,14 @@ inline constexpr uint32_t vhpu_count_max = 1 << 20;
 inline constexpr uint32_t portal_table_max = 256;
 inline constexpr uint32_t portal_tables = 4;  // one for each network interface of a process
 inline constexpr uint32_t payload_bytes_max = 1 << 16;
-inline constexpr uint32_t early_packets_max = 1 << 20;  // packets that came before the header of their message
+inline constexpr uint32_t early_packets_max = 1 << 20;  // packets that may wait for the header of their message
 inline constexpr uint32_t queue_count_max = 1 << 16;
 inline constexpr uint32_t counter_count_max = 1 << 20;
 inline constexpr uint32_t entry_count_max = 1 << 20;
 inline constexpr uint32_t context_count_max = 1 << 16;
 inline constexpr uint32_t stream_count_max = 1 << 10;       // streaming puts that have not ended yet
-inline constexpr uint32_t outbound_packets_max = 1 << 16;   // slots of the outbound buffer
-inline constexpr uint32_t packets_per_call_max = 4096;  // one message sends no more before others get a turn
+inline constexpr uint32_t outbound_packets_max = 1 << 16;   // packets in the outbound buffer
+inline constexpr uint32_t packets_per_call_max = 4096;  // packets of one message before others get a turn
 inline constexpr uint64_t datagram_bytes_max = 65507;  // the longest payload of UDP over IPv4
 
 // Simulated jobs.
@@ -41,7 +43,8 @@ inline constexpr uint32_t rank_count_max = 4096;
 inline constexpr uint32_t handler_stack_bytes = 8192;
 inline constexpr uint64_t handler_budget_cycles = 10'000'000;
 inline constexpr uint32_t slice_cycles = 256;
-inline constexpr uint64_t handlers_a_packet_max = 256;     // of a handler run; more count as endless
+// Handlers that a handler run allows for each packet; more count as endless.
+inline constexpr uint64_t handlers_a_packet_max = 256;
 inline constexpr uint32_t debug_text_bytes = 80;          // one debug line; a longer one is cut
 inline constexpr uint64_t handler_log_lines_max = 10'000;  // debug lines and reasons in a handler log
 

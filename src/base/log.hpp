@@ -1,8 +1,8 @@
 // Log - structured, silent until somebody installs a sink.
 //
-// Contract: emit() is free when no sink is installed or the level is below the threshold; the library
-//   never writes to stdout or stderr itself.
-// Threads: install before use; emit from any thread (the sink serialises). Time: none.
+// Contract: emit() calls the sink, unless none is installed or the level is below the threshold. The library never
+//   writes to stdout or stderr itself. One lock is held while the sink runs, so a sink must not call this file.
+// Threads: any; the lock lets one call into the sink at a time. Time: none.
 #pragma once
 
 #include <functional>

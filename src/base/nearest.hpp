@@ -1,7 +1,8 @@
 // Nearest - finds the known name that a mistyped name is closest to, for error messages.
 //
 // Contract: nearest() returns the name that needs the fewest letters inserted, left out or replaced; of equally close
-//   names the first one. It returns nothing when more than half of the letters would have to change.
+//   names the first one. It returns nothing when `known` is empty, or when more letters would have to change than half
+//   of those of the longer name.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -14,7 +15,7 @@
 namespace spinloom {
 
 [[nodiscard]] inline size_t edit_distance(std::string_view from, std::string_view to) {
-  // row[j]: the distance from the letters of `from` seen so far to the first j letters of `to`.
+  // row[i] is the distance from the letters of `from` seen so far to the first i letters of `to`.
   std::vector<size_t> row(to.size() + 1);
   for (size_t i = 0; i < row.size(); ++i) row[i] = i;
   for (const char letter : from) {

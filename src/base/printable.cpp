@@ -28,7 +28,8 @@ bool is_escaped(uint32_t code) {
                              [code](const auto& range) { return range.first <= code && code <= range.second; });
 }
 
-// The character that `text` begins with, and its bytes; no bytes: the first one begins none.
+// Returns the character that `text` begins with and its number of bytes. Where the first byte begins no character, it
+// returns that byte and 0.
 std::pair<uint32_t, size_t> first_of(std::string_view text) {
   const auto byte = [text](size_t at) { return static_cast<uint8_t>(text[at]); };
   const uint8_t head = byte(0);

@@ -13,7 +13,7 @@
 namespace spinloom {
 namespace {
 
-constexpr uint64_t all_numbers = UINT32_MAX;  // that the first user namespace maps
+constexpr uint64_t all_numbers = UINT32_MAX;  // the count of numbers that the first user namespace maps
 
 // Returns the user number that a namespace shows for users whom it does not know.
 uint64_t number_of_strangers() {
@@ -22,7 +22,8 @@ uint64_t number_of_strangers() {
   return number;
 }
 
-// This user's number outside of the namespace. None where the number inside is also that of strangers.
+// Returns this user's number outside of the namespace; nothing where the number inside is also that of strangers, or is
+// not mapped at all.
 std::optional<uint64_t> number_outside() {
   const uint64_t own = geteuid();
   std::ifstream map("/proc/self/uid_map");

@@ -1,10 +1,10 @@
 // PrivateFolder - folders that only this user may change, and whether a file or a process is this user's.
 //
 // Contract: check_private() accepts a folder, not a link, that belongs to this user and that neither its group nor
-//   others may write to; otherwise its sentence says which condition fails, and the cure. runtime_folder() is the
-//   folder of this user's sockets: XDG_RUNTIME_DIR, or /tmp/spinloom-USER if that is not set. USER is the user's number
-//   outside of the user namespace. A folder that exists is checked; if the latter is missing, `makes` makes it, mode
-//   0700. python/spinloom/common/private.py finds the same.
+//   others may write to; otherwise its Error says which condition fails. runtime_folder() is the folder of this user's
+//   sockets: XDG_RUNTIME_DIR, or /tmp/spinloom-USER if that is not set or empty. USER is the user's number outside of
+//   the user namespace. A folder that exists is checked. If /tmp/spinloom-USER is missing, it is made with mode 0700
+//   where `makes` is true. python/spinloom/common/private.py finds the same.
 // Invariants: (1) each call looks again: a name proves nothing, and a number in a namespace may be another user's
 //   outside; (2) a user without a number of his own in his namespace owns nothing, for strangers have the same number
 //   there.
@@ -19,7 +19,7 @@
 
 namespace spinloom {
 
-// The number is a file owner's or a peer's, as this process sees it.
+// True if `number`, the owner of a file or of a peer process as this process sees it, is surely this user's.
 [[nodiscard]] bool is_this_user(uid_t number);
 
 [[nodiscard]] Status check_private(const std::string& folder);

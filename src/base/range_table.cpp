@@ -10,8 +10,8 @@ RangeTable::RangeTable(void* zeroed, uint32_t granules) : entries_(static_cast<E
   add_free(0, granules, false);
 }
 
-// The number of the list that holds free ranges of `count` granules. Lists are in rising order: every range of a list
-// is at least as long as every range of the lists before.
+// Returns the number of the list that holds free ranges of `count` granules. Lists are in rising order: every range of
+// a list is longer than every range of the lists before.
 uint32_t RangeTable::class_of(uint32_t count) {
   if (count < 8) return count;
   const auto exponent = static_cast<uint32_t>(std::bit_width(count)) - 1;

@@ -1,13 +1,13 @@
 // RangeTable - an allocator of ranges in a row of granules (equal pieces of memory): it knows which are in use.
 //
-// Contract: take() finds free granules that follow each other and returns their range. resize() moves the end of a
-//   range in use, without moving its beginning. give_back() frees a range. A free range is dirty when any part of it
-//   was in use and has not been cleaned by clean() since. A range in use may be marked: it keeps the mark until it is
-//   free.
+// Contract: take() finds free granules that follow each other and returns their range; it may miss a range that is
+//   hardly long enough. resize() moves the end of a range in use, without moving its beginning. give_back() frees a
+//   range. A free range is dirty when any part of it was in use and has not been cleaned by clean() since. A range in
+//   use may be marked: it keeps the mark until it is free.
 // Invariants: (1) each granule is in exactly one range, and no two free ranges touch; (2) the time of take() and
-//   give_back() does not grow with the number of ranges: free ranges are in lists by size, eight lists for each
-//   doubling; (3) nothing is allocated: the table lies in zeroed memory that the owner provides, and only the entries
-//   at the ends of ranges are touched.
+//   give_back() does not grow with the number of ranges: free ranges are in lists by size, one for each length below 8
+//   and eight for each doubling above; (3) nothing is allocated: the table lies in zeroed memory that the owner
+//   provides, and only the entries at the ends of ranges are touched.
 // Threads: one at a time. Time: none.
 #pragma once
 
@@ -20,11 +20,12 @@ namespace spinloom {
 class RangeTable {
  public:
   static constexpr uint32_t none = UINT32_MAX;
-  static constexpr uint32_t granules_max = 1u << 24;
+  // For its alignment, take() may look for a range almost twice as long; `classes` has lists up to there.
+  static constexpr uint32_t granules_max = 1u << 23;
   [[nodiscard]] static constexpr size_t bytes_for(uint32_t granules) { return granules * sizeof(Entry); }
 
   struct Taken {
-    uint32_t first = none;  // none: no free range is long enough
+    uint32_t first = none;  // none: no free range was found
     bool dirty = false;
   };
 
@@ -35,14 +36,15 @@ class RangeTable {
   [[nodiscard]] Taken take(uint32_t count, uint32_t alignment = 1);
   // Returns the granules of the range in use that begins at `first`; 0 if none begins there.
   [[nodiscard]] uint32_t count_of(uint32_t first) const;
-  // Makes the range in use that begins at `first` `count` granules long. False: no such range, or no room behind it, or
-  // a marked one would become shorter.
+  // Makes the range in use that begins at `first` `count` granules long. False: there is no such range, there is no
+  // room behind it, `count` is 0, or a marked range would become shorter.
   [[nodiscard]] bool resize(uint32_t first, uint32_t count);
   void give_back(uint32_t first);
 
-  // Marks the ranges in use that have any of these granules, and may pin them as well: the table only remembers that.
-  // Both calls take longer with more ranges.
-  // mark() returns the granules from the first to the last range that it has marked; none: there was none.
+  // mark() marks the ranges in use that have any of these granules, and pins them as well if `pin` is true; a pin has
+  // no effect on the table itself. It returns the span from the first granule of the first range that it marked to the
+  // last granule of the last one; `first` is none if it marked none. mark(), any_marked() and any_pinned() take longer
+  // with more ranges.
   struct Span {
     uint32_t first = none;
     uint32_t last = 0;
@@ -63,7 +65,8 @@ class RangeTable {
       if (entries_[first].used != 0) work(first, entries_[first].count);
     }
   }
-  // Calls work(first, count) for each dirty free range; where work returns true, the range counts as clean.
+  // Calls work(first, count) for each dirty free range; where work returns true, the range counts as clean. dirty() is
+  // 0 afterwards in any case.
   template <class Work>
   void clean(Work work) {
     for (const uint32_t head : heads_) {

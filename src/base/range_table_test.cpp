@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "base/random.hpp"
@@ -58,6 +60,20 @@ TEST(RangeTable, WhatIsNoRangeHasNoCount) {
   rig.table.give_back(10);
   EXPECT_EQ(rig.table.count_of(10), 0u);
   EXPECT_FALSE(rig.table.resize(10, 3));
+}
+
+TEST(RangeTable, TheLongestTableIsOneRange) {
+  constexpr uint32_t all = RangeTable::granules_max;
+  // calloc() gives pages that are there only once they are touched.
+  const std::unique_ptr<void, void (*)(void*)> memory(std::calloc(1, RangeTable::bytes_for(all)), &std::free);
+  ASSERT_NE(memory.get(), nullptr);
+  RangeTable table(memory.get(), all);
+  ASSERT_EQ(table.take(1).first, 0u);
+  EXPECT_EQ(table.take(all).first, RangeTable::none);
+  EXPECT_EQ(table.take(all, all).first, RangeTable::none);
+  table.give_back(0);
+  EXPECT_EQ(table.take(all).first, 0u);
+  EXPECT_EQ(table.used(), all);
 }
 
 TEST(RangeTable, RandomWorkKeepsToItself) {

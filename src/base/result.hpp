@@ -18,14 +18,14 @@
 
 namespace spinloom {
 
-// The kind of an Error. The command line maps each kind to one exit code (cli.py).
+// The kind of an Error. The command line maps each kind to one exit code (EXIT_OF_CODE in errors.py).
 enum class Code : uint8_t {
   invalid,      // the input is wrong: usage, text, blob, image, profile (exit 2)
   overflow,     // a size or displacement does not fit in 64 bits or a named limit (exit 2)
   unsupported,  // legal, but Spinloom cannot do it (exit 2)
   mismatch,     // bytes differ from the oracle (exit 1)
-  stalled,      // a simulation cannot go on: the sentence says who waits for what (exit 1)
-  fault,        // a handler faulted, overran its budget or returned a code that does not exist
+  stalled,      // a simulation cannot go on, or a peer does not come: the sentence says who waits for what (exit 1)
+  fault,        // a handler or a peer broke its rules: it faulted, overran its budget, sent nonsense (exit 1)
   exhausted,    // a resource is full: the sentence says which one, and what enlarges it (exit 1)
   environment,  // the machine lacks something (exit 3)
 };
@@ -45,7 +45,7 @@ template <class... Parts>
   return stream.str();
 }
 
-// Example: fail(Code::invalid, "count is ", count, ", it must not be negative").
+// Makes an Error, for example fail(Code::invalid, "count is ", count, ", it must not be negative").
 template <class... Parts>
 [[nodiscard]] Error fail(Code code, const Parts&... parts) {
   return Error{code, text(parts...)};
@@ -104,7 +104,7 @@ using Status = Result<void>;
 
 }  // namespace spinloom
 
-// SPL_TRY(status_expression): returns the error from the enclosing function.
+// SPL_TRY(status_expression): if the status is an error, returns it from the enclosing function.
 #define SPL_TRY(expression)                            \
   do {                                                 \
     if (auto spl_status = (expression); !spl_status) { \
@@ -112,7 +112,8 @@ using Status = Result<void>;
     }                                                  \
   } while (false)
 
-// SPL_ASSIGN(auto x, result_expression): x = value, or returns the error.
+// SPL_ASSIGN(auto x, result_expression): sets x to the value; if there is an error instead, returns it from the
+// enclosing function.
 #define SPL_CONCAT_(a, b) a##b
 #define SPL_CONCAT(a, b) SPL_CONCAT_(a, b)
 #define SPL_ASSIGN(target, expression) SPL_ASSIGN_(SPL_CONCAT(spl_result_, __LINE__), target, expression)

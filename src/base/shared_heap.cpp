@@ -13,10 +13,13 @@
 namespace spinloom {
 namespace {
 
-constexpr int file_number_max = 1000;  // programs and shells use the small numbers; ours stays out of their way
+// Our descriptor gets a number from half of this on, because programs and shells use the small numbers.
+constexpr int file_number_max = 1000;
 
-// The size of the region: as large as the limits allow, with addresses left for the rest of the program. ftruncate
-// beyond the limit for files would kill the process.
+static_assert(SharedHeap::region_bytes_max / SharedHeap::granule_bytes <= RangeTable::granules_max);
+
+// Returns the size of the region: as large as the limits allow, with addresses left for the rest of the program.
+// ftruncate beyond the limit for files would kill the process.
 uint64_t reservable_bytes() {
   rlimit file{}, addresses{};
   getrlimit(RLIMIT_FSIZE, &file);
@@ -140,7 +143,8 @@ void* SharedHeap::allocate(size_t bytes, size_t alignment, bool zeroed) {
   return block;
 }
 
-// Gives the pages of these granules back to the system; they read as zeros afterwards.
+// Gives the pages of these granules back to the system; they read as zeros afterwards. False: the system refuses, as it
+// does for a private heap.
 bool SharedHeap::discard(uint32_t first, uint32_t count) const {
   return madvise(at(first), size_t{count} * granule_bytes, MADV_REMOVE) == 0;
 }

@@ -1,18 +1,20 @@
 // SharedHeap - large blocks of memory that other processes can map: one region over a file without a name.
 //
-// Contract: open() reserves the region once. allocate() hands out blocks of whole granules, release() takes them
-//   back. place() tells a peer how to find the file, and what the peer must check there. process_heap() is the one
-//   SharedHeap of a program.
+// Contract: open() reserves the region once. allocate() hands out blocks of whole granules, release() takes them back.
+//   place() tells a peer how to find the file, and what the peer must check there. process_heap() is the SharedHeap
+//   that a program or library uses.
 // Invariants: (1) a page of a block takes memory only when it is touched; the pages of released blocks go back to the
-//   system once `idle_bytes` of them have gathered; (2) the file cannot shrink, so that a process that has it mapped
-//   never reads beyond its end; (3) a forked child has the blocks in a region of its own: neither parent nor child
-//   sees what the other writes. That costs a copy of the blocks. Where the copy would take more than half of the free
-//   memory, none is made: then the child sees what its parent writes later to pages that the child has not written
-//   itself, and the parent never sees what the child writes; (4) nothing here allocates by malloc, because malloc may
-//   be built on it; (5) before a system call names the file by its descriptor, the descriptor is checked to be still
-//   that file, because programs close descriptors that they do not know; (6) peers are never shown a block over which
-//   the program has mapped other memory, where replaced() was told of it. When such a block is released, the file is
-//   mapped there again.
+//   system once `idle_bytes` of them have gathered, unless the heap is private; (2) the file cannot shrink, so that a
+//   process that has it mapped never reads beyond its end; (3) a forked child has the blocks in a region of its own:
+//   neither parent nor child sees what the other writes. That costs a copy of the blocks. Where the copy fails, or
+//   would take more than half of the free memory, the child's heap is private: then the child sees what its parent
+//   writes later to pages that the child has not written itself, and the parent never sees what the child writes. If
+//   the program has closed the descriptor, too, the child can only read the blocks; (4) nothing here allocates by
+//   malloc, because malloc may be built on it; (5) before a system call names the file by its descriptor, the
+//   descriptor is checked to be still that file, because programs close descriptors that they do not know; (6) peers
+//   are never shown a block over which the program has mapped other memory, where replaced() was told of it. When such
+//   a block is released, the file is mapped there again, or fresh memory if the heap is private; where that fails, the
+//   block stays in use for ever.
 // Threads: any. Time: none.
 #pragma once
 
@@ -47,12 +49,15 @@ class SharedHeap {
 
   // Reserves the region at the first call. Returns 0, or the errno of that first attempt.
   [[nodiscard]] int open();
-  // Returns a block of at least `bytes` bytes, zeroed if `zeroed`; null if there is no room or open() fails.
+  // Returns a block of at least `bytes` bytes, zeroed if `zeroed`. Returns null if `bytes` is 0, if `alignment` exceeds
+  // alignment_max, if there is no room, or if open() fails. `alignment` is a power of two.
   [[nodiscard]] void* allocate(size_t bytes, size_t alignment = granule_bytes, bool zeroed = false);
   // Returns false if no block begins there.
   [[nodiscard]] bool release(void* block);
+  // Moves the end of the block, in place. False: no block begins there, or it cannot become that long or that short
+  // (RangeTable::resize()).
   [[nodiscard]] bool resize(void* block, size_t bytes);
-  // The size of the block that begins at `block`; 0 if none does.
+  // Returns the size of the block that begins at `block`; 0 if none does.
   [[nodiscard]] size_t size_of(const void* block);
 
   // True if all of these bytes lie in the region.
@@ -61,15 +66,17 @@ class SharedHeap {
     const uint64_t offset = reinterpret_cast<uint64_t>(start) - base;
     return base != 0 && offset < bytes_ && bytes <= bytes_ - offset;
   }
-  // True if peers see all of these bytes as this process does.
+  // True if peers see all of these bytes as this process does. In a private heap, no peer sees any of them: place()
+  // returns no bytes then.
   [[nodiscard]] bool shares(const void* start, size_t bytes);
-  // To be told when the program has mapped other memory there, or has unmapped it.
+  // To be called when the program has mapped other memory over these bytes, or has unmapped them.
   void replaced(const void* start, size_t bytes) { replace(start, bytes, false); }
-  // The memory there has been moved to another address. Its block stays in use for ever, because others would get the
-  // same memory.
+  // To be called when the program has moved the memory there to another address (mremap). Its block is pinned: it stays
+  // in use for ever, because others would get the same memory.
   void moved(const void* start, size_t bytes) { replace(start, bytes, true); }
   // Makes the heap's shared memory there read as zeros; other memory that is mapped there stays as it is. This has no
-  // effect on a private heap, or where a block is pinned.
+  // effect if the bytes do not all lie in the heap, on a private heap, where a block is pinned, or if the program has
+  // closed the descriptor.
   void empty(const void* start, size_t bytes);
   [[nodiscard]] Place place();
   [[nodiscard]] size_t used_bytes();

@@ -1,4 +1,4 @@
-// The effect of a fork on the heap: the child gets a copy of the blocks in a file of its own.
+// The effect of a fork on the heap: the child gets a copy of the blocks in a file of its own, or a private heap.
 #include <fcntl.h>
 #include <linux/limits.h>
 #include <sys/mman.h>
@@ -17,7 +17,7 @@
 namespace spinloom {
 namespace {
 
-// MemAvailable, read without allocating.
+// Returns MemAvailable of /proc/meminfo in bytes, read without allocating; 0 if it cannot be read.
 uint64_t available_bytes() {
   char text[256] = "";
   const int file = ::open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
@@ -50,7 +50,7 @@ bool send_all(int from, int to, uint64_t offset, uint64_t bytes) {
   return true;
 }
 
-// A line of /proc/self/maps: of a mapping that processes share, or nothing.
+// A line of /proc/self/maps that describes a shared mapping of a heap's file; all zeros for every other line.
 struct SharedMapping {
   uint64_t begin = 0, end = 0, offset = 0, inode = 0;
   int protection = 0;
@@ -85,8 +85,9 @@ void SharedHeap::watch_forks() {
   pthread_mutex_unlock(&mutex_);
 }
 
-// Copies the bytes from `begin` to `end` to the file `to`. Holes of our file stay holes in the copy, unless the
-// program has closed our descriptor: then the holes cannot be found. `from_file`: other memory may lie there.
+// Copies the bytes from `begin` to `end` to the file `to`. Holes of our file stay holes in the copy, unless the program
+// has closed our descriptor: then the holes cannot be found. With `from_file`, the bytes are read from the file,
+// because other memory may lie over them; without our descriptor they are left out.
 bool SharedHeap::copy_data(int to, uint64_t begin, uint64_t end, bool from_file) const {
   if (!is_ours(file_)) return from_file || write_all(to, at(0) + begin, begin, end - begin);
   while (begin < end) {
@@ -104,6 +105,7 @@ bool SharedHeap::copy_data(int to, uint64_t begin, uint64_t end, bool from_file)
   return true;
 }
 
+// Returns a new file with a copy of the blocks, or -1.
 int SharedHeap::copy_of_blocks() const {
   struct stat status{};
   uint64_t held = uint64_t{ranges_.used()} * granule_bytes;
@@ -120,7 +122,8 @@ int SharedHeap::copy_of_blocks() const {
   return -1;
 }
 
-// A forked child has inherited the memory that the program has mapped over blocks.
+// Maps the file over the region, except over marked blocks: a forked child has inherited the memory that the program
+// has mapped over those.
 bool SharedHeap::map_around_replaced(int flags, int file) {
   uint32_t mapped = 0;
   bool done = true;
@@ -132,7 +135,8 @@ bool SharedHeap::map_around_replaced(int flags, int file) {
   return done && map(mapped, static_cast<uint32_t>(bytes_ / granule_bytes), flags, file);
 }
 
-// Around other memory, and where the program has moved them to, pages of the heap are still those of the parent.
+// Maps the file over all other mappings of the parent's file: pages of marked blocks around the other memory, and pages
+// that the program has moved elsewhere. Where that fails, the pages become read-only.
 void SharedHeap::map_rest(uint64_t inode, int flags, int file) const {
   const int maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (maps < 0) return;

@@ -2,8 +2,9 @@
 //
 // Contract: modelled time is a 64-bit count of picoseconds; a rate is a rational number of picoseconds per byte (or
 //   per cycle); the time of n bytes is rounded up once. No floating point.
-// Invariants: (1) a Rate's denominator is positive; (2) arithmetic that overflows is a bug.
-// Threads: plain values. Time: this is its type; nobody here reads a clock.
+// Invariants: (1) a Rate's denominator is positive, its numerator not negative; (2) arithmetic that overflows is a bug
+//   of the caller: only time_of() and time_of_cycles() check for it.
+// Threads: plain values. Time: none; no clock is read.
 #pragma once
 
 #include <compare>
@@ -58,7 +59,7 @@ class Rate {
 
   [[nodiscard]] constexpr Time time_of(Bytes bytes) const { return time_of_units(bytes.count); }
   [[nodiscard]] constexpr Time time_of_cycles(int64_t cycles) const { return time_of_units(cycles); }
-  // The picoseconds of any number of units, rounded up or down.
+  // ps_up() and ps_down() return the picoseconds of any number of units, rounded up or down.
   [[nodiscard]] constexpr unsigned __int128 ps_up(uint64_t units) const {
     return (static_cast<unsigned __int128>(units) * static_cast<uint64_t>(ps_) + static_cast<uint64_t>(per_ - 1)) /
            static_cast<uint64_t>(per_);
@@ -66,7 +67,7 @@ class Rate {
   [[nodiscard]] constexpr unsigned __int128 ps_down(uint64_t units) const {
     return static_cast<unsigned __int128>(units) * static_cast<uint64_t>(ps_) / static_cast<uint64_t>(per_);
   }
-  // Whole units that fit into a time, rounded down.
+  // Returns the number of whole units that fit into `time`.
   [[nodiscard]] constexpr int64_t units_in(Time time) const {
     SPL_ASSERT(ps_ > 0, "units of a rate of zero");
     return static_cast<int64_t>(static_cast<__int128>(time.ps) * per_ / ps_);
@@ -86,6 +87,7 @@ class Rate {
   int64_t per_ = 1;
 };
 
+// Returns value / by, rounded up, for value >= 0 and by > 0.
 constexpr int64_t div_ceil(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 }  // namespace spinloom

@@ -1,6 +1,9 @@
-// ZeroedBlocks - the name by which a library of a process tells libspinloom-heap.so, where that is loaded, whose blocks
-// of malloc are to begin as zeros: those that the code in these bytes of memory asks for, and whose length is that of a
-// list of iovecs. A later call takes the place of an earlier one. Threads: any. Time: none.
+// ZeroedBlocks - a call of libspinloom-heap.so: blocks that certain code asks malloc for shall begin as zeros.
+//
+// Contract: a library of the process finds the call by the name SPINLOOM_ZEROED_BLOCKS, where libspinloom-heap.so is
+//   loaded. `code` and `bytes` are the memory of the code. Its blocks are zeroed if their length is that of a list of
+//   iovecs: a multiple of sizeof(iovec). A later call replaces an earlier one.
+// Threads: any. Time: none.
 #pragma once
 
 #include <cstddef>

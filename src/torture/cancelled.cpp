@@ -1,6 +1,6 @@
 // Commands that wait for a counter and are cancelled. In one kind, nothing counts before the cancel: no command runs,
 // all that they hold is given back, and as many may wait again. In the other kind, a message counts while the host
-// cancels: the waiting append is performed or never will be, and the NIC and the host agree which.
+// cancels: the waiting append is performed or never will be, and the NIC and the host agree on that.
 #include <algorithm>
 
 #include "torture/exchange.hpp"
@@ -26,7 +26,7 @@ class Cancelled final : public Exchange {
     return races_ ? begin_race() : begin_calm();
   }
 
-  // Cancels some steps later.
+  // Cancels after some steps, if the cancel races with a message.
   Status poll() override {
     if (!races_ || cancelled_) return {};
     if (cancels_after_ > 0) {
@@ -67,7 +67,7 @@ class Cancelled final : public Exchange {
   }
 
  private:
-  static constexpr uint32_t puts_waiting = 3;  // as many as may wait for the counter
+  static constexpr uint32_t puts_waiting = 3;  // the most puts that may wait for the counter
   static constexpr uint32_t rounds = 4;
   static constexpr uint32_t counting_role = 16;
   static constexpr uint32_t waiting_role = 17;
@@ -123,7 +123,7 @@ class Cancelled final : public Exchange {
     return put(counting_role, Fail::ok);
   }
 
-  // Appends an entry when the counter counts.
+  // Registers an append that is performed when the counter counts.
   Status append_waiting() {
     nic::Entry entry;
     entry.start = never_.data();

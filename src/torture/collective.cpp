@@ -32,18 +32,18 @@ struct Share {
 struct Schedule {
   TeamCall call;
   bool cached = false;
-  bool beyond_limits = false;  // at a member, so that nobody starts it
-  std::vector<TeamCall::Memory> begins;  // by start
-  std::vector<std::vector<Bytes>> ends;
+  bool beyond_limits = false;  // it goes beyond a member's limits, so no member starts it
+  std::vector<TeamCall::Memory> begins;  // by start: the memory of all members at the beginning
+  std::vector<std::vector<Bytes>> ends;  // by start and member: the memory at the end
   std::vector<Share> shares;  // by member
 };
 
 struct Group {
   Endpoint::Team team;
-  std::vector<Endpoint::Team> teams;  // by member: each counts for itself
+  std::vector<Endpoint::Team> teams;  // by member: each has a team object with counts of its own
   std::vector<Schedule> schedules;
-  std::vector<uint32_t> order;  // schedules, as all members start them
-  std::vector<size_t> next;  // by member, of the order
+  std::vector<uint32_t> order;  // the order in which all members start schedules
+  std::vector<size_t> next;  // by member: the index in `order` of the schedule that it starts next
 };
 
 class Collective final : public Exchange {
@@ -58,7 +58,7 @@ class Collective final : public Exchange {
     options_ = any_options();
     draw();
     SPL_TRY(open());
-    if (world_.config.limited != 0) {  // again, with limits for what schedules need
+    if (world_.config.limited != 0) {  // again, with limits near what schedules need
       const Taken most = largest();
       SPL_TRY(close_all());
       is_closed_ = false;
@@ -107,8 +107,18 @@ class Collective final : public Exchange {
     return {};
   }
 
+  // The engines of dead ranks are still open, and closing one lets bytes land that are under way.
+  void leave() override {
+    for (Group& group : groups_) {
+      for (Schedule& one : group.schedules) {
+        for (Share& share : one.shares) share.offloaded.reset();
+      }
+    }
+    engines_.clear();
+  }
+
  private:
-  static constexpr uint64_t looks_max = 15'000;  // without a start or an end anywhere
+  static constexpr uint64_t looks_max = 15'000;  // after so many looks without a start or an end, nothing more happens
 
   [[nodiscard]] std::string label(const Group& group, const Schedule& one, uint32_t member) const {
     return text("rank ", group.team.ranks[member], ", team ", group.team.id, ", ", one.call.name(),
@@ -226,7 +236,7 @@ class Collective final : public Exchange {
     return {};
   }
 
-  // Checks the schedules that are under way, and starts one more.
+  // Checks the rank's schedules that are under way, and at random starts one more.
   Status go_on(uint32_t rank) {
     for (Group& group : groups_) {
       const auto found = std::ranges::find(group.team.ranks, rank);
@@ -314,7 +324,7 @@ class Collective final : public Exchange {
     return one.shares[member].receive.check(label(group, one, member));
   }
 
-  // The member starts nothing more in this team.
+  // Checks that the failure had to be expected; after it the member starts nothing more in this team.
   Status failed(Group& group, Schedule& one, uint32_t member, const Error& error) {
     looks_ = 0;
     world_.note(text("failed ", label(group, one, member), ": ", error.message));
@@ -351,8 +361,8 @@ class Collective final : public Exchange {
     return true;
   }
 
-  // Nothing has happened for long. A schedule may hang only if it waits for a member that lives and has given up
-  // itself.
+  // Called when nothing has happened for long. A schedule may hang only if it waits for a living member that has given
+  // up itself; the fault-tolerant broadcast, if its root has died or a living member has not started it.
   Status check_stuck() {
     for (Group& group : groups_) {
       for (Schedule& one : group.schedules) {
@@ -412,7 +422,7 @@ class Collective final : public Exchange {
     return said;
   }
 
-  // Frees everything that living ranks have. Their memory is the program's again.
+  // Frees all schedules and engines of living ranks. Their memory is the program's again.
   Status close_all() {
     is_closed_ = true;
     for (Group& group : groups_) {

@@ -1,8 +1,7 @@
-// Config - the numbers of a scenario, by the names in its file (data/scenarios/*.toml; the number `drop` of the table
-// [faults] is "faults.drop").
+// Config - the numbers of a scenario, by the names in its file (data/scenarios/*.toml).
 //
-// Contract: set() takes one number. An unknown name, or a value out of its range, is an Error that lists the legal
-//   names or the range.
+// Contract: set() takes one number, by its table and name: `drop` of the table [faults] is "faults.drop". An unknown
+//   name, or a value out of its range, is an Error that lists the legal names or the range.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -24,10 +23,10 @@ enum class Work : uint8_t {
   fetch_atomic,
   swap,
   queue,       // puts in a row to use-once entries: first come, first served
-  append,      // puts in a row to one entry that keeps the offset and leaves when it is full
+  append,      // puts in a row to one entry that keeps the offset and leaves when it is nearly full
   unexpected,  // puts that come before their entry: overflow list, claims, searches
   chain,       // triggered puts from rank to rank
-  release,     // several triggered commands of one counter, released at once
+  release,     // several triggered commands of one counter, released by one count
   shared,      // fetch-and-add and atomics of all ranks on the same words
   iovec,       // operations on lists of memory pieces
   stream,      // streaming puts
@@ -36,7 +35,7 @@ enum class Work : uint8_t {
   forward,     // handlers put, get and add at another rank
   misbehave,   // handlers that fail, fault, loop or write where they may not
   flow,        // a portal table entry that is disabled: too few entries, a small queue, or by the host
-  counted,     // operations without events: only a counter says that the bytes are there
+  counted,     // operations without events at the target: only a counter shows that the bytes are there
   overrun,     // event queues that are too small, without flow control: the newest events stay
   crowd,       // more unexpected puts than a portal table entry keeps headers for
   cancel,      // appends and puts that wait for a counter, and are cancelled
@@ -64,13 +63,13 @@ struct Config {
   uint32_t early_packets = 64;
   uint32_t handler_messages = 256;
   uint32_t at_once_bytes = 0;
-  uint32_t unexpected_headers = 1 << 16;  // of a portal table entry
+  uint32_t unexpected_headers = 1 << 16;  // the most headers that a portal table entry keeps
   uint32_t datagram_bytes = 1472;
   uint32_t window = 16;
   uint32_t copy_bytes = 64;
   uint32_t limited = 0;  // 1: engines of collective calls have few counters, triggered operations and entries
-  uint32_t dead = 0;  // 1: one rank stops somewhere in the middle
-  uint32_t drop = 0;  // rates of faults, each in 1000 datagrams
+  uint32_t dead = 0;  // 1: one rank, or the program of a frame NIC's host, stops somewhere in the middle
+  uint32_t drop = 0;  // this and the next three: rates of faults in 1000 datagrams or frames
   uint32_t duplicate = 0;
   uint32_t reorder = 0;
   uint32_t corrupt = 0;
@@ -80,10 +79,10 @@ struct Config {
   [[nodiscard]] static std::vector<std::string> names();
 };
 
-// True if the works are those of Ethernet NICs.
+// True if a work of Ethernet NICs has a weight.
 [[nodiscard]] bool has_frames(const Config& config);
 
-// An Error if the numbers do not fit together.
+// Returns an Error if the numbers do not fit together.
 [[nodiscard]] Status check(const Config& config);
 
 }  // namespace spinloom::torture

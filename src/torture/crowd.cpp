@@ -108,8 +108,8 @@ class Crowd final : public Exchange {
   uint32_t from_ = 0;
   uint32_t to_ = 0;
   bool flow_ = false;
-  bool refused_ = false;  // some puts were refused
-  bool disabled_ = false;  // the event that says so has come
+  bool refused_ = false;  // some puts must be refused
+  bool disabled_ = false;  // the pt_disabled event has come
   bool appended_ = false;
   std::array<bool, World::crowd_headers> waits_{};
   uint32_t waiting_ = 0;

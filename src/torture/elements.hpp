@@ -1,4 +1,4 @@
-// Elements - the oracle's arithmetic of atomics; shares nothing with the engine's arithmetic.
+// Elements - the oracle's arithmetic of atomics, which shares no code with the engine's.
 //
 // Contract: apply() sets target to operation(target, source), element by element, for min, max, sum and swap. Whole
 //   numbers wrap around.

@@ -13,7 +13,8 @@ bool of_entry(EventKind kind) {
   return kind == EventKind::link || kind == EventKind::auto_unlink || kind == EventKind::auto_free;
 }
 
-// The first field that differs, among those that Portals 4 defines for this kind of event.
+// Describes the first field that differs, among those that Portals 4 defines for this kind of event; empty if none
+// does.
 std::string difference(const nic::Event& got, const nic::Event& want) {
   const auto differs = [](const char* field, auto a, auto b) { return text(field, " is ", a, ", not ", b); };
   if (got.kind != want.kind) return differs("the event", name_of(got.kind), name_of(want.kind));
@@ -80,19 +81,19 @@ std::string Exchange::missing() const {
   return line;
 }
 
-// Any living rank.
+// Returns any living rank.
 uint32_t Exchange::any_rank() {
   auto rank = static_cast<uint32_t>(random().below(world_.config.ranks));
   return host(rank).dead ? (rank + 1) % world_.config.ranks : rank;
 }
 
-// A living rank: mostly another rank than `rank`, now and then `rank` itself.
+// Returns a rank that may be dead: mostly another rank than `rank`, now and then `rank` itself.
 uint32_t Exchange::other_rank(uint32_t rank) {
   if (random().chance(1, 10)) return rank;
   return static_cast<uint32_t>((rank + 1 + random().below(world_.config.ranks - 1)) % world_.config.ranks);
 }
 
-// Sizes that are small, close to a packet's size, or anything up to size_max.
+// Returns a size that is small, close to that of one to three packets, or anything up to size_max.
 uint64_t Exchange::any_size() {
   const uint64_t most = world_.config.size_max;
   switch (random().below(4)) {

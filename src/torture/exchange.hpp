@@ -34,6 +34,8 @@ class Exchange {
   [[nodiscard]] virtual Status poll() { return {}; }
   [[nodiscard]] virtual bool done() const { return expected_ == 0; }
   [[nodiscard]] virtual Status finish() = 0;
+  // Ends what moves the simulation on when it ends, before the memory of any exchange is freed.
+  virtual void leave() {}
 
   [[nodiscard]] uint32_t id() const { return id_; }
   [[nodiscard]] std::string name() const { return text("exchange ", id_, " (", name_of(work_), ")"); }
@@ -45,8 +47,9 @@ class Exchange {
   [[nodiscard]] uint64_t name(uint32_t role) const { return uint64_t{id_} * roles + role; }
   [[nodiscard]] uint64_t bits(uint32_t which = 0) const { return uint64_t{id_} << 16 | which; }
   void expect(uint32_t role, nic::Event event, Then then = {});
-  // Expects an event of an entry's life without further fields.
+  // Expects an event whose other fields have their defaults.
   void expect(uint32_t role, nic::EventKind kind, Then then = {});
+  // Makes the Error that this exchange reports.
   [[nodiscard]] Error trouble(const std::string& what) const { return fail(Code::mismatch, name(), ": ", what); }
 
   [[nodiscard]] Random& random() { return world_.random; }
@@ -56,7 +59,8 @@ class Exchange {
   [[nodiscard]] uint64_t any_size();
   // Unlinks an entry that is in its list.
   [[nodiscard]] Status unlink(uint32_t rank, nic::EntryId entry);
-  // A put of all of `source`; expects its send and acknowledgement events.
+  // Returns a put of all of `source` that asks for an acknowledgement, and counts it in World::messages. The caller
+  // expects its events.
   [[nodiscard]] nic::Put put_of(uint32_t rank, uint32_t target, uint32_t role, const Region& source);
 
   World& world_;

@@ -1,5 +1,6 @@
-// Faults - the faults that a run makes on purpose, and how often each has happened.
+// Faults - the faults that a run makes on purpose, and their counts.
 //
+// In a run with frames, the faults of datagrams are those of frames.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -13,10 +14,10 @@ enum class Fault : uint8_t {
   duplicate,     // a datagram comes twice
   reorder,       // a datagram comes late, behind others
   corrupt,       // a byte of a datagram changes
-  buffer_full,   // a packet had to wait for room at its NIC
-  flow_control,  // a portal table entry was disabled
+  buffer_full,   // a packet had to wait for room at its NIC, or a frame was dropped for lack of a slot
+  flow_control,  // a portal table entry was disabled, or a collective call failed for lack of unexpected headers
   handler,       // a handler failed, faulted, looped, wrote where it may not, or returned an unknown code
-  peer_dead,     // a rank stopped in the middle
+  peer_dead,     // a rank stopped in the middle, or the program of the host of a frame NIC did
 };
 inline constexpr size_t fault_count = 8;
 

@@ -164,7 +164,7 @@ class Flow final : public Exchange {
     return {};
   }
 
-  // Takes events; `slowly`: only one event now and then.
+  // Takes all events; with `slowly`, only one event now and then.
   Status take(bool slowly) {
     if (slowly && !random().chance(1, 6)) return {};
     while (const auto event = world_.at(to_).eq_get(queue_)) {
@@ -175,7 +175,8 @@ class Flow final : public Exchange {
     return {};
   }
 
-  // Disables the entry. When the call returns, all events of earlier messages are there, and nothing lands any more.
+  // Disables the portal table entry. When the call returns, all events of earlier messages are there, and nothing lands
+  // any more.
   Status disable() {
     SPL_TRY(world_.at(to_).pt_disable(portal_));
     SPL_TRY(take(false));
@@ -256,7 +257,7 @@ class Flow final : public Exchange {
     return {};
   }
 
-  // An entry took a waiting message.
+  // Checks the event of an entry that took a waiting message.
   Status found(Target& target, uint64_t which, const nic::Event& event) {
     if (which >= sources_.size() || waiting_[which] == nullptr || landed_[which] || target.used || !event.in_overflow ||
         event.initiator != nic::Rank{froms_[which]} || event.manipulated_bytes != sources_[which].size()) {
@@ -282,7 +283,7 @@ class Flow final : public Exchange {
   std::vector<Region> sources_;
   std::vector<Target> targets_;
   std::vector<Holder> holders_;
-  std::vector<Holder*> waiting_;  // by message: where it waits or has waited
+  std::vector<Holder*> waiting_;  // by message: the overflow entry in which it waits or has waited
   std::vector<bool> landed_;
   std::vector<bool> acked_;
   std::vector<bool> sent_;
@@ -291,7 +292,7 @@ class Flow final : public Exchange {
   bool small_ = false;     // the queue is too small
   bool disables_ = false;  // the host disables the entry now and then
   bool waits_ = false;     // the entry has an overflow list
-  bool told_ = false;      // the event that flow control has disabled the entry has come
+  bool told_ = false;      // the entry has flow control, so pt_disabled events may come
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace spinloom::torture {
 namespace {
 
-constexpr size_t overtaken_max = 64;  // how many older items an item may overtake
+constexpr size_t overtaken_max = 64;  // step() chooses among so many of the oldest items
 constexpr uint32_t depth_max = 8;  // handlers under way, each waiting while the next runs
 
 }  // namespace
@@ -86,7 +86,7 @@ size_t FrameCard::leaving_of(bool handlers) const {
       leaving_, [handlers](const frames::EgressFrame& frame) { return frame.dma.exists() == handlers; }));
 }
 
-// The next frame for the wire is one whose turn it is.
+// Checks that a frame for the wire has its turn, and begins its departure.
 void FrameCard::begin_departure(const frames::EgressFrame& frame) {
   const bool by_handler = frame.dma.exists();
   const bool other_waits = by_handler ? of_host_.size() > leaving_of(false) : sent_.size() > leaving_of(true);

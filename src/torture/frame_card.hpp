@@ -1,9 +1,9 @@
 // FrameCard - an Ethernet NIC of a run and its driver, in which everything takes a random time.
 //
-// Contract: actions become items of one list; step() performs any of the oldest. While a handler waits for the answer
-//   to a call, the rest of the world goes on, other handlers too. As on PCIe and on a cable, accesses to host memory
-//   and frames for the wire are served in the order asked for; the NIC hears of their ends at random times. The card
-//   reports to its owner all that happens, and all that must not happen.
+// Contract: actions become items of one list; step() performs one of the oldest, at random. While a handler waits for
+//   the answer to a call, the rest of the world goes on, other handlers too. As on PCIe and on a cable, accesses to
+//   host memory and frames for the wire are served in the order asked for; the NIC hears of their ends at random times.
+//   The card reports to its owner all that happens, and all that must not happen.
 // Invariants: (1) the same seed and the same calls give the same run; (2) a frame of a handler leaves as it was when
 //   the handler sent it, behind those sent before it, and handlers and the host take the turns that they should:
 //   anything else is trouble.
@@ -34,10 +34,10 @@ class FrameCard {
     virtual void on_to_host(FrameView frame, bool by_handler) = 0;
     virtual void on_transmitted(FrameView frame, bool by_handler, uint64_t token) = 0;
     virtual void on_started(const spin::Her& her) = 0;
-    virtual void on_ended(const spin::Her& her) = 0;  // its DMAs may be under way
+    virtual void on_ended(const spin::Her& her) = 0;  // the handler's DMAs may still be under way
     virtual void on_initialised(spin::ContextId context, bool good) = 0;
     virtual void on_trouble(const std::string& what) = 0;
-    // A handler waits: everything outside the card may happen.
+    // Called at times while a handler waits: everything outside the card may happen.
     virtual void meanwhile() = 0;
 
    protected:
@@ -74,8 +74,8 @@ class FrameCard {
     frames::StoreFrame action;
     std::shared_ptr<const FrameBytes> frame;
   };
-  struct Turn {};  // of the oldest access to host memory
-  struct Departure {};  // of the oldest frame for the wire
+  struct Turn {};  // the turn of the oldest access to host memory
+  struct Departure {};  // the departure of the oldest frame for the wire
   using Item = std::variant<Store, Turn, Moved, Departure, frames::RunHandler, Done>;
 
   FrameCard(uint64_t seed, spin::HandlerRunner& handlers, Owner& owner)
@@ -100,11 +100,11 @@ class FrameCard {
   std::deque<Item> items_;
   std::deque<Host> host_accesses_;
   std::deque<frames::EgressFrame> leaving_;
-  std::deque<FrameBytes> sent_;  // by handlers, as they were when they were sent
-  std::map<uint64_t, FrameBytes> of_host_;  // by token
+  std::deque<FrameBytes> sent_;  // frames of handlers, with the bytes that they had when they were sent
+  std::map<uint64_t, FrameBytes> of_host_;  // frames of the host that have not left, by token
   std::map<uint32_t, Calls*> waiting_;  // by HER: handlers that wait for the answer to a call
   std::shared_ptr<const FrameBytes> at_hand_;  // the frame that the engine looks at
-  bool handler_was_last_ = true;  // of the frames for the wire
+  bool handler_was_last_ = true;  // the newest frame for the wire is a handler's
   uint32_t depth_ = 0;  // handlers under way
   uint64_t steps_ = 0;
 };

@@ -1,8 +1,8 @@
-// Frames of a run - what stations, hosts and handlers of a run write into the frames that they send.
+// Frames of a run - the format of the frames that stations, hosts and handlers of a run send.
 //
 // Contract: a frame is an Ethernet header (its last address bytes are station numbers, the NIC's is 0), a Head from
-//   byte 12 on, and a payload. frame_of() makes one; head_of() reads one, or finds that it is none of ours. answered()
-//   is a frame as a handler sends it back.
+//   byte 12 on, and a payload. frame_of() makes a frame; head_of() reads its Head, or returns nothing if it has none.
+//   answered() returns a frame as a handler sends it back.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -22,11 +22,11 @@ enum class Conduct : uint8_t {
   proceed,   // PROCEED: the frame is for the host's stack
   fail,      // FAIL
   unknown,   // a code that does not exist
-  fault,     // these three do not return
+  fault,     // this and the next two do not return
   outside,
   budget,
-  bad_call,  // a call that does not exist
-  bad_send,  // sends what cannot be sent, and gets an error; then as `good`
+  bad_call,  // makes a call that this NIC does not have, and faults
+  bad_send,  // an echo handler also sends frames that must be refused; otherwise like `good`
 };
 inline constexpr uint8_t conduct_count = 10;
 [[nodiscard]] constexpr bool is_good(Conduct conduct) {
@@ -34,13 +34,13 @@ inline constexpr uint8_t conduct_count = 10;
 }
 
 struct Head {
-  uint8_t type[2] = {0x88, 0xb5};  // of experiments (IEEE 802)
+  uint8_t type[2] = {0x88, 0xb5};  // the type for experiments (IEEE 802)
   uint8_t context = 0;
   uint8_t flags = 0;
   uint32_t id = 0;
-  uint32_t offset = 0;  // of the payload in the message
+  uint32_t offset = 0;  // the payload's offset in the message
   Conduct conduct = Conduct::good;
-  uint8_t way = 0;  // in which the payload is written to host memory
+  uint8_t way = 0;  // for a message: how its payload is written (FrameRun::write()); for an echo: bit 1: send a mail
   uint8_t unused[6] = {};
   uint32_t message = 0;
 

@@ -1,4 +1,5 @@
-// The handlers of a run with frames: they do what the frame's head says, and note what the NIC must count for it.
+// The handlers of a run with frames: they behave as the frame's head demands, and note the counts that the NIC must
+// have.
 #include <optional>
 
 #include "nic/spin/handler_abi.hpp"
@@ -64,7 +65,7 @@ void FrameRun::make_handlers() {
   initialise_ = handlers_.add([](NativeHandler&) { return HandlerOutcome{HandlerEnd::returned, SUCCESS, 1}; });
 }
 
-// Notes what the end of a handler does to counts and, for a payload handler, to its frame.
+// Notes the effect of a handler's end on the counts and, for a payload handler, on its frame.
 HandlerOutcome FrameRun::judged(HandlerOutcome outcome, bool payload) {
   const bool returned = outcome.end == HandlerEnd::returned;
   const bool good = returned && (outcome.code == SUCCESS || outcome.code == DROP || outcome.code == PROCEED);
@@ -96,8 +97,8 @@ bool FrameRun::send_back(NativeHandler& handler) {
   return handle != UINT32_MAX;
 }
 
-// Sends a mail to any context, as the frame's number says; it is taken if that context is active, takes mail and has
-// room for more.
+// Sends a mail to the context that follows from the frame's number, which may not exist. The mail is taken if that
+// context is active, takes mail and has room for more.
 void FrameRun::send_mail(NativeHandler& handler, const Head& head) {
   const uint32_t target = head.id % (static_cast<uint32_t>(sites_.size()) + 1);
   Site* const site = target < sites_.size() ? &sites_[target] : nullptr;
@@ -145,11 +146,12 @@ HandlerOutcome FrameRun::on_header(NativeHandler& handler) {
   return judged(outcome_of(head.conduct), false);
 }
 
-// Bits of `way`: 1, in pieces; 2, all pieces but the last from a copy on the stack, by blocking calls; 4, only the last
-// piece is waited for: writes keep their order, so all are there then.
+// Writes bytes to host memory. Bits of `way`: 1, in pieces of 1 + (way >> 4) bytes; 2, all pieces but the last from a
+// copy on the stack, by blocking calls; 4, the handler waits only for the last piece: writes keep their order, so all
+// are there then.
 bool FrameRun::write(NativeHandler& handler, uint64_t offset, FrameView bytes, uint8_t way) {
   const size_t piece = (way & 1) != 0 ? 1 + (way >> 4) : std::max<size_t>(bytes.size(), 1);
-  std::optional<uint32_t> ended;  // the handle of a DMA that has ended; none that comes later has it
+  std::optional<uint32_t> ended;  // the handle of a DMA that has ended, which no later DMA may get
   for (size_t at = 0; at == 0 || at < bytes.size(); at += piece) {
     const FrameView part = bytes.subspan(at, std::min(piece, bytes.size() - at));
     const bool last = at + piece >= bytes.size();
@@ -178,7 +180,8 @@ bool FrameRun::write(NativeHandler& handler, uint64_t offset, FrameView bytes, u
   return true;
 }
 
-// Writes the payload to the message's place in host memory, reads it back, counts itself there, and acknowledges it.
+// Writes the payload to the message's place in host memory, reads it back, adds one to a count there, and acknowledges
+// the frame.
 HandlerOutcome FrameRun::on_payload(NativeHandler& handler) {
   Site& site = sites_[handler.frame().her.context.value];
   count_run(handler, site);

@@ -6,9 +6,9 @@
 namespace spinloom::torture {
 namespace {
 
-constexpr uint64_t memory_bytes = 1 << 16;  // of the host, for a context
+constexpr uint64_t memory_bytes = 1 << 16;  // host memory for a context
 constexpr uint64_t state_bytes = 64;
-constexpr uint64_t rest_max = 2000;  // steps until the host goes on with a context
+constexpr uint64_t rest_max = 2000;  // rounds until the host goes on with a context, at most
 
 frames::Limits limits_of(const Config& config, Random& random, uint32_t frame_bytes, uint32_t sites) {
   frames::Limits limits;
@@ -44,7 +44,7 @@ Status FrameRun::set_up() {
   for (uint64_t more = weight(Work::frame_message) > 0 ? 1 + random_.below(3) : 0; more > 0; --more) {
     kinds.push_back(Kind::message);
   }
-  if (kinds.empty()) kinds.push_back(Kind::echo);  // for strays and frames of the host
+  if (kinds.empty()) kinds.push_back(Kind::echo);  // runs with strays or frames of the host need a context, too
   random_.shuffle(kinds);
   payload_bytes_ = static_cast<uint32_t>(1 + random_.below(config_.payload_bytes));
   largest_frame_ = static_cast<uint32_t>(payload_at + std::max(config_.payload_bytes, 64u));
@@ -81,7 +81,7 @@ Status FrameRun::set_up() {
   return {};
 }
 
-// Rule set n takes the frames with number n; which of three equivalent forms it has is random. A ring that is the last
+// Rule set n takes the frames for context n, and has one of three equivalent forms, at random. A ring that is the last
 // site may take all other frames, too.
 void FrameRun::set_rules() {
   std::vector<frames::RuleSet> sets;
@@ -109,7 +109,7 @@ void FrameRun::set_rules() {
   rules_ = std::move(sets);
 }
 
-// Does what a host does: clears memory, then makes, initialises and activates the context.
+// Clears the context's memory, then installs, initialises and activates it, as a host does.
 Status FrameRun::install(Site& site) {
   frames::Nic& nic = card_->nic();
   std::fill_n(card_->nic_memory().data() + site.options.handlers.state.offset, state_bytes, uint8_t{0});
@@ -128,7 +128,7 @@ Status FrameRun::install(Site& site) {
   return {};
 }
 
-// The host lets a context rest, runs one of its handlers, or gives its rules in another form.
+// Lets a context rest, runs one of its handlers, or gives all rules in other forms, as a host does.
 void FrameRun::begin_change() {
   Site& site = sites_[random_.below(sites_.size())];
   if (site.stage != Stage::active) return;
@@ -170,7 +170,7 @@ bool FrameRun::go_on(Site& site) {
   return true;
 }
 
-// The host's program is gone, and everything that it has installed goes, too.
+// Ends the host's program: all contexts that are active or rest are removed, and installed again later.
 void FrameRun::host_dies() {
   host_dies_ = Time::never();
   ++of(outcome_.faults, Fault::peer_dead);
@@ -183,7 +183,7 @@ void FrameRun::host_dies() {
   }
 }
 
-// Reads one entry of the ring, if its header says that it is there.
+// Reads one entry of the ring, if its header has the next number. Returns false if not.
 bool FrameRun::read_ring(Site& site) {
   if (site.kind != Kind::ring) return false;
   const uint64_t entries = site.memory.size() / frames::ring_entry_bytes;

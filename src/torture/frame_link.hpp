@@ -1,11 +1,10 @@
-// FrameLink - the cables between the stations of a run and its NIC, on which frames are lost, repeated, delayed and
-// damaged as the seed decides.
+// FrameLink - the cables between the stations of a run and its NIC: they lose, repeat, delay and damage frames.
 //
-// Contract: send() puts a frame on its way; next() gives one that has come, with where it has come to. A damaged frame
-//   counts as lost: the receiver's checksum of Ethernet finds it. If any fault has a rate, two of the early frames are
-//   sure to have a fault.
+// Contract: send() puts a frame on its way; next() gives one that has come, with its destination. A damaged frame never
+//   comes, because the receiver's Ethernet checksum would find the damage. If any fault has a rate, two of the early
+//   frames are sure to have a fault.
 // Invariants: the same seed and the same calls give the same frames in the same order.
-// Threads: one owner. Time: its own; next() moves it to the earliest frame if nobody else has anything to do.
+// Threads: one owner. Time: the caller's.
 #pragma once
 
 #include <map>
@@ -21,7 +20,7 @@ namespace spinloom::torture {
 class FrameLink {
  public:
   struct Frame {
-    uint32_t to = 0;  // the NIC is 0
+    uint32_t to = 0;  // a station's number; 0: the NIC
     std::vector<uint8_t> bytes;
   };
 
@@ -29,7 +28,7 @@ class FrameLink {
   void send(Time now, Frame frame);
   // Returns a frame that has come by now.
   [[nodiscard]] std::optional<Frame> next(Time now);
-  // Returns when the next frame comes.
+  // Returns the time at which the next frame comes; never if none is under way.
   [[nodiscard]] Time earliest() const { return air_.empty() ? Time::never() : air_.begin()->first; }
 
  private:
@@ -40,7 +39,7 @@ class FrameLink {
   Random random_;
   std::multimap<Time, Frame> air_;
   uint64_t frames_ = 0;
-  uint64_t sure_[2] = {0, 0};  // numbers of the frames that have a fault in any case
+  uint64_t sure_[2] = {0, 0};  // numbers of the frames that are sure to have a fault
 };
 
 }  // namespace spinloom::torture

@@ -1,4 +1,4 @@
-// FrameRun's oracle: decides what must become of each frame of a run, without the engine.
+// FrameRun's oracle: decides the fate of each frame of a run, without the engine.
 #include "nic/wire/siphash.hpp"
 #include "spinloom/frame.h"
 #include "torture/frame_run.hpp"
@@ -39,8 +39,8 @@ bool FrameRun::is_known(FrameView frame, const Head& head) const {
          std::equal(frame.begin(), frame.end(), frames_[head.id].begin(), frames_[head.id].end());
 }
 
-// Each frame that comes adds one to exactly one of five counts. The host's stack gets it if that count, or a spill,
-// says so, and never otherwise.
+// Takes a frame to the NIC and checks its fate. Each frame adds one to exactly one of five counts. The host's stack
+// gets it at once if it counts as bypassed or inactive, or if it is spilled, and never otherwise.
 void FrameRun::at_nic(FrameBytes frame) {
   ++wanted_.received;
   const frames::Nic& nic = card_->nic();
@@ -89,7 +89,7 @@ void FrameRun::at_nic(FrameBytes frame) {
   if (message == nullptr) return;
   if (fate != Count::matched || spilled || full) {
     message->may_fail = true;
-  } else if (site->options.handlers.header_entry) {  // its verdict is on all frames of the message
+  } else if (site->options.handlers.header_entry) {  // its verdict holds for all frames of the message
     wanted_.passed_on += message->conduct == Conduct::proceed ? 1 : 0;
     wanted_.dropped += message->conduct == Conduct::proceed || is_good(message->conduct) ? 0 : 1;
   }
@@ -125,7 +125,8 @@ void FrameRun::on_transmitted(FrameView frame, bool by_handler, uint64_t token) 
   host_leaves_.pop_front();
 }
 
-// The frame is the one that has come, and handlers of its message run when they may.
+// Checks that the handler's frame is one that a station sent to its context, and that it may run beside the message's
+// other handlers.
 void FrameRun::on_started(const spin::Her& her) {
   Site& site = sites_[her.context.value];
   note(text("step ", card_->steps(), ": HER ", her.id, " of context ", her.context, " starts, kind ",

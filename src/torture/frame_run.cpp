@@ -73,7 +73,8 @@ Status FrameRun::begin_one() {
   return trouble_;
 }
 
-// Runs what is not the card: frames that come, senders, and the host, each or not. Returns true if anything has moved.
+// Lets some of the world outside the card go on: frames that come, senders, and the host. Returns true if anything has
+// moved.
 bool FrameRun::outside() {
   bool moved = false;
   if (host_dies_ <= now_) host_dies();

@@ -1,9 +1,8 @@
-// FrameRun - a run of a scenario with frames: stations, a lossy cable, an Ethernet NIC with handlers, its host, and the
-// oracle that knows what must become of each frame.
+// FrameRun - a run with frames: stations, lossy cables, an Ethernet NIC with handlers, its host, and the oracle.
 //
-// Contract: go() is the whole run; an Error says what went wrong. Senders of messages are those of src/ethernet/slmp;
-//   what they send are the frames of frame_format.hpp. The oracle decides by itself which rules hold for a frame, and
-//   compares counts, bytes and order at every step (docs/torture.md has the list).
+// Contract: go() is the whole run; its Error describes what went wrong. Senders of messages are those of
+//   src/ethernet/slmp; they send the frames of frame_format.hpp. The oracle decides by itself which rules hold for a
+//   frame, and compares counts, bytes and order at every step (docs/torture.md has the list).
 // Invariants: the same configuration and seed give the same run.
 // Threads: one owner. Time: its own, for cables, time-outs of senders, and the host.
 #pragma once
@@ -37,30 +36,30 @@ class FrameRun final : private FrameCard::Owner {
     Kind kind = Kind::echo;
     frames::ContextOptions options;
     Region memory;  // host memory
-    uint64_t used = 0;  // of it, by messages
+    uint64_t used = 0;  // bytes of it that messages take
     Stage stage = Stage::gone;
-    Time until{};  // when the host goes on
-    uint64_t payload_runs = 0;  // since it was installed: what its handlers count in its state
-    uint64_t host_counts = 0;  // what they count in host memory
-    uint32_t ring_read = 0;  // entries, since it was installed
-    uint32_t mails = 0;  // sent to it, whose handlers have not ended
+    Time until{};  // the time at which the host goes on with a resting or removed context
+    uint64_t payload_runs = 0;  // expected count of runs in its state, since it was installed
+    uint64_t host_counts = 0;  // expected count in host memory
+    uint32_t ring_read = 0;  // entries of the ring that were read since it was installed
+    uint32_t mails = 0;  // mails sent to it whose handlers have not ended
   };
-  struct Message {  // from a station to the NIC
+  struct Message {  // a message from a station to the NIC
     uint32_t number = 0;
     uint32_t station = 0;
     uint32_t site = 0;
     FrameBytes bytes;
-    uint64_t place = 0;  // in the site's memory
+    uint64_t place = 0;  // its offset in the site's memory
     Conduct conduct = Conduct::good;
     std::unique_ptr<slmp::Sender> sender;
-    bool may_fail = false;  // a frame of it did not reach its handlers, for a reason that the oracle knows
+    bool may_fail = false;  // its conduct is bad, or a frame of it did not reach its handlers for a known reason
     bool over = false;
     bool header_runs = false;
     bool completion_runs = false;
     uint32_t payloads_run = 0;
-    std::vector<std::pair<uint64_t, uint64_t>> written;  // offsets and lengths that are in host memory
+    std::vector<std::pair<uint64_t, uint64_t>> written;  // offsets and lengths of its bytes in host memory
   };
-  struct Wanted {  // what the oracle expects the NIC to count
+  struct Wanted {  // the counts that the oracle expects of the NIC
     uint64_t done = 0, dropped = 0, passed_on = 0, failed = 0, faults = 0, host_runs = 0, mails = 0, mails_refused = 0;
     uint64_t ring = 0, to_stack = 0, sent_by_handlers = 0, sent_by_host = 0, refused = 0, received = 0;
   };
@@ -74,7 +73,7 @@ class FrameRun final : private FrameCard::Owner {
   bool outside();
   [[nodiscard]] Time next_time() const;
 
-  // frame_stations.cpp: what stations send and get
+  // frame_stations.cpp: frames that stations send and get
   void send_frame(uint32_t station, Head head, std::span<const uint8_t> payload);
   void send_message();
   void send_stray();
@@ -82,7 +81,7 @@ class FrameRun final : private FrameCard::Owner {
   void at_station(const FrameBytes& frame);
   void acknowledged(Message& message, const Head& head, size_t bytes);
 
-  // frame_oracle.cpp: what must become of frames
+  // frame_oracle.cpp: the fates of frames
   void at_nic(FrameBytes frame);
   [[nodiscard]] std::optional<uint32_t> matched(FrameView frame) const;
   [[nodiscard]] bool is_known(FrameView frame, const Head& head) const;
@@ -132,21 +131,21 @@ class FrameRun final : private FrameCard::Owner {
   uint64_t seed_;
   Time now_{1};
   uint32_t largest_frame_ = 0;
-  uint32_t payload_bytes_ = 0;  // of a message's frame
+  uint32_t payload_bytes_ = 0;  // the most payload of a message's frame
   std::vector<Site> sites_;
-  std::vector<frames::RuleSet> rules_;  // as configured: rule set n is site n's
+  std::vector<frames::RuleSet> rules_;  // the rules of the NIC: rule set n belongs to site n
   bool strays_in_ring_ = false;  // at some time rules have let any frame into the ring
-  std::vector<FrameBytes> frames_;  // by Head::id, as their stations have sent them
+  std::vector<FrameBytes> frames_;  // by Head::id, as stations have sent them
   std::vector<std::unique_ptr<Message>> messages_;
   std::deque<FrameBytes> host_waits_;  // frames of the host that the NIC has not taken
-  std::deque<std::pair<uint64_t, FrameBytes>> host_leaves_;  // those that it has
+  std::deque<std::pair<uint64_t, FrameBytes>> host_leaves_;  // frames of the host that the NIC has taken, by token
   uint64_t host_tokens_ = 0;
   Time host_dies_{Time::never()};
-  std::optional<FrameBytes> arriving_;
-  bool bypassed_ = false;  // the frame that arrives has gone to the host
+  std::optional<FrameBytes> arriving_;  // the frame that comes to the NIC now
+  bool bypassed_ = false;  // the frame `arriving_` has gone to the host
   Wanted wanted_;
-  uint64_t works_ = 0;
-  uint64_t idle_ = 0;  // rounds in which nothing has moved
+  uint64_t works_ = 0;  // works that have begun
+  uint64_t idle_ = 0;  // rounds in a row without progress
   Status trouble_;
 };
 

@@ -4,7 +4,7 @@
 namespace spinloom::torture {
 namespace {
 
-constexpr Time answer_time{120};  // steps that a sender waits for an acknowledgement at first
+constexpr Time answer_time{120};  // rounds that a sender waits for an acknowledgement at first
 
 slmp::SenderConfig sender_config(Random& random) {
   slmp::SenderConfig config;
@@ -26,7 +26,7 @@ void FrameRun::send_frame(uint32_t station, Head head, std::span<const uint8_t> 
   link_.send(now_, {0, frames_.back()});
 }
 
-// Sends a message to a random site that takes messages, if it has room for one more.
+// Begins a message to a random site that takes messages and has room for it, if there is one.
 void FrameRun::send_message() {
   std::vector<uint32_t> able;
   const uint64_t bytes = random_.below(config_.size_max + 1);
@@ -68,7 +68,8 @@ bool FrameRun::send_next(Message& message) {
   return true;
 }
 
-// Sends a frame that is no message of ours: too short, too long, of another type, with any bytes, or cut in its head.
+// Sends a frame that belongs to no message: random bytes of any length, some with a VLAN tag, or a frame that is cut in
+// its head.
 void FrameRun::send_stray() {
   const uint64_t longest = random_.chance(1, 4) ? largest_frame_ + 8 : 80;
   FrameBytes frame(random_.below(longest + 1));
@@ -78,7 +79,7 @@ void FrameRun::send_stray() {
     Head head;
     head.context = static_cast<uint8_t>(site.id.value);
     frame = frame_of(1, head, {});
-    frame.resize(head_at + 3 + random_.below(sizeof head - 3));  // with the context's number
+    frame.resize(head_at + 3 + random_.below(sizeof head - 3));  // the rest has the context's number
     if (site.kind == Kind::ring) strays_in_ring_ = true;
   } else if (frame.size() >= 14 && random_.chance(1, 2)) {
     frame[12] = 0x81, frame[13] = 0;  // a VLAN tag
@@ -88,7 +89,7 @@ void FrameRun::send_stray() {
 
 void FrameRun::at_station(const FrameBytes& frame) {
   const auto head = head_of(frame);
-  if (!head || (head->flags & Head::answer) == 0) return;  // the host's
+  if (!head || (head->flags & Head::answer) == 0) return;  // no answer of a handler
   if (head->id >= frames_.size() || frame != answered(frames_[head->id])) {
     return on_trouble(text("a station gets an answer that is not that to frame ", head->id));
   }

@@ -1,5 +1,5 @@
-// Messages whose handlers place the bytes, fail, fault, loop, write where they may not, or return an unknown code.
-// The tables of docs/handlers.md say what must follow in each case.
+// Messages whose handlers place the bytes, fail, fault, loop, write outside of the entry, or return an unknown code.
+// The tables of docs/handlers.md have the result that must follow in each case.
 #include "spinloom/handler.h"
 #include "torture/exchange.hpp"
 
@@ -207,7 +207,7 @@ class Handled final : public Exchange {
     return world_.at(from_).put(put_of(from_, to_, 0, source_));
   }
 
-  // For a message with a stopped handler: only the run knows how many packets had not started.
+  // Checks the event of a message with a stopped handler: only the run knows how many packets had not started.
   Status with_some_dropped(const nic::Event& event) {
     if (event.dropped_bytes == 0 || event.dropped_bytes > length_ ||
         event.manipulated_bytes != length_ - event.dropped_bytes) {

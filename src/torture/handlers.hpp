@@ -1,11 +1,11 @@
-// Handlers - the handlers of a run: C++ functions that do, good or bad, what their constants say.
+// Handlers - the handlers of a run: C++ functions whose constants choose what they do, good or bad.
 //
 // Contract: the constants of a context hold a Plan. The payload handler writes each `block` bytes to places that are
-//   `stride` apart in the entry, one DMA for each piece. For packets from offset `bad_from` on, it ends as
-//   payload_end and payload_code say, before it has written anything. The header and completion handlers end as their
-//   fields say; a good completion handler issues an empty DMA with event if `tells` is set. gather is the reverse of
-//   the payload handler: it fills the packets of a process-put. forward puts its packet to rank `third`, gets bytes
-//   from there and writes them, and adds one to a word there.
+//   `stride` apart in the entry, one DMA for each piece. For packets from offset `bad_from` on, it ends with
+//   payload_end and payload_code, before it has written anything in the entry. The header and completion handlers end
+//   with their fields; the completion handler issues an empty DMA with event first if `tells` is set. gather is the
+//   reverse of the payload handler: it fills the packets of a process-put. forward puts its packet to rank `third`,
+//   gets bytes from there and writes them, and adds one to a word there.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -27,11 +27,11 @@ struct Plan {
   uint8_t payload_end = 0;
   uint8_t completion_end = 0;
   uint8_t outside = 0;  // handlers of bad packets write outside the entry, and return payload_code
-  uint8_t blocking = 0;  // DMAs block the handler, from its own memory
+  uint8_t blocking = 0;  // DMAs are blocking calls from the handler's stack
   uint8_t tells = 0;  // the completion handler issues its DMA with event
   uint8_t unused[2] = {};
-  uint64_t third = 0;  // forward: the third rank, and the first of its match bits
-  uint64_t third_bits = 0;
+  uint64_t third = 0;  // forward: the third rank
+  uint64_t third_bits = 0;  // forward: its entries have these match bits plus 1, 2 and 3
 };
 static_assert(sizeof(Plan) == 56);
 

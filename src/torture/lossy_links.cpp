@@ -10,10 +10,10 @@ namespace spinloom::torture {
 namespace {
 
 constexpr wire::SipKey secret = {0x6f6c6e6970730001, 0x6f74657274757265};
-constexpr uint64_t nobody_waits = UINT64_MAX;  // a ticket that nobody waits for
-constexpr int64_t flight_ps_max = 1000;  // of a datagram that is not reordered
+constexpr uint64_t nobody_waits = UINT64_MAX;  // a ticket whose release is ignored
+constexpr int64_t flight_ps_max = 1000;  // the longest flight of a datagram that is not reordered
 constexpr int64_t late_times_max = 8;
-constexpr int64_t news_ps_max = 3 * flight_ps_max;  // until a watcher's news arrive
+constexpr int64_t news_ps_max = 3 * flight_ps_max;  // the longest time until a watcher's news arrive
 
 wire::ReliableConfig stage_config(const Config& config) {
   wire::ReliableConfig made;
@@ -61,7 +61,7 @@ void LossyLinks::kill(uint32_t rank) {
     if (other == rank) continue;
     if (random_.chance(1, 2)) {
       news_.emplace(now_ + Time{random_.between(1, news_ps_max)}, News{other, rank});
-    } else if (!talked_[other][rank]) {  // who has never talked to it has no time-outs
+    } else if (!talked_[other][rank]) {  // a rank that has never talked to it has no time-outs
       news_.emplace(now_ + Time{news_ps_max}, News{other, rank});
     }
   }
@@ -109,8 +109,8 @@ void LossyLinks::send(uint32_t rank, const nic::Send& send, Ends& ends) {
   finish(rank, ends);
 }
 
-// Does what a stage asks for in the last element of `spare_`. An end may send again meanwhile, which needs another
-// element.
+// Carries out the requests of a stage in the last element of `spare_`. An end may send again meanwhile, which needs
+// another element.
 void LossyLinks::finish(uint32_t rank, Ends& ends) {
   wire::Out out = std::move(spare_.back());
   spare_.pop_back();
@@ -125,7 +125,7 @@ void LossyLinks::finish(uint32_t rank, Ends& ends) {
       refusal_ = text("rank ", rank, " lost rank ", lost.peer, ", which is there");
     }
     if (trace_) std::printf("link: rank %u lost rank %u\n", rank, lost.peer.value);
-    if (told_lost_[rank][lost.peer.value]) continue;  // a watcher has told it
+    if (told_lost_[rank][lost.peer.value]) continue;  // the rank knows from a watcher
     told_lost_[rank][lost.peer.value] = true;
     ends.lost(rank, lost.peer);
   }
@@ -204,7 +204,7 @@ bool LossyLinks::step(Ends& ends) {
     spare_.pop_back();
     talked_[flying.to][flying.from] = true;
     const Status taken = stages_[flying.to]->on_datagram(now_, flying.bytes, out);
-    const bool of_dead = !taken && taken.error().code == Code::environment;  // under way when its rank died
+    const bool of_dead = !taken && taken.error().code == Code::environment;  // it was under way when its rank died
     if (taken.ok() == flying.damaged && !of_dead && refusal_.empty()) {
       ++refused_;
       refusal_ = taken.ok() ? text("rank ", flying.to, " took a damaged datagram") : taken.error().message;

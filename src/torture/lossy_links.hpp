@@ -1,8 +1,8 @@
-// Lossy links - real encoded datagrams between the ranks of a run, through the reliability stage of src/nic/wire, over
-// a link that loses, repeats, delays and damages datagrams as the seed decides.
+// LossyLinks - links between the ranks of a run that lose, repeat, delay and damage datagrams as the seed decides.
 //
-// Contract: these are the Links of the loopback driver. A datagram takes a random time; a reordered datagram takes
-//   several times as long. If any fault has a rate, two of the early datagrams are sure to have a fault.
+// Contract: these are the Links of the loopback driver. They carry real encoded datagrams, through the reliability
+//   stage of src/nic/wire. A datagram takes a random time; a reordered datagram takes several times as long.
+//   If any fault has a rate, two of the early datagrams are sure to have a fault.
 // Invariants: (1) the same seed and the same calls give the same datagrams; (2) `bytes_hash` covers every datagram in
 //   the order sent, but not the bytes of those from a rank to itself.
 // Threads: one owner. Time: its own, for datagrams and time-outs.
@@ -27,11 +27,12 @@ class LossyLinks final : public testbed::Links {
 
   void send(uint32_t rank, const nic::Send& send, Ends& ends) override;
   bool step(Ends& ends) override;
-  // From now on nothing comes from this rank or reaches it. Others who have talked to it find out by time-outs, or a
-  // watcher tells them at once, while much of what the rank has sent is still being worked on.
+  // From now on this rank sends nothing, and nothing reaches it; its datagrams under way still arrive. Ranks that have
+  // talked to it find out by time-outs, or soon by a watcher, while much of what it has sent is still being worked on.
+  // A watcher tells all ranks that have not talked to it.
   void kill(uint32_t rank);
 
-  // From now on step() returns false when nothing is under way, although peers would ask each other for signs of life.
+  // From now on step() returns false when nothing is under way, even if keepalives between peers are due.
   void end() { ending_ = true; }
 
   // True if every living rank that has talked to a dead rank knows that the dead one is lost.
@@ -39,7 +40,7 @@ class LossyLinks final : public testbed::Links {
   [[nodiscard]] bool idle() const;
   [[nodiscard]] std::string waiting() const;
   [[nodiscard]] uint64_t bytes_hash() const { return hash_; }
-  // An Error if a datagram was refused that these links had not damaged.
+  // Returns an Error if a stage refused a datagram that was not damaged, took a damaged one, or lost a living rank.
   [[nodiscard]] Status sound() const;
 
  private:
@@ -51,7 +52,7 @@ class LossyLinks final : public testbed::Links {
   };
   void launch(uint32_t from);
   void finish(uint32_t rank, Ends& ends);
-  // A watcher tells a rank that another is dead.
+  // Tells a rank that another is dead, as a watcher does.
   void tell(uint32_t rank, uint32_t dead, Ends& ends);
   void launch_one(uint32_t from, uint32_t to, std::span<const uint8_t> bytes);
 
@@ -72,7 +73,7 @@ class LossyLinks final : public testbed::Links {
   std::multimap<Time, News> news_;
   Time now_{1};
   uint64_t datagrams_ = 0;
-  uint64_t sure_[2] = {0, 0};  // numbers of the datagrams that have a fault in any case
+  uint64_t sure_[2] = {0, 0};  // numbers of the datagrams that are sure to have a fault
   uint64_t hash_ = 0;
   uint64_t refused_ = 0;
   std::string refusal_;

@@ -1,8 +1,8 @@
-// spinloom_torture_run NAME=VALUE ... --seeds A..B [--trace] - runs one scenario without Python, for
-// tests/torture/mutants.py.
+// spinloom_torture_run NAME=VALUE ... [--seeds A..B] [--trace] - runs one scenario without Python, for
+// tests/torture/mutants.py. Without --seeds it runs seed 1.
 //
-// It prints "ok RUNS" and exits with 0, or "violation SEED: sentence" and exits with 1. It exits with 2 if it cannot
-// read its arguments.
+// It prints "ok RUNS" and exits with 0, or "violation SEED: sentence" and exits with 1. With --trace it prints more
+// lines. It exits with 2 if it cannot read its arguments.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -83,7 +83,7 @@ class Outbound final : public Exchange {
     return asks_ ? ask() : Status{};
   }
 
-  // The target gets memory of the initiator, whose host adds regions to its stream only after that.
+  // Has the target get memory of the initiator, whose host adds regions to its stream only after that.
   Status ask() {
     world_.stream_waits = true;
     asked_ = Region::random(random(), 1 + random().below(2 * world_.config.payload_bytes));

@@ -16,7 +16,7 @@ struct SmallQueue {
   uint32_t told = 0;
   uint32_t gaps = 0;
 
-  // `slept`: the host took no event before all were posted.
+  // Checks the counts. `slept`: the host took no event before all were posted.
   [[nodiscard]] Status check(uint32_t posted, bool slept) const {
     const uint32_t kept = std::min(slots, posted);
     if (told > posted || told < kept || (slept && told != kept)) {

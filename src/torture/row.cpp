@@ -1,7 +1,7 @@
 // Several puts in a row from one rank, which must match in the order in which they were sent, whatever the order in
 // which their packets come. They go to several use-once entries with the same match bits, each of which takes one
-// put, or to one entry that appends them and leaves its list when it is nearly full. Some runs leave exactly min_free
-// bytes on purpose.
+// put, or to one entry that appends them and leaves its list when it is nearly full. In some runs exactly min_free
+// bytes or one byte less are left on purpose.
 #include "torture/exchange.hpp"
 
 namespace spinloom::torture {

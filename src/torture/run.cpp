@@ -15,6 +15,11 @@ class Runner {
   Runner(World& world, Outcome& outcome) : world_(world), outcome_(outcome) {
     if (world.config.dead != 0) dies_after_ = 50 + world.random.below(1500);
   }
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+  ~Runner() {
+    for (const auto& one : exchanges_) one->leave();
+  }
 
   Status go() {
     while (world_.messages < world_.config.messages || under_way_ > 0) {
@@ -107,7 +112,7 @@ class Runner {
     return exchanges_[id]->on_event(rank, role, event);
   }
 
-  // Waits until nothing is under way, has everything given back, and compares everything.
+  // Waits until nothing is under way, gives everything back, and compares everything.
   Status end() {
     while (!world_.links->losses_told()) {
       if (!world_.go_on()) return fail(Code::stalled, "a rank died, and not everybody hears of it");

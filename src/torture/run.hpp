@@ -1,8 +1,8 @@
 // Run - one seed of one scenario, from the beginning to the verdict.
 //
 // Contract: the same configuration and seed give the same outcome. Its hash covers every event in the order read and
-//   every datagram in the order sent. Any trouble, our own assertions included, is a violation, described in one
-//   sentence.
+//   every datagram in the order sent (lossy_links.hpp); in a run with frames, the frames that the NIC takes and gives.
+//   Any trouble, our own assertions included, is a violation, described in one sentence.
 // Threads: one owner; runs share nothing. Time: none.
 #pragma once
 

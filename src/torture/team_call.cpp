@@ -273,7 +273,7 @@ std::vector<Bytes> TeamCall::played(const Memory& memory) const {
   }
   if (!collective::is_reduction(call.operation)) return end;
   std::optional<Bytes> so_far;
-  std::vector<Bytes> before(size());  // of exclusive scans
+  std::vector<Bytes> before(size());  // results of exclusive scans
   std::vector<Bytes> with(size());
   for (uint32_t member = 0; member < size(); ++member) {
     if (so_far) before[member] = *so_far;

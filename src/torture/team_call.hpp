@@ -1,7 +1,7 @@
-// Team call - a collective operation as all members of a team call it, and a plain reference for what it brings.
+// TeamCall - a collective operation as all members of a team call it, and a plain reference for its results.
 //
-// Contract: random() draws the operation, its algorithm, root, sizes and places. of() is the call of one member, with
-//   its memory. played() says what all members have in the end, from what they have at the beginning.
+// Contract: random() draws the operation, its algorithm, root, sizes and places. of() returns the call of one member,
+//   with its memory. played() computes the memory of all members at the end from that at the beginning.
 // Invariants: (1) the reference knows no algorithm: an operation is a list of Moves from what members had at the
 //   beginning, or a reduction of it; (2) operators commute, and their results do not depend on an order.
 // Threads: plain values. Time: none.
@@ -20,8 +20,8 @@ using Bytes = std::vector<uint8_t>;
 
 struct TeamCall {
   struct Limits {
-    uint64_t bytes = 0;   // of a member's data, about
-    bool may_die = false;  // a member, so that the broadcast that expects it is drawn often
+    uint64_t bytes = 0;   // of a member's data, roughly
+    bool may_die = false;  // a member may die, so the broadcast that survives this is drawn often
   };
   // The memory of all members.
   struct Memory {
@@ -51,10 +51,11 @@ struct TeamCall {
   // Returns the contents of each member's `receive` at the end.
   [[nodiscard]] std::vector<Bytes> played(const Memory& memory) const;
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(members.size()); }
+  // True if the call is the broadcast that survives the death of members.
   [[nodiscard]] bool outlives_members() const;
   [[nodiscard]] std::string name() const;
 
-  collective::Call call;  // what is alike at all members
+  collective::Call call;  // the arguments that are alike at all members
   std::vector<Member> members;
   std::vector<Move> moves;
 };

@@ -1,6 +1,6 @@
 // One operation to an entry of its own: put, get, atomic, fetching atomic or swap; also on lists of memory, and with
-// counters only. At random vary: what the entry allows, where it begins and ends, whether the initiator's memory is a
-// list, and which events are wanted.
+// counters only. The seed chooses the operations that the entry allows, its bounds, lists as the initiator's memory,
+// and the events that are wanted.
 #include <cstring>
 #include <optional>
 
@@ -192,7 +192,7 @@ class Transfer final : public Exchange {
     if (has_reply() && random().chance(of_8, 8)) reply_list_.emplace(random(), length_);
   }
 
-  // Predicts the results that Portals 4 demands.
+  // Predicts the results that Portals 4 demands, and makes the initiator's memory.
   void predict() {
     source_ = is_atomic() ? numbers(length_) : Region::random(random(), work_ == Work::get ? 0 : length_);
     reply_ = Region(has_reply() ? length_ : 0);
@@ -389,7 +389,7 @@ class Transfer final : public Exchange {
     return world_.at(from_).atomic(atomic);
   }
 
-  // ---- where a rank dies: each operation of a living rank ends once, well or as undeliverable ----
+  // ---- runs in which a rank dies: each operation of a living rank ends once, well or as undeliverable ----
 
   Status on_event_near_death(uint32_t rank, uint32_t role, const nic::Event& event) {
     const bool involved = host(from_).dead || host(to_).dead;

@@ -1,6 +1,6 @@
 // A put that may come before its entry. Then it waits in the overflow entry, and is found there by the entry appended
-// later, or by a search that removes it. The host appends the entry, or a command does that waited for a counter.
-// Only the events say whether the put came first. The bytes must be in exactly one of the two places.
+// later, or by a search that removes it. The host appends the entry, or a triggered command does.
+// Only the events show if the put came first. The bytes must be in exactly one of the two places.
 #include <cstring>
 
 #include "torture/exchange.hpp"
@@ -116,7 +116,7 @@ class Unexpected final : public Exchange {
     return entry;
   }
 
-  // Has the NIC append the entry when a counter counts.
+  // Registers an append of the entry that the NIC performs when `counter_` counts.
   Status append_by_counter() {
     SPL_ASSIGN(counter_, world_.at(to_).ct_alloc());
     const auto registered = world_.at(to_).me_append(host(to_).overflow, entry_here(), nic::ListKind::priority,

@@ -1,7 +1,7 @@
 // World - the ranks of a run, the link between them, and the objects that all exchanges share.
 //
 // Contract: make() builds the world from a configuration and a seed; the same two give the same run. A host call that
-//   must wait for an answer lets the world go on. go_on() does one step.
+//   must wait for an answer runs steps of the world meanwhile. go_on() does one step.
 // Threads: one owner. Time: that of the loopback driver.
 #pragma once
 
@@ -26,13 +26,13 @@ struct Host {
   nic::QueueId departures;
   nic::PortalIndex portal;    // messages without an entry are dropped
   nic::PortalIndex overflow;  // messages without an entry wait in an overflow entry
-  nic::PortalIndex flow;      // with flow control
+  nic::PortalIndex flow;      // an entry with flow control
   nic::CounterId sent;        // counts this rank's own operations
   nic::CounterId landed;      // counts messages at its entries
   nic::CounterValue sent_expected;
   nic::CounterValue landed_expected;
-  std::array<uint64_t, 3> refused_expected{};  // by nic::Refusal; the number of dropped messages is not known
-  uint32_t crowds = 0;        // portal table entries from World::crowd_portals on
+  std::array<uint64_t, 3> refused_expected{};  // by nic::Refusal; dropped messages are not predicted
+  uint32_t crowds = 0;        // number of portal table entries in use from World::crowd_portals on
   Region waiting_room;        // the memory of the overflow entry
   uint64_t waiting_room_used = 0;
   nic::EntryId waiting_room_entry;
@@ -41,7 +41,7 @@ struct Host {
 
 class World {
  public:
-  // The part of the portal table whose entries keep few unexpected headers.
+  // The number of the portal table whose entries keep few unexpected headers, and the first of these entries.
   static constexpr uint32_t crowd_table = 1;
   static constexpr uint32_t crowd_portals = limits::portal_table_max / limits::portal_tables * crowd_table;
   static constexpr uint32_t crowd_headers = 5;
@@ -56,7 +56,7 @@ class World {
   bool go_on() { return loopback->step(); }
   void kill(uint32_t rank);
   void note(const std::string& line) const;
-  // An Error if anything is still under way or kept anywhere.
+  // Returns an Error if anything is still under way or kept at a living rank or on a link.
   [[nodiscard]] Status check_quiet();
 
   Config config;
@@ -69,8 +69,8 @@ class World {
   std::unique_ptr<testbed::Loopback> loopback;
   std::vector<Host> hosts;
   uint64_t messages = 0;
-  uint32_t engines = 0;  // that have been opened at all ranks
-  bool engine_overrun = false;  // gets of its schedules may find that the memory is not exposed any more
+  uint32_t engines = 0;  // how many times the engines of all ranks were opened
+  bool engine_overrun = false;  // a schedule failed for lack of headers: gets of others may find no exposed memory
   bool stream_waits = false;  // a streaming put waits until its target has read memory
 
  private:

@@ -1,7 +1,7 @@
-"""Files that the maps of the house name are there: CONTRIBUTING.md, the READMEs and CHOICES.md of the sources.
+"""Files that the maps of the house name are there: CONTRIBUTING.md, READMEs and CHOICES.md of the sources.
 
-A name with a folder is looked for from the root, from the folder of the map, from a wing and from the package;
-a bare name anywhere in the tree.
+A name with a folder is looked for from the root, from the folder of the map, from a wing and from the
+package; a bare name anywhere in the tree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,17 @@ MAPS = [
 ]
 NAMED = re.compile(r"`([\w.*/-]+)`")
 ENDINGS = r"\.(cpp|hpp|h|c|cu|py|toml|md|csv|txt|cmake|map|list|sh|lua|ld|\*)$"
-FOLDERS = ("", "include/", "src/", "src/*/", "python/spinloom/", "python/spinloom/*/", "tests/", "tests/*/", "data/")
+FOLDERS = (
+    "",
+    "include/",
+    "src/",
+    "src/*/",
+    "python/spinloom/",
+    "python/spinloom/*/",
+    "tests/",
+    "tests/*/",
+    "data/",
+)
 
 
 def files(root: Path) -> list[str]:

@@ -515,10 +515,12 @@ static void huge(void) {
   MPI_Type_commit(&type);
   unsigned char* const data = malloc((size_t)(blocks * step));
   for (long i = 0; i < blocks; ++i) memset(data + i * step, rank == 0 ? (int)(i % 251) : 255, (size_t)step);
-  if (rank == 0) MPI_Send_c(data, 1, type, 1, 0, MPI_COMM_WORLD);
+  for (int tag = 0; tag < 2 && rank == 0; ++tag) MPI_Send_c(data, 1, type, 1, tag, MPI_COMM_WORLD);
   if (rank == 1) {
+    MPI_Request request;
     MPI_Status status;
     MPI_Count bytes = 0;
+    int flag = 0;
     MPI_Recv_c(data, 1, type, 0, 0, MPI_COMM_WORLD, &status);
     MPI_Get_elements_c(&status, MPI_BYTE, &bytes);
     if (bytes != blocks * 4096) wrong("the status has another size");
@@ -526,6 +528,13 @@ static void huge(void) {
       if (data[i * step] != i % 251 || data[i * step + 4095] != i % 251) wrong("a wrong byte");
       if (i + 1 < blocks && data[i * step + 4096] != 255) wrong("a gap has changed");
     }
+    MPI_Irecv_c(data, 1, type, 0, 1, MPI_COMM_WORLD, &request);
+    while (!flag) MPI_Request_get_status(request, &flag, &status);
+    MPI_Get_elements_c(&status, MPI_BYTE, &bytes);
+    if (bytes != blocks * 4096) wrong("the status of MPI_Request_get_status has another size");
+    MPI_Wait(&request, &status);
+    MPI_Get_elements_c(&status, MPI_BYTE, &bytes);
+    if (bytes != blocks * 4096) wrong("the status after MPI_Request_get_status has another size");
   }
   free(data);
   MPI_Type_free(&type);

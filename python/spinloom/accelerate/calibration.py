@@ -1,12 +1,13 @@
 """The prices of copy_model on the host at hand: measured, kept in a file, found again.
 
 Contract: measure() times small datatypes of every shape and size in every level of the caches, several passes
-apart in time, and keeps the fastest of each: what else runs on the machine only ever adds. It ends after so
-many passes, or when its processor time is spent; passes are kept in a file beside the calibration until that
-is stored, and a later call goes on behind them. Where the two fastest passes do not agree, the machine was
-too noisy, and there is no calibration: Trouble. save() and load() use
-$XDG_CACHE_HOME/spinloom/calibration.json (~/.cache without it). A file of another processor or version of the
-format is not used: load() then gives the prices that come with Spinloom and says why.
+apart in time, and keeps the fastest of each: what else runs on the machine only ever adds. It ends after
+PASSES passes, or behind the second or a later one when CPU_SECONDS of processor time are spent. Passes are
+kept in the file `partial`, if the caller gives one, until save() removes it, and a later call goes on behind
+them. Where the two fastest passes do not agree, the machine was too noisy, and there is no calibration:
+Trouble. path() is the file that load() reads: $XDG_CACHE_HOME/spinloom/calibration.json (~/.cache without
+it). A file of another processor or version of the format is not used: load() then gives the prices that come
+with Spinloom and says why.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ FORMAT = 2
 DEFAULT_CACHES: Caches = ((32 << 10, 8), (1 << 20, 8), (32 << 20, 16))
 BLOCKS = (4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096)
 PASSES, SAMPLES = 5, 15
-CPU_SECONDS = 60.0  # of this process, whatever else the machine does
+CPU_SECONDS = 60.0  # processor time of this process; looked at between passes
 NOISE_MAX = 0.10  # by which the two fastest passes may differ, in the median of what is measured
 SPAN_MAX = 128 << 20  # bytes of memory that one datatype may span
 
@@ -46,8 +47,8 @@ class Calibration:
     identity: dict[str, Any]
     caches: Caches
     prices: dict[str, Prices]
-    measured: str  # when
-    origin: str = ""  # where it was read
+    measured: str  # the time at which it was measured
+    origin: str = ""  # the file that it was read from
 
     def as_document(self) -> dict[str, Any]:
         return {
@@ -96,14 +97,14 @@ def identity() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Bench:
-    """A datatype that shows one price. `price`: (shape, bytes of a block) where it sets a block's."""
+    """A datatype to be timed. `price`: (shape, bytes of a block) if its time gives that block's price."""
 
     text: str
     price: tuple[str, int] | None = None
 
 
 def far_stride(block: int) -> int:
-    """Blocks on lines of their own, with gaps that no kernel reads over."""
+    """A stride that puts blocks on lines of their own, with gaps that no kernel reads over."""
     return block + max(block, 64) + 64
 
 
@@ -132,7 +133,7 @@ def scattered_struct(fields: int) -> str:
     return f"resized(0B, {160 * fields}B, hindexed([{listed}], byte))"
 
 
-# Structs by what moves one of them: from five to a window of bytes, to sixteen windows for one.
+# Structs by the bytes of windows that move one: 6 where one window moves five, 512 for sixteen windows.
 STRUCTS = {
     6: "resized(0B, 12B, hindexed([0Bx3, 8Bx4], byte))",
     16: "resized(0B, 32B, hindexed([0Bx4, 8Bx24], byte))",
@@ -219,7 +220,7 @@ class Passes:
             self.times_ns |= self.kept(where)
 
     def kept(self, where: Path) -> dict[str, list[list[float]]]:
-        """What an earlier call measured on this machine of the same messages; nothing if that is none."""
+        """The passes that an earlier call measured of the same messages here; {} if there are none."""
         try:
             document = documents.json(where)
             passes = {name: document["times_ns"][name] for name in self.times_ns}
@@ -230,11 +231,11 @@ class Passes:
 
     @property
     def done(self) -> int:
-        """Passes over all movements."""
+        """The number of passes that all movements have."""
         return min(len(passes) for passes in self.times_ns.values())
 
     def run(self, passes: int, cpu_seconds: float | None, advance: Callable[[], None]) -> None:
-        """Goes on until there are so many passes, or until the time is spent and there are two."""
+        """Measures until there are `passes` passes, or until there are two and the time is spent."""
         begin = time.process_time()
         while self.done < passes:
             if cpu_seconds is not None and self.done >= 2 and time.process_time() - begin > cpu_seconds:
@@ -255,7 +256,7 @@ class Passes:
     def keep(self) -> None:
         if self.where is None:
             return
-        with contextlib.suppress(OSError, Trouble):  # a calibration without a net
+        with contextlib.suppress(OSError, Trouble):  # the calibration then goes on without keeping
             self.where.parent.mkdir(parents=True, exist_ok=True)
             files.write(self.where, json.dumps({"key": self.key, "times_ns": self.times_ns}))
 
@@ -280,7 +281,7 @@ def messages_of(chosen: Sequence[Bench]) -> list[Message]:
 
 
 def prices_of(movement: str, levels: Caches, chosen: Sequence[Bench], times_ns: Sequence[float]) -> Prices:
-    """What the times of messages_of(chosen) come to."""
+    """The prices that follow from the times of messages_of(chosen)."""
     call_ns, *times = times_ns
     block_ns: dict[str, list[tuple[int, float]]] = {shape: [] for shape in copy_model.SHAPES}
     samples = []
@@ -316,7 +317,7 @@ class Comparison:
         self.passes.run(passes, None, advance)
 
     def result(self) -> tuple[Prices, list[float]]:
-        """There is none before the first pass is done."""
+        """The prices, and the times of `beside`; an error before the first pass is done."""
         times = self.passes.fastest(self.movement)
         own = len(times) - self.beside
         return prices_of(self.movement, self.levels, self.chosen, times[:own]), times[own:]
@@ -328,19 +329,19 @@ class Comparison:
 
 
 def work(passes: int) -> int:
-    """How often `advance` is called for one movement."""
+    """Returns how often Passes.run() calls `advance` for one movement, if nothing was kept."""
     return passes * (1 + sum(1 for _ in benches(caches())))
 
 
 def kept_passes(partial: Path) -> int:
-    """How many passes an earlier call of measure() left there."""
+    """Returns how many passes an earlier call of measure() left there."""
     return Passes(copy_model.MOVEMENTS, messages_of(list(benches(caches()))), partial).done
 
 
 def measure(
     passes: int = PASSES, advance: Callable[[], None] = lambda: None, partial: Path | None = None
 ) -> Calibration:
-    """A minute of processor time at most, on this host. Trouble('exhausted') where it was too noisy."""
+    """Measures this host; if kept passes were too noisy, `passes` more. Trouble('exhausted') if all are."""
     levels = caches()
     chosen = list(benches(levels))
     measured = Passes(copy_model.MOVEMENTS, messages_of(chosen), partial)
@@ -365,7 +366,7 @@ def path() -> Path:
 
 
 def partial_path(where: Path, of: str = "") -> Path:
-    """Where the passes of a calibration are kept that is not done yet; with `of` those of another purpose."""
+    """The file for passes of a calibration that is not done yet; `of` names another purpose."""
     return where.with_name(f"{where.name}{of}.partial")
 
 
@@ -382,7 +383,7 @@ def save(calibration: Calibration, where: Path) -> None:
 
 
 def read(where: Path) -> Calibration:
-    """Raises Trouble('invalid') for a file that is none."""
+    """Raises Trouble('invalid') for a file that is no calibration."""
     document = documents.json(where)
     try:
         if document["format"] != FORMAT:

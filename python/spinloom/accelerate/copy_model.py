@@ -54,7 +54,7 @@ class Prices:
     term_ns: dict[str, float]
 
     def block(self, shape: str, length: int) -> float:
-        """The price of a block: interpolated between measured sizes; beyond the largest it grows by the byte."""
+        """The price of a block, between measured sizes interpolated, beyond the largest by the byte."""
         points = self.block_ns[PRICED_AS.get(shape, shape)]
         if length <= points[0][0]:
             return points[0][1]
@@ -76,7 +76,7 @@ class Prices:
 @dataclass(frozen=True)
 class Prediction:
     time_ns: float
-    parts_ns: dict[str, float]  # call, blocks, lines by level, pages, program: they overlap in time
+    parts_ns: dict[str, float]  # call, blocks, lines by level, pages, program, crowded cache; they overlap
 
     @property
     def bound(self) -> str:

@@ -1,8 +1,8 @@
 """What `spinloom explain` says of one datatype: facts, CPU times with their bounds, modelled NIC times.
 
-Contract: facts() of a datatype are exact; host_ways() are predictions of
-host time by copy_model; nic_ways() are modelled times of checked simulations. A way that has a
-time has a bound: the resource that takes longest, or latency or list refills if none is busy for long.
+Contract: facts() of a datatype are exact; host_ways() are predictions of host time by copy_model; nic_ways()
+are modelled times of checked simulations. A way that has a time has a bound: the part that takes longest. On
+a NIC it is latency, or the refills of a list, if no part is busy for BUSY of the time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Way:
     """One way to move the message: a time and what bounds it, or the reason why there is none."""
 
     path: str
-    kind: str  # "host" or "modelled"
+    kind: str  # "host", "modelled" or, of explain_gpu.py, "gpu"
     time_ps: int | None
     bound: str
     about: str

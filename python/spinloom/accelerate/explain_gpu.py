@@ -30,7 +30,7 @@ NAMED = Memory("an H100 SXM (data sheet)", 3.35e12)
 
 
 def memory_here() -> Memory:
-    """The GPU's, by its memory clock and bus, or the named one."""
+    """The memory of the GPU here, its bandwidth by its clock and bus; NAMED if that is not known."""
     if core.load().gpu_why_not():
         return NAMED
     try:

@@ -51,7 +51,7 @@ class Choice:
 
 
 def why_not_timed(row: Row) -> str:
-    """Empty: there is memory for it."""
+    """A sentence if the memory for timing is missing; empty if it is there."""
     needed, free = peer_pair.memory_bytes(row.type, row.count), peer_pair.free_bytes()
     if free is None or needed <= free:
         return ""

@@ -1,9 +1,9 @@
 """What `spinloom explain --measure` adds: every way to move a message measured here, a verdict, advice.
 
 Contract: measure() times our copies, loops as a program would have them, memcpy, NumPy and every MPI found
-here, in turns, after the bytes of each were compared. Host times, of data as repeated use leaves them in the
-caches: none is modelled. A way that is not to be had here is left out. verdict() is one sentence about pack
-and unpack together; advice() says what would make the type itself cheaper.
+here, in turns, after the bytes of each but memcpy were compared. Host times, of data as repeated use leaves
+them in the caches: none is modelled. A way that this machine lacks is left out. verdict() is one sentence
+about pack and unpack together; advice() says what would make the type itself cheaper.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NAMES = {"pack": "pack", "unpack": "unpack", "copy": "single copy"}
 
 @dataclass(frozen=True)
 class Measured:
-    """One way, with its median time by operation; memcpy is that of as many bytes, a bound and no way."""
+    """One way, with its median time by operation. MEMCPY copies as many bytes: it is a bound, and no way."""
 
     name: str
     times_ns: dict[str, float]
@@ -159,7 +159,7 @@ def struct_advice(tree: dict[str, Any]) -> Iterator[str]:
 
 
 def widest(tree: dict[str, Any]) -> int:
-    """The alignment that a compiler gives it: that of its widest primitive."""
+    """The alignment that a compiler gives the type: that of its widest primitive, at most 16."""
     children = tree.get("children", [])
     return max((widest(child) for child in children), default=min(16, tree["size"]))
 

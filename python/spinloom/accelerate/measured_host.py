@@ -1,8 +1,9 @@
 """A host profile measured on this machine: what `spinloom hostmodel --save` writes.
 
 Contract: measure() times the engine's loops (src/app/measure/host_probe.hpp) several times over, and text()
-makes a file for --host of them. Latency and lines are times; a block's cost is a time too, given in cycles of
-the clock that the system names, so that the clock itself decides nothing. Measured times are host time.
+makes a file for --host of them. Latency is a time, lines are how many of them are in flight during it, and a
+block's cost is a time in cycles of the clock that the system names, so that the clock itself decides nothing.
+Measured times are host time.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def measure() -> dict[str, float]:
 
 
 def clock_mhz() -> float:
-    """As the system names it; only the unit of a block's cost."""
+    """The clock as the system names it, 1000 if it names none; only the unit of a block's cost."""
     try:
         found = re.search(r"cpu MHz\s*:\s*([\d.]+)", Path("/proc/cpuinfo").read_text())
     except OSError:

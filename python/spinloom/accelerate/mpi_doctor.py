@@ -51,7 +51,7 @@ class Mpi:
         return self.launchers[0].resolve().parent.parent
 
     def environment(self) -> dict[str, str]:
-        """What programs of this MPI need; a wheel's Open MPI must be told where it lies."""
+        """Returns what programs of this MPI need; a wheel's Open MPI must be told where it lies."""
         if self.library is None or self.home == Path("/usr"):
             return {}
         others = os.environ.get("LD_LIBRARY_PATH", "")
@@ -82,7 +82,7 @@ def launchers() -> list[Path]:
 
 
 def family_of(launcher: Path) -> str | None:
-    """Whose launcher it is, by what it says of itself; None for those of no MPI known here."""
+    """The family of MPI to which a launcher says that it belongs; None if it is not one known here."""
     try:
         ran = subprocess.run(
             [launcher, "--version"],
@@ -171,7 +171,7 @@ def run_pair(mpi: Mpi, with_layer: bool, limit_s: float) -> Pair:
 
 
 def launch(words: list[str], environment: dict[str, str], log: Path, limit_s: float) -> str:
-    """'' if the job ended well and in time, else a sentence; nothing of it goes on."""
+    """'' if the job ended well and in time, else a sentence. None of its processes goes on."""
     with log.open("w+", encoding="utf-8", errors="replace") as out:
         try:
             process = subprocess.Popen(
@@ -294,7 +294,7 @@ def version_of(text: str) -> str:
 
 
 def layer_for(abi: str) -> str:
-    """'' if the layer is installed and has this interface."""
+    """'' if the layer is installed and has this interface, else a sentence."""
     try:
         data.mpi_layer()
     except Trouble as trouble:
@@ -355,7 +355,7 @@ def outcome(pair: Pair) -> str:
 
 
 def carried(row: dict[str, Any]) -> str:
-    """Which way the layer's messages went."""
+    """Returns which way the layer's messages went."""
     if row["with"] == "not tried" or not sum(row[way] for way in (*CARRIED, "pass")):
         return "-"
     return ", ".join(f"{row[way]} {way}" for way in (*CARRIED, "pass") if row[way])

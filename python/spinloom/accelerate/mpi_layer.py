@@ -24,9 +24,10 @@ def environment(
     prices: str = "",
     more: dict[str, str] | None = None,
 ) -> dict[str, str]:
-    """Others' libraries stay behind ours, but for sanitizers. Without a name, a job has its launcher's.
+    """The environment of a job's ranks. Preloaded libraries of others stay behind ours, but for sanitizers.
 
-    prices: of this host, where they were measured. more: other settings of the layer.
+    job: its name; None: the one that its launcher gives. prices: those measured on this host, or "".
+    more: other settings of the layer.
     """
     settings = {"LD_PRELOAD": mpi_programs.preloads(libraries, os.environ.get("LD_PRELOAD", ""))}
     if job:
@@ -44,7 +45,7 @@ def environment(
 
 
 def exported_by_slurm(settings: dict[str, str]) -> str | None:
-    """What srun hands on where it was told not to hand on everything: that, and what is ours."""
+    """The list of variables that srun is to hand on: its own and ours. None where it hands on all."""
     told = os.environ.get("SLURM_EXPORT_ENV", "ALL").split(",")
     if "ALL" in told:
         return None
@@ -54,7 +55,7 @@ def exported_by_slurm(settings: dict[str, str]) -> str | None:
 
 
 def is_rank() -> bool:
-    """Whether a launcher of MPI has started this process, and others beside it."""
+    """True if a launcher of MPI has started this process as one of several; under PALS, as any rank."""
     if "PALS_RANKID" in os.environ:
         return True
     if not {"PMI_RANK", "PMIX_RANK"} & set(os.environ):
@@ -64,7 +65,7 @@ def is_rank() -> bool:
 
 
 def rank() -> int:
-    """Of this process, where it is a rank."""
+    """The rank of this process; 0 if the launcher does not say it."""
     for name in ("PALS_RANKID", "PMIX_RANK", "PMI_RANK"):
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
@@ -72,7 +73,7 @@ def rank() -> int:
 
 
 def forget_boards(job: str) -> None:
-    """Only files of this user, whose number may be another in the ranks' user namespace."""
+    """Removes the boards of a job that belong to this user, also under the number of a user namespace."""
     for name in files.names_in(SHARED_MEMORY):
         if not (name.startswith("spinloom-mpi-") and f"-{short(job)}-" in name):
             continue

@@ -1,11 +1,11 @@
 """What an MPI library of this machine takes to pack and unpack the layouts of a recorded program.
 
 Contract: measure() times MPI_Pack and MPI_Unpack of each layout in a process of the MPI whose compiler
-wrapper it is given, after its bytes were compared with the oracle's, and memcpy of as many bytes. Trouble
-says where that is not the MPI that was named. Host times: medians of single calls, before each
-of which `swept_bytes` of other memory were written, because programs compute before they send: swept_for() is
-as much as the messages of a rank lie in, at least twice the first two caches. Layouts beyond
-MEASURED_BYTES_MAX are left out.
+wrapper it is given, after its bytes were compared with the oracle's, and memcpy of as many bytes. It raises
+Trouble if that is not the MPI that was named. Host times: medians of single calls. Before each call
+`swept_bytes` of other memory are written, because programs compute before they send. swept_for() is the
+memory that the messages of a rank lie in: at least twice the first two caches, at most SWEPT_BYTES_MAX.
+Layouts beyond MEASURED_BYTES_MAX are left out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SWEPT_BYTES_MAX = 64 << 20
 
 @dataclass(frozen=True)
 class Moved:
-    """Of one layout, ns."""
+    """What one layout takes, in ns."""
 
     pack_ns: float
     unpack_ns: float

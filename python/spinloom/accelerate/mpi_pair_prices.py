@@ -32,7 +32,7 @@ Lie = tuple[int, int] | None  # a layout of the recording and elements of it; No
 
 @dataclass(frozen=True)
 class Pair:
-    """Messages of which both ends are known."""
+    """Messages whose layouts at both ends are known."""
 
     bytes: int
     sent: Lie

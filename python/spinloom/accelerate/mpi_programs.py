@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LAUNCHERS = re.compile(r"mpi(exec|run)(\..*)?|orterun|prterun|prun|hydra")
-# They start the next program of their command.
+# Programs that start the next program of their command.
 WRAPPERS = ("env", "nice", "nohup", "numactl", "setsid", "stdbuf", "taskset", "time", "timeout", "srun")
 # Runtimes that intercept malloc must be first among the libraries; UBSan's intercepts nothing.
 RUNTIMES = re.compile(r"(?:lib(?:clang_rt\.)?)(asan|hwasan|lsan|tsan)\b")
@@ -81,7 +81,7 @@ def loader_of(program: Path) -> str | None:
 
 
 def libraries_of(program: Path) -> dict[str, Path]:
-    """What the loader would load with a program, by name; nothing where it cannot say."""
+    """Returns what the loader would load with a program, by name; nothing where it cannot say."""
     loader = loader_of(program)
     if loader is None or not Path(loader).name.startswith("ld"):
         return {}
@@ -141,14 +141,17 @@ def with_runtimes(command: Sequence[str], preload: str) -> tuple[list[str], list
 
 @dataclass(frozen=True)
 class Mixed:
-    """What is wrong. Where it is not certain the launcher may have been built to start such programs, too."""
+    """What is wrong. If not certain, the program's MPI may have been built for such launchers, too."""
 
     sentence: str
     is_certain: bool
 
 
 def mixed(command: Sequence[str]) -> Mixed | None:
-    """A launcher of Open MPI tells ranks who they are by PMIx, one of MPICH and its relatives by PMI."""
+    """Returns what is wrong if a launcher is of another MPI than its program; None if not, or if not known.
+
+    A launcher of Open MPI tells ranks their numbers by PMIx, one of MPICH and its relatives by PMI.
+    """
     launcher = shutil.which(command[0])
     if launcher is None or not LAUNCHERS.fullmatch(Path(launcher).name):
         return None

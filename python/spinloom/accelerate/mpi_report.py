@@ -96,7 +96,7 @@ def merge(lines: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def merged_collectives(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """What became of collective calls, where the job asked for the NIC: a row for each call and reason."""
+    """Says what became of collective calls if the job asked for the NIC: a row for each call and reason."""
     told = [line["collectives"] for line in lines if line.get("collectives", {}).get("asked")]
     if not told:
         return {}
@@ -122,7 +122,7 @@ ACCESSES = ("puts", "gets", "accumulates", "fetches")
 
 
 def merged_windows(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """What became of windows, where the job asked for the NIC's one-sided memory."""
+    """Returns what became of windows, where the job asked for the NIC's one-sided memory."""
     told = [line["rma"] for line in lines if line.get("rma", {}).get("asked")]
     if not told:
         return {}
@@ -192,7 +192,7 @@ def row_of(kind: str, told: dict[str, Any], count: int, way: str, why: str, call
 
 
 def pattern(pairs: set[tuple[str, int, int]]) -> str:
-    """How far away the receivers are, in ranks of MPI_COMM_WORLD: '+1 -1'."""
+    """Returns how far away the receivers are, in ranks of MPI_COMM_WORLD: '+1 -1'."""
     far = Counter(to - rank for _, rank, to in pairs if to != VARIOUS)
     several = any(to == VARIOUS for _, _, to in pairs)
     often = sorted(far, key=lambda distance: (-far[distance], abs(distance), -distance))
@@ -302,7 +302,7 @@ def packed(totals: dict[str, Any]) -> str:
 
 
 def warnings(document: dict[str, Any]) -> list[str]:
-    """What the numbers do not hold."""
+    """Returns what the numbers do not hold."""
     if not any(job["with_layer"] for job in document["jobs"]):
         return []
     said = []
@@ -326,7 +326,7 @@ def in_seconds(seconds: float) -> str:
 
 
 def span(seconds: list[float]) -> str:
-    """Of a sorted list."""
+    """The text of the range of a sorted list."""
     least, most = in_seconds(seconds[0]), in_seconds(seconds[-1])
     return least if least == most else f"{least} to {most}"
 

@@ -68,7 +68,7 @@ def sentence(words: str) -> str:
 
 
 def shares(document: dict[str, Any]) -> list[str]:
-    """How the bytes of messages that are not contiguous went."""
+    """Returns how the bytes of messages that are not contiguous went."""
     sizes = dict.fromkeys(WAYS, 0)
     for row in document["types"]:
         if row["kind"] != "contiguous":

@@ -48,7 +48,7 @@ def memory_bytes(text: str, count: int) -> int:
 
 
 def free_bytes() -> int | None:
-    """None: the system does not say it."""
+    """The free memory of the machine, or of its container; None if the system does not say it."""
     found = []
     with contextlib.suppress(OSError):
         told = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
@@ -86,7 +86,7 @@ def pair() -> Iterator[Timed]:
 
 
 def answers(ranks: list[subprocess.Popen[str]]) -> list[dict[str, Any]]:
-    """A line of each. One that has ended is told at once, whatever the other still waits for."""
+    """A line of each rank. Raises Ended as soon as one has ended, whatever the other still waits for."""
     lines: dict[int, str] = {}
     while len(lines) < len(ranks):
         waited = {stream(rank.stdout): n for n, rank in enumerate(ranks) if n not in lines}

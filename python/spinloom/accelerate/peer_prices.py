@@ -38,7 +38,7 @@ CMA_BLOCKS_MAX = 1024  # a message of more blocks takes milliseconds and adds no
 @dataclass(frozen=True)
 class PeerPrices:
     ns: dict[str, float]
-    measured: str = ""  # when; empty: those that the layer came with
+    measured: str = ""  # the time of measurement; empty: the layer's own prices
     error: float = 0.0  # the factor by which the model misses its measurements, in the geometric mean
     remark: str = ""
 
@@ -66,12 +66,12 @@ def texts() -> list[str]:
 
 
 def work(passes: int) -> int:
-    """How often measure() calls `advance`."""
+    """Returns how often measure() calls `advance`."""
     return passes * len(texts()) * len(WAYS)
 
 
 def measure(passes: int = PASSES, advance: Callable[[], None] = lambda: None) -> list[Sample]:
-    """A way that the machine forbids has no samples."""
+    """The samples; a way that the machine forbids has none."""
     engine = core.load()
     fastest: dict[tuple[str, str], float] = {}
     forbidden: set[str] = set()

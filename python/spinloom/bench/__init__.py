@@ -1,1 +1,1 @@
-"""`spinloom bench layout`: rows, peers, measurement and report of the layout floor's speed."""
+"""What `spinloom bench` and `spinloom calibrate --mpi` do: rows, peers, measurements, reports."""

@@ -22,7 +22,7 @@ from spinloom.common import core
 from spinloom.common.errors import Trouble
 
 SOURCE = "mpi_calls.c"
-FIRST_USES = 3  # of each round
+FIRST_USES = 3  # pairs of a first and a second use in each round
 FIRST_OVER_SECOND = 3.0  # at most, with the layer
 
 
@@ -36,7 +36,7 @@ class CallRow:
 
     @property
     def both(self) -> bool:
-        """Whether both ranks receive."""
+        """True if both ranks receive."""
         return self.call in ("pingpong", "first")
 
     @property

@@ -37,7 +37,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Part:
-    """`count` of `type` from byte `at` of the rank's memory on. `peer` -1: there is no such neighbour."""
+    """`count` elements of `type` from byte `at` of the rank's memory on. `peer` -1: no such neighbour."""
 
     type: str
     count: int
@@ -65,7 +65,7 @@ class Side:
 
     @property
     def all_bytes(self) -> int:
-        """With the margins."""
+        """The memory with its margins."""
         return -(-self.memory // MARGIN_BYTES) * MARGIN_BYTES + 2 * MARGIN_BYTES
 
 
@@ -90,7 +90,10 @@ class Row:
 
     @property
     def in_list_order(self) -> Row | None:
-        """As older MPIs pair the parts of two ranks that are neighbours twice: the n-th with the n-th."""
+        """The row with parts paired as older MPIs do it for ranks that are neighbours twice: n-th with n-th.
+
+        None if no side of the grid is periodic.
+        """
         if not any(periodic for _, periodic in self.grid):
             return None
         turned = tuple(
@@ -153,14 +156,14 @@ def to(peer: int, part: Part, pair: int = 0) -> Part:
 
 
 def numbered(parts: Sequence[Part], rank: int) -> tuple[Part, ...]:
-    """What `rank` receives where each rank's parts are sent in the order of the ranks."""
+    """Returns what `rank` receives where each rank's parts are sent in the order of the ranks."""
     return tuple(replace(part, pair=rank) for part in parts)
 
 
 NONE = Side((), 0)
 
 
-# Families. Each maker gives the name without the call, and the row.
+# Families. Each maker yields the rows of one call of one group of collectives.toml.
 
 Made = Iterator[Row]
 
@@ -379,7 +382,7 @@ class Files:
 
     @cached_property
     def hashes(self) -> list[int]:
-        """Of each rank's receive memory."""
+        """The hash of each rank's receive memory."""
         return self.hashes_of(self.row)
 
     @cached_property

@@ -31,18 +31,18 @@ Times = dict[tuple[str, str], dict[str, list[float]]]  # (row, MPI) -> way -> ns
 
 @dataclass(frozen=True)
 class Way:
-    """One of the things that take turns."""
+    """One of the ways that take turns."""
 
     variant: Variant
     job: jobs.Job
-    name: str  # of WAYS
+    name: str  # one of WAYS
 
     @property
     def label(self) -> str:
         return messages.label(self.job, self.variant)
 
     def kind(self, *, fresh: bool = False) -> str:
-        """Of mpi_collectives.c."""
+        """The kind, as mpi_collectives.c names it."""
         return ("fresh-" if fresh else "") + ("hand" if self.name == HAND else "types")
 
 
@@ -84,7 +84,7 @@ class Remarks:
 
 
 def is_right(files: Files, way: Way, say: Callable[[str], None]) -> bool:
-    """Whether there is such a call; wrong bytes are Trouble."""
+    """True if the bytes are right, False if the MPI lacks the call; wrong bytes are Trouble."""
     found = way.job.hashes(way.kind())
     how = {STOCK: "without the layer", HAND: "by hand", LAYER: "with the layer"}[way.name]
     call, place = f"{files.row.call}, {way.label}", f"{files.row.name}, {way.label}, {how}"

@@ -1,8 +1,9 @@
 """Interleaved measurement of a row on a GPU: ours, the driver's copy, libraries, a kernel by hand.
 
-Contract: Session.measure(row) compares the bytes of every way with the processor's pack and unpack of the
-same memory, gaps included, and raises Trouble('mismatch') before it takes a time. Then the ways take turns; a
-number is the median of the rounds. A copy of the driver for each block is timed for at most NAIVE_BLOCKS
+Contract: Session.measure(row) compares the bytes of every way but memcpy and the naive copies with the
+processor's pack and unpack of the same memory, gaps included, and raises Trouble('mismatch') before it takes
+a time. Then the ways take turns; a number is the median of the rounds, but launch_us the least of them. A
+copy of the driver for each block is timed for at most NAIVE_BLOCKS
 blocks, from its first call until all are done; `naive_extrapolated` says that the row has more.
 """
 

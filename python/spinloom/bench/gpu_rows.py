@@ -94,7 +94,7 @@ def lists(table: dict[str, Any]) -> Iterator[GpuRow]:
 
 
 def halos(table: dict[str, Any]) -> Iterator[GpuRow]:
-    """What a cube of side^3 doubles sends to its 26 neighbours: planes, lines, points."""
+    """Returns what a cube of side^3 doubles sends to its 26 neighbours: planes, lines, points."""
     for side in table["halo"]["sides"]:
         whole = side + 2
         types, grids, total = [], [], 0

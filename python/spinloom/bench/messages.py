@@ -31,7 +31,7 @@ WINDOW = 16  # messages of a stream's call, see mpi_messages.c
 class Effort:
     launches: int
     rounds: int  # of each launch
-    sample_ns: float  # a sample lasts at least this long
+    sample_ns: float  # a sample has as many calls as last so long by a first one
 
 
 FULL = Effort(launches=3, rounds=12, sample_ns=1.5e6)

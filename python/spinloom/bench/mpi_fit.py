@@ -77,7 +77,7 @@ def fit(timings: Timings) -> MpiParameters:
 
 
 def own(p: MpiParameters) -> MpiParameters:
-    """With the O and G of our own rules."""
+    """The parameters with the O and G of our own rules."""
     one_way = through_first([(row.size_bytes, row.one_way_ns) for row in p.table])
     stream = through_first([(row.size_bytes, row.interval_ns) for row in p.table])
     cpu, nic = own_rates(one_way, stream)

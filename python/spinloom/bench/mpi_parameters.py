@@ -52,7 +52,7 @@ class Regime:
 @dataclass(frozen=True)
 class MpiParameters:
     L_ns: float
-    o_ns: float  # the mean of the next two
+    o_ns: float  # the mean of the next two; less if they are longer than half a round trip
     o_send_ns: float
     o_receive_ns: float
     g_ns: float

@@ -4,8 +4,8 @@ Contract: NumpyPeer(text) finds the arrays that a NumPy user would write for the
 type: a strided view where the blocks form a grid of up to three loops, a list of items elsewhere. It raises
 Trouble('unsupported') for what NumPy users do not do: more than ITEMS_MAX blocks. check() compares bytes with
 the layout's own. Times are host times in ns, of one call from Python: NumPy's, and our bound plan's over the
-same arrays. numpy_ways() gives the peers of a type, none where there is no NumPy
-or where NumPy users would not do it.
+same arrays. numpy_ways() gives the peers of a type after check(); none if NumPy is missing or if its users
+would not do it.
 """
 
 from __future__ import annotations

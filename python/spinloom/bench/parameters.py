@@ -31,9 +31,9 @@ SAMPLES = 5  # of each pass
 SAMPLE_NS = 100_000  # a sample lasts at least this long: short, so that few are disturbed
 LATE_NS = 200_000  # a late receiver comes after so long, and four round trips
 LATE_TRIES = 5  # of SAMPLES each
-LIMITS_MAX = 6  # searches, until two find the same
-LOOKS_MAX = 10  # at round trips before anything is timed, until two
-AGREED = 1.1  # are so near
+LIMITS_MAX = 6  # searches for a limit, unless two find the same before
+LOOKS_MAX = 10  # looks at round trips before anything is timed, unless two agree before
+AGREED = 1.1  # the ratio of two looks below which they agree
 TIME_S = 40.0
 ANSWER_S = 30.0
 
@@ -64,7 +64,7 @@ def measure(
 
 
 class Asking:
-    """Which questions, in which order, whoever answers them."""
+    """The questions and their order, whoever answers them."""
 
     def __init__(self, timer: Timer, ranks: int, sizes: tuple[int, ...]) -> None:
         self.timer, self.ranks, self.sizes = timer, ranks, sizes
@@ -116,7 +116,10 @@ class Asking:
         return dict(sorted(found.items()))
 
     def limit(self, kind: str, trips: dict[int, float]) -> int:
-        """The longest message whose sender does not wait for a receiver that is late, found twice."""
+        """The longest message whose sender does not wait for a receiver that is late.
+
+        It is the first limit that two searches find; else the least one.
+        """
 
         def waits(size: int) -> bool:
             late = int(LATE_NS + 4 * as_larger(trips, size))
@@ -136,7 +139,7 @@ class Asking:
         return {size: as_larger(trips, size) for size in sides if 1 <= size <= max(self.sizes)}
 
     def length_ns(self, one: Question, trips: dict[int, float]) -> float:
-        """How long a call lasts, whatever part of it is timed."""
+        """Returns how long a call lasts, whatever part of it is timed."""
         if one.kind in ("send", "receive"):
             return max(1.0, as_larger(trips, one.size) + one.work_ns)
         return max(1.0, min(self.ask(one, 1)))

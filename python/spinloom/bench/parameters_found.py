@@ -18,7 +18,7 @@ from spinloom.common.errors import Trouble
 
 STREAM, STREAM_LARGE, LARGE = 16, 4, 512 << 10  # messages from which g and G come; fewer from LARGE bytes on
 FLOOD = 64  # messages with which they are compared
-SPREAD_MAX = 0.25  # of one time, above which there is a warning
+SPREAD_MAX = 0.25  # the spread of one time above which there is a warning
 PASSES_MIN = 4  # below which there is no result, unless fewer were wanted
 NOISE_MAX = 0.5  # of the times in the median, above which there is no result
 

@@ -2,10 +2,10 @@
 process.
 
 Contract: hand_library(folder, rows) compiles hand.c, and the loops over the rows' structs, with the C
-compiler's best flags for this machine; struct_loop(row) is the name of a row's loops;
-mpis(folder) compiles mpi_pack.c with every mpicc found (PATH, SPINLOOM_BENCH_MPICC) and starts it,
-start(compiler, program) with one, wherever it lies. A missing MPI is normal for mpis(); for start(), as a
-missing C compiler, it is Trouble('environment').
+compiler's best flags for this machine; struct_loop(row) is the ending of the names of a row's loops, or "".
+mpis(folder) compiles mpi_pack.c with every mpicc found (MPI_NAMES in the PATH, SPINLOOM_BENCH_MPICC) and
+starts it, start(compiler, program) with one, wherever it lies. A missing MPI is normal for mpis(); for
+start(), as a missing C compiler, it is Trouble('environment').
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def start(compiler: Path, program: Path) -> Mpi:
 
 
 def mpis(folder: Path) -> list[Mpi]:
-    """Every MPI that compiles and starts; the reasons of the others go to stderr."""
+    """Every MPI that compiles and starts, one of each name; the reasons of the others go to stderr."""
     started: dict[str, Mpi] = {}
     for number, compiler in enumerate(compilers()):
         try:

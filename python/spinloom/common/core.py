@@ -5,11 +5,11 @@ Contract: load() returns the module or raises Trouble('environment'). The engine
     describe(text) -> dict      sizes and bounds of a datatype in text form
     type_tree(text) -> dict     a datatype node by node; type_bounds(text) -> (lb, extent)
     oracle_pack(text, count, memory, base) -> bytes    packed by the plain type map
-    Layout                      a committed datatype; layout.py is its public face
+    Layout                      a committed datatype; layout/__init__.py is its public face
     explain(text, count) -> dict        blocks, normal form, passes, leaves, compact program, kernel
     line_walk(...) -> dict      cache lines and pages of a copy by the level that has them
     probe_copy(...) -> list     measured host times of a copy, bytes compared first
-    run_cell(config) -> dict    one simulated message; see sweep.py for its keys
+    run_cell(config) -> dict    one simulated message; see nics/sweep.py for its keys
         more keys: preloaded (packets wait on the NIC: adds processing_time_ps), interval_packets (packets a
         checkpoint, 0 by the rule), profile_handlers (adds function_cycles), slice_cycles
     run_send_cell(config) -> dict       one simulated message, sent under a strategy; sending.py

@@ -1,9 +1,9 @@
 """The places of the package's data: NIC profiles, workloads, handler images.
 
-In an installed package the folders lie beside this file. In a checkout, nics/, workloads/ and others lie in
-data/, bench/ lies at its root, and handler images exist only after they have been built and installed. An
-installed package is also a prefix for other programs, with include/, lib/ and share/man/
-(cmake/python_package.cmake).
+In an installed package all lie in the package's folder: data/NAME, handler images in lib/spinloom/handlers,
+bench/ as programs/. In a checkout, nics/, workloads/ and others lie in data/, bench/ lies at its root, and
+handler images exist only after they have been built and installed. An installed package is also a prefix for
+other programs, with include/, lib/ and share/man/ (cmake/python_package.cmake).
 """
 
 from __future__ import annotations

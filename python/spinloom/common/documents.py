@@ -81,7 +81,7 @@ def finite(text: str) -> float:
 
 
 def shallow(parse: Callable[[], Any]) -> Any:
-    """What parse() returns, unless that nests too deep for whoever walks over it."""
+    """Returns what parse() returns, unless that nests too deep for whoever walks over it."""
     try:
         found = parse()
     except RecursionError:

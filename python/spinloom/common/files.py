@@ -13,7 +13,7 @@ from spinloom.common.errors import Trouble
 
 
 def names_in(folder: Path | str) -> list[str]:
-    """Sorted; none where there is no such folder, or where this user may not read it."""
+    """The names in a folder, sorted; none if there is no such folder or this user may not read it."""
     try:
         return sorted(os.listdir(folder))
     except (OSError, ValueError):
@@ -28,7 +28,7 @@ def write(path: Path, content: str | bytes) -> None:
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[BinaryIO]:
-    """The same for what is written part by part."""
+    """Opens a file to be written part by part, which replaces the old one when it is whole."""
     device = os.path.exists(path) and not os.path.isfile(
         path
     )  # /dev/stdout, a pipe: there is nothing to replace
@@ -66,7 +66,7 @@ def not_written(path: Path, error: OSError) -> Trouble:
 
 
 def entries(folder: Path) -> list[Path]:
-    """What lies in a folder, by name. Raises Trouble('environment')."""
+    """Returns what lies in a folder, by name. Raises Trouble('environment')."""
     try:
         return sorted(folder.iterdir())
     except OSError as error:

@@ -21,7 +21,7 @@ class Line:
 
 
 def fitted(points: Sequence[tuple[int, int]]) -> Line:
-    """Of (bytes, ps)."""
+    """The line through points of (bytes, ps)."""
     rows = [(Fraction(1, time), Fraction(size, time)) for size, time in points]
     ones, mixed, squares = (
         sum(one * one for one, _ in rows),

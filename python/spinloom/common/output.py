@@ -133,7 +133,7 @@ def echo(message: str | bytes, *, err: bool = False, nl: bool = True) -> None:
 
 
 def pass_on(printed: str) -> None:
-    """What the user's program has printed, to stderr, as it is."""
+    """Writes what the user's program has printed to stderr, as it is."""
     click.echo(printed, err=True, nl=False)
 
 

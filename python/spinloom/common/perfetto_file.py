@@ -86,7 +86,7 @@ class TraceFile:
 
 
 def order_edges(edges: list[Edge]) -> list[Edge]:
-    """By time: at equal times, ends come before beginnings, except for a span without duration."""
+    """Sorts edges by time; at one time, ends come before beginnings, except for a span without duration."""
     pairs = [(edges[index], edges[index + 1]) for index in range(0, len(edges), 2)]
     keyed = []
     for number, (begin, end) in enumerate(pairs):

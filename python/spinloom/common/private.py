@@ -47,7 +47,7 @@ def number_of_strangers() -> int:
 
 
 def is_this_user(number: int) -> bool:
-    """Of a file's owner or a peer's credentials, as this process sees them."""
+    """True if a number, a file's owner or a peer's as this process sees it, is this user's."""
     return number == os.geteuid() and number_outside() is not None
 
 

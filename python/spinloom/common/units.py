@@ -2,7 +2,7 @@
 
 Contract: each parse_ function takes text as a person writes it ("33.4 ns", "50 GiB/s") and returns an
 exact value, or raises ValueError with one sentence that lists the accepted forms. format_ functions make
-text for people. k, M, G are powers of 1000; Ki, Mi, Gi powers of 1024.
+text for people. k, M, G, T are powers of 1000; Ki, Mi, Gi, Ti of 1024.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class Nic:
         return Trouble("environment", f"{self.path} answers something that was not asked")
 
     def words(self, kind: int, address: int, count: int) -> list[int]:
-        """So many, or fewer where the NIC has printed less."""
+        """Reads `count` words; with POP_STDOUT fewer where the NIC has printed less."""
         entries, got, body = self.ask(kind, address, count)
         if entries or got > count or (got < count and kind != POP_STDOUT):
             raise self.nonsense()
@@ -157,7 +157,7 @@ class Nic:
         self.ask(WRITE_MEMORY, address, words=words)
 
     def pop_stdout(self) -> Iterator[Character]:
-        """What handlers have printed until now."""
+        """Returns what handlers have printed until now."""
         while words := self.words(POP_STDOUT, 0, WORDS_MAX):
             for word in words:
                 yield Character(word >> 16 & 0xFF, word >> 8 & 0xFF, word & 0xFF)

@@ -190,7 +190,7 @@ def station(card: Any, address: str | None) -> bytes:
 
 
 def is_file(wire: str) -> bool:
-    """Whether the wire ends by itself. Nobody finds such a NIC by its name."""
+    """True if the wire ends by itself. Nobody finds such a NIC by its name."""
     while wire.startswith("record:"):
         wire = wire.partition(",")[2]
     return wire.startswith(("pcap:", "replay:"))

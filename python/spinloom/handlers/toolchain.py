@@ -8,7 +8,8 @@ source with the host's compiler; modelled time does not depend on its bytes. Sou
 (spinloom/pspin_compat.h) are recognised by their #include <handler.h>: NAME_hh, NAME_ph and NAME_th become
 their handlers. Standard library only: the build runs this file as a script.
 
-    python toolchain.py FILE.c -o IMAGE.elf --include DIR --script handler.ld --cache DIR [-D NAME]
+    python toolchain.py FILE.c -o IMAGE.elf --include DIR --script handler.ld --cache DIR
+        [-D NAME] [--depfile FILE]
     python toolchain.py FILE.c -o OBJECT.so --native [--compiler CC] --include DIR [-D NAME] [--depfile FILE]
 """
 
@@ -138,7 +139,7 @@ def code_of(source: Path) -> str:
 
 
 def is_pspin(source: Path) -> bool:
-    """Whether the source is in the style of PsPIN, for spinloom/pspin_compat.h."""
+    """True if the source is in the style of PsPIN, for spinloom/pspin_compat.h."""
     return PSPIN_INCLUDE.search(code_of(source)) is not None
 
 
@@ -265,7 +266,7 @@ def compile(
     flags = ["-g" if flag == "-g0" and source_lines else flag for flag in COMPILE_FLAGS]
 
     def told_by(step: list[str], folder: Path) -> str:
-        """What the compiler says; empty where it is content."""
+        """Returns what the compiler says; empty where it is content."""
         done = subprocess.run(
             step,
             cwd=folder,

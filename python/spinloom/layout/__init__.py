@@ -70,7 +70,7 @@ Out = TypeVar("Out")
 
 
 def mistaken(name: str, annotation: str, value: object) -> Exception | None:
-    """What is wrong with an argument that the engine does not take."""
+    """Returns what is wrong with an argument that the engine does not take."""
     if annotation == "str" and not isinstance(value, str):
         return TypeError(f"{name} must be a str, not {type(value).__name__}")
     if annotation in ("int", "int | None") and not (value is None and "None" in annotation):
@@ -124,7 +124,7 @@ class Layout:
 
     @classmethod
     def from_text(cls, text: str) -> Layout:
-        """The same as Layout(text)."""
+        """Makes Layout(text)."""
         return cls(text)
 
     @classmethod
@@ -226,7 +226,7 @@ class Layout:
 
     @property
     def primitive(self) -> str:
-        """The name of the one primitive that it is made of; "" if there are several."""
+        """The name of the one primitive that it is made of; "" if there are several or none."""
         return self.engine.primitive
 
     @property
@@ -396,7 +396,7 @@ class Layout:
         self.engine.copy(source, count, offset, to.engine, destination, to_count, to_offset, as_memory)
 
     def _count_of(self, to: Layout, count: int, to_count: int | None) -> int:
-        """How many elements of `to` hold `count` of these."""
+        """Returns how many elements of `to` hold `count` of these."""
         if not isinstance(to, Layout):
             raise TypeError(f"to must be a Layout, not {type(to).__name__}")
         if to_count is not None:

@@ -69,7 +69,7 @@ class Driver:
         return value.value
 
     def bandwidth(self) -> float:
-        """Of the device's memory in B/s: two transfers a clock over the whole bus."""
+        """The bandwidth of the device's memory in B/s: two transfers a clock over the whole bus."""
         return 2e3 * self.attribute(MEMORY_CLOCK_KHZ) * self.attribute(BUS_BITS) / 8
 
     def free_bytes(self) -> int:
@@ -156,7 +156,7 @@ def driver() -> Driver:
 
 
 def wait(stream: int, other: int) -> None:
-    """What `stream` begins from now on comes after what `other` has begun."""
+    """Makes what `stream` begins from now on come after what `other` has begun."""
     try:
         found = driver()
     except Trouble:

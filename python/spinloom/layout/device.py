@@ -1,4 +1,4 @@
-"""What layout.py does with arrays of a GPU: streams, buffers, and the engine's kernels.
+"""What layout/__init__.py does with arrays of a GPU: streams, buffers, and the engine's kernels.
 
 Contract: an array is whatever strided.py describes; its own library (CuPy, PyTorch, Numba) makes the buffers
 that a call returns, so that nothing here allocates device memory. `stream` is a stream of CuPy, PyTorch or
@@ -12,6 +12,7 @@ stream of the thread). Order:
   ordered behind it; that is the caller's.
 
 A call returns when the kernel is launched, not when it has run; the host waits as it does for its library.
+A call between the host's memory and a GPU's returns when the bytes are there.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LEGACY_STREAM = 1  # the same stream by another handle
 
 
 def holds(*arrays: Any) -> bool:
-    """Whether one of the arrays lies in the memory of a GPU."""
+    """True if one of the arrays lies in the memory of a GPU."""
     return any(on_device(array) for array in arrays)
 
 
@@ -104,7 +105,7 @@ class Order:
 
 
 def memory(array: Any, view: Strided | None) -> Any:
-    """What the engine takes for an array."""
+    """Returns what the engine takes for an array."""
     if view is None or not view.on_device:
         return array
     return core.load().DeviceMemory(
@@ -241,7 +242,7 @@ def naive_pack(engine: Any, source: Any, out: Any, offset: int, handle: int, blo
 
 
 def meet(one: Strided | None, other: Strided | None) -> bool:
-    """Whether two arrays of a GPU lie in the same memory, as far as their spans say."""
+    """True if two arrays of a GPU lie in the same memory, as far as their spans say."""
     if one is None or other is None:
         return False
     (first, last), (begin, end) = one.span(), other.span()

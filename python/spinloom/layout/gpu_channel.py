@@ -1,9 +1,9 @@
 """The channel of a gpu.Pair over a communicator of mpi4py.
 
 Contract: messages go to one rank and come from it under one tag, in order. send() returns before the message
-has arrived; while eight are under way it takes in what comes and waits, so that two that send to each other
-both go on. settle() waits until what was sent has been taken. mpi4py is not imported: the communicator's
-module is there.
+has arrived; while more than UNDER_WAY_MAX are under way it takes in what comes and waits, so that two that
+send to each other both go on. settle() waits until what was sent has been taken. mpi4py is not imported: the
+communicator's module is there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Layouts bound to arrays, for the same move again and again: what bind() and its like of layout.py make.
+"""Layouts bound to arrays, for the same move again and again: what layout.bind() and its like make.
 
 Contract: `engine` is what the engine has bound and checked; a plan's calls are the engine's own, so that no
-Python runs in them. `stream` is that of a plan on a GPU, None on the host.
+Python runs in them. OneByOne, CopiesOneByOne and device.Detour stand for an engine, in Python. `stream` is
+that of a plan on a GPU, None on the host.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class Done:
         self.engine = engine  # None: over when it began
 
     def test(self) -> bool:
-        """Whether the bytes are there. Between host and GPU the host moves a piece in this call."""
+        """True if the bytes are there. Between host and GPU the host moves a piece in this call."""
         return self.engine is None or self.engine.test()
 
     def wait(self) -> None:
@@ -28,7 +29,7 @@ class Done:
             self.engine.wait()
 
     def hold(self, stream: Any) -> None:
-        """What `stream` begins from now on comes after the bytes; the host does not wait."""
+        """Makes what `stream` begins from now on come after the bytes; the host does not wait."""
         from spinloom.layout import device
 
         handle = device.handle_of(stream)

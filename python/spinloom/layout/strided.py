@@ -52,7 +52,7 @@ class Strided:
 
 
 def on_device(array: Any) -> bool:
-    """Whether an array's memory is a GPU's. Cheap for what has the buffer protocol."""
+    """True if an array's memory is a GPU's. Cheap for what has the buffer protocol."""
     kind = type(array)
     if array is None or kind in (bytes, bytearray, memoryview) or hasattr(kind, "__array_interface__"):
         return False
@@ -86,7 +86,7 @@ def strided(array: Any) -> Strided | None:
 
 
 def of_interface(array: Any, interface: Any) -> Strided:
-    """By the CUDA Array Interface, versions 2 and 3."""
+    """Reads an array by the CUDA Array Interface, versions 2 and 3."""
     try:
         shape = tuple(int(length) for length in interface["shape"])
         address, readonly = interface["data"]
@@ -106,7 +106,7 @@ def of_interface(array: Any, interface: Any) -> Strided:
 
 
 def of_tensor(array: Any) -> Strided:
-    """By DLPack."""
+    """Reads an array by DLPack."""
     where = int(array.__dlpack_device__()[0])
     options = {"stream": NO_ORDER} if where == CUDA else {}
     try:

@@ -143,7 +143,7 @@ def exchange(
 
 
 def with_less(found: Exchange, kind: str) -> Exchange | None:
-    """The same with half of the memory that a kind fills: how much does it matter?
+    """Runs the exchange again with half of the memory that a kind fills.
 
     None where that is less than the NIC needs: one packet in the packets' memory.
     """

@@ -161,7 +161,7 @@ class Frame(Sequence[dict[str, Any]]):
     # ---- for people ----
 
     def shown_columns(self) -> list[str]:
-        """Those of SHOWN, after every column that says what was simulated and differs between rows."""
+        """The columns of SHOWN, after every column that says what was simulated and differs between rows."""
         from spinloom.nics.simulation import MACHINE
 
         said = [

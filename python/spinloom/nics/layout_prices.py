@@ -154,7 +154,7 @@ class Cells:
         return {"code": outcome.code, **times}
 
     def handlers_ps(self, found: dict[str, Any]) -> int:
-        """How long the HPUs, all of them, work for a message."""
+        """Returns how long the HPUs, all of them, work for a message."""
         cycles = Fraction(found.get("handler_cycles_per_packet", 0)) * found.get("packets", 0)
         return math.ceil(cycles * 10**12 / self.clock_hz / self.hpus)
 
@@ -169,7 +169,7 @@ def outbound(strategy: str) -> str:
 
 
 def host_ps(cells: Cells, use: Use) -> int:
-    """What the CPU works for the layout, beyond what one block takes."""
+    """Returns what the CPU works for the layout, beyond what one block takes."""
     if use.side == "send":
         packed, plain = (
             cells.of(row_of(use), "pack", "send"),

@@ -109,5 +109,5 @@ def parse_order(text: str) -> str | int:
 
 
 def order_text(order: str | int) -> str:
-    """As --order takes it."""
+    """The text of an order, as --order takes it."""
     return f"window:{order}" if isinstance(order, int) else order

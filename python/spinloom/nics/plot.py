@@ -47,7 +47,7 @@ CROWDED_FROM = 6  # from so many groups on they are drawn closer, with slanted n
 
 
 def available() -> bool:
-    """Whether matplotlib is installed and can be imported."""
+    """True if matplotlib is installed and can be imported."""
     try:
         importlib.import_module("matplotlib")
     except ImportError:

@@ -2,10 +2,10 @@
 
 Contract: load() reads a profile by name (data/nics/NAME.toml) or by path. A file holds one table per section
 and one entry {value, label, source} per key; FIELDS lists every key and its kind. `base = "NAME"` begins with
-another profile's numbers, `host = "NAME"` takes those of data/hosts/NAME.toml; what the file says wins.
-Unknown and missing keys are errors that name the nearest known one. changed() is a loaded profile with some
-other numbers, on_host() with another host's. Values are exact: integers (ps, Hz, bytes, cycles, counts),
-fractions (ps per byte, plain ratios) or names.
+another profile's numbers, `host_profile = "NAME"` takes those of data/hosts/NAME.toml; what the file says
+wins. Unknown and missing keys are errors that name the nearest known one. changed() is a loaded profile with
+some other numbers, on_host() with another host's. Values are exact: integers (ps, Hz, bytes, cycles,
+counts), fractions (ps per byte, plain ratios) or names.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Entry:
 
     @property
     def native(self) -> int | str | list[int]:
-        """As the engine takes it: an integer, a name, or [numerator, denominator]."""
+        """The value as the engine takes it: an integer, a name, or [numerator, denominator]."""
         if isinstance(self.value, Fraction):
             return [self.value.numerator, self.value.denominator]
         return self.value
@@ -349,7 +349,7 @@ def written_in(table: dict, path: Path) -> dict[str, object]:
 
 
 def core_in(path: Path, written: dict, inherited: dict[str, Entry]) -> str:
-    """Which core the file describes: it decides which fields there are."""
+    """Returns which core the file describes: it decides which fields there are."""
     if "hpu.core" not in written and "hpu.core" in inherited:
         return str(inherited["hpu.core"].value)
     if "hpu.core" not in written:

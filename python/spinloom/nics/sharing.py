@@ -49,7 +49,7 @@ class Shared:
     epsilon: Fraction | None = None
 
     def native(self) -> dict[str, Any]:
-        """As the engine takes it."""
+        """The type as the engine takes it."""
         ratio = None if self.epsilon is None else [self.epsilon.numerator, self.epsilon.denominator]
         return {
             "type": self.row.type,

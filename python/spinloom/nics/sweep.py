@@ -63,7 +63,7 @@ class Outcome:
 
     @property
     def checked(self) -> bool | None:
-        """Whether the bytes were right; None when nothing was received."""
+        """True if the bytes were right; None when nothing was received."""
         if self.code in NOT_RUN:
             return None
         return self.code == "ok"
@@ -117,7 +117,7 @@ def run(cells: list[Cell], setup: Setup, threads: int) -> Iterator[Outcome]:
 
 
 def run_all(jobs: list[tuple[Cell, Setup]], threads: int) -> Iterator[tuple[int, Outcome]]:
-    """The same for cells that each have a setup; the number is the job's place."""
+    """Runs cells that each have a setup; yields each outcome with the place of its job."""
     engine = core.load()
     pool = ThreadPoolExecutor(threads, thread_name_prefix="spinloom")
     futures: dict[Future[Outcome], int] = {

@@ -53,7 +53,7 @@ class Sum:
 
     @property
     def weak(self) -> bool:
-        """Whether a run had too few messages or too few faults."""
+        """True if a run had too few messages or too few faults."""
         return self.messages_least < MESSAGES_LEAST or self.faults_least < FAULTS_LEAST
 
 

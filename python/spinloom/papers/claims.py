@@ -4,9 +4,9 @@ Contract: claims() reads claims.toml. judge() is pure: conditions and observed n
 assess() runs the cells that a claim needs in a Lab and, when it does not hold, its sensitivities: the first
 trial value of one number of the profile that makes the whole claim hold, and ends no other claim of its NIC,
 explains it. So does a reason whose own conditions hold. Values are tried in a plausible range only. Every
-claim is tried with the alternatives of the
-model, too. Where a paper's words leave open what is counted, a claim has several measures, and statements
-that are judged under each of them; verdicts on claims do not depend on these.
+claim that can be judged is tried with the alternatives of the model that concern its NIC, too. Where a
+paper's words leave open what is counted, a claim has several measures, and statements that are judged under
+each of them; verdicts on claims do not depend on these.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def assess(claim: Claim, laboratory: Lab, bar: Bar | None = None) -> Verdict:
 
 
 def further_probes(claim: Claim) -> list[Probe]:
-    """What a claim's measures and statements need."""
+    """Returns what a claim's measures and statements need."""
     trial = Trial(claim.nic)
     found = [probe for measure in claim.measures for probe in measure.probes(trial)]
     return found + [
@@ -352,7 +352,8 @@ def with_alternatives(claim: Claim, verdict: Verdict, laboratory: Lab, bar: Bar 
         if not alternative.concerns(claim.nic):
             continue
         other = judged(claim, Trial(claim.nic, alternative.changes), laboratory, bar)
-        verdict = replace(verdict, otherwise=f"{alternative.name}: {other.ours}")
+        told = f"{alternative.name}: {other.ours}"
+        verdict = replace(verdict, otherwise="; ".join(filter(None, [verdict.otherwise, told])))
         if (other.verdict == HOLDS) != (verdict.verdict == HOLDS):
             does = "holds" if other.verdict == HOLDS else "does not hold"
             told = f"With {alternative.name} it {does} ({other.ours}): {alternative.because}"

@@ -26,7 +26,7 @@ RATE = 1000  # rates are whole thousandths of a picosecond for a byte
 
 
 def fit(machine: Machine) -> dict[str, Any]:
-    """As core.collective_candidates() takes it."""
+    """The model, as collective_candidates() of the engine takes it."""
     one, two, summed = (
         [(size, offloaded_ps(machine, operation, "chain", ranks, size)) for size in SIZES]
         for operation, ranks in (("bcast", 2), ("bcast", 3), ("reduce", 2))

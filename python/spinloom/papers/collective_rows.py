@@ -56,7 +56,7 @@ class Question:
 
 
 def asked(what: Callable[[Any], Any]) -> Any:
-    """What the engine says. Raises Trouble."""
+    """Returns what the engine says. Raises Trouble."""
     engine = core.load()
     try:
         return what(engine)

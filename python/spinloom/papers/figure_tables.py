@@ -1,6 +1,6 @@
 """Figures as tables: figures.toml says which cells; here they become probes, then rows of numbers.
 
-Contract: FIGURES lists the figures by name. cells(figure, quick) are the cells to simulate; rows(figure,
+Contract: figures() lists the figures by name. cells(figure, quick) are the cells to simulate; rows(figure,
 quick, lab) is the long-format table, one row for each point, from the lab's readings. A point without a
 number keeps its row: status says "not available" and message why.
 """
@@ -49,7 +49,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Cell:
-    """One probe of a figure, its place on the axis, and the baseline's probe if one is needed."""
+    """One probe of a figure, its place on the axis, and the baseline's probe, or again its own."""
 
     x: int | str
     group: str

@@ -1,8 +1,8 @@
 """Tables beside the claims on an Ethernet NIC, and of its studies: our numbers, and what FPsPIN's authors
 measured.
 
-Contract: TABLES as in observe_programs.py; readings are those of observe_frames.py. TEXTS[name](row) is the
-line for people of a row of station_rows.py.
+Contract: TABLES as in observe_programs.py; readings are those of observe_frames.py. TEXTS has, by the class
+of a row of station_rows.py, the function that makes its line for people.
 """
 
 from __future__ import annotations

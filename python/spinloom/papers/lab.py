@@ -2,7 +2,8 @@
 
 Contract: a Probe says what to simulate. Lab.run() simulates new probes, several at a time; then Lab[probe] is
 a Reading: the engine's columns, or the reason why there are none ("not available"). No reading exists for a
-cell whose bytes were not compared. A wrong byte or a stall is not a reason: it is raised as Trouble.
+cell whose bytes were not compared. A wrong byte or a stall is not a reason: it is raised as Trouble, except
+by copies_bytes, whose every error is a reason.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ RAILS, ONE_SIDED = "rails", "one-sided"  # rank_benches.py
 
 @dataclass(frozen=True)
 class Probe:
-    """One message of one datatype under one strategy. `changes` are numbers of the profile as text."""
+    """One message of a datatype under a strategy, or a study. `changes`: numbers of the profile as text."""
 
     type: str
     strategy: str
@@ -46,7 +47,7 @@ class Probe:
     nic: str = NIC
     hpus: int | None = None  # None: as the profile says
     changes: tuple[tuple[str, str], ...] = ()
-    record: tuple[str, ...] = ()  # "sample_dma_queue", "trace"
+    record: tuple[str, ...] = ()  # "sample_dma_queue", "trace", "preloaded"
     copies_bytes: int = 0  # not 0: no message, but the cores copy such blocks from NIC memory to the host
     # An experiment of src/app/studies/study.hpp, by way `strategy`; or APPLICATION: a program of
     # applications.py, named by `type`, whose layouts `strategy` moves; or RECORDED: a program named by
@@ -63,8 +64,8 @@ class Probe:
     polls: int = 0  # overlap: tests during the computation; slmp: the host computes
     window: int = 1  # slmp: packets without acknowledgement; rails: messages in flight
     once: bool = False  # overlap: schedules are made at each start
-    # busy.py: how long a packet of size_bytes holds an HPU; hpus None asks how many HPUs that needs.
-    # window.py: how long a packet takes its sender.
+    # handlers/busy.py: how long a packet of size_bytes holds an HPU; hpus None asks how many HPUs that needs.
+    # window: how long a packet takes its sender.
     service_ps: int = 0
 
 
@@ -183,6 +184,8 @@ class Lab:
         try:
             columns = self.engine.nic_bandwidth(profile.native(), probe.copies_bytes)
         except self.engine.SpinloomError as error:
+            if error.code == "mismatch":
+                raise Trouble(error.code, f"copies by {probe.nic}: {error.message}") from None
             return Reading(reason=error.message)
         return Reading(columns)
 

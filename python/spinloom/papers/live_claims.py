@@ -1,9 +1,9 @@
 """Claims that are measured on this machine: live_claims.toml as conditions on ratios of host times.
 
 Contract: live_claims() reads the file. measure() runs the message bench over the rows that the claims need,
-under every MPI given, the reads of another process, and one-sided operations by an MPI's launcher. judge()
-is pure: claims and samples in, a row for each claim out. A condition about an MPI that is not here, or that
-cannot be measured, makes its claim 'not available' unless another of its conditions fails.
+under every MPI given, the reads of another process, and one-sided operations by the first MPI's launcher.
+judge() is pure: claims and samples in, a row for each claim out. A condition about an MPI that is not here,
+or that cannot be measured, makes its claim 'not available' unless another of its conditions fails.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def measure(
 
 @contextmanager
 def suppressed() -> Iterator[None]:
-    """What this machine lacks leaves conditions open."""
+    """Passes over Trouble('environment'): what this machine lacks leaves conditions open."""
     try:
         yield
     except Trouble as trouble:
@@ -106,7 +106,7 @@ def suppressed() -> Iterator[None]:
 
 
 def observed(condition: dict[str, Any], measured: Measured) -> float | None:
-    """None: it could not be measured."""
+    """The number that a condition is about; None if it could not be measured."""
     if condition["of"] == READS:
         return measured.reads.get(condition["segment_bytes"])
     if condition["of"] == ONE_SIDED:

@@ -70,7 +70,7 @@ def volume_bytes(profile: Profile, strategy: str, reading: Reading) -> int:
 
 
 def reuses(profile: Profile, host: Reading, offloaded: Reading) -> float:
-    """How many messages amortise the preparation; infinite when a message gains nothing."""
+    """Returns how many messages amortise the preparation; infinite when a message gains nothing."""
     gain = host["time_ps"] - offloaded["time_ps"]
     return math.inf if gain <= 0 else math.ceil(preparation.preparation_ps(profile, offloaded) / gain)
 
@@ -112,7 +112,7 @@ def copy_cells(trial: Trial, block_bytes: int) -> list[Probe]:
 
 
 def put_overhead(trial: Trial, readings: list[Reading]) -> float:
-    """What handlers add, in percent, to the time from leaving the initiator until the byte is in host
+    """Returns what handlers add, in percent, to the time from leaving the initiator until the byte is in host
     memory."""
     processed, plain = (link_ps(trial.profile) + reading["data_time_ps"] for reading in readings)
     return 100 * (processed - plain) / plain

@@ -47,7 +47,7 @@ def round_trips(readings: list[Reading], protocol: str, way: str) -> list[int]:
 
 
 def gains_us(readings: list[Reading], protocol: str, way: str) -> list[float]:
-    """How much shorter than the host's own answers, along SIZES."""
+    """Returns how much shorter round trips are than by the host's own answers, in us, along SIZES."""
     host, other = (round_trips(readings, protocol, each) for each in ("host", way))
     return [(before - after) / US for before, after in zip(host, other, strict=True)]
 
@@ -89,7 +89,7 @@ def stages_ps(trial: Trial, reading: Reading, size_bytes: int) -> dict[str, int]
 
 
 def stage_error_ns(trial: Trial, readings: list[Reading], size_bytes: int) -> float:
-    """Of the whole round trip over the sum of its stages; a handler starts on the next tick of its clock."""
+    """How much longer the round trip is than its stages together; handlers start on a tick of a clock."""
     at = STAGED.index(size_bytes)
     return (readings[at]["round_trip_ps"] - sum(stages_ps(trial, readings[at], size_bytes).values())) / 1000
 
@@ -182,7 +182,7 @@ def window_cells(trial: Trial, send_ns: list[int]) -> list[Probe]:
 
 
 def window_error_percent(trial: Trial, readings: list[Reading], **_: Any) -> float:
-    """How far the first window that loses packets is from the formula's, at most."""
+    """Returns how far the first window that loses packets is from the formula's, at most."""
     return max(100 * abs(reading["first_loss"] / reading["formula"] - 1) for reading in readings)
 
 

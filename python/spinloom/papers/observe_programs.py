@@ -88,7 +88,7 @@ def study_gap_cells(
 
 
 def study_gap_ns(trial: Trial, readings: list[Reading], ways: list[str], **_: Any) -> float:
-    """How much more the best of `ways` gains on the first NIC than on the second."""
+    """Returns how much more the best of `ways` gains on the first NIC than on the second."""
     gains = [
         group[-1]["time_ps"] - min(reading["time_ps"] for reading in group[:-1])
         for group in grouped(readings, len(ways) + 1)
@@ -131,7 +131,7 @@ def storage_gain_percent(
 def storage_lead_percent(
     trial: Trial, readings: list[Reading], mix: str, nic: str, stripe_bytes: int | None = None
 ) -> float:
-    """How much more is gained there than anywhere else."""
+    """Returns how much more is gained there than anywhere else."""
     gains = storage_gains(readings, stripe_bytes)
     return gains.pop((mix, nic)) - max(gains.values())
 
@@ -179,7 +179,7 @@ def overlap_cells(*ways: str) -> Callable[..., list[Probe]]:
 
 
 def table1_cells(trial: Trial, ranks: tuple[int, ...]) -> list[Probe]:
-    """The same on every NIC."""
+    """A cell for each number of ranks; they are the same on every NIC."""
     return [Probe("", "", study=lab.TABLE1, ranks=count) for count in ranks]
 
 
@@ -191,7 +191,7 @@ def table1_of(readings: list[Reading], ranks: tuple[int, ...]) -> dict[int, list
 
 
 def rails_cells(trial: Trial, rails: int, window: int, size_bytes: tuple[int, ...]) -> list[Probe]:
-    """By size: one NIC, then `rails` of them."""
+    """For each size a cell with one NIC, then one with `rails` NICs."""
     return [
         trial.probe("", "", study=lab.RAILS, count=count, window=window, size_bytes=size)
         for size in size_bytes

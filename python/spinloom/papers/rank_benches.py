@@ -59,7 +59,7 @@ def one_sided(profile: Profile) -> dict[str, Any]:
 
 
 def one_sided_live(mpi: Mpi, folder: Path) -> Latencies:
-    """The same between two processes, which this MPI's launcher starts; host time."""
+    """One-sided latencies between two processes that this MPI's launcher starts; host time."""
     built = folder / "rma_latency"
     compiler = os.environ.get("CC", "cc")
     if shutil.which(compiler) is None:

@@ -69,7 +69,7 @@ def opened(path: Path) -> io.BufferedReader:
 
 
 def complaint(line: bytes) -> str:
-    """What is wrong with a line that is no request."""
+    """Returns what is wrong with a line that is no request."""
     if len(line) == LINE_BYTES_MAX:
         return f"it is longer than {LINE_BYTES_MAX} B: this is no SPC trace"
     if not line.isascii():

@@ -40,7 +40,7 @@ def pings(trial: Trial, study: Study) -> list[Probe]:
 
 
 def transfers(trial: Trial, study: Study) -> list[Probe]:
-    """By a segment, more and more messages with a window of one packet; by seeking, one with any window."""
+    """Cells by segment: more and more messages, windows of one packet; by seeking: one, of any window."""
     (elements,) = study.elements
     cases = [Case(name, SEGMENT, messages) for name in TYPES for messages in study.messages]
     cases += [Case(name, SEEK, 1, window) for name in TYPES for window in study.windows]

@@ -2,8 +2,8 @@
 stations.toml.
 
 Contract: station(name) is a number of the file, in ps, bytes or as a count. ping(), slmp() and window() run
-the engine and return its columns; times are modelled, and stand there only for bytes that were compared.
-Raise Trouble.
+the engine and return its columns; times are modelled, and stand there only for bytes that were compared. They
+raise Trouble.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Number:
 
 @cache
 def numbers() -> dict[str, Number]:
-    """By "section.key"."""
+    """The numbers of stations.toml by "section.key"."""
     table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     return {
         f"{section}.{key}": Number(

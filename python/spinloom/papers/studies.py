@@ -58,7 +58,7 @@ class Study:
 
     @property
     def over_ranks(self) -> bool:
-        """Whether the plots show time over ranks instead of sizes."""
+        """True if the plots show time over ranks instead of sizes."""
         return len(self.ranks) > 1
 
 
@@ -203,7 +203,7 @@ def application_ranks(study: Study, name: str) -> tuple[int, ...]:
 
 
 def gain_percent(reading: Any, way: str) -> float:
-    """How much less time a program takes than under the host's MPI."""
+    """Returns how much less time a program takes than under the host's MPI."""
     return 100 * (1 - reading[way].time_ps / reading[applications.BASELINE].time_ps)
 
 

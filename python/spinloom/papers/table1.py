@@ -35,7 +35,7 @@ def differs(row: Row) -> bool:
 
 
 def has_reason(row: Row, ranks: int) -> bool:
-    """Whether a row that differs says why, and its counts are by the formula that it gives instead."""
+    """True if a row that differs says why, and its counts are by the formula that it gives instead."""
     return bool(row["why"]) and all(
         row[name]["counted"] == row[name]["ours_count"]
         or (ranks < row["from_ranks"] and row[name]["counted"] < row[name]["ours_count"])
@@ -44,12 +44,12 @@ def has_reason(row: Row, ranks: int) -> bool:
 
 
 def that_differ(tables: dict[int, list[Row]]) -> int:
-    """How many of the 13 rows differ at some number of ranks. By ranks: what counted() gave."""
+    """Returns how many of the 13 rows differ at some number of ranks. By ranks: what counted() gave."""
     return len({name_of(row) for rows in tables.values() for row in rows if differs(row)})
 
 
 def without_reason(tables: dict[int, list[Row]]) -> int:
-    """How many counts of rows, each at a number of ranks, differ without a reason."""
+    """Returns how many counts of rows, each at a number of ranks, differ without a reason."""
     return sum(differs(row) and not has_reason(row, ranks) for ranks, rows in tables.items() for row in rows)
 
 

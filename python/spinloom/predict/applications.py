@@ -124,7 +124,7 @@ def program(name: str, ranks: int | None = None) -> Program:
 
 
 def ways(strategy: str = "") -> tuple[str, ...]:
-    """Those that a program is predicted under, the host's MPI first."""
+    """The ways under which a program is predicted, the host's MPI first."""
     named = (BASELINE, predict_ways.RDMA, predict_ways.MATCHING)
     return (*named, predict_ways.OFFLOAD + strategy) if strategy else named
 
@@ -157,7 +157,7 @@ class Bench:
         return [Outcome(row["way"], row["time_ps"], row["communication_share"]) for row in rows]
 
     def rows(self, recording: Any, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
-        """As predict.predict() gives them, of these ways."""
+        """The rows of these ways, as predict.predict() gives them."""
         cells = Cells(self.machine, self.memory)
         predict_ways.want_network(cells)
         uses = predict.uses_of(recording)
@@ -183,7 +183,7 @@ class Bench:
         return compute
 
     def reduces_ps(self, made: Program, compute_ns: int, messages_only: Outcome) -> int:
-        """What all-reduces add to a run of the messages alone, under the host's MPI."""
+        """Returns what all-reduces add to a run of the messages alone, under the host's MPI."""
         step = made.step(compute_ns)
         if step == made.messages_only(compute_ns):
             return 0

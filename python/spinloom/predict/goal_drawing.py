@@ -109,7 +109,7 @@ def draw_arrow(axes: Any, places: dict[Place, tuple[float, float]], boxes: dict,
 
 
 def waits(graph: list) -> list[Arrow]:
-    """Of edges; a dashed one waits for a begin."""
+    """The arrows of edges; a dashed one waits for a begin."""
     return [
         Arrow((rank, number), (rank, after), "-" if until == "end" else "--", False, is_first)
         for rank, operations in enumerate(graph)
@@ -149,7 +149,7 @@ def messages(graph: list) -> list[Arrow]:
 
 
 def levels(graph: list, arrows: list[Arrow]) -> dict[Place, int]:
-    """How many arrows lead to it, the longest way; what waits in a circle lies below all others."""
+    """Returns how many arrows lead to it, the longest way; what waits in a circle lies below all others."""
     everyone = [(rank, number) for rank, one in enumerate(graph) for number in range(len(one))]
     found = dict.fromkeys(everyone, 0)
     left = dict.fromkeys(everyone, 0)

@@ -48,7 +48,7 @@ def write(schedule: Any, path: Path) -> None:
 
 
 def misread(schedule: Any) -> list[str]:
-    """What LogGOPSim would take otherwise than the schedule means it."""
+    """Returns what LogGOPSim would take otherwise than the schedule means it."""
     edges, receivers = schedule.misread()
     counted = schedule.count()
     largest = max(counted["cpu_largest"], counted["nic_largest"])

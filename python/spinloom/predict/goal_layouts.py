@@ -1,9 +1,9 @@
 """`spinloom goal --layout STRATEGY`: layouts of a schedule that NICs move, by handlers run once for each.
 
 Contract: on_nics() gives the schedule with the work of NICs in it. Each layout and side is simulated once,
-as a message with real bytes that are compared with the oracle, and executed handlers. What it takes longer
-than the same bytes in one block is its price, which all messages with it pay. Prices are kept in a file if
-there is one. All times are modelled.
+as a message with real bytes that are compared with the oracle, and executed handlers; beyond LAYOUTS_MOST
+the lighter ones are priced by the byte. What a layout takes longer than the same bytes in one block is its
+price, which all messages with it pay. Prices are kept in a file if there is one. All times are modelled.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ COMMON = {
 
 
 def sizes(text: str, otherwise: str) -> list[int]:
-    """Of '8x8x8'; `otherwise` says what is wrong."""
+    """The numbers of '8x8x8'; `otherwise` is the sentence of the Trouble for other texts."""
     try:
         return [number(size) for size in text.split("x")]
     except ValueError:

@@ -85,7 +85,7 @@ class Table:
 
     @property
     def result_hash(self) -> str:
-        """Of what is modelled."""
+        """The hash of what is modelled."""
         return results.digest({"rows": [row for row in self.rows if row["times"] == "modelled"]})
 
 
@@ -108,7 +108,7 @@ def uses_of(recording: Any) -> list[Use]:
 
 
 def pairs_of(recording: Any, uses: list[Use]) -> list[Pair]:
-    """But for messages that end within an element of their receiver's type."""
+    """The pairs of all messages, but for those that end within an element of their receiver's type."""
     types = {use.layout: use.type for use in uses}
 
     def text(lie: Lie, size: int) -> str:
@@ -285,7 +285,7 @@ def row_of(recording: Any, way: Way, byte_time: Fraction) -> dict[str, Any]:
 
 
 def remarks_of(facts: dict[str, Any], prices: Prices, strong: bool = False) -> list[str]:
-    """What the numbers leave out or assume."""
+    """Returns what the numbers leave out or assume."""
     said = [
         f"{count:,} {what}" + (f" ({time_ns / 1e6:,.1f} ms)" if time_ns else "")
         for what, (count, time_ns) in facts["left_out"].items()

@@ -13,7 +13,7 @@ one thing:
     cached-collectives  a schedule that was there before is begun: a call for what waits for nothing
     offload-NAME     (as offload-matching) the NIC also gathers and scatters layouts, by strategy NAME
 Where messages land in place, a receive that is posted after its message has the CPU copy or unpack it.
-Times are modelled, in ps; those of recorded-host are measured host times.
+Times are modelled, in ps; recorded-host is modelled from measured host times.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Network:
-    """Of a profile, from checked messages of one byte: ps."""
+    """The network of a profile, from checked messages of one byte; times in ps."""
 
     L_ps: int
     g_ps: int
@@ -140,7 +140,7 @@ def host_mpi(network: Network, parameters: Any, eager_bytes: int | None) -> Host
 
 
 def eager_bytes_of(network: Network, parameters: Any = None, eager_bytes: int | None = None) -> int:
-    """From where on messages ask first."""
+    """The size of the largest message that does not ask first."""
     return host_mpi(network, parameters, eager_bytes).eager_bytes
 
 
@@ -333,7 +333,7 @@ def end_ps(use: Use, moved: Moved, parameters: Any) -> int:
 
 
 def by_rate(use: Use, measured: dict[Use, Moved]) -> Moved:
-    """Of a layout that was not measured: by the byte, as those that were."""
+    """The price of a layout that was not measured: by the byte, as those that were."""
     if use.bytes == 0:
         return Moved(0, 0, 0)
     size = sum(one.bytes for one in measured)

@@ -1,8 +1,8 @@
 """Files of other tools that a user may take for what Spinloom reads: what they are, in words.
 
 Contract: refuse() raises Trouble("invalid") with a sentence that names the format of a file, or of a file in
-a folder, if it is one of foreign_traces.toml's; else it returns. It reads the beginnings of files, and of a
-folder's never more than FILES_MOST.
+a folder, if it is one of foreign_traces.toml's; else it returns. It reads the beginnings of files; of a
+folder, of FILES_MOST at most and of eight in each folder among them.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def files_of(name: str, ending: str = "") -> list[tuple[int, Path]]:
 
 
 def files_of_messages(name: str) -> list[tuple[int, Path]]:
-    """Those of the messages; none where no rank has got beyond PtlInit. Raises Trouble without a trace."""
+    """The files of messages; none where no rank has got beyond PtlInit. Raises Trouble without a trace."""
     found = files_of(name)
     if not found and not files_of(name, ".state"):
         raise Trouble(
@@ -94,7 +94,7 @@ def files_of_messages(name: str) -> list[tuple[int, Path]]:
 
 
 def states(name: str) -> list[State]:
-    """By rank; empty for a trace of an older library, which does not tell."""
+    """The states by rank; empty for a trace of an older library, which does not tell."""
     found = {rank: state_of(rank, file) for rank, file in files_of(name, ".state")}
     missing = range(max(found, default=-1) + 1)
     return [found.get(rank, State(rank, "unknown", None, "has left no file")) for rank in missing]
@@ -119,7 +119,7 @@ def printable(text: str) -> str:
 
 
 def is_locked(descriptor: int) -> bool:
-    """Whether the process that writes the file is there. Where files cannot be locked, it counts as there."""
+    """True if the process that writes the file is there. Where files cannot be locked, it counts as there."""
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:

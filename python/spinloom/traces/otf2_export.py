@@ -118,7 +118,7 @@ class Exporter:
         return locations
 
     def make_comms(self) -> list[list[Any]]:
-        """By trace, and by its own numbers; None: of an intercommunicator, or of ranks without traces."""
+        """Communicators by trace and its numbers; None for intercommunicators and ranks without traces."""
         otf2, mpi = self.otf2, self.otf2.Paradigm.MPI
         places = {trace.rank: index for index, trace in enumerate(self.traces)}
         self.definitions.group(

@@ -258,7 +258,7 @@ class RankImport:
         return name if name in self.whole.known and not name.startswith(("File_", "Win_")) else None
 
     def blocks(self, call: Call, name: str, number: int) -> dict[str, Any]:
-        """What of the sums is each block: for each peer, or for all."""
+        """Returns what of the sums is each block: for each peer, or for all."""
         size, sent, received = self.size(number), call.fields["sent"], call.fields["received"]
         root = call.fields["root"]
         is_root = root == self.rank_in(number)
@@ -341,12 +341,12 @@ class Slots:
         return slot
 
     def begin_untold(self) -> int:
-        """Of a request without a number."""
+        """Begins a request that has no number."""
         self.untold.append(object())
         return self.begin(self.untold[-1])
 
     def end_untold(self, most: int | None) -> list[int]:
-        """So many, or all: the oldest ones."""
+        """Ends the `most` oldest requests without numbers; all of them if None."""
         ended, self.untold = self.untold[:most], self.untold[most:] if most is not None else []
         return self.end(ended)
 

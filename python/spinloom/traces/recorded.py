@@ -55,7 +55,7 @@ def events(trace: Any) -> dict[str, memoryview]:
 
 
 def warnings(traces: Iterable[Any]) -> list[str]:
-    """What a user should know before believing the numbers."""
+    """Returns what a user should know before believing the numbers."""
     found = []
     traces = list(traces)
     for trace in traces:
@@ -120,7 +120,7 @@ def call_rows(traces: list[Any]) -> list[dict[str, Any]]:
 
 
 def matrix_rows(traces: list[Any]) -> list[dict[str, Any]]:
-    """Who sent whom how much, by sender and receiver."""
+    """Returns who sent whom how much, by sender and receiver."""
     return core.load().trace_matrix(traces)
 
 
@@ -130,12 +130,12 @@ def type_rows(traces: list[Any]) -> list[dict[str, Any]]:
 
 
 def finding_rows(traces: list[Any]) -> list[dict[str, Any]]:
-    """What is wrong with the messages, or wasted (src/predict/trace/check.hpp)."""
+    """Returns what is wrong with the messages, or wasted (src/predict/trace/check.hpp)."""
     return core.load().trace_findings(traces)
 
 
 def no_findings(traces: list[Any]) -> str:
-    """What the check says where it has found nothing: no more than these traces tell."""
+    """Returns what the check says where it has found nothing: no more than these traces tell."""
     everything = len(traces) == max((trace.ranks for trace in traces), default=0)
     if not (everything and all(trace.ended and not trace.warning for trace in traces)):
         said = "nothing was found in what these traces hold"

@@ -40,7 +40,7 @@ def is_folder_of_them(path: Path) -> bool:
 
 
 def files_of(source: Path) -> list[Path]:
-    """Of a folder, or of one rank's file: those whose names differ in their last number, from 0 on."""
+    """The files of a folder or beside one rank's file whose names differ in their last number, from 0 on."""
     folder = source if source.is_dir() else source.parent
     if not source.exists():
         raise Trouble("invalid", f"there is no {source}")

@@ -31,7 +31,9 @@ SHOWN = (
 
 @click.command(epilog="Examples: spinloom bench gpu --quick; spinloom bench gpu --only vector --out out/gpu")
 @click.option("--quick", is_flag=True, help="A cut through the rows.")
-@click.option("--only", metavar="TEXT", default="", help="Rows whose name or family contains TEXT.")
+@click.option(
+    "--only", metavar="TEXT", default="", help="Rows whose name contains TEXT, or whose family is TEXT."
+)
 @click.option("--seconds", type=float, help="Begin no row after so many seconds.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder for gpu.csv, gpu.svg and gpu.png.")
 @form_options

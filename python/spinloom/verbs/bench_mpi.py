@@ -22,7 +22,9 @@ from spinloom.verbs.stopping import stoppable
     epilog="Examples: spinloom bench mpi --quick; spinloom bench mpi --collectives --out collectives"
 )
 @click.option("--quick", is_flag=True, help="A cut through the rows, within some minutes.")
-@click.option("--only", metavar="TEXT", default="", help="Rows whose name or family contains TEXT.")
+@click.option(
+    "--only", metavar="TEXT", default="", help="Rows whose name contains TEXT, or whose family is TEXT."
+)
 @click.option(
     "--calls", is_flag=True, help="Single calls that pass, MPI_Pack and MPI_Unpack, first uses of types."
 )
@@ -68,7 +70,7 @@ def mpi(
     ratios with a 95 % interval, without over with: above 1 the layer is quicker. Every row's bytes are
     compared with the type map before a time is taken. A pingpong is a round trip; a stream is 16 messages one
     way and a short answer; both is one message each way at once; alltoallw is the same by MPI_Alltoallw. What
-    is interrupted prints nothing.
+    is interrupted prints the rows that have complete rounds, of fewer samples.
 
     --calls measures what single calls take instead: those that the layer leaves to the MPI, MPI_Pack and
     MPI_Unpack, and the first use of a datatype against its second.

@@ -51,7 +51,7 @@ def calibrate_mpi(compiler: str, ranks: int, passes: int, out: Path | None, quie
 
 
 def options(p: MpiParameters, unit: str = "") -> str:
-    """As 'spinloom goal' takes them; the dialect has numbers without a unit."""
+    """The parameters as options of 'spinloom goal'; the dialect has numbers without a unit."""
     units_of = dict.fromkeys("Log", unit) | dict.fromkeys("GO", unit and f"{unit}/B")
     return " ".join(f"-{name} {value}{units_of.get(name, '')}" for name, value in p.as_goal().items())
 
@@ -59,7 +59,7 @@ def options(p: MpiParameters, unit: str = "") -> str:
 def described(
     fitted: MpiParameters, mpi: jobs.Mpi, command: str, compared: list[Compared], warnings: list[str]
 ) -> MpiParameters:
-    """With all that the file says beside the numbers."""
+    """The parameters with all that the file says beside the numbers."""
     about = {
         **fitted.about,
         "compiler": str(mpi.compiler),
@@ -139,7 +139,7 @@ def time(ns: float) -> str:
 
 
 def size_of(count: int) -> str:
-    """In KiB and MiB only what is a whole number of them."""
+    """The text of a size, in bytes where it is no whole number of KiB."""
     return units.format_bytes(count) if count % 1024 == 0 else f"{count:,} B"
 
 

@@ -199,7 +199,7 @@ def fits(rows: list[dict[str, Any]], nic: str) -> Any:
 
 
 def has(row: dict[str, Any]) -> bool:
-    """Whether what all ranks do was made."""
+    """True if the row's schedule, what all ranks do, was made."""
     return row["entries"] is not None
 
 

@@ -22,7 +22,7 @@ def of(names: Callable[[], Iterable[str]]) -> Completer:
 
 
 def of_list(names: Callable[[], Iterable[str]]) -> Completer:
-    """The same for the last of several names with commas between them."""
+    """The completions of the last of several names with commas between them."""
 
     def complete(ctx: click.Context, parameter: click.Parameter, word: str) -> list[str]:
         before, comma, last = word.rpartition(",")
@@ -56,14 +56,14 @@ def strategies() -> list[str]:
 
 
 def fields() -> list[str]:
-    """Of --set: those of every core."""
+    """The fields that --set takes, those of every core."""
     from spinloom.nics import profiles
 
     return [f"{field}=" for field in profiles.FIELDS]
 
 
 def axes() -> list[str]:
-    """Of a sweep: those that every sweep may have."""
+    """The axes of a sweep, of messages or of schedules, and the fields of a profile."""
     from spinloom.predict.grid import axes
 
     return [f"{axis}=" for axis in (*axes.DDT, *axes.GOAL)] + fields()
@@ -76,7 +76,7 @@ def applications() -> list[str]:
 
 
 def datatypes() -> list[str]:
-    """APPLICATION, and APPLICATION:DATATYPE."""
+    """Every APPLICATION, and every APPLICATION:DATATYPE."""
     from spinloom.nics import workloads
 
     rows = [

@@ -179,7 +179,7 @@ def named(seed: int, outcome: Outcome, seed_range: tuple[int, int] | None) -> st
 
 
 def refuse_with_send(ctx: click.Context) -> None:
-    """Options that say how a message is received, which --send does not change."""
+    """Refuses options that say how a message is received, which are not for --send."""
     for name in ("strategy_text", "order", "seed_range", "unexpected"):
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = next(param.opts[0] for param in ctx.command.params if param.name == name)
@@ -211,7 +211,7 @@ SECONDS_A_CELL, SECONDS_A_BYTE, SECONDS_A_BLOCK = 0.06, 2e-8, 6e-7
 
 
 def estimate(cells: list[Cell], seed_count: int, threads: int) -> str:
-    """What a long run will take, from its bytes and blocks."""
+    """Returns what a long run will take, from its bytes and blocks."""
     rows = list(dict.fromkeys(cell.row for cell in cells))
     size = sum(row.size_bytes or 0 for row in rows)
     blocks = sum((row.size_bytes or 0) / 2048 * (row.blocks_per_packet or 0) for row in rows)

@@ -47,7 +47,7 @@ def baselines(table: Table) -> str:
 
 
 def means_in_words(table: Table) -> str:
-    """Of several seeds: what stands in the cells."""
+    """Returns what stands in the cells with --seeds; "" without."""
     runs = max((row.get("runs", 0) for row in table.rows), default=0)
     return f"; means of {runs} seeds, ± half of the 95 % confidence interval" if runs else ""
 
@@ -115,7 +115,7 @@ def time_cell(row: dict[str, Any] | None, notes: list[str], time: str = "time_ps
 
 
 def handler_cycles(table: Table, group: tuple[str, str], strategy: str) -> float | None:
-    """None when no handler ran: the host's strategies, and cells without a result."""
+    """Cycles of a payload handler a packet. None where no handler ran or there is no result."""
     row = table.get(*group, strategy)
     return (row.get("handler_cycles_per_packet") or None) if row else None  # not merged over seeds
 

@@ -1,6 +1,7 @@
 """`spinloom doctor`: the parts that this machine has, and the use of each missing part.
 
-Optional parts are normal to miss. Exit code 3 only when a part is missing that `spinloom ddt` needs.
+Optional parts are normal to miss. Exit code 3 when a part is missing that `spinloom ddt` needs, or with --mpi
+every MPI; 1 when bytes were wrong under an MPI.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Part:
 
 
 def program(*names: str) -> Callable[[], str]:
-    """The first of these programs on the PATH."""
+    """A function that finds the first of these programs on the PATH."""
     return lambda: next((path for name in names if (path := shutil.which(name))), "")
 
 
@@ -59,12 +60,12 @@ def gpus() -> str:
 
 
 def gpu_pair() -> str:
-    """How two processes reach each other's memory on the GPU here, tried by two; "" without one."""
+    """Returns how two processes reach each other's memory on the GPU here, tried by two; "" without one."""
     return f"{found.way}: {found.reason}" if gpus() and (found := gpu.with_itself()) is not None else ""
 
 
 def array_libraries() -> str:
-    """Looked for, not imported: that takes seconds."""
+    """The array libraries of GPUs here: looked for, not imported, which takes seconds."""
     return ", ".join(name for name in ("cupy", "torch") if importlib.util.find_spec(name) is not None)
 
 
@@ -179,7 +180,7 @@ def doctor(ctx: click.Context, mpi: bool, form: str) -> None:
 
 
 def look_at_mpis(form: str) -> int:
-    """The exit code."""
+    """Runs ranks under every MPI found, and says what came of it; the exit code."""
     found = mpi_doctor.mpis()
     machine = mpi_doctor.Machine.here()
     rows = [mpi_doctor.look_at(one, machine) for one in found]

@@ -393,7 +393,7 @@ def check(file: Path, form: str) -> None:
     type=U64,
     default=8,
     show_default=True,
-    help="Bytes of each message, or what --list says of the pattern.",
+    help="Bytes of each message, or what the list of patterns says (no PATTERN prints it).",
 )
 @click.option("--radix", type=click.IntRange(2, 2**31 - 1), help="The radix of a dissemination; 2 otherwise.")
 @click.option(

@@ -38,7 +38,7 @@ def layout_lines(counted: dict[str, int], price: str | None) -> list[tuple[str, 
 
 
 def program_lines(programs: Any) -> list[tuple[str, str]]:
-    """What handlers on NICs do for layouts."""
+    """Returns what handlers on NICs do for layouts."""
     said = f"{programs.simulated:,} messages simulated, {programs.remembered:,} remembered"
     if programs.fell_back:
         said += f"; {programs.fell_back:,} layouts are moved by CPUs"

@@ -90,7 +90,7 @@ def show(chosen: Any, ran: HandlerRun, differences: list[str]) -> None:
 
 
 def is_lower_bound(chosen: Any) -> bool:
-    """Whether several HPUs may change one word with atomics, on cores whose model has no contention (a15)."""
+    """True if several HPUs may change one word with atomics, on cores whose model has no contention (a15)."""
     if chosen.profile["hpu.core"] != "a15" or chosen.setup.hpus_of(chosen.profile) == 1:
         return False
     code = core.load().disassemble_image(chosen.image.elf)

@@ -55,18 +55,18 @@ def write(path: Path, profile: profiles.Profile) -> None:
 
 
 def cache_here(profile: profiles.Profile) -> tuple[tuple[str, str], ...]:
-    """The profile with this machine's last-level cache, if the system says its size."""
+    """The change of a profile to this machine's last-level cache; none if its size is not known."""
     try:
         text = LAST_LEVEL_CACHE.read_text().strip().replace("K", " KiB").replace("M", " MiB")
         size_bytes = units.parse_bytes(text)
-    except (OSError, Trouble):
+    except (OSError, ValueError, Trouble):
         return ()
     whole = profile["host.line"] * profile["host.cache_ways"]
     return (("host.cache", f"{size_bytes // whole * whole} B"),)
 
 
 def compare(rows: list[workloads.Row], profile: profiles.Profile) -> list[dict[str, Any]]:
-    """Predictions and measurements of each row, in ns."""
+    """Each row with what the profile predicts, and with its time as measured and by the model here, in ns."""
     engine = core.load()
     rates = engine.measure_host_rates(REPETITIONS)
     here = profiles.changed(profile, cache_here(profile))
@@ -101,7 +101,7 @@ def time_here_ns(counted: dict[str, int], rates: dict[str, float]) -> float:
 
 
 def refilled_ns(counted: dict[str, int], rates: dict[str, float]) -> float:
-    """Lines that the last level has; none is dearer than the same line from memory."""
+    """The time of lines that the last level has; none is dearer than the same line from memory."""
     kinds = {
         "streamed": counted["refilled_streamed"],
         "strided": counted["refilled_strided"],

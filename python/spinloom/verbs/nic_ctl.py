@@ -43,7 +43,7 @@ def nic_ctl(ctx: click.Context, nic: str, path: Path | None) -> None:
 
 
 def known_paths() -> list[str]:
-    """Of the board's shape: what a shell completes needs no NIC."""
+    """The registers of the board's shape; completion in a shell needs no NIC."""
     registers = fpspin_registers.REGISTERS.values()
     return [f"{one.path}/{i}" for one in registers for i in range(one.count)]
 

@@ -25,7 +25,7 @@ OURS = ("rank-*.trace", "rank-*.open", "rank-*.trouble", "manifest.json")
 
 
 def prepare(directory: Path, force: bool) -> None:
-    """An empty directory, where the ranks find no other trace."""
+    """Makes a directory without another trace; one with files only by `force`, which keeps others' files."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()) and not force:
@@ -75,7 +75,7 @@ def become(
 
 
 def tell(directory: Path, command: tuple[str, ...], began: datetime.datetime, code: int) -> None:
-    """Says what was recorded, and writes the manifest."""
+    """Says what was recorded, and writes the manifest if anything was."""
     troubles = {file.read_text(errors="replace").strip() for file in directory.glob("rank-*.trouble")}
     for sentence in sorted(troubles):
         output.say(sentence)

@@ -92,7 +92,8 @@ def tell(report: str, lines: list[dict], command: tuple[str, ...]) -> bool:
 
 
 def prepared(command: tuple[str, ...], environment: dict[str, str]) -> list[str]:
-    """The command with what its programs need before our libraries. Says so, and what its launcher is not."""
+    """The command with the runtimes that its programs need before our libraries. Says which, and which
+    launcher does not fit; raises Trouble('environment') where that is certain."""
     wrong = mpi_programs.mixed(command)
     if wrong is not None and wrong.is_certain:
         raise Trouble("environment", wrong.sentence)

@@ -23,7 +23,7 @@ NUMBER_IDS = 1 << 32
 
 
 def read_time(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
-    """Picoseconds."""
+    """The time in ps; None if there is none."""
     if text is None:
         return None
     try:

@@ -30,8 +30,18 @@ RANKS_MOST = 4096
 @click.argument("name", metavar="NAME|all")
 @click.argument("traces", metavar="[TRACE...]", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for CSV and SVG.")
-@click.option("--ranks", "ranks_text", metavar="LIST", help="Overlap has 4,16,64; the others up to 256.")
-@click.option("--size", "size_text", metavar="LIST", help="Overlap has 4KiB,64KiB,1MiB; the others 50 B.")
+@click.option(
+    "--ranks",
+    "ranks_text",
+    metavar="LIST",
+    help="Ranks of the study 'overlap', such as 4,16,64; otherwise up to 256.",
+)
+@click.option(
+    "--size",
+    "size_text",
+    metavar="LIST",
+    help="Sizes of the study 'overlap', such as 4KiB,1MiB; otherwise 50 B.",
+)
 @threads_option
 @quiet_option
 @fixed_nic_option
@@ -79,7 +89,7 @@ def study(
 
 
 def with_traces(wanted: list[studies.Study], traces: tuple[Path, ...]) -> list[studies.Study]:
-    """Raises Trouble('invalid') for files that no study reads."""
+    """The studies with the traces to read. Raises Trouble('invalid') if they are not the study spc alone."""
     if not traces:
         return wanted
     if len(wanted) > 1 or not wanted[0].mixes:
@@ -94,7 +104,7 @@ def with_traces(wanted: list[studies.Study], traces: tuple[Path, ...]) -> list[s
 def of_other_numbers(
     wanted: list[studies.Study], ranks_text: str | None, size_text: str | None
 ) -> list[studies.Study]:
-    """Raises Trouble('invalid') for studies whose numbers are fixed."""
+    """The studies with these ranks and sizes. Raises Trouble('invalid') if they are not overlap alone."""
     if ranks_text is None and size_text is None:
         return wanted
     if len(wanted) > 1 or not wanted[0].operations:

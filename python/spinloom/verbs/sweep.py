@@ -168,7 +168,7 @@ def drawing_of(
 
 
 def prepare(out: Path) -> None:
-    """What would fail at the end fails before anything is computed."""
+    """Raises Trouble now for what would fail at the end, before anything is computed."""
     from spinloom.predict.grid import log, table
 
     table.polars()

@@ -12,7 +12,7 @@ FAILED_SHOWN = 10
 
 
 def plan(rows: list[dict[str, Any]], varied: list[str]) -> Any:
-    """What would run: what varies; the title counts the cells."""
+    """Shows what would run: what varies; the title counts the cells."""
     cells = [[as_text(name, row.get(name)) for name in varied] for row in rows]
     return output.table(varied, cells, numeric=numbers(rows, varied), title=f"{len(rows):,} cells")
 

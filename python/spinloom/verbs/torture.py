@@ -115,7 +115,7 @@ def table_of(sums: list[scenarios.Sum]):
 
 
 def report(sums: list[scenarios.Sum], names: tuple[str, ...]) -> bool:
-    """Prints violations and the commands that replay them; returns whether there are any."""
+    """Prints violations and the commands that replay them. True if there are any or a run is weak."""
     bad = False
     files = {scenarios.named(name).name: name for name in names}
     for one in sums:

@@ -1,4 +1,4 @@
-"""`spinloom trace`: the messages between the ranks of a live job, and what each rank does."""
+"""`spinloom trace`: what the ranks of a recorded MPI program did, or those of a live job."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def trace(
 
 
 def sentence_of(one: State) -> str:
-    """What a rank does, for how long."""
+    """Returns what a rank does, for how long."""
     if one.state == "dead":
         return f"rank {one.rank} is dead: its process has ended without PtlFini; its last state: {one.says}"
     return f"rank {one.rank} {one.says}{lasting(one)}"

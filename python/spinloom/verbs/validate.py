@@ -181,7 +181,8 @@ def select(only: str | None) -> list[Claim]:
 
 
 class Kept:
-    """What this and an earlier, ended run have found in a folder, by claim; nothing without a folder."""
+    """What an earlier, interrupted run has found in a folder, by claim, and what this one adds; nothing
+    without a folder."""
 
     def __init__(self, log: Log | None, inputs: str) -> None:
         self.log = log
@@ -195,7 +196,7 @@ class Kept:
         return self.earlier.get(claim)
 
     def keep(self, claim: str, result: Result) -> None:
-        """What could not be tried here is tried again by the next run."""
+        """Keeps a result, unless it could not be tried here: the next run tries it again."""
         tried = result["row"]["verdict"] != claims.NOT_AVAILABLE
         if self.log is not None and tried and claim not in self.earlier:
             self.log.keep(f"{claim} {self.inputs}", result)
@@ -271,7 +272,7 @@ def described(row: dict[str, str]) -> str:
 
 
 def show_measures(name: str, result: Result) -> None:
-    """What a claim is measured by, and which of the paper's statements hold under which measure."""
+    """Shows what a claim is measured by, and which of the paper's statements hold under which measure."""
     if rows := result["tabled"]:
         columns = list(rows[0])
         cells = [list(row.values()) for row in rows]
@@ -351,7 +352,10 @@ def update_table(path: Path, rows: list[dict[str, Any]], laboratory: Lab) -> Non
 
 
 def differences(rows: list[dict[str, Any]], path: Path, laboratory: Lab) -> list[str]:
-    """One line for each changed verdict; none without a table. What could not be tried has not changed."""
+    """Lines that say which verdicts and statements changed; none without a table.
+
+    What could not be tried has not changed.
+    """
     if not os.path.exists(path):
         return []
     table = read_table(path)

@@ -64,7 +64,7 @@ double call_ns(int64_t calls, const auto& call) {
   return spent.count() / static_cast<double>(calls);
 }
 
-// One call, and what it should have done by the type map.
+// Makes one call and compares what it did with the type map.
 Status compare(const layout::Type& type, int64_t count, Movement movement, Arena& array, Arena& other,
                std::span<const std::byte> packed, const auto& call) {
   std::vector<std::byte> expected(packed.size());

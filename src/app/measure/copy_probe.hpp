@@ -1,8 +1,8 @@
 // CopyProbe - times our copies on this machine, with the data in the caches where repeated use leaves it.
 //
 // Contract: measured host time, never modelled time. A checked movement is compared with the oracle (gaps and guards
-//   included) before it is timed, which often takes longer than the timing. A sample has enough calls to fill a few ten
-//   microseconds.
+//   included) before it is timed, which often takes longer than the timing. A sample is the mean of as many calls as
+//   fill 40 us, judged by one call, and of at least one. A message of zero bytes is an Error.
 // Threads: any; run one at a time for meaningful times. Time: the steady clock, in ns a call.
 #pragma once
 

@@ -65,7 +65,8 @@ Status Destination::inject(Inject what, const strategies::Message& message, uint
   SPL_ASSERT(!blocks.empty(), "nothing to inject into");
   size_t chosen = random.below(blocks.size());
   if (what == Inject::skip) {
-    // A block that already held the message's bytes would hide the injection: takes the next that differs.
+    // A block that already held the message's bytes would hide the injection, so the next block that differs is taken.
+    // If no block differs, a bit is flipped instead.
     const auto differs = [&](const layout::oracle::Block& candidate) {
       const std::ptrdiff_t from = base_ + candidate.offset;
       return !std::equal(bytes_.begin() + from, bytes_.begin() + from + candidate.bytes, before_.begin() + from);
@@ -90,7 +91,7 @@ Status Destination::inject(Inject what, const strategies::Message& message, uint
       break;
     case Inject::stray: {
       size_t place = random.below(bytes_.size());
-      while (covered[place]) place = (place + 1) % bytes_.size();  // ends, because the guards are not covered
+      while (covered[place]) place = (place + 1) % bytes_.size();  // the loop ends, because the guards are not covered
       bytes_[place] = static_cast<uint8_t>(bytes_[place] + 1);
       break;
     }

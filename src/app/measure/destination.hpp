@@ -23,7 +23,7 @@ namespace spinloom::app {
 enum class Inject : uint8_t {
   none,
   flip,   // one bit of one covered byte
-  skip,   // one block keeps its old bytes
+  skip,   // one block keeps its old bytes; if every block already held the message's bytes, as flip
   stray,  // one byte of a gap or a guard is written
 };
 
@@ -31,13 +31,14 @@ enum class Inject : uint8_t {
 
 class Destination {
  public:
-  // An Error if a destination for this message would be too large; looks at sizes only.
+  // An Error if the count is negative, if a destination would be too large, or if the type has more bytes than it
+  // spans. It looks at sizes only, so a type that writes some byte twice and has gaps passes.
   static Status check_span(const layout::Type& type, int64_t count);
   static Result<Destination> create(const strategies::Message& message, uint64_t seed);
 
   [[nodiscard]] uint8_t* base() { return bytes_.data() + base_; }
   [[nodiscard]] const std::vector<uint8_t>& bytes() const { return bytes_; }
-  // Breaks one thing, at a place that the seed chooses.
+  // Makes one change, at a place that the seed chooses; none for Inject::none.
   Status inject(Inject what, const strategies::Message& message, uint64_t seed);
   [[nodiscard]] Status check(const strategies::Message& message, std::span<const uint8_t> packed) const;
 

@@ -21,8 +21,9 @@ std::string setting(const char* variable) {
 
 }  // namespace
 
-// The moves that have been made, by what tells messages apart: devices, blobs, counts, offsets, a forced kernel. A
-// blob's address identifies it as long as an entry holds its side.
+// The moves that find() has made. Their keys are the device, the use of staging, and the blobs, counts and offsets of
+// both sides, and a kernel that SPINLOOM_GPU_KERNEL forces. A blob's address identifies it as long as an entry holds
+// its side.
 class KeptMoves {
  public:
   template <class Make>
@@ -38,14 +39,14 @@ class KeptMoves {
       }
     }
     SPL_ASSIGN(GpuMove::Way way, make());
-    std::list<Entry> dropped;  // freed when the lock is
+    std::list<Entry> dropped;  // freed after the lock is released
     const std::lock_guard lock(mutex_);
     entries_.push_front({key, from, to, way});
     if (entries_.size() > moves_kept_max) dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
     return way;
   }
 
-  // Never destroyed: at the end of a process the driver may have gone before.
+  // Returns the object for all calls. It is never destroyed, because at the end of a process the driver may be gone.
   static KeptMoves& all() {
     static auto* const kept = new KeptMoves;
     return *kept;
@@ -130,7 +131,7 @@ Result<GpuMove> GpuMove::find(const GpuEnd& from, const GpuEnd& to, gpu::Stream 
     Way way;
     way.staged = from.on_device ? std::make_shared<Areas>(*place.device, from.side, to.side)
                                 : std::make_shared<Areas>(*place.device, to.side, from.side);
-    SPL_TRY(Areas::take(way.staged));  // what is wrong is said here
+    SPL_TRY(Areas::take(way.staged));  // makes the first area, whose Errors are then those of find()
     return way;
   }));
   return move;

@@ -13,7 +13,7 @@ constexpr int64_t parts_max = 1 << 16;
 constexpr int64_t runs_share = 3;
 constexpr int64_t list_share = 2;
 
-// The largest element that divides all of these numbers.
+// Returns the size of the largest element that divides all of these numbers.
 int64_t element_of(std::initializer_list<int64_t> bytes, int64_t block) {
   int64_t common = 0;
   for (const int64_t b : bytes) common = std::gcd(common, b);
@@ -98,7 +98,7 @@ class Planner {
     return {};
   }
 
-  // Runs of one length, some of which happen to touch, are a list for the application.
+  // Adds runs as a list of blocks if they are few more blocks than runs: some blocks of one length happen to touch.
   Status runs(const Node& node, int64_t offset) {
     const auto* const run = reinterpret_cast<const typename W::Run*>(&node + 1);
     const auto count = static_cast<int64_t>(node.count);
@@ -164,7 +164,8 @@ HandPart in_elements(HandPart part, int64_t element) {
 
 bool plain(const HandPart& part) { return part.places == nullptr; }
 
-// Gives `big` the loops of `small`, whose blocks are smaller: splits blocks, or whole rows, into blocks.
+// Splits each block of `big` into blocks of `small`, and the one row of `small` into as many rows. False if they do not
+// fit.
 bool split(HandPart& big, HandPart& small) {
   if (!plain(big) || !plain(small) || big.block % small.block != 0) return false;
   const int64_t times = big.block / small.block;

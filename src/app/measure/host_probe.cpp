@@ -150,7 +150,7 @@ Result<HostRates> measure_rates(int repetitions) {
   SPL_ASSIGN(const layout::Type one, layout::contiguous(8, byte));
   SPL_ASSIGN(rates.start_ns, unpack_ns(one, repetitions, true));
 
-  // Writes by plain stores in pieces, as an unpack does, because one large memcpy would bypass the cache.
+  // The copy is an unpack of pieces, which writes by plain stores, because one large memcpy would bypass the cache.
   constexpr int64_t pieces = 2048;
   constexpr int64_t piece_lines = 16;
   SPL_ASSIGN(const layout::Type stream,
@@ -172,7 +172,8 @@ Result<HostRates> measure_rates(int repetitions) {
   SPL_ASSIGN(const double scattered_ns, unpack_ns(scattered, repetitions, true));
   rates.scattered_line_ns = (scattered_ns - known_ns) / places - rates.list_block_ns;
 
-  // Columns of a matrix whose rows are a power of two apart: all their lines share two sets of the first-level cache.
+  // The columns of a matrix whose rows are a power of two apart: the lines of one column share two sets of a
+  // first-level cache of 64 sets.
   constexpr int64_t columns = 64;
   constexpr int64_t rows = 128;
   SPL_ASSIGN(const layout::Type column, layout::hvector(rows, warm_bytes, 2048, byte));

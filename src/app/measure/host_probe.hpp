@@ -1,8 +1,8 @@
 // HostProbe - times loops on this machine, for comparison with the host model.
 //
-// Contract: measured host time, never modelled time. Every loop unpacks real bytes, and its destination is compared
-//   with the oracle before a time is given. Cold: all lines of message and array are flushed before each
-//   repetition (clflush on x86; elsewhere a buffer larger than any cache is walked).
+// Contract: measured host time, never modelled time. measure_unpack() compares its destination with the oracle before
+//   it gives a time; measure_rates() compares nothing, and one of its loops walks without copying. Cold: all lines of
+//   message and array are flushed before each repetition (clflush on x86; elsewhere 256 MiB are walked).
 // Threads: any; run one at a time for meaningful times. Time: the steady clock, in ns.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace spinloom::app {
 struct HostMeasure {
   int64_t bytes = 0;
   int64_t blocks = 0;
-  double cold_ns = 0;  // a segment's unpack with nothing in the caches
+  double cold_ns = 0;  // an unpack as MPITypes does it, with nothing in the caches
 };
 [[nodiscard]] Result<HostMeasure> measure_unpack(const std::string& type_text, int64_t count, int repetitions);
 
@@ -32,10 +32,10 @@ struct HostRates {
   double scattered_line_ns = 0;  // a line of cold blocks in shuffled order
   double refilled_line_ns = 0;   // a line that the first-level cache lost
   double vector_block_ns = 0;    // one block with warm data, as MPITypes copies
-  double list_block_ns = 0;
-  double best_vector_block_ns = 0;  // the same by our copy kernels
-  double best_list_block_ns = 0;
-  double segment_block_ns = 0;  // one block found by a segment's walk, nothing copied
+  double list_block_ns = 0;      // one listed block, otherwise the same
+  double best_vector_block_ns = 0;  // as vector_block_ns, by our copy kernels
+  double best_list_block_ns = 0;    // as list_block_ns, by our copy kernels
+  double segment_block_ns = 0;  // one block found by a walk over the compact program, nothing copied
 };
 [[nodiscard]] Result<HostRates> measure_rates(int repetitions);
 

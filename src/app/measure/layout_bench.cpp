@@ -18,7 +18,7 @@ namespace spinloom::app {
 namespace {
 
 constexpr int64_t guard_bytes = 256;
-constexpr int64_t warmed_bytes_max = 4 << 20;  // larger messages do not stay in the caches anyway; as in mpi_pack.c
+constexpr int64_t warmed_bytes_max = 4 << 20;  // as in mpi_pack.c; larger messages do not stay in the caches anyway
 
 // The pattern and the hash are those of mpi_pack.c.
 uint64_t pattern(uint64_t word) {
@@ -46,16 +46,16 @@ uint64_t hash_of(std::span<const std::byte> bytes) {
 
 constexpr uint64_t source_seed = 0;
 constexpr uint64_t target_seed = uint64_t{1} << 40;
-constexpr uint64_t guarded_seed = target_seed - guard_bytes / sizeof(uint64_t);  // the guard before it included
+constexpr uint64_t guarded_seed = target_seed - guard_bytes / sizeof(uint64_t);  // begins in the guard
 constexpr uint64_t packed_seed = uint64_t{1} << 41;
 
-// Allocates memory that begins at a line, with guards before and behind.
+// Allocates memory that begins at a cache line, with guards before and behind.
 std::byte* allocate(int64_t bytes) {
   const auto whole = static_cast<size_t>((bytes + 2 * guard_bytes + line_bytes - 1) / line_bytes * line_bytes);
   return static_cast<std::byte*>(std::aligned_alloc(line_bytes, whole)) + guard_bytes;
 }
 
-// Lines of memory that hold a byte of the type, if its first byte begins a line.
+// Counts the lines of memory that hold a byte of the type, if its first byte begins a line.
 int64_t lines_of(const layout::Type& type) {
   std::vector<bool> touched(static_cast<size_t>(type.true_extent() / line_bytes + 2));
   layout::oracle::for_each_block(type, 1, [&](const layout::oracle::Block& block) {

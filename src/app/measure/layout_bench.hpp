@@ -1,11 +1,11 @@
 // LayoutBench - one row of the layout bench: our copies, the loop that a user would write, and memcpy.
 //
-// Contract: create() commits both types and allocates memory filled with pattern(). Our way is what spl_layout_pack(),
-//   _unpack() and _copy() call. check() runs one way once over
-//   fresh memory and compares the whole destination with the oracle. time() returns host times, in ns a call. The
-//   hand loops come from a library built from python/spinloom/bench/hand.c. hash() is the value that a peer in
-//   another process must get from the same pattern: of the packed bytes (pack), or of the whole destination (unpack
-//   and copy).
+// Contract: create() commits both types, loads the hand loops from a library built from python/spinloom/bench/hand.c,
+//   and allocates memory filled with pattern(). Our way is what spl_layout_pack(), _unpack() and _copy() call. check()
+//   runs one way once over fresh memory and compares the whole destination and its guards with the oracle; it passes
+//   memcpy unchecked. time() returns host times, in ns a call. hash() is the value that a peer in another process must
+//   get from the same pattern: of the packed bytes (pack), or of the whole destination without guards (unpack and
+//   copy).
 // Threads: one owner. Time: host time only.
 #pragma once
 
@@ -32,13 +32,13 @@ Result<BenchWay> bench_way_named(const std::string& name);
 
 class LayoutBench {
  public:
-  // `struct_loop` names the library's loops over the row's structs; empty: there are none.
+  // `struct_loop` is the ending of the names of the library's loops over the row's structs; empty: there are none.
   static Result<LayoutBench> create(const std::string& type, const std::string& to, const std::string& hand_library,
                                     const std::string& struct_loop);
 
   [[nodiscard]] bool has(BenchOperation operation, BenchWay way) const;
   Status check(BenchOperation operation, BenchWay way);
-  // Times `calls` calls together, `repetitions` times.
+  // Times `calls` calls together, `repetitions` times. If the message has at most 4 MiB, one call goes before, untimed.
   Result<std::vector<double>> time(BenchOperation operation, BenchWay way, int repetitions, int64_t calls);
   Result<uint64_t> hash(BenchOperation operation);
   // Writes both types as constructor calls: see mpi_program.hpp.
@@ -58,7 +58,7 @@ class LayoutBench {
   struct Side {
     layout::Type type;
     layout::Committed layout;
-    HandPlan plan;  // without parts: nobody would write such a loop by hand
+    HandPlan plan;  // without parts where plan_of() makes no loops
     int64_t lines = 0;
   };
   struct Hand {
@@ -70,7 +70,7 @@ class LayoutBench {
   LayoutBench(Side from, Side to) : from_(std::move(from)), to_(std::move(to)) {}
   static Result<Side> side_of(const std::string& type_text);
   Status open_hand(const std::string& library, const std::string& struct_loop);
-  // Makes one call. memory, packed and destination are the addresses that MPI would be given.
+  // Makes one call, but not of BenchWay::memory. source, packed and target are the addresses that MPI would be given.
   Status run(BenchOperation operation, BenchWay way, std::byte* source, std::byte* packed, std::byte* target) const;
   [[nodiscard]] const Side& written(BenchOperation operation) const;
   Status expect(BenchOperation operation);

@@ -13,15 +13,15 @@ namespace {
 constexpr int64_t page_bytes = 4096;
 constexpr int passes = 2;
 
-// The physical address of a page. Pages lie anywhere, so that a stride of many pages does not meet in one set of a
-// large cache. The mixing step of splitmix64 is one to one.
+// Returns the physical number of a page: the upper 44 bits of splitmix64's mixing step. Pages lie anywhere, so that a
+// stride of many pages does not meet in one set of a large cache. Two pages hardly ever get the same number.
 uint64_t physical(uint64_t page) {
   page = (page ^ (page >> 30)) * 0xbf58476d1ce4e5b9u;
   page = (page ^ (page >> 27)) * 0x94d049bb133111ebu;
   return (page ^ (page >> 31)) >> 20;
 }
 
-// The memory of one side: its place, and its last line.
+// The memory of one side: its place, the last line that was touched, and the step to it.
 class Side {
  public:
   explicit Side(uint64_t base) : base_(base) {}

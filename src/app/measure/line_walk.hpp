@@ -1,9 +1,10 @@
 // LineWalk - counts the level of a host's caches that each cache line of a pack, unpack or copy comes from.
 //
-// Contract: walk_lines() follows a message as a copy loop does, in packed order, through a chain of modelled caches:
+// Contract: walk_lines() follows a message as a copy loop does, in the given order, through a chain of modelled caches:
 //   once to warm them, once to count. Pages of 4 KiB lie anywhere in physical memory, and page addresses go through
-//   caches in the same way. A line found in level k is counted under k; beyond the last level is memory. `next` lines
-//   follow the side's last line, `strided` lines repeat its last step, `scattered` lines follow no rule.
+//   caches in the same way. Each line is counted under the last level that lacks it; a line that the first level has is
+//   only an access. `next` lines follow the side's last line, `strided` lines repeat its last step but for one line,
+//   `scattered` lines follow no rule. A message of more than limits::message_blocks_max blocks is an Error.
 // Invariants: pure counting: the result depends on no time and on nothing of the machine that runs it.
 // Threads: pure. Time: none.
 #pragma once
@@ -30,10 +31,10 @@ struct LineWalk {
   };
   uint64_t accesses = 0;
   std::vector<uint64_t> pages;  // pages missed in each level of the page cache (TLB), the last level last
-  std::vector<Source> levels;  // by level: [0] counts lines that the first level lacks and the second has
+  std::vector<Source> levels;  // [0]: lines that the first level lacks and the second has; the last: lines from memory
 };
 
-// packed: blocks in packed order. memory: blocks as they lie in memory, but the packed side in its own order; this
+// packed: blocks in packed order. memory: blocks as they lie in memory, with the packed side from front to back; this
 // models a transposing kernel that goes by tiles and meets every line once.
 enum class WalkOrder : uint8_t { packed, memory };
 

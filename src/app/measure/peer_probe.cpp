@@ -26,7 +26,7 @@ namespace spinloom::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// Returns how long a peer may take to write, pack and compare `bytes` bytes, and for everything else.
+// Returns how long a peer may take: ten seconds, and more to write, pack and compare `bytes` bytes.
 std::chrono::seconds patience_for(int64_t bytes) {
   constexpr int64_t bytes_a_second = 100'000'000;
   return std::chrono::seconds(10 + bytes / bytes_a_second);
@@ -34,7 +34,7 @@ std::chrono::seconds patience_for(int64_t bytes) {
 
 constexpr int64_t guard_bytes = 64;
 
-// Memory for a message, with guards; where peers map it, or of this process alone.
+// Memory for a message, with guards: from the heap that peers map, or of this process alone.
 class Memory {
  public:
   Memory(int64_t bytes, bool in_heap) : bytes_(static_cast<size_t>(bytes)), in_heap_(in_heap) {
@@ -190,7 +190,7 @@ Result<std::vector<double>> PeerProbe::measure(const std::string& type_text, int
     SPL_TRY(own.receive(target));
     return own.send(source, way);
   };
-  // Makes the bytes that the peer sends a second time, to compare with them.
+  // The bytes that the peer sends are made here, too, to compare with them.
   own.patience = patience_for(span + bytes);
   own.received = own.boxes[own.peer()].sent.load();  // an earlier message may have been given up
   std::vector<std::byte> packed(static_cast<size_t>(bytes));
@@ -207,7 +207,7 @@ Result<std::vector<double>> PeerProbe::measure(const std::string& type_text, int
 
   std::vector<double> times;
   for (int i = 0; i < samples; ++i) {
-    out.fill(2 + own.rank);  // programs write what they send: otherwise its lines would be in the receiver's caches
+    out.fill(2 + own.rank);  // programs write what they send; else its lines would be in the receiver's caches
     SPL_TRY(own.meet());
     const auto begin = Clock::now();
     SPL_TRY(round());

@@ -1,7 +1,7 @@
 // spinloom._core - the engine as a Python module; python/spinloom/common/core.py documents it.
 //
-// Contract: dictionaries in, dictionaries out; an Error becomes spinloom.errors.Trouble. The
-//   interpreter lock is released while a cell runs.
+// Contract: functions take and return dictionaries, and classes keep what later calls need; an Error becomes
+//   spinloom.errors.Trouble. The interpreter lock is released while a cell runs.
 #include <nanobind/nanobind.h>
 
 #include "app/python/bindings_setup.hpp"

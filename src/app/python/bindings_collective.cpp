@@ -139,7 +139,7 @@ nb::list table1(uint32_t ranks, uint64_t bytes) {
   return out;
 }
 
-// More would take more memory than machines have.
+// The operations that the schedules of all ranks may have; more would take more memory than machines have.
 constexpr uint64_t scheduled_most = uint64_t{1} << 27;
 
 schedule::Schedule make_schedule(std::string_view operation, std::string_view name, uint32_t ranks, uint64_t bytes,

@@ -56,7 +56,8 @@ nb::dict run_on(const schedule::Schedule& made, const std::string& fidelity, con
   return out;
 }
 
-// For each Shape whose own end has a layout: that layout, and how many transfers use it.
+// Returns, for each Shape whose own end has a layout with bytes and that a transfer uses: that layout, and how many
+// transfers use it.
 nb::list layout_uses(const schedule::Schedule& made) {
   std::vector<uint64_t> transfers(made.shapes().size());
   for (uint32_t rank = 0; rank < made.ranks(); ++rank) {

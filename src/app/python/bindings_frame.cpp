@@ -72,7 +72,8 @@ nb::dict slmp(const nb::dict& settings) {
   return out;
 }
 
-// Makes a context for a live NIC, whose programs have pages and a ring of notices before their own memory.
+// Describes a context for a live NIC: there, host memory begins with pages and a ring of notices, and the messages'
+// memory comes behind them.
 nb::dict context_for_types(const std::string& type, int64_t count, uint32_t messages) {
   constexpr uint64_t rooms = (SPL_HOST_BYTES + uint64_t{4095}) & ~uint64_t{4095};
   const auto made = unwrap(without_lock([&]() -> Result<std::pair<DdtContext, layout::oracle::Reach>> {

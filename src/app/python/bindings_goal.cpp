@@ -47,7 +47,8 @@ Schedule open(const std::string& path) {
   return watched(nb::none(), [&](const goal::Watch& watch) { return schedule::open_schedule(path, watch); });
 }
 
-// Python takes the bytes part by part; an exception that it raises comes out at the end, and later parts are dropped.
+// Calls `write`, and gives what it writes to `take` part by part. After an exception of `take`, or Ctrl-C, later parts
+// are dropped, and the exception is thrown at the end.
 template <class Write>
 auto given(const nb::object& take, const Write& write) {
   std::optional<nb::python_error> stopped;
@@ -112,7 +113,7 @@ nb::list path_of(const std::vector<goal::Step>& steps) {
   return out;
 }
 
-// True for a receive that was posted after its message or request had come; indexed by rank and operation.
+// Returns, by rank and operation: true for a receive that was posted after its message or request had come.
 std::vector<std::vector<bool>> late_of(const Schedule& made, const goal::Record& kept) {
   std::vector<std::vector<bool>> found(made.ranks());
   for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
@@ -159,7 +160,8 @@ nb::dict run_loggopsim(const Schedule& made, uint64_t L, uint64_t o, uint64_t g,
   return out;
 }
 
-// check() of a Schedule takes layouts as bytes. This also looks whether those bytes are layouts.
+// Checks that the bytes of layouts are layouts of the sizes that they claim, then all else. schedule::check() alone
+// takes layouts as mere bytes.
 Status check_with_layouts(const Schedule& made, const goal::Watch& watch) {
   for (size_t number = 0; number < made.layouts().size(); ++number) {
     const schedule::Layout& one = made.layouts()[number];
@@ -176,7 +178,7 @@ Status check_with_layouts(const Schedule& made, const goal::Watch& watch) {
   return schedule::check(made, watch);
 }
 
-// For drawings: small schedules only.
+// Returns all operations, every repetition of a program written out: for drawings of small schedules.
 nb::list graph(const Schedule& given) {
   const Schedule made = given.unrolled();
   nb::list ranks;

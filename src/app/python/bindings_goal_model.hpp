@@ -31,7 +31,8 @@ struct Kept {
 [[nodiscard]] network::Config network_of(const nanobind::dict& fields);
 [[nodiscard]] goal::Noise noise_of(const Noise& given);
 [[nodiscard]] nanobind::dict dict_of(const goal::Outcome& outcome);
-// Returns the work of each CPU: rank, CPU, what, begin, end; for messages also the sender's rank and operation.
+// Returns what CPUs did, a tuple for each operation but arrivals: rank, CPU, what, begin, end, and the rank and
+// operation that sent the message. A computation has rank -1; other operations that receive nothing have their own.
 [[nodiscard]] nanobind::list spans_of(const schedule::Schedule& made, const goal::Record& record);
 
 }  // namespace spinloom::app

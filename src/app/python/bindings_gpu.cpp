@@ -55,7 +55,7 @@ nb::dict tensor(nb::object capsule) {
 
 using layout::Committed;
 
-// Only whole messages are moved by kernels.
+// Returns the bytes of a whole message; throws if only a part is asked for, because kernels move whole messages.
 int64_t whole(const Committed& layout, int64_t count, int64_t first, std::optional<int64_t> last) {
   const int64_t bytes = unwrap(layout.packed_bytes(count));
   if (first != 0 || last.value_or(bytes) != bytes) {
@@ -106,7 +106,7 @@ void copy(const Committed& from_layout, nb::object source, int64_t count, int64_
       .copy();
 }
 
-// True if a copy writes what it reads.
+// True if a copy writes a byte that it reads, or writes a byte twice.
 bool meet(const Committed& from_layout, nb::handle source, int64_t count, int64_t offset, const Committed& to_layout,
           nb::handle destination, int64_t to_count, int64_t to_offset, bool as_memory) {
   const GpuEnd read = layout_end(source, false, "the source", from_layout, count, offset, as_memory);
@@ -114,7 +114,7 @@ bool meet(const Committed& from_layout, nb::handle source, int64_t count, int64_
   return bytes_meet(from_layout, count, read, to_layout, to_count, written);
 }
 
-// One copy of the driver for each contiguous block of a pack, for comparison. Returns how many there were.
+// Packs with one copy by the driver for each contiguous block, for comparison. Returns the number of copies.
 int64_t naive_pack(const Committed& layout, nb::handle source, nb::handle packed, int64_t count, int64_t offset,
                    uint64_t stream, int64_t blocks_max) {
   const GpuEnd from = layout_end(source, false, "the source", layout, count, offset, false);

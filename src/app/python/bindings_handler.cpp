@@ -146,7 +146,7 @@ void add_profile(const HandlerResult& result, nb::dict& out) {
   out["traffic"] = traffic;
 }
 
-// Ctrl-C ends the run: the exception has the results until then as `.result`.
+// Runs handlers. Ctrl-C ends the run: the exception then has the results until there as its attribute `result`.
 nb::dict run(const nb::dict& settings) {
   const HandlerConfig config = handler_config_of(settings);
   std::optional<nb::python_error> stopped;
@@ -204,7 +204,8 @@ nb::dict describe_image(const nb::bytes& file) {
   return out;
 }
 
-// Returns (address, bytes of the instruction, its bits, text) up to the first bytes that are not code.
+// Returns (address, bytes of the instruction, its bits, text) of each instruction before the first bytes that are not
+// code.
 nb::list disassemble_image(const nb::bytes& file) {
   const hpu::Image image = image_from(file);
   nb::list lines;

@@ -41,7 +41,7 @@ layout::PackedRange range_of(const Committed& layout, int64_t count, int64_t fir
   return range;
 }
 
-// Packs into `packed`, or into a new bytearray if that is None. Returns the one it has filled.
+// Packs into `packed`, or into a new bytearray if that is None. Returns the object that it has filled.
 nb::object pack(const Committed& layout, nb::handle source, nb::object packed, int64_t count, int64_t first,
                 std::optional<int64_t> last, int64_t offset, bool as_memory) {
   const layout::PackedRange range = range_of(layout, count, first, last);
@@ -76,8 +76,8 @@ void copy(const Committed& from_layout, nb::handle source, int64_t count, int64_
   unwrap(without_lock([&] { return layout::copy({&from_layout, count, from_base}, {&to_layout, to_count, to_base}); }));
 }
 
-// The first `limit` contiguous blocks in packed order as (offset, bytes). Other threads run meanwhile, and Ctrl-C ends
-// it.
+// Returns the first `limit` contiguous blocks in packed order as (offset, bytes). Other threads run meanwhile, and
+// Ctrl-C ends the search.
 nb::list blocks(const Committed& layout, int64_t count, int64_t limit) {
   constexpr size_t batch = size_t{1} << 14;
   nb::list out;
@@ -102,8 +102,8 @@ nb::list blocks(const Committed& layout, int64_t count, int64_t limit) {
   return out;
 }
 
-// Blocks of `child` where the displacements say, in extents of the child or in bytes: `block_length` each, or as many
-// as their own entry of `block_lengths` says.
+// Commits a type of blocks of `child` at the displacements, which count extents of the child or bytes. Each block has
+// `block_length` elements, or as many as its entry of `block_lengths` says.
 Committed listed(const Committed& child, int64_t entries, nb::handle displacements, int64_t block_length,
                  nb::handle block_lengths, bool in_bytes) {
   const auto list_of = [entries](nb::handle object, const char* role) {
@@ -129,7 +129,7 @@ Committed listed(const Committed& child, int64_t entries, nb::handle displacemen
   }));
 }
 
-// The name of the primitive that every leaf of a type is; empty where they differ or there is none.
+// Returns the name of the primitive of which all leaves of a type are; empty if leaves differ or there are none.
 std::string only_primitive(const layout::Type& type) {
   const layout::TypeNode& node = type.node();
   if (node.combiner == layout::Combiner::primitive) return node.name;

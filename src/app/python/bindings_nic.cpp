@@ -78,7 +78,7 @@ class PythonCard {
     unwrap(without_lock([&] { return card_->initialise(ContextId{id}); }));
   }
   void activate(uint32_t id, bool active) { unwrap(card_->activate(ContextId{id}, active)); }
-  // Programs and tools reach the NIC by this name from now on.
+  // Opens the NIC to programs and tools, which reach it by this name from now on.
   void serve(const std::string& name) { service_ = unwrap(ethernet::Service::open(name, *card_, rule_sets_)); }
   void configure(const std::vector<PythonRules>& given) {
     std::vector<frames::RuleSet> sets;
@@ -92,7 +92,7 @@ class PythonCard {
     rule_sets_ = std::move(sets);
   }
 
-  // The first lines that handlers print go to standard error as they come, the others are counted.
+  // Writes the first `limit` lines that handlers print to standard error as they come, and counts the others.
   void print_lines(uint64_t limit) {
     lines_left_ = limit;
     card_->set_debug([this](const frames::DebugLine& line) {
@@ -108,7 +108,8 @@ class PythonCard {
   [[nodiscard]] std::string handler_now() const { return card_->handler_now(); }
   [[nodiscard]] uint64_t lines_lost() const { return lines_lost_; }
 
-  // Runs until the wire's file has ended, the time is up, or a signal comes, whose exception is thrown from here.
+  // Runs until the wire's file has ended, the time is up, or the handler of a signal raises, whose exception this
+  // throws.
   void run(std::optional<double> seconds) {
     using Clock = std::chrono::steady_clock;
     const auto until = seconds ? Clock::now() + std::chrono::nanoseconds(static_cast<int64_t>(*seconds * 1e9))
@@ -176,14 +177,14 @@ class PythonCard {
   [[nodiscard]] static nb::bytes as_bytes(std::span<const uint8_t> bytes) {
     return nb::bytes(bytes.data(), bytes.size());
   }
-  std::vector<frames::RuleSet> rule_sets_;  // what configure() was given
+  std::vector<frames::RuleSet> rule_sets_;  // the argument of the last configure()
   std::unique_ptr<Card> card_;
   std::unique_ptr<ethernet::Service> service_;
   uint64_t lines_left_ = 0;
   uint64_t lines_lost_ = 0;
 };
 
-// Warnings of the engine go to standard error from now on.
+// Sends warnings of the engine to standard error from now on.
 void say_warnings() {
   log::install([](log::Level, std::string_view,
                   std::string_view message) { std::fprintf(stderr, "spinloom: %s\n", printable(message).c_str()); },

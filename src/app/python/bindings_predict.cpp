@@ -32,7 +32,7 @@ struct Recording {
   std::string program;
   bool ended = true;  // of all ranks
   bool is_cpu_time = false;
-  std::vector<std::string> warnings;  // why traces are shorter than they should be
+  std::vector<std::string> warnings;  // of ranks whose traces are shorter than they should be
   std::string growth;  // how the recording grew to more ranks; empty if it did not
 };
 
@@ -71,7 +71,7 @@ Recording read(nb::handle folder, const std::vector<std::string>& choices, uint3
       SPL_ASSIGN(predict::Grown grown,
                  predict::grow(traces, ranks, strong ? predict::Scaling::strong : predict::Scaling::weak));
       traces = std::move(grown.traces);
-      how = std::move(grown.growth);
+      how = std::move(grown.how);
     }
     SPL_ASSIGN(Recording made, recording_of(traces, choices, between));
     made.growth = std::move(how);
@@ -209,9 +209,10 @@ Rate rate_of(const nb::dict& costs, const char* name) {
   return {nb::cast<int64_t>(ratio[0]), nb::cast<int64_t>(ratio[1])};
 }
 
-// {"messages": [(bytes, send, receive, way)], "layouts": [(layout, count, side, cpu, nic, busy)], "host_layouts":
+// Reads {"messages": [(bytes, send, receive, way)], "layouts": [(layout, count, side, cpu, nic, busy)], "host_layouts":
 // [(layout, count, side, cpu)], "pairs": [(bytes, sent, received, send cpu, receive cpu, own block or None)],
-// "unknown_layout", "copy", "combine": (numerator, denominator) of ps for a byte, ...}
+// "unknown_layout", "copy", "combine": (numerator, denominator) of ps for a byte, ...}. All but the first three keys
+// may be missing. Times are in ps.
 Costs costs_of(const nb::dict& given) {
   Costs out;
   for (const nb::handle point : nb::cast<nb::list>(given["messages"])) {
@@ -262,11 +263,11 @@ Costs costs_of(const nb::dict& given) {
   return out;
 }
 
-// The operations of a schedule that meet messages, by rank and leg.
+// The operations of a schedule that meet messages or their requests, by rank and leg.
 struct Receives {
   std::vector<std::vector<uint32_t>> operations;
 
-  // `late`: by rank and operation, as Schedule.run() says.
+  // Returns the late receives by rank and leg. `late` is by rank and operation, as Schedule.run(late=True) gives it.
   [[nodiscard]] predict::LateReceives late(const std::vector<std::vector<bool>>& late) const {
     predict::LateReceives found(operations.size());
     for (size_t rank = 0; rank < operations.size(); ++rank) {

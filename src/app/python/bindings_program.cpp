@@ -50,18 +50,19 @@ class PythonProgram {
   nb::bytes state(uint64_t offset, uint64_t bytes) { return read_part(program().state(), offset, bytes); }
   nb::bytes host_memory(uint64_t offset, uint64_t bytes) { return read_part(program().host_memory(), offset, bytes); }
 
-  // The descriptor of the host memory. This process has it as long as this program; a process that maps it has the
-  // memory for longer.
+  // Returns the descriptor of the host memory, which is open as long as this program. A process that has mapped the
+  // memory keeps it for longer.
   [[nodiscard]] int host_descriptor() { return program().host_descriptor(); }
 
-  // UDP for this port; of SLMP, whose last frames are known.
+  // Activates the context for UDP frames to this port. With `slmp`, the frames that end messages of SLMP are known as
+  // last ones.
   void activate(uint16_t port, bool slmp) {
     host::Request request;
     request.ask = host::Ask::activate;
     request.rules = slmp ? spl_eth_rules_slmp(port) : spl_eth_rules_udp(port);
     (void)unwrap(without_lock([&] { return program().ask(request); }));
   }
-  // (value, argument); None if there was none in time.
+  // Returns the next notice as (value, argument), or None if none comes in time.
   std::optional<std::tuple<uint32_t, uint64_t>> next_notice(double seconds) {
     const auto patience = std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
     const auto found = without_lock([&] { return program().next_notice(patience); });

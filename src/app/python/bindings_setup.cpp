@@ -5,7 +5,8 @@
 namespace spinloom::app {
 namespace {
 
-// Reads "in"; a window in which packets are shuffled, except the first and the last; or "all:N", which shuffles all.
+// Reads "in"; a number, the window in which packets are shuffled except the first and the last; or "all:N", a window in
+// which these are shuffled, too.
 simulated::Ordering ordering_of(const nb::object& order) {
   simulated::Ordering out;
   if (!nb::isinstance<nb::str>(order)) {

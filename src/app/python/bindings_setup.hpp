@@ -1,6 +1,6 @@
 // BindingsSetup - a Setup and its parts from a dictionary of settings, for the bindings that simulate messages.
 //
-// Contract: a missing key, or a value of the wrong type, is raised as an Error that names the key.
+// Contract: get() and get_as() throw an Error that names the key if it is missing or its value has the wrong type.
 // Threads: with the interpreter lock. Time: none.
 #pragma once
 

@@ -67,7 +67,8 @@ nb::dict receive(Share& share, size_t type) {
   return row;
 }
 
-// {"types": as share(), "strategy": a name or None, "rounds", "at_once", "early": [numerator, denominator]}.
+// Takes {"types": as in share(), "strategy": a name or None, "rounds", "at_once", "early": [numerator, denominator]}
+// beside the setup.
 nb::dict mix(const nb::dict& settings) {
   MixConfig config;
   static_cast<Setup&>(config) = setup_of(settings);
@@ -110,8 +111,8 @@ nb::dict mix(const nb::dict& settings) {
   return out;
 }
 
-// {"sent", "sent_count", "received", "received_count", "send": how the sender moves it, "strategy": of the receive or
-// None, "asks", "late", "any_source"} beside the setup.
+// Takes {"sent", "sent_count", "received", "received_count", "send": the sender's strategy, "strategy": the receive's
+// or None, "asks", "late", "any_source"} beside the setup.
 nb::dict delivery(const nb::dict& settings) {
   DeliveryConfig config;
   static_cast<Setup&>(config) = setup_of(settings);
@@ -144,7 +145,7 @@ nb::dict delivery(const nb::dict& settings) {
   return out;
 }
 
-// {"peers": [{"type", "count"}, ...]} beside the setup.
+// Takes {"strategy", "peers": [{"type", "count"}, ...]} beside the setup.
 nb::dict exchange(const nb::dict& settings) {
   ExchangeConfig config;
   static_cast<Setup&>(config) = setup_of(settings);

@@ -1,4 +1,4 @@
-// BindingsSupport - errors as exceptions and profiles from dictionaries, for the files of the Python module.
+// BindingsSupport - errors as exceptions, profiles from dictionaries, and the functions that bind each file.
 //
 // Threads: with the interpreter lock. Time: none.
 #pragma once
@@ -31,7 +31,7 @@ T unwrap(Result<T> result) {
   return std::move(result.value());
 }
 
-// Does work that touches no Python object, while other threads run.
+// Does work that touches no Python object, without the interpreter lock.
 template <class Work>
 auto without_lock(Work&& work) {
   const nb::gil_scoped_release release;

@@ -9,7 +9,7 @@
 namespace spinloom::app {
 namespace {
 
-// The outcome of a range of seeds.
+// The outcome of a range of seeds. The least numbers are those of runs without a violation.
 struct Sum {
   uint64_t messages = 0;
   uint64_t messages_least = UINT64_MAX;
@@ -51,7 +51,7 @@ nb::dict run_torture(const nb::dict& numbers, uint64_t first, uint64_t last, boo
   const Sum sum = [&] {
     const nb::gil_scoped_release release;
     Sum made = run_seeds(config, first, last, trace);
-    std::fflush(stdout);  // prints the trace
+    std::fflush(stdout);  // so that the trace is printed now
     return made;
   }();
   nb::dict out;

@@ -26,7 +26,7 @@ namespace {
 
 using trace::RankTrace;
 
-// The bytes of one column, for memoryview.cast(), numpy.frombuffer() and the like.
+// Returns the bytes of one column, for memoryview.cast(), numpy.frombuffer() and the like.
 template <class Number, class Of>
 nb::bytes column(const std::vector<trace::Event>& events, Of&& of) {
   std::vector<Number> values;
@@ -162,7 +162,7 @@ nb::list types_of(const Traces& traces) {
   return out;
 }
 
-// Returns None for an unknown rank.
+// Returns the rank, or None if it is not known.
 nb::object rank_or_none(uint32_t rank) { return rank == trace::none ? nb::none() : nb::cast(rank); }
 
 nb::list findings_of(const Traces& traces) {
@@ -186,7 +186,8 @@ nb::list findings_of(const Traces& traces) {
   return out;
 }
 
-// (trace, event that began it, event that ended it) of the sender and of the receiver, and bytes.
+// Returns for each message (trace, event that began it, event that ended it) of the sender, the same of the receiver,
+// and the bytes sent, in one tuple.
 nb::list messages_of(const Traces& traces) {
   nb::list out;
   const auto matching = without_lock([&] { return trace::match(traces); });
@@ -227,7 +228,7 @@ nb::dict import_text(const nb::sequence& paths, nb::handle folder) {
   return out;
 }
 
-// The call with this full name, for example "Isend".
+// Returns the call and the form with this full name, for example "Isend"; throws if a trace has no such call.
 std::pair<trace::Call, trace::CallForm> call_named(const std::string& name) {
   for (auto call = uint8_t{0}; call <= static_cast<uint8_t>(trace::Call::File_write); ++call) {
     for (const auto form : {trace::CallForm::blocking, trace::CallForm::nonblocking, trace::CallForm::persistent}) {
@@ -237,7 +238,7 @@ std::pair<trace::Call, trace::CallForm> call_named(const std::string& name) {
   throw Raised{fail(Code::invalid, "a trace has no MPI_", name)};
 }
 
-// Writes a rank's trace, of bytes that lie in one block: for traces that are imported from elsewhere.
+// Writes a rank's trace that is imported from elsewhere. All its buffers are bytes in one block at no known place.
 class TraceWriter {
  public:
   TraceWriter(nb::handle directory, uint32_t rank, uint32_t ranks, uint64_t begun_unix_ns, const std::string& host,

@@ -118,7 +118,7 @@ nb::tuple type_bounds(const std::string& source) {
   return nb::make_tuple(type.lb(), type.extent());
 }
 
-// Packs as the type map demands, by the oracle instead of a fast path.
+// Packs by the oracle, which follows the type map, instead of a fast path.
 nb::bytes oracle_pack(const std::string& source, int64_t count, const nb::bytes& memory, int64_t base) {
   const Type type = unwrap(layout::parse(source));
   const Status fits = layout::oracle::check_count(type, count);

@@ -1,6 +1,6 @@
 // BindingsWatched - runs of schedules that report their progress to Python, and that Python can end.
 //
-// Contract: watched() calls a run with a Watch of predict/goal/model/watch.hpp, and gives its outcome or raises.
+// Contract: watched() calls a run with a Watch of predict/goal/model/watch.hpp, and returns its outcome or throws.
 // Threads: with Python's lock, which it gives up meanwhile. Time: none.
 #pragma once
 

@@ -1,9 +1,11 @@
-// Bound plans - a layout, a count and Python's buffers, checked once: what is left of a call is the copy.
+// Bound plans - layouts, counts and Python's buffers, checked once, so that a call only copies.
 //
 // Contract: a constructor checks what Layout.pack(), unpack() and copy() check and keeps the buffers, which can
-//   neither move nor shrink while the plan lives. pack() and unpack() move the whole message; what a read-only buffer
-//   or a layout that writes a byte twice forbids is refused by the one call, not by the constructor.
-// Invariants: messages below `held_bytes_max` are moved under the interpreter lock, as handing it over would cost more.
+//   neither move nor shrink while the plan lives. pack() and unpack() move the whole message. A PackPlan may have a
+//   read-only buffer or a layout that writes a byte twice: then the call that would write it throws. CopyPlan's
+//   constructor refuses both.
+// Invariants: messages of `held_bytes_max` bytes or more move without the interpreter lock. Smaller ones move under it,
+//   because handing it over would cost more, but for those that pack_at_once() or unpack_at_once() does not take.
 // Threads: with the interpreter lock. Time: none.
 #pragma once
 

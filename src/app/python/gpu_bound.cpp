@@ -37,7 +37,7 @@ void add_blocks(std::vector<Touched>& all, const layout::Committed& layout, int6
 bool any_meet(std::vector<Touched> all) {
   const std::less<> before;
   std::ranges::sort(all, before, &Touched::first);
-  const std::byte* read = nullptr;  // the end of what has been read so far
+  const std::byte* read = nullptr;  // behind the last byte read so far
   const std::byte* written = nullptr;
   for (const Touched& one : all) {
     if (before(one.first, written) || (one.written && before(one.first, read))) return true;
@@ -72,7 +72,7 @@ GpuDone begun(const std::optional<GpuMove>& move) {
   return move ? unwrap(without_lock([&] { return move->begin(); })) : GpuDone();
 }
 
-// Raises the sentence for a read-only array.
+// Throws, with the sentence for a read-only array, unless the array is writable.
 void require_writable(nb::handle array, const char* role) {
   PythonBuffer(array, Access::read, role, Place::anywhere).require_writable();
 }

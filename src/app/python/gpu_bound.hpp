@@ -1,9 +1,11 @@
-// Bound plans of a GPU - layouts, arrays and a stream, checked once: what is left of a call is the launch.
+// Bound plans of a GPU - layouts, arrays and a stream, checked once, so that a call only launches.
 //
 // Contract: constructors check what the calls of bindings_gpu.cpp check, and keep the arrays. GpuPackPlan moves one
-//   message, GpuSet any number of them in one launch; GpuCopies does the same from layouts to layouts. unpack() refuses
-//   layouts that write a byte twice. begin_pack() and its like do not wait, whatever the ends are.
-// Threads: constructors with the interpreter lock; the lock is released while a kernel is launched. Time: host time.
+//   message, GpuCopyPlan one from layout to layout, GpuSet any number of messages together, and GpuCopies any number
+//   from layouts to layouts. A layout that writes a byte twice, or a read-only array, is refused by unpack() of the
+//   first and of GpuSet, and by the constructors of the others. begin_pack() and its like do not wait for the bytes,
+//   whatever the ends are; under SPINLOOM_GPU=shim they move them.
+// Threads: with the interpreter lock, which is released while a kernel is launched. Time: host time.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,11 +21,11 @@ namespace spinloom::app {
 
 namespace nb = nanobind;
 
-// One side of a call: a layout in an array, or packed bytes.
+// Return one side of a call: a layout in an array, or packed bytes. `written` refuses a read-only object.
 GpuEnd layout_end(nb::handle array, bool written, const char* role, const layout::Committed& layout, int64_t count,
                   int64_t offset, bool as_memory);
 GpuEnd packed_end(nb::handle packed, bool written, int64_t bytes);
-// Refuses packed bytes that overlap the layout's.
+// Refuses packed bytes that overlap the memory that the message spans in the array, gaps included.
 void check_apart(const GpuEnd& packed, const GpuEnd& array);
 
 class GpuPackPlan {
@@ -35,11 +37,12 @@ class GpuPackPlan {
   void unpack() const;
   [[nodiscard]] GpuDone begin_pack() const;
   [[nodiscard]] GpuDone begin_unpack() const;
-  // The name of the kernel of pack(); empty where bytes are staged or there are none.
+  // Returns the name of the kernel of pack(); empty where bytes are staged or the message has none.
   [[nodiscard]] std::string kernel() const {
     return pack_ && pack_->program() != nullptr ? pack_->program()->kernel_name() : "";
   }
-  // Returns the host time of `calls` launches of pack(), without waiting for them, in ns.
+  // Returns the host time of `calls` calls of pack() together, in ns. They wait for the bytes only where one end is the
+  // host's.
   [[nodiscard]] int64_t launch_ns(int64_t calls) const;
 
  private:
@@ -71,14 +74,15 @@ class GpuCopyPlan {
   std::optional<GpuMove> move_;
 };
 
-// True if a message of `to` at `written` writes a byte that one of `from` at `read` reads. Looks at all blocks.
+// True if a message of `to` at `written` writes a byte that one of `from` at `read` reads, or writes a byte twice.
+// Looks at all blocks.
 bool bytes_meet(const layout::Committed& from, int64_t count, const GpuEnd& read, const layout::Committed& to,
                 int64_t to_count, const GpuEnd& written);
 
-// Copies between layouts on one device. No copy may write bytes that another one reads or writes.
+// Copies between layouts on one device. No copy may write bytes that any copy reads or another one writes.
 class GpuCopies {
  public:
-  GpuCopies(nb::list messages, uint64_t stream);  // of (layout, source, layout, destination)
+  GpuCopies(nb::list messages, uint64_t stream);  // entries: (layout, source, layout, destination)
 
   void copy() const;
   [[nodiscard]] GpuDone begin_copy() const;
@@ -91,7 +95,7 @@ class GpuCopies {
 // Messages of one device, each between a layout in an array and a packed buffer.
 class GpuSet {
  public:
-  GpuSet(nb::list messages, uint64_t stream);  // of (layout, array, packed, count, offset)
+  GpuSet(nb::list messages, uint64_t stream);  // entries: (layout, array, packed, count, offset)
 
   void pack() const;
   void unpack() const;

@@ -1,11 +1,11 @@
 // GpuPair - memory/gpu/pair.hpp for arrays of Python: a pair of processes, and moves that keep their arrays.
 //
-// Contract: the channel is a stream socket, which stays the caller's, or an object of Python with send(bytes) and
-//   receive(patience_ms) -> bytes or None; what that raises is the end of the pair. begin() checks what the calls of
-//   bindings_gpu.cpp check; a GPU's array and pinned memory are taken. A move keeps the pair and its array until it is
-//   dropped.
-// Threads: constructors with the interpreter lock; the lock is released while a call waits, and calls of one pair wait
-//   for each other. Time: host time.
+// Contract: the channel is the descriptor of a stream socket, which stays the caller's, or an object of Python with
+//   send(bytes) and receive(patience_ms) -> bytes or None; an exception of that object ends the pair. begin() checks
+//   what the calls of bindings_gpu.cpp check; it takes a GPU's array and pinned memory. A move keeps the pair and its
+//   array until it is dropped. SPINLOOM_GPU=shim has no pairs.
+// Threads: with the interpreter lock, which is released while a call waits; calls of one pair wait for each other.
+// Time: host time.
 #pragma once
 
 #include <nanobind/nanobind.h>

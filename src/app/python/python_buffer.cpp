@@ -49,7 +49,8 @@ bool on_the_host(nb::handle object) {
   return kind == device_cpu || kind == device_cuda_host || kind == device_rocm_host || kind == device_cuda_managed;
 }
 
-// A view of its items as bytes, for dtypes that NumPy does not export (dates); not valid where there is none.
+// Returns a view of an array's items as bytes, for dtypes that NumPy does not export (dates); an invalid object if
+// there is no such view.
 nb::object as_bytes(nb::handle object) {
   if (!nb::hasattr(object, "dtype") || !nb::hasattr(object, "view")) return {};
   const nb::object dtype = object.attr("dtype");
@@ -163,7 +164,7 @@ bool PythonBuffer::is_contiguous(const std::vector<Axis>& axes, int64_t item_byt
   return true;
 }
 
-// The memory that the items span, and how they follow each other.
+// Finds the memory that the items span, and how they follow each other.
 void PythonBuffer::measure(std::vector<Axis> axes, int64_t item_bytes) {
   after_ = run_ = item_bytes;
   for (Axis& axis : axes) {
@@ -189,7 +190,7 @@ void PythonBuffer::measure(std::vector<Axis> axes, int64_t item_bytes) {
   std::ranges::reverse(axes_);
 }
 
-// Offsets from base.
+// True if the bytes from offset `first` to offset `last` from base lie in one run.
 bool PythonBuffer::in_one_run(int64_t first, int64_t last) const {
   int64_t at = first + before_;
   for (const Axis& axis : axes_) at -= std::min(at / axis.stride, axis.length - 1) * axis.stride;

@@ -1,10 +1,11 @@
-// PythonBuffer - the memory behind a Python object with the buffer protocol, while a call uses it.
+// PythonBuffer - the memory behind a Python object, while a call uses it.
 //
 // Contract: `base` is the first byte of item [0, 0, ...]; [base - before, base + after) is the memory that the object
 //   spans, so a view with negative strides has memory before its base. Objects without the buffer protocol are taken
-//   by DLPack when a host processor reaches their memory. Memory of a GPU comes as a DeviceMemory, which strided.py
-//   makes; a caller that does not ask on_device() gets it refused. What else cannot be served is refused with a
-//   sentence: masked arrays, Python objects, rows behind pointers (suboffsets); for writing, what is read-only.
+//   by DLPack when a host processor reaches their memory. Memory of a GPU comes as a DeviceMemory, which
+//   python/spinloom/layout/device.py makes; it is refused unless the caller passes Place::anywhere. These are refused
+//   with a sentence: masked arrays, Python objects, rows behind pointers (suboffsets), and read-only memory for
+//   writing.
 // Invariants: the object cannot move or free its memory while this lives.
 // Threads: made and destroyed with the interpreter lock; read without. Time: none.
 #pragma once
@@ -50,10 +51,11 @@ class PythonBuffer {
   void require_writable() const {
     if (!writable_) refuse_writing();
   }
-  // base + offset, once the bytes of `count` elements of a layout there are known to lie in the object. A view with
-  // gaps is refused where the layout would plainly touch bytes in the gaps, unless it is taken `as_memory`.
+  // Returns base + offset if the bytes of `count` elements of a layout there lie in the object, and throws otherwise. A
+  // message without bytes gets base. A view with gaps is refused where the layout would plainly touch bytes in the
+  // gaps, unless it is taken `as_memory`.
   [[nodiscard]] std::byte* at(const layout::Committed& layout, int64_t count, int64_t offset, bool as_memory) const;
-  // The first `bytes` bytes of a contiguous object.
+  // Returns the first `bytes` bytes of an object whose items follow each other in row-major order; throws for others.
   [[nodiscard]] std::span<std::byte> packed(int64_t bytes) const;
 
  private:
@@ -82,11 +84,11 @@ class PythonBuffer {
   int64_t before_ = 0;
   int64_t after_ = 0;
   int64_t bytes_ = 0;  // bytes of its items
-  int64_t run_ = 0;    // bytes that follow each other, from every item that begins a run
+  int64_t run_ = 0;    // bytes that follow each other in memory, from each item that begins a run
   std::vector<Axis> axes_;  // by falling stride; none: all is one run, or runs overlap and nothing is known
 };
 
-// Refuses packed bytes that overlap a message of `count` elements at `base`.
+// Refuses packed bytes that overlap the memory that `count` elements at `base` span, gaps included.
 void check_apart(std::span<const std::byte> packed, const std::byte* base, const layout::Committed& layout,
                  int64_t count);
 

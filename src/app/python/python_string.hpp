@@ -1,8 +1,8 @@
 // PythonString - texts of the engine as Python's str, and the other way round, in place of <nanobind/stl/string.h>.
 //
-// Contract: a std::string always becomes a str: names in files may be any bytes, and those that are no UTF-8 stand
-//   there as \xff. A str becomes a std::string in UTF-8, the name of a file that is none becomes its bytes again; half
-//   a surrogate pair is refused, as another type is.
+// Contract: a std::string always becomes a str: names in files may be any bytes, and bytes that are no UTF-8 are
+//   written \xNN. A str becomes a std::string in UTF-8. A file's name that is no UTF-8, as Python holds it
+//   (surrogateescape), becomes its bytes again. Other lone surrogates are refused, and so is another type.
 // Threads: with the interpreter lock. Time: none.
 #pragma once
 

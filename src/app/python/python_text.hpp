@@ -1,7 +1,7 @@
 // Python text - strings between Python and the core that need not be UTF-8: what files hold, and how files are named.
 //
-// Contract: text_of() is a text of any bytes; those that are no UTF-8 are written \xNN. path_of() is a path's bytes as
-//   the system has them.
+// Contract: text_of() makes a str of any bytes; bytes that are no UTF-8 are written \xNN. path_of() returns a path's
+//   bytes as the system has them, and raises what Python raises for an object that is no path.
 // Threads: with the interpreter lock. Time: none.
 #pragma once
 

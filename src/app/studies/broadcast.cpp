@@ -17,8 +17,9 @@ constexpr uint64_t broadcast_match_bits = 1;
 constexpr uint64_t state_bytes = 64;
 constexpr uint32_t ranks_max = 4096;
 
-// The profile for ranks in a fat tree of 36-port switches (SC'17 paper, section 4.2): 18 ranks share a switch, 324 a
-// group of switches. Except for the nearest, two of more ranks are five switches and six wires apart.
+// Returns the profile for ranks in a fat tree of 36-port switches (SC'17 paper, section 4.2), where 18 ranks share a
+// switch and 324 a group of switches. All pairs are taken as far apart as the farthest: 1, 3 or 5 switches and one wire
+// more.
 simulated::Profile in_fat_tree(simulated::Profile profile, uint32_t ranks) {
   constexpr uint32_t edge = 18;
   const int switches = ranks <= edge ? 1 : ranks <= edge * edge ? 3 : 5;
@@ -131,7 +132,7 @@ class Broadcast final : simulated::EventTarget {
     world_.events().at(last_ + profile_.host.memory_latency + profile_.host.call, *this, 0, rank);
   }
 
-  // This rank's host posts its next put, and the following one a call later.
+  // Posts the next put of this rank's host, and plans the following one a call later.
   void on_event(uint32_t, uint64_t argument) override {
     const auto rank = static_cast<uint32_t>(argument);
     const std::vector<uint32_t> to = binomial_children(config_.ranks, rank);
@@ -147,7 +148,7 @@ class Broadcast final : simulated::EventTarget {
   simulated::World& world_;
   std::vector<Rank> ranks_;
   uint32_t missing_ = 0;
-  Time last_{};  // when the last rank so far knew
+  Time last_{};  // when the newest of the ranks that have the message knew of it
 };
 
 }  // namespace

@@ -52,7 +52,8 @@ CollectiveRun::CollectiveRun(const StudyConfig& config, const std::vector<uint32
   tree_ = SwitchTree::over(*world.network().switches(), members, top);
 }
 
-// The root of a linear tree has all others as children; a binomial tree's children have the largest subtree first.
+// Returns the members to which this one is parent. The root of a linear tree has all others; in a binomial tree the
+// child with the largest subtree comes first.
 std::vector<uint32_t> CollectiveRun::children_of(uint32_t member) const {
   const auto count = static_cast<uint32_t>(members_.size());
   std::vector<uint32_t> found;
@@ -200,7 +201,7 @@ void CollectiveRun::on_counters(uint32_t member) {
   note_result(member);
 }
 
-// This member's host has the result.
+// Notes that this member's host has the result.
 void CollectiveRun::note_result(uint32_t member) {
   Member& here = members_[member];
   here.known_round = round_;
@@ -211,7 +212,8 @@ void CollectiveRun::note_result(uint32_t member) {
   world_.events().at(here.processor.serve(last_, took).end, *this, posts, member);
 }
 
-// Called after each addition. Once the member has added what all its children sent, it passes the sum to its parent.
+// Called at the start and when the last child's sum is added. A member that has added what all its children sent passes
+// the sum to its parent; the root has the result.
 void CollectiveRun::go_on(uint32_t member) {
   Member& here = members_[member];
   if (here.added < here.children.size()) return;

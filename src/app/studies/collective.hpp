@@ -9,8 +9,8 @@
 //   (multicast only): handlers of NICs along that tree; switch: handlers of the switches between the members. Hosts
 //   post a message every host.call, and see one host.memory_latency after it has been counted.
 // The bound is what one message alone costs that goes the longest way of the switches' tree and is stored in each
-//   switch: T = put + (s - 1) hop + s (max(match, b G) + copy + dispatch + start); put: that of two NICs at one switch,
-//   s: switches on the way, b: bytes of the last packet.
+//   switch: T = put + (s - 1) hop + s (max(match, b G) + copy + dispatch + start); put: the time between two NICs at
+//   one switch, s: switches on the way, b: bytes of the last packet.
 // Threads: any number of calls side by side. Time: modelled, in ps.
 #pragma once
 

@@ -6,7 +6,7 @@
 namespace spinloom::app {
 namespace {
 
-// Returns the time from the first put of `bytes` between two NICs at one switch until the target's host can know of it.
+// Returns the time from a put of `bytes` between two NICs at one switch until the target's host can know of it.
 Result<Time> put_time(const StudyConfig& config, uint64_t bytes) {
   simulated::WorldOptions options = world_options(config);
   const std::vector<hpu::Image> none;
@@ -23,7 +23,7 @@ Result<Time> put_time(const StudyConfig& config, uint64_t bytes) {
   return world->events().now() - start;
 }
 
-// From a packet's first byte at a switch until the first instruction of its handler.
+// Returns the time from a packet's first byte at a switch until the first instruction of its handler.
 Time storing_time(const StudyConfig& config, uint64_t bytes, bool is_header) {
   const simulated::Profile& profile = config.profile;
   const auto length = static_cast<int64_t>(bytes);

@@ -1,7 +1,8 @@
 // CollectiveRun - the programs of the members' hosts and of the switches in one multicast, reduction or all-reduce.
 //
 // Contract: run() prepares everything, then measures; see collective.hpp. Members are counted as they are listed:
-//   member 0 is the root. Sums go up to the root by messages `up`, results come down by messages `down`.
+//   member 0 is the root. Results come down by messages with the match bits down_bits. Sums go up from switch to switch
+//   by up_bits, and from host to host by landing_bits + the number of the member that sends.
 // Invariants: (1) a host's processor does one thing at a time; (2) a member's contribution never changes.
 // Threads: one owner. Time: modelled, in ps.
 #pragma once
@@ -25,7 +26,7 @@ class CollectiveRun final : simulated::EventTarget {
  private:
   static constexpr uint64_t down_bits = 1;
   static constexpr uint64_t up_bits = 2;
-  static constexpr uint64_t landing_bits = 16;  // and up: sums of one child, by hosts
+  static constexpr uint64_t landing_bits = 16;  // plus a member's number: its sum, at its parent's host
 
   struct Child {
     nic::CounterId landed;
@@ -37,7 +38,7 @@ class CollectiveRun final : simulated::EventTarget {
     std::vector<uint8_t> given;  // the contribution; the root's message
     std::vector<uint8_t> sum;
     std::vector<uint8_t> result;
-    std::vector<std::vector<uint8_t>> landing;  // of each child
+    std::vector<std::vector<uint8_t>> landing;  // by child: where its sum lands
     std::vector<uint32_t> to;  // members below it in the tree of hosts
     std::vector<Child> children;
     uint32_t added = 0;
@@ -71,7 +72,7 @@ class CollectiveRun final : simulated::EventTarget {
   Status expect_sums(const TreeSwitch& here, const Side& side);
   Status expect_results(const TreeSwitch& here, const Side& side);
   [[nodiscard]] std::vector<uint32_t> ports_of(const TreeSwitch& here) const;
-  [[nodiscard]] uint32_t shift() const;  // of a sender's number in the offset of its sums
+  [[nodiscard]] uint32_t shift() const;  // bits by which a sender's number is shifted in the offset of its sums
 
   const StudyConfig& config_;
   const LoadedImages& loaded_;
@@ -86,7 +87,7 @@ class CollectiveRun final : simulated::EventTarget {
   int round_ = 0;
   uint32_t missing_ = 0;
   Time last_{};
-  Time adding_{};  // by a host, a message's elements
+  Time adding_{};  // how long a host adds the elements of one message
   Status trouble_;
 };
 

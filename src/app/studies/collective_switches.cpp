@@ -12,7 +12,7 @@ constexpr uint32_t senders_most = 64;
 constexpr uint64_t slot_bytes = 336;
 constexpr uint32_t packet_bytes_most = 64 * 256;
 
-// An entry of a switch, which has no host memory: handlers take all bytes, and failures are events.
+// Returns an entry of a switch. It has no host memory: handlers take all bytes, and only failures are events.
 nic::Entry entry_of(uint64_t match_bits, nic::ContextId context) {
   nic::Entry made;
   made.match_bits = match_bits;
@@ -25,7 +25,7 @@ nic::Entry entry_of(uint64_t match_bits, nic::ContextId context) {
 
 uint32_t CollectiveRun::shift() const { return static_cast<uint32_t>(std::bit_width(config_.bytes - 1)); }
 
-// The ranks at the ports of a switch that lead down the tree.
+// Returns the ranks at the ports of a switch that lead down the tree; of a multicast without the root.
 std::vector<uint32_t> CollectiveRun::ports_of(const TreeSwitch& here) const {
   std::vector<uint32_t> ranks;
   for (const uint32_t child : here.children) {

@@ -3,8 +3,9 @@
 // Contract: run_ddt() builds a world of a sender and a receiver, receives one message, compares the whole
 //   destination (covered bytes, gaps, guards) with the oracle and only then reports numbers. Code::mismatch
 //   carries the first differing byte.
-// Invariants: (1) everything in a DdtResult but `destination` and `event_log` is a modelled number; (2) the same
-//   config gives the same result on every machine; (3) recording (`trace`, `sample_dma_queue`) changes none of it.
+// Invariants: (1) everything in a DdtResult but `destination` and `event_log` is modelled or counted; (2) the same
+//   config gives the same result on every machine; (3) recording (`trace`, `sample_dma_queue`, `profile_handlers`)
+//   changes none of it.
 // Threads: any number of calls side by side. Time: modelled, in ps.
 #pragma once
 
@@ -45,7 +46,7 @@ struct DdtResult {
   int64_t regions = 0;  // blocks; each packet boundary inside a block adds a region
   int64_t pieces = 0;  // runs of the blob's walk; each packet boundary inside a run adds a piece
   int64_t packets = 0;
-  int64_t time_ps = 0;
+  int64_t time_ps = 0;  // first byte at the NIC until the host has read the completion, or has unpacked
   int64_t data_time_ps = 0;  // first byte at the NIC until the last byte that the NIC writes is in host memory
   int64_t processing_time_ps = 0;  // first byte at the NIC until the last handler has ended and its data has left
   int64_t line_time_ps = 0;  // the message's bytes at line rate: the bound that no strategy beats
@@ -58,7 +59,7 @@ struct DdtResult {
   uint64_t handler_first_call_cycles = 0;  // cycles until the first call, summed over handlers
   uint64_t handler_first_call_cycles_min = 0;
   uint64_t handler_instructions = 0;
-  std::map<std::string, uint64_t> function_cycles;  // if asked for; of all handlers
+  std::map<std::string, uint64_t> function_cycles;  // of all handlers, if profile_handlers
   uint64_t dma_writes = 0;
   uint64_t dma_bytes = 0;
   uint64_t dma_queue_peak = 0;
@@ -68,7 +69,7 @@ struct DdtResult {
   uint64_t host_line_fetches = 0;
   uint64_t host_line_writebacks = 0;
   uint64_t prepared_blocks = 0;  // blocks that the host walks before the first message, for checkpoints or lists
-  // for ro-cp and rw-cp
+  // These six are for ro-cp and rw-cp.
   uint64_t checkpoints = 0;
   uint64_t checkpoint_bytes = 0;        // of one copy
   uint64_t paper_checkpoint_bytes = 0;  // of one copy in the SC'19 paper's configuration

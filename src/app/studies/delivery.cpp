@@ -26,7 +26,7 @@ class Delivery {
 
  private:
   static constexpr uint32_t receiving_rank = 1;
-  static constexpr uint32_t number = 5;  // of the request
+  static constexpr uint32_t number = 5;  // the request's
   static constexpr uint32_t tag = 9;
 
   Status build() {
@@ -63,7 +63,7 @@ class Delivery {
     return std::optional<strategies::Message>(std::move(message));
   }
 
-  // The sender's memory: its message is `packed`.
+  // Fills the sender's memory, and packed_ with the bytes of its message.
   Status fill_source() {
     const uint64_t seed = config_.ordering.seed;
     packed_ = random_bytes(seed, "app.message", static_cast<size_t>(sent_->bytes));
@@ -82,7 +82,7 @@ class Delivery {
       return {};
     }
     SPL_ASSIGN(departures_, hosts_[0]->eq_alloc(cell_queue_slots));
-    if (sent_->blocks == 1) return {};  // it lies in memory as it is sent
+    if (sent_->blocks == 1) return {};  // a put takes the one block from the sender's memory
     SPL_ASSIGN(plain_,
                strategies::Send::prepare(*hosts_[0], departures_, loaded_.handlers, config_.send, *sent_, facts));
     return {};

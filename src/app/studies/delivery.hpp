@@ -27,7 +27,7 @@ struct DeliveryConfig : Setup {
   std::string received;
   int64_t received_count = 1;
   strategies::SendStrategy send = strategies::SendStrategy::pack;
-  std::optional<strategies::Strategy> strategy;  // of the receive; none: its commit chooses
+  std::optional<strategies::Strategy> strategy;  // the receive's; none: its commit chooses
   bool asks = true;
   bool late = false;
   bool any_source = false;
@@ -35,9 +35,9 @@ struct DeliveryConfig : Setup {
 
 struct DeliveryResult {
   int64_t size_bytes = 0;
-  int64_t time_ps = 0;  // from the sender's call, of a late receive from its post, until the program has it
-  int64_t landing_ps = 0;  // late: from the sender's call until message or request are there
-  int64_t sent_ps = 0;  // from the sender's call until it may go on
+  int64_t time_ps = 0;  // from the sender's call (late: from the receive's post) until the program has the message
+  int64_t landing_ps = 0;  // late: from the sender's call until the message or its request is there; otherwise 0
+  int64_t sent_ps = 0;  // from the sender's call until the sender may write its memory again
   int64_t sender_busy_ps = 0;  // work of the sender's CPU, from its call on
   int64_t receiver_busy_ps = 0;
   strategies::Completion completion;

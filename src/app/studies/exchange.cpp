@@ -160,7 +160,7 @@ Result<ExchangeResult> run_exchange(const ExchangeConfig& config) {
     SPL_ASSIGN(cost, calibrate(cell));
   }
   ExchangeResult result;
-  {  // the same once more, step by step, for what is on the NIC over time: looking changes nothing
+  {  // a run of its own, step by step, that samples the packets on the NIC over time
     SPL_ASSIGN(const auto watched, Started::create(config, loaded, messages, cost));
     while (watched->world().events().step()) {
       result.packet_buffer.sample(watched->node().now(), watched->node().nic().state().packet_buffer_used);

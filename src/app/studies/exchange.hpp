@@ -2,9 +2,9 @@
 //
 // Contract: run_exchange() builds a world of one sender for each peer and a receiver, prepares and posts all receives,
 //   lets all peers put at the same time, and waits until every message is in its place: the packets of all peers
-//   interleave on the receiver's link. A receive that finds no room on the NIC, or that no handler takes, is unpacked
-//   by the host, one after the other in the order of peers. Every destination is compared with the oracle before
-//   numbers are reported. Preparing receives is not in time_ps.
+//   interleave on the receiver's link. A message whose receive finds no room on the NIC, or that no handler takes, is
+//   unpacked by the host, one after the other in the order of peers. Every destination is compared with the oracle
+//   before numbers are reported. Preparing receives is not in time_ps.
 // Invariants: (1) the same config gives the same result on every machine; (2) the kinds of NIC memory add up to what
 //   the receives hold; (3) at most peers_max peers: each needs a portal of its own.
 // Threads: any number of calls side by side. Time: modelled, in ps.
@@ -35,7 +35,7 @@ struct ExchangeConfig : Setup {
 struct PeerResult {
   int64_t size_bytes = 0;
   int64_t blocks = 0;
-  std::string fallback;  // why the host unpacked it, where it was to be offloaded
+  std::string fallback;  // why the host unpacked the message, if the NIC was to do it
   uint64_t program_bytes = 0;  // NIC memory that handlers only read: lists, compact programs
   uint64_t state_bytes = 0;  // NIC memory that handlers write: checkpoints and segments
   std::vector<uint8_t> destination;
@@ -45,7 +45,7 @@ struct ExchangeResult {
   int64_t time_ps = 0;  // first byte at the NIC until every message is in its place
   int64_t bytes = 0;  // of all messages
   int64_t packets = 0;
-  uint64_t code_bytes = 0;  // of the handler images in use
+  uint64_t code_bytes = 0;  // sum of the handler images in use
   uint64_t packet_buffer_peak_bytes = 0;
   simulated::DepthSeries packet_buffer;  // bytes of packets on the NIC; times count from the world's beginning
   int64_t first_byte_ps = 0;

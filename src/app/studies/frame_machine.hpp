@@ -1,8 +1,8 @@
 // FrameMachine - a host with a simulated Ethernet NIC and one context of handlers, for the studies of frames.
 //
 // Contract: create() makes the NIC, its context (constants, then state, in NIC memory) and its rule set;
-//   host memory is one page for each HPU (spinloom/frame.h), then `buffer_bytes`. The host's program polls the pages
-//   one after the other: asked() says what a page asks for, once; answer() answers it.
+//   host memory is one page for each HPU of the profile (spinloom/frame.h), then `buffer_bytes`. The host's program
+//   polls the pages one after the other: asked() gives each request of a page once; answer() answers the newest.
 // Threads: one owner. Time: virtual.
 #pragma once
 
@@ -37,9 +37,9 @@ class FrameMachine {
   [[nodiscard]] uint8_t* page(uint32_t hpu) { return memory_.data() + hpu * page_bytes; }
   [[nodiscard]] std::vector<uint8_t>& memory() { return memory_; }
   [[nodiscard]] uint64_t buffers_at() const { return uint64_t{pages_} * page_bytes; }
-  // The HPU whose request lies at this place of host memory.
+  // Returns the HPU whose page begins at this place of host memory, where its requests stand; none for other places.
   [[nodiscard]] std::optional<uint32_t> page_of_request(const uint8_t* place) const;
-  // The value of a request that has not been answered.
+  // Returns the value of the page's request if asked() has not returned it before.
   [[nodiscard]] std::optional<uint32_t> asked(uint32_t hpu);
   void answer(uint32_t hpu, uint32_t value);
   // An Error if a handler has failed or faulted.

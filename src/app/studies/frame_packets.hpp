@@ -1,7 +1,7 @@
 // Frame packets - the frames of the ping and SLMP clients, byte for byte.
 //
 // Contract: Ethernet, IPv4 without options, then ICMP or UDP; an SLMP frame is UDP to port 9330. Checksums are right
-//   (RFC 1071), that of UDP is left out (zero, RFC 768). Both stations have fixed addresses.
+//   (RFC 1071); UDP's is left out (zero, RFC 768). Both stations have fixed addresses.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -32,14 +32,14 @@ struct SlmpHeaders {
 inline constexpr uint8_t protocol_icmp = 1;
 inline constexpr uint8_t protocol_udp = 17;
 
-// A ping from the far station: an echo request or a datagram.
+// Returns a ping from the far station: an echo request, or a datagram to UDP's port 7, which has no sequence number.
 [[nodiscard]] std::vector<uint8_t> ping_frame(uint8_t protocol, uint16_t sequence, std::span<const uint8_t> payload);
-// Makes the answer to a ping of the ping itself.
+// Turns a ping into its answer, in place.
 void answer_ping(std::span<uint8_t> frame);
 // Computes the checksum of an ICMP message in a frame anew.
 void sum_ping(std::span<uint8_t> frame);
 
-// A frame of a message; `message` stands as the matching unit reads it, in little-endian order.
+// Returns a frame of a message; `message` stands as the matching unit reads it, in little-endian order.
 [[nodiscard]] std::vector<uint8_t> slmp_frame(uint32_t message, uint32_t offset, uint16_t flags,
                                               std::span<const uint8_t> payload);
 

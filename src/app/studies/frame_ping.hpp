@@ -4,9 +4,9 @@
 //   with what the protocol asks for before its time counts.
 //   T = far_stack + cable + (NIC, host) + cable + far_stack.
 //   host: the frame goes to the host's stack, which answers after `host_answer`; an input, not a model.
-//   nic: handlers of frame_ping.c.
+//   nic: handlers of `image`, for example frame_ping.c.
 //   both: handlers of frame_ping_host.c. The host's program reads its pages one after the other, `poll` each; when it
-//     finds a request it computes an ICMP checksum, `word` for each 16 bits, and answers after `call`.
+//     finds a request it computes the checksum of an ICMP message, `word` for each 16 bits, and answers after `call`.
 // Threads: any number of calls side by side. Time: modelled, in ps.
 #pragma once
 
@@ -23,8 +23,8 @@ enum class PingWay : uint8_t { host, nic, both };
 struct PingConfig : Setup {
   PingWay way = PingWay::nic;
   bool udp = true;
-  std::string image;  // of the nic way; empty: frame_ping
-  uint32_t payload_bytes = 16;  // of ICMP or UDP
+  std::string image;  // for the nic way; empty: frame_ping
+  uint32_t payload_bytes = 16;  // behind the header of ICMP or UDP
   uint32_t pings = 20;
   Time far_stack{};    // the client's, each way
   Time host_answer{};  // from the frame in host memory to the answer at the NIC
@@ -37,7 +37,7 @@ struct PingResult {
   std::vector<int64_t> round_trips_ps;
   uint64_t handlers = 0;
   uint64_t handler_cycles = 0;
-  uint64_t to_send_cycles = 0;  // until the first call; of the nic way that is the answer's send
+  uint64_t to_send_cycles = 0;  // until a handler's first call, summed; by the nic way that call sends the answer
 };
 
 [[nodiscard]] Result<PingResult> run_ping(const PingConfig& config);

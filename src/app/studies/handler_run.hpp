@@ -7,8 +7,10 @@
 //   The caller compares the bytes, because only the author of a handler knows the right ones.
 //   go_on(), called every few thousand events, ends the run early if it returns false: the result then holds what has
 //   happened by then, and is not complete.
-// Invariants: (1) the same config gives the same result on every machine; (2) a handler that misbehaves is part of the
-//   result, not an Error.
+// Errors: no message, an unknown image or one without handlers, NIC memory that does not suffice, and handlers that run
+//   without end (limits::handlers_a_packet_max for each packet), as one that puts to its own entry may.
+// Invariants: (1) the same config gives the same result on every machine; (2) any other misbehaviour of a handler is
+//   part of the result, not an Error.
 // Threads: any number of calls side by side. Time: modelled, in ps from the first put.
 #pragma once
 
@@ -25,7 +27,7 @@
 namespace spinloom::app {
 
 struct HandlerConfig : Setup {
-  std::string image_name;  // one of `images`
+  std::string image_name;  // one of `images`; empty: no handlers
   std::vector<uint8_t> message;
   uint32_t messages = 1;
   uint64_t hdr_data = 0;
@@ -52,9 +54,9 @@ struct HandlerResult {
   bool complete = true;
   Time start;  // the first put
   int64_t time_ps = 0;  // until rank 1's host knows that the last message has ended; -1 if it never does
-  int64_t first_byte_ps = 0;  // at rank 1's NIC
-  int64_t last_handler_ps = 0;
-  int64_t data_landed_ps = 0;  // the newest byte in rank 1's memory
+  int64_t first_byte_ps = 0;  // at rank 1's NIC; -1 if none came
+  int64_t last_handler_ps = 0;  // its end; 0 if none ran
+  int64_t data_landed_ps = 0;  // when the newest byte was in rank 1's memory; 0 if none came
   std::vector<HostEvent> events;
   nic::CounterValue counter;  // counter of rank 1's entry
   std::vector<uint8_t> state;
@@ -68,7 +70,7 @@ struct HandlerResult {
   simulated::HandlerLog log;
   simulated::Trace trace;
   std::map<std::string, uint64_t> function_cycles;
-  std::vector<hpu::InstructionProfile> instructions;  // one, or none if not asked for
+  std::vector<hpu::InstructionProfile> instructions;  // one for the image; none without an image, or if not asked for
 };
 
 [[nodiscard]] Result<HandlerResult> run_handler(const HandlerConfig& config, const std::function<bool()>& go_on);

@@ -18,7 +18,7 @@ struct Coming {
   std::vector<uint8_t> packed = {};
   std::optional<Destination> destination = {};
   strategies::RequestId request = {};
-  Time called = {};  // its put, of an early one its receive
+  Time called = {};  // when its put was posted; for an early one, then when its receive was posted
   MixedMessage result = {};
 };
 

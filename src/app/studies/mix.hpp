@@ -32,17 +32,17 @@ struct MixConfig : Setup {
 struct MixedMessage {
   size_t type = 0;
   strategies::Completion completion;
-  int64_t landing_ps = 0;  // of an early one: from its put until it is in an unexpected block
-  int64_t time_ps = 0;  // from its put, of an early one from its receive, until the program has it
-  int64_t host_busy_ps = 0;  // of it, the host's work for an early one
+  int64_t landing_ps = 0;  // for an early one: from its put until it is in an unexpected block; otherwise 0
+  int64_t time_ps = 0;  // from its put (an early one: from its receive) until the program has the message
+  int64_t host_busy_ps = 0;  // the part of time_ps in which the host worked, for an early one; otherwise 0
 };
 
 struct MixResult {
-  std::vector<MixedMessage> messages;  // in the order in which they were put
+  std::vector<MixedMessage> messages;  // in the seed's order; in a window, early ones were put first
   strategies::ReceiveCache::Statistics statistics;
   std::vector<uint64_t> nic_bytes;  // by type: the most that one receive of it held
   uint64_t nic_memory_peak_bytes = 0;
-  std::vector<uint8_t> destinations;  // SHA-256 is the caller's: all bytes of all destinations, in order
+  std::vector<uint8_t> destinations;  // all bytes of all destinations, in the order of messages; the caller hashes them
 };
 
 [[nodiscard]] Result<MixResult> run_mix(const MixConfig& config);

@@ -48,7 +48,7 @@ Result<StudyResult> RaidArray::read() {
   return result;
 }
 
-// One request, from its first call until the client knows that all of it is done.
+// Measures one request, from its first call until the client knows that all of it is done.
 Result<StudyResult> RaidArray::measure(Status (RaidArray::*post)(DataNode&), nic::HandlerKind kind) {
   world_.drain();
   StudyResult result;

@@ -1,11 +1,12 @@
 // Raid - one request to a RAID-5 array of four data nodes and their parity node, by the ways of a study.
 //
 // Contract: run_raid() is run_study() for Experiment::raid, an update, and Experiment::raid_read. Rank 0, the client,
-//   writes or reads `pieces`, one for each of the ranks 2 to 5, which does not hear of an empty one; without `pieces`,
-//   `bytes` in four pieces of equal length (the last may be shorter), `offset` bytes into their blocks. Rank 1 holds
-//   the parity.
+//   writes or reads `pieces`, one for each of the ranks 2 to 5; a rank with an empty piece gets no message. Without
+//   `pieces` it is `bytes` in four pieces of equal length, `offset` bytes into their blocks; the last ones may be
+//   shorter or empty, and every rank gets a message. Rank 1 holds the parity.
 //   An update: time_ps is from the first put until the client knows that all pieces are stored and the parity contains
-//   them. rdma: the pieces land beside the blocks; each node's processor exchanges old and new bytes and puts their
+//   them.
+//   rdma: the pieces land beside the blocks; each node's processor exchanges old and new bytes and puts their
 //     exclusive or, the delta, to rank 1, whose processor applies one delta after the other and answers; the data
 //     node's processor answers the client. One processor a node.
 //   portals4: as rdma, but a triggered put answers the client.

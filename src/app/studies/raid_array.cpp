@@ -5,14 +5,14 @@
 namespace spinloom::app {
 namespace {
 
-constexpr uint64_t margin_bytes = 96;  // bytes of a block behind the bytes of its piece
+constexpr uint64_t margin_bytes = 96;  // bytes of a block behind the end of the furthest piece
 
 // Constants and state of handlers/raid_data.c and raid_parity.c.
 enum RaidRole : uint32_t { write_role, read_role, acknowledged_role };
 constexpr uint64_t data_state_bytes = 24;
 constexpr uint64_t parity_state_bytes = 256;
 
-// `bytes` in equal pieces, the last may be shorter or empty.
+// Cuts `bytes` into equal pieces; the last ones may be shorter or empty.
 std::vector<RaidPiece> in_equal_pieces(uint64_t bytes, uint64_t offset) {
   const uint64_t each = bytes / raid_data_nodes + (bytes % raid_data_nodes != 0 ? 1 : 0);
   std::vector<RaidPiece> pieces;
@@ -52,7 +52,7 @@ Status RaidArray::prepare(uint32_t index) {
   return by_hosts() ? prepare_hosts(index) : prepare_handlers(index);
 }
 
-// An entry that counts messages, and makes events only for failures.
+// Returns an entry that counts messages, and makes events only for failures.
 nic::Entry RaidArray::counting(const Side& side, std::vector<uint8_t>& memory, uint64_t bits, nic::CounterId counter) {
   nic::Entry entry = side.entry(memory, bits);
   entry.counter = counter;

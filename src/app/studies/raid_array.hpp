@@ -3,8 +3,9 @@
 //
 // Contract: run() is run_raid(). Rank 0 is the client, rank 1 the parity node, ranks 2 to 5 are the data nodes. Each
 //   request has a piece at every data node that it touches; the others do not hear of it.
-// Invariants: (1) blocks_ and parity_ change only by what the ways of raid.hpp do; compare() knows the result from the
-//   bytes that the client wrote. (2) A host's processor does one thing at a time, in the order in which it hears of it.
+// Invariants: (1) the nodes' blocks and parity_ change only by what the ways of raid.hpp do; compare() knows the result
+//   from the bytes that the client wrote. (2) A host's processor does one thing at a time, in the order in which it
+//   hears of it.
 // Threads: one owner. Time: modelled, in ps.
 #pragma once
 
@@ -41,11 +42,11 @@ class RaidArray final : simulated::EventTarget {
     bool touched = false;
     Side side;
     nic::CounterId acknowledged;  // rdma, portals4: answers of the parity node
-    nic::CounterId delta_landed;  // rdma, portals4: at the parity node
-    nic::CounterId asked;  // rdma: reads
+    nic::CounterId delta_landed;  // rdma, portals4: this node's deltas, counted at the parity node
+    nic::CounterId asked;  // rdma, portals4: requests and gets that have come
     std::vector<uint8_t> block;
     std::vector<uint8_t> expected;
-    std::vector<uint8_t> written;  // the client's piece
+    std::vector<uint8_t> written;  // the piece that the client writes
     std::vector<uint8_t> landed;  // rdma, portals4: the place where the piece lands
     std::vector<uint8_t> delta;  // rdma, portals4: the bytes for the parity node
     std::vector<uint8_t> delta_there;  // rdma, portals4: the place where those land
@@ -95,7 +96,7 @@ class RaidArray final : simulated::EventTarget {
   const LoadedImages& loaded_;
   simulated::World& world_;
   uint64_t block_bytes_ = 0;
-  uint64_t touched_ = 0;  // data nodes
+  uint64_t touched_ = 0;  // data nodes that get a message
   Side client_;
   Side parity_side_;
   simulated::Resource parity_processor_;
@@ -104,7 +105,7 @@ class RaidArray final : simulated::EventTarget {
   std::vector<uint8_t> parity_;  // bytes outside the pieces stay as they were: they belong to other stripes
   std::vector<uint8_t> nothing_;
   int round_ = 0;
-  uint64_t due_ = 0;  // the client's count when its request is done
+  uint64_t due_ = 0;  // the count of client_.counter when the request is done
   Time done_{};
 };
 

@@ -8,7 +8,7 @@
 namespace spinloom::app {
 namespace {
 
-// The work of an exclusive or: the lines that it reads, some of which it writes.
+// Returns the work of an exclusive or: it reads one array, and touches and writes `written` others.
 portals::HostWork exclusive_or(uint64_t bytes, uint64_t written) {
   portals::HostWork work;
   work.bytes = bytes;
@@ -23,7 +23,7 @@ portals::HostWork exclusive_or(uint64_t bytes, uint64_t written) {
   return work;
 }
 
-// The work of reading a request, which the NIC has just written to memory.
+// Returns the work of reading a request, which the NIC has just written to memory.
 portals::HostWork look_at(uint64_t bytes) {
   portals::HostWork work;
   work.touches = [bytes](const portals::HostWork::Touch& touch) { touch(0, bytes, false); };
@@ -77,7 +77,7 @@ void RaidArray::told_data(uint32_t index) {
   }
 }
 
-// The processor sees an event, works, and posts a call.
+// Lets a processor see an event, work, and post a call; then comes the step `then`.
 void RaidArray::work(simulated::Resource& processor, Step then, uint32_t index, const portals::HostWork& what) {
   const auto& host = config_.profile.host;
   const Time took = host.memory_latency + simulated::host_cost(config_.profile, what).total() + host.call;

@@ -1,7 +1,7 @@
 // Setup - the simulated NIC of checked runs, and the parts that they share.
 //
 // Contract: a Setup describes the machine, not the messages. The functions turn it into arguments for the floors
-//   below: loaded images, facts about the NIC.
+//   below: loaded images, facts about the NIC, options of a world.
 // Invariants: (1) LoadedImages::handlers[i].index is i, the place of its image.
 // Threads: plain values. Time: none.
 #pragma once

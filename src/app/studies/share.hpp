@@ -28,11 +28,12 @@ struct SharedType {
   strategies::TypeAttributes attributes;
 };
 
-// One message of each type. An error for a type that cannot be read, or that has no bytes.
+// Returns one message of each type. An Error for a type that cannot be read, has no bytes, or needs too large a
+// destination.
 [[nodiscard]] Result<std::vector<strategies::Message>> messages_of(const std::vector<SharedType>& types);
 
 struct ShareConfig : Setup {
-  strategies::Strategy strategy = strategies::Strategy::rw_cp;  // a strategy that keeps something in NIC memory
+  strategies::Strategy strategy = strategies::Strategy::rw_cp;  // one that keeps something in NIC memory
   std::vector<SharedType> types;
 };
 

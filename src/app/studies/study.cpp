@@ -141,7 +141,7 @@ class Study {
     }
   }
 
-  // The product by the handler's operations in the same order, also compiled without contraction.
+  // Returns the product by the handler's operations in the same order, also compiled without contraction.
   [[nodiscard]] std::vector<uint8_t> product() const {
     std::vector<uint8_t> out(array_.size());
     for (size_t at = 0; at < array_.size(); at += complex_bytes) {

@@ -2,7 +2,7 @@
 // bytes.
 //
 // Contract: make() allocates queue, portal table entry and counter. entry() counts what lands, and makes events only
-//   for failures. The other functions are steps of the host programs.
+//   for failures. handlers() and context() install handlers. The other functions are steps of the host programs.
 // Threads: one owner. Time: that of the node.
 #pragma once
 
@@ -36,7 +36,7 @@ struct Side {
     return side;
   }
 
-  // An entry that counts what lands; events report only failures.
+  // Returns an entry that counts what lands; events report only failures.
   [[nodiscard]] nic::Entry entry(std::vector<uint8_t>& memory, uint64_t match_bits) const {
     nic::Entry made;
     made.start = memory.data();
@@ -68,7 +68,7 @@ struct Side {
     return fail(Code::fault, "a message failed at rank ", node->rank(), "; the handler ", node->handler_trouble());
   }
 
-  // The handlers of this image, with constants in NIC memory; the caller completes the context.
+  // Returns a context with the handlers of this image and constants in NIC memory; the caller completes and creates it.
   Result<nic::Context> handlers(const LoadedImages& loaded, std::string_view name,
                                 const std::vector<uint32_t>& constants) const {
     for (const strategies::HandlerImage& handler : loaded.handlers) {
@@ -88,7 +88,7 @@ struct Side {
     return fail(Code::environment, "there is no handler image ", name);
   }
 
-  // A context of this image, with `state` bytes of state.
+  // Creates a context of this image, with `state_bytes` of state that is not written.
   Result<nic::ContextId> context(const LoadedImages& loaded, std::string_view name,
                                  const std::vector<uint32_t>& constants, uint64_t state_bytes) const {
     SPL_ASSIGN(nic::Context made, handlers(loaded, name, constants));
@@ -105,7 +105,7 @@ struct Side {
     return window;
   }
 
-  // The work of a host that sees the count and posts a call.
+  // Does the work of a host that sees the count and posts a call.
   Status react() const {
     portals::HostWork work;
     work.kind = portals::HostWork::Kind::react;

@@ -90,7 +90,7 @@ class ElfReader {
     return {};
   }
 
-  // Reads the functions by address, main() among them.
+  // Reads the functions and sorts them by address, main() among them.
   Status read_sections() {
     const auto* sections = at<Elf64_Shdr>(header_->e_shoff, header_->e_shnum);
     if (sections == nullptr) return refuse("it has no table of sections: it was stripped too far");
@@ -115,8 +115,8 @@ class ElfReader {
     return {};
   }
 
-  // The loader would give all copies one variable for what C++ calls inline: variables, and static ones of templates
-  // and inline functions.
+  // Makes unique symbols (STB_GNU_UNIQUE) ordinary global ones. C++ compilers use them for inline variables and for the
+  // static variables of templates and inline functions; the loader would give all copies one variable for each.
   void give_own(uint64_t table, uint64_t count) {
     for (uint64_t symbol = 0; symbol < count; ++symbol) {
       uint8_t& info = program_.file_[table + symbol * sizeof(Elf64_Sym) + offsetof(Elf64_Sym, st_info)];
@@ -143,7 +143,8 @@ class ElfReader {
     std::memcpy(program_.file_.data() + offset + offsetof(Elf64_Dyn, d_un), &value, sizeof value);
   }
 
-  // Checks that an executable can be loaded as a shared object once one flag is changed.
+  // Changes the flag that keeps an executable from being loaded as a shared object, and takes the destructors from the
+  // loader. Refuses executables with thread-local variables, and copies of a library's variables.
   Status read_dynamic() {
     uint64_t relocations = 0;
     uint64_t relocation_bytes = 0;

@@ -4,7 +4,7 @@
 //   loaded several times into one process. load() makes one more copy, with globals of its own, and runs its
 //   constructors.
 // Invariants: (1) no file stays behind; (2) copies stay loaded until the process ends: a NIC may still write to them;
-//   (3) destructors run when finish() is called, not when the process ends.
+//   (3) finish() runs the destructors of a copy; the loader runs none of its own at the end of the process.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -26,14 +26,15 @@ struct Copy {
 
 class Program {
  public:
-  // `cure` ends the Error for a program that cannot be loaded several times, as "or let ... compile its sources".
+  // `cure` is advice at the end of the Error for a program that must be built in another way, such as "or let ...
+  // compile its sources".
   static Result<Program> open(const std::string& path, const std::string& cure);
 
   [[nodiscard]] Result<Copy> load() const;
   // Runs a copy's destructors, and the functions that it registered by atexit().
   void finish(const Copy& copy) const;
   [[nodiscard]] const std::string& path() const { return path_; }
-  // The function at this offset from a copy's base; empty if there is none.
+  // Returns the name of the function at this offset from a copy's base; empty if there is none.
   [[nodiscard]] const char* function_at(uint64_t offset) const;
   [[nodiscard]] uint64_t size() const { return size_; }
 

@@ -5,12 +5,13 @@
 // sandbox.
 //
 // Contract: install(), initialise(), configure() and activate() set the NIC up, at any time between turns. turn() takes
-//   a batch from each port and does all that follows from it; it returns whether there was anything. wait() sleeps
-//   until a port has something, or the time is up. ended() is true when the wire was a file and all of it has been
-//   dealt with. A handler that waits for its host, or for the wire, has Options::patience from its first wait on; then
-//   it ends as over its budget. An Error of a port ends the NIC.
-// Invariants: (1) frames of one turn leave in the order in which they were sent; (2) a frame that a port does not take
-//   for the host is counted (to_host_lost), never waited for; (3) nothing is allocated per frame once queues have
+//   a batch from the wire, and one from the host's port once the last one has left, and does all that follows from it.
+//   It returns true if there was anything to do. wait() sleeps until a port or a watched descriptor has something, or
+//   the time is up; without any descriptor it returns at once. ended() is true when the wire was a file and all of it
+//   has been dealt with. A handler that waits for its host, or for the wire, has Options::patience from its first wait
+//   on; then it ends as over its budget. After an Error of a port, turn() returns it, and the NIC is of no more use.
+// Invariants: (1) frames of one turn leave in the order in which they were sent; (2) a frame for the host that the
+//   host's port does not take is lost and counted (to_host_lost); (3) nothing is allocated per frame once queues have
 //   grown.
 // Threads: one owner, except for handler_now(). Host programs may read and write host_memory() and state() meanwhile,
 //   word by word: the NIC writes words of short writes whole, the first one last. Time: host time; only patience and
@@ -44,7 +45,7 @@ struct Options {
   uint32_t batch = 64;  // frames taken from a port at a time
   std::chrono::nanoseconds patience = std::chrono::seconds(1);
 
-  // The board's, but as many frames go to a port at a time as come from it.
+  // Returns the board's limits, except that as many frames may go to a port at a time as come from it.
   static frames::Limits live_limits() {
     frames::Limits limits;
     limits.egress_depth = 64;
@@ -59,7 +60,7 @@ struct ContextSetup {
   std::string image;
   std::vector<uint8_t> constants;
   std::vector<uint8_t> state;  // its first bytes
-  uint64_t state_bytes = 0;  // the rest is zero
+  uint64_t state_bytes = 0;  // its length, if that is more than `state`; the rest is zero
   uint64_t host_bytes = 0;
   uint64_t budget_cycles = limits::handler_budget_cycles;
   std::optional<spin::HpuMask> hpus;
@@ -81,17 +82,18 @@ class Card final : private spin::HandlerCalls {
     return nic_->configure(std::move(rule_sets));
   }
   [[nodiscard]] Status remove(ContextId id);
-  // Runs the payload handler without a frame. Called in set_host()'s part, it runs when the waiting handler has ended.
+  // Runs the payload handler without a frame. If the host's part (set_host) calls this while a handler waits, the
+  // payload handler runs when that one has ended.
   [[nodiscard]] Status invoke(ContextId id, uint32_t message);
 
   // ---- working ----
   [[nodiscard]] Result<bool> turn();
   void wait(std::chrono::milliseconds limit);
-  // Calls turn(), once at least, until `go_on` returns false (it is called every some milliseconds) or ended() is true.
+  // Calls turn(), once at least, until `go_on` returns false (it is called every 20 ms at most) or ended() is true.
   [[nodiscard]] Status run(const std::function<bool()>& go_on);
   [[nodiscard]] bool ended() const;
 
-  // wait() also returns when this descriptor is readable.
+  // Makes wait() also return when this descriptor is readable. Ports and descriptors beyond eight in all are left out.
   void watch(int descriptor) { watched_.push_back(descriptor); }
   [[nodiscard]] bool in_handler() const { return running_.exists(); }
   // Sets the host's part in this process, which is called once a turn, and while a handler waits.
@@ -115,15 +117,15 @@ class Card final : private spin::HandlerCalls {
   [[nodiscard]] const Stages& stages() const { return stages_; }
   [[nodiscard]] uint64_t to_host_lost() const { return to_host_lost_; }
   [[nodiscard]] uint64_t unfit() const { return unfit_; }  // not sent: of a length that the wire does not take
-  // "the payload handler of context 0", if one runs; for any thread, which may find that the owner's does not come
-  // back.
+  // Returns "the payload handler of context 0" or the like, or "" if no handler runs. Any thread may call it, such as
+  // one that finds that the owner's thread does not come back.
   [[nodiscard]] std::string handler_now() const;
   [[nodiscard]] uint64_t native_cycles() const { return native_cycles_; }  // within native handlers, without calls
 
  private:
   struct Installed {
     host::SharedMemory host;
-    std::vector<uint64_t> windows;  // blocks of NIC memory
+    std::vector<uint64_t> windows;  // the offsets of its blocks of NIC memory
     bool fault_told = false;
   };
 

@@ -6,7 +6,7 @@
 
 namespace spinloom::ethernet {
 
-// A window of NIC memory with this content, the rest of which is zero; none for no bytes.
+// Allocates a window of NIC memory with this content, the rest of which is zero; an empty one for 0 bytes.
 Result<spin::MemoryWindow> Card::window(ContextId id, uint64_t bytes, const std::vector<uint8_t>& content,
                                         Installed& installed) {
   if (content.size() > bytes) {

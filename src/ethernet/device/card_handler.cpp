@@ -73,7 +73,7 @@ std::optional<uint32_t> Card::call(const spin::HandlerCall& call) {
 }
 
 // Called while a handler waits: its frames leave, its host gets the processor. Returns false if its first wait was too
-// long ago.
+// long ago, or a port has failed.
 bool Card::pass_time() {
   const auto now = std::chrono::steady_clock::now();
   if (!waits_since_) waits_since_ = now;

@@ -3,10 +3,10 @@
 
 #include "base/testing/folder.hpp"
 #include "base/testing/seeds.hpp"
-#include "ethernet/device/testing/support.hpp"
+#include "ethernet/device/testing/card_rig.hpp"
 #include "ethernet/port/open.hpp"
 #include "ethernet/port/pcap_port.hpp"
-#include "nic/packet/testing/support.hpp"
+#include "nic/packet/testing/random_frames.hpp"
 
 namespace spinloom::ethernet::test {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "base/testing/folder.hpp"
 #include "base/testing/seeds.hpp"
-#include "ethernet/device/testing/support.hpp"
+#include "ethernet/device/testing/card_rig.hpp"
 #include "ethernet/port/pcap_port.hpp"
-#include "nic/packet/testing/support.hpp"
+#include "nic/packet/testing/random_frames.hpp"
 
 namespace {
 std::atomic<uint64_t> allocations{0};

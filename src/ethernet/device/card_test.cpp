@@ -1,7 +1,7 @@
 // The card's ways: host bypass, handlers, waiting, backpressure, trouble.
 #include <cstring>
 
-#include "ethernet/device/testing/support.hpp"
+#include "ethernet/device/testing/card_rig.hpp"
 
 namespace spinloom::ethernet::test {
 namespace {

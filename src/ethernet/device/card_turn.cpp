@@ -71,7 +71,7 @@ Status Card::take_from_host(bool& moved) {
   return came ? Status{} : Status(came.error());
 }
 
-// Gives the port the frames that it takes, and tells the engine which have left. Returns false if there were none.
+// Gives the port the frames that it takes, and tells the engine which have left. Returns true if any has left.
 bool Card::flush_wire() {
   if (leaving_.empty() || trouble_) return false;
   const Stage before = stages_.enter(Stage::transmit);

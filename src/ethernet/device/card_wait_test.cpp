@@ -2,7 +2,7 @@
 #include <cstring>
 #include <utility>
 
-#include "ethernet/device/testing/support.hpp"
+#include "ethernet/device/testing/card_rig.hpp"
 
 namespace spinloom::ethernet::test {
 namespace {

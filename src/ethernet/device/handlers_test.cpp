@@ -1,7 +1,7 @@
 // The shipped handlers against a host that answers the same questions (ethernet/port/echo_station.hpp), byte by byte.
 #include "base/testing/seeds.hpp"
-#include "ethernet/device/testing/support.hpp"
-#include "nic/packet/testing/support.hpp"
+#include "ethernet/device/testing/card_rig.hpp"
+#include "nic/packet/testing/random_frames.hpp"
 #include "spinloom/arp_unit.h"
 #include "spinloom/udp_forward.h"
 

@@ -1,4 +1,4 @@
-// PrintedLine - a line that a handler has printed (spl_debug), as people read it, and whose it is.
+// PrintedLine - a line that a handler has printed (spl_debug), as people read it, and the core that printed it.
 //
 // Threads: plain values. Time: none.
 #pragma once
@@ -10,7 +10,7 @@
 namespace spinloom::ethernet {
 
 struct PrintedLine {
-  static constexpr uint32_t cores = 8;  // of a cluster, as the board's
+  static constexpr uint32_t cores = 8;  // cores of a cluster, as on the board
 
   explicit PrintedLine(const frames::DebugLine& line)
       : cluster(line.hpu.value / cores),

@@ -8,7 +8,8 @@
 namespace spinloom::ethernet {
 namespace {
 
-// The host library's rules, for contexts that no program watches: a message ends only where the rules say so.
+// of_messages() returns the host library's rules in the form of the matching unit. of_frames() also takes out the end
+// of messages, which most of these rules see in every frame.
 frames::RuleSet of_messages(const spl_eth_rules& rules) { return host::rule_set_of(rules).value(); }
 frames::RuleSet of_frames(const spl_eth_rules& rules) {
   frames::RuleSet out = of_messages(rules);
@@ -16,7 +17,7 @@ frames::RuleSet of_frames(const spl_eth_rules& rules) {
   return out;
 }
 
-// Version 4, five words of header.
+// IPv4 with five words of header: one without options.
 constexpr spl_eth_rules plain_ipv4{0, 1, {{3, 0xffffff00, 0x08004500, 0x08004500}}, {}};
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "ethernet/device/rule_text.hpp"
 
-#include "ethernet/device/testing/support.hpp"
+#include "ethernet/device/testing/card_rig.hpp"
 
 namespace spinloom::ethernet::test {
 namespace {

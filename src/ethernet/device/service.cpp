@@ -46,7 +46,7 @@ Service::Service(Card& card, std::vector<frames::RuleSet> rule_sets, const regis
 }
 
 void Service::serve() {
-  if (card_.in_handler()) return;  // its requests could start other handlers
+  if (card_.in_handler()) return;  // requests could start other handlers
   desk_->serve();
   tools_->serve(*this);
 }

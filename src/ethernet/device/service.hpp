@@ -1,11 +1,12 @@
 // Service - a live NIC's sockets: the desk where programs come (spinloom/ethernet.h), and the control registers that
 // `spinloom nic-ctl` reads and writes.
 //
-// Contract: open() listens under the NIC's name. serve() takes what has come; a handler that runs is never disturbed.
+// Contract: open() listens under the NIC's name. serve() answers requests that have come, unless a handler runs.
 //   Registers say what the card does. Those of group me and spinloom/active and call change it. Contexts are installed
 //   by programs and by the process itself, whose handlers are files, and run on the card's thread: other registers that
-//   would change them refuse it, with the reason. A handler has 4096 bytes there, as the board's library says, and the
-//   address at which it begins in a sandboxed image; a native one has none.
+//   would change them refuse it, with the reason. Registers show 4096 bytes for each handler, as the board's library
+//   says, and the address at which it begins in a sandboxed image, or 0 for a native one. Tools may also read and write
+//   NIC memory.
 // Invariants: (1) rule sets change as a whole; (2) lines that handlers print wait for a reader, stdout_characters at
 //   most, and then the oldest are lost.
 // Threads: the card's owner. Time: none.

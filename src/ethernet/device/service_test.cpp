@@ -14,9 +14,9 @@
 #include "base/byte_order.hpp"
 #include "base/private_folder.hpp"
 #include "base/random.hpp"
-#include "ethernet/device/testing/support.hpp"
+#include "ethernet/device/testing/card_rig.hpp"
 #include "nic/registers/control_format.hpp"
-#include "nic/spin/testing/support.hpp"
+#include "nic/spin/testing/replay.hpp"
 #include "spinloom/ethernet.h"
 #include "spinloom/slmp_file.h"
 

@@ -1,8 +1,8 @@
 // Stages - the time that a live NIC spends on each kind of work.
 //
 // Contract: enter() books the host time since the last enter() to the stage that was entered then, and returns that
-//   stage, so that an inner piece of work gives it back; count() books frames. Time is taken once for a batch and
-//   stage, so that counting costs next to nothing.
+//   stage, so that an inner piece of work gives it back; count() books frames, or handlers for Stage::handlers. Time is
+//   taken once for a batch and stage, so that counting costs next to nothing.
 // Threads: one owner. Time: host cycles (live/node/host_counter.hpp); ns_per_cycle() compares them with the clock.
 #pragma once
 
@@ -16,13 +16,13 @@
 namespace spinloom::ethernet {
 
 enum class Stage : uint8_t {
-  waiting,    // nothing to do, or what the host does in this process
-  receive,    // from the wire's port
-  match,      // rule sets, packet slots
-  store,      // to packet memory, and into the queues of messages
-  handlers,   // to their ends, with their calls
-  transmit,   // to the wire's port, and the slots back
-  to_host,    // to the host's port
+  waiting,  // nothing to do, or what the host does in this process
+  receive,  // from the wire's port
+  match,  // rule sets, packet slots
+  store,  // to packet memory, and into the queues of messages
+  handlers,  // to their ends, with their calls, and what the host does while they wait
+  transmit,  // to the wire's port, and the slots back
+  to_host,  // to the host's port
   from_host,
 };
 inline constexpr size_t stage_count = 8;
@@ -49,7 +49,7 @@ class Stages {
   void count(Stage stage, uint64_t frames) { spent_[static_cast<size_t>(stage)].frames += frames; }
   [[nodiscard]] const Spent& operator[](Stage stage) const { return spent_[static_cast<size_t>(stage)]; }
 
-  // Since the stages were made.
+  // Returns the mean since the stages were made, or 0 if no cycle has passed.
   [[nodiscard]] double ns_per_cycle() const {
     const std::chrono::duration<double, std::nano> passed = std::chrono::steady_clock::now() - began_;
     const uint64_t cycles = live::host_cycles() - first_;

@@ -1,4 +1,4 @@
-// The C face of a program's side (spinloom/ethernet.h). No exception leaves it.
+// The C face of a program's side (spinloom/ethernet.h). Functions that ask the NIC let no exception out.
 #include <cstring>
 #include <exception>
 #include <new>

@@ -1,8 +1,8 @@
-// Desk - where programs come to a NIC: installs, activates and removes contexts for them over a Unix socket.
+// Desk - where programs come to a NIC: it installs, activates and removes contexts for them over a Unix socket.
 //
-// Contract: the NIC implements Office. serve() takes what has come and returns at once; descriptor() is what to poll
-//   on. A context belongs to the program that installed it. When a program leaves, its contexts are closed; nobody else
-//   may touch them before.
+// Contract: the NIC implements Office. serve() answers requests that have come (listener.hpp) and returns at once;
+//   descriptor() is what to poll on. A context belongs to the program that installed it. When a program leaves, its
+//   contexts are removed; until then no other program may touch them.
 // Invariants: (1) whatever a program sends, the NIC goes on; (2) a program waits for one answer at a time.
 // Threads: the NIC's. Time: none; no call waits.
 #pragma once
@@ -34,7 +34,7 @@ class Office {
   virtual ~Office() = default;
   // Uses the first free context if the request names SPL_ETH_ANY_CONTEXT.
   [[nodiscard]] virtual Result<Place> install(const Request& request) = 0;
-  // Sets the rules, runs the initialisation handler, activates the context.
+  // Runs the initialisation handler if there is one, sets the rules and activates the context.
   [[nodiscard]] virtual Status activate(uint32_t context, const frames::RuleSet& rules) = 0;
   [[nodiscard]] virtual Status deactivate(uint32_t context) = 0;
   // Removes the context, after deactivating it. An Error means that frames are still under way; the desk tries again.
@@ -46,7 +46,7 @@ class Office {
 
 class Desk final : Clerk {
  public:
-  // Listens for programs of the NIC of this name. An Error if another process does.
+  // Listens for programs of the NIC of this name. Returns an Error if another process does.
   static Result<std::unique_ptr<Desk>> open(const std::string& nic, Office& office);
 
   void serve();

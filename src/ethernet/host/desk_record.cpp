@@ -8,8 +8,8 @@
 namespace spinloom::host {
 namespace {
 
-// A rule on bytes in the order of the wire, for a unit that reads words the other way round. Values keep their meaning;
-// a range does only if one byte of the word is looked at.
+// Turns a rule on bytes in the order of the wire into one for a unit that reads words the other way round. Rules for
+// one value keep their meaning. A range does only if the mask has one byte of the word; otherwise it is an Error.
 Result<frames::Rule> rule_of(const spl_eth_rule& rule) {
   if (rule.start > rule.end) return frames::Rule::never();
   const auto swap = [](uint32_t word) { return __builtin_bswap32(word); };

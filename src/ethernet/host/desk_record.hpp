@@ -1,8 +1,8 @@
 // DeskRecord - the messages between a program and the NIC's process over a socket, one record a message.
 //
 // Contract: records have a fixed size, and the machine's byte order: both ends run on one machine. read_request()
-//   refuses, with the reason, anything but a request of this version. An answer to an installation carries two file
-//   descriptors: NIC memory and the context's host memory.
+//   refuses, with the reason, anything but a request of this version. The answer to an installation that succeeded
+//   carries two file descriptors: NIC memory and the context's host memory.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -49,7 +49,8 @@ struct Answer {
 
 [[nodiscard]] Result<Request> read_request(std::span<const uint8_t> bytes);
 [[nodiscard]] Answer refusal(const Error& error);
-// Returns the rules in the form of the matching unit: words are little-endian slices of the frame.
+// Returns the rules in the form of the matching unit: words are little-endian slices of the frame. A range over more
+// than one byte of a word is an Error.
 [[nodiscard]] Result<frames::RuleSet> rule_set_of(const spl_eth_rules& rules);
 
 // Returns the path at which a NIC of this name listens for programs: in the folder for sockets

@@ -1,10 +1,11 @@
 // Listener - a Unix socket at which programs and tools ask a NIC, one record a message.
 //
-// Contract: serve() hands each record that has come to the guest's `hear`, and says `left` for each guest that has
-//   gone; it returns at once. descriptor() is what to poll on.
+// Contract: serve() gives one record of each guest that has sent one to Clerk::hear(), calls Clerk::left() for each
+//   guest that has gone, and returns at once. It looks at 16 sockets at most; what it leaves keeps descriptor()
+//   readable, which is what to poll on.
 // Invariants: (1) one process listens under a path: the lock beside it says whether it lives, and a socket that a
-//   killed one has left is replaced, so the folder must be private (base/private_folder.hpp); (2) a guest that sends
-//   more than `record_bytes`, or too much at once, is still one guest.
+//   killed one has left is replaced, so the folder must be private (base/private_folder.hpp); (2) hear()
+//   gets at most record_bytes + 1 bytes: the rest of a longer record is lost, so that the clerk can refuse it.
 // Threads: one owner. Time: none; no call waits.
 #pragma once
 

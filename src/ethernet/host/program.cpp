@@ -48,7 +48,7 @@ Result<Received> receive(int socket) {
   return got;
 }
 
-// An Error unless the process that listens there belongs to this user; the kernel says whose it is.
+// Returns an Error unless the process that listens there belongs to this user; the kernel says whose it is.
 Status check_owner(int socket, const std::string& path) {
   ucred peer{};
   socklen_t bytes = sizeof peer;

@@ -1,7 +1,8 @@
 // Program - a program's context on a NIC of another process: what the C functions of spinloom/ethernet.h stand on.
 //
-// Contract: connect() reaches the NIC and installs the context. Each call waits for the NIC's answer for answer_time at
-//   most. A NIC that has gone is an Error of Code::environment.
+// Contract: connect() reaches the NIC and installs the context. A question to the NIC waits for its answer for
+//   answer_time at most; functions that look for requests, notices or frames wait for `patience` at most. A NIC that
+//   has gone is an Error of Code::environment.
 // Threads: one owner; respond() by several, each for its own HPUs. Time: host time.
 #pragma once
 
@@ -48,7 +49,7 @@ class Program {
     uint32_t message;
   };
   [[nodiscard]] std::optional<Frame> next_frame(std::chrono::microseconds patience);
-  [[nodiscard]] Result<spl_eth_notice> counter(unsigned which, bool clear);  // argument: sum, value: count
+  [[nodiscard]] Result<spl_eth_notice> counter(unsigned which, bool clear);  // its sum as argument, its count as value
 
  private:
   Program() = default;
@@ -64,7 +65,7 @@ class Program {
   uint32_t next_hpu_ = 0;
   uint32_t notices_ = 0;
   uint64_t frames_ = 0;  // frames that the program has taken
-  uint32_t frames_unsaid_ = 0;  // frames among these that the NIC has not been told of
+  uint32_t frames_unsaid_ = 0;  // frames among these that have not been reported to the NIC yet
 };
 
 }  // namespace spinloom::host

@@ -15,7 +15,7 @@ Word load(const void* at) {
   return __atomic_load_n(static_cast<const Word*>(at), __ATOMIC_ACQUIRE);
 }
 
-// Looks until `found` gives something or patience ends; sleeps a little where there is nothing for long.
+// Calls `look` until it gives something or `patience` is over; sleeps a little when there has been nothing for long.
 template <class Look>
 auto look_for(std::chrono::microseconds patience, Look look) -> decltype(look()) {
   const auto until = std::chrono::steady_clock::now() + patience;

@@ -15,7 +15,7 @@ namespace spinloom::host {
 class SharedMemory {
  public:
   static Result<SharedMemory> create(uint64_t bytes);
-  // Takes the descriptor, in any case.
+  // Owns the descriptor from now on, and closes it if the mapping fails.
   static Result<SharedMemory> map(int descriptor, uint64_t bytes);
   SharedMemory() = default;
   SharedMemory(SharedMemory&& other) noexcept { *this = std::move(other); }

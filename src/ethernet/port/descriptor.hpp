@@ -35,7 +35,8 @@ class Descriptor {
 class Mapping {
  public:
   Mapping() = default;
-  // Shared with the kernel, behind `descriptor` at `offset`, or nobody's where that is -1.
+  // Maps memory that the kernel shares, behind `descriptor` at `offset`, or private memory if `descriptor` is -1. It is
+  // empty if the kernel refuses.
   Mapping(int descriptor, size_t bytes, int64_t offset) {
     const int flags = descriptor < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED | MAP_POPULATE;
     void* const place = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, descriptor, offset);

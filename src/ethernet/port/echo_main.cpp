@@ -1,8 +1,8 @@
 // spinloom_port_echo PORT ADDRESS [FRAMES] - a host with this IPv4 address behind a port: it answers ARP, ping and UDP.
 //
 // It prints the port's description when it is ready, and its counters at the end: after FRAMES frames, at the end of a
-// file, or when its standard input closes, so that it never outlives who started it. Exit code 3: the port is not
-// there.
+// file, or when its standard input closes, so that it never outlives who started it. Exit code 3: the
+// system refused the port or its use; 2: another error.
 #include <poll.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ int told(const Error& error) {
   return error.code == Code::environment ? 3 : 2;
 }
 
-// False when standard input is at its end.
+// Waits until a frame or standard input has something. Returns false when standard input is at its end.
 bool wait_for(const port::FramePort& port) {
   std::array<pollfd, 2> places{{{STDIN_FILENO, POLLIN, 0}, {port.descriptor(), POLLIN, 0}}};
   if (poll(places.data(), places.size(), -1) < 0 || places[0].revents == 0) return true;

@@ -31,7 +31,7 @@ size_t EchoStation::answer(Bytes frame, std::span<uint8_t> out) const {
   return all;
 }
 
-// The packet with its ends exchanged and without options.
+// Writes the answer, which has its ends exchanged and no options. Returns its length, or 0 if there is none.
 size_t EchoStation::answer_ipv4(Bytes packet, std::span<uint8_t> out) const {
   const auto asked = packet::read_ipv4(packet);
   if (!asked || asked->target != address_) return 0;

@@ -1,10 +1,10 @@
 // EchoStation - a host of one IPv4 address that answers whoever asks: ARP, echo requests, and each UDP datagram with
 // its own bytes. For tests, demonstrations and measurements of ports.
 //
-// Contract: answer() writes the answer to a frame into `out`, which must hold at least the frame's length and 60 bytes.
-//   It returns the answer's length, or 0 if there is none. VLAN tags come back as they came. answer_all() serves a
-//   port: it receives a batch, sends the answers, keeps answers for which the port has no room until the next call,
-//   and returns how many frames came.
+// Contract: answer() writes the answer to a frame into `out`, which must hold as many bytes as the frame, and at least
+//   60. It returns the answer's length, or 0 if there is none. VLAN tags come back as they came. answer_all() serves a
+//   port: it receives a batch, sends the answers, and returns how many frames came. It keeps answers for which the port
+//   has no room; the next call sends these and receives nothing.
 // Threads: one. Time: none.
 #pragma once
 

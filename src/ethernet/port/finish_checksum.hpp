@@ -3,7 +3,7 @@
 // Contract: finish_checksum() adds up a frame from `start` to its end and puts the result at `start + offset`, where
 //   the sum of the pseudo-header stands already; places outside of the frame change nothing. finish_if_left() does that
 //   for a UDP or TCP packet over IPv4 whose field holds just the sum of its pseudo-header, which is what Linux leaves
-//   there. Of a packet that is right already, one in 65536 looks like that, and gets the checksum that it has.
+//   there. One in 65536 packets that are right already looks like that, too; it gets the checksum that it has.
 // Threads: pure. Time: none.
 #pragma once
 

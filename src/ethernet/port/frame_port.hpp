@@ -2,11 +2,11 @@
 //
 // Contract: frames have no check sequence. receive() fills `batch` from its front with frames that have come, in their
 //   order, and returns how many; 0 means none now. send() takes frames in their order and returns how many it took;
-//   what it did not take stays the caller's, who tries again when descriptor() is ready to write. Both return at once,
-//   always. A frame for send() has a header of 14 bytes, and at most mtu() bytes more and 4 for a VLAN tag; one of
-//   another length is an Error, and nothing is sent. After any other Error the port is of no more use. ended() is true
-//   for a file whose last frame was received.
-//   descriptor() is what to poll() on for reading and writing, or -1 where there is nothing to wait for.
+//   frames that it did not take stay the caller's, who tries again when descriptor() is ready to write. Both return at
+//   once, always. A frame for send() has a header of 14 bytes, and at most mtu() bytes more and 4 for a VLAN tag; one
+//   of another length is an Error, and nothing is sent. After any other Error the port is of no more use. ended() is
+//   true for a port of files whose last frame was received, or which reads no file. descriptor() is what to poll() on
+//   for reading and writing, or -1 where there is nothing to wait for.
 // Invariants: (1) the bytes of received frames stay until the next receive(), whatever is sent; (2) send() has copied
 //   what it took; (3) what the port itself sends never comes back from receive(); (4) checksums in received frames are
 //   those that a wire would carry; (5) every frame that came is counted in received, dropped or truncated.
@@ -46,11 +46,12 @@ class FramePort {
   [[nodiscard]] virtual bool ended() const { return false; }
 
   // time_ns() is the time at which the frames of the last receive() came, in nanoseconds since 1970, if a file gives
-  // it. set_time_ns() sets the time of frames that are sent from now on, for a file.
+  // it. set_time_ns() sets the time that a file gets for frames sent from now on, until receive() brings frames with
+  // another time.
   [[nodiscard]] virtual std::optional<int64_t> time_ns() const { return std::nullopt; }
   virtual void set_time_ns(int64_t /*time_ns*/) {}
 
-  [[nodiscard]] virtual packet::MacAddress mac() const = 0;  // of the NIC at this port
+  [[nodiscard]] virtual packet::MacAddress mac() const = 0;  // the address of the NIC at this port
   [[nodiscard]] virtual size_t mtu() const = 0;  // bytes of payload behind an Ethernet header
   [[nodiscard]] virtual Counters counters() = 0;
   [[nodiscard]] virtual int descriptor() const = 0;
@@ -58,7 +59,7 @@ class FramePort {
 
   // True if send() takes a frame of this length. A frame with a VLAN tag may be longer by the tag.
   [[nodiscard]] bool takes(Bytes frame) const;
-  // The length of the longest frame, which has one VLAN tag.
+  // Returns the length of the longest frame, which has one VLAN tag.
   [[nodiscard]] size_t frame_bytes_max() const;
 
  protected:
@@ -67,7 +68,7 @@ class FramePort {
 
 using PortPointer = std::unique_ptr<FramePort>;
 
-// An address of our own for a port whose other end has one: the same for the same name, locally administered.
+// Returns a locally administered address, always the same for the same name, for a port that has none of an interface.
 [[nodiscard]] packet::MacAddress mac_for(std::string_view name);
 
 }  // namespace spinloom::port

@@ -27,10 +27,10 @@ struct Interface {
 [[nodiscard]] Status bring_up(const std::string& name);
 [[nodiscard]] Status set_address(const std::string& name, packet::Ipv4Address address, int prefix_bits);
 [[nodiscard]] int receive_queues(const std::string& name);  // 1 if the driver does not say
-[[nodiscard]] uint32_t dropped_on_the_way_out(const std::string& name);  // since it was made, modulo 2^32
+[[nodiscard]] uint32_t dropped_on_the_way_out(const std::string& name);  // frames, modulo 2^32; 0: unknown
 
-// Tells a port that its interface is gone. look() is for each receive() that found nothing. It asks the kernel every
-// 16th time only, because a port that is polled should cost few system calls.
+// Tells a port that its interface has gone down or away. Each receive() that found nothing calls look(), which asks the
+// kernel only every 16th time, because a port that is polled should cost few system calls.
 class InterfaceEnd {
  public:
   [[nodiscard]] Status look(int socket, const std::string& name);
@@ -39,7 +39,7 @@ class InterfaceEnd {
   uint32_t looked_ = 0;
 };
 
-// "not allowed to ...: run it as root, ..." for EPERM and EACCES, and the kernel's words for others.
+// Returns the Error "not allowed to ...: run it as root, ..." for EPERM and EACCES, and the kernel's words for others.
 [[nodiscard]] Error refused(const std::string& what, int error);
 
 }  // namespace spinloom::port

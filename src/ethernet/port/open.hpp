@@ -3,12 +3,12 @@
 //   pcap:IN[,OUT]        a capture file in and a new one out; IN or OUT may be empty
 //   replay:IN,TIMES[,OUT]  the frames of a file again and again, as fast as they are asked for
 //   tap:NAME[,ADDRESS/BITS]  a TAP device; the kernel's end gets the address
-//   packet:INTERFACE     an interface without addresses, by AF_PACKET
+//   packet:INTERFACE     an interface without IPv4 addresses, by AF_PACKET
 //   xdp:INTERFACE        the same by AF_XDP
 //   record:FILE,PORT     any of these, and all frames that pass it into a new capture file
 //
-// Contract: everything else is an Error that lists these. No port of files needs a privilege; an Error of the others
-//   says what would help. Names of files have no commas.
+// Contract: everything else is an Error that lists these. Ports of files need no privilege; the others say in their
+//   Errors which privilege would help. Names of files have no commas.
 // Threads: any. Time: host time.
 #pragma once
 

@@ -151,7 +151,7 @@ class PacketPort final : public FramePort {
     first_ = (first_ + 1) % slots_;
   }
 
-  // The frame in a slot, as a wire would carry it; none where there is no such frame.
+  // Returns the frame in a slot, as a wire would carry it, or none if no wire would carry it.
   Bytes whole(uint8_t* slot) {
     const auto& head = *reinterpret_cast<const tpacket2_hdr*>(slot);
     VirtioHeader left{};

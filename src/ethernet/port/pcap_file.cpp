@@ -9,7 +9,7 @@ namespace spinloom::port {
 
 namespace {
 
-constexpr size_t buffer_bytes = pcap_record_bytes_max;  // any record, or more than 150 of 1514 bytes
+constexpr size_t buffer_bytes = pcap_record_bytes_max;  // holds any record, or more than 150 frames of 1514 bytes
 
 }  // namespace
 
@@ -36,7 +36,7 @@ PcapReader::PcapReader(File file, std::string name, PcapFormat format)
       format_(format),
       buffer_(std::make_unique_for_overwrite<uint8_t[]>(buffer_bytes)) {}
 
-// The next record's header; false at the end of the file.
+// Reads the next record's header. Returns false at the end of the file.
 Result<bool> PcapReader::next() {
   PcapRecordBytes bytes{};
   const size_t count = std::fread(bytes.data(), 1, bytes.size(), file_.get());

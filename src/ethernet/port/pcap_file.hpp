@@ -1,13 +1,13 @@
 // Pcap files - frames out of a capture file, and frames into a new one.
 //
 // Contract: PcapReader::read() returns the next frames, as many as `batch` and its buffer take; with Times::one, only
-//   frames of one time. It returns 0 at the end of the file. If the file has only the beginning of a frame, the frame
-//   is left out and counted. PcapWriter makes a file that does not exist yet; when flush() returns, all frames given
-//   to append() are written. Its file is removed again if neither keep() nor one of these was called: a start that
-//   fails leaves nothing. No file is ever overwritten.
+//   frames of one time. It returns 0 at the end of the file. A frame of which the record has only the beginning is left
+//   out and counted in cut_off(). A file that ends within a record is an Error. PcapWriter makes a file that does not
+//   exist yet; when flush() returns, all frames given to append() are written. Its file is removed again if neither
+//   keep() nor append() nor flush() was called: a start that fails leaves nothing. No file is ever overwritten.
 // Invariants: (1) frames stay until the next read(); (2) frames have no check sequence, also where the file has them;
 //   (3) checksums that a sender left to hardware, which a capture on its machine shows unfinished, are finished.
-// Threads: one at a time. Time: none of its own: time_ns() is that of the last frame read.
+// Threads: one at a time. Time: none of its own: time_ns() is that of the last record read.
 #pragma once
 
 #include <cstdio>

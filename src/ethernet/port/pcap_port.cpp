@@ -48,10 +48,10 @@ class FilePort : public FramePort {
  protected:
   virtual Result<size_t> next(std::span<Bytes> batch) = 0;
   Status flush() { return std::exchange(unflushed_, 0) == 0 ? Status{} : out_->flush(); }
-  // The frames that may come in one batch: all, or only those of one time.
+  // Says which frames may come in one batch: all, or only those of one time.
   Times times() const { return out_ ? Times::one : Times::any; }
 
-  // Takes frames that are too long, or no frames, out of a batch.
+  // Takes frames that are too long, or shorter than a header, out of a batch. Returns the number of frames left.
   size_t kept(std::span<Bytes> batch) {
     const auto last = std::remove_if(batch.begin(), batch.end(), [this](Bytes frame) {
       return frame.size() > frame_bytes_max() || frame.size() < packet::ethernet_header_bytes;
@@ -66,7 +66,7 @@ class FilePort : public FramePort {
   std::optional<PcapWriter> out_;
   Counters counters_;
   int64_t time_ns_ = 0;
-  size_t unflushed_ = 0;  // frames; the rest is written with the port's end
+  size_t unflushed_ = 0;  // frames that may not be in the file yet; the port's end writes them
 };
 
 class PcapPort final : public FilePort {

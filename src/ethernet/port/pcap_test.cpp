@@ -11,7 +11,7 @@
 #include "base/testing/seeds.hpp"
 #include "ethernet/port/open.hpp"
 #include "ethernet/port/pcap_file.hpp"
-#include "nic/packet/testing/support.hpp"
+#include "nic/packet/testing/random_frames.hpp"
 
 namespace spinloom::port {
 namespace {

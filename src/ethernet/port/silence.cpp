@@ -22,7 +22,7 @@ namespace spinloom::port {
 
 namespace {
 
-// Says which process listens there; any user of this network may.
+// Says which process listens at an address, or "" if it cannot be found. Any user of this network namespace may ask.
 std::string holder_of(const sockaddr_un& address, socklen_t bytes) {
   const Descriptor asks(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   ucred holder{};
@@ -32,7 +32,7 @@ std::string holder_of(const sockaddr_un& address, socklen_t bytes) {
   return text(" (process ", holder.pid, " of user ", holder.uid, ")");
 }
 
-// The socket that no other process, and no other port of this one, gets for this interface.
+// Opens the socket that no other process, and no other port of this process, gets for this interface.
 Result<Descriptor> claim(const Interface& interface) {
   Descriptor out(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -47,7 +47,7 @@ Result<Descriptor> claim(const Interface& interface) {
               ": end that one, or name another (ss -xap src @", name, " shows its process)");
 }
 
-// The IPv4 address that the kernel has on the interface; empty if there is none.
+// Returns the IPv4 address that the kernel has on the interface; empty if there is none.
 std::string address_of(const std::string& name) {
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return "";
@@ -61,7 +61,7 @@ std::string address_of(const std::string& name) {
   return "";
 }
 
-// Changes one interface, and records how to undo that, except on another interface that has got its name meanwhile.
+// Changes one interface, and records how to undo that. Nothing is undone on another interface that has got its name.
 class Changes {
  public:
   Changes(std::string name, Undo& undo) : name_(std::move(name)), index_(if_nametoindex(name_.c_str())), undo_(undo) {}

@@ -38,7 +38,7 @@ class TapPort final : public FramePort {
       if (length < 0 && errno == EINTR) continue;
       if (length < 0 && errno == EAGAIN) break;
       if (length < 0) {
-        if (count > 0) break;  // those that came first; the next call says it
+        if (count > 0) break;  // returns the frames that came; the next call reports the error
         return gone();
       }
       if (static_cast<size_t>(length) == slot_bytes_) {
@@ -89,7 +89,7 @@ class TapPort final : public FramePort {
   Interface interface_;
   size_t slot_bytes_;
   std::vector<uint8_t> buffer_;
-  uint32_t dropped_before_;  // by a device that was there before
+  uint32_t dropped_before_;  // frames that the device dropped before this port took it
   Counters counters_;
 };
 
@@ -107,8 +107,8 @@ Status set_address_text(const std::string& name, const std::string& address) {
   return set_address(name, ipv4, bits);
 }
 
-// Gives the kernel's end the same address each time, so that who has asked for it before still reaches it. A device
-// that somebody else made keeps its own.
+// Gives the kernel's end the same address each time, so that a peer that has asked for it before still reaches it. A
+// device keeps its own address if this process may not change it (without CAP_NET_ADMIN).
 void set_own_address(const std::string& name) {
   const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};

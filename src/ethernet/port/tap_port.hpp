@@ -2,9 +2,9 @@
 //
 // Contract: open_tap_port() makes the device, or takes one that was made for this user (ip tuntap add), and brings it
 //   up; a device that it made is gone with the port. `address` may be empty, or what the kernel's end has:
-//   "10.0.0.1/24". The NIC has an address of its own, mac(): that of the device is the kernel's, the same each time
-//   where this port made it. Frames are whole: the kernel computes checksums and cuts at the MTU, because no offload is
-//   asked for.
+//   "10.0.0.1/24". The NIC has an address of its own, mac(): that of the device is the kernel's, and open_tap_port()
+//   makes it the same each time, if the process may change it (CAP_NET_ADMIN). Frames are whole: the kernel computes
+//   checksums and cuts at the MTU, because no offload is asked for.
 // Threads: as FramePort. Time: host time; a system call for each frame.
 #pragma once
 

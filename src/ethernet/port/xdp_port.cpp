@@ -144,14 +144,15 @@ class XdpPort final : public FramePort {
     return out;
   }
 
-  // Chunks whose frames the kernel has sent.
+  // Takes back the chunks whose frames the kernel has sent.
   void collect() {
     const uint32_t count = done_.waiting();
     for (uint32_t i = 0; i < count; ++i) free_.push_back(done_.at(i));
     done_.taken(count);
   }
 
-  // The kernel sends some frames a call. What it leaves, because the interface is busy, the next call here pushes.
+  // Makes the kernel send; it sends some frames a call. Frames that it leaves, because the interface is busy, are
+  // pushed by the next send() or receive().
   Status push() {
     for (uint32_t before = 0; sent_.left() > 0 && sent_.left() != before;) {
       before = sent_.left();

@@ -14,7 +14,7 @@ using namespace spinloom;  // NOLINT: one translation unit, C names outside
 struct slmp_state {
   slmp::SendOptions options;
   int port = SLMP_PORT;
-  std::mutex mutex;  // of `last`
+  std::mutex mutex;  // guards `last`
   slmp::SenderCounts last;
 };
 

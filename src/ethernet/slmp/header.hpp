@@ -5,9 +5,9 @@
 //   answered by its own header with ACK as the only flag and no payload; EOM marks the last packet of a message.
 //   REPORT is ours: with SYN it asks how many packets the receiver has room for; the acknowledgement has REPORT and
 //   that number behind its header, or neither.
-// Invariants: (1) read(write(h) + write_report(h)) is h, and the other way round; (2) check() refuses reserved bits,
-//   ACK together with SYN or EOM, and REPORT without ACK or SYN; (3) whatever the bytes are, read() does not look
-//   outside of them.
+// Invariants: (1) read() of write(h), followed by write_report(h) if has_report(h), is h, if check() accepts h; (2)
+//   check() refuses reserved bits, ACK together with SYN or EOM, and REPORT without ACK or SYN; (3) whatever the bytes
+//   are, read() does not look outside of them.
 // Threads: pure. Time: none.
 //
 //   offset 0 flags, 2 bytes | 2 message ID, 4 bytes | 6 byte offset in the message, 4 bytes | 10 payload ...
@@ -51,7 +51,7 @@ struct Header {
 // Returns the bytes that follow the header of an acknowledgement with REPORT.
 [[nodiscard]] std::array<uint8_t, report_bytes> write_report(const Header& header);
 
-// One line for people: "SYN EOM message 7 offset 1408", "ACK REPORT message 7 offset 0 room 256".
+// Returns one line for people: "SYN EOM message 7 offset 1408", "ACK REPORT message 7 offset 0 room 256".
 [[nodiscard]] std::string print(const Header& header);
 
 [[nodiscard]] inline bool has_report(const Header& header) { return header.flags == (ack | report); }

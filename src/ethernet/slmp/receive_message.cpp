@@ -17,7 +17,7 @@ Time ReceiveMessage::now() const {
   return {std::chrono::duration_cast<std::chrono::nanoseconds>(since).count() * 1000};
 }
 
-// Takes what has come, at most a batch, and answers it. An answer that the system does not take is lost on the way.
+// Takes what has come, at most a batch, and answers it. An answer that the system does not take is lost.
 Result<size_t> ReceiveMessage::take() {
   SPL_ASSIGN(const size_t count, port_.receive(*received_));
   std::array<std::array<uint8_t, header_bytes>, UdpPort::batch> headers;
@@ -27,7 +27,7 @@ Result<size_t> ReceiveMessage::take() {
   const Time time = now();
   for (size_t i = 0; i < count; ++i) {
     auto outcome = receiver_.on_datagram(time, number_of_peer(received_->from[i]), received_->datagram(i));
-    if (!outcome) continue;  // counted
+    if (!outcome) continue;  // the receiver has counted it
     if (outcome->message) whole_.push_back(std::move(*outcome->message));
     if (!outcome->acknowledgement) continue;
     headers[answer_count] = write(*outcome->acknowledgement);

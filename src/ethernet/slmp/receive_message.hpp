@@ -1,7 +1,7 @@
 // ReceiveMessage - messages from a UDP port: the driver of Receiver.
 //
-// Contract: receive() gives the next whole message, or nothing when the time is over. answer() goes on acknowledging
-//   repeats until none has come for a while.
+// Contract: receive() gives the next whole message, or nothing when `longest` is over. answer() goes on taking and
+//   acknowledging packets until none has come for the time `quiet`, or until a message is whole.
 // Threads: one owner. Time: host time.
 #pragma once
 

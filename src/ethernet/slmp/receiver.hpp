@@ -4,9 +4,11 @@
 //   acknowledgement that comes back to that peer. A message is whole when its packet with EOM is there and all bytes
 //   before its end are; it is given out once. A packet whose bytes are there already changes nothing, but is
 //   acknowledged: its acknowledgement may have been lost. Packets of a message that was given out are such repeats for
-//   the time `linger`; after that its ID may be used again. A packet that asks for a report is told how many packets of
-//   its own size fit into what is left of bytes_max.
-// Invariants: (1) what is malformed, and what finds no room, changes nothing but a count, and is not acknowledged; (2)
+//   the time `linger`, or until remembered_max later messages have been given out; after that its ID may be used again.
+//   The acknowledgement of a packet that asks for a report says how many packets of the same size fit into what is left
+//   of bytes_max; an empty packet counts as one byte.
+// Invariants: (1) what is malformed, and what finds no room, is counted and not acknowledged, and changes no message;
+//   but messages that have not grown for idle_max may have been given up for a packet that finds no room even so; (2)
 //   no more than bytes_max bytes, messages_max messages and ranges_max pieces of each are held; (3) a packet without
 //   SYN is never acknowledged.
 // Threads: one owner. Time: an argument, never read.
@@ -29,7 +31,7 @@
 namespace spinloom::slmp {
 
 struct ReceiverConfig {
-  uint64_t bytes_max = uint64_t{1} << 30;  // of all messages that are not whole
+  uint64_t bytes_max = uint64_t{1} << 30;  // for all messages that are not whole yet
   size_t messages_max = 256;
   size_t ranges_max = 1 << 16;
   size_t remembered_max = 1024;  // messages given out whose repeats are known

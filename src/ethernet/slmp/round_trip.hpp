@@ -1,7 +1,8 @@
 // RoundTrip - how long to wait for an acknowledgement, from measured round trips (RFC 6298, in whole picoseconds).
 //
-// Contract: sample() takes the round trip of a packet that was sent once: one that was sent again could be answered for
-//   either (Karn). timeout(tries) is the patience with a packet that has left so many times; it doubles each time.
+// Contract: sample() takes the round trip of a packet that was sent once: an acknowledgement of a packet that was sent
+//   again could be for either transmission (Karn). timeout(tries) is how long to wait for a packet that has left
+//   `tries` times; it doubles each time, up to `most`.
 // Invariants: (1) least <= timeout() <= most; (2) the same samples give the same times on every machine.
 // Threads: one owner. Time: an argument, never read.
 #pragma once

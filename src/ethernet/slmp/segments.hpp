@@ -17,7 +17,7 @@ namespace spinloom::slmp {
 // The packets with SYN, which are acknowledged: none; the first and the last of a message; all.
 enum class Mode : uint8_t { none, message, segment };
 
-// A packet's payload: what Ethernet leaves, rounded down to an alignment, such as that of the receiver's DMA.
+// Returns a packet's payload: what Ethernet leaves, rounded down to an alignment, such as that of the receiver's DMA.
 [[nodiscard]] inline Result<uint32_t> payload_of(int64_t alignment) {
   if (alignment < 1 || alignment > payload_bytes_max) {
     return fail(Code::invalid, "an alignment of ", alignment, " bytes: it must lie from 1 to ", payload_bytes_max,

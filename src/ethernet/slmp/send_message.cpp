@@ -16,7 +16,7 @@
 namespace spinloom::slmp {
 namespace {
 
-constexpr Time glance{100'000'000};              // how long FPsPIN's library sleeps where there is nothing to do
+constexpr Time glance{100'000'000};              // how long FPsPIN's library sleeps when there is nothing to do
 constexpr Time progress_apart{100'000'000'000};  // from one call of the progress function to the next
 constexpr uint64_t packets_at_once = 32;
 
@@ -39,7 +39,7 @@ struct Share {
     [[maybe_unused]] const ssize_t read_bytes = ::read(wake, &count, sizeof(count));
   }
 
-  std::mutex mutex;  // of the sender
+  std::mutex mutex;  // guards `sender`
   Sender sender;
   int wake;
 };
@@ -94,7 +94,7 @@ class MessageSend {
     return fail(Code::environment, "a message by several threads needs more open files");
   }
 
-  // Behind the first packet, which has been acknowledged: the runs of the threads, and the last packet.
+  // Adds the shares behind the first packet: a run for each thread, and the last packet.
   Status share_out(uint32_t middle, uint32_t threads) {
     SenderConfig config = options_.sender;
     config.window = (config.window + options_.threads - 1) / options_.threads;
@@ -160,7 +160,7 @@ class MessageSend {
     }
   }
 
-  // Sends a share until it is done, its message has failed, or somebody has ended it.
+  // Sends a share until it is done, or until end() has ended the message.
   void carry(Share& share) {
     std::vector<Sender::Packet> packets;
     const auto acknowledgements = std::make_unique_for_overwrite<UdpPort::Received>();
@@ -202,7 +202,7 @@ class MessageSend {
     while (true) {
       SPL_ASSIGN(const size_t count, port_.receive(received));
       const Time time = now();
-      Share* other = nullptr;  // the share whose acknowledgements we read, and which must be told
+      Share* other = nullptr;  // the share of the acknowledgements just read; its thread must be woken
       const auto tell_other = [&] {
         if (other != nullptr && other != &own) other->tell();
       };
@@ -265,8 +265,8 @@ class MessageSend {
   std::vector<std::unique_ptr<Share>> shares_;  // all made before any thread begins
   std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
-  size_t shares_sent_ = 0;  // that of the first packet, too
-  size_t shares_done_ = 0;  // by the threads
+  size_t shares_sent_ = 0;  // shares whose packets have all left, that of the first packet included
+  size_t shares_done_ = 0;  // shares of threads that have ended
   Status status_;
   std::atomic<bool> ended_ = false;
 };

@@ -1,10 +1,10 @@
 // SendMessage - a message over a UDP port by one or more threads: the driver of Sender.
 //
-// Contract: send_message() returns when every packet that asks for it has been acknowledged, or with the Error of the
-//   first share that failed. One thread sends the whole message. With more, the first packet goes alone, then each
-//   thread sends a run of the others with its part of the window, then the last packet goes, as in FPsPIN's library.
-//   All share one UDP port, so that the receiver sees one peer; whoever reads an acknowledgement hands it to the share
-//   that it is for.
+// Contract: send_message() returns when every packet with SYN has been acknowledged, or with the first Error of one of
+//   its threads or of `progress`. With one thread, or fewer than four packets, the caller's thread sends the whole
+//   message. Otherwise the first packet goes alone, then each thread sends a run of the others with its part of the
+//   window, then the last packet goes, as in FPsPIN's library. All threads share one UDP port, so that the receiver
+//   sees one peer. A thread that reads an acknowledgement of another thread's packet hands it to that thread's Sender.
 // Threads: several calls at once do not know each other. Time: host time.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace spinloom::slmp {
 enum class Polling : uint8_t { wait, original, busy };  // see spinloom/slmp.h
 
 struct SendOptions {
-  SenderConfig sender;  // its window is that of all threads together
+  SenderConfig sender;  // each thread has an equal part of its window, rounded up
   Mode mode = Mode::segment;
   uint32_t payload_bytes = payload_bytes_max;
   uint32_t threads = 1;

@@ -80,8 +80,8 @@ void Sender::give_up(Time now, uint32_t segment) {
                  " packets were); is a receiver of SLMP there?");
 }
 
-// Declares packets past their deadline lost. Gives up when one has used all its tries, or when nothing has been
-// acknowledged for as long as all tries of one packet take.
+// Declares packets past their deadline lost. Gives up when one of these has used all its tries, or when nothing has
+// been acknowledged for as long as all tries of one packet take. Without retransmission, the first deadline is the end.
 void Sender::expire(Time now) {
   if (deadline() > now) return;
   if (!config_.retransmit) return give_up(now, deadlines_.begin()->second);

@@ -1,19 +1,19 @@
 // Sender - one message on its way over SLMP, or a run of its segments. It does no input or output itself.
 //
-// Contract: the driver sends what next() gives, hands it every acknowledgement that comes, and calls next() again when
-//   one has come or the time of timer() is there, until done() or an error in status(). A segment with SYN counts
-//   against the window until its acknowledgement; the first segment of a message is acknowledged before any other
-//   leaves. Several senders may share a message, each with a run of segments and a window of its own.
-//   The paper leaves retransmission open (FPsPIN, deliverable D4.7, section 4.4.1). With it, a segment whose
-//   acknowledgement is late leaves again, as it was; the segment with EOM leaves when all others of the run have been
-//   acknowledged, because a receiver may end the message there; and the window adapts to losses (window.hpp). Without
-//   it, a wait that the deadlines of the config end is an error.
-//   With reports, the first packet of a message asks for one when it leaves for the first and for the second time, and
-//   is plain from then on: a receiver that refuses it costs two timeouts. If a report comes, every later packet asks,
-//   and no more leave than the receiver has room for (room.hpp). If not, all of them are plain.
-// Invariants: (1) next() returns only packets of plain SLMP, but for REPORT, where the config wants it; (2) no more
-//   segments with SYN are under way than the window holds, and than reports allow; (3) two packets leave at least `gap`
-//   apart; (4) the same calls at the same times give the same packets.
+// Contract: the driver sends what next() gives, hands the Sender every acknowledgement that comes, and calls next()
+//   again when one has come or the time of timer() is there, until done() or an error in status(). A segment with SYN
+//   counts against the window until it is acknowledged or held for lost. If the first segment of a message has SYN, it
+//   is acknowledged before any other leaves. Several senders may share a message, each with a run of segments and a
+//   window of its own. The paper leaves retransmission open (FPsPIN, deliverable D4.7, section 4.4.1). With it, a
+//   segment whose acknowledgement is late leaves again, as it was; the segment with EOM leaves when all others of the
+//   run that have SYN have been acknowledged, because a receiver may end the message there; and the window, unless it
+//   is fixed, adapts to losses (window.hpp). Without retransmission, a wait longer than silence_max or drain_max is an
+//   error. With reports, the first packet of a message asks for one when it leaves for the first and for the second
+//   time, and is plain from then on: a receiver that refuses it costs two timeouts. If a report comes, every later
+//   packet asks, and no more leave than the receiver has room for (room.hpp). If not, all of them are plain.
+// Invariants: (1) next() returns only packets of plain SLMP, but for REPORT, where the config wants it; (2) no segment
+//   with SYN leaves while as many are under way as the window holds, or as reports allow; (3) two packets leave at
+//   least `gap` apart; (4) the same calls at the same times give the same packets.
 // Threads: one owner. Time: an argument, never read.
 #pragma once
 
@@ -38,17 +38,17 @@ struct SenderConfig {
   Time gap{0};  // from one packet to the next
   bool retransmit = true;
   bool fixed_window = false;
-  bool reports = false;  // ask for them; a run behind the first segment takes it that the receiver reports
+  bool reports = false;  // ask for reports; a run behind the first segment assumes that the receiver gives them
   uint32_t senders = 1;  // number of senders that share the reported room
   uint32_t tries_max = 12;  // with retransmission: the number of times that a segment leaves before its message fails
   Time timeout_first{200'000'000'000};  // until a round trip has been measured
   Time timeout_min{10'000'000'000};
   Time timeout_max{1'000'000'000'000};
-  Time silence_max{1'000'000'000'000};  // without retransmission: the wait for the first segment, and for a window
+  Time silence_max{1'000'000'000'000};  // without retransmission, before all have left: the longest standstill
   Time drain_max{2'000'000'000'000};  // without retransmission: from the last packet until all is acknowledged
 
   static constexpr uint32_t window_max = 1 << 16;
-  static constexpr uint32_t asks_max = 2;  // of a first packet that is not answered
+  static constexpr uint32_t asks_max = 2;  // how often an unanswered first packet asks for a report
 };
 
 [[nodiscard]] Status check(const SenderConfig& config);
@@ -70,14 +70,14 @@ class Sender {
     uint32_t length = 0;
   };
 
-  // The segments from `first` on; `count` of them. check() has accepted both parts.
+  // Sends `count` segments from `first` on. check() has accepted `config` and `segments`.
   Sender(const SenderConfig& config, const Segments& segments, uint32_t first, uint32_t count);
   Sender(const SenderConfig& config, const Segments& segments) : Sender(config, segments, 0, segments.count()) {}
 
-  // The packet that leaves now, if there is one; call again until there is none.
+  // Returns the packet that leaves now, if there is one; call it again until there is none.
   [[nodiscard]] std::optional<Packet> next(Time now);
   void on_acknowledgement(Time now, const Header& header);
-  // When next() must be called again if no acknowledgement comes before.
+  // Returns the time at which next() must be called again if no acknowledgement comes before.
   [[nodiscard]] Time timer() const;
 
   [[nodiscard]] bool contains(uint64_t offset) const;  // true if an acknowledgement of this offset belongs to this run
@@ -120,7 +120,7 @@ class Sender {
   Time departure_{0};  // no packet leaves earlier
   Time began_{-1};
   Time heard_{0};  // when something was acknowledged, or the message began
-  Time moved_{0};  // without retransmission: when something left or was acknowledged
+  Time moved_{0};  // when a packet left, or was acknowledged before all had left
   uint64_t transmissions_ = 0;
   SenderCounts counts_;
   Status status_;

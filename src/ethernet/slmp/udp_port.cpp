@@ -104,7 +104,7 @@ bool UdpPort::passes(int error) {
 }
 
 // Sends datagrams as one, which the system or the card cuts (UDP_SEGMENT): the same bytes on the wire for a fraction of
-// the time. Nothing: the system does not do that here.
+// the time. Returns nothing if the system does not do that here.
 std::optional<size_t> UdpPort::send_segmented(std::span<const Datagram> run) {
   std::array<iovec, 2 * batch> parts;
   for (size_t i = 0; i < run.size(); ++i) write_parts(run[i], &parts[2 * i]);

@@ -3,7 +3,7 @@
 // Contract: send() and receive() move at most `batch` datagrams, as many as the system takes or has, and return their
 //   number. If the peer's host refuses (nobody listens there), refused() becomes true, and there is no error. Other
 //   failures are Errors with the system's reason.
-// Threads: any number may call at once. Time: waits take host time.
+// Threads: after connect() or bind(), any number may call at once. Time: waits take host time.
 #pragma once
 
 #include <netinet/in.h>
@@ -23,7 +23,7 @@ namespace spinloom::slmp {
 struct Datagram {
   std::span<const uint8_t> header;
   std::span<const uint8_t> payload;
-  const sockaddr_in* to = nullptr;  // where the port is not connected
+  const sockaddr_in* to = nullptr;  // needed if the port is not connected
 
   [[nodiscard]] size_t bytes() const { return header.size() + payload.size(); }
 };
@@ -52,7 +52,8 @@ class UdpPort {
 
   [[nodiscard]] Result<size_t> send(std::span<const Datagram> datagrams);
   [[nodiscard]] Result<size_t> receive(Received& out);
-  // Waits until a datagram has come, `wake` (a file, or -1) can be read, or, if requested, there is room to send.
+  // Waits for `longest` at most, until a datagram has come, `wake` (a file, or -1) can be read or, with `for_room`,
+  // there is room to send.
   void wait(Time longest, int wake, bool for_room) const;
 
   [[nodiscard]] bool refused() const { return refused_; }
@@ -64,7 +65,7 @@ class UdpPort {
 
   int file_ = -1;
   std::atomic<bool> refused_ = false;
-  std::atomic<bool> segments_ = true;  // until the system or a device has refused that
+  std::atomic<bool> segments_ = true;  // false once a UDP_SEGMENT call has been refused
 };
 
 }  // namespace spinloom::slmp

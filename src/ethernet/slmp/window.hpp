@@ -1,8 +1,9 @@
 // Window - how many packets may wait for their acknowledgements; and which window a receiver's buffer allows.
 //
-// Contract: a fixed window stays as its user set it, as FPsPIN's does. Any other begins with ten packets (RFC 6928) and
-//   grows by one packet for each acknowledgement; a loss halves it, and from then on it grows by one packet a round
-//   trip (RFC 5681). Packets of the window that was halved do not halve it again.
+// Contract: a fixed window stays as its user set it, as FPsPIN's does. Any other begins with ten packets (RFC 6928), or
+//   the user's window if that is smaller, and grows up to the user's window by one packet for each acknowledgement. A
+//   loss halves it, and from then on it grows by one packet a round trip (RFC 5681). Packets that left before it was
+//   halved do not halve it again.
 // Invariants: (1) 1 <= packets() <= the user's window.
 // Threads: one owner. Time: none.
 #pragma once
@@ -30,7 +31,7 @@ class Window {
     ++packets_;
   }
 
-  // `lost` and `next` count the transmissions: that of the packet, and the one to come.
+  // `lost` is the number of the lost transmission, `next` that of the transmission to come.
   void on_loss(uint64_t lost, uint64_t next) {
     if (fixed_ || lost < halved_before_) return;
     halved_before_ = next;
@@ -48,9 +49,9 @@ class Window {
   uint64_t halved_before_ = 0;
 };
 
-// The window with which a sender just fills a receiver's buffer: S_wnd = S_recv * v_send / (v_send - v_recv) (FPsPIN,
-// deliverable D4.7, section 4.4.2, equation 3), rounded down, in the unit of the buffer. Both rates are in one unit.
-// Nothing: the receiver keeps up, so that no window is too large.
+// Returns the window with which a sender just fills a receiver's buffer: S_wnd = S_recv * v_send / (v_send - v_recv)
+// (FPsPIN, deliverable D4.7, section 4.4.2, equation 3), rounded down, in the unit of the buffer. Both rates are in one
+// unit. Returns nothing if the receiver keeps up, so that no window is too large.
 [[nodiscard]] inline std::optional<uint64_t> window_of(uint64_t receive_buffer, uint64_t send_rate,
                                                        uint64_t receive_rate) {
   if (send_rate <= receive_rate) return std::nullopt;

@@ -25,7 +25,7 @@ void BridgeForwarder::forward(Time now, nic::Rank hop, const wire::BridgeHeader&
   }
   if (header.kind != wire::BridgeKind::gone) note_credit(header);
   const bool about_leaving = header.kind == wire::BridgeKind::left || header.kind == wire::BridgeKind::leave;
-  if (left_[target] && !about_leaving) {  // the target takes nothing more, but a gateway still has to hear who leaves
+  if (left_[target] && !about_leaving) {  // the target takes nothing more, but may have to hear of departures
     ++counts_.late;
     return;
   }

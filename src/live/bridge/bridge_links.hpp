@@ -41,7 +41,8 @@ class BridgeLinks {
     return packet.operation == nic::Operation::reply && packet.answers == mark;
   }
   // Returns the whole frame of a carrier. It is valid until the next call, and no longer than the packet. Returns
-  // nothing if more parts must arrive, or if the packet is malformed.
+  // nothing if more parts must arrive, if the packet is malformed, or if `open_max` frames of its sender are
+  // incomplete.
   [[nodiscard]] std::optional<std::span<const uint8_t>> collect(const nic::Packet& carrier);
 
  private:

@@ -1,8 +1,9 @@
 // BridgeMeeting - evaluates the cards of a job in which some ranks are gateways.
 //
 // Contract: needs_bridge() is true if the job has gateways. program_first() is the order in which ranks are numbered:
-//   first the ranks with programs, then the ranks that only forward. meet_at_shared_networks() sets the address in
-//   each peer's card to the one on the network that it shares with this rank. The same cards give the same results.
+//   first the ranks with programs, then the ranks that only forward. meet_at_shared_networks() sets address and port in
+//   the card of each rank that shares a network with this one to those on that network. The same cards give the same
+//   results.
 // Invariants: (1) in a job with gateways two ranks reach each other by UDP only if they share a network.
 // Threads: plain values. Time: none.
 #pragma once

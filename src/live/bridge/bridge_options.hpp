@@ -1,7 +1,7 @@
 // BridgeOptions - limits on what a bridge has under way, and how its gateways forward.
 //
-// Invariants: all ranks of a job have the same options. A window fits into the receiver's backlog (backlog.hpp), which
-//   holds what still arrives after a stop.
+// Invariants: all ranks of a job have the same sizes and windows; `stores` and `hold_most` concern one gateway alone. A
+//   window fits into the receiver's backlog (backlog.hpp), which holds what still arrives after a stop.
 #pragma once
 
 #include <cstdint>

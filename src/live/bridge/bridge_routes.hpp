@@ -1,10 +1,10 @@
 // BridgeRoutes - direct connections in a job with gateways, and paths between ranks that have none.
 //
 // Contract: direct() is true if two ranks reach each other, which each has marked of the other. path() lists the ranks
-//   between two ranks, including both ends. All ranks between the ends are gateways, no path is shorter, and every
-//   rank computes the same path. Where several gateways would do, pairs of ranks are spread over them. An empty path
-//   means that there is none. A rank that offers to forward counts as a gateway only if some two of its neighbours do
-//   not reach each other.
+//   between two ranks, including both ends. All ranks between the ends are gateways, no path is shorter, and every rank
+//   computes the same path. Where several gateways would do, pairs of ranks are spread over them. The path is empty if
+//   there is none, and for one rank twice. A rank that offers to forward counts as a gateway only if some two of its
+//   neighbours do not reach each other.
 // Invariants: (1) path(a, b) is the reverse of path(b, a), so both directions use the same gateways; (2) the same marks
 //   give the same paths on all ranks.
 // Threads: one owner; paths are cached. Time: the first path() of a pair looks at all pairs of gateways.

@@ -202,7 +202,7 @@ Time BridgeTransport::timer() const {
   return forwarder_ ? std::min(look_at_, forwarder_->timer()) : look_at_;
 }
 
-// This may be called while a link sends or delivers, so poll() does the rest.
+// Removes the link; poll() does the rest, because this may be called while a link sends or delivers.
 void BridgeTransport::lose_link(nic::Rank peer) {
   if (links_.to(peer) == nullptr) return;
   links_.unlink(peer);
@@ -269,7 +269,7 @@ void BridgeTransport::stop(nic::Rank rank, bool stopped) {
   give_credit(*peer);
 }
 
-// Counts that a packet of the peer has gone on. A peer that waits for credit gets the count after `credit_after`.
+// Counts that a packet of the peer has gone on. A peer that was told to stop gets the count after `credit_after`.
 void BridgeTransport::moved(nic::Rank rank) {
   Peer* const peer = find(rank);
   if (peer == nullptr || peer->lost) return;

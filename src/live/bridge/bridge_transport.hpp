@@ -9,7 +9,8 @@
 //   needs memory for about one window for each class and pair of ranks, and never stops a link for one slow receiver.
 // Invariants: (1) frames of a class are taken in the order of their numbers; (2) answers never wait for requests,
 //   neither here nor in gateways: a rank without room still gives credit for answers; (3) a far rank is lost when it
-//   has said goodbye, when the gateway before it reports it gone, or when the first rank of the path to it is lost.
+//   has said goodbye, when a gateway on the path to it reports it gone, or when the first rank of the path to it is
+//   lost.
 // Threads: the owner of the NIC. Time: the monotonic clock.
 #pragma once
 
@@ -35,7 +36,7 @@ struct BridgeCounts {
   uint64_t credits = 0;  // frames among these that did nothing but give credit
   uint64_t early = 0;  // frames that arrived before a frame that was sent earlier
   uint64_t repeated = 0;
-  uint64_t malformed = 0;  // not a frame, or not for this rank
+  uint64_t malformed = 0;  // not a frame, not for this rank, off its path, beyond the window, or with a bad packet
 };
 
 class BridgeTransport final : public Transport {
@@ -46,7 +47,8 @@ class BridgeTransport final : public Transport {
   ~BridgeTransport() override;
 
   void link(nic::Rank peer, Transport& transport) { links_.link(peer, transport); }
-  // Asks for signs of life on the links to and from gateways. Call it once all links are set.
+  // Sends a frame over every link to or from a gateway, so that the links' transports watch the other ends. Call it
+  // once all links are set.
   void greet();
   // Takes a packet that a link has delivered. Returns false if it carries no frame of a bridge.
   [[nodiscard]] bool take(const nic::Packet& packet);

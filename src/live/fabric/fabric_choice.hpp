@@ -1,8 +1,8 @@
 // FabricChoice - which of libfabric's providers a process uses, and why.
 //
 // Contract: read_wish() reads SPINLOOM_FABRIC: auto, none, or PROVIDER or PROVIDER:DOMAIN. cost_of() is the order in
-//   which providers are tried: the lowest first; `automatic_max` is the highest cost that `auto` accepts: above it
-//   are providers that we do not know, and those that are as fast as our datagrams (udp_transport.hpp). open_fabric()
+//   which providers are tried: the lowest first; `automatic_max` is the highest cost that `auto` accepts. Above it are
+//   providers that we do not know, and those that are no faster than our datagrams (udp_transport.hpp). open_fabric()
 //   loads libfabric, opens the cheapest provider that the wish allows, and says in its Error what was tried.
 // Threads: one owner. Time: open_fabric() looks at every network device.
 #pragma once
@@ -22,13 +22,14 @@ namespace spinloom::live {
 struct FabricWish {
   enum class Kind : uint8_t { none, automatic, named };
   Kind kind = Kind::automatic;
-  std::string provider;  // the name, where `kind` is named
+  std::string provider;  // where `kind` is named; empty: any, at whatever cost
   std::string domain;  // empty: any
 };
 
 [[nodiscard]] std::optional<FabricWish> read_wish(std::string_view text);
 
-// 0 and 1: the network moves the bytes; 2: a provider that is unknown here; from 3 on: software over sockets.
+// 0 and 1: the network moves the bytes; 2: a provider that is unknown here; from 3 on: software over sockets or in the
+// shared memory of one machine.
 [[nodiscard]] unsigned cost_of(std::string_view provider);
 inline constexpr unsigned unknown_cost = 2;
 inline constexpr unsigned automatic_max = 1;  // docs/live.md, Speed, has tcp beside our datagrams

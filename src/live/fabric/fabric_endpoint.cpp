@@ -20,9 +20,9 @@ namespace {
 using namespace fabric;
 
 constexpr uint32_t api_version_max = version_of(1, 14);
-constexpr size_t message_bytes_most = 16 << 10;  // what most providers send without a handshake
+constexpr size_t message_bytes_most = 16 << 10;  // the longest message; most providers need no handshake for it
 constexpr size_t receives = 128;                 // messages that wait here for poll()
-constexpr size_t sends_of_peer = 32;             // fewer where the provider's own queue is short
+constexpr size_t sends_of_peer = 32;             // slots of one peer; fewer where the provider's own queue is short
 constexpr size_t sends_most = 4096;
 constexpr size_t reads = 64;
 constexpr size_t completions_per_poll = 32;
@@ -113,7 +113,7 @@ class Endpoint final : public FabricPort {
 
   [[nodiscard]] bool read(nic::Rank peer, const FabricPlace& from, uint8_t* to, uint64_t length,
                           uint64_t token) override {
-    if (free_reads_.empty()) free_reads_.push_back(&reads_.emplace_back());  // some may never end
+    if (free_reads_.empty()) free_reads_.push_back(&reads_.emplace_back());  // reads of a lost peer may never end
     const auto landing = std::find_if(landings_.begin(), landings_.end(), [&](const Landing& one) {
       return to >= one.bytes.data() && to < one.bytes.data() + one.bytes.size();
     });
@@ -275,7 +275,8 @@ class Endpoint final : public FabricPort {
     return true;
   }
 
-  // Registers memory. Where we choose the key it is random, so that nobody can use it who was not told.
+  // Registers memory. Where we choose the key and it has 64 bits, it is random, so that nobody can use it who was not
+  // told; shorter keys are counted.
   [[nodiscard]] Result<Open<fid_mr>> know(const uint8_t* bytes, uint64_t length, uint64_t access) {
     const size_t key_bytes = info_->domain_attr->mr_key_size;
     uint64_t key = 0;
@@ -348,7 +349,7 @@ class Endpoint final : public FabricPort {
 
   const FabricLibrary& library_;
   Info info_;
-  // In the order in which they are made; they are closed in the opposite order.
+  // They are closed in the opposite order: the endpoint first, then all memory, then what both need.
   Open<fid_fabric> fabric_;
   Open<fid_domain> domain_;
   Open<fid_av> peers_;
@@ -390,8 +391,9 @@ Info hints_for(const FabricLibrary& library, const FabricWish& wish, bool with_r
   return hints;
 }
 
-// False for addresses of IPv6, and for a provider at another interface than the wanted one. Only providers over sockets
-// follow the wish: others have IP addresses, too, but of interfaces of their own.
+// False for addresses of IPv6, and for a provider at another interface than the wanted one. The wanted address counts
+// only for providers over sockets, and only if no domain is named: other providers have IP addresses, too, but of
+// interfaces of their own.
 bool is_at(const fi_info& info, const FabricWish& wish, uint32_t address) {
   if (info.addr_format == format_sockaddr_in6) return false;
   const bool follows = wish.domain.empty() && cost_of(info.fabric_attr->prov_name) > unknown_cost;
@@ -412,7 +414,8 @@ Result<std::vector<Info>> offers(const FabricLibrary& library, const FabricWish&
     if (code != 0 && code != -error_nodata) return library.trouble("fi_getinfo", code);
     const Info all(list, Freeing{&library});
     for (const fi_info* one = list; one != nullptr; one = one->next) {
-      if (!wish.domain.empty() && wish.domain != one->domain_attr->name) continue;  // not every provider looks
+      // Not every provider looks at the hint.
+      if (!wish.domain.empty() && wish.domain != one->domain_attr->name) continue;
       const bool known =
           std::any_of(found.begin(), found.end(), [&](const Info& other) { return name_of(*other) == name_of(*one); });
       if (!known && is_at(*one, wish, address)) found.emplace_back(library.dupinfo(one), Freeing{&library});

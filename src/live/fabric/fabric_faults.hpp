@@ -1,9 +1,9 @@
 // FabricFaults - a port that disturbs the messages of another port, for tests.
 //
-// Contract: each rate is the share of messages to which this happens: `refuse`, send() returns false; `delay`, the
-//   message and all later ones wait; `drop`, it is lost; `corrupt`, one bit changes; `fail`, it ends as undeliverable.
-//   Equal seeds give equal faults. A fabric itself neither loses nor damages messages, so after drop, corrupt or fail
-//   the transport must count the peer as lost.
+// Contract: each rate is the share of messages to which this happens: `refuse`, send() returns false, as read() does
+//   for such a share of reads; `delay`, the message and all later ones wait; `drop`, it is lost; `corrupt`, one bit
+//   changes; `fail`, it ends as undeliverable. Equal seeds give equal faults. A fabric itself neither loses nor damages
+//   messages, so after drop, corrupt or fail the transport must count the peer as lost.
 // Threads: the owner of the NIC. Time: none; a delay counts calls of poll().
 #pragma once
 

@@ -4,9 +4,10 @@
 // Contract: structures have the layout of libfabric's interface 1.3 on 64-bit Linux, which every library since 1.9 has
 //   under the version FABRIC_1.3; a table ends after the last function that is called here, and functions before it
 //   that are not called are Unused. Names of structures, fields and calls are libfabric's; constants have its names,
-//   too, in lower case, behind what they are of. Where the headers are, fabric_interface_test.cpp compares every layout
-//   and number with them. Source: fi_getinfo(3), fi_endpoint(3), fi_cq(3), ...
-// Invariants: (1) the calls are the objects' own functions, no more. Threads: as libfabric's. Time: theirs.
+//   too, in lower case, after a prefix for their group. Where the headers are, fabric_interface_test.cpp compares every
+//   layout and number with them. Source: fi_getinfo(3), fi_endpoint(3), fi_cq(3), ...
+// Invariants: (1) the calls are the objects' own functions, no more.
+// Threads: as libfabric's. Time: theirs.
 #pragma once
 
 #include <sys/types.h>

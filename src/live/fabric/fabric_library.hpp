@@ -1,8 +1,8 @@
 // FabricLibrary - libfabric, found when the process runs. The rest of libfabric is reached through the tables of its
 // objects, so that these functions are all that is looked up by name.
 //
-// Contract: load_fabric() looks once in a process; later calls return the same result. The functions have the layout of
-//   fi_info of FABRIC_1.3 (libfabric 1.9 and later), whatever layouts a newer library also knows.
+// Contract: load_fabric() looks once in a process; later calls return the same result, whatever path they give. The
+//   functions work on the layouts of FABRIC_1.3 (libfabric 1.9 and later), whatever layouts a newer library also knows.
 // Threads: any. Time: loading takes milliseconds.
 #pragma once
 

@@ -1,8 +1,9 @@
-// Operation - what an endpoint of libfabric has under way, and who owns the library's objects.
+// Operation - an operation that an endpoint of libfabric has under way; and owners of the library's objects.
 //
-// Contract: an Open closes its object when it goes; an Info is freed by the library that made it. The context of an
-//   Operation comes back with its completion.
-// Invariants: (1) `context` is the first member of every Operation, because providers write to it.
+// Contract: an Open closes its object when it is destroyed; an Info is freed by the library that made it. The context
+//   of an Operation comes back with its completion.
+// Invariants: (1) `context` is the first member of an Operation, so that both have the same address. Providers write to
+//   it.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -33,8 +34,6 @@ struct Freeing {
 };
 using Info = std::unique_ptr<fi_info, Freeing>;
 
-// The context of an operation, which the fabric returns at its end. `context` comes first, because providers write to
-// it.
 struct Operation {
   enum class Kind : uint8_t { receive, send, read };
   fi_context2 context{};

@@ -14,8 +14,8 @@ namespace spinloom::live {
 
 struct FabricTransport::Waiting : WaitingSend {
   using WaitingSend::WaitingSend;
-  bool as_pieces = false;  // it cannot be lent
-  std::optional<FabricPlace> place;  // where it is lent, before the message about that has left
+  bool as_pieces = false;  // its bytes leave in messages; it is not lent
+  std::optional<FabricPlace> place;  // its registered memory, until the message that lends it has left
 };
 
 struct FabricTransport::Peer {
@@ -41,13 +41,13 @@ struct FabricTransport::Peer {
     Reading reading;
     uint64_t bytes = 0;
   };
-  std::map<uint64_t, Lent> lent;  // by name
+  std::map<uint64_t, Lent> lent;  // loans by name
   uint64_t next_loan = 1;
 
   uint64_t expected = 0;  // the sequence of its next message
   uint64_t told = 0;      // the value of `expected` that the peer has been sent last
-  std::map<uint64_t, std::vector<uint8_t>> early;  // messages that have overtaken one that is expected, by number
-  Time gap_since{};
+  std::map<uint64_t, std::vector<uint8_t>> early;  // messages that have overtaken the expected one, by number
+  Time gap_since{};  // since then the expected message has been missing, if `early` is not empty
   uint32_t moved = 0;
   uint32_t moved_there = 0;
   struct Borrowed {

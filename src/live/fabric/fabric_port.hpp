@@ -4,11 +4,12 @@
 // Contract: slot() gives room for one message to a peer; the caller fills its `bytes`, at most message_bytes(), and
 //   calls send() to that peer or give_back(). send() returns false if the message cannot go now; the slot stays the
 //   caller's. poll() moves everything on and appends what has happened. The bytes of a message that came stay valid
-//   until done() is called with them. read() copies bytes of memory that a peer has lent by lend(); its end comes as an
-//   Event with its token.
-// Invariants: (1) no call waits for a peer; (2) messages from one peer come in the order sent; (3) each read() that
-//   returned true ends by one Event, even if its peer is gone; only then may its memory be used otherwise; (4) a peer
-//   that takes nothing delays no message to another one: the number of slots on their way to a peer is limited.
+//   until done() is called with them. read() copies bytes of memory that a peer has lent by lend(); its end comes as a
+//   FabricEvent with its token.
+// Invariants: (1) no call waits for a peer; (2) messages from one peer come in the order sent; (3) a read() that
+//   returned true ends by one FabricEvent, which may never come if its peer is gone. Until it comes, the memory must
+//   not be used otherwise; (4) a peer that takes nothing delays no message to another one: the number of slots on their
+//   way to a peer is limited.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -40,7 +41,7 @@ struct FabricEvent {
   nic::Rank peer;
   uint64_t token = 0;
   std::span<const uint8_t> bytes;
-  std::string why;  // of a failure, in the fabric's words
+  std::string why;  // the reason of a failure, in the fabric's words; may be empty
 };
 
 class FabricPort {
@@ -51,7 +52,7 @@ class FabricPort {
   };
 
   virtual ~FabricPort() = default;
-  // Returns null if the limit of messages on their way to this peer is reached.
+  // Returns null if the limit of messages on their way to this peer is reached, or if there is no room for one more.
   [[nodiscard]] virtual Slot* slot(nic::Rank peer) = 0;
   [[nodiscard]] virtual bool send(Slot& slot) = 0;
   virtual void give_back(Slot& slot) = 0;
@@ -59,13 +60,13 @@ class FabricPort {
   virtual void done(std::span<const uint8_t> came) = 0;
   [[nodiscard]] virtual Result<FabricPlace> lend(const uint8_t* bytes, uint64_t length) = 0;
   virtual void take_back(const FabricPlace& place) = 0;
-  // Memory for read(), which the fabric may have to know.
+  // Returns memory that read() can fill, and that the fabric knows where it has to.
   [[nodiscard]] virtual Result<uint8_t*> landing(uint64_t length) = 0;
   [[nodiscard]] virtual bool read(nic::Rank peer, const FabricPlace& from, uint8_t* to, uint64_t length,
                                   uint64_t token) = 0;
   // Prepares for a sleep: the descriptor becomes readable when poll() finds something. False: it finds something now.
   [[nodiscard]] virtual bool arm() = 0;
-  // -1: nothing wakes a sleeper, who has to look by itself.
+  // The descriptor of arm(). -1: nothing wakes a sleeper, which has to look by itself.
   [[nodiscard]] virtual int descriptor() const = 0;
   // True if everything that was sent has left this process.
   [[nodiscard]] virtual bool idle() const = 0;

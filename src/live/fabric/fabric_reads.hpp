@@ -1,12 +1,12 @@
 // FabricReads - the bytes that this process is reading out of its peers' memory.
 //
 // Contract: begin() queues one read; advance() hands pieces of it to the port while there is room. ended() takes the
-//   end of a piece and returns the reads that have ended by it, with their tokens. abandon() ends all reads from a
-//   peer, and returns them.
+//   end of a piece, and returns the read that has ended by it, if one has. refused() returns the reads for which there
+//   was no memory. abandon() ends all reads from a peer, and returns them.
 // Invariants: (1) bytes land in memory of this class and are copied from there, so that an abandoned read writes to
-//   nobody's memory; (2) at most `pieces_of_peer` pieces of a peer are on their way, and `pieces_max` of
-//   all, but a read that is waited for has one in any case; (3) reads end in any
-//   order, each once.
+//   nobody's memory; (2) at most `pieces_of_peer` pieces of a peer are on their way, and `pieces_max` of all, abandoned
+//   ones not counted. But a read that the caller waits for has one piece in any case; (3) reads end in any order, each
+//   once.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -23,12 +23,12 @@ namespace spinloom::live {
 
 struct FabricRead {
   nic::Rank peer;
-  uint64_t loan = 0;    // for the caller
+  uint64_t loan = 0;  // the caller's name for the loan
   FabricPlace from;
   uint8_t* to = nullptr;
   uint64_t length = 0;
-  uint64_t token = 0;   // for the caller
-  bool alone = false;   // the caller waits for it
+  uint64_t token = 0;  // the caller's token
+  bool alone = false;  // the caller waits for it
 };
 
 class FabricReads {
@@ -49,13 +49,13 @@ class FabricReads {
   [[nodiscard]] std::optional<Ended> ended(uint64_t piece, bool well);
   [[nodiscard]] std::vector<FabricRead> abandon(nic::Rank peer);
   [[nodiscard]] bool empty() const { return open_.empty(); }
-  // Reads that could not begin, because there is no memory to land in.
+  // Returns the reads that cannot go on, because there is no memory to land in; each once.
   [[nodiscard]] std::vector<FabricRead> refused();
 
  private:
   struct Open {
     FabricRead read;
-    uint64_t asked = 0;   // bytes that have been asked for
+    uint64_t asked = 0;  // bytes that have been asked for
     uint64_t landed = 0;  // bytes of pieces that have ended, well or not
     bool well = true;
   };
@@ -70,10 +70,10 @@ class FabricReads {
   [[nodiscard]] Room make_room(const Open& read);
 
   FabricPort& port_;
-  std::deque<std::shared_ptr<Open>> open_;  // not all bytes landed
-  std::vector<Piece> pieces_;     // by token
+  std::deque<std::shared_ptr<Open>> open_;  // reads whose bytes have not all landed
+  std::vector<Piece> pieces_;  // indexed by the port's token
   std::vector<size_t> free_;
-  size_t on_their_way_ = 0;       // pieces that are not abandoned
+  size_t on_their_way_ = 0;  // pieces that are not abandoned
   std::vector<FabricRead> refused_;
 };
 

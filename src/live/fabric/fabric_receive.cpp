@@ -11,7 +11,7 @@ namespace spinloom::live {
 namespace {
 
 constexpr int messages_per_poll = 64;
-constexpr uint64_t note_after_messages = 64;   // as many messages are acknowledged at once
+constexpr uint64_t note_after_messages = 64;   // the acknowledgement of this many messages leaves at once
 constexpr Time note_after{1'000'000'000};      // 1 ms: after that, fewer are acknowledged
 constexpr size_t early_max = 512;              // messages of a peer that wait for one that is missing
 constexpr Time slept_after{1'000'000'000'000};  // 1 s beyond a keepalive without a poll(): this process has slept
@@ -46,7 +46,8 @@ bool FabricTransport::poll() {
   return happened;
 }
 
-// Takes messages from the port. They wait in the inbox, because this may be called while one is being taken.
+// Takes from the port what has happened. Messages wait in the inbox, because this may be called while one is being
+// taken; reads that have ended are reported at once.
 bool FabricTransport::collect(bool copying) {
   bool read = false;
   happened_.clear();

@@ -131,7 +131,7 @@ bool FabricTransport::transmit_pieces(Peer& peer, Waiting& one) {
   return true;
 }
 
-// A message to this peer with its header. Null: it cannot go now.
+// Begins a message to this peer with its header. Null: no message can go now.
 FabricPort::Slot* FabricTransport::open_slot(Peer& peer, wire::EnvelopeKind kind, uint16_t flags) {
   FabricPort::Slot* const slot = port_->slot(peer.rank);
   if (slot == nullptr) return nullptr;
@@ -169,7 +169,7 @@ void FabricTransport::begin_talk(Peer& peer) {
   look_at_ = std::min(look_at_, peer.heard + patience_.keepalive);
 }
 
-// Sends the peer an acknowledgement, and whether it must stop.
+// Sends the peer an acknowledgement, and whether it must stop. False: it could not go now; look_at_clock() tries again.
 bool FabricTransport::note(Peer& peer, uint16_t flags) {
   FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::note, flags);
   if (slot == nullptr || !close_slot(peer, *slot)) {
@@ -333,7 +333,8 @@ void FabricTransport::arm() {
   if (!news_ && port_->descriptor() >= 0 && !armed_.exchange(true)) arm_(port_->descriptor());
 }
 
-// Waits until the last messages have left and every peer has been told, then ends all loans.
+// Waits, not longer than `goodbye_max`, until the last messages have left and every peer has been told. Then ends all
+// loans.
 void FabricTransport::say_goodbye() {
   std::vector<Peer*> untold;
   for (const auto& peer : peers_) {

@@ -1,8 +1,9 @@
 // FabricTransport - carries packets over a fabric that loses nothing (fabric_port.hpp).
 //
-// Contract: see Transport. A packet of up to a few KiB is copied into one message, a longer one that need not be copied
-//   is lent: its message names memory that the receiver reads, and the receiver says when it needs it no more. Where
-//   the fabric cannot read memory, a long packet leaves as several messages.
+// Contract: see Transport. A payload of less than 32 KiB is copied into one or more messages. A longer one that need
+//   not be read at once is lent: its message names memory that the receiver reads, and the receiver says when it needs
+//   it no more. Where the fabric cannot read memory, or that memory cannot be registered, a long payload is copied into
+//   messages, too.
 // Invariants: (1) every message is an envelope (nic/wire/envelope.hpp): what is not of this job, or has come before,
 //   changes nothing but a count; (2) messages are taken in the order of their numbers; one that stays missing means
 //   that its sender is lost; (3) at most 256 packets and 2 MiB to a peer are not acknowledged; acknowledgements ride on
@@ -38,16 +39,17 @@ struct FabricPatience {
 };
 
 struct FabricCounts {
-  uint64_t messages = 0;  // sent
-  uint64_t notes = 0;  // of these, without a packet
-  uint64_t lent = 0;  // of these, whose payload was lent
-  uint64_t foreign = 0;  // not of this job, or damaged
-  uint64_t repeated = 0;  // had come before
-  uint64_t malformed = 0;  // of our job, but no packet
+  uint64_t messages = 0;  // messages sent
+  uint64_t notes = 0;  // notes among these (wire::EnvelopeKind::note)
+  uint64_t lent = 0;  // loans among these
+  uint64_t foreign = 0;  // messages that came damaged, or not from this job
+  uint64_t repeated = 0;  // messages that had come before
+  uint64_t malformed = 0;  // messages of this job with a body that makes no sense
 };
 
 class FabricTransport final : public Transport {
  public:
+  // A function that has this process woken once when the descriptor is readable; any thread may then call disarmed().
   using Arm = std::function<void(int descriptor)>;
 
   // `secret` is the job's. The transport serves the peers that `reached` marks.
@@ -78,7 +80,7 @@ class FabricTransport final : public Transport {
  private:
   struct Peer;
   struct Waiting;
-  struct Message {  // that has come and has not been taken
+  struct Message {  // a message that has come and has not been taken
     std::span<const uint8_t> bytes;
     std::vector<uint8_t> own;  // if not empty, a copy: the port has its buffer back
   };
@@ -130,10 +132,10 @@ class FabricTransport final : public Transport {
   std::deque<Message> inbox_;
   std::vector<nic::Rank> failed_;  // peers to which something could not be delivered
   Time now_{};
-  Time active_{};  // when something last happened
+  Time active_{};  // the latest time at which something happened
   Time look_at_ = Time::never();  // the next time at which the clock calls for work
   uint64_t next_fake_address_ = 0;
-  std::optional<bool> alone_;  // the result of the read of fetch()
+  std::optional<bool> alone_;  // the result of the read that fetch() waits for
   size_t waiting_ = 0;  // peers that have something waiting
   FabricCounts counts_;
 };

@@ -37,14 +37,15 @@ struct BusinessCard {
   int file = -1;  // the descriptor of its segment, as a number of its process
   Secret nonce{};  // nonce of its segment; that of rank 0 is the job's secret
   uint32_t user = 0;
-  uint32_t address = 0;  // IPv4, host order; 0: no UDP
+  // IPv4, host order; 0: no UDP. The address on the first network; in a job with gateways, on a network that the reader
+  // of the card shares (meet_at_shared_networks() in bridge_meeting.hpp).
+  uint32_t address = 0;
   uint16_t port = 0;
   uint32_t datagram_bytes = 0;  // the longest that its interface carries; 0: not known
-  uint64_t traits = 0;  // decides which processes may reach each other: reach.hpp
+  uint64_t traits = 0;  // equal where nothing is known to keep two processes apart: reach.hpp
   FabricNeed fabric = FabricNeed::never;
   Gateway gateway = Gateway::no;
-  std::vector<BusinessCardNetwork>
-      networks;  // all networks of this process, with its address on each; `address` and `port` belong to the first
+  std::vector<BusinessCardNetwork> networks;  // all networks of this process, with its address on each
 
   bool operator==(const BusinessCard&) const = default;
   // True for the card of a process. Until a peer's card has come, a card without a process stands in its place.

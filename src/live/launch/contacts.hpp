@@ -1,7 +1,8 @@
 // Contacts - the peers without a card that this rank needs: when to ask each again, report it, and give it up.
 //
-// Contract: add() starts the clock of one peer, which has just been asked; remove() ends it. due() returns what has to
-//   be done by now, each thing once: peers to ask again, peers to give up, and the first peer to report to people.
+// Contract: add() starts the clock of one peer, which is asked at that time; remove() ends it. due() returns what has
+//   to be done by now: peers to ask again, each once; peers to give up, in every call until they are removed; and the
+//   first peer to report to people.
 // Invariants: (1) next() is the earliest time at which due() finds anything; (2) the pauses between two questions to a
 //   peer double up to `pause_most`; (3) people get one report, and none where the limit comes first.
 // Threads: one owner. Time: arguments.

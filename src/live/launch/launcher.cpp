@@ -73,8 +73,8 @@ void end_with_process(int code, void*) {
   if (Launcher* const launcher = std::exchange(ending.launcher, nullptr)) launcher->finish();
 }
 
-// Functions for the end of a process run in the reverse order of registration. This one is registered first, so it
-// runs last.
+// Functions for the end of a process run in the reverse order of registration. This one is registered when the library
+// is loaded, so it runs after those that are registered later.
 [[maybe_unused]] const int registered = on_exit(end_with_process, nullptr);
 
 }  // namespace

@@ -25,7 +25,7 @@
 namespace spinloom::live {
 
 // The time for which exchange() waits for ranks that have not called PtlInit. After told_after_s it prints a line,
-// after limit_s it returns an Error.
+// unless the limit comes first; after limit_s it returns an Error.
 struct StartWait {
   uint32_t told_after_s = 10;
   uint32_t limit_s = 300;  // 0: for ever
@@ -53,10 +53,10 @@ class Launcher {
   [[nodiscard]] virtual bool is_shared() const { return false; }
   // Tells the launcher that this process has left the job and may end.
   virtual void finish() {}
-  // Tells the launcher that this process ends with a failure and has not left, so that it ends the job. Not every
-  // launcher listens; one that does not sees the process end.
+  // Tells the launcher that this process ends with a failure and has not left, so that the launcher ends the job. Where
+  // an interface has no such call, nothing happens: the launcher then sees the process end.
   virtual void abort(int code) { std::ignore = code; }
-  // The launcher of the whole process, where this one serves one of its threads.
+  // The launcher of the whole process, where this one serves one of its threads; otherwise this one.
   [[nodiscard]] virtual Launcher& whole() { return *this; }
 
  private:
@@ -70,22 +70,22 @@ inline constexpr size_t exchange_bytes_max = 512;
 
 [[nodiscard]] Result<std::unique_ptr<Launcher>> find_launcher();
 // From now on the process calls `leaving` and finishes when it ends by exit(0). If it ends in another way, it has
-// crashed, as far as the launcher knows. A process has one such function, for all its NICs. `launcher` must live until
-// the process ends.
+// crashed, as far as the launcher knows. A process has one such function, for all its NICs. If `launcher` is destroyed
+// before the end of the process, nothing is called.
 void attend_to_end(Launcher& launcher, void (*leaving)());
 // Announces a NIC that takes part in the exchanges and will leave.
 void enter(Launcher& launcher);
 // Takes enter() back: this NIC could not start, and nobody finishes because of it.
 void withdraw(Launcher& launcher);
-// The last NIC of the process that leaves finishes: now, or, if others in this process may still need the launcher,
-// when the process ends by exit() with any code.
+// Says that a NIC has left. After the last one the process finishes: now, or, if others in this process may still need
+// the launcher, when the process ends by exit() with any code.
 void leave(Launcher& launcher);
 
 // The launchers by interface; null where the environment does not offer it.
 [[nodiscard]] Result<std::unique_ptr<Launcher>> find_pmi1();
 [[nodiscard]] Result<std::unique_ptr<Launcher>> find_pmix();
 
-// The line and the Error for ranks that do not come to the exchange.
+// For ranks that do not come to the exchange: tell_of_waiting() prints a line, never_came() makes the Error.
 void tell_of_waiting(uint32_t ranks, const StartWait& wait);
 [[nodiscard]] Error never_came(const char* launcher, uint32_t ranks, const StartWait& wait);
 

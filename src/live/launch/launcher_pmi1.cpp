@@ -25,8 +25,8 @@ namespace spinloom::live {
 namespace {
 
 constexpr int64_t ps_per_s = 1'000'000'000'000;
-constexpr uint32_t answer_limit_s = 30;  // for answers that involve no other rank
-constexpr uint32_t repeated_limit_s = 5;  // for the answer to an "init" that may not be the first
+constexpr uint32_t answer_limit_s = 30;  // the limit for answers that involve no other rank
+constexpr uint32_t repeated_limit_s = 5;  // the limit for the answer to an "init" that may not be the first
 constexpr const char* init_line = "cmd=init pmi_version=1 pmi_subversion=1";
 
 std::optional<uint32_t> number_in(const char* variable) {
@@ -93,7 +93,7 @@ class Pmi1 final : public Launcher {
     return all;
   }
 
-  // A launcher that does not say where its processes are answers with an error.
+  // Asks where the launcher's processes are. A launcher that does not say that answers with an error.
   [[nodiscard]] Result<std::string> job_here() override {
     if (space_.empty()) SPL_TRY(enter());
     const auto places = ask(text("cmd=get kvsname=", space_, " key=PMI_process_mapping"), "get_result");
@@ -106,9 +106,9 @@ class Pmi1 final : public Launcher {
   // An MPI library that has begun also ends the connection, and needs nothing of us.
   [[nodiscard]] bool is_shared() const override { return !has_begun(mpi_beside()) && pmi_has_other_users(); }
 
-  // Sends "finalize". The launcher takes a process that ends without it for a crashed one. MPI libraries send it in
-  // MPI_Finalize or at exit. If another client has sent it already, the launcher has hung up or answers again; both
-  // are fine.
+  // Sends "finalize", unless an MPI library does. The launcher takes a process that ends without it for a crashed one.
+  // MPI libraries send it in MPI_Finalize or at exit. If another client has sent it already, the launcher has hung up
+  // or answers again; both are fine.
   void finish() override {
     if (!has_begun(mpi_beside())) std::ignore = ask("cmd=finalize", "finalize_ack");
   }
@@ -118,7 +118,7 @@ class Pmi1 final : public Launcher {
   }
 
  private:
-  // Asks for the key-value space, which we share with other clients.
+  // Sends "init", if no MPI library has, and asks for the key-value space, which we share with other clients.
   [[nodiscard]] Status enter() {
     const MpiBeside mpi = mpi_beside();
     if (!has_begun(mpi)) SPL_TRY(begin());
@@ -141,12 +141,12 @@ class Pmi1 final : public Launcher {
     return answer ? Status{} : Status{answer.error()};
   }
 
-  // True if an MPI library has sent "init", and so will send "finalize".
+  // True if an MPI library has sent "init", and so sends "finalize" itself or has sent it.
   [[nodiscard]] static bool has_begun(const MpiBeside& mpi) {
     return !mpi.open_mpi && (mpi.stage == MpiStage::running || mpi.stage == MpiStage::over);
   }
 
-  // The process that made the connection; 0 if it has none here.
+  // The process at the other end of the connection; 0 if it is not to be seen from here.
   [[nodiscard]] pid_t launcher_process() const {
     ucred peer{};
     socklen_t bytes = sizeof peer;

@@ -81,9 +81,9 @@ void* load_library() {
   return dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
 }
 
-// Refuses an order of calls that fails later with less clear errors: PMIx 5 ends a process that begins again after
-// PMIx_Finalize (5.0.11, with Open MPI of the same number), and Open MPI 5 reports "local rank: Not found" if
-// somebody has begun before MPI_Init.
+// Looks for orders of calls that fail later with less clear errors. PMIx 5 ends a process that begins again after
+// PMIx_Finalize (5.0.11, with Open MPI of the same number): that is refused. Open MPI 5 reports "local rank: Not found"
+// if somebody has begun before MPI_Init: that only makes a warning.
 Status check_order(void* library) {
   const char* (*version)() = nullptr;
   if (!find(library, "PMIx_Get_version", version) || std::strstr(version(), "OpenPMIx 5.") == nullptr) return {};

@@ -40,7 +40,8 @@ std::string credentials() {
 
 int open_process(int64_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)); }
 
-// Why this process cannot use a peer's memory, or notice the peer's end; empty if it can.
+// Says why this process cannot use a peer's memory, or notice the peer's end; empty if it can, or if the peer has
+// ended.
 std::string trouble_with(const BusinessCard& card) {
   const int process = open_process(card.pid);
   if (process < 0) return errno == ESRCH ? "" : text("pidfd_open: ", std::strerror(errno));

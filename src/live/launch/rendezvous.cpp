@@ -76,7 +76,7 @@ Result<std::unique_ptr<Rendezvous>> Rendezvous::open(const std::string& job, uin
   std::unique_ptr<Rendezvous> made(new Rendezvous(job, rank, ranks));
   made->socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int yes = 1;
-  setsockopt(made->socket_, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes);  // without it nothing is heard
+  setsockopt(made->socket_, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes);  // without it serve() refuses every message
   SPL_TRY(made->bind_name(made->socket_));
   for (uint32_t peer = 0; peer < ranks; ++peer) {
     if (peer == rank || !made->refuses(peer)) continue;
@@ -86,7 +86,7 @@ Result<std::unique_ptr<Rendezvous>> Rendezvous::open(const std::string& job, uin
   return made;
 }
 
-// The sign can be connected to, and nobody accepts.
+// Peers see that this rank refuses by connecting to its sign, at which nobody accepts.
 Result<std::unique_ptr<Rendezvous>> Rendezvous::refuse(const std::string& job, uint32_t rank, uint32_t ranks) {
   std::unique_ptr<Rendezvous> made(new Rendezvous(job, rank, ranks));
   made->sign_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -181,7 +181,7 @@ std::vector<Rendezvous::News> Rendezvous::serve() {
   return all;
 }
 
-// Peers whose queues were full when they were greeted.
+// Greets the peers whose queues were full when they were greeted.
 void Rendezvous::greet_again() {
   std::vector<bool> owed(ranks_);
   {
@@ -266,7 +266,7 @@ void Rendezvous::answer(uint32_t rank) {
     std::ignore = say(rank, Kind::gone, *gone);
     return;
   }
-  std::ignore = say(rank, Kind::card, own);  // if the peer's queue is full, it asks again when it needs the card
+  std::ignore = say(rank, Kind::card, own);  // a peer whose queue is full asks again when it needs the card
   if (known_[rank] == 0) greet(rank);
 }
 

@@ -3,9 +3,10 @@
 // Contract: open() makes a socket that peers find by the user, the job and the rank. ask() asks one peer for its card,
 //   greet() asks all. serve() takes what has come and returns the news: a card, or that a peer is gone for this rank
 //   and why. It answers peers that ask with the card that show() has set, and asks a peer back that it does not know.
-//   part() says to one peer that this rank is gone for it, now and whenever it asks. After stay_away() all peers that
-//   ask find this rank gone, while the object lives; nobody has to call serve() for that. refuse() is for a rank that
-//   has to meet all others at once. Of two ranks of which one calls open() and one refuse(), one gets an Error.
+//   part() says to one peer that this rank is gone for it, now and whenever that peer asks. After stay_away() all peers
+//   that ask find this rank gone, while the object lives; nobody has to call serve() for that. refuse() is for a rank
+//   that has to meet all others at once. Of two ranks of which one calls open() and one refuse(), at least one gets an
+//   Error.
 // Invariants: (1) a word of a peer counts only if the kernel says that a process of this user sent it, and a card
 //   only if it names that process; others can take such names and can send anything; (2) no call waits; (3) of two
 //   ranks that call open() and then greet(), each learns of the other if both live for long enough to answer; (4) after
@@ -30,7 +31,7 @@ class Rendezvous {
  public:
   // `job` is a name that no other job of this user on this machine has.
   [[nodiscard]] static Result<std::unique_ptr<Rendezvous>> open(const std::string& job, uint32_t rank, uint32_t ranks);
-  // The result says that this rank refuses, as long as it lives.
+  // Makes an object that tells peers, as long as it lives, that this rank refuses.
   [[nodiscard]] static Result<std::unique_ptr<Rendezvous>> refuse(const std::string& job, uint32_t rank,
                                                                   uint32_t ranks);
   ~Rendezvous();
@@ -82,11 +83,11 @@ class Rendezvous {
   int sign_ = -1;  // the socket of a rank that refuses
   uint64_t refused_ = 0;
   bool warned_ = false;
-  std::vector<pid_t> known_;  // by rank, the process that has sent its card; of serve()
+  std::vector<pid_t> known_;  // by rank, the process that has sent its card; only serve() uses it
   std::mutex lock_;  // guards the members below
   std::string own_;
-  bool owes_ = false;
-  std::vector<bool> owed_;  // by rank: it has not been greeted, because its queue was full
+  bool owes_ = false;  // some rank in owed_ may be set
+  std::vector<bool> owed_;  // by rank: true if it must be greeted again, because its queue was full
   std::vector<std::optional<std::string>> parted_;  // by rank: the reason that it gets if we are gone for it
 };
 

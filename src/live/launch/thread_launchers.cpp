@@ -125,12 +125,12 @@ ThreadLaunchers::Texts ThreadLaunchers::exchange(uint32_t number, const std::str
   return *last_;
 }
 
-// Waits for the end of this round. Returns false if that takes too long. The thread that came last may itself wait for
-// other processes, for the same time, so no thread gives up before it.
+// Waits for the end of this round. Returns false if that takes too long. The thread that came last waits for other
+// processes, for the same time, with the lock held, so no thread gives up before it.
 bool ThreadLaunchers::wait_for_others(std::unique_lock<std::mutex>& inside, uint64_t round, const StartWait& wait) {
   const auto over = [this, round] { return round_ != round; };
   if (changed_.wait_for(inside, std::chrono::seconds(wait.first_s()), over)) return true;
-  if (wait.is_told() && come_ == 1) tell_of_waiting(count_, wait);
+  if (wait.is_told() && !std::exchange(told_, true)) tell_of_waiting(count_, wait);
   if (wait.limit_s == 0) {
     changed_.wait(inside, over);
     return true;
@@ -141,11 +141,12 @@ bool ThreadLaunchers::wait_for_others(std::unique_lock<std::mutex>& inside, uint
 void ThreadLaunchers::end_round(Texts texts) {
   last_ = std::make_shared<const Texts>(std::move(texts));
   come_ = 0;
+  told_ = false;
   ++round_;
   changed_.notify_all();
 }
 
-// The exchange of the whole process. The first part of a text holds the number of its parts; all processes take part
+// Makes the exchange of the whole process. Each part of a text names the number of its parts; all processes take part
 // until the longest text is published.
 ThreadLaunchers::Texts ThreadLaunchers::exchange_all(const StartWait& wait) {
   std::unique_ptr<Rendezvous> refusal;

@@ -43,17 +43,19 @@ class ThreadLaunchers : public std::enable_shared_from_this<ThreadLaunchers> {
   uint32_t count_;
   std::mutex lock_;
   std::condition_variable changed_;
-  std::vector<std::string> texts_;  // of this process's ranks, in this round
+  std::vector<std::string> texts_;  // the texts of this process's ranks in this round
   uint32_t come_ = 0;               // ranks that wait in this round
+  bool told_ = false;               // one of them has printed the line of StartWait
   uint64_t round_ = 0;
   std::shared_ptr<const Texts> last_;  // the result of the round before
-  std::string broken_;                 // why there can be no more rounds
+  std::string broken_;                 // the reason why there can be no more rounds; empty: there can
 };
 
-// One text out of several, in parts that a launcher takes, and back.
 // True if a process with ranks on threads has published this text.
 [[nodiscard]] bool is_packed(std::string_view text);
+// Makes one text of several.
 [[nodiscard]] std::string pack(const std::vector<std::string>& texts);
+// Returns the texts that pack() was given; an Error for any other text.
 [[nodiscard]] Result<std::vector<std::string>> unpack(const std::string& packed);
 
 }  // namespace spinloom::live

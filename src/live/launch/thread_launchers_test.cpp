@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/log.hpp"
+
 namespace spinloom::live {
 namespace {
 
@@ -96,6 +98,24 @@ TEST(ThreadLaunchers, a_rank_that_does_not_come_is_an_error_in_time) {
   const auto got = all->of(0)->exchange("mine", {.told_after_s = 2, .limit_s = 1});
   ASSERT_FALSE(got.ok());
   EXPECT_NE(got.error().message.find("SPINLOOM_START_S"), std::string::npos) << got.error().message;
+}
+
+TEST(ThreadLaunchers, ranks_that_wait_together_print_one_line) {
+  std::vector<std::string> lines;
+  log::install([&lines](log::Level, std::string_view, std::string_view line) { lines.emplace_back(line); },
+               log::Level::warning);
+  Meeting meeting(1);
+  const auto all = ThreadLaunchers::create(std::make_shared<Meeting::Of>(meeting, 0), 3);
+  std::vector<std::thread> threads;
+  for (uint32_t number = 0; number < 2; ++number) {
+    threads.emplace_back([launcher = all->of(number)] {
+      EXPECT_FALSE(launcher->exchange("mine", {.told_after_s = 1, .limit_s = 2}).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  log::install({}, log::Level::error);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("has waited 1 s"), std::string::npos) << lines[0];
 }
 
 TEST(ThreadLaunchers, processes_that_have_other_ranks_are_told) {

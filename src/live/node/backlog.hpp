@@ -1,12 +1,13 @@
 // Backlog - packets that have come but find no room in the engine, in the order in which they came.
 //
 // Contract: add() takes over a packet. The owner gives the front packet, or a part of it, to the engine, and pops the
-//   packet when all of it has been given. says_stop() is true once, when so many packets of a peer wait that the peer
-//   must be told to stop; says_go() is true once, when the peer may go on. The notice that a peer is lost waits
-//   behind the packets of that peer.
-// Invariants: (1) of a peer that stops when it is told to, at most `stop_at` waits here, plus what was on its way; of
-//   a peer that does not stop, at most twice `stop_at`: further packets of it are refused. What this process sends to
-//   itself is always taken; is_full_of_handlers() says when its handlers must not leave more here.
+//   packet when all of it has been given. says_stop() is true once, when so many packets or bytes of a peer wait that
+//   the peer must be told to stop; says_go() is true once, when the peer may go on. The notice that a peer is lost
+//   waits behind the packets of that peer.
+// Invariants: (1) of a peer that stops when it is told to, at most `stop_at` waits here, plus what was on its way.
+//   takes() is false for a peer of which twice `stop_at` waits: the owner then refuses its packets. Payloads that stay
+//   in a peer's memory count as packets, not as bytes. What this process sends to itself is always taken;
+//   is_full_of_handlers() says when its handlers must not leave more here.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -22,7 +23,7 @@ namespace spinloom::live {
 
 struct Blocked {
   nic::Packet packet;  // the part that the engine has not had yet
-  std::vector<uint8_t> bytes;  // a copy of the payload, if the sender has its memory back
+  std::vector<uint8_t> bytes;  // a copy of the payload; empty if it can stay where it is
   Transport* from = nullptr;  // the transport that fetches the payload, if it lies in a peer's memory
   uint64_t loan = 0;  // the name of that payload for the transport
   Reading reading;  // reported when the payload has been read, if this process is the sender
@@ -47,7 +48,8 @@ class Backlog {
   [[nodiscard]] bool holds(nic::Rank peer) const { return peers_[peer.value].held.packets > 0; }
   [[nodiscard]] bool is_full(nic::Rank peer) const { return peers_[peer.value].held.reaches(stop_at, 1); }
   [[nodiscard]] bool takes(nic::Rank peer) const { return !peers_[peer.value].held.reaches(stop_at, 2); }
-  // The number of packets of this process's handlers that have ever waited here; and true if too many wait now.
+  // left_by_handlers() is the number of packets of this process's handlers that have ever waited here.
+  // is_full_of_handlers() is true if too many of them wait now.
   [[nodiscard]] uint64_t left_by_handlers() const { return left_by_handlers_; }
   [[nodiscard]] bool is_full_of_handlers() const { return of_handlers_.reaches(stop_at, 2); }
   // The most packets and bytes of one peer that ever waited.

@@ -20,8 +20,8 @@ void fetch_to_write(const void* line) {
 
 }  // namespace
 
-// Reads how many cells the reader has released. A reader that claims more cells than were published loses its
-// channel, which counts as full for ever.
+// Reads how many cells the reader has released. A reader that claims more cells than were published, or fewer than
+// before, loses its channel, which counts as full while it claims that.
 void ChannelWriter::look() {
   const uint32_t released = memory_->released.load(std::memory_order_acquire);
   if (next_ - released > ChannelMemory::cells_count || released - released_ > ChannelMemory::cells_count) return;
@@ -43,7 +43,8 @@ ChannelWriter::Room ChannelWriter::reserve(uint32_t bulk_bytes) {
   if (bulk_bytes > 0) {
     uint64_t begin = bulk_next_;
     const uint64_t here = begin % ChannelMemory::bulk_bytes;
-    if (here + bulk_bytes > ChannelMemory::bulk_bytes) begin += ChannelMemory::bulk_bytes - here;  // not across the end
+    // Bulk bytes do not cross the end of the area.
+    if (here + bulk_bytes > ChannelMemory::bulk_bytes) begin += ChannelMemory::bulk_bytes - here;
     const uint64_t end = (begin + bulk_bytes + alignment - 1) / alignment * alignment;
     if (end - bulk_released_ > ChannelMemory::bulk_bytes) look();
     if (end - bulk_released_ > ChannelMemory::bulk_bytes) return room;
@@ -67,7 +68,7 @@ void ChannelWriter::publish(const Room& room) {
   bulk_next_ = room.bulk_end;
   ++next_;
   std::atomic_ref(room.cell->sequence).store(next_, std::memory_order_release);
-  // Fetches a free cell ahead of time: it is still in the cache of the reader's processor, and fetching it takes
+  // Fetches a later cell ahead of time: its cache line is still with the reader's processor, and fetching it takes
   // longer than a put.
   fetch_to_write(&memory_->cells[(next_ + cells_ahead) % ChannelMemory::cells_count]);
 }

@@ -23,10 +23,10 @@ struct ChannelMemory {
   static constexpr uint32_t cells_count = 512;
   static constexpr uint32_t bulk_bytes = 256 << 10;
 
-  alignas(64) std::atomic<uint32_t> released;  // how many cells the reader has released
-  std::atomic<peer::Reach> reads_peer;  // which part of the sender's memory the reader can read in place
-  alignas(64) std::atomic<uint32_t> stopped;  // not 0: the reader wants only answers; this line is seldom written
-  alignas(64) std::atomic<uint32_t> moved;  // how often the reader has gone on with something that it had kept back
+  alignas(64) std::atomic<uint32_t> released;  // the number of cells that the reader has released
+  std::atomic<peer::Reach> reads_peer;  // the part of the sender's memory that the reader can read in place
+  alignas(64) std::atomic<uint32_t> stopped;  // not 0: the reader wants only answers; this cache line is seldom written
+  alignas(64) std::atomic<uint32_t> moved;  // counts the times the reader has gone on with what it had kept back
   peer::SharedCopyMemory shared_copy;
   alignas(64) Cell cells[cells_count];
   alignas(64) uint8_t bulk[bulk_bytes];
@@ -57,7 +57,7 @@ class ChannelWriter {
     return uint64_t{memory_->moved.load(std::memory_order_relaxed)} << 32 |
            memory_->released.load(std::memory_order_relaxed);
   }
-  // The most bulk bytes of one cell.
+  // The most bulk bytes of one cell, which callers of reserve() keep to.
   [[nodiscard]] static constexpr uint32_t bulk_max() { return ChannelMemory::bulk_bytes / 4; }
 
  private:

@@ -1,12 +1,14 @@
-// Doorbell - knows whom to wake when something is put into the channels of a process. It lies in shared memory.
+// Doorbell - knows which threads to wake when something comes into the channels of a process. It lies in shared memory.
 //
-// Contract: a peer calls ring() after every cell that it publishes, with `fence` if one of the two processes does not
-//   take part in remote fences. The process itself says who looks after its channels: drive() means that a thread
-//   polls them, leave() that no thread does and the helper thread sleeps, doze() that all callers that wait go to
-//   sleep. rings() counts the rings; sleep() returns when the count has changed.
-// Invariants: (1) while some thread polls, ring() is a single load; (2) after leave() or doze() the caller looks at
-//   its channels once more: it sees there what was published before, and what is published later rings; (3) a peer
-//   that writes anything here can keep the process awake or let it sleep, but do no more harm.
+// Contract: a peer calls ring() after it has published cells, with `fence` if one of the two processes does not take
+//   part in remote fences. The process itself says who looks after its channels: drive() means that a thread polls
+//   them, leave() that no thread does and the helper thread sleeps, doze() that all callers that wait go to sleep.
+//   rings() takes the number of calls that woke somebody out of value(). sleep() returns when value() has changed, when
+//   the sleeper is woken, at the deadline, or for no reason.
+// Invariants: (1) while some thread polls, ring() is a single load, behind a fence if there is `fence`; (2) after
+//   leave() or doze() the caller looks at its channels once more: it sees there what was published before, and what is
+//   published later wakes the sleepers; (3) a peer that writes anything here can keep the process awake or let it
+//   sleep, but do no more harm.
 // Threads: any, of several processes. Time: none.
 #pragma once
 
@@ -38,19 +40,20 @@ class Doorbell {
   [[nodiscard]] uint32_t value() const { return word_.load(); }
   [[nodiscard]] static uint32_t rings(uint32_t value) { return value / one_ring; }
   void sleep(uint32_t value, Sleeper who, Time deadline) { futex_wait(word_, value, who, deadline); }
-  // Wakes everybody who said that it sleeps.
+  // Wakes the helper or the callers, if leave() or doze() has said that they sleep. The bell then stands as after
+  // drive().
   void wake() {
     uint32_t seen = word_.load(std::memory_order_relaxed);
     while (!word_.compare_exchange_weak(seen, (seen & ~mode_bits) + one_ring)) {
     }
     if ((seen & mode_bits) != nobody) futex_wake(word_, seen & mode_bits);
   }
-  // For the process itself: wakes callers that sleep, whatever the bell is set to.
+  // Wakes callers that sleep, whatever the bell stands at. Only the process itself calls this.
   void wake_callers() {
     word_.fetch_add(one_ring);
     futex_wake(word_, callers);
   }
-  // Wakes the helper and callers, even if they did not say that they sleep.
+  // Wakes the helper and the callers, whatever the bell stands at.
   void wake_all() {
     word_.fetch_add(one_ring);
     futex_wake(word_, helper | callers);

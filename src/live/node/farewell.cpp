@@ -5,7 +5,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr uint32_t named_max = 8;  // peers that one line names
+constexpr uint32_t named_max = 8;  // the most peers that one text names
 constexpr int64_t ps_per_s = 1'000'000'000'000;
 
 // True if `limit` has passed since `from`; a limit of Time::never() never passes.

@@ -2,15 +2,15 @@
 // up.
 //
 // Contract: begin() starts one farewell. waits() is called again and again with what a peer has not taken yet; it
-//   returns true while it is worth waiting for that peer. late() is a text that names the peers that this farewell
-//   gave up at its limit. lost() is a text that says what the peers that were given up have not taken; it is meant
-//   for the time when nobody is waited for any more.
-// Invariants: (1) a peer that goes on taking is waited for until the limit; (2) a peer that has taken nothing for
-//   `patience` is given up, in later farewells too, until it takes something. A peer that may be writing to this
-//   process's memory, or that has not come yet, is given up only at the limit; (3) a peer that was given up at the
-//   limit stays given up for farewells that begin before the limit has passed once more, except for one that may be
-//   writing; (4) a peer that was gone before anything waited for it loses nothing here: the program has heard of its
-//   end.
+//   returns true while it is worth waiting for that peer. late() is a text that names the peers that this farewell gave
+//   up at its limit. lost() is a text that says what peers that are gone or were given up have not taken; it is meant
+//   for the time when no peer is waited for any more.
+// Invariants: (1) a peer that goes on taking is waited for until the limit; (2) a peer for which waits() gets the same
+//   `left` during `patience` is given up, in later farewells too, until `left` changes. A peer that may be writing to
+//   this process's memory, or that has not come yet, is given up only at the limit; (3) a peer that was given up at the
+//   limit stays given up for farewells that begin before the limit has passed once more, unless it may be writing or
+//   has taken all; (4) a peer that was gone before waits() saw anything left for it counts as losing nothing: the
+//   program has heard of its end.
 // Threads: one owner. Time: an argument.
 #pragma once
 
@@ -30,11 +30,12 @@ class Farewell {
 
   void begin(Time now);
   [[nodiscard]] bool waits(Time now, nic::Rank peer, const Untaken& left);
-  // The peers that were given up at the limit; empty if there are none.
+  // Names the first eight peers that this farewell gave up at the limit, with what they have not taken; empty if there
+  // are none.
   [[nodiscard]] std::string late() const;
   // True if some peer that was given up may still write to this process's memory.
   [[nodiscard]] bool may_be_written() const;
-  // A text about lost messages; empty if nothing is lost.
+  // Says what is lost, for the first eight such peers; empty if nothing is lost.
   [[nodiscard]] std::string lost() const;
 
  private:

@@ -1,7 +1,7 @@
 // Fault rates - reads texts such as "drop=0.01,seed=7", which say how tests disturb a transport.
 //
-// Contract: sets the rates that the text names, each 0 to 1, and the seed. Anything else is an Error that lists the
-//   names.
+// Contract: read_rates() sets the rates that the text names, each 0 to 1, and the seed. Any other word is an Error that
+//   lists the names; what stands before that word has been set.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -19,8 +19,8 @@
 
 namespace spinloom::live {
 
-// The second of the monotonic clock at which this process's time begins. Time counts picoseconds in 64 bits, which is
-// only 106 days, and machines run for longer than that.
+// The second of the monotonic clock at which this process's time begins: the one before its first call. Time counts
+// picoseconds in 64 bits, which is only 106 days, and machines run for longer than that.
 [[nodiscard]] inline int64_t seconds_before_us() {
   static const int64_t begin = [] {
     timespec now{};
@@ -30,7 +30,7 @@ namespace spinloom::live {
   return begin;
 }
 
-// The time since the first call of this function in this process.
+// The time since seconds_before_us(). It is never 0: at the first call one to two seconds have passed.
 [[nodiscard]] inline Time monotonic_now() {
   const int64_t before = seconds_before_us();
   timespec now{};
@@ -49,7 +49,7 @@ inline void futex_wake(std::atomic<uint32_t>& word, uint32_t bits, int count = I
   syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, count, nullptr, nullptr, bits);
 }
 
-// For loops in which a processor waits for another one.
+// Tells the processor that this loop waits for another processor.
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

@@ -12,10 +12,11 @@
 namespace spinloom::live {
 namespace {
 
-constexpr uint64_t touched_page_bytes = 4096;  // the smallest that there are
+constexpr uint64_t touched_page_bytes = 4096;  // the smallest pages that there are
 constexpr int guarded_signals[] = {SIGSEGV, SIGBUS};
 
-// A thread's touch that is under way, if one is. The signal handler reads it, so it must not be allocated there.
+// A thread's touch that is under way, if there is one. The signal handler reads it and must not allocate, so its room
+// is there from the start.
 struct Touch {
   sigjmp_buf* back = nullptr;
   uint32_t calls = 0;
@@ -27,7 +28,8 @@ struct sigaction handlers_before[std::size(guarded_signals)];
 bool guard_installed = false;
 std::mutex guard_installing;
 
-// A touch goes on with the signals that were blocked before: ThreadSanitizer blocks all of them in handlers.
+// Ends the touch that is under way, or does what the earlier handler would have done. After a touch the signals are
+// blocked that were blocked before, because ThreadSanitizer blocks all of them in handlers.
 void on_fault(int number, siginfo_t* info, void* context) {
   if (own_touch.back != nullptr) {
     pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
@@ -36,13 +38,13 @@ void on_fault(int number, siginfo_t* info, void* context) {
   const struct sigaction& earlier = handlers_before[number == guarded_signals[0] ? 0 : 1];
   if ((earlier.sa_flags & SA_SIGINFO) != 0) return earlier.sa_sigaction(number, info, context);
   if (earlier.sa_handler != SIG_DFL && earlier.sa_handler != SIG_IGN) return earlier.sa_handler(number);
-  if (info->si_code <= 0 && earlier.sa_handler == SIG_IGN) return;  // somebody sent it
+  if (info->si_code <= 0 && earlier.sa_handler == SIG_IGN) return;  // a process has sent it; it is no fault
   sigaction(number, &earlier, nullptr);
   if (info->si_code <= 0) raise(number);
   // Otherwise the instruction faults once more, without us.
 }
 
-// True if our handlers are there and faults of this thread reach them.
+// True if our handlers are there and faults of this thread reach them. Installs the handlers at the first call.
 bool guard_works() {
   const std::lock_guard inside(guard_installing);
   for (size_t i = 0; i < std::size(guarded_signals) && !guard_installed; ++i) {
@@ -62,7 +64,7 @@ bool guard_works() {
   return true;
 }
 
-// The byte may be nobody's, or somebody else's just now.
+// Touches a byte. The byte may not exist, or another thread may be using it.
 [[gnu::no_sanitize("address", "thread", "undefined")]] void touch_byte(uint64_t address, nic::Access access) {
   if (access == nic::Access::read) {
     [[maybe_unused]] const uint8_t read = *reinterpret_cast<const volatile uint8_t*>(address);

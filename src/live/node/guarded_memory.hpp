@@ -5,8 +5,9 @@
 //   is. The first use installs handlers of SIGSEGV and SIGBUS. Faults that are not ours go to the handlers that were
 //   there before, with the same effect as if ours did not exist.
 // Invariants: (1) where the program has replaced our handlers, or the calling thread blocks these signals, system calls
-//   find it out (ProbedMemory); that is noticed after at most `look_every` calls of a thread.
-// Threads: any; a NIC's owner at a time. Time: none.
+//   find out whether memory is there (ProbedMemory). A thread notices such a change after at most `look_every` of its
+//   calls.
+// Threads: any; one object is used by one thread at a time. Time: none.
 #pragma once
 
 #include "nic/portals/host_memory.hpp"
@@ -20,7 +21,7 @@ class GuardedMemory final : public nic::HostMemory {
 
   using HostMemory::reaches;
   [[nodiscard]] bool reaches(const void* start, uint64_t length, nic::Access access) override;
-  // True if calls of this thread touch memory by themselves instead of asking the system; for tests.
+  // True if this thread's calls touch memory themselves, false if they ask the system; for tests.
   [[nodiscard]] static bool touches();
 
  private:

@@ -1,9 +1,9 @@
 // HpuPool - threads that stand for the HPUs (handler processors) of a live NIC.
 //
 // Contract: start() hands a handler to the thread of its HPU, which runs it through the runner and tells the owner of
-//   its calls and of its end. Whoever performs the Resume of a call calls resume(), at once (inside of
-//   HandlerOwner::call) or later from any thread; the handler's thread waits until then. shut_down() ends handlers
-//   that wait, that make a call, and sandboxed handlers that run; after that the pool calls the owner no more.
+//   its calls and of its end. The owner answers a call by resume(), at once (inside of HandlerOwner::call) or later
+//   from any thread; the handler's thread waits until then. shut_down() ends handlers that wait, that make a call, and
+//   sandboxed handlers that run; after that the pool calls the owner no more.
 // Invariants: (1) the handlers of one HPU run one after the other; a start may come while the owner is still being told
 //   of the end of the handler before; (2) a thread without work looks for work for options.spin and then sleeps; (3)
 //   the threads take no signals; (4) what the runner needs outlives every thread, even one whose native handler never
@@ -61,8 +61,8 @@ class HpuPool {
   // Answers the call for which the handler waits.
   void resume(spin::HerId her, uint32_t value);
 
-  // Ends all threads. An Error names the handlers that did not come back within a second. Their threads go on, so the
-  // memory that these handlers were given must never be freed.
+  // Ends all threads. An Error names the HPUs whose handlers did not come back within a second. Their threads go on, so
+  // the memory that these handlers were given must never be freed.
   [[nodiscard]] Status shut_down();
 
  private:

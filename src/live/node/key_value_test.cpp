@@ -8,7 +8,7 @@
 
 #include "live/node/testing/frame_bed.hpp"
 #include "live/node/testing/one_handler.hpp"
-#include "nic/spin/testing/support.hpp"
+#include "nic/spin/testing/replay.hpp"
 
 #if defined(__SANITIZE_THREAD__)
 // Native handlers are compiled without the sanitizer, which does not see that they lock a slot.

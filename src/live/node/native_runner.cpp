@@ -17,7 +17,7 @@ struct NativeRunner::Function {
   void* address = nullptr;
   void (*bind)(spl_hpu*) = nullptr;
   uint32_t image = 0;
-  std::string name;  // for messages
+  std::string name;  // the file and the symbol, for messages
   mutable std::atomic<bool> told{false};
 };
 
@@ -48,7 +48,8 @@ class PointedMemory final : public spin::CallMemory {
     if (memory == spin::LocalMemory::outside && length > 0) return {};
     return {bytes, memory};
   }
-  // The text of a debug line may also be a constant of the object.
+  // Returns a byte of a debug line's text, which may also lie among the object's constants: nothing is checked but
+  // null.
   [[nodiscard]] const uint8_t* byte(unsigned word, uint64_t index) const override {
     return given(word) ? static_cast<const uint8_t*>(running_.pointers[word]) + index : nullptr;
   }

@@ -4,9 +4,10 @@
 //   put into a context. entry() returns the number of one of its functions. run() calls that function with the memory
 //   of the frame, which lies in this process. A call that does not exist, or that the driver answers with "stop",
 //   ends the handler at that point, as a fault.
-// Invariants: (1) handlers are trusted: one that touches what it must not can crash the process, and nothing stops
-//   one that does not end; (2) a handler that ran past its budget (without the time of its calls) has still done its
-//   work: such runs are counted, and the log names each entry once; (3) objects stay loaded as long as the process.
+// Invariants: (1) handlers are trusted: one that touches what it must not can crash the process. Nothing stops a
+//   handler that does not end, and HandlerCalls::budget_used() is not asked; (2) a handler that ran past its budget
+//   (without the time of its calls) has still done its work: such runs are counted, and the log names each entry once;
+//   (3) objects stay loaded as long as the process.
 // Threads: run() on any number of threads at once; load() and entry() meanwhile. Time: cycles are the host's counter.
 #pragma once
 
@@ -37,7 +38,7 @@ class NativeRunner final : public spin::HandlerRunner {
 
   spin::HandlerOutcome run(const spin::HandlerFrame& frame, spin::HandlerCalls& calls) override;
 
-  // The number of handlers that ran past their budget.
+  // The number of runs that took longer than their handler's budget.
   [[nodiscard]] uint64_t overruns() const { return overruns_.load(std::memory_order_relaxed); }
 
  private:
@@ -54,7 +55,7 @@ class NativeRunner final : public spin::HandlerRunner {
   std::mutex loading_;
   std::vector<Object> objects_;
   std::vector<std::unique_ptr<Function>> functions_;
-  std::vector<std::unique_ptr<const Functions>> tables_;  // the last is current; runs may still read older ones
+  std::vector<std::unique_ptr<const Functions>> tables_;  // the last one is current; runs may still read older ones
   std::atomic<const Functions*> table_{nullptr};
   std::atomic<uint64_t> overruns_{0};
 };

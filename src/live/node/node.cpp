@@ -9,10 +9,11 @@
 namespace spinloom::live {
 
 constexpr int clock_every = 32;        // polls between two looks at the clock
-constexpr uint32_t look_every = 16;    // puts between two looks, if the program makes no other call
+constexpr uint32_t look_every = 16;    // puts between two looks for what has come
 constexpr int catch_up_polls = 20000;  // some hundred microseconds
 
-// Changes a count that others only read, under the lock: a locked instruction would wait for earlier stores.
+// Changes a count under the lock. Other threads only read it, so no locked instruction is needed, which would wait for
+// earlier stores.
 uint32_t change(std::atomic<uint32_t>& count, int by) {
   const uint32_t sum = count.load(std::memory_order_relaxed) + static_cast<uint32_t>(by);
   count.store(sum, std::memory_order_relaxed);
@@ -45,7 +46,8 @@ void Node::put(const nic::Put& put) {
   if (!doorbell().helper_listens()) look_now_and_then();
 }
 
-// Puts without the engine's general way, if neither the engine nor the way to the peer has to decide or wait.
+// Sends a put without the engine's general way, if neither the engine nor the way to the peer has to decide or wait.
+// False: nothing has happened.
 bool Node::put_quickly(const nic::QuickPut& put) {
   Transport* const way = put.target.value < routes_.size() ? routes_[put.target.value] : nullptr;
   if (way == nullptr || !follow_ups_.empty() || !blocked_.empty()) return false;
@@ -124,11 +126,6 @@ Untaken Node::untaken(nic::Rank peer) const {
   return routes_[peer.value] == nullptr ? Untaken{} : routes_[peer.value]->untaken(peer);
 }
 
-void Node::peer_died(nic::Rank peer) {
-  lost(peer);
-  settle();
-}
-
 void Node::interrupt() {
   lock_.lock();
   ++interrupts_;
@@ -181,7 +178,8 @@ void Node::wait_until(Time deadline) {
   tell_sleepers();  // this caller may have driven what another one waits for
 }
 
-// Lets all waiting callers sleep, unless something has come.
+// Lets this caller sleep until a ring, a timer or the deadline, unless something has come. A ring wakes all callers
+// that sleep.
 void Node::doze(Time deadline) {
   doorbell().doze();
   for (Transport* transport : transports_) transport->arm();
@@ -207,7 +205,7 @@ void Node::stay_asleep() {
   if (has_news()) doorbell().wake_callers();
 }
 
-// No caller waits, but one may come soon: the helper takes over only after a while without calls.
+// Called when no caller waits any more. One may come soon, so the helper takes over only after a while without calls.
 void Node::leave() { polled_.store(true, std::memory_order_relaxed); }
 
 }  // namespace spinloom::live

@@ -1,13 +1,16 @@
 // Node - the live driver: one process's NIC engine in real time, over its transports.
 //
 // Contract: the Port of the portals floor. Commands go to the engine at once, and its actions are performed at once:
-//   bytes are copied, packets handed to a transport, events put where take_event() finds them. drive() performs what
-//   the transports and the handlers have; wait() does so until something has changed, then sleeps.
-// Invariants: (1) every caller holds the owner lock; wait() releases it while it waits; (2) actions are performed in
-//   their order and never call the engine: calls that follow from them are queued (`follow_ups_`), so that no chain
-//   of triggered operations grows the stack; (3) a packet without room in the engine waits, and only answers pass it;
-//   a peer of whom much waits is told to stop; (4) an idle process uses no processor time; (5) a peer's loss reaches
-//   the engine behind the packets that came before it.
+//   bytes are copied, packets handed to a transport, events put where take_event() finds them. drive() takes what the
+//   transports have, and makes the calls to the engine that follow. wait() drives until something has changed; where
+//   nothing happens for a while, it sleeps meanwhile, and may then return without a change.
+// Invariants: (1) every caller holds the owner lock, except where a function says otherwise; wait() releases it while
+//   it sleeps or lets others in; (2) actions are performed in their order and never call the engine: calls that follow
+//   from them are queued (`follow_ups_`), so that no chain of triggered operations grows the stack; (3) a packet
+//   without room in the engine waits, and only answers pass it; a peer of which much waits is told to stop, and where
+//   it does not, its further packets are dropped; (4) an idle process sleeps, but for the timers of its transports; (5)
+//   a peer's loss (on_peer_lost) reaches the engine behind the packets that came before it. That the peer is
+//   unreachable reaches it at once.
 // Threads: any, under the lock; a helper thread drives when nobody waits, a watcher sees peers end (progress.hpp).
 // Time: the monotonic clock.
 #pragma once
@@ -44,53 +47,58 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
 
   // Sets the pool that runs handlers. Without a pool, contexts must not be created.
   void set_pool(HpuPool& pool) { pool_ = &pool; }
-  // Called after the pool's end, when no handler runs.
+  // Starts and resumes no handler from now on: the pool is about to end. Its threads may call the node until it has.
   void forget_pool() { pool_ = nullptr; }
 
   [[nodiscard]] OwnerLock& lock() { return lock_; }
-  // Does everything that can go on now; returns whether anything did.
+  // Does what can go on now; returns whether there was anything.
   bool drive();
-  // A caller looks without waiting, and may do so again and again: the helper leaves the work to it for a while.
-  // Returns whether anything went on.
+  // Drives for a caller that looks without waiting, and may do so again and again: the helper leaves the work to it for
+  // a while. Returns whether anything went on.
   bool poll();
-  // True if the helper can leave the work to callers: one has looked since the last call of this function, or one polls
-  // now. May be called without the lock.
+  // True if the helper can leave the work to callers: one has looked or waited since the last call of this function, or
+  // one polls now. May be called without the lock.
   [[nodiscard]] bool take_active() { return polled_.exchange(false) || waiting_ > asleep_; }
   [[nodiscard]] bool polled() const { return polled_; }
   // Grows whenever something has changed for callers, or somebody interrupts them.
   [[nodiscard]] uint64_t changes() const { return mail_.changes() + interrupts_; }
-  // Waits until something has changed for this host, until the deadline, or until interrupt().
+  // Waits until something has changed for this host, until the deadline, or until interrupt(). After a sleep it may
+  // also return for no reason.
   void wait_until(Time deadline);
-  // Wakes all waiting callers, from any thread.
+  // Makes all waiting callers return. Takes the lock itself, so it may be called by any thread that does not hold it.
   void interrupt();
   // True if nothing of this process is on its way out.
   [[nodiscard]] bool drained() const;
-  // The packets that this peer has not taken yet; for this rank itself, the work that is left.
+  // The packets that this peer has not taken yet. For this rank itself: one packet, counted as a note, while work is
+  // left.
   [[nodiscard]] Untaken untaken(nic::Rank peer) const;
   // The latest time for the next drive().
   [[nodiscard]] Time timer() const;
   // True if drive() may find something to do.
   [[nodiscard]] bool has_news() const;
-  void peer_died(nic::Rank peer);
   [[nodiscard]] bool somebody_waits() const { return waiting_ > 0; }
   [[nodiscard]] Doorbell& doorbell() { return own_.header().doorbell; }
   [[nodiscard]] const nic::Nic& engine() const { return engine_; }
   // Packets that have come and wait for room in the engine.
   [[nodiscard]] const Backlog& backlog() const { return blocked_; }
   // Wakes sleeping callers if something has changed for them, or if the node must be driven sooner than they know.
+  // Calls the listener if something has changed.
   void tell_sleepers();
-  // Called under the lock when something has changed for callers, for those who wait for several nodes.
+  // Sets a function for callers that wait for several nodes: tell_sleepers() calls it, under the lock, if something has
+  // changed for callers.
   using Listener = std::function<void()>;
   void set_listener(Listener listener) { listener_ = std::move(listener); }
-  // The caller will not come back before the helper has called the listener. Returns whether there is something to do
-  // at once.
+  // Leaves the driving to the helper: the caller comes back only when the listener has been called. Returns whether
+  // there is something to do at once.
   [[nodiscard]] bool leave_to_helper();
-  // Nobody polls any more: the helper hears the bell. Look once more after this: earlier rings may have woken nobody.
+  // Says that nobody polls any more, so that rings wake the helper. The caller looks once more after this, because
+  // earlier rings may have woken nobody.
   void stop_polling();
-  // Called when a handler's thread has left work that nobody looks after.
+  // Sets a function that is called when work may be left that nobody looks after: after every call and end of a
+  // handler, and by leave_to_helper().
   using After = std::function<void()>;
   void set_after(After after) { after_ = std::move(after); }
-  // The time for which a waiting caller polls before it sleeps; nearly zero if ranks share processors.
+  // Sets the time for which a waiting caller polls before it sleeps; 0 if ranks share processors.
   void set_patience(Time spin) { patience_ = spin; }
   [[nodiscard]] bool has_patience() const { return patience_ > Time{}; }
 
@@ -125,7 +133,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
     enum class Kind : uint8_t { dma_end, dma_failed, sent, left, her_ready, go_on, unreachable, lost, to_self };
     Kind kind = Kind::go_on;
     uint64_t id = 0;
-    const uint8_t* bytes = nullptr;  // for her_ready
+    const uint8_t* bytes = nullptr;  // for her_ready: the buffered packet
   };
 
   // A packet that arrives, and the transport that can read its payload.
@@ -190,12 +198,12 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   nic::Actions actions_;
   nic::Fifo<FollowUp> follow_ups_;
   bool settling_ = false;  // the follow-ups are being done
-  std::deque<nic::Send> to_self_;  // one for each FollowUp of that kind
-  std::deque<std::vector<uint8_t>> at_once_;  // payloads of those Sends that the engine takes for read
+  std::deque<nic::Send> to_self_;  // packets to this process, one for each FollowUp of kind to_self
+  std::deque<std::vector<uint8_t>> at_once_;  // copied payloads of the Sends in to_self_ that are `at_once`
   Arrival arrival_;
   nic::QuickLanding landing_;
   std::vector<uint8_t> nic_memory_;
-  std::vector<std::unique_ptr<uint8_t[]>> packet_memory_;  // by HER
+  std::vector<std::unique_ptr<uint8_t[]>> packet_memory_;  // buffered packets, by HER
   std::vector<uint8_t> window_;  // bytes of a peer's payload on their way to handlers
   Backlog blocked_;
 
@@ -205,7 +213,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   uint64_t interrupts_ = 0;
   std::atomic<uint32_t> waiting_{0};
   std::atomic<uint32_t> asleep_{0};  // waiting callers that sleep
-  Time asleep_until_{};  // when the first of these looks by itself
+  Time asleep_until_{};  // when the first sleeping caller wakes by itself
   std::atomic<bool> polled_{false};
 };
 

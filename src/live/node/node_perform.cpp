@@ -39,13 +39,13 @@ void Node::settle() {
   if (!blocked_.empty()) unblock();
 }
 
-// Does the follow-ups; those that they cause by packets to this process join the same queue.
+// Does the follow-ups, up to a limit. Those that they cause, also by packets to this process, join the same queue.
 void Node::settle_now() {
   if (settling_) return;
   const Settling now(settling_);
   for (int done = 0; done < follow_ups_per_call && !follow_ups_.empty(); ++done) {
     const FollowUp& first = follow_ups_.front();
-    const FollowUp one{first.kind, first.id, first.bytes};  // as it was written: field by field
+    const FollowUp one{first.kind, first.id, first.bytes};  // copied field by field, because it was written so
     follow_ups_.drop();
     do_one(one);
   }
@@ -133,7 +133,8 @@ void Node::sent(const Reading& reading) {
   }
 }
 
-// Ends operations that wait for the peer's answers at once, because the peer's packets may wait for those operations.
+// Queues the calls for a peer's loss. Operations that wait for the peer's answers end at once, because the peer's
+// packets may wait for those operations.
 void Node::lost(nic::Rank peer) {
   follow_ups_.push({FollowUp::Kind::unreachable, peer.value});
   mail_.note_change();
@@ -170,7 +171,8 @@ void Node::perform(const nic::ApplyAtomic& apply) { dma_ended(portals::perform(a
 void Node::perform(const nic::StorePacket& store) { dma_ended(portals::perform(store)); }
 
 void Node::perform(const nic::BufferPacket& buffer) {
-  // No packet has to be copied: that of a process-put is in its slot, and the engine has that of an invoked handler.
+  // Here no packet has to be copied: the packet of a process-put is in its slot, and the engine has that of an invoked
+  // handler.
   if (buffer.bytes == 0 || arrival_.packet == nullptr) {
     follow_ups_.push({FollowUp::Kind::her_ready, buffer.her.value});
     return;
@@ -181,7 +183,7 @@ void Node::perform(const nic::BufferPacket& buffer) {
   follow_ups_.push({FollowUp::Kind::her_ready, buffer.her.value, memory.get()});
 }
 
-// Without a pool, the node is about to end.
+// Does nothing without a pool: the node is then about to end.
 void Node::perform(const nic::RunHandler& start) {
   if (pool_ != nullptr) pool_->start(portals::frame_of(start.her, engine_, nic_memory_));
 }
@@ -199,7 +201,7 @@ HandlerOwner::Called Node::call(nic::HerId her, const nic::HandlerCall& call) {
   tell_sleepers();
   if (after_) after_();
   // Each waiting packet to this process holds memory until a handler has run for it, so a handler that goes on
-  // leaving packets must be stopped.
+  // leaving packets must be stopped: a sandboxed one is.
   const bool leaves = blocked_.left_by_handlers() != left;
   return {!stop, leaves && blocked_.is_full_of_handlers()};
 }

@@ -10,7 +10,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr uint64_t window_bytes = 64 << 10;  // bytes that are read from a peer at a time, for handlers
+constexpr uint64_t window_bytes = 64 << 10;  // bytes read at a time from a peer whose packet arrives, for handlers
 
 }  // namespace
 
@@ -30,7 +30,7 @@ bool Node::arrived(Transport& from, const nic::Packet& packet, uint64_t loan) {
   return done;
 }
 
-// Delivers a whole put that needs no decision of the engine and has no packet ahead of it.
+// Delivers a whole put that needs no decision of the engine and has no packet ahead of it. False: nothing has happened.
 bool Node::land_quickly(const nic::Packet& packet) {
   if (!follow_ups_.empty() || !blocked_.empty() || !engine_.quick_landing(packet, landing_)) return false;
   if (landing_.length > 0) std::memcpy(landing_.host, packet.payload.bytes, landing_.length);
@@ -39,7 +39,8 @@ bool Node::land_quickly(const nic::Packet& packet) {
   return true;
 }
 
-// Gives the engine as much of a packet as it has room for. Returns true if that is all; else `rest` keeps what is left.
+// Gives the engine as much of a packet as it has room for. Returns true if nothing is left to give, else `rest` keeps
+// what is left. A stray packet is dropped, and a message whose payload cannot be read is ended; both count as done.
 bool Node::feed(Transport* from, nic::Packet& rest, uint64_t window) {
   nic::PayloadRef read;  // bytes of a peer in window_ that have not gone to the engine
   while (true) {
@@ -60,15 +61,17 @@ bool Node::feed(Transport* from, nic::Packet& rest, uint64_t window) {
   }
 }
 
-// A message's first part is short enough for handlers if this NIC has any; then the engine knows whether the message
-// needs handlers.
+// Returns how much of a packet the engine gets next: a part that handlers can see, if the engine says that handlers may
+// need the message, otherwise all of it.
 uint64_t Node::part_of(const nic::Packet& rest) const {
   const uint64_t short_bytes = engine_.limits().payload_bytes;
   if (rest.payload.length <= short_bytes || rest.is_answer()) return rest.payload.length;
   return engine_.wants_packets(rest) ? short_bytes : rest.payload.length;
 }
 
-// Copies the payload into our memory, except for long transfers to memory, which read the peer's bytes directly.
+// Copies the payload of a short part out of the peer's memory, `window` bytes at a time, so that the parts behind it
+// are here already. Returns false if the memory cannot be read. Long parts do not come here: their DmaWrites read the
+// peer's memory directly.
 bool Node::bring_here(Transport* from, nic::Packet& part, uint64_t window, nic::PayloadRef& read) {
   nic::PayloadRef& payload = part.payload;
   if (payload.space != nic::PayloadRef::Space::peer) return true;
@@ -85,7 +88,7 @@ bool Node::bring_here(Transport* from, nic::Packet& part, uint64_t window, nic::
   return true;
 }
 
-// The sender's memory cannot be read: ends its message. A header must carry some bytes; it gets zeros.
+// Ends a message because its sender's memory cannot be read. A header must carry some bytes; it gets zeros.
 void Node::give_up(const nic::Packet& rest) {
   nic::Packet end = rest;
   if (rest.is_answer()) {
@@ -123,7 +126,8 @@ void Node::enter(Transport* from, const nic::Packet& packet) {
   settle_now();
 }
 
-// Keeps a packet without room, or drops it if its peer does not stop when told. Returns whether its payload is done.
+// Keeps a packet without room, or drops it if its peer does not stop when told. Returns whether its payload is not
+// needed any more.
 bool Node::block(Transport& from, const nic::Packet& rest, uint64_t loan) {
   const nic::Rank peer = rest.source;
   if (!blocked_.takes(peer)) return true;

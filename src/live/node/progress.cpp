@@ -24,8 +24,8 @@ constexpr int64_t ps_per_ms = 1'000'000'000;
 
 constexpr Time polling_pause{500'000'000};  // 500 us without a call: the program is busy with other work
 
-// Blocks signals while threads are started, because signals are for the program's own threads. Faults are not blocked:
-// the threads look for memory that is not there (guarded_memory.hpp).
+// Blocks signals while threads are started, which inherit that: signals are for the program's own threads. Faults are
+// not blocked, because the threads look for memory that is not there (guarded_memory.hpp).
 class SignalsOff {
  public:
   SignalsOff() {
@@ -142,8 +142,8 @@ Time Progress::next_look_inside() {
   return node_.has_news() ? Time{} : node_.timer();
 }
 
-// Drives the node while no caller does. After a ring more rings are likely, so the helper goes on polling for a
-// while; after a timer it stops as soon as nothing is found.
+// Drives the node while no caller does. After a timer it stops if the first look finds nothing. Otherwise more rings
+// are likely, so the helper goes on polling for a while.
 void Progress::drive_while_alone(bool rung) {
   const std::lock_guard inside(node_.lock());
   Doorbell& bell = node_.doorbell();

@@ -1,8 +1,10 @@
 // Progress - two threads that drive a node when its program does not call it.
 //
-// Contract: the helper drives the node when the doorbell rings and no caller waits in the node. The watcher notices
-//   when processes of peers end. Both sleep while there is nothing to do; only with a Tick the watcher wakes twice a
-//   second. watch() may be called at any time, under the node's lock.
+// Contract: the helper drives the node when the doorbell rings or a timer of the node has come, and no caller waits in
+//   the node or has looked just before. The watcher says when a watched descriptor has become readable: that of a
+//   peer's process, which has then ended, or of a socket. Both sleep while there is nothing to do; but the helper wakes
+//   now and then while callers look, and with a Tick the watcher wakes twice a second. watch() may be called by any
+//   thread at any time.
 // Invariants: (1) the helper never drives while a caller does; (2) after the destructor neither thread runs.
 // Threads: its own two. Time: the monotonic clock.
 #pragma once
@@ -20,7 +22,7 @@ class Progress {
   // Called by the watcher, without the lock, when a descriptor has become readable; `tag` is that of watch().
   using Readable = std::function<void(uint64_t tag)>;
 
-  // Called by the watcher, without the lock, about every half second; none: never.
+  // Called by the watcher, without the lock, about every half second. An empty Tick is never called.
   using Tick = std::function<void()>;
 
   [[nodiscard]] static Result<std::unique_ptr<Progress>> start(Node& node, Readable readable, Tick tick = {});
@@ -50,7 +52,7 @@ class Progress {
   int stop_event_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> attentive_{true};  // the helper is awake, or will wake within a pause
-  std::atomic<int64_t> wakes_at_ps_{0};  // if the helper is not attentive: when it wakes by itself
+  std::atomic<int64_t> wakes_at_ps_{0};  // if the helper is not attentive: the time at which it wakes by itself
   std::thread helper_;
   std::thread watcher_;
 };

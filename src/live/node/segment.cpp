@@ -16,9 +16,10 @@
 namespace spinloom::live {
 namespace {
 
-constexpr uint64_t magic_word = 0x31677365676c7073;  // "splgseg1"
+constexpr uint64_t magic_word = 0x31677365676c7073;  // "splgesg1"
 
-// A number that differs between builds in which shared bytes have another meaning: such a change also changes a size.
+// A number that differs between builds in which these structures have other sizes. A change of what shared bytes mean
+// must therefore change a size.
 constexpr uint64_t build_word = sizeof(SegmentHeader) << 48 ^ sizeof(ChannelMemory) << 16 ^ sizeof(PacketRecord);
 
 // True if the errno means that there is no such process or file.
@@ -104,7 +105,7 @@ class Segment::Mapping {
   uint8_t* base_;
   size_t bytes_;
   std::mutex lock_;
-  std::map<uint32_t, ChannelMemory*> inner_;  // by sender
+  std::map<uint32_t, ChannelMemory*> inner_;  // channels by sender
   std::vector<void*> anonymous_;              // the channels among them that are not in shared memory
 };
 

@@ -1,6 +1,6 @@
-// Segment - the shared memory of one process of a job: its doorbell, and a channel from each peer.
+// Segment - the shared memory of one rank of a job: its doorbell, and a channel from each peer.
 //
-// Contract: a process creates its own segment and publishes how to find it (a BusinessCard); its peers attach it. A
+// Contract: a rank creates its own segment and publishes how to find it (a BusinessCard); its peers attach it. A
 //   segment has no name and lives only as long as some process has it mapped. So nothing is left of a job that dies,
 //   however it dies.
 // Invariants: (1) attach() returns a segment only if its job, its rank and its build are the expected ones;
@@ -30,8 +30,8 @@ using Secret = std::array<uint64_t, 2>;
 
 struct SegmentHeader {
   uint64_t magic;
-  uint64_t build;  // number of the library's build: equal at both ends, so that every byte means the same to both
-  Secret nonce;  // of this segment: a process that got our peer's process id later cannot know it
+  uint64_t build;  // made of the sizes of the shared structures; segments of builds with other sizes are not used
+  Secret nonce;  // names this segment: a process that gets the owner's process id later cannot know it
   uint32_t rank;
   uint32_t ranks;
   uint64_t self;  // the address at which its process has it mapped
@@ -47,7 +47,7 @@ struct SegmentHeader {
 
 // The remedy for an errno that kept this process from reaching another one.
 [[nodiscard]] const char* cure_of(int error);
-// A text for an errno when no other transport can be used: the meaning of the error and, if a limit was reached, the
+// A text for an errno where no other transport would help: the meaning of the error and, if a limit was reached, the
 // limit to raise.
 [[nodiscard]] std::string trouble_of(int error);
 
@@ -70,7 +70,7 @@ class Segment {
   [[nodiscard]] int file() const { return file_; }
   [[nodiscard]] SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(base_); }
   [[nodiscard]] ChannelMemory* channel_of(uint32_t sender) const;
-  // The channel from a sender in this process. Whoever asks first makes it.
+  // The channel from a sender in this process. The first call of either end makes it.
   [[nodiscard]] ChannelMemory* inner_channel_of(uint32_t sender) const;
 
  private:
@@ -80,7 +80,7 @@ class Segment {
   [[nodiscard]] Status map(uint32_t ranks);
 
   std::shared_ptr<Mapping> mapping_;
-  uint8_t* base_ = nullptr;  // of the mapping
+  uint8_t* base_ = nullptr;  // the beginning of the mapping
   int file_ = -1;
 };
 

@@ -12,7 +12,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr size_t state_bytes = 2048;  // always as many, filled with blanks, so that one write replaces the line
+constexpr size_t state_bytes = 2048;  // the line is cut or filled to this length, so that one write replaces it
 
 std::string epoch_ns() {
   timespec now{};

@@ -3,9 +3,10 @@
 // Contract: open() makes the file anew, in place of one that lies there. say() replaces the line, if state or sentence
 //   have changed. TIME (nanoseconds since the epoch) is when that was first said. STATE is `starts`, `runs`, or `left`
 //   when the rank has left the job; the sentence completes "rank 0 ...". After `left` nothing more is said.
-// Invariants: (1) while the rank's process lives, it holds a lock of the file (fcntl, F_SETLK): whoever finds the file
-//   unlocked and not `left` knows that the process has ended; (2) the line is written at once, so a process that is
-//   killed leaves its last one; (3) trouble with the file ends the telling and does nothing else.
+// Invariants: (1) while the rank's process lives, it holds a lock of the file (fcntl, F_SETLK): a reader that finds the
+//   file unlocked and not `left` knows that the process has ended; (2) the line is written at once, so a process that
+//   is killed leaves its last one. It is cut to 2 KiB; (3) a line that cannot be written is lost, and nothing else
+//   happens.
 // Threads: any. Time: the real-time clock.
 #pragma once
 

@@ -1,10 +1,11 @@
 // TraceLog - records the packets of a rank's transports as lines of a CSV file, which `spinloom trace` reads.
 //
-// Contract: open() writes the head of a new file. Each call adds a line. A line has the time (nanoseconds since the
-//   epoch), what happened, the peer and, for a packet, its operation, message, portal, match bits, offset and bytes,
-//   and the bytes of the whole message. What happened is `send`; `left` when the packet's payload has been read;
-//   `arrive`; `copied` when bytes that the packet announced have been read out of the sender's memory, or `failed`;
-//   `lost` when a peer is gone, `back` when it is there again. flush() writes all lines to the file.
+// Contract: open() makes a new file and writes its head. Each call adds a line. A line has the time (nanoseconds since
+//   the epoch) and what happened. packet() adds the peer, and the packet's operation, message, portal, match bits,
+//   offset and bytes, and the bytes of the whole message; message() adds a message alone, peer() a peer alone. What
+//   happened is `send`; `left` when a packet's payload has been read; `arrive`; `copied` when bytes that the packet
+//   announced have been read out of the sender's memory, or `failed`; `lost` when a peer is gone, `back` when it is
+//   there again. flush() writes all lines to the file.
 // Invariants: (1) trouble with the file ends the log and does nothing else.
 // Threads: the owner of the NIC. Time: the real-time clock.
 #pragma once

@@ -2,8 +2,9 @@
 //
 // Contract: it is a Transport to the node and a TransportClient to the transport below. over() names that transport
 //   before any other call.
-// Invariants: (1) nothing is changed, delayed or held back; (2) the log is written to its file whenever the transport
-//   below has nothing to do.
+// Invariants: (1) no packet is changed, delayed or held back. But small puts go through send(), which records them, and
+//   hold() has no effect; (2) the log is written to its file whenever the transport below has nothing to do; (3) copies
+//   of bytes are recorded only for the packet that is arriving, not for one that has waited.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 

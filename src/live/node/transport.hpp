@@ -5,12 +5,13 @@
 //   on. The client learns of packets by arrived(), and of peers that are gone by lost(). Transports stack: one that
 //   traces or disturbs is the client of the one below it.
 // Invariants: (1) packets of one sender arrive in the order sent, except that answers may overtake others; (2) a
-//   payload of space `local` stays valid until arrived() returns. A payload of space `peer` is an address for
-//   fetch(). It stays valid until arrived() returns or, where arrived() says that it is still needed, until taken();
-//   (3) after lost() nothing comes from that peer, and sent() is called for everything that was sent to it, as if it
-//   had been read, until back(): the client was parted from the peer, and the peer is there again; (4) what a handler
-//   sends never waits for a peer: it is copied where it cannot leave at once. The same holds for short replies
-//   (portals/interface/data_order.hpp); (5) a peer that was told to stop soon sends nothing but answers.
+//   payload of space `local` stays valid until arrived() returns. A payload of space `peer` is an address for fetch().
+//   It stays valid until arrived() returns or, where arrived() says that it is still needed, until taken(); (3) after
+//   lost() nothing comes from that peer, and sent() is called for everything that was sent to it, as if it had been
+//   read, until back(): the client was parted from the peer, and the peer is there again; (4) what a handler sends
+//   never waits for a peer: it is copied where it cannot leave at once, unless it lies in an outbound slot
+//   (Send::slot). Short replies are copied likewise (portals/interface/data_order.hpp); (5) a peer that was told to
+//   stop soon sends nothing but answers.
 // Threads: the owner of the NIC. Time: none, except for what timer() asks for.
 #pragma once
 
@@ -25,11 +26,11 @@
 
 namespace spinloom::live {
 
-// The calls that the engine expects when the payload of a Send has been read.
+// The call that the engine expects when the payload of a Send has been read.
 struct Reading {
   uint64_t message = 0;
   nic::OutboundSlotId slot;
-  bool told = false;  // the engine waits for on_packet_sent(message)
+  bool told = false;  // the engine waits for on_packet_left(slot) if there is a slot, else on_packet_sent(message)
 };
 
 [[nodiscard]] inline Reading reading_of(const nic::Send& send) {
@@ -37,7 +38,8 @@ struct Reading {
           send.slot.exists() || (send.last && !send.at_once && send.packet.operation != nic::Operation::ack)};
 }
 
-// Packets to a peer that are still in the channel or in the network, because the peer has not taken them.
+// Packets to a peer that this process still holds: they wait here, their memory is lent, or the peer has not
+// acknowledged them. A packet that is in a channel of shared memory counts as taken.
 struct Untaken {
   uint64_t packets = 0;
   uint64_t notes = 0;  // acknowledgements and the like among them, which nobody misses when their sender leaves
@@ -52,7 +54,7 @@ struct Untaken {
 class TransportClient {
  public:
   virtual ~TransportClient() = default;
-  // Returns whether the payload is not needed any more. One of space `peer` may still be needed; then taken(loan)
+  // Returns whether the payload is not needed any more. A payload of space `peer` may still be needed; then taken(loan)
   // follows.
   [[nodiscard]] virtual bool arrived(class Transport& from, const nic::Packet& packet, uint64_t loan) = 0;
   virtual void sent(const Reading& reading) = 0;
@@ -69,10 +71,10 @@ class Transport {
   virtual ~Transport() = default;
   [[nodiscard]] virtual const char* name() const = 0;
   [[nodiscard]] virtual bool send(nic::Send& send) = 0;
-  // Sends a short put whose end nobody will hear of, if it can leave at once. False: nothing has happened.
+  // Sends a short put of which no sent() follows, if it can leave at once. False: nothing has happened.
   [[nodiscard]] virtual bool send_small(const nic::QuickPut&, uint64_t /*message*/) { return false; }
-  // Between these two calls, of which there may be several pairs inside each other, what is sent may wait to leave
-  // together. Nothing else is called in between.
+  // Between hold() and let_go(), which may nest, what is sent may wait, to leave together. The caller of hold() calls
+  // nothing but send() before let_go().
   virtual void hold() {}
   virtual void let_go() {}
   // Returns whether anything happened.
@@ -87,9 +89,9 @@ class Transport {
   virtual void stop(nic::Rank peer, bool stopped) = 0;
   // Copies bytes of a payload out of the peer's memory, while the payload arrives or is still needed.
   [[nodiscard]] virtual Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) = 0;
-  // Does the same with the help of the peer, which copies a part, if that is worth it; otherwise returns false. The
-  // client hears of the end by fetched(token), which may come inside this call. A taken() for the payload before that
-  // takes effect at the end of the copy.
+  // Begins the same copy without waiting for its end: with the help of the peer, which copies a part, or by the
+  // network. Returns false where that is not possible or not worth it. The client hears of the end by fetched(token),
+  // which may come inside this call. A taken() for the payload before that takes effect at the end of the copy.
   [[nodiscard]] virtual bool fetch_with_help(nic::Rank, uint64_t /*address*/, uint8_t* /*to*/, uint64_t /*length*/,
                                              uint64_t /*token*/) {
     return false;

@@ -21,7 +21,7 @@ struct WaitingSend {
     nic::gather(outbound.pieces, copy.data());
     refer_to_copy();
   }
-  WaitingSend(WaitingSend&&) = default;  // and not copied, because its packet refers to `copy`
+  WaitingSend(WaitingSend&&) = default;  // it is only moved, because its packet refers to `copy`
   WaitingSend& operator=(WaitingSend&&) = default;
 
   [[nodiscard]] bool must_copy() const {
@@ -44,7 +44,7 @@ struct WaitingSend {
   }
 
   nic::Send outbound;
-  std::vector<uint8_t> copy;  // of the payload, if it had to be copied
+  std::vector<uint8_t> copy;  // holds the payload, if it had to be copied
   bool copied = false;
   uint64_t done = 0;  // bytes that have left
 

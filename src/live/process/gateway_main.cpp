@@ -1,5 +1,5 @@
 // spinloom-gateway - a process of a job that only forwards between ranks that do not reach each other. It ends when all
-// ranks that have programs have left the job.
+// ranks that have programs have left the job or are lost.
 #include <unistd.h>
 
 #include <cstdio>

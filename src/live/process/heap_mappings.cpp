@@ -1,7 +1,7 @@
-// The calls by which a program maps other memory over blocks of the heap, watched: peers would see what lay there
-// before.
+// Watches the calls by which a program maps other memory over blocks of the heap: peers would go on seeing what lay
+// there before.
 //
-// Contract: mmap and its family, as the C library documents them. What they do to blocks of the heap is told to it.
+// Contract: mmap and its family, as the C library documents them. The heap learns what they do to its blocks.
 //   MADV_DONTNEED and MADV_FREE make blocks read as zeros, as MADV_DONTNEED does to other memory of malloc.
 // Invariants: (1) programs reach the calls by the C library's symbol version, dlsym does not find them: libraries that
 //   patch mmap (UCX, Open MPI) look it up by dlsym, and patch the C library's, which is called from here; (2) nothing

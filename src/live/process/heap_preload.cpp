@@ -2,8 +2,8 @@
 // other blocks come from the next malloc.
 //
 // Contract: malloc and its family, as the C library documents them. A block of `served_bytes` or more comes from the
-//   heap, as long as the heap has room. The address of a block says whether it is the heap's.
-//   Blocks begin as zeros where SPINLOOM_ZEROED_BLOCKS has asked for that.
+//   heap, as long as the heap has room. The address of a block says whether it is the heap's. Blocks of malloc begin as
+//   zeros for code that SPINLOOM_ZEROED_BLOCKS has named, if they are as long as a list of iovecs.
 // Invariants: (1) nothing here needs the C++ run-time library, so that programs of any language can use it; (2) what is
 //   allocated while the next malloc is looked up comes from a small buffer here and is never freed.
 // Threads: any. Time: none.

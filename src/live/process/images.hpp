@@ -1,7 +1,8 @@
 // Images - finds and loads the handler images that the program of this process names, and runs their handlers.
 //
-// Contract: find() takes a name or a path. NAME.elf runs in the sandbox, NAME.so natively. A bare name is looked for
-//   in the given folders, first as the preferred kind of image, then as the other kind.
+// Contract: find() takes a name or a path. NAME.elf runs in the sandbox, NAME.so natively. A text with '/' is a path. A
+//   name is looked for in the given folders, one after the other; a name without ending is tried in each as the
+//   preferred kind of image, then as the other kind.
 // Invariants: (1) an image is loaded once and stays loaded.
 // Threads: handlers run on any number of threads; find() needs the owner's lock. Time: none.
 #pragma once
@@ -35,7 +36,7 @@ class Images {
   std::vector<std::string> folders_;
   HandlerKind preferred_;
   std::shared_ptr<live::HandlerLibrary> library_;
-  std::map<std::string, calls::HandlerImage> loaded_;  // by path
+  std::map<std::string, calls::HandlerImage> loaded_;  // images by path
 };
 
 }  // namespace spinloom::process

@@ -18,7 +18,7 @@ namespace spinloom::process {
 namespace {
 
 constexpr size_t report_bytes = 16 << 10;  // the longest text of one rank
-constexpr ptl_time_t patience_ms = 20'000;  // the wait of rank 0; the others wait twice as long for its verdict
+constexpr ptl_time_t patience_ms = 20'000;  // the wait of rank 0; the others wait twice as long for its answer
 constexpr ptl_time_t one_try_ms = 2'000;
 constexpr useconds_t between_tries_us = 1'000;
 constexpr Time patience{int64_t{patience_ms} * 1'000'000'000};
@@ -101,8 +101,9 @@ struct Reports {
 
   [[nodiscard]] bool has_come(uint32_t peer) const { return texts[peer * report_bytes] != 0; }
 
-  // Every rank stays until rank 0 has all texts, because others may still be finding out how they reach it. Returns
-  // the ranks from which nothing has come. Rank 0 does not answer those, because it may be long until that fails.
+  // Every rank stays until rank 0 has all texts, because others may still be finding out how they reach it. Returns the
+  // ranks from which nothing has come, or, on rank 0, that have not taken its answer. Rank 0 does not answer ranks from
+  // which nothing has come, because it may be long until that fails.
   [[nodiscard]] std::vector<uint32_t> gather(uint32_t rank, uint32_t ranks, const std::string& report) const {
     std::vector<uint32_t> silent;
     if (rank != 0) {

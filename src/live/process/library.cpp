@@ -22,7 +22,7 @@ namespace {
 void occupy_standard_streams() {
   for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
     if (fcntl(file, F_GETFD) >= 0 || errno != EBADF) continue;
-    if (open("/dev/null", O_RDWR) < 0) return;  // gets the lowest free number, which is this one
+    if (open("/dev/null", O_RDWR) < 0) return;  // open() takes the lowest free number, which is `file`
   }
 }
 

@@ -19,8 +19,8 @@ namespace spinloom::process {
 namespace {
 
 constexpr uint64_t whole_message = uint64_t{1} << 40;  // the longest message that shared memory carries in one piece
-constexpr uint32_t payload_bytes = 4096;  // of an atomic, and of a packet that handlers see
-constexpr uint32_t at_once_bytes = 256;  // a put of this length is read before the call returns
+constexpr uint32_t payload_bytes = 4096;  // the most of an atomic, and of a packet that handlers see
+constexpr uint32_t at_once_bytes = 256;  // a put of up to this length is read before the call returns
 constexpr uint32_t idle_looks = 16;  // empty looks in a row, before others get the processor
 
 // The folder of this library.
@@ -83,7 +83,7 @@ Status LiveProcess::start() {
   limits.atomic_bytes = payload_bytes;
   if (const auto peers = reached_by(Route::udp); port && std::count(peers.begin(), peers.end(), true) > 0) {
     const size_t datagram_bytes = live::UdpTransport::datagram_bytes(*port, cards_, peers);
-    limits.atomic_bytes = std::min(limits.atomic_bytes, wire::atomic_bytes_max(datagram_bytes));  // it is not cut
+    limits.atomic_bytes = std::min(limits.atomic_bytes, wire::atomic_bytes_max(datagram_bytes));  // it stays whole
   }
   limits.fetch_atomic_bytes = limits.atomic_bytes;
   limits.at_once_bytes = at_once_bytes;
@@ -106,7 +106,8 @@ Status LiveProcess::start() {
   return {};
 }
 
-// Opens what this rank needs, with the socket whose address the card tells to others.
+// Opens the rank's state file, its segment and its UDP socket, and writes them into the card. Returns the socket; null
+// if none is needed.
 Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::BusinessCard& card) {
   SPL_TRY(open_state());
   const auto machine = live::machine_id();
@@ -173,7 +174,8 @@ void LiveProcess::tell_doing(std::function<std::string()> doing) {
   tell_state();
 }
 
-// The watcher's thread calls this now and then. `doing` takes the locks of a call.
+// Writes what the rank does into its state file. The watcher's thread calls this now and then. `doing` takes the locks
+// of a call.
 void LiveProcess::tell_state() {
   if (!state_) return;
   std::function<std::string()> doing;

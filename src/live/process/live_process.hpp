@@ -1,11 +1,11 @@
 // LiveProcess - one rank of a job on its NIC: its node, its transports, its peers' cards, its threads.
 //
 // Contract: join() takes part in the launcher's exchanges and makes everything that PtlInit needs; all ranks of a job
-//   call it. Where all of them are on one machine, there may be no exchange: then each asks for a peer's card when it
-//   needs it, and a rank that never comes is missed only by those that send to it. The C functions use the LiveProcess
-//   as their Host. A process may have several: NICs of one rank over one launcher, which all ranks join in the same
-//   order, or ranks on threads of their own, each with its launcher. Files that Settings name (record, trace) get the
-//   rank behind their names, so NICs of one rank need other names.
+//   call it. Where all of them are on one machine, there may be no exchange: then each greets the others at the start,
+//   and asks again for a card when it needs it, and a rank that never comes is missed only by those that send to it.
+//   The C functions use the LiveProcess as their Host. A process may have several: NICs of one rank over one launcher,
+//   which all ranks join in the same order, or ranks on threads of their own, each with its launcher. Files that
+//   Settings name (record, trace) get the rank behind their names, so NICs of one rank need other names.
 // Invariants: (1) two ranks use the same transport in both directions; (2) close() waits until what was sent has
 //   arrived, or says what has not; then it says goodbye to the peers and ends the threads. The last one of the process
 //   to close leaves the launcher. After that, or after the process has been killed, nothing of the job is left on the
@@ -56,14 +56,15 @@ class LiveProcess final : public calls::Host {
   void attend_to_end(void (*leaving)()) { live::attend_to_end(*launcher_, leaving); }
 
   // Sets the function that says, for readers of a trace, what the rank does, from now on until it leaves. It is called
-  // outside of calls, any number of times.
+  // now and by the watcher's thread, any number of times, without the lock, and takes the locks of a call itself.
   void tell_doing(std::function<std::string()> doing);
   // Records for a trace's reader that the program has ended without closing its interfaces. Takes no lock that a call
   // may hold.
   void tell_exit();
 
-  // Leaves without waiting for anything but peers that may be writing to this rank's memory: the rank is gone for its
-  // peers, as if its process had ended.
+  // Leaves without waiting for what was sent to arrive: the rank is gone for its peers, as if its process had ended. It
+  // waits only for peers that may be writing to this rank's memory and, in a job with gateways, as close() does for
+  // these. The launcher is not told.
   void abandon();
 
   // calls::Host
@@ -87,7 +88,7 @@ class LiveProcess final : public calls::Host {
   [[nodiscard]] Status start();
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open(live::BusinessCard& card);
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port(live::BusinessCard& card) const;
-  [[nodiscard]] uint32_t all() const { return static_cast<uint32_t>(cards_.size()); }  // with gateways of their own
+  [[nodiscard]] uint32_t all() const { return static_cast<uint32_t>(cards_.size()); }  // also ranks that only forward
   [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine);
   void readable(uint64_t tag);
   [[nodiscard]] Status open_state();
@@ -136,15 +137,15 @@ class LiveProcess final : public calls::Host {
   bool crowded_ = false;  // ranks share processors
   uint32_t idle_looks_ = 0;  // looks in a row that have found nothing
   std::unique_ptr<live::Rendezvous> rendezvous_;  // null if all ranks have met when PtlInit returns
-  std::unique_ptr<live::Rendezvous> refusal_;  // until all have met
+  std::unique_ptr<live::Rendezvous> refusal_;  // held until all have met, to refuse ranks that meet one by one
   std::vector<live::BusinessCard> cards_;  // with a rendezvous, under the node's lock: other ranks' cards come later
-  std::vector<Processors> processors_;  // by rank, for those on this machine; empty: as many as this rank's
+  std::vector<Processors> processors_;  // by rank of this machine; an empty one counts as this rank's
   uint32_t programs_ = 0;  // number of ranks with programs, which come first; the ranks after them only forward
   std::vector<uint32_t> order_;  // by rank, its number at the launcher; empty: the same numbers
-  live::Unreached unreached_;  // by peer: why one of us cannot reach the other by shared memory
-  std::unique_ptr<live::FabricPort> fabric_port_;  // until the transport has it
+  live::Unreached unreached_;  // by peer: the reason why one of us cannot reach the other's memory; empty: none
+  std::unique_ptr<live::FabricPort> fabric_port_;  // null once the transport has it
   std::string fabric_name_;
-  std::vector<std::string> no_fabric_;  // by peer: why not; empty if the ranks have not asked each other
+  std::vector<std::string> no_fabric_;  // by peer: why no fabric is shared; empty if never asked
   live::Segment segment_;
   std::unique_ptr<live::Node> node_;
   std::unique_ptr<live::StateFile> state_;  // null if nobody has asked for the rank's state

@@ -58,11 +58,12 @@ Status LiveProcess::agree_on_bridge() {
     marks.push_back(std::move(unreached));
   }
   routes_ = std::make_unique<live::BridgeRoutes>(marks, live::gateways_of(cards_));
-  if (settings_.transport == TransportChoice::shm) return {};  // between machines sends fail
+  if (settings_.transport == TransportChoice::shm) return {};  // where memory is not shared, sends fail
   return routes_->check(programs_);
 }
 
-// Also strikes fabrics that would need a network that the two do not share.
+// Says why this rank does not reach the peer directly; empty if it does. Also strikes fabrics that would need a network
+// that the two do not share.
 std::string LiveProcess::why_not_directly(uint32_t peer) {
   const live::BusinessCard &mine = cards_[rank_], &other = cards_[peer];
   const bool any = settings_.transport == TransportChoice::automatic;
@@ -96,7 +97,8 @@ void LiveProcess::make_bridge() {
   bridge_->greet();
 }
 
-// A gateway stays until all ranks that have programs have left.
+// Says goodbye over the bridge, and waits a while for the gateways to confirm that. A gateway stays until all ranks
+// that have programs have left.
 void LiveProcess::leave_bridge() {
   bridge_->say_goodbye();
   for (const Time until = live::monotonic_now() + confirmed_within;

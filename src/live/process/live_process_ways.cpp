@@ -31,8 +31,8 @@ Status LiveProcess::agree_on_ways() {
   return {};
 }
 
-// The ranks ask each other about fabrics only if some are on other machines, so that jobs on one machine start without
-// that question.
+// The ranks ask each other about fabrics only if some are on other machines or ask for a fabric in any case, so that
+// jobs on one machine start without that question.
 Status LiveProcess::agree_on_fabrics(uint32_t ip_address) {
   if (!live::need_fabrics(cards_)) return {};
   const live::FabricOffer mine = open_fabric(ip_address);
@@ -61,7 +61,7 @@ live::FabricOffer LiveProcess::open_fabric(uint32_t ip_address) {
   }
   live::FabricWish wish = settings_.fabric;
   if (settings_.transport == TransportChoice::fabric && wish.kind == live::FabricWish::Kind::automatic) {
-    wish.kind = live::FabricWish::Kind::named;  // by any provider
+    wish.kind = live::FabricWish::Kind::named;  // with no name: any provider will do
   }
   auto opened = live::open_fabric(wish, {ip_address, settings_.libfabric});
   if (!opened) {

@@ -13,7 +13,7 @@
 namespace spinloom::process {
 namespace {
 
-// A network, and whether this machine has an address there, which then is the network's.
+// A network. If `here` is true, its address is this machine's on that network, or the one that the text gave alone.
 struct Found {
   live::UdpNetwork network;
   bool here = true;

@@ -20,7 +20,8 @@ namespace spinloom::process {
 
 [[nodiscard]] std::optional<uint32_t> own_address(std::string_view text);
 
-// A network has `bits` 0 if the text gives an address without a length.
+// A network has `bits` 0 if the text gives an address without a length. Nothing: some text has another form, or there
+// are more than BusinessCard::networks_max.
 [[nodiscard]] std::optional<std::vector<live::UdpNetwork>> own_networks(std::string_view text);
 
 }  // namespace spinloom::process

@@ -1,8 +1,9 @@
 // RailWish - the way in which one NIC of a process reaches its peers, as SPINLOOM_RAILS names it.
 //
 // Contract: read_rails() reads a list, separated by commas, of auto, shm, udp, udp=ADDRESS, fabric and fabric=PROVIDER.
-//   ADDRESS has the form of SPINLOOM_UDP_ADDRESS, PROVIDER that of SPINLOOM_FABRIC. For any other text it returns
-//   nothing. settings_of() returns the settings for the LiveProcess of one NIC.
+//   ADDRESS has the form of one address or network of SPINLOOM_UDP_ADDRESS, PROVIDER that of SPINLOOM_FABRIC. For any
+//   other text, and for more than Rails::rails_max rails, it returns nothing. settings_of() returns the settings for
+//   the LiveProcess of one NIC.
 // Threads: any. Time: none.
 #pragma once
 

@@ -61,7 +61,8 @@ bool RailedProcess::poll_all() {
   return happened;
 }
 
-// Lets others have the processor and the locks, as in a process with one NIC.
+// If nothing has come, lets others have the locks, and on a crowded machine the processor, as in a process with one
+// NIC.
 void RailedProcess::poll() {
   if (poll_all()) return;
   for (uint32_t rail = rails(); rail-- > 1;) node(rail).lock().unlock();

@@ -2,9 +2,9 @@
 //
 // Contract: join() joins the job once for each rail, in the order of SPINLOOM_RAILS, over one launcher. Rail 0 is the
 //   NIC of the Portals calls; all of them are those of spinloom/rails.h. wait() returns for what any rail has.
-// Invariants: (1) a call holds the locks of all rails, taken from the last rail to the first; (2) whoever sleeps,
-//   sleeps on the doorbell of rail 0 and holds no lock: the helpers of the other rails drive them, and wake it for
-//   their news.
+// Invariants: (1) a call holds the locks of all rails, taken from the last rail to the first; (2) a caller that sleeps
+//   does so on the doorbell of rail 0 and holds no lock: the helpers of the other rails drive them, and wake the caller
+//   for their news.
 // Threads: any. Time: the monotonic clock.
 #pragma once
 

@@ -97,7 +97,7 @@ Result<RanksHere::Left> RanksHere::end() {
     const std::lock_guard inside(lock_);
     if (std::exchange(rank->ended, true)) return Left::well;
   }
-  launchers_->quit(rank->number);  // a rank that waits in PtlInit does not wait for this one
+  launchers_->quit(rank->number);  // so ranks that wait in PtlInit do not wait for this one
   const std::lock_guard one_at_a_time(rank->joining);
   if (rank->process == nullptr || leave(*rank)) return Left::well;
   rank->process->abort();

@@ -1,10 +1,10 @@
-// RanksHere - the ranks of this process: one of all its threads, or several, each with threads of its own.
+// RanksHere - the ranks of this process: one for all its threads, or several, each with threads of its own.
 //
 // Contract: join() makes the calling thread's rank take part in the job. split() makes several ranks; then a thread
-//   enters one of them before it joins. end() ends the calling thread's rank; leave_all() those that the program has
-//   left without saying so.
+//   enters one of them before it joins. end() ends the calling thread's rank. leave_all() leaves the job for the ranks
+//   whose programs have closed their interfaces without ending the rank.
 // Invariants: (1) a rank joins once, whichever of its threads asks; (2) a forked child has no ranks.
-// Threads: any. Time: join() waits for the other ranks.
+// Threads: any. Time: join() may wait for the other ranks.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,8 @@ class RanksHere {
   [[nodiscard]] Status enter(uint32_t number);
   enum class Left : uint8_t { well, with_calls_open };
   [[nodiscard]] Result<Left> end();
-  // Leaves for all ranks whose program has closed its interfaces. Others may have calls under way in other threads.
+  // Leaves for all ranks whose program has closed its interfaces. For the others, which may have calls under way in
+  // other threads, it only notes in the state file that they have ended.
   void leave_all();
   void forget_in_child();
 
@@ -45,7 +46,7 @@ class RanksHere {
     uint32_t number = 0;
     std::shared_ptr<live::Launcher> launcher;  // null: to be found when the rank joins
     calls::Host* joined = nullptr;
-    std::vector<LiveProcess*> nics;  // of `joined`
+    std::vector<LiveProcess*> nics;  // the NICs of `joined`
     calls::Process* process = nullptr;
     bool ended = false;
   };
@@ -61,11 +62,11 @@ class RanksHere {
   std::atomic<bool> forked_{false};
   std::mutex lock_;  // guards the members below
   bool attends_ = false;  // true: `leaving` has been registered for the end of the process
-  Rank only_;             // of all threads, in a process that is not split
+  Rank only_;             // the rank of all threads, in a process that is not split
   bool only_asked_ = false;
-  Settings settings_;  // of a process that is split
+  Settings settings_;  // those of a process that is split
   std::shared_ptr<live::ThreadLaunchers> launchers_;
-  std::vector<std::unique_ptr<Rank>> ranks_;  // of a process that is split
+  std::vector<std::unique_ptr<Rank>> ranks_;  // the ranks of a process that is split; else empty
 };
 
 }  // namespace spinloom::process

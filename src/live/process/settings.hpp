@@ -1,7 +1,7 @@
 // Settings - the live library's settings, from the environment variables SPINLOOM_...
 //
-// Contract: read_settings() reads all of them. A misspelt name or an unknown value makes a warning, a sentence that
-//   lists the known names or values, and the default is used.
+// Contract: read_settings() reads all of them. An unknown name makes a warning, with the nearest known name if there is
+//   one. An unknown value makes a warning that says what the variable takes, and the default is used.
 // Threads: any. Time: none.
 #pragma once
 
@@ -27,7 +27,7 @@ enum class Meet : uint8_t { contact, start };
 
 // The way in which one of several NICs of a process reaches its peers.
 struct RailWish {
-  std::string name;  // as it was given
+  std::string name;  // the text of the setting
   TransportChoice transport = TransportChoice::automatic;
   std::optional<uint32_t> udp_address;  // nothing: the one of Settings
   std::optional<live::FabricWish> fabric;  // nothing: the one of Settings
@@ -41,10 +41,10 @@ struct Settings {
   std::vector<std::string> handler_folders;
   uint32_t hpus = 4;
   uint32_t spin_us = 100;
-  uint32_t start_s = 300;
+  uint32_t start_s = 300;  // 0: for ever
   uint32_t end_s = 300;  // 0: for ever
-  uint32_t udp_address = 0;  // address on the first network; 0: any
-  std::vector<live::UdpNetwork> udp_networks;  // empty: the network of the address
+  uint32_t udp_address = 0;  // address on the first of udp_networks; 0: none was given
+  std::vector<live::UdpNetwork> udp_networks;  // empty: that of the first interface
   live::Gateway gateway = live::Gateway::no;
   bool gateway_stores = false;  // the gateway stores messages before it passes them on
   live::Faults faults;
@@ -59,8 +59,8 @@ struct Settings {
 
 struct Variable {
   const char* name;
-  const char* values;   // its legal values
-  const char* meaning;  // meaning in one sentence
+  const char* values;  // its legal values
+  const char* meaning;  // its meaning in one sentence
 };
 
 [[nodiscard]] std::span<const Variable> variables();

@@ -36,7 +36,8 @@ auto begin(void* given) {
   return one;
 }
 
-// exit() on another thread of a rank than main()'s cannot end that rank alone: its other threads would go on.
+// Ends the rank if this is its main() thread, or a child that it has forked. On another thread it returns, and the
+// whole process ends: that rank's other threads would go on otherwise.
 void leave(int code, bool at_once) {
   ThreadsRank* const rank = ThreadsRank::current();
   if (rank != nullptr && rank->is_child()) rank->leave_child(code, at_once);

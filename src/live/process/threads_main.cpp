@@ -53,7 +53,7 @@ std::string file_of(const std::string& command) {
   return command;
 }
 
-// Prints whose crash it is, and then lets the signal take effect.
+// Prints which rank has crashed, and then lets the signal take effect.
 void on_crash(int number) {
   const ThreadsRank* const rank = ThreadsRank::current();
   char line[160];

@@ -32,7 +32,7 @@ size_t stack_bytes() {
   return std::max<size_t>(limited ? given.rlim_cur : 0, stack_least_bytes);
 }
 
-// Handles the overflow of a rank's stack on another stack, so that it can be reported.
+// Gives this thread another stack for signals, so that an overflow of its own stack can be reported.
 void take_signal_stack() {
   stack_t stack{};
   stack.ss_sp = std::malloc(signal_stack_bytes);
@@ -44,7 +44,8 @@ void take_signal_stack() {
   for (;;) pause();
 }
 
-// Ends a rank whose program calls pthread_exit() in main(): then the stack is unwound through its owner's.
+// Does its work when it is destroyed. A rank ends so if its program calls pthread_exit() in main(), which unwinds the
+// stack up to here.
 template <class Work>
 class AtUnwinding {
  public:
@@ -124,7 +125,7 @@ int ThreadsRank::run_main() {
 }
 
 void ThreadsRank::leave(int code, bool at_once) {
-  end(code, at_once);  // inside destructors: what is left of them does not run
+  end(code, at_once);  // if exit() is called inside destructors, the rest of them does not run
   // NOLINTNEXTLINE(cert-err52-cpp): as in run()
   std::longjmp(over_, 1);
 }

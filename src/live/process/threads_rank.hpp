@@ -27,7 +27,7 @@ class ThreadsRank {
   ThreadsRank(const namespaces::Program& loaded, uint32_t number, uint32_t count, std::vector<std::string> command)
       : program_(loaded), number_(number), count_(count), command_(std::move(command)) {}
 
-  // The rank whose thread this is, or that created this thread; null on others.
+  // The rank that this thread belongs to: it runs the rank, or a thread of the rank has created it. Null on others.
   [[nodiscard]] static ThreadsRank* current();
   // Makes this thread one of the rank.
   void adopt();
@@ -40,7 +40,7 @@ class ThreadsRank {
   [[nodiscard]] bool is_child() const;
   // Ends such a process. Destructors of the rank's copy run unless `at_once` is set.
   [[noreturn]] void leave_child(int code, bool at_once);
-  // The program calls this to exit on that thread. Destructors run unless `at_once` is set.
+  // Ends the rank, where the program exits on the thread that runs main(). Destructors run unless `at_once` is set.
   [[noreturn]] void leave(int code, bool at_once);
 
   [[nodiscard]] uint32_t number() const { return number_; }

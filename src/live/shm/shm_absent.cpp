@@ -42,7 +42,7 @@ void ShmTransport::met(nic::Rank rank) {
   std::ignore = attach(rank.value);
 }
 
-// poll() tells the client later.
+// Notes that a peer is gone; poll() tells the client later.
 void ShmTransport::gone(nic::Rank rank, const std::string& why) {
   Peer& peer = *peers_[rank.value];
   if (peer.lost || peer.departed) return;

@@ -1,4 +1,4 @@
-// The part of ShmTransport for long payloads: who can read whose memory, and copying out of it.
+// The part of ShmTransport for long payloads: finds out which memory can be read, and copies out of it.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -10,10 +10,10 @@
 namespace spinloom::live {
 namespace {
 
-// Length of a part in a copy by both ends. Measured: longer parts gain nothing, and keep an end from its other work.
+// The longest part of a copy by both ends. Measured: longer parts gain nothing, and keep an end from its other work.
 constexpr uint64_t part_max_bytes = 256 << 10;
-constexpr int last_part_polls = 2000;  // polls while waiting for the peer's last part of the copy before
-constexpr uint64_t wake_from_bytes = 256 << 10;  // a sleeping caller of the peer wakes in time to help
+constexpr int last_part_polls = 2000;  // polls while waiting for the peer's last part of the previous copy
+constexpr uint64_t wake_from_bytes = 256 << 10;  // from here on, it pays to wake a sleeping caller of the peer for help
 constexpr uint64_t page_bytes = 4096;
 
 }  // namespace
@@ -38,6 +38,7 @@ void ShmTransport::tell_heap(Peer& peer) {
   Cell cell;
   cell.kind = CellKind::heap;
   peer.to.publish(room, cell);
+  peer.segment.header().doorbell.ring(peer.fence);  // the payload itself may find no room
   peer.heap_told = true;
 }
 
@@ -73,7 +74,7 @@ void ShmTransport::offer_help(uint32_t rank) {
 // Maps the heap of a peer, once, as soon as the peer has one.
 void ShmTransport::map_heap(uint32_t rank) {
   Peer& peer = *peers_[rank];
-  if (peer.here) return;  // it is ours, too
+  if (peer.here) return;  // its heap is that of this process
   if (!peer.attached || peer.heap_tried || options_.copy == CopyMode::single || options_.copy == CopyMode::twice)
     return;
   const SegmentHeader& header = peer.segment.header();

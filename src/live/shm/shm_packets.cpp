@@ -174,7 +174,8 @@ bool ShmTransport::write_taken(Peer& peer, uint64_t loan) {
   return true;
 }
 
-// Sends packets that wait for room, in their order.
+// Sends what waits for room or for the peer's go: answers first, each queue in its order. Returns whether anything
+// left.
 bool ShmTransport::flush(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (!peer.waits()) return false;

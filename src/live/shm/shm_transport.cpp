@@ -40,8 +40,8 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
   std::ignore = publish_heap();
 }
 
-// Attaches the peer's segment and tells the peer that we have. A peer that cannot be found is gone. The client hears
-// that later, from poll(), because we may be in the middle of the engine's actions here.
+// Attaches the peer's segment and tells the peer that we have; returns whether we have it. A peer that cannot be found
+// is gone. The client hears that later, from poll(), because we may be in the middle of the engine's actions here.
 bool ShmTransport::attach(uint32_t rank) {
   Peer& peer = *peers_[rank];
   if (peer.attached || peer.departed) return peer.attached;
@@ -68,7 +68,8 @@ bool ShmTransport::attach(uint32_t rank) {
   return true;
 }
 
-// The segment of a peer that can be reached; makes the way to the peer's memory, too.
+// Returns the peer's segment, and prepares `peer.memory`. An Error of Code::invalid means that the peer is gone, any
+// other that it cannot be reached.
 Result<Segment> ShmTransport::reach(uint32_t rank) {
   Peer& peer = *peers_[rank];
   const BusinessCard& card = cards_[rank];
@@ -93,13 +94,14 @@ Result<Segment> ShmTransport::reach(uint32_t rank) {
   return segment;
 }
 
-// Why no memory of peers is read but their heaps; empty if other memory may be read.
+// Says why no memory of peers is read but their heaps, or none at all; empty if other memory may be read.
 std::string ShmTransport::why_not_more() const {
   if (options_.copy == CopyMode::heap) return "SPINLOOM_COPY=heap";
   return options_.copy == CopyMode::twice ? "SPINLOOM_COPY=two-copy" : "";
 }
 
-// Notes that a peer is gone, or cannot be reached; in the second case people are told why.
+// Notes that a peer is gone, or, with a reason, that it cannot be reached. The first such reason is printed. Always
+// returns false, which attach() passes on.
 bool ShmTransport::depart(uint32_t rank, std::string why) {
   Peer& peer = *peers_[rank];
   peer.departed = true;
@@ -152,7 +154,8 @@ bool ShmTransport::has_news() const {
   return false;
 }
 
-// When a channel that was full is tried again: a peer that takes something out of it does not ring our doorbell.
+// A full channel is tried again after a pause, because a peer that takes something out of it does not ring our
+// doorbell. Peers that are gone are reported at once, peers without a card are asked again in time.
 Time ShmTransport::timer() const {
   if (!departed_.empty()) return Time{};
   if (waiting_ == 0) return Time::never();
@@ -193,8 +196,8 @@ std::string ShmTransport::describe(nic::Rank rank) {
   return peer.lost || peer.departed ? "gone" : peer.memory.describe();
 }
 
-// A peer that attaches from now on finds our segment closed. The others get a `bye`, or a message where we have not met
-// them yet.
+// A peer that attaches from now on finds our segment closed. Attached peers get a `bye`, and peers whose cards we wait
+// for a message by the rendezvous.
 void ShmTransport::say_goodbye() {
   own_.header().closed.store(1);
   greet_new();
@@ -203,7 +206,7 @@ void ShmTransport::say_goodbye() {
     if (peer->awaited) options_.rendezvous->part(rank, "");
     if (!peer->attached || peer->lost) continue;
     const ChannelWriter::Room room = peer->to.reserve(0);
-    if (room.cell == nullptr) continue;  // without `bye` it notices the end of our process
+    if (room.cell == nullptr) continue;  // without `bye` the peer notices the end of our process
     Cell cell;
     cell.kind = CellKind::bye;
     peer->to.publish(room, cell);
@@ -211,8 +214,8 @@ void ShmTransport::say_goodbye() {
   }
 }
 
-// Reads what the peer published before its end. It is at most a channel full, so that this ends even for a peer that
-// lives and is only out of reach.
+// Reads what the peer published before its end, which is at most a channel full. The number of reads has a limit, so
+// that this ends even for a peer that lives and is only out of reach.
 void ShmTransport::died(nic::Rank rank) {
   Peer& peer = *peers_[rank.value];
   if (peer.lost) return;
@@ -221,7 +224,8 @@ void ShmTransport::died(nic::Rank rank) {
   if (!peer.lost) lose(rank.value);
 }
 
-// Takes what peers have sent that left before we attached to them: it lies in our own memory.
+// Loses the peers that depart() has noted, after taking what they had sent before: it lies in our own memory. Returns
+// whether there were any.
 bool ShmTransport::bury() {
   if (departed_.empty()) return false;
   for (const uint32_t rank : std::exchange(departed_, {})) died(nic::Rank{rank});

@@ -1,15 +1,17 @@
 // ShmTransport - carries packets between ranks of one machine, through channels in shared memory.
 //
 // Contract: see Transport. Payloads shorter than the limits of ShmOptions travel through the channel, which takes two
-//   copies. Longer payloads are lent, if the receiver has found that it can read them in the sender's memory: then
-//   the receiver copies them from there, which takes one copy. It reads them out of the sender's heap, which it has
-//   mapped, or by the kernel, or, from a rank of this process, where it is; except with the heap, the sender copies a
-//   part if it is waiting anyway. If the receiver cannot read the sender's memory, long payloads travel through the
-//   channel in parts. With a Rendezvous, cards of peers may come later: whoever gives a card to `cards` calls met(),
-//   and gone() for news without one. What is sent to a peer without a card waits; after `wait_for_peers` it fails.
-// Invariants: (1) whatever a peer writes into its channel, it can only lose its own packets; (2) the last thing from
-//   a peer is `bye` or the end of its process; (3) answers overtake packets that wait because the peer said stop.
-// Threads: the owner of the NIC. Time: none, but for peers without a card, and that of Transport.
+//   copies. Longer payloads are lent, if they need not be read at once and the receiver has found that it can read them
+//   in the sender's memory: then the receiver copies them from there, which takes one copy. It reads them out of the
+//   sender's heap, which it has mapped, or by the kernel, or, from a rank of this process, where they are. Except out
+//   of the heap, the sender copies a part if it is polling anyway. If the receiver cannot read the sender's memory,
+//   long payloads travel through the channel in parts. With a Rendezvous, cards of peers may come later: the owner puts
+//   a card into `cards` and calls met(), and calls gone() for news without a card. What is sent to a peer without a
+//   card waits; after `wait_for_peers` it fails.
+// Invariants: (1) whatever a peer writes into its channel, it can only lose its own packets; (2) the last thing from a
+//   peer is `bye` or the end of its process, unless it never came or is out of reach; (3) answers overtake packets that
+//   wait because the peer said stop.
+// Threads: the owner of the NIC. Time: the monotonic clock, for peers without a card and for channels that are full.
 #pragma once
 
 #include <deque>
@@ -27,16 +29,17 @@
 namespace spinloom::live {
 
 // The ways in which a receiver may read lent payloads. automatic: from the mapped heap or through the kernel; heap,
-// single: only from the heap, or only through the kernel; twice: not at all.
+// single: only from the heap, or only through the kernel; twice: not at all. Between ranks of one process, automatic
+// and single read in place, heap reads the heap in place.
 enum class CopyMode : uint8_t { automatic, heap, single, twice };
 
 struct ShmOptions {
   CopyMode copy = CopyMode::automatic;
   uint64_t lend_from_bytes = 16 << 10;
   uint64_t lend_heap_from_bytes = 8 << 10;  // lower, because it costs no system call; also within a process
-  uint64_t help_from_bytes = 48 << 10;  // below that, the additional system calls cost more than they save
+  uint64_t help_from_bytes = 48 << 10;  // help with shorter copies costs more system calls than it saves
   bool one_space = false;  // ranks whose cards have this process's id are threads of this process
-  Rendezvous* rendezvous = nullptr;  // where cards come from; null: they are all there
+  Rendezvous* rendezvous = nullptr;  // where later cards come from; null: all cards are there
   Time wait_for_peers = Time::never();  // the longest wait for a card
 };
 
@@ -77,8 +80,9 @@ class ShmTransport final : public Transport {
   void gone(nic::Rank peer, const std::string& why);
   // Changes ShmOptions::help_from_bytes.
   void help_from(uint64_t bytes) { options_.help_from_bytes = bytes; }
+  // The number of cells that made no sense.
   [[nodiscard]] uint64_t refused() const { return refused_; }
-  // The number of parts of lent payloads that this rank has copied itself.
+  // The number of parts that this rank has copied into receivers of its lent payloads, to help them.
   [[nodiscard]] uint64_t helped() const { return helped_; }
 
  private:
@@ -91,10 +95,10 @@ class ShmTransport final : public Transport {
     nic::Send outbound;
     std::vector<uint8_t> kept;  // a copy of the payload, if the sender may change its memory already
     uint64_t done = 0;  // bytes of the payload that are in the channel
-    uint64_t taken = UINT64_MAX;  // if not UINT64_MAX: not a packet, but gives this loan back to the peer
+    uint64_t taken = UINT64_MAX;  // if not UINT64_MAX: no packet waits here, but the return of this loan to the peer
   };
   struct Peer {
-    bool here = false;  // it is a thread of this process
+    bool here = false;  // the peer is a thread of this process
     Segment segment;
     ChannelMemory* out = nullptr;  // the memory that `to` writes into
     ChannelWriter to;
@@ -109,7 +113,7 @@ class ShmTransport final : public Transport {
     bool departed = false;
     bool lost = false;
     Untaken left_behind;  // what the peer had not taken when it was lost
-    std::string unreachable;  // why a living peer cannot be reached
+    std::string unreachable;  // the reason why a living peer cannot be reached; empty: none
     std::deque<Waiting> waiting;  // packets that wait for room, or because the peer has said stop
     std::deque<Waiting> answers;  // answers that wait for room
     [[nodiscard]] bool waits() const { return !waiting.empty() || !answers.empty(); }
@@ -165,12 +169,12 @@ class ShmTransport final : public Transport {
   SharedHeap& heap_;
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<uint32_t> readable_;  // peers whose channels we read
-  std::vector<uint32_t> departed_;  // peers that were gone when we attached; what they sent us before is still there
+  std::vector<uint32_t> departed_;  // peers that depart() has noted, until the next poll()
   std::vector<uint64_t> greeted_;  // the part of SegmentHeader::begun that we have seen
   nic::Packet small_;  // for small puts: the fields that they do not set keep their values
   Contacts contacts_;  // peers that are awaited
   uint32_t waiting_ = 0;  // number of peers for which something waits for room, or that are awaited
-  Time look_at_{};  // when those peers are tried again
+  Time look_at_{};  // when full channels are tried again
   Time pause_{};  // the pause until then; it doubles while nothing moves
   uint64_t loans_ = 0;
   uint32_t shared_ = 0;  // number of peers that are helping us copy

@@ -9,7 +9,7 @@
 #include "live/fabric/testing/local_fabric.hpp"
 #include "live/testing/fuzz_host.hpp"
 #include "nic/wire/packet_format.hpp"
-#include "nic/wire/testing/support.hpp"
+#include "nic/wire/testing/random_packet.hpp"
 
 namespace spinloom::live {
 namespace {

@@ -69,6 +69,22 @@ TEST(ShmCopies, AHeapIsReadWhereItIsOnceThePeerHasIt) {
   }
 }
 
+TEST(ShmCopies, TheNewsOfAHeapWakesAPeerThoughThePayloadFindsNoRoom) {
+  Rig rig({CopyMode::twice, 20'000});
+  rig.start(0);
+  rig.start(1);
+  const std::vector<uint8_t> bytes = some(ChannelMemory::bulk_bytes / 8, 7);
+  const Block block(bytes);
+  for (uint64_t i = 0; i < 7; ++i) EXPECT_TRUE(rig.put(0, i, bytes)) << i;
+  Doorbell& bell = rig.job.segments[1].header().doorbell;
+  bell.leave();
+  EXPECT_FALSE(rig.put(0, 7, block.start, block.length)) << "with the records of the others, there is no room";
+  EXPECT_FALSE(bell.helper_listens());
+  rig.poll();
+  ASSERT_EQ(rig.heard[1].payloads.size(), 8u);
+  EXPECT_TRUE(rig.heard[1].payloads[7] == bytes);
+}
+
 // A payload that is lent passes no channel: the receiver's copy out of the sender's memory is the only one.
 TEST(ShmCopies, RanksOfAProcessReadEachOthersMemoryInPlace) {
   struct Case {

@@ -41,7 +41,7 @@ class DatagramPort {
   virtual ~DatagramPort() = default;
   virtual void send(std::span<const DatagramOut> datagrams) = 0;
   [[nodiscard]] virtual std::span<const DatagramIn> take() = 0;
-  // True if the latest take() had no room for more, so that more datagrams may have come by then.
+  // True if more datagrams may have come than the latest take() has returned.
   [[nodiscard]] virtual bool was_full() const = 0;
   // True if take() would return something.
   [[nodiscard]] virtual bool has_some() const = 0;
@@ -53,9 +53,10 @@ class DatagramPort {
   [[nodiscard]] virtual size_t waiting_most() const = 0;
 };
 
-// Opens a UDP socket at this address. With address 0 it takes the first interface that is up and not the loopback; if
-// there is none, the loopback. `trains`: datagrams of one size to one address pass the kernel together, as far as it
-// can (UDP_SEGMENT, UDP_GRO). Datagrams that are longer than a part of their path allows are taken apart there.
+// Opens a UDP socket at this address. With address 0 it takes the first interface that is up and not the loopback,
+// preferably one that is connected; if there is none, the loopback. `trains`: datagrams of one size to one address pass
+// the kernel together, as far as it can (UDP_SEGMENT, UDP_GRO). Datagrams that are longer than a part of their path
+// allows are taken apart there.
 [[nodiscard]] Result<std::unique_ptr<DatagramPort>> open_udp(uint32_t address, bool trains = true);
 
 // Faults of outgoing datagrams: the rates at which they are lost, doubled, delayed behind the next one, or damaged. The

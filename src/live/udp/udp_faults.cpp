@@ -33,7 +33,7 @@ class DisturbedPort final : public DatagramPort {
       if (later) delayed_ = passed;
     }
     if (!sent_.empty()) port_->send(sent_);
-    while (copies_.size() > 1 || (!copies_.empty() && !delayed_)) copies_.pop_front();  // the last is the delayed one
+    while (copies_.size() > 1 || (!copies_.empty() && !delayed_)) copies_.pop_front();  // the last is the delayed one's
   }
   std::span<const DatagramIn> take() override { return port_->take(); }
   bool was_full() const override { return port_->was_full(); }

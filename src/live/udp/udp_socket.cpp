@@ -24,8 +24,8 @@ constexpr size_t batch = 16;
 constexpr size_t longest = 65507;  // the longest UDP datagram, and the longest train of datagrams
 constexpr size_t train_datagrams = 64;  // the most that a kernel takes (UDP_MAX_SEGMENTS before Linux 6.8)
 constexpr size_t ip_and_udp_bytes = 28;
-// Longer datagrams gain nothing on a loopback; with its bookkeeping, the kernel has this one in a block of 16 KiB, and
-// four of them make a train.
+// Longer datagrams gain nothing on a loopback. The kernel keeps one of this length, with its bookkeeping, in a block of
+// 16 KiB, and four of them make a train.
 constexpr size_t enough = 15 << 10;
 constexpr int socket_buffer_bytes = 4 << 20;
 #ifndef UDP_SEGMENT
@@ -50,8 +50,9 @@ struct Interface {
   std::string name = "lo";
 };
 
-// The interface with this address. If `address` is 0, the first one; one that is connected comes before one that is
-// not, as the bridge of a container engine without containers.
+// Returns the interface with this address. If `address` is 0, returns the first one that is not the loopback; a
+// connected one comes before one that is not connected, such as the bridge of a container engine without containers.
+// Returns the loopback if there is no such interface.
 Interface find_interface(uint32_t address) {
   Interface found;
   ifaddrs* list = nullptr;
@@ -89,7 +90,7 @@ class UdpSocket final : public DatagramPort {
     int bytes = 0;
     socklen_t length = sizeof bytes;
     if (getsockopt(file_, SOL_SOCKET, SO_RCVBUF, &bytes, &length) != 0) return;
-    constexpr size_t bookkeeping = 1024;  // of the kernel for each datagram; it also rounds up to powers of two
+    constexpr size_t bookkeeping = 1024;  // the kernel's, for each datagram; the kernel also rounds up to powers of two
     waiting_most_ = static_cast<size_t>(bytes) / (std::bit_ceil(datagram_bytes_) + bookkeeping);
   }
   ~UdpSocket() override { close(file_); }
@@ -280,7 +281,7 @@ Result<std::unique_ptr<DatagramPort>> open_udp(uint32_t address, bool trains) {
   // no firewall drops the routers' notices; where one does, all long datagrams would be lost for ever.
   constexpr int apart = IP_PMTUDISC_DONT, off = 0, on = 1;
   setsockopt(file, IPPROTO_IP, IP_MTU_DISCOVER, &apart, sizeof apart);
-  // A kernel that does not know UDP_SEGMENT would ignore it and send a train as one datagram.
+  // A kernel that does not know UDP_SEGMENT would ignore it in a message, and send a train as one datagram.
   const bool can_send = trains && setsockopt(file, SOL_UDP, UDP_SEGMENT, &off, sizeof off) == 0;
   if (trains) setsockopt(file, SOL_UDP, UDP_GRO, &on, sizeof on);
   ifreq request{};

@@ -16,12 +16,12 @@ namespace spinloom::live {
 namespace {
 
 constexpr int batches_per_poll = 4;
-constexpr Time turn{5'000'000'000};  // 5 ms: a peer that has not sent for this time has no share of the room
+constexpr Time turn{5'000'000'000};  // 5 ms: peers that send nothing in it do not count for the shares of the room
 constexpr uint32_t room_least = 4;
 constexpr Time look_at_lost_every{100'000'000'000};  // 100 ms
 
-// The most segments under way to or from a peer. They may all still arrive after a stop, and the backlog takes them.
-// The window does not exceed what a socket holds, in either direction.
+// Returns the most segments under way to or from a peer. They may all still arrive after a stop, and the backlog takes
+// them. They are no more than a socket holds, in either direction, but at least `room_least`.
 uint32_t window_of(const DatagramPort& port, size_t datagram_bytes) {
   constexpr size_t bytes = 3 << 20, segments = 512;
   static_assert(bytes <= Backlog::stop_at.bytes && segments <= Backlog::stop_at.packets);
@@ -153,7 +153,7 @@ void UdpTransport::act(wire::Out& out) {
     client_.back(peer);
     set_room(monotonic_now(), peer);
   }
-  if (!out.lost.empty()) deliver(out);  // it came before
+  if (!out.lost.empty()) deliver(out);  // what has come from a lost peer came before its loss
   for (const auto& lost : out.lost) {
     tell_of(lost);
     client_.lost(lost.peer);
@@ -180,7 +180,8 @@ void UdpTransport::deliver(wire::Out& out) {
   if (gathers_) let_go();
 }
 
-// Prints that a peer is given up, unless nothing was on its way to the peer: it may have ended as planned.
+// Prints that a peer is given up because it is silent, unless nothing was on its way to the peer: it may have ended as
+// planned.
 void UdpTransport::tell_of(const wire::Out::Lost& lost) const {
   if (lost.why != wire::LostWhy::silent || reliable_.unacknowledged(lost.peer).segments == 0) return;
   const BusinessCard& card = cards_[lost.peer.value];
@@ -199,7 +200,7 @@ void UdpTransport::arm() {
   if (!armed_.exchange(true)) arm_(port_->descriptor());
 }
 
-// Has an Out of its own, because it may be called while packets are delivered or sent.
+// Its datagrams have an Out of their own, because this may be called while packets are delivered or sent.
 void UdpTransport::stop(nic::Rank peer, bool stopped) {
   senders_[peer.value].stopped = stopped;
   set_room(monotonic_now(), peer);
@@ -217,7 +218,8 @@ void UdpTransport::note_sender(nic::Rank peer) {
   if (std::exchange(senders_[peer.value].turn, turn_) != turn_) ++sending_now_;
 }
 
-// Shares the room anew if the number of senders has doubled, or is half at the end of a turn.
+// Shares the room anew if `sharing_` changes: it grows as soon as more peers send, and shrinks only at the end of a
+// turn.
 void UdpTransport::share_room(Time now) {
   const uint32_t sharing = std::bit_ceil(std::max(sending_now_, 1u));
   if (now >= turn_end_) {
@@ -233,7 +235,8 @@ void UdpTransport::share_room(Time now) {
   }
 }
 
-// Stays for a while to acknowledge datagrams that peers repeat because our acknowledgement was lost.
+// Stays for a while, if anything has come, to acknowledge datagrams that peers repeat because our acknowledgement was
+// lost.
 void UdpTransport::say_goodbye() {
   constexpr Time linger{20'000'000'000};  // 20 ms
   if (reliable_.counts().delivered == 0) return;

@@ -1,11 +1,11 @@
-// UdpTransport - carries packets between machines, or between network namespaces, as datagrams under the reliability
+// UdpTransport - carries packets between processes, usually of several machines, as datagrams under the reliability
 // stage (nic/wire/reliable.hpp).
 //
 // Contract: see Transport. A payload is free when its last datagram has been acknowledged; short payloads are copied.
 // Invariants: (1) datagrams that are not of this job change nothing but a count; (2) the client gets the first packet
 //   of a message before the others: packets that come early wait here.
-// Room: the peers that send now share the socket's room for datagrams that have not been taken. Each gets its share as
-//   its window, so nothing is lost there even if many send to one.
+// Room: the peers that send now share the socket's room for datagrams that have not been taken. Every peer's window is
+//   one share, at least four datagrams, so hardly anything is lost there even if many send to one.
 // Return: if peers may come back, a lost one is asked regularly whether it is there, once the client has ended
 //   everything that was under way to it. When it answers, both ends begin anew (nic/wire/reliable.hpp).
 // Threads: the owner of the NIC. Time: the monotonic clock.
@@ -28,15 +28,15 @@ namespace spinloom::live {
 
 class UdpTransport final : public Transport {
  public:
-  // Asks to be woken once when this descriptor is readable; any thread may then call disarmed().
+  // A function that has this process woken once when the descriptor is readable; any thread may then call disarmed().
   using Arm = std::function<void(int descriptor)>;
 
   // The longest datagram that the interfaces at both ends carry, for all peers that `reached` marks.
   [[nodiscard]] static size_t datagram_bytes(const DatagramPort& port, const std::vector<BusinessCard>& cards,
                                              const std::vector<bool>& reached);
 
-  // `cards` have the peers' addresses. The transport serves the peers that `reached` marks. `returns`: lost ones may
-  // come back, at all ranks alike.
+  // `cards` have the peers' addresses. The transport serves the peers that `reached` marks. `returns`: lost peers may
+  // come back; it must be the same at all ranks.
   static Result<std::unique_ptr<UdpTransport>> create(TransportClient& client, std::unique_ptr<DatagramPort> port,
                                                       uint32_t rank, const std::vector<BusinessCard>& cards,
                                                       const std::vector<bool>& reached, Arm arm, bool returns = false);
@@ -65,7 +65,7 @@ class UdpTransport final : public Transport {
   [[nodiscard]] const wire::ReliableCounts& counts() const { return reliable_.counts(); }
 
  private:
-  static constexpr uint64_t waiting_max = 4096;  // more segments that wait for a peer's window count as congestion
+  static constexpr uint64_t waiting_max = 4096;  // a peer for whose window more segments wait is congested
 
   struct Incoming {  // a message whose packets are coming
     bool begun = false;
@@ -96,7 +96,7 @@ class UdpTransport final : public Transport {
   bool gathers_ = false;
   wire::Out coming_;
   wire::Out room_;
-  wire::Out late_;  // acknowledgements before this process sleeps
+  wire::Out late_;  // what arm() sends: acknowledgements before this process sleeps
   struct Sender {
     bool served = false;
     bool stopped = false;
@@ -109,7 +109,7 @@ class UdpTransport final : public Transport {
   uint32_t turn_ = 1;
   Time turn_end_;
   uint32_t sending_now_ = 0;  // peers that have sent in this turn
-  uint32_t sharing_ = 1;  // number of peers that share the room
+  uint32_t sharing_ = 1;  // number of peers that share the room, rounded up to a power of two
   std::vector<DatagramOut> outgoing_;
   std::vector<Reading> readings_;  // the reading with ticket t is at index t - 1
   std::vector<uint64_t> free_tickets_;

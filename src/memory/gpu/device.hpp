@@ -2,9 +2,9 @@
 //
 // Contract: available() says whether there is a driver and a GPU; why_not() is one sentence if not, and nothing else
 //   is printed anywhere. of() returns the device that owns a pointer; a host pointer, freed memory or a pointer of no
-//   device is an Error that names the pointer. kind_of() says what a pointer is, at the price of one driver call.
-//   All work is done in the primary context of the device, the one that the CUDA runtime, CuPy and PyTorch use; calls
-//   make it current and put back what was current before.
+//   device is an Error that names the pointer. inspect() says what a pointer is, at the price of one driver call. All
+//   work is done in the primary context of the device, the one that the CUDA runtime, CuPy and PyTorch use; calls make
+//   it current and put back what was current before.
 // Invariants: (1) two Devices of one ordinal are equal; (2) a process that never asks loads no driver.
 // Threads: any. Time: host time.
 #pragma once
@@ -32,9 +32,9 @@ enum class PointerKind : uint8_t {
 struct Pointer {
   PointerKind kind = PointerKind::host;
   int ordinal = -1;        // host: -1
-  const void* start = nullptr;  // of the allocation that holds it
-  size_t bytes = 0;        // of that allocation
-  uint64_t number = 0;     // of that allocation, and of no other that this process makes; 0: it has none
+  const void* start = nullptr;  // beginning of the allocation that holds it; host: null
+  size_t bytes = 0;        // length of that allocation
+  uint64_t number = 0;     // names that allocation, and no other that this process makes; 0: it has none
 };
 
 bool available();
@@ -45,7 +45,7 @@ class Device {
  public:
   static Result<Device> at(int ordinal);
   static Result<Device> of(const void* pointer);
-  static int count();  // 0 without a driver
+  static int count();  // number of devices; 0 without a driver
 
   [[nodiscard]] int ordinal() const;
   [[nodiscard]] const std::string& name() const;
@@ -98,8 +98,8 @@ class Memory {
   bool pinned_ = false;
 };
 
-// Copies bytes in stream order; either end may be memory of the host or of a device. From and to pageable host memory
-// the driver may wait.
+// Copies bytes in stream order; either end may be memory of the host or of a device. For pageable host memory, the
+// driver may wait until the bytes are copied.
 Status copy_bytes(const Device& device, void* to, const void* from, size_t bytes, Stream stream);
 
 }  // namespace spinloom::gpu

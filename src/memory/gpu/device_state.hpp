@@ -1,8 +1,8 @@
 // Device state - a device's primary context and its kernels. For the floor only.
 //
 // Contract: states are made once a device and live as long as the process: contexts are never released, because others
-//   share them. kernel() gives the function of an entry, and loads it when it is first asked: a fatbin as a whole, by
-//   NVRTC each entry when it is needed. origin() says which of the two it is.
+//   share them. kernel() gives the function of an entry, and loads it at the first call: a fatbin as a whole, by NVRTC
+//   each entry when it is needed. origin() says which of the two it is.
 // Threads: any. Time: host time.
 #pragma once
 
@@ -18,8 +18,8 @@
 
 namespace spinloom::gpu {
 
-// In the order of kernels.cu: one part of each kind; parts that differ, the same with many pairs of addresses, many
-// parts of kind word, and one part in brief.
+// The number of entries. Their order is that of kernels.cu: one part of each kind; parts that differ; parts with many
+// pairs of addresses; many parts of kind word; one part in brief.
 inline constexpr size_t entries = kernel::kinds + 4;
 
 struct Kernels {
@@ -40,13 +40,14 @@ struct Device::State {
   [[nodiscard]] Result<std::string> origin() const;
 
  private:
-  Result<Kernels*> kernels() const;  // under the mutex
+  Result<Kernels*> kernels() const;  // the caller holds the mutex
 
   mutable std::mutex mutex_;
   mutable std::optional<Result<Kernels>> kernels_;
 };
 
-// module.cpp: loads the fatbin that was built in, all entries; without one, names the compiler that there is.
+// Loads all entries of the fatbin that was built in. Where there is none, or it does not load, only names the compiler.
+// Defined in module.cpp, like compile_kernel().
 Result<Kernels> load_kernels(const Driver& driver);
 // Compiles one entry for the device, and loads it.
 Result<void*> compile_kernel(const Driver& driver, int compute, size_t entry);

@@ -18,7 +18,7 @@
 #include "memory/gpu/plan.hpp"
 #include "memory/gpu/staging.hpp"
 #include "memory/gpu/testing/moves.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::gpu {
 namespace {

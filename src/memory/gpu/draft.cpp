@@ -46,7 +46,7 @@ void simplify(Draft& draft) {
   }
 }
 
-// Cuts a draft along its outermost levels until each part is short.
+// Cuts a draft along its outermost levels until no part has more than part_bytes_max bytes.
 void split(Draft draft, std::vector<Draft>& out) {
   if (draft.bytes() <= part_bytes_max) {
     out.push_back(std::move(draft));
@@ -98,7 +98,7 @@ Draft walk_of(int64_t bytes) {
 
 // ---- levels ----
 
-// The pieces of a runs leaf: its period is a block.
+// Returns the pieces of a leaf of runs; its period is a block.
 std::shared_ptr<const PieceTable> pieces_of_runs(const Shape& shape, bool is_from) {
   auto table = std::make_shared<PieceTable>();
   auto& offsets = is_from ? table->from : table->to;
@@ -130,7 +130,7 @@ bool fit_tables(const std::vector<Shape>& shapes, const DraftOptions& options) {
   });
 }
 
-// The shortest contiguous runs on the packed side are how long? Parts of structs in loops write short ones.
+// True if one of several shapes has only short contiguous runs on the packed side, as parts of structs in loops have.
 bool scattered(const std::vector<Shape>& shapes) {
   constexpr int64_t short_bytes = 128;
   if (shapes.size() < 2) return false;
@@ -144,7 +144,7 @@ bool scattered(const std::vector<Shape>& shapes) {
   });
 }
 
-// Two layouts of the same turns: level by level.
+// True if two layouts have the same turns, so that they can be joined level by level.
 bool same_turns(const std::vector<Shape>& from, const std::vector<Shape>& to) {
   return std::equal(from.begin(), from.end(), to.begin(), to.end(), [](const Shape& a, const Shape& b) {
     return a.block == b.block && a.packed_offset == b.packed_offset && a.runs == 0 && b.runs == 0 &&
@@ -176,7 +176,8 @@ std::vector<int64_t> sizes_of(const Shape& shape) {
   return sizes;
 }
 
-// Two single shapes: the levels that both have once each is cut where the other is.
+// Returns the draft of two single shapes: the levels that both have once each is cut where the other is. Nothing if
+// they have none in common.
 std::optional<Draft> common_levels(const Shape& from, const Shape& to) {
   if (from.runs > 0 || to.runs > 0) return std::nullopt;
   std::vector<int64_t> sizes = sizes_of(from);

@@ -1,9 +1,9 @@
 // Draft - a part before it is laid down: levels of a message with strides or listed offsets on both sides.
 //
-// Contract: drafts_of() takes one message apart: nested loops and lists as they stand; runs and structs as tables of
-//   pieces; two layouts as common levels, or as pieces of both; whatever is too large for tables as a walk; what is
-//   short and in several parts as one list (draft_list.hpp). All parts have fewer than 2^31 bytes. Tables that no draft
-//   owns point into the blobs of the message, which must live as long.
+// Contract: drafts_of() takes one message apart: nested loops and lists as they stand; runs, and structs that would be
+//   written in short runs, as tables of pieces; two layouts as common levels, or as pieces of both; whatever is too
+//   large for tables as a walk; what is short and in several parts as one list (draft_list.hpp). All parts have fewer
+//   than 2^31 bytes. Tables that no draft owns point into the blobs of the message, which must live as long.
 // Invariants: (1) the drafts of a message move each of its packed bytes once.
 // Threads: pure. Time: none.
 #pragma once
@@ -52,8 +52,8 @@ struct Draft {
   int64_t from = 0;
   int64_t to = 0;
   std::shared_ptr<const PieceTable> pieces;
-  bool walk = false;  // levels are empty, block is all bytes
-  int64_t first = 0;  // walk: the packed byte where it begins
+  bool walk = false;  // true for a walk: levels are empty, and block is all bytes
+  int64_t first = 0;  // for a walk, the packed byte where it begins
 
   [[nodiscard]] int64_t bytes() const {
     int64_t all = block;
@@ -63,15 +63,15 @@ struct Draft {
 };
 
 struct DraftOptions {
-  bool pieces = false;  // tables of pieces where they are possible
-  bool walk = false;
+  bool pieces = false;  // no levels: tables of pieces where they are possible, else a walk
+  bool walk = false;  // everything as a walk
   bool lists = false;  // short messages of several parts as one list
-  int64_t pieces_bytes_max = 0;
+  int64_t pieces_bytes_max = 0;  // of one table of pieces
 };
 
 Result<std::vector<Draft>> drafts_of(const Message& message, const DraftOptions& options);
 
-// The packed bytes of a message. An Error if the sides differ or sizes do not fit.
+// Returns the packed bytes of a message. An Error if neither side has a layout, the sides differ, or sizes do not fit.
 Result<int64_t> bytes_of(const Message& message);
 
 }  // namespace spinloom::gpu

@@ -17,7 +17,7 @@ struct Block {
   int64_t to;
 };
 
-// A draft's period, cut to `unit`.
+// Returns the blocks of one period of a draft, cut to `unit`.
 std::vector<Block> period_of(const Draft& draft, int64_t unit) {
   std::vector<Block> period;
   const auto add = [&](int64_t from, int64_t to, int64_t bytes) {
@@ -64,7 +64,8 @@ int64_t unit_of(std::span<const Draft> drafts) {
   return unit;
 }
 
-// One side: a stride where all steps are alike, else a table of offsets from the first block. False: 32 bits do not do.
+// Fills in one side: a stride where blocks follow each other without gaps, else a table of offsets from the first
+// block. False: the offsets need more than 32 bits.
 bool place(const std::vector<int64_t>& offsets, int64_t unit, DraftStep& step) {
   const auto is_dense = [&](size_t i) { return offsets[i] == offsets[0] + static_cast<int64_t>(i) * unit; };
   bool dense = true;

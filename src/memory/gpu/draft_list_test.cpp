@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::gpu {
 namespace {

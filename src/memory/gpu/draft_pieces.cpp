@@ -13,14 +13,18 @@ namespace {
 
 class PieceWriter {
  public:
-  explicit PieceWriter(int64_t bytes_max) : pieces_max_(bytes_max / piece_bytes) {}
+  explicit PieceWriter(int64_t bytes_max) : bytes_max_(bytes_max) {}
 
+  // Adds a piece, or makes the last one longer. False: the table or the period would be too long.
   bool add(int64_t from, int64_t to, int64_t bytes) {
     const auto joined = [&](const std::vector<int64_t>& offsets, int64_t offset) {
       return offset == offsets.back() + (at_ - static_cast<int64_t>(table_.starts.back()));
     };
     if (table_.starts.empty() || !joined(table_.from, from) || !joined(table_.to, to)) {
-      if (static_cast<int64_t>(table_.starts.size()) >= pieces_max_) return false;
+      const auto is_narrow = [](int64_t offset) { return offset == static_cast<int32_t>(offset); };
+      wide_ = wide_ || !is_narrow(from) || !is_narrow(to);
+      const int64_t pieces_max = bytes_max_ / (wide_ ? wide_piece_bytes : piece_bytes);
+      if (static_cast<int64_t>(table_.starts.size()) >= pieces_max) return false;
       table_.starts.push_back(static_cast<uint32_t>(at_));
       table_.from.push_back(from);
       table_.to.push_back(to);
@@ -38,14 +42,14 @@ class PieceWriter {
   }
 
  private:
-  int64_t pieces_max_;
+  int64_t bytes_max_;
+  bool wide_ = false;  // an offset needs 64 bits
   int64_t at_ = 0;
   PieceTable table_;
 };
 
 }  // namespace
 
-// One layout: the pieces of one element, and a level of elements. Nothing if the table would be too large.
 std::optional<Draft> pieces_of_side(const Side& side, bool is_from, const DraftOptions& options) {
   PieceWriter writer(options.pieces_bytes_max);
   bool fits = side.blob->size() <= part_bytes_max;
@@ -67,7 +71,6 @@ std::optional<Draft> pieces_of_side(const Side& side, bool is_from, const DraftO
   return draft;
 }
 
-// Two layouts: the pieces of both, of the whole message.
 Result<std::optional<Draft>> pieces_of_both(const Message& message, const DraftOptions& options) {
   SPL_ASSIGN(layout::Cursor from, layout::Cursor::open(*message.from.blob, message.from.count));
   SPL_ASSIGN(layout::Cursor to, layout::Cursor::open(*message.to.blob, message.to.count));

@@ -13,7 +13,10 @@
 namespace spinloom::gpu {
 
 inline constexpr int64_t part_bytes_max = int64_t{1} << 30;
-inline constexpr int64_t piece_bytes = 20;  // start, two offsets at most, hint
+// A piece takes a start, up to two hints, and offsets: of 32 bits on two sides, or of 64 bits on one.
+inline constexpr int64_t piece_bytes = 20;
+// A piece with offsets of 64 bits on two sides; where one offset of a table needs them, all have them.
+inline constexpr int64_t wide_piece_bytes = 28;
 
 std::optional<Draft> pieces_of_side(const Side& side, bool is_from, const DraftOptions& options);
 Result<std::optional<Draft>> pieces_of_both(const Message& message, const DraftOptions& options);

@@ -7,14 +7,14 @@
 namespace spinloom::gpu {
 namespace {
 
-constexpr int64_t runs_apart_max = 4;  // as many runs are shapes of their own
+constexpr int64_t runs_apart_max = 4;  // a leaf of at most so many runs becomes a shape for each run
 
 template <class W>
 class Descent {
  public:
   explicit Descent(const layout::Blob& blob) : blob_(blob.data()) {}
 
-  // False: too many shapes.
+  // Adds the shapes below a node; `shape` holds the levels above it. False: there are too many shapes.
   bool enter(const typename W::Node* node, Shape shape) {
     const auto* const table = reinterpret_cast<const std::byte*>(node + 1);
     const bool wide = W::bits == 64;

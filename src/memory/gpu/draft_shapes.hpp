@@ -1,7 +1,7 @@
 // Draft shapes - a blob taken apart into nests without branches: levels around blocks of one length, or around runs.
 //
-// Contract: shapes_of() gives the shapes of `count` elements, or none if there would be more than shapes_max. Offsets
-//   count from the buffer address given to MPI; the tables are those of the blob.
+// Contract: shapes_of() gives the shapes of `count` elements, or none if the message is empty or there would be more
+//   than shapes_max. Offsets count from the buffer address given to MPI; the tables are those of the blob.
 // Invariants: (1) the shapes hold each packed byte once; (2) level 0 turns fastest.
 // Threads: pure. Time: none.
 #pragma once
@@ -34,7 +34,7 @@ struct Shape {
   int64_t block = 0;  // runs: packed bytes of all of them
   int64_t offset = 0;
   int64_t packed_offset = 0;
-  int64_t runs = 0;  // 0: a block is contiguous
+  int64_t runs = 0;  // 0: the block is contiguous
   const std::byte* run_table = nullptr;
   bool wide = false;
 

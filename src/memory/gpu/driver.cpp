@@ -7,7 +7,7 @@
 namespace spinloom::gpu {
 namespace {
 
-// Returns advice for a result of the driver.
+// Returns advice for a result of the driver; null if there is none.
 const char* help_for(int result) {
   switch (result) {
     case cuda_invalid_value: return "an argument is not what the call takes, for example memory that was freed";

@@ -67,7 +67,7 @@ struct DeviceName {
                                                               call(error_string, "cuGetErrorString",                  \
                                                                    (int result, const char** text))
 
-// Calls that memory between processes, events and pinned memory need, besides those above.
+// Further calls, for memory and events between processes and for pinned memory.
 #define SPL_DRIVER_PEER_CALLS(call)                                                                              \
   call(device_uuid, "cuDeviceGetUuid", (DeviceName * name, int device))                                          \
       call(event_query, "cuEventQuery", (void* event))                                                           \
@@ -86,16 +86,17 @@ struct Driver {
 #undef SPL_DRIVER_MEMBER
 };
 
-// Results that have a sentence of their own.
+// Results of the driver that the code here compares with.
 inline constexpr int cuda_invalid_value = 1;
 inline constexpr int cuda_out_of_memory = 2;
 inline constexpr int cuda_invalid_context = 201;
 inline constexpr int cuda_not_ready = 600;
 
 Result<const Driver*> driver();
-// Loads the driver as driver() does, from the library of this name: for tests in which the library is missing.
+// Loads the library of this name and finds its calls, but does not call cuInit. driver() uses it; tests name a library
+// that is missing.
 Result<Driver> load_driver(const char* library);
-// `result` is not 0.
+// Makes the Error for a `result` that is not 0.
 Error told(const Driver& driver, int result, std::string_view tried);
 
 class ContextGuard {

@@ -16,7 +16,7 @@
 #include "memory/gpu/peer.hpp"
 #include "memory/gpu/plan.hpp"
 #include "memory/gpu/staging.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::gpu {
 namespace {

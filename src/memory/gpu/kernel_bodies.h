@@ -18,7 +18,7 @@
 
 namespace spinloom::gpu::kernel {
 
-// lean: one body a width for words, because a kernel of all kinds is long.
+// `lean`: there is only one body a width for words, because a kernel of all kinds is long.
 template <u32 kind, u32 width, bool lean>
 SPL_GPU void run_width(const Part& part, const u8* arena, const Ends& ends, u32 tile, u32 thread, u32 phase,
                        u8* shared) {
@@ -91,7 +91,7 @@ SPL_GPU const Part& part_of(const Arguments& arguments, u32 tile) {
   return at_place<Part>(arguments.arena, parts_place)[index];
 }
 
-// `kind` is that of all parts, or `kinds`: parts differ.
+// `kind` is the kind of all parts, or `kinds` where parts differ.
 template <u32 kind>
 SPL_GPU void run(const Arguments& arguments, const Part& part, const Ends& ends, u32 tile, u32 thread, u32 phase,
                  u8* shared) {

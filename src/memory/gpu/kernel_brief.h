@@ -29,7 +29,7 @@ SPL_GPU void run_brief(const Brief& brief, const u8* arena, const Ends& ends, u3
     const u32 within = at - rest * brief.block.divisor;
     const u8* source = ends.from + brief.from + within;
     u8* target = ends.to + brief.to + within;
-    SPL_UNROLL  // each level's fields are operands then
+    SPL_UNROLL  // unrolled, so that each level's fields are operands of instructions
         for (u32 l = 0; l < levels_max; ++l) {
       if (l >= brief.levels) break;
       const BriefLevel& level = brief.level[l];

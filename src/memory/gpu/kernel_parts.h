@@ -2,8 +2,9 @@
 //
 // Contract: one source for CUDA, NVRTC and the host: no includes, no library. Places are bytes from the arena's start;
 //   0 is none. A part moves `bytes` packed bytes; packed byte p of it lies at
-//     side.offset + r + sum over levels of (table[d] or d * stride),   r = p mod block, d = digits of p / block
-//   level 0 turning fastest. Kinds differ in what a block is: contiguous bytes, a table of pieces, a walk in a blob.
+//     part.from (part.to) + r + sum over levels of (table[d] or d * stride), r = p mod block, d = digits of p / block
+//   on the source's (target's) side; level 0 turns fastest. Kinds differ in what a block is: contiguous bytes, a table
+//   of pieces, a walk in a blob.
 // Invariants: (1) bytes < 2^31, so that positions and digits are 32-bit and quotients are a multiply-high and a shift
 //   (include/spinloom/layout_walk.h has the proof); (2) width divides block, strides and table entries.
 // Threads: read only. Time: none.
@@ -23,12 +24,12 @@ constexpr u32 threads = 256;
 constexpr u32 lanes = 32;
 constexpr u32 levels_max = 8;
 constexpr u32 shared_bytes = 20480;
-constexpr u32 parts_place = 64;  // of the first part in the arena
-constexpr u32 many_ends = 224;
+constexpr u32 parts_place = 64;  // place of the first part in the arena
+constexpr u32 many_ends = 224;  // pairs of addresses of one launch
 
 enum Kind : u32 { kind_word, kind_warp, kind_tile, kind_pieces, kind_walk, kinds };
 
-struct Quotient {  // of a divisor below 2^31
+struct Quotient {  // what replaces a division by a divisor below 2^31
   u32 divisor;
   u32 reciprocal;
   u32 shift;
@@ -41,14 +42,14 @@ struct Step {  // one side of a level
 
 struct Level {
   Quotient count;
-  u32 wide_from;  // whether entries of the table have 64 bits
+  u32 wide_from;  // not 0: entries of the table have 64 bits
   u32 wide_to;
   u32 reserved;
   Step from;
   Step to;
 };
 
-// One side of a walk: `count` elements of a blob; blob 0: packed bytes.
+// One side of a walk: elements of the blob at place `blob`; packed bytes if that is 0.
 struct Walk {
   u64 blob;
   u64 size;
@@ -62,13 +63,13 @@ struct Walk {
 struct Part {
   u32 kind;
   u32 width;       // 1, 2, 4, 8 or 16
-  u32 warp_below;  // a warp a block where addresses allow only words of fewer bytes
-  u32 ends;
-  u32 first_tile;  // tiles of the parts before
+  u32 warp_below;  // where addresses allow only words of fewer bytes, a warp moves each block
+  u32 ends;        // number of the pair of addresses
+  u32 first_tile;  // number of tiles of the parts before
   u32 tile_bytes;
   u32 bytes;
   u32 dense;  // 1: `from` is contiguous; 2: `to` is
-  u32 streaming;  // word, `from` contiguous: what is written leaves the cache first
+  u32 streaming;  // kind word, `from` contiguous: what is written leaves the cache first
   u32 levels;
   Quotient block;
   i64 from;
@@ -86,7 +87,7 @@ struct Part {
   u32 column_level;
   u32 row_level;
   u32 pitch;
-  u32 columns;  // of one tile
+  u32 columns;  // columns and rows of one tile
   u32 rows;
   Quotient column_tiles;
   Quotient row_tiles;

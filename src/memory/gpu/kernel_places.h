@@ -27,7 +27,7 @@
 
 namespace spinloom::gpu::kernel {
 
-// The widest word at which both sides of a Part or a Brief can be read and written.
+// Returns the bytes of the widest word at which both sides of a Part or a Brief can be read and written.
 template <class Moved>
 SPL_GPU u32 width_of(const Moved& moved, const Ends& ends) {
   const u32 low =
@@ -68,7 +68,7 @@ SPL_GPU Word<width>& word_at(u8* place) {
   return *reinterpret_cast<Word<width>*>(place);
 }
 
-// streaming: what is written leaves the cache before what others read.
+// Writes a word. If `streaming`, it leaves the cache before what others read.
 template <u32 width, bool streaming>
 SPL_GPU void put(u8* place, const Word<width>& word) {
 #ifdef __CUDA_ARCH__
@@ -110,7 +110,7 @@ SPL_GPU i64 entry_of(const u8* arena, u64 table, u32 wide, u32 index) {
   return wide != 0 ? at_place<i64>(arena, table)[index] : static_cast<i64>(at_place<i32>(arena, table)[index]);
 }
 
-// The piece that holds byte r of a block.
+// Returns the number of the piece that holds byte r of a block.
 SPL_GPU u32 piece_of(const Part& part, const u8* arena, u32 r) {
   const u32* const starts = at_place<u32>(arena, part.starts);
   const u32* const hints = at_place<u32>(arena, part.hints);
@@ -128,7 +128,8 @@ SPL_GPU u32 piece_of(const Part& part, const u8* arena, u32 r) {
   return low;
 }
 
-// The places of `batch` packed bytes `at` of the part. form: 0 any, 1 `from` is contiguous, 2 `to` is.
+// Finds the places of `batch` packed bytes `at` of the part. `form` is 1 where `from` is contiguous, 2 where `to` is,
+// and 0 for any part.
 template <int form, bool in_pieces, int batch>
 SPL_GPU void places_of(const Part& part, const u8* arena, const u32 (&at)[batch], i64 (&from)[batch],
                        i64 (&to)[batch]) {
@@ -198,6 +199,7 @@ constexpr u32 root_place = 72;
 SPL_GPU u32 divide_by(u32 n, u32 reciprocal, u32 shift) { return divide(n, Quotient{0, reciprocal, shift}); }
 SPL_GPU u64 divide_by(u64 n, u64 reciprocal, u32 shift) { return divide_wide(n, reciprocal, shift); }
 
+// Returns the number of the last entry that starts at or before `position`.
 template <class Entry, class U>
 SPL_GPU U entry_before(const Entry* table, U count, U position) {
   U index = 0;
@@ -244,6 +246,7 @@ SPL_GPU i64 seek(const u8* blob, U position) {
   }
 }
 
+// Returns the place of packed byte `position` of one side's elements, counted from the buffer address.
 SPL_GPU i64 walked(const Walk& walk, const u8* arena, u64 position) {
   if (walk.blob == 0) return static_cast<i64>(position);
   const u64 element = divide_wide(position, walk.size_reciprocal, walk.size_shift);

@@ -71,13 +71,13 @@ SPL_GPU i64 times(u32 count, i64 stride) {  // tiles have strides below 2^31 onl
   return static_cast<i64>(static_cast<i32>(count)) * static_cast<i32>(stride);
 }
 
-// Returns the words that a thread has under way at once: as many bytes as the memory's latency asks for.
+// Returns the number of words that a thread reads before it stores the first, so that it need not wait for each.
 template <u32 width>
 SPL_GPU constexpr int batch_of() {
   return width == 16 ? 4 : 8;
 }
 
-// whole: a block is one word.
+// `whole`: a block is one word.
 template <u32 width, bool whole>
 SPL_GPU void tile_in(const Part& part, const Corner& corner, const u8* from, u32 thread, u8* shared) {
   constexpr int batch = batch_of<width>();

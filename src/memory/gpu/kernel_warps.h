@@ -31,7 +31,7 @@ SPL_GPU void lanes_move(u8* to, const u8* from, u32 bytes, u32 lane) {
   }
 }
 
-// Words of 4 B at `to`, put together from two words at `from`, which has another alignment.
+// Writes words of 4 B at `to`, each put together from two words at `from`, which has another alignment.
 SPL_GPU void lanes_shift(u8* to, const u8* from, u32 words, u32 lane) {
   constexpr int batch = 4;
   const u32 shift = static_cast<u32>(reinterpret_cast<u64>(from) & 3);
@@ -54,7 +54,7 @@ SPL_GPU void lanes_shift(u8* to, const u8* from, u32 words, u32 lane) {
   }
 }
 
-// A contiguous block of any alignment, by the 32 threads of a warp.
+// Copies a contiguous block of any alignment by the 32 threads of a warp.
 SPL_GPU void lanes_copy(u8* to, const u8* from, u32 bytes, u32 lane) {
   const u32 apart = static_cast<u32>(reinterpret_cast<u64>(to) ^ reinterpret_cast<u64>(from)) & 15;
   const u32 together = apart == 0 ? 16 : apart & (0 - apart);  // both sides reach multiples of it at once
@@ -62,7 +62,7 @@ SPL_GPU void lanes_copy(u8* to, const u8* from, u32 bytes, u32 lane) {
   u32 head = less((0 - static_cast<u32>(reinterpret_cast<u64>(to))) & (width - 1), bytes);
   u32 body = (bytes - head) & ~(width - 1);
   if (together < 4) {
-    // Words of `from` that hold its first and last bytes lie in the block, whole.
+    // Head and words are chosen so that every word of `from` that is read lies in the block as a whole.
     const u32 shift = static_cast<u32>(reinterpret_cast<u64>(from + head)) & 3;
     if (head < shift) head = less(head + 4, bytes);
     const u32 words = (bytes - head + shift) / 4;

@@ -1,7 +1,7 @@
 // Kernel words - a thread a word: kernels word, pieces and walk.
 //
-// Contract: each thread moves words of one width, a batch at a time: all are read before the first is written.
-//   Consecutive threads take consecutive packed words.
+// Contract: each thread moves words of one width, a batch at a time: all are read before the first is written. Kernel
+//   walk has batches of one word. Consecutive threads take consecutive packed words.
 // Invariants: (1) a word is read and written at a multiple of its width; (2) one thread moves it.
 // Threads: of a device, or turns of a loop. Time: none.
 #ifndef SPINLOOM_GPU_KERNEL_WORDS_H
@@ -14,7 +14,7 @@
 namespace spinloom::gpu::kernel {
 
 struct Tile {
-  u32 first;  // packed bytes of the part
+  u32 first;  // packed bytes [first, last) of the part
   u32 last;
 };
 SPL_GPU Tile tile_of(const Part& part, u32 tile) {
@@ -47,7 +47,8 @@ SPL_GPU void move_words(const Part& part, const u8* arena, const Ends& ends, u32
   }
 }
 
-// A short table: steps of whole periods, so that a thread stays in its piece and finds it once. The last threads idle.
+// Moves a part with a short table of pieces. A thread takes steps of whole periods, so that it stays in its piece and
+// finds it once. The last threads, for which there is no whole period, idle.
 template <u32 width>
 SPL_GPU void move_periods(const Part& part, const u8* arena, const Ends& ends, u32 tile_index, u32 thread) {
   constexpr int batch = 4;

@@ -13,7 +13,7 @@ __device__ __forceinline__ void entry(const Arguments& arguments, const AllEnds&
   run<kind>(arguments, part, ends, blockIdx.x, threadIdx.x, 2, shared);
 }
 
-// The part of this block of threads, read in one go: fields that are read one by one are waits behind each other.
+// Reads the part of this block of threads in one go, because reading its fields one by one would wait for each.
 template <u32 kind, class AllEnds>
 __device__ __forceinline__ void entry_of_many(const Arguments& arguments, const AllEnds& all) {
   __shared__ __align__(16) Part part;

@@ -1,4 +1,5 @@
-// The kernels of a device: a fatbin that was built in, else the source that was built in, compiled by NVRTC.
+// The kernels of a device: a fatbin that was built in, or, where that is missing or does not load, the source that was
+// built in, compiled by NVRTC.
 #include <dlfcn.h>
 #include <glob.h>
 
@@ -59,7 +60,8 @@ struct Nvrtc {
 #undef SPL_NVRTC_MEMBER
 };
 
-// Names for the loader, then the wheels of nvidia-cuda-nvrtc beside this library and in the virtual environment.
+// Returns names for the loader, then the files in the wheels of nvidia-cuda-nvrtc beside this library and in the
+// virtual environment.
 std::vector<std::string> nvrtc_candidates() {
   std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
   std::vector<std::string> patterns;

@@ -1,7 +1,7 @@
 // Naive - one asynchronous copy of the driver for each contiguous block, as MPI libraries do it: for comparison only.
 //
 // Contract: moves a message whose one side is a layout and whose other side is packed; returns how many copies were
-//   issued. Stops after `blocks_max` blocks (0: no limit).
+//   issued. Stops after `blocks_max` blocks (0: no limit). The copies end in stream order.
 // Threads: any. Time: host time.
 #pragma once
 

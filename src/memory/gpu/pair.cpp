@@ -1,4 +1,4 @@
-// The search of two processes for the way between them.
+// Pair::connect(): how two processes find the way between them.
 #include "memory/gpu/pair.hpp"
 
 #include <sys/random.h>
@@ -49,6 +49,7 @@ struct PairVerdict {
   [[nodiscard]] std::string text() const { return {words, strnlen(words, sizeof words)}; }
 };
 
+// Sends `ours` and waits for what the other process sends.
 template <class T>
 Result<T> exchange(PairChannel& channel, const T& ours, int patience_ms) {
   SPL_TRY(channel.send(std::as_bytes(std::span(&ours, 1))));
@@ -146,7 +147,8 @@ Result<PairCard> card_of(const Device& device, const PairOptions& options, Memor
   return card;
 }
 
-// Makes or joins the pinned memory that both processes map: the process with the lower token makes it.
+// Makes or joins the pinned memory that both processes map: the process with the lower token makes it. Returns what
+// went wrong; empty if both have it.
 Result<std::string> share_ring(Pair::State& pair, const PairCard& ours, const PairCard& theirs) {
   if (!ours.process.same_machine(theirs.process)) return std::string("the processes run on two machines");
   const bool makes = ours.token < theirs.token;

@@ -12,10 +12,10 @@
 //   at one process or at both: then it is that or an Error with the reason.
 //   A message: one process sends, the other receives. Both name memory by a layout, a count and an address; packed
 //   sizes must be equal. begin_send() takes what was on `stream` before into account; once the move is over the memory
-//   may be written again. begin_receive() puts its kernel on `stream`; the move is over when the bytes are there. A
-//   process may send and receive at once, one move in each direction; moves go on while their process calls test() or
-//   wait() of either.
-//   Memory that another process cannot map, of a pool or pinned, is sent as packed bytes where the way is ipc.
+//   may be written again. The kernel of a receive is put on its `stream` once the offer has come, by test() or wait();
+//   the move is over when the bytes are there. A process may send and receive at once, one move in each direction;
+//   moves go on while their process calls test() or wait() of either. Where the way is ipc, memory that another process
+//   cannot map, of a pool or pinned, is sent as packed bytes; if ipc was forced, it is an Error.
 // Errors: what is wrong with one message (memory of the host, freed, too short, of another device; other sizes) is an
 //   Error at both processes, and the pair goes on. A peer that has ended, or a channel that breaks, ends the pair: this
 //   and all later moves are Errors, at once. connect() waits `patience_ms` for the other process.
@@ -40,21 +40,21 @@ enum class PairWay : uint8_t { ipc, staged, packed };
 [[nodiscard]] const char* name_of(PairWay way);
 
 struct PairOptions {
-  std::string way;  // empty: SPINLOOM_GPU_PEER, else auto
+  std::string way;  // auto, ipc, staged or packed; empty: SPINLOOM_GPU_PEER, else auto
   int patience_ms = 60'000;
-  size_t piece_bytes = size_t{1} << 20;
+  size_t piece_bytes = size_t{1} << 20;  // a multiple of 64
   int pieces = 4;  // of each direction, at least 2
 };
 
-// A message under way. It may be dropped once it is over; before, the pair is not of use any more.
+// A message under way. It may be dropped once it is over. If it is dropped before, the pair has ended, too.
 class PairMove {
  public:
   // Takes the next steps that need no waiting. True: the move is over.
   [[nodiscard]] Result<bool> test();
   [[nodiscard]] Status wait();
-  // At most about so long. True: the move is over.
+  // Waits at most about `patience_ms`. True: the move is over.
   [[nodiscard]] Result<bool> wait_for(int patience_ms);
-  [[nodiscard]] PairWay way() const;  // of this message, once its offer has been seen
+  [[nodiscard]] PairWay way() const;  // the way of this message, once its offer has been seen
 
   struct State;
   explicit PairMove(std::shared_ptr<State> state) : state_(std::move(state)) {}

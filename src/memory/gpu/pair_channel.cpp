@@ -45,7 +45,7 @@ Result<bool> SocketChannel::ready(short events, int patience_ms) const {
   return found > 0;
 }
 
-// Takes what is there, without waiting; never a byte behind the message that is arriving.
+// Takes what is there of one message, without waiting, and never a byte behind it.
 Status SocketChannel::take_in() {
   while (true) {
     const bool in_head = taken_ < sizeof head_;

@@ -1,8 +1,8 @@
 // PairChannel - short messages between the two processes of a pair: the caller's, or a socket's.
 //
 // Contract: messages arrive whole, in order, once. send() may wait until the peer has room. receive() gives the next
-//   message, or nothing within `patience_ms` (0: one look). An Error from either means that the peer cannot be reached
-//   any more. Messages are at most `message_bytes_max` long.
+//   message, or nothing after at most about `patience_ms` (0: one look). An Error from either means that the peer
+//   cannot be reached any more; but a message longer than `message_bytes_max` is an Error of send() alone.
 //   SocketChannel speaks over a stream socket of the caller's, by a descriptor of its own, so that a number which the
 //   caller closes is never another's here: a Unix socket pair, TCP, or what a duplex multiprocessing.Pipe() of Python
 //   is. It reads its own messages and not a byte more, so that the caller may use the socket between moves. While it
@@ -52,9 +52,9 @@ class SocketChannel : public PairChannel {
 
   int socket_;
   std::deque<PairMessage> arrived_;
-  std::byte head_[8] = {};  // of the message that is arriving
+  std::byte head_[8] = {};  // the head of the message that is arriving
   PairMessage body_;
-  size_t taken_ = 0;  // bytes of head and body
+  size_t taken_ = 0;  // bytes of head and body that have come
 };
 
 }  // namespace spinloom::gpu

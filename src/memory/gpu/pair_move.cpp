@@ -12,9 +12,10 @@
 namespace spinloom::gpu {
 namespace {
 
-// A move that only waits for the device or for counters looks this often before it lets others have the processor.
+// wait_for() looks this often without a pause, before it lets others have the processor or waits for a letter.
 constexpr unsigned looks_before_yield = 1000;
-constexpr unsigned looks_between_lives = 64;  // a power of two
+// pump() looks after so many empty looks if the peer's process still lives; a power of two.
+constexpr unsigned looks_between_lives = 64;
 
 Result<PairMove> begin(const std::shared_ptr<Pair::State>& pair, bool sends, const Side& side, std::byte* base,
                        Stream stream) {
@@ -71,7 +72,7 @@ void Pair::State::pump() {
     } else if (looked_again) {
       broken = fail(Code::environment, "the other process of the pair has ended");
     } else if (++quiet % looks_between_lives == 0 && watch.ended()) {
-      looked_again = true;  // what it sent before it ended
+      looked_again = true;  // letters that it sent before it ended may have come since
     } else {
       return;
     }
@@ -86,7 +87,7 @@ void Pair::State::listen() {
   } else if (*came) {
     take(std::move(**came));
   } else {
-    quiet |= looks_between_lives - 1;  // the next look is at its life, too
+    quiet |= looks_between_lives - 1;  // so that pump() looks next time if the peer's process lives
   }
 }
 
@@ -191,7 +192,7 @@ Event& PairMove::State::event_of(int64_t piece) const {
 
 PairMove::State::~State() {
   if (phase == Phase::over) return;
-  (void)pair->device.synchronise(stream);  // copies from and to pieces
+  (void)pair->device.synchronise(stream);  // waits for copies from and to pieces
   if (pair->broken) return;
   (void)pair->post(PairLetterKind::ended, "the other process of the pair has dropped a move before it was over");
   pair->broken = fail(Code::invalid, "a move of the pair was dropped before it was over");
@@ -203,7 +204,7 @@ void PairMove::State::end() {
   lane().move.reset();
 }
 
-// Pieces that copies still use are waited for.
+// Ends a move that has failed. Waits for copies that still use pieces.
 Error PairMove::State::end(Error error, bool tell_peer) {
   (void)pair->device.synchronise(stream);
   if (tell_peer && !pair->broken) {
@@ -228,7 +229,8 @@ bool PairMove::State::waits_for_letter() const {
 Result<bool> PairMove::State::advance() {
   if (failed) return *failed;
   if (phase == Phase::over) return true;
-  // A letter that is here may be the last; what lies behind it in the channel is the caller's then.
+  // A letter that is here may end the move. Bytes behind it in the channel may then be the caller's, so they are not
+  // read.
   const auto go_on = [&] { return sends ? step_send() : step_receive(); };
   auto stepped = go_on();
   if (stepped && !*stepped) {

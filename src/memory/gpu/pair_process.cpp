@@ -16,7 +16,8 @@
 namespace spinloom::gpu {
 namespace {
 
-// Field 22 of /proc/PID/stat, counted behind the name in parentheses; 0 where it cannot be read.
+// Returns the time when a process started, field 22 of /proc/PID/stat, counted behind the name in parentheses; 0 where
+// it cannot be read.
 uint64_t start_of(uint64_t id) {
   std::ifstream file(text("/proc/", id, "/stat"));
   std::string line;

@@ -1,8 +1,8 @@
-// Pair process - the name of a process and of its machine, and whether it lives. For the floor only.
+// Pair process - names a process and its machine, and finds out if the process lives. For the floor only.
 //
 // Contract: here() names this process: machine (the kernel's boot id), namespace of process ids, id, time of its start.
-//   Watch holds a process of this machine by a descriptor where the kernel allows it and both count processes alike;
-//   ended() is true once that process has ended, and false where nothing is known.
+//   PairWatch holds a process of this machine by a descriptor, where the kernel allows it and both are in one namespace
+//   of process ids; ended() is true once that process has ended, and false where nothing is known.
 // Threads: any. Time: host time.
 #pragma once
 

@@ -6,7 +6,7 @@
 
 namespace spinloom::gpu {
 
-// One kernel, from the sender's memory to ours.
+// Starts the kernel that moves the message from the sender's memory to ours.
 Status PairMove::State::load(const PairLetter::Head& head, const layout::Blob& blob) {
   SPL_ASSIGN(memory, PeerMemory::open(pair->device, head.memory));
   pair->exporter = head.memory.process;
@@ -58,7 +58,8 @@ Result<bool> PairMove::State::accept(const PairLetter& letter) {
   return false;
 }
 
-// Pieces that came are copied to the device, and given back when the copies have ended.
+// Copies pieces that came to the device, and gives them back when the copies have ended. The only piece of a short
+// message is unpacked in place instead, where kernels reach it.
 Status PairMove::State::empty_pieces() {
   PairRing::Lane* const counters = way == PairWay::staged ? &pair->ring.lane(1 - pair->lane_out) : nullptr;
   if (counters != nullptr) {
@@ -96,7 +97,7 @@ Status PairMove::State::empty_pieces() {
 
 Result<bool> PairMove::State::step_receive() {
   if (phase == Phase::offer) {
-    // These letters are of a message that we refused.
+    // Letters with the number of the last message are late: that message is over.
     while (!pair->to_receiver.empty() && pair->to_receiver.front().head.number == pair->received_number) {
       pair->to_receiver.pop_front();
     }

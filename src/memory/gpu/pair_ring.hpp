@@ -1,10 +1,11 @@
 // PairRing - pinned memory of the host that both processes of a pair have mapped: pieces for each direction, and
 // counters by which they are handed over. For the floor only.
 //
-// Contract: make() makes the memory under a name in /dev/shm and pins it for the device; join() maps it by that name,
-//   after which the maker calls unlink(). Both check a token. Lane 0 is written by the maker of the ring, lane 1 by the
-//   other. A lane's `filled` pieces were given to the reader so far, `freed` of them were given back. The writer of the
-//   lane sets both to 0 before it offers a message, and a reader touches them only from the offer to its answer.
+// Contract: make() makes the memory under a name in /dev/shm and writes a token there; join() maps it by that name and
+//   checks the token, after which the maker calls unlink(). Both pin the memory for their devices. Lane 0 is written by
+//   the maker of the ring, lane 1 by the other. `filled` counts the pieces of a lane that the reader got so far,
+//   `freed` those that it gave back. The writer of the lane sets both to 0 before it offers a message, and a reader
+//   touches them only from the offer to its answer.
 // Invariants: (1) freed <= filled <= freed + pieces; (2) memory is taken as a whole when it is made, so that a full
 //   /dev/shm is an Error and no SIGBUS later.
 // Threads: a lane has one writer and one reader. Time: none.
@@ -22,7 +23,7 @@ namespace spinloom::gpu {
 
 struct PairRingShape {
   uint64_t piece_bytes = 0;
-  uint32_t pieces = 0;  // of a lane
+  uint32_t pieces = 0;  // of one lane
 };
 
 class PairRing {

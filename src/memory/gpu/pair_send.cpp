@@ -24,7 +24,7 @@ Status PairMove::State::offer_memory(PairLetter::Head& head, std::byte* first) {
       pair->order = std::move(*made);
     }
   }
-  if (!pair->order_handle) return pair->device.synchronise(stream);  // events stay at home: the host waits
+  if (!pair->order_handle) return pair->device.synchronise(stream);  // the event cannot be shared, so the host waits
   head.has_event = 1;
   head.event = *pair->order_handle;
   return pair->order.record(stream);
@@ -75,7 +75,8 @@ Status PairMove::State::offer() {
   return {};
 }
 
-// Packed bytes become pieces: a copy into each that is free, which is handed over when the copy has ended.
+// Copies packed bytes into the pieces that are free, and hands a piece over when its copy has ended. The only piece of
+// a short message was packed in place, where kernels reach it.
 Status PairMove::State::fill_pieces() {
   PairRing::Lane* const counters = way == PairWay::staged ? &pair->ring.lane(pair->lane_out) : nullptr;
   freed = counters != nullptr ? static_cast<int64_t>(counters->freed.load(std::memory_order_acquire)) : filled;

@@ -3,9 +3,9 @@
 //
 // Contract: a letter is one message of the channel. pump() takes one that has come, if any, and sorts it by its reader;
 //   it never waits. A channel that breaks and a peer that has ended are kept in `broken`, behind the letters that came
-//   before. Layouts are sent once: a slot of 64 names one afterwards, and both sides fill the slots in the same order.
-//   Letters of a message carry its number; those of a message that is over are passed over, because both ends may end
-//   one at once.
+//   before. A layout is sent with its first message: a slot of 64 names it afterwards, and both sides fill the slots in
+//   the same order. It is sent again when its slot has been used again, or after a refusal. Letters of a message carry
+//   its number; those of a message that is over are passed over, because both ends may end one at once.
 // Threads: those of the pair. Time: host time.
 #pragma once
 
@@ -37,7 +37,7 @@ enum class PairLetterKind : uint32_t {
   go,  // to the sender: pieces may come
   done,  // to the sender: the bytes are there
   refused,  // to the sender: a sentence
-  ended,  // to both: a sentence, there will be no more
+  ended,  // to either: a sentence, the pair has ended
 };
 
 struct PairLetter {
@@ -48,7 +48,7 @@ struct PairLetter {
     uint8_t is_new = 0;  // the layout follows
     uint8_t reserved = 0;
     uint32_t slot = 0;
-    uint32_t number = 0;  // of the message in its direction
+    uint32_t number = 0;  // number of the message in its direction
     int64_t bytes = 0;
     int64_t count = 0;
     int64_t offset = 0;
@@ -70,10 +70,10 @@ struct PairLane {
     Plan plan;
   };
 
-  std::weak_ptr<PairMove::State> move;  // the one that is under way
+  std::weak_ptr<PairMove::State> move;  // the move that is under way
   Memory packed;
-  std::vector<Memory> pieces;  // of packed bytes that go through the channel
-  std::vector<Event> events;  // one a piece
+  std::vector<Memory> pieces;  // pinned pieces, for packed bytes that go through the channel
+  std::vector<Event> events;  // one for each piece
   std::deque<Kept> plans;
 
   Result<const Plan*> plan(const Device& device, const Side& from, const Side& to);
@@ -100,11 +100,11 @@ struct Pair::State {
   uint32_t blob_next = 0;
   uint32_t sent_number = 0;  // of the message that was offered last
   uint32_t received_number = 0;  // of the offer that was taken last
-  Event order;  // what was on the sender's stream before a message
+  Event order;  // marks what was on the sender's stream before a message
   std::optional<EventHandle> order_handle;
   Event peer_order;
   std::optional<EventHandle> peer_order_handle;
-  std::optional<uint64_t> exporter;  // whose memory was mapped
+  std::optional<uint64_t> exporter;  // the process whose memory was mapped
 
   State(Device on, std::shared_ptr<PairChannel> over, PairOptions with)
       : device(std::move(on)), channel(std::move(over)), options(std::move(with)) {}
@@ -121,7 +121,8 @@ struct Pair::State {
   static bool for_receiver(PairLetterKind kind) { return kind <= PairLetterKind::piece; }
   [[nodiscard]] int pieces() const { return options.pieces; }
   [[nodiscard]] int64_t piece_bytes() const { return static_cast<int64_t>(options.piece_bytes); }
-  // Events, and pinned pieces of our own where `with_pieces`.
+  // Makes what a lane still lacks: events, a buffer of the device for the packed bytes, and pinned pieces if
+  // `with_pieces`.
   Status furnish(PairLane& lane, int64_t packed_bytes, bool with_pieces) const;
 
  private:
@@ -151,7 +152,7 @@ struct PairMove::State {
   int64_t issued = 0;  // copies put on the stream
   int64_t filled = 0;  // pieces handed over (sender), pieces that came (receiver)
   int64_t freed = 0;
-  std::optional<Error> wrong;  // with our side of it, told when the offer comes
+  std::optional<Error> wrong;  // the receiver's trouble with its own side, reported when the offer comes
   std::optional<Error> failed;
   std::optional<PeerMemory> memory;
   Event done;
@@ -165,10 +166,10 @@ struct PairMove::State {
   [[nodiscard]] std::byte* piece_on_device(int64_t piece) const;
   [[nodiscard]] Event& event_of(int64_t piece) const;
 
-  Status offer();  // pair_send.cpp
+  Status offer();  // pair_send.cpp, like step_send()
   Result<bool> step_send();
   Result<bool> step_receive();  // pair_receive.cpp
-  // The next steps of this move and of the one in the other direction, for whoever waits for this one.
+  // Takes the next steps of this move, and of the one in the other direction if this one is not over.
   Result<bool> step();
   [[nodiscard]] bool waits_for_letter() const;
   [[nodiscard]] std::shared_ptr<State> other() const { return (sends ? pair->in : pair->out).move.lock(); }
@@ -184,8 +185,8 @@ struct PairMove::State {
   Status empty_pieces();
 };
 
-// The bytes that a side touches lie in memory that the device reaches, as a whole. Gives the packed bytes and the first
-// byte that is touched.
+// span_of() checks that the bytes which a side touches lie as a whole in memory that the device reaches. It returns the
+// packed bytes and the first byte that is touched.
 struct PairSpan {
   int64_t bytes = 0;
   std::byte* first = nullptr;

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "memory/gpu/plan.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::gpu {
 namespace {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr unsigned ipc_lazy_peer_access = 1;
 
-// Its id, and above it the namespace of ids: in containers many a process has the id 1.
+// Returns this process's id, and above it the namespace of ids: in containers many a process has the id 1.
 uint64_t this_process() {
   struct stat space{};
   const uint64_t ids = stat("/proc/self/ns/pid", &space) == 0 ? static_cast<uint64_t>(space.st_ino) : 0;
@@ -54,7 +54,7 @@ class PeerCache {
   using Entry = std::shared_ptr<const PeerMemory::Mapping>;
 
   static PeerCache& process() {
-    static auto* const cache = new PeerCache;  // mappings go with the process, after the driver perhaps
+    static auto* const cache = new PeerCache;  // never destroyed, because the driver may end before
     return *cache;
   }
 
@@ -65,7 +65,7 @@ class PeerCache {
              entry->handle.process == handle.process;
     });
     if (found != entries_.end() && (*found)->handle.number != handle.number) {
-      entries_.erase(found);  // whoever holds it has freed memory
+      entries_.erase(found);  // a PeerMemory that still holds it stands for memory that was freed
     } else if (found != entries_.end()) {
       entries_.splice(entries_.begin(), entries_, found);
       return entries_.front();
@@ -76,7 +76,7 @@ class PeerCache {
       if (entry->use_count() == 1) entry = entries_.erase(entry);
     }
     auto mapping = map(device, handle);
-    // Memory that was freed there and allocated again at the same place: the mapping of the old one is in the way.
+    // The exporter may have freed memory and allocated other memory at its place: then the old mapping is in the way.
     if (!mapping && forget(handle.process)) mapping = map(device, handle);
     if (!mapping) return mapping.error();
     entries_.push_front(std::move(*mapping));
@@ -103,7 +103,7 @@ class PeerCache {
   }
 
  private:
-  // False: there was nothing.
+  // Drops the mappings of a process that no PeerMemory holds. False: there were none.
   bool forget(uint64_t process) {
     return entries_.remove_if(
                [&](const Entry& entry) { return entry->handle.process == process && entry.use_count() == 1; }) > 0;
@@ -113,7 +113,8 @@ class PeerCache {
   std::list<Entry> entries_;
 };
 
-// The handles that this process has exported, by the allocations' numbers: so it asks the driver once for each.
+// The handles that this process has exported, by the allocations' numbers, so that it rarely asks the driver twice for
+// one.
 class Exports {
  public:
   static Exports& process() {

@@ -67,7 +67,7 @@ Status Plan::launch(std::span<const Ends> ends, Stream stream) const {
     where = &many;
   }
   const Device::State& state = device_.state();
-  // Kernels of many parts take the first two.
+  // Kernels of many parts take the first two parameters only.
   void* parameters[] = {&arguments, where, const_cast<kernel::Part*>(body.parts.data())};
   void* function = resident_->function;
   uint32_t blocks = body.tiles;
@@ -76,7 +76,7 @@ Status Plan::launch(std::span<const Ends> ends, Stream stream) const {
       parameters[2] = const_cast<kernel::Brief*>(&*body.brief);
       blocks = body.brief_blocks();
     } else {
-      // Long blocks at odd addresses.
+      // The blocks are long and lie at odd addresses, so that warps move them.
       SPL_ASSIGN(function, state.kernel(body.entry()));
     }
   }

@@ -16,11 +16,11 @@ namespace {
 static_assert(std::size(kernel_names) == kernel::kinds && ends_max == kernel::many_ends);
 
 constexpr int64_t tile_bytes_max = 16384;
-constexpr int64_t tiles_wanted = 1024;  // of a set: a few for each multiprocessor
+constexpr int64_t tiles_wanted = 1024;  // for a set: a few for each multiprocessor
 constexpr int64_t tiles_max = (int64_t{1} << 31) - 1;
-constexpr int64_t launch_bytes = int64_t{4} << 20;  // what a launch takes is time for as many bytes
+constexpr int64_t launch_bytes = int64_t{4} << 20;  // a launch takes as long as moving so many bytes
 
-// The kernel that is forced, or nothing.
+// Returns the kernel that is forced, or nothing. An unknown name is an Error.
 Result<std::optional<uint32_t>> forced_kernel(const ProgramOptions& options) {
   std::string name = options.kernel;
   const char* const variable = std::getenv("SPINLOOM_GPU_KERNEL");

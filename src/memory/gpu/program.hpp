@@ -9,8 +9,9 @@
 //     walk    each word seeks in the blob: anything, and no tables
 //   An unknown name is an Error that lists them.
 // Invariants: (1) every packed byte of every message is moved by exactly one thread; (2) the same messages and options
-//   give the same program; (3) memory(): what lies on the device is at most the blobs, tables of listed offsets, and
-//   20 B a piece up to pieces_bytes_max.
+//   give the same program; (3) memory(): what lies on the device is the parts, 4 B for each tile of several parts,
+//   blobs, tables of listed offsets, and tables of pieces. A piece takes 20 B, or 28 B with offsets of 64 bits on both
+//   sides; pieces_bytes_max holds for either.
 // Threads: immutable; copies share. Time: none.
 #pragma once
 
@@ -33,7 +34,7 @@ inline constexpr uint32_t ends_max = 224;  // pairs of addresses of one launch; 
 struct ProgramOptions {
   std::string kernel;  // empty: SPINLOOM_GPU_KERNEL, else chosen by shape
   bool streaming = false;  // what is unpacked leaves the device's cache first: for memory that is not read soon
-  int64_t pieces_bytes_max = int64_t{256} << 20;  // of a table of pieces
+  int64_t pieces_bytes_max = int64_t{256} << 20;  // of one table of pieces
 };
 
 class Program {
@@ -41,12 +42,13 @@ class Program {
   static Result<Program> make(std::span<const Message> messages, const ProgramOptions& options = {});
 
   [[nodiscard]] int64_t bytes() const;  // packed bytes of all messages
-  [[nodiscard]] int64_t bytes_touched() const;  // in sectors of 32 B; one written in part is read, too
+  // An estimate of the memory traffic in whole sectors of 32 B; a sector that is written in part is read, too.
+  [[nodiscard]] int64_t bytes_touched() const;
   [[nodiscard]] int64_t memory() const;  // bytes on the device, tables and blobs
   [[nodiscard]] int launches() const;  // 1, or 0 for a set without bytes
   [[nodiscard]] uint32_t ends() const;  // pairs of addresses that a launch takes
   [[nodiscard]] std::string kernel_name() const;  // "word", or "set(tile, word)" where parts differ
-  // The limit of its speed: "launch" (small), "sectors" (short blocks far apart) or "bandwidth".
+  // Returns what limits the speed: "launch" (small), "sectors" (short blocks far apart) or "bandwidth".
   [[nodiscard]] std::string bound() const;
 
   struct Body;

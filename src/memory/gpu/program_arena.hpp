@@ -1,7 +1,7 @@
-// Program arena - writes tables and blobs behind each other, and tells their places.
+// Program arena - writes tables and blobs behind each other, and returns their places.
 //
-// Contract: add() copies bytes to a multiple of 16 and returns their place. place_of() gives the place of a table
-//   within a blob, which is added once.
+// Contract: add() copies bytes to a multiple of 16 and returns their place. place_of() gives the place of a blob, which
+//   is added at the first call, or of a table within it.
 // Threads: one owner. Time: none.
 #pragma once
 

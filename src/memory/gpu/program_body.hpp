@@ -22,11 +22,11 @@ struct Program::Body {
   uint32_t tiles = 0;
   uint32_t kind = kernel::kind_word;  // kernel::kinds: parts differ
   uint32_t ends = 1;
-  std::optional<kernel::Brief> brief;  // of a short message, beside its part
+  std::optional<kernel::Brief> brief;  // for a short message, beside its part
   int64_t bytes = 0;
   int64_t touched = 0;
 
-  // Places in the list of kernels.cu.
+  // entry() and brief_entry are places in the list of kernels.cu.
   [[nodiscard]] size_t entry() const {
     if (ends > 1) return kernel::kinds + 1;
     if (parts.size() == 1) return kind;

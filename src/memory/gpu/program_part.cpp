@@ -13,8 +13,8 @@ using kernel::Part;
 
 constexpr int64_t sector_bytes = 32;
 constexpr int64_t width_max = 16;
-constexpr int64_t warp_block_bytes = 64;   // from here on a warp moves a block that only narrow words would
-constexpr int64_t tile_block_bytes = 32;   // up to here neighbours of a block share its sector
+constexpr int64_t warp_block_bytes = 64;   // from here on, a warp moves a block that only narrow words could move
+constexpr int64_t tile_block_bytes = 32;   // up to here, neighbours of a block share its sector
 constexpr int64_t tile_count_min = 4;
 constexpr int64_t tile_area_bytes = 16384;
 
@@ -32,13 +32,13 @@ uint64_t bits_of(const DraftStep& step, int64_t count) {
   return bits;
 }
 
-// Every bit that some block, stride or offset of a blob has.
+// Returns every bit that some size, block, stride, offset or start of a run or member of a blob has.
 template <class U, class S>
 uint64_t bits_of_nodes(const layout::Blob& blob) {
   const auto* const words = reinterpret_cast<const S*>(blob.data() + sizeof(spl_layout_header));
   const int64_t entries =
       (static_cast<int64_t>(blob.bytes().size()) - static_cast<int64_t>(sizeof(spl_layout_header))) / sizeof(S);
-  // Reciprocals, kinds and counts are in the way: walk the nodes.
+  // The nodes are walked one by one, because reciprocals, kinds and counts must not be included.
   uint64_t bits = 0;
   constexpr int64_t node_words = sizeof(S) == 4 ? 10 : 8;
   const auto* const start = reinterpret_cast<const std::byte*>(words);
@@ -87,14 +87,14 @@ uint32_t width_of(const Draft& draft, const Message& message) {
 
 // ---- tiles ----
 
-// Tiles go along levels without tables, in strides of 32 bits.
+// True if a tile can go along this level: it has no tables, and strides of 32 bits.
 bool can_turn(const DraftLevel& level) {
   constexpr int64_t stride_max = (int64_t{1} << 31) - 1;
   return level.from.table == nullptr && level.to.table == nullptr && std::abs(level.from.stride) <= stride_max &&
          std::abs(level.to.stride) <= stride_max;
 }
 
-// The level in which a side runs through memory in the shortest steps.
+// Returns the level, among those that can turn, in which a side runs through memory in the shortest steps.
 std::optional<size_t> fastest(const Draft& draft, bool is_from) {
   std::optional<size_t> found;
   int64_t shortest = 0;
@@ -132,8 +132,8 @@ std::optional<Turn> turn_of(const Draft& draft, bool forced) {
   const DraftLevel& rows = draft.levels[*row];
   if (!forced) {
     if (columns.count < tile_count_min || rows.count < tile_count_min) return std::nullopt;
-    // A tile pays where neighbours in the packed order lie in one sector on neither side alone: each side runs along
-    // its own level in small steps, and along the other side's level in steps that leave the sector.
+    // A tile pays where each side runs along its own level in steps within a sector, and the source runs along the
+    // level of `to` in steps longer than half a sector.
     if (std::abs(columns.from.stride) > sector_bytes || std::abs(rows.to.stride) > sector_bytes) return std::nullopt;
     if (std::abs(rows.from.stride) <= sector_bytes / 2) return std::nullopt;
   }
@@ -191,7 +191,7 @@ void lay_pieces(Part& part, const PieceTable& table, ProgramArena& arena) {
   const int64_t pieces = table.pieces();
   const int64_t bytes = table.starts.back();
   part.pieces = static_cast<uint32_t>(pieces);
-  // A hint for each length of a mean piece, rounded down to a power of two.
+  // There is a hint for each stretch as long as a mean piece, rounded down to a power of two.
   part.hint_shift =
       static_cast<uint32_t>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(1, bytes / pieces))) - 1);
   std::vector<uint32_t> hints;

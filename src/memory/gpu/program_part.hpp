@@ -1,8 +1,10 @@
 // Program part - one draft as a part: its kernel, word width, tiles, tables.
 //
 // Contract: lay_down() chooses the kernel of a draft, or takes `forced` where the draft allows it, and adds its tables
-//   to the arena. tile_bytes is what a block of threads moves; tiles_of() how many blocks of threads the part takes.
-//   touched_by() (program_sectors.cpp) is the memory traffic of a part on both sides, in sectors.
+//   to the arena. cut() sets tile_bytes, the bytes that a block of threads moves; kind tile has tiles of the size that
+//   lay_down() gave them. tiles_of() returns how many blocks of threads the part takes. touched_by() and is_dense() are
+//   defined in program_sectors.cpp. touched_by() estimates the memory traffic of a part on both sides, in bytes of
+//   whole sectors.
 // Threads: one owner of the arena. Time: none.
 #pragma once
 

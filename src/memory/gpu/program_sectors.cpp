@@ -10,7 +10,8 @@ namespace {
 
 constexpr int64_t sector_bytes = 32;
 
-// Bytes of sectors that one side of a draft touches, for addresses at sectors: blocks begin at multiples of `at`.
+// Estimates the bytes of whole sectors that one side of a draft touches, if the addresses given at launch begin
+// sectors. Blocks begin at multiples of `at`.
 int64_t sectors_of(const Draft& draft, bool is_from, int64_t width) {
   uint64_t bits = static_cast<uint64_t>(is_from ? draft.from : draft.to) | sector_bytes;
   for (const DraftLevel& level : draft.levels) {
@@ -72,7 +73,8 @@ bool is_dense(const Draft& draft, bool is_from) {
 }
 
 int64_t touched_by(const Draft& draft, const kernel::Part& part) {
-  if (draft.walk) return 2 * draft.block;  // not known without a walk of all blocks
+  // The packed bytes of both sides: the sectors are not known without a walk of all blocks.
+  if (draft.walk) return 2 * draft.block;
   // A sector that is written in part is read first.
   const int64_t written = sectors_of(draft, false, part.width);
   const int64_t whole = std::min(written, draft.block / sector_bytes * sector_bytes * (draft.bytes() / draft.block));

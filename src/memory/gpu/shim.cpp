@@ -11,7 +11,7 @@
 namespace spinloom::gpu {
 namespace {
 
-// The kernels' nodes are those of the blob.
+// True if the kernels' nodes are laid out like those of the blob.
 template <class U, class S, class W>
 constexpr bool same_nodes() {
   using N = kernel::Node<U, S>;
@@ -44,7 +44,7 @@ void run_tiles(const Program::Body& body, std::span<const Ends> ends) {
   }
 }
 
-// False: the plan would take the full kernel.
+// Does what the kernel of a Brief does. False: a launch would take another kernel.
 bool run_in_brief(const Program::Body& body, std::span<const Ends> ends) {
   if (!body.brief) return false;
   const kernel::Ends here{static_cast<const kernel::u8*>(ends[0].from), static_cast<kernel::u8*>(ends[0].to)};
@@ -66,7 +66,7 @@ Status run_on_host(const Program& program, std::span<const Ends> ends) {
     return fail(Code::invalid, ends.size(), " pairs of addresses for a set that names ", body.ends);
   }
   if (run_in_brief(body, ends)) return {};
-  // The entries that a launch would take.
+  // Runs what the entry that a launch would take runs.
   switch (body.entry()) {
     case kernel::kind_word:
     case kernel::kinds + 2: run_tiles<kernel::kind_word>(body, ends); break;

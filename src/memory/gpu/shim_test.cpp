@@ -13,7 +13,7 @@
 #include "memory/gpu/program_body.hpp"
 #include "memory/gpu/testing/moves.hpp"
 #include "memory/layout/cursor.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::gpu {
 namespace {
@@ -146,6 +146,23 @@ TEST(Program, TellsWhatALaunchTouches) {
   EXPECT_EQ(touched("vector(4, 1, 2, int)", 1).bound(), "launch");
   EXPECT_EQ(touched("contig(100000000, int)", 1).bound(), "bandwidth");
   EXPECT_EQ(touched("vector(4, 1, 2, int)", 0).launches(), 0);
+}
+
+// The tables have three pieces; where one offset is beyond 32 bits, each takes 28 B instead of 20.
+TEST(Program, KeepsATableOfPiecesToItsLimit) {
+  const auto kernel_of = [](const char* type, int64_t bytes_max) {
+    const Message pack{Side::of(*layout::Blob::build(must_parse(type))), Side::packed()};
+    ProgramOptions options;
+    options.kernel = "pieces";
+    options.pieces_bytes_max = bytes_max;
+    return Program::make({&pack, 1}, options)->kernel_name();
+  };
+  const char* const narrow = "hindexed([0B x 1, 40B x 2, 100B x 3], int)";
+  const char* const wide = "hindexed([0B x 1, 40B x 2, 5000000000B x 3], int)";
+  EXPECT_EQ(kernel_of(narrow, 3 * 20), "pieces");
+  EXPECT_EQ(kernel_of(narrow, 3 * 20 - 1), "walk");
+  EXPECT_EQ(kernel_of(wide, 3 * 28), "pieces");
+  EXPECT_EQ(kernel_of(wide, 3 * 28 - 1), "walk");
 }
 
 // Messages beyond 2^31 bytes are several parts. Without the memory: the place of packed byte p, as a kernel finds it,

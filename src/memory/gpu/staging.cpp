@@ -26,7 +26,7 @@ struct Staging::State {
   Plan unpack;
   Memory packed;
   std::vector<Piece> pieces;
-  Event over;  // what comes behind the last piece
+  Event over;  // marks the end of a move to the device
   bool is_busy = false;
 
   State(Device on, Side host_side, int64_t all, int64_t piece, Plan packs, Plan unpacks)
@@ -56,7 +56,7 @@ struct StagingMove::State {
   Stream stream = nullptr;
   int64_t issued = 0;
   int64_t done = 0;
-  bool is_marked = false;  // to the device: the end is on the stream
+  bool is_marked = false;  // for a move to the device: the last kernel and the mark are on the stream
   bool is_over = false;
   std::optional<Error> failed;
 
@@ -70,7 +70,7 @@ struct StagingMove::State {
   }
 
   Status start();
-  // One piece, if it is its turn; `waits` for the turn otherwise.
+  // Moves one piece if its turn has come; if `waits`, waits for the turn. True: the move is over.
   Result<bool> step(bool waits);
 
  private:
@@ -120,7 +120,7 @@ Result<bool> come_to(const Event& event, bool waits) {
 
 }  // namespace
 
-// The next piece on its way to the host.
+// Puts the copy of the next piece to the host on the stream.
 Status StagingMove::State::issue() {
   Staging::State& all = *staging;
   const Staging::State::Piece& piece = all.piece_at(issued);

@@ -1,13 +1,13 @@
 // Staging - a layout on a device and a layout in host memory, joined by pinned pieces.
 //
-// Contract: make() takes a device side and a host side of equal packed bytes and owns all that a move needs: the plan,
-//   a packed buffer on the device, two or more pinned pieces. to_host() packs with one kernel, copies the packed bytes
-//   in pieces and unpacks each piece on the host while the next is under way; to_device() is the same backwards. Both
-//   return when the bytes are there. begin_to_host() and begin_to_device() return at once: the move goes on while its
-//   caller tests it, by one piece at most a call, because the host packs and unpacks pieces in that call. Where the
-//   host's memory is pinned, a plan over its address moves the bytes with no piece at all; this is the way for memory
-//   that is not.
-// Invariants: (1) a move allocates nothing.
+// Contract: make() takes a device side and a host side of equal packed bytes and owns all that a move needs: plans, a
+//   packed buffer on the device if that side has a layout, and pinned pieces. to_host() packs with one kernel, copies
+//   the packed bytes in pieces and unpacks each piece on the host while the next is under way; to_device() is the same
+//   backwards. Both return when the bytes are there. begin_to_host() and begin_to_device() return at once: the move
+//   goes on while its caller tests it, by one piece at most a call, because the host packs and unpacks pieces in that
+//   call. Where the host's memory is pinned, a plan over its address moves the bytes with no piece at all; this is the
+//   way for memory that is not.
+// Invariants: (1) a move allocates no memory of the device and no pinned memory.
 // Errors: a second move while one is under way. A move that is dropped before it is over ends its copies first, and
 //   leaves the rest of the bytes where they are.
 // Threads: one move at a time. Time: host time.
@@ -26,7 +26,7 @@ namespace spinloom::gpu {
 
 struct StagingOptions {
   size_t piece_bytes = size_t{1} << 20;
-  int pieces = 3;  // pinned, at least 2
+  int pieces = 3;  // at least 2; a short message gets no more than it needs
 };
 
 // Bytes between host and device under way.

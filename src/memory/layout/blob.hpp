@@ -4,8 +4,8 @@
 //   accepts them only if every walker may run over them: magic, version, length, table ends, sizes, depth,
 //   prefix sums, reciprocals, children behind their parents, every reachable offset inside the true extent.
 //   The format is docs/formats/layout.md; structs and walkers are include/spinloom/layout_walk.h.
-// Invariants: (1) bytes() is 8-byte aligned and valid; (2) two types with the same type map up to true_lb
-//   and the same normal form give the same bytes behind the header.
+// Invariants: (1) bytes() is 8-byte aligned and valid; (2) two types with the same type map up to true_lb and the same
+//   normal form give the same bytes behind the header, if they are built with the same width and options.
 // Threads: immutable; copies share the bytes. Time: none.
 #pragma once
 
@@ -27,7 +27,7 @@ static_assert(std::endian::native == std::endian::little, "a blob is little-endi
 static_assert(SPL_LAYOUT_DEPTH_MAX == limits::blob_depth_max, "the walkers' stack holds the deepest blob");
 
 enum class Width : uint8_t {
-  automatic,  // narrow if one element, or the given count of them, stays below 2^31 bytes
+  automatic,  // narrow if `count` elements stay below 2^31 bytes, packed and in memory
   narrow,
   wide,
 };
@@ -56,16 +56,16 @@ class Blob {
   [[nodiscard]] int64_t true_lb() const { return header().true_lb; }
   [[nodiscard]] int64_t true_extent() const { return static_cast<int64_t>(header().true_extent); }
   [[nodiscard]] int depth() const { return header().depth; }
-  // The kind of the root node (SPL_LEAF_VECTOR, ...), by which a specialised handler is chosen.
+  // Returns the kind of the root node (SPL_LEAF_VECTOR, ...), by which a specialised handler is chosen.
   [[nodiscard]] uint32_t root_kind() const;
-  // True if the narrow walker reaches `count` elements of this blob.
+  // True if the blob is narrow and the narrow walker reaches `count` elements of it.
   [[nodiscard]] bool narrow_reaches(int64_t count) const;
 
  private:
   friend class BlobPool;
   explicit Blob(std::shared_ptr<const uint64_t[]> words) : words_(std::move(words)) {}
 
-  std::shared_ptr<const uint64_t[]> words_;  // the header holds their number
+  std::shared_ptr<const uint64_t[]> words_;  // the header holds their length in bytes
 };
 
 }  // namespace spinloom::layout

@@ -25,7 +25,7 @@ class BlobPool {
   Blob intern(const Blob& blob);
   [[nodiscard]] size_t alive() const;
 
-  static BlobPool& process();  // where committed types meet
+  static BlobPool& process();  // the pool of this process, which Committed::commit() uses
 
  private:
   struct Table;

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -9,7 +9,7 @@
 #include "memory/layout/plain_list.hpp"
 #include "memory/layout/reciprocal.hpp"
 #include "memory/layout/segment.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::layout {
 namespace {

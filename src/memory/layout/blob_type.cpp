@@ -35,7 +35,7 @@ class Unwinder {
  public:
   explicit Unwinder(const Blob& blob) : blob_(blob) {}
 
-  // Nodes have one type however often they are children.
+  // Returns the type of the node at `place`. A node that is a child several times has one type.
   Result<Type> type_at(uint32_t place) {
     if (const auto known = types_.find(place); known != types_.end()) return known->second;
     SPL_ASSIGN(const Type made, build(*reinterpret_cast<const Node*>(blob_.data() + place)));

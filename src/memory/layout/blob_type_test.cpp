@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "memory/layout/oracle.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 #include "memory/layout/text.hpp"
 
 namespace spinloom::layout {

@@ -86,7 +86,8 @@ class Checker {
     return sizeof(S);
   }
 
-  // Finds where the nodes start. Later steps read nothing outside the blob.
+  // Finds where the nodes start, and checks their kinds, the lengths of their tables and the padding. Later steps read
+  // nothing outside the blob.
   Status split() {
     uint64_t at = sizeof(spl_layout_header);
     while (at < header_.bytes) {

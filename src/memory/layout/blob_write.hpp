@@ -1,4 +1,5 @@
-// Blob write - shared by the writers of blobs: the header, a node, memory that is written once. For their files only.
+// Blob write - what the two writers of blobs share: the header, a node, the memory. For blob.cpp and plain_list.cpp
+// only.
 //
 // Threads: pure. Time: none.
 #pragma once
@@ -19,8 +20,8 @@ namespace spinloom::layout {
 
 using Words = std::shared_ptr<uint64_t[]>;
 
-// Lists of many bytes lie on large pages where the system has them, because most of the time to commit a long list
-// goes into the first touch of its pages.
+// Returns memory for a blob; its contents are not set. A long blob lies on large pages where the system has them,
+// because most of the time to commit a long list goes into the first touch of its pages.
 inline Words words_for(int64_t bytes) {
   const auto length = static_cast<size_t>(bytes);
   constexpr size_t large_page = size_t{2} << 20;
@@ -50,7 +51,7 @@ inline uint32_t kind_of(NestKind kind) {
   return SPL_LEAF_VECTOR;
 }
 
-// `origin` is the root's displacement in the coordinates of the type.
+// Makes the header of a blob. `origin` is the root's displacement in the coordinates of the type.
 template <class W>
 spl_layout_header header_of(const Type& type, int64_t origin, int64_t depth, size_t nodes, int64_t bytes) {
   const Reciprocal reciprocal = Reciprocal::of(static_cast<uint64_t>(type.size()), W::bits);

@@ -1,4 +1,4 @@
-// BlockStatistics - how the blocks of a message are distributed: what decides how fast it can move.
+// BlockStatistics - the number of blocks of a message and their lengths, which decide how fast it can move.
 //
 // Contract: block_statistics() walks the blocks of `count` elements once, at most limits::message_blocks_max of them
 //   (Code::exhausted beyond). A bin of the histogram holds blocks of [2^k, 2^(k+1)) bytes. `forward` counts blocks that

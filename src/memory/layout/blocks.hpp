@@ -1,8 +1,9 @@
 // Blocks - the contiguous blocks of a message, one after the other, without a list of them.
 //
 // Contract: for_each_block() visits the blocks of `count` elements of a blob in packed order; pieces that touch are one
-//   block. visit(piece) returns whether to go on. Offsets count from the buffer address given to MPI. A block may be of
-//   any number of pieces: go_on(), asked every pieces_between_questions pieces, returns whether to go on, too.
+//   block. visit(piece) returns whether to go on. Offsets count from the buffer address given to MPI. A block may
+//   consist of any number of pieces: go_on() is called every pieces_between_questions pieces, and also returns whether
+//   to go on. A visit that stops early is no Error.
 // Invariants: the blocks are those of oracle::for_each_block, as far as they are visited.
 // Threads: pure. Time: none.
 #pragma once

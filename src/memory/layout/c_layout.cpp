@@ -66,7 +66,7 @@ Status given(const void* argument, const char* name) {
   return {};
 }
 
-// A list of `count` entries; NULL is fine when there are none.
+// Copies a list of `count` entries; `entries` may be NULL if `count` is 0.
 template <class T>
 Result<std::vector<T>> list(int64_t count, const T* entries, const char* name) {
   if (count < 0) return fail(Code::invalid, "a list of ", count, " entries: the number must not be negative");

@@ -34,7 +34,7 @@ bool meet(const Memory& a, const Memory& b) {
   return before(a.first, b.last) && before(b.first, a.last);
 }
 
-// Everything is read before anything is written.
+// Copies through a packed buffer, so that everything is read before anything is written.
 Status copy_through_memory(const Message<const std::byte>& from, const Message<std::byte>& to, int64_t total) {
   std::vector<std::byte> packed(static_cast<size_t>(total));
   SPL_TRY(layout::pack(from.layout->blob(), from.count, from.base, 0, total, packed));

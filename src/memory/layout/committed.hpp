@@ -1,9 +1,9 @@
 // Committed - a datatype ready to move data: the type, its blob, and what a caller must know before memory is touched.
 //
 // Contract: commit() normalises once; types with the same blob share it. reach() says which bytes `count` elements may
-//   touch. pack(), unpack() and copy() are those of copy.hpp with the checks that a public interface owes its callers;
-//   a type that writes a byte twice is refused by unpack() and as the target of copy(). base is the buffer address
-//   given to MPI.
+//   touch. pack() and unpack() do what those of copy.hpp do, copy() what that of transfer.hpp does. unpack() and copy()
+//   refuse a target that writes a byte twice, which those functions do not check. base is the buffer address given to
+//   MPI.
 // Invariants: (1) an Error means that no byte of the destination was written; (2) source and destination of a copy
 //   may lie in the same memory: then everything is read before anything is written.
 // Threads: any number of calls side by side over disjoint destinations; copies share one blob. Time: none.
@@ -25,8 +25,8 @@
 
 namespace spinloom::layout {
 
-// packed_bytes() returns the bytes of data of `count` elements, reach() the bytes of memory that they may touch. Both
-// fail on a negative count, and where sizes or displacements do not fit in 64 bits.
+// packed_bytes() returns the bytes of data of `count` elements, reach_of() the bytes of memory that they may touch.
+// Both fail on a negative count, and where sizes or displacements do not fit in 64 bits.
 [[nodiscard]] Result<int64_t> packed_bytes(const Type& type, int64_t count);
 [[nodiscard]] Result<oracle::Reach> reach_of(const Type& type, int64_t count);
 
@@ -45,13 +45,14 @@ class Committed {
 
   [[nodiscard]] Result<int64_t> packed_bytes(int64_t count) const { return layout::packed_bytes(type(), count); }
   [[nodiscard]] Result<oracle::Reach> reach(int64_t count) const { return reach_of(type(), count); }
-  // Code::invalid with the place where a message of `count` elements would write a byte twice. The answer is cached.
+  // Fails with Code::invalid and the place if a message of `count` elements would write a byte twice. Only a good
+  // answer is cached. Fails with Code::exhausted if the answer takes too long a list of pieces (overlap.hpp).
   [[nodiscard]] Status check_receive(int64_t count) const;
 
   Status pack(int64_t count, const std::byte* base, PackedRange range, std::span<std::byte> packed) const;
   Status unpack(int64_t count, std::byte* base, PackedRange range, std::span<const std::byte> packed) const;
-  // Every public call tries these first (copy.hpp). False: nothing has been done, and pack() or unpack() must be
-  // asked.
+  // Public calls for whole messages try these first (copy.hpp). False: nothing has been done, and pack() or unpack()
+  // must be called.
   [[nodiscard]] bool pack_at_once(int64_t count, const std::byte* base, std::byte* packed) const {
     if (const StructArray* const array = structs(count)) {
       array->pack(count, base, packed);
@@ -70,7 +71,7 @@ class Committed {
   [[nodiscard]] bool receives(int64_t count) const {
     return count <= shared_->apart_count.load(std::memory_order_relaxed);
   }
-  // The layout as an array of structs, if it is one for `count` elements.
+  // Returns the layout as an array of structs; null if it is none for `count` elements.
   [[nodiscard]] const StructArray* structs(int64_t count) const {
     const StructArray* const array = shared_->structs.get();
     return array != nullptr && array->takes(count) ? array : nullptr;
@@ -97,7 +98,8 @@ struct Message {
   Byte* base = nullptr;
 };
 
-// Copies between messages that hold the same number of packed bytes.
+// copy() and copy_any() copy between messages that hold the same number of packed bytes. copy() first tries the quick
+// way for arrays of structs.
 Status copy_any(const Message<const std::byte>& from, const Message<std::byte>& to);
 inline Status copy(const Message<const std::byte>& from, const Message<std::byte>& to) {
   const StructArray* const read = from.layout->structs(from.count);

@@ -8,7 +8,7 @@
 
 #include "memory/layout/blocks.hpp"
 #include "memory/layout/overlap.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -95,7 +95,7 @@ class Nodes {
     }
   }
 
-  // For a single struct, starting a kernel's loop costs more than the loop saves.
+  // Copies up to four runs one by one: for a single struct, starting a kernel's loop costs more than the loop saves.
   void few_runs(std::byte* memory, std::byte* packed, const Run* run, int64_t count) const {
     if (count > 4) return runs(memory, packed, run, count);
     for (int64_t i = 0; i < count; ++i) {
@@ -103,7 +103,7 @@ class Nodes {
     }
   }
 
-  // An array of `rows` structs, each of a few short runs, `stride` apart. False: nothing has been done.
+  // Moves an array of `rows` structs, each of a few short runs, `stride` apart. False: nothing has been done.
   bool structs(std::byte* memory, int64_t stride, std::byte* packed, int64_t rows, const Node& leaf) const {
     if (!is_struct(leaf) || rows < 2) return false;
     if (windows(memory, stride, packed, rows, leaf)) return true;
@@ -301,7 +301,7 @@ class Nodes {
     if (position < last) some(*end, int64_t{0}, position - first, last - position);
   }
 
-  // The last entry that starts at or before `position`.
+  // Returns the last entry that starts at or before `position`.
   template <class Entry>
   static const Entry* find(const Entry* table, int64_t count, int64_t position) {
     while (count > 1) {
@@ -322,7 +322,7 @@ bool fits(const Blob& blob, int64_t count, int64_t first, int64_t last, size_t p
          last <= total && packed_bytes == static_cast<uint64_t>(last - first);
 }
 
-// The error that says why fits() is false.
+// Returns the Error that says why fits() is false.
 [[gnu::cold, gnu::noinline]] Status complaint(const Blob& blob, int64_t count, int64_t first, int64_t last,
                                               size_t packed_bytes) {
   if (count < 0) return fail(Code::invalid, "count is ", count, ", it must not be negative");
@@ -358,8 +358,8 @@ template <Mode mode>
   return {};
 }
 
-// Moves a whole message of a narrow blob that stays in the caches. Nothing but the kernel is decided. `bytes` is the
-// length of the message, or 0 if the caller has room for any length. False: nothing has been done.
+// Moves a whole message of a narrow blob that stays in the caches. `bytes` is the length of the message, or 0 if the
+// caller has room for any length. False: nothing has been done, as before the first call of kernels().
 template <Mode mode>
 [[gnu::always_inline]] inline bool at_once(const Blob& blob, int64_t count, std::byte* base, std::byte* packed,
                                            int64_t bytes) {

@@ -1,11 +1,12 @@
 // Copy - the copy between a message's packed bytes and memory.
 //
-// Contract: pack and unpack the packed bytes [first, last) of `count` elements of a blob. They hand whole shapes to the
-//   kernel set of this processor (kernel.hpp); where SPINLOOM_KERNEL names the walker, they use that of
+// Contract: pack() and unpack() move the packed bytes [first, last) of `count` elements of a blob. They hand whole
+//   shapes to the kernel set of this processor (kernel.hpp); where SPINLOOM_KERNEL names the walker, they use that of
 //   include/spinloom/layout_walk.h, the same file that a handler runs. base is the buffer address given to MPI;
-//   `packed` holds last - first bytes. An Error if the range or the sizes are wrong.
-//   pack_at_once() and unpack_at_once() move whole messages for callers that have room for them. False means that
-//   nothing has been done, and that pack() or unpack() must be asked: they say why, or take the longer way.
+//   `packed` holds last - first bytes. It is an Error if the range or a size is wrong, or if SPINLOOM_KERNEL names no
+//   kernel set that runs here. pack_at_once() and unpack_at_once() move whole messages for callers that have room for
+//   them. False means that nothing has been done, and that pack() or unpack() must be called: they say why, or take the
+//   longer way.
 // Threads: pure over disjoint ranges. Time: none.
 #pragma once
 

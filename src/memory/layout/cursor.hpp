@@ -2,7 +2,7 @@
 //
 // Contract: a message is `count` elements of a blob. seek(position) goes to any packed byte in O(depth * log
 //   entries). next(max) returns the next piece of at most `max` bytes and moves on; it may stop within a block and
-//   resumes there. A piece of 0 bytes means the end (or max = 0).
+//   resumes there. A piece of 0 bytes means the end (or max <= 0).
 // Invariants: (1) pieces come in packed order and cover each byte once; (2) offsets count from the buffer
 //   address given to MPI (true_lb is included).
 // Threads: one owner. Time: none.
@@ -35,7 +35,8 @@ struct CursorState {
 
 class Cursor {
  public:
-  // Fails if count * size or the message's reach does not fit in 64 bits.
+  // Fails if count is negative, or if count * size or the message's reach does not fit in 64 bits. The cursor stands at
+  // position 0.
   static Result<Cursor> open(Blob blob, int64_t count);
 
   Status seek(int64_t position);  // 0 .. total()

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "memory/layout/blob.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -13,8 +13,8 @@
 #include <string>
 
 #include "memory/layout/testing/place.hpp"
+#include "memory/layout/testing/random_types.hpp"
 #include "memory/layout/testing/shrink.hpp"
-#include "memory/layout/testing/support.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -1,10 +1,10 @@
-// IndexList - a list of displacements or edge lengths, and how it was written.
+// IndexList - a list of displacements or array sizes that also knows in which form it was written.
 //
 // Contract: a list is explicit values, range(first, step, n) or rand(seed, bound, n): the first n of a Fisher-Yates
 //   shuffle of 0 .. bound-1. Entry i of the shuffle is swapped with entry i + below(bound - i) for i = 0 .. n-1;
 //   numbers come from Random(seed, "layout.rand").
-// Invariants: (1) a range never takes memory for its entries; (2) rand takes O(n) memory and time for
-//   any bound; (3) equal() compares how lists are written, not only what they hold.
+// Invariants: (1) a range never takes memory for its entries; (2) rand takes O(n) memory and time if the bound is
+//   large, and O(bound) up to a bound of 2^22; (3) equal() compares how lists are written, not only what they hold.
 // Threads: immutable after construction. Time: none.
 #pragma once
 

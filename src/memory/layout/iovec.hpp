@@ -1,8 +1,8 @@
 // Iovec - a message as a list of (offset, bytes): what scatter-gather interfaces take.
 //
 // Contract: export_iovec() lists the contiguous pieces of `count` elements of a blob in packed order; a piece that
-//   begins where the one before it ends is merged with it. Offsets count from the buffer address given to MPI.
-//   Code::exhausted when the list would be longer than limits.entries_max.
+//   begins where the one before it ends is merged with it. Offsets count from the buffer address given to MPI. It fails
+//   with Code::exhausted when the list would be longer than limits.entries_max.
 // Invariants: (1) no piece is empty; (2) the pieces' bytes add up to count * size.
 // Threads: pure. Time: none.
 #pragma once

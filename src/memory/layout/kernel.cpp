@@ -56,7 +56,7 @@ const Node* node_at(const Blob& blob, int64_t place) {
   return reinterpret_cast<const Node*>(blob.data() + place);
 }
 
-// The shape that most bytes of a blob go through: the first leaf, with the loop above it.
+// Returns the shape that most bytes of a blob are taken to go through: the first leaf, with the loop above it.
 template <class W>
 std::string shape_of(const Blob& blob) {
   using Node = typename W::Node;
@@ -107,8 +107,8 @@ constexpr int64_t tile_bytes = 8 << 10;  // memory of a tile: a fraction of the 
 constexpr int64_t line_bytes = 64;
 constexpr int64_t transpose_min = 4;  // rows and columns
 
-// Rows of a side interleave where the step inside a row is larger than the step between rows. Walking them one by one
-// reads each line again for every row.
+// True if rows of a side interleave (the step inside a row is larger than the step between rows) within cache lines,
+// and a row has more lines than a tile holds. Walking such rows one by one would read each line again for every row.
 bool interleaved(const Grid::Side& side, int64_t rows, int64_t blocks) {
   return std::abs(side.row) < line_bytes && std::abs(side.block) > std::abs(side.row) && rows > 1 &&
          blocks * line_bytes > tile_bytes;
@@ -198,7 +198,8 @@ GridWay grid_way(const Grid& grid) {
 
 namespace {
 
-// Swaps rows and blocks where that shortens the inner step of both sides; joins rows that are dense on both.
+// Swaps rows and blocks where that shortens the inner step of both sides; makes one block of each row that is dense on
+// both.
 Grid turned(Grid grid) {
   const bool to_turns = std::abs(grid.to.row) < std::abs(grid.to.block);
   const bool from_turns = std::abs(grid.from.row) < std::abs(grid.from.block);

@@ -1,4 +1,4 @@
-// Kernel - the inner loops that copy: sets of them, one for each instruction set, chosen once a process.
+// Kernel - the inner loops that copy: a set of them for each instruction set. A process chooses its set once.
 //
 // Contract: a kernel is a pure function over a shape: a grid of equal blocks with its strides on both sides, a list
 //   of equal blocks, or runs of several lengths. A set holds a kernel for each shape and class of block sizes; every
@@ -43,7 +43,7 @@ inline constexpr size_t modes = 3;
 
 // Each block size here has a kernel of its own; other sizes share the kernel of their range.
 inline constexpr std::array<int64_t, 15> exact_blocks = {1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 256, 512};
-inline constexpr std::array<int64_t, 8> range_ends = {3, 7, 15, 31, 63, 127, 255, INT64_MAX};  // the last of each
+inline constexpr std::array<int64_t, 8> range_ends = {3, 7, 15, 31, 63, 127, 255, INT64_MAX};  // last size of each
 inline constexpr size_t block_classes = exact_blocks.size() + range_ends.size();
 
 using GridKernel = void (*)(std::byte* to, const std::byte* from, const Grid& grid);
@@ -97,11 +97,11 @@ using TransposeKernel = void (*)(std::byte* to, int64_t to_pitch, const std::byt
                                  int64_t rows, int64_t columns);
 
 // Fixed numbers of bytes that are moved for each struct of an array, in this order: up to three moves of 1, 2, 4, 8, 16
-// or 32 bytes, or four of 4, 8 or 16. A kernel for each sequence; a length of 0 is no move.
+// or 32 bytes, or four of 4, 8 or 16. There is a kernel for each sequence; a length of 0 is no move.
 inline constexpr size_t group_moves = 4;
 inline constexpr size_t moves_kernels = 7 * 7 * 7 + 3 * 3 * 3 * 3;
 using MoveLengths = std::array<int64_t, group_moves>;
-// True if there is a kernel for four moves of such lengths.
+// True if there is a kernel for four moves of such lengths, each of which is a power of two or 0.
 constexpr bool is_common(const MoveLengths& lengths) {
   return (lengths[0] | lengths[1] | lengths[2] | lengths[3] | 28) == 28 && lengths[3] != 0;
 }
@@ -128,7 +128,7 @@ template <class Run>
 using StructsKernel = bool (*)(std::byte* to, const std::byte* from, const Run* runs, int64_t count, int64_t structs,
                                int64_t stride);
 
-// Copies structs to structs with fields of the same lengths.
+// Copies structs to structs with fields of the same lengths. False: nothing has been done.
 template <class Run>
 using StructsCopy = bool (*)(std::byte* to, const Run* to_runs, int64_t to_stride, const std::byte* from,
                              const Run* from_runs, int64_t from_stride, int64_t count, int64_t structs);
@@ -154,29 +154,31 @@ struct KernelSet {
   TableKernels<int64_t, spl_run_wide> wide;
   std::array<TransposeKernel, 5> transpose;  // for elements of 1, 2, 4, 8, 16 bytes
   std::array<MovesKernel, moves_kernels> moves;  // by moves_kernel()
-  int64_t struct_moves_max;  // for more structs, windows are quicker than moves
+  int64_t struct_moves_max;  // for more structs, windows (kernel_structs.hpp) are quicker than moves
   void (*piece)(std::byte* to, const std::byte* from, int64_t bytes);
-  RowKernel paced_row;  // for grids of which paces() is true
-  GridKernel stream_grid;  // writes past the caches: for grids of which streams() is true
+  RowKernel paced_row;  // for rows for which paces() is true
+  GridKernel stream_grid;  // writes past the caches: for grids for which streams() is true
 };
 
-// Every set that this CPU runs, the best first.
+// Returns every set that this CPU runs, the best first.
 std::span<const KernelSet* const> kernel_sets();
 
-// The set that copies use; null for the walker. SPINLOOM_KERNEL is read at the first call. If it names nothing that
-// runs here, every call returns an Error.
+// Returns the set that copies use; null for the walker. SPINLOOM_KERNEL is read at the first call. If it names nothing
+// that runs here, every call returns an Error, until force_kernels().
 Result<const KernelSet*> kernels();
-// The set that copies use; null for the walker and where kernels() fails. Every copy begins with this call.
+// Returns the set that copies use; null for the walker and where kernels() fails.
 inline const KernelSet* kernels_if_any();
-// For tests and comparisons: copies use the named set from now on, the best set for "". Not while copies run.
+// Makes copies use the named set from now on, or the best set for "". For tests and comparisons, not while copies run.
 Status force_kernels(const std::string& name);
 
-// "avx512 vector 8 B", "avx512 transpose 16 B", "walker", ...
+// Returns the set and the shape that most bytes of the blob go through, such as "avx512 vector 8 B"; "walker" for the
+// walker; "none" for an empty blob and where kernels() fails.
 std::string kernel_name(const Blob& blob);
 
+// Returns the number of the class of a block size: its place in exact_blocks, or behind them in range_ends.
 inline size_t block_class(int64_t block);
 
-// The kernel of a set that copies a grid.
+// The ways in which copy_grid() copies a grid: by a kernel for blocks, by a transpose, or tile by tile.
 enum class GridWay : uint8_t { blocks, transpose, tiles };
 GridWay grid_way(const Grid& grid);
 void copy_grid(const KernelSet& set, std::byte* to, const std::byte* from, const Grid& grid);
@@ -185,7 +187,7 @@ void copy_grid(const KernelSet& set, std::byte* to, const std::byte* from, const
 
 namespace detail {
 
-extern std::atomic<const KernelSet*> kernels_in_use;  // null until the first copy, and for the walker
+extern std::atomic<const KernelSet*> kernels_in_use;  // null for the walker, and until the first call of kernels()
 const KernelSet* find_kernels();
 
 inline constexpr int64_t class_table_max = 512;

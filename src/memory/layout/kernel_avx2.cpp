@@ -1,4 +1,4 @@
-// The kernel set for CPUs with AVX2. The file is compiled for AVX2, and empty where the compiler lacks it.
+// The kernel set for CPUs with AVX2. The file is compiled for AVX2; where the compiler lacks it, there is no set.
 #include "memory/layout/kernel_sets.hpp"
 
 #if defined(__AVX2__)

@@ -1,4 +1,4 @@
-// The kernel set for CPUs with AVX-512. The file is compiled for AVX-512, and empty where the compiler lacks it.
+// The kernel set for CPUs with AVX-512. The file is compiled for AVX-512; where the compiler lacks it, there is no set.
 #include "memory/layout/kernel_sets.hpp"
 
 #if defined(__AVX512BW__)

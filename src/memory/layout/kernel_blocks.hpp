@@ -35,7 +35,8 @@ SPL_FORCE_INLINE void move(std::byte* to, const std::byte* from) {
   __builtin_memcpy(to, from, bytes);
 }
 
-// 64 bytes in as many of the widest registers as they need. Vectors that are wider than a register go through memory.
+// A line of 64 bytes is held in as many of the widest registers as it needs. Vectors that are wider than a register go
+// through memory.
 #if defined(__AVX512F__)
 constexpr int64_t register_bytes = 64;
 #elif defined(__AVX__)
@@ -64,7 +65,8 @@ SPL_FORCE_INLINE void move<64>(std::byte* to, const std::byte* from) {
   Line::of(from).put(to);
 }
 
-// One functor for each class. Where a class is one size, the size is known at compile time.
+// There is one functor for each class. `dense` is the size of a class of one size, which is known at compile time, and
+// else 0. Rows of a `wide` class are not unrolled.
 
 template <int64_t size>
 struct Exactly {
@@ -152,8 +154,8 @@ struct Lines {
   }
 };
 
-// From here on memcpy is as fast or faster in spite of the cost of its call: by up to 1.7 times on Zen 5, whose string
-// instructions it uses for such blocks.
+// From this many bytes on, memcpy is as fast or faster in spite of the cost of its call: by up to 1.7 times on Zen 5,
+// whose string instructions it uses for such blocks.
 constexpr int64_t long_bytes = 3 << 10;
 
 struct Long {

@@ -66,7 +66,7 @@ constexpr MovesKernel moves_of() {
   } else if constexpr (number >= 7 * 7 && (number / 7 % 7 != 0 || number % 7 == 0)) {
     return &copy_moves<move_length(number / 49), move_length(number / 7 % 7), move_length(number % 7), 0>;
   } else {
-    return nullptr;  // nothing before a move
+    return nullptr;  // a length of 0 before a move: no such sequence is used
   }
 }
 

@@ -66,7 +66,7 @@ struct Lanes<32> {
 template <int64_t width>
 struct Window {
   using Mask = typename Lanes<width>::Mask;
-  int64_t to;  // the window's beginning, relative to the first struct of its group
+  int64_t to;  // beginning of the window on each side, relative to the first struct of its group
   int64_t from;
   Mask written;
   Mask read;
@@ -161,8 +161,8 @@ SPL_FORCE_INLINE void copy_all(const Window<width>* windows, int64_t made, std::
   }
 }
 
-// The number of structs that fit into one window; more than 1 only if structs follow each other without overlapping.
-// The runs of a struct may come in any order.
+// Returns the number of structs that fit into one window; more than 1 only if structs follow each other without
+// overlapping. The runs of a struct may come in any order.
 template <class Side, class Run>
 SPL_FORCE_INLINE int64_t structs_in_window(const Side& side, const Run* runs, int64_t count) {
   const int64_t first = side.place(0);

@@ -43,8 +43,9 @@ void copy_list(std::byte* to, const Offset* to_places, const std::byte* from, co
 constexpr int64_t brief_bytes = 32;
 
 // Copies one run. `room` is the number of bytes of the packed side from here on, or 0 if most runs are long. Masks
-// replace branches on the length. A short run may write too many packed bytes, because the runs behind it write those
-// bytes again. Any other masked move begins at a line of the memory side, so that it touches no second line.
+// replace branches on the length. When packing, a short run may write too many packed bytes, because the runs behind it
+// write those bytes again. Any other masked move begins at a line of the memory side, so that it touches no second
+// line.
 template <Mode mode>
 SPL_FORCE_INLINE void copy_run(std::byte* to, const std::byte* from, int64_t bytes, [[maybe_unused]] int64_t room) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__BMI2__)
@@ -70,7 +71,7 @@ SPL_FORCE_INLINE void copy_run(std::byte* to, const std::byte* from, int64_t byt
 
 constexpr int64_t stretch_runs = 32;
 
-// The length of the next stretch_runs runs if they all have the same, otherwise 0.
+// Returns the length of the next stretch_runs runs if they all have the same, otherwise 0.
 template <class Run>
 SPL_FORCE_INLINE int64_t shared_length(const Run* runs) {
   const auto length = runs[1].start - runs[0].start;
@@ -92,7 +93,8 @@ SPL_FORCE_INLINE void copy_stretch(std::byte* packed, std::byte* memory, const R
   }
 }
 
-// Runs of at least this many bytes are copied as lines.
+// Tables of runs that are at least twice as long on the average are coarse: their runs of at least this many bytes are
+// copied as lines or by memcpy.
 constexpr int64_t coarse_bytes = 128;
 
 template <Mode mode, class Run>
@@ -186,7 +188,7 @@ struct RunsSide {
     return static_cast<int64_t>(table.runs[i + 1].start - table.runs[i].start);
   }
   SPL_FORCE_INLINE int64_t shared(int64_t i) const { return shared_length(table.runs + i); }
-  // The number of entries from i on that are as long as entry i: at most stretch_runs.
+  // Returns the number of entries from i on that are as long as entry i: at most stretch_runs.
   SPL_FORCE_INLINE int64_t alike(int64_t i) const {
     const int64_t wanted = length(i);
     const int64_t most = table.count - i < stretch_runs ? table.count - i : stretch_runs;

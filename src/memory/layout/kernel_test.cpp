@@ -12,7 +12,7 @@
 #include "memory/layout/committed.hpp"
 #include "memory/layout/copy.hpp"
 #include "memory/layout/kernel_test.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 #include "memory/layout/transfer.hpp"
 
 namespace spinloom::layout {

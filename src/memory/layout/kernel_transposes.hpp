@@ -23,7 +23,7 @@ constexpr int64_t vector_bytes = 16;
 
 template <int64_t bytes>
 struct LaneOf {
-  using Type = uint64_t;  // elements of 16 bytes: pairs of lanes
+  using Type = uint64_t;  // elements of 8 bytes; those of 16 are pairs of lanes
 };
 template <>
 struct LaneOf<1> {
@@ -41,13 +41,15 @@ struct LaneOf<4> {
 template <int64_t element>
 struct Square {
   using Lane = typename LaneOf<element>::Type;
-  static constexpr int64_t bytes = element <= 2 ? 16 : vector_bytes;  // of a row; more rows do not fit
+  // Bytes of a row. Small elements have shorter rows, because their squares would not fit into registers.
+  static constexpr int64_t bytes = element <= 2 ? 16 : vector_bytes;
   static constexpr int64_t lanes = bytes / static_cast<int64_t>(sizeof(Lane));
   static constexpr int64_t side = bytes / element;
   typedef Lane Vector __attribute__((vector_size(bytes)));
 };
 
-// Interleaves the elements of the low (high) halves of a and b; returns lane i of the result.
+// Interleaves the elements of the low (high) halves of a and b: returns the lane of the pair (a, b) that becomes lane
+// `lane` of the result.
 template <int64_t element>
 constexpr int zip_lane(int64_t lane, bool high) {
   using S = Square<element>;
@@ -64,7 +66,7 @@ SPL_FORCE_INLINE typename Square<element>::Vector zip(typename Square<element>::
   return __builtin_shufflevector(a, b, zip_lane<element>(static_cast<int64_t>(lane), high)...);
 }
 
-// Transposes: zips row i with row i + side / 2, log2(side) times.
+// Transposes a square: zips row i with row i + side / 2, log2(side) times.
 template <int64_t element>
 SPL_FORCE_INLINE void transpose_square(std::byte* to, int64_t to_pitch, const std::byte* from, int64_t from_pitch) {
   using S = Square<element>;

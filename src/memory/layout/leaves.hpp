@@ -3,8 +3,10 @@
 // Contract: leaves_of() adds up the leaves of one element. A leaf runs once for each turn of the loops and lists
 //   around it. Shapes: `single` is one run; `vector` is runs at a stride; `dense` is a vector whose gaps are no
 //   longer than its runs; `across` is a vector inside a loop of a smaller stride, as in a transpose: packed order and
-//   memory order disagree; `list` is equal runs at listed places; `runs` is runs of several lengths.
-// Invariants: the leaves' blocks * bytes add up to the type's size.
+//   memory order disagree; `list` is equal runs at listed places; `runs` is runs of several lengths; `structs` is an
+//   array of structs, each of a few short runs (is_struct() in struct_moves.hpp). Leaves of one shape and one
+//   block_bytes are one entry.
+// Invariants: the `bytes` of all entries add up to the type's size.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -19,13 +21,14 @@ enum class LeafShape : uint8_t { single, vector, dense, across, list, runs, stru
 
 struct Leaves {
   LeafShape shape = LeafShape::single;
-  int64_t block_bytes = 0;  // for `runs`: the mean, rounded down
+  int64_t block_bytes = 0;  // runs: the mean, rounded down; structs: bytes of windows that one struct costs
   int64_t nodes = 0;  // different leaves of the program
   int64_t turns = 0;  // how often a leaf is entered
-  int64_t blocks = 0;       // structs: structs
+  int64_t blocks = 0;       // runs in all turns; for `structs`, the number of structs
   int64_t bytes = 0;
-  int64_t changes = 0;  // for `runs`: how often a run is not as long as the one before
-  int64_t crowded = 0;  // across: blocks whose packed rows share two sets of a cache; thrice if only one
+  int64_t changes = 0;  // runs: how often a run is not as long as the one before
+  // For `across`, the number of blocks whose packed rows share two sets of a cache; those that share one count thrice.
+  int64_t crowded = 0;
 };
 
 std::vector<Leaves> leaves_of(const Placed& placed);

@@ -4,7 +4,7 @@
 
 #include "memory/layout/block_statistics.hpp"
 #include "memory/layout/normalise.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::layout {
 namespace {

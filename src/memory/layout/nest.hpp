@@ -2,9 +2,9 @@
 //
 // Contract: a nest is immutable and shared; a Placed nest lies at a displacement in bytes. The kinds are
 //   those of the blob's nodes (include/spinloom/layout_walk.h).
-// Invariants: (1) the first packed byte of a nest lies at its offset 0, so equal shapes are equal nests
-//   wherever they lie; (2) a nest holds at least one byte; no bytes is a Placed without a nest;
-//   (3) loops, lists and members have count >= 2; a vector of count 1 is a run, with stride 0.
+// Invariants: (1) the first packed byte of a nest lies at its offset 0, so equal shapes are equal nests wherever they
+//   lie; (2) a nest holds at least one byte; no bytes is a Placed without a nest; (3) loops, lists, runs and members
+//   have count >= 2; a vector of count 1 is a run, with stride 0.
 // Threads: immutable. Time: none.
 #pragma once
 
@@ -29,7 +29,7 @@ struct Nest {
   std::vector<int64_t> offsets;    // list, runs, child_list, members
   std::vector<int64_t> lengths;    // runs
   std::vector<NestPtr> children;   // loop, child_list: one; members: count
-  int64_t depth = 1;
+  int64_t depth = 1;               // levels, this one included
 
   [[nodiscard]] bool is_run() const { return kind == NestKind::vector && count == 1; }
 };
@@ -41,7 +41,7 @@ struct Placed {
   [[nodiscard]] bool empty() const { return nest == nullptr; }
 };
 
-// One line, for tests and explanations: "16 + vector(32, 3072 B, stride 49152 B)".
+// Returns one line for tests and explanations, such as "16 + vector(32, 3072 B, stride 49152 B)", or "nothing".
 std::string describe(const Placed& placed);
 
 }  // namespace spinloom::layout

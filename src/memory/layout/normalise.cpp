@@ -40,7 +40,7 @@ class Normaliser {
     return {};
   }
 
-  // `length` elements of the child, one extent apart.
+  // Returns the nest of `length` elements of the child, one extent apart.
   Placed row(const Type& child, int64_t length) { return repeat(length, child.extent(), of(child)); }
 
   Placed listed(const TypeNode& node, int64_t unit) {

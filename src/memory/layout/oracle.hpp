@@ -45,14 +45,16 @@ struct BlockSummary {
 };
 BlockSummary summarise(const Type& type, int64_t count);
 
-// Cuts the packed stream every `packet_bytes`. The regions are the blocks, plus the cuts that fall inside a block.
+// The result of cutting the packed stream every `packet_bytes`: `regions` counts the blocks, and once more each cut
+// that falls inside a block.
 struct Regions {
   int64_t regions = 0;
   int64_t packets = 0;
 };
 Regions regions_per_packet(const Type& type, int64_t count, int64_t packet_bytes);
 
-// Checks that count elements fit: count * size, count * extent, oracle_bytes_max.
+// Checks that count elements fit: that count is not negative, that sizes and displacements fit in 64 bits, and that the
+// message is no longer than oracle_bytes_max.
 Status check_count(const Type& type, int64_t count);
 
 // base is the buffer address given to MPI. out and in hold exactly count * size bytes.
@@ -77,7 +79,7 @@ Status compare(const Type& type, int64_t count, std::span<const std::byte> packe
 Status compare_over(const Type& type, int64_t count, std::span<const std::byte> packed,
                     std::span<const std::byte> destination, int64_t base, std::span<std::byte> before);
 
-// True if some byte is written twice: such a receive has no defined result in MPI. Exact.
+// Returns true if some byte is written twice: such a receive has no defined result in MPI. The answer is exact.
 Result<bool> overlaps(const Type& type, int64_t count);
 
 // ---- the walk ----

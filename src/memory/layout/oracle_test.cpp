@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::layout {
 namespace {

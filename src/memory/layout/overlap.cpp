@@ -36,8 +36,8 @@ bool sorted_spans_are_apart(std::vector<Span>& spans) {
   return true;
 }
 
-// The span of copies of `span` at all combinations of the steps; nothing if copies may overlap. Sorted by stride,
-// each step must be at least as wide as everything within it, like the digits of a number.
+// Returns the span of copies of `span` at all combinations of the steps; nothing if copies may overlap. Sorted by
+// stride, each step must be at least as wide as everything within it, like the digits of a number.
 std::optional<Span> stepped(Span span, std::vector<Step> steps) {
   std::sort(steps.begin(), steps.end(),
             [](const Step& a, const Step& b) { return std::abs(a.stride) < std::abs(b.stride); });
@@ -74,7 +74,7 @@ std::optional<Span> listed(const Nest& nest) {
   return all;
 }
 
-// The span of the nest if arithmetic shows that its pieces do not overlap; nothing if that needs a closer look.
+// Returns the span of the nest if arithmetic shows that its pieces do not overlap; nothing if that needs a closer look.
 std::optional<Span> apart(const Nest& nest) {
   std::vector<Step> steps;
   const Nest* inner = &nest;

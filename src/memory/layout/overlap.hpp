@@ -1,7 +1,8 @@
-// Overlap - whether a message writes some byte of memory twice: such a receive has no defined result in MPI.
+// Overlap - finds out if a message writes some byte of memory twice: such a receive has no defined result in MPI.
 //
-// Contract: find_overlap() is exact. Strided nests are settled by arithmetic alone, whatever their size. Only pieces
-//   that interleave are listed, up to limits::message_blocks_max of them (Code::exhausted beyond).
+// Contract: find_overlap() is exact. Where each stride is at least as long as all that it repeats, and listed parts lie
+//   apart as wholes, arithmetic over the nest settles the question, whatever the size. The pieces of all other messages
+//   are listed, up to limits::message_blocks_max of them (Code::exhausted beyond).
 // Invariants: find_overlap() agrees with oracle::overlaps (checked for random trees).
 // Threads: pure. Time: none.
 #pragma once
@@ -16,7 +17,7 @@
 
 namespace spinloom::layout {
 
-// The lowest memory offset that is written twice, and the two packed bytes that land there first.
+// The lowest memory offset that is written twice, and two packed bytes that land there.
 struct Overlap {
   int64_t offset = 0;
   int64_t first = 0;

@@ -16,7 +16,8 @@
 
 namespace spinloom::layout {
 
-// Counts the passes that changed something in this thread while the log lives; explanations print the counts.
+// Counts the passes that changed something in this thread while the log lives; of several logs, only the newest counts.
+// Explanations print the counts.
 class PassLog {
  public:
   PassLog();
@@ -32,15 +33,15 @@ class PassLog {
   std::map<std::string_view, int64_t> fired_;
 };
 
-// A run of `bytes` bytes; an empty Placed if `bytes` is 0.
+// Returns a run of `bytes` bytes; an empty Placed if `bytes` is 0.
 Placed run_of(int64_t displacement, int64_t bytes);
 
 Placed displaced(Placed placed, int64_t by);
 
-// The common step of at least two offsets, if there is one.
+// Returns the common step of at least two offsets, if there is one.
 std::optional<int64_t> regular_step(const std::vector<int64_t>& offsets);
 
-// Joins runs that touch, in place.
+// Joins runs that touch and drops empty ones, in place.
 void merge_neighbours(std::vector<int64_t>& offsets, std::vector<int64_t>& lengths);
 
 // Repeats the child `count` times, `stride` apart. Drops a level of count 1; collapses runs that touch into one run;
@@ -55,14 +56,16 @@ constexpr bool stays_a_list(int64_t entries, int64_t touching) {
   return entries >= long_list_min && touching < entries / few_touch_share;
 }
 
-// Equal children at listed displacements: touching runs merge, a regular list becomes repeat().
+// Makes a nest of equal children at listed displacements: touching runs merge, unless stays_a_list() is true; a regular
+// list becomes repeat().
 Placed scatter(std::vector<int64_t> displacements, const Placed& child);
 
-// Runs at listed displacements. Runs of equal lengths become scatter(), before or after neighbours merge.
+// Makes a nest of runs at listed displacements. Runs of equal lengths become scatter(): in a long list at once, in
+// others after neighbours have merged.
 Placed scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> lengths);
 
-// Any members. Empty members go, members of members move up, runs alone become scatter_runs(), and equal nests at
-// many places become scatter().
+// Makes a nest of any members. Empty members go, members of members move up, runs alone become scatter_runs(), and
+// equal nests at many places become scatter().
 Placed gather(std::vector<Placed> members);
 
 }  // namespace spinloom::layout

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "memory/layout/normalise.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::layout {
 namespace {

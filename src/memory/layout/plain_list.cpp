@@ -12,15 +12,16 @@
 namespace spinloom::layout {
 namespace {
 
-// Every kernel set copies a list of blocks of these lengths faster than its merged runs as long as no more than 70 % of
-// the blocks touch the one before. A table of runs takes two words a run, so that it is the smaller one if half of the
-// blocks touch, or more. At five eighths the list is larger by a third.
+// Returns how many blocks may touch the one before in a list that stays a list. With keep_lists: every kernel set
+// copies a list of blocks of these lengths faster than its merged runs as long as no more than 70 % of the blocks
+// touch. A table of runs takes two words a run, so that it is the smaller one if half of the blocks touch, or more. At
+// five eighths the list is larger by a third.
 int64_t touching_max(int64_t entries, int64_t block, bool keep_lists) {
   if (keep_lists && block % 4 == 0 && block <= 16) return entries * 5 / 8;
   return entries >= long_list_min ? entries / few_touch_share - 1 : 0;
 }
 
-// The length of all blocks in elements; 0 where they have several lengths.
+// Returns the length of all blocks in elements; 0 where they have several lengths.
 int64_t common_length(const TypeNode& node) {
   const std::vector<int64_t>& lengths = node.block_lengths;
   if (lengths.empty()) return node.block_length;
@@ -37,7 +38,7 @@ class PlainTable {
 
   PlainTable(const PlainList& list, std::byte* to) : list_(list), to_(to), first_(place(0)) {}
 
-  // Fills in blocks of one length, for which only offsets are kept.
+  // Fills in blocks of one length, for which only offsets are kept. False: the list is not plain.
   bool fill_equal(int64_t block, bool keep_lists) {
     auto* const offsets = reinterpret_cast<S*>(to_);
     const int64_t count = list_.node->displacements.size();
@@ -58,7 +59,7 @@ class PlainTable {
     return !regular && (touching == 0 || (count - touching > struct_runs_max && !merges_evenly(block)));
   }
 
-  // Fills in blocks of several lengths, and the entry that closes the prefix sums.
+  // Fills in blocks of several lengths, and the entry that closes the prefix sums. False: the list is not plain.
   bool fill_runs() {
     auto* const runs = reinterpret_cast<typename W::Run*>(to_);
     const int64_t* const lengths = list_.node->block_lengths.data();

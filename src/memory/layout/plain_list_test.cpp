@@ -8,7 +8,7 @@
 
 #include "memory/layout/committed.hpp"
 #include "memory/layout/kernel_test.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -14,7 +14,7 @@ constexpr int64_t vector_blocks_max = 4;
 constexpr int64_t vector_block_bytes_max = 64;
 constexpr int64_t blocks_max = 32;
 
-// The node that one element repeats, how often, and at what stride.
+// The leaf that one element repeats, the number of times and the stride.
 struct Repeated {
   Node block;  // a block of a vector, as a leaf of its own
   const Node* leaf;

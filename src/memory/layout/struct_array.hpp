@@ -1,10 +1,10 @@
 // Struct array - a layout that is an array of structs, made ready once: a call is then the call of one kernel.
 //
 // Contract: of() looks at a blob: its element is a struct of a few short runs (struct_moves.hpp), or an array of them.
-//   If takes(count) is true, pack(), unpack() and copy() move whole messages of `count` elements; else the caller uses
-//   another way. base is the buffer address given to MPI. unpack() needs is_apart(). copy_structs() returns
-//   false, and has done nothing, unless the target is_apart(), both have the same fields and equally many structs, and
-//   they lie in different memory.
+//   If takes(count) is true, pack() and unpack() move whole messages of `count` elements; else the caller uses another
+//   way. base is the buffer address given to MPI. unpack() needs is_apart(). copy_structs() copies from one array to
+//   another, if both take their counts. It returns false, and has done nothing, unless the target is_apart(), both have
+//   the same fields and equally many structs, and they lie in different memory.
 // Invariants: those of StructMoves.
 // Threads: immutable. Time: none.
 #pragma once
@@ -21,7 +21,7 @@ namespace spinloom::layout {
 
 class StructArray {
  public:
-  // Null where a blob is something else, or where another kernel is quicker.
+  // Returns null where a blob is something else, or where another kernel is quicker.
   static std::unique_ptr<const StructArray> of(const Blob& blob);
 
   [[nodiscard]] bool takes(int64_t count) const {
@@ -41,7 +41,7 @@ class StructArray {
 
  private:
   struct Shape {
-    int64_t structs;  // of one element
+    int64_t structs;  // structs of one element
     int64_t count_max;
   };
   StructArray(const KernelSet& set, const Blob& blob, const Shape& shape, const StructMoves& moves);

@@ -27,7 +27,7 @@ bool is_struct(const Node& leaf) {
 
 class StructMoves {
  public:
-  // False: the runs need too many moves, or lie too far apart.
+  // Prepares the moves. False: the runs need too many moves, or they or the structs lie too far apart.
   template <class W>
   [[nodiscard]] bool make(const KernelSet& set, const typename W::Node& leaf, int64_t stride);
 
@@ -43,7 +43,7 @@ class StructMoves {
   void unpack(std::byte* memory, const std::byte* packed, int64_t structs) const {
     each<&Group::memory, &Group::packed>(memory, *this, packed, structs);
   }
-  // From structs that lie elsewhere.
+  // Copies from structs that lie elsewhere.
   void copy(std::byte* to, const StructMoves& source, const std::byte* from, int64_t structs) const {
     each<&Group::memory, &Group::memory>(to, source, from, structs);
   }
@@ -54,10 +54,10 @@ class StructMoves {
     MoveSide memory;
     MoveSide packed;
   };
-  static constexpr size_t moves_max = 33;  // struct_runs_max runs below 32 bytes, two moves each
-  static constexpr size_t groups_max = 11;
+  static constexpr size_t moves_max = 33;  // enough for struct_runs_max runs below 32 bytes, two moves each
+  static constexpr size_t groups_max = 11;  // a group has at least three moves, except the last
 
-  // Every group over a tile of structs that stays in the first-level cache, then the next tile.
+  // Runs every group over a tile of structs that stays in the first-level cache, then over the next tile.
   template <MoveSide Group::* to_side, MoveSide Group::* from_side>
   [[gnu::always_inline]] void each(std::byte* to, const StructMoves& source, const std::byte* from,
                                    int64_t structs) const {

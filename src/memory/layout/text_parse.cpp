@@ -33,7 +33,7 @@ class Parser {
     std::vector<int64_t> block_lengths;
   };
 
-  // White space and comments.
+  // Skips white space and comments.
   void skip() {
     while (at_ < source_.size()) {
       const auto c = static_cast<unsigned char>(source_[at_]);

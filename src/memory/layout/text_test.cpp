@@ -1,7 +1,7 @@
 // The notation: round trips, positions of errors, limits.
 #include <gtest/gtest.h>
 
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::layout {
 namespace {

@@ -27,8 +27,8 @@ Status copy_staged(const Source& from, const Target& to, int64_t begin, int64_t 
   return {};
 }
 
-// Calls work(pair, to, target, from, source) with the roots of both sides and their places, if the sides have as many
-// elements. Work says whether it could copy.
+// Calls work(pair, to, target, from, source) with the roots of both sides and their places, and returns its answer:
+// true if it has copied. False without a call if the sides have different counts.
 template <class W, class Work>
 bool with_pair(const KernelSet& set, const Source& from, const Target& to, const Work& work) {
   using P = Pair<W>;
@@ -37,7 +37,8 @@ bool with_pair(const KernelSet& set, const Source& from, const Target& to, const
               P::root(from.blob), from.base + from.blob.true_lb() + from.blob.header().origin);
 }
 
-// Copies element by element in one walk, where the nodes of both sides agree.
+// Copies element by element in one walk, where the nodes of both sides agree. False: they do not, and nothing has been
+// done.
 template <class W>
 bool copy_together(const KernelSet& set, const Source& from, const Target& to) {
   return with_pair<W>(set, from, to,
@@ -74,7 +75,8 @@ bool copy_part_together(const KernelSet& set, const Source& from, const Target& 
       });
 }
 
-// The commonest cases, tried first: one run to another, or one vector to another of the same blocks.
+// Copies in the commonest cases, which are tried first: one run to another, or one vector to another of the same
+// blocks. False: nothing has been done.
 template <class W>
 bool copy_single(const KernelSet& set, const Source& from, const Target& to) {
   const auto& a = Pair<W>::root(to.blob);
@@ -108,7 +110,7 @@ bool contiguous(const Blob& blob, int64_t count) {
   return (blob.narrow() ? one_run<Narrow>(blob) : one_run<Wide>(blob)) && (count == 1 || blob.extent() == blob.size());
 }
 
-// The packed bytes of both sides; below zero where they differ.
+// Returns the packed bytes of both sides; below zero where they differ, a count is negative, or 64 bits are too few.
 int64_t bytes_of(const Source& from, const Target& to) {
   int64_t bytes = 0;
   int64_t wanted = 0;

@@ -55,7 +55,8 @@ class Pair {
     }
   }
 
-  // True if copy_repeated() can handle these two nodes. Short tables that differ are copied faster through a buffer.
+  // True if copy_repeated() can handle these two nodes. Structs of few short runs must be alike as moves, because
+  // others are copied faster through a buffer.
   [[nodiscard]] bool agree_repeated(const Node& to, int64_t to_stride, const Node& from) const {
     if (!is_few(to) || !is_few(from)) return agree(to, from);
     StructMoves written;
@@ -176,8 +177,8 @@ class Pair {
   }
 
  private:
-  // The blocks [begin, end) of a grid: a part of a row, whole rows, a part of a row. They are written past the caches
-  // where the whole grid would be.
+  // Copies the blocks [begin, end) of a grid: a part of a row, whole rows, a part of a row. They are written past the
+  // caches where the whole grid would be.
   void copy_blocks(std::byte* target, const std::byte* source, const Grid& grid, int64_t begin, int64_t end) const {
     const auto part = [&](int64_t row, int64_t first, int64_t rows, int64_t blocks) {
       if (rows <= 0 || blocks <= 0) return;
@@ -207,7 +208,7 @@ class Pair {
 
   static bool is_table(const Node& node) { return node.kind == SPL_LEAF_LIST || node.kind == SPL_LEAF_RUNS; }
 
-  // A struct, as in arrays of structs: a few short runs.
+  // True for a struct, as in arrays of structs: a few short runs.
   static bool is_few(const Node& node) { return is_table(node) && is_struct(node); }
 
   void copy_structs(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
@@ -225,7 +226,7 @@ class Pair {
     }
   }
 
-  // Two tables of runs. Those that are alike() as moves may be cut at other places.
+  // True if two tables have runs of the same lengths. Tables that are alike() as moves may be cut at other places.
   static bool have_same_lengths(const Node& to, const Node& from) {
     if (to.count != from.count) return false;
     const Run* const a = reinterpret_cast<const Run*>(&to + 1);
@@ -236,8 +237,9 @@ class Pair {
     return true;
   }
 
-  // The length of nearly all entries, or 0. Tables of the same length are copied in stretches; others faster through a
-  // buffer, because walking them together takes one decision a piece.
+  // Returns the length of the first entry if the mean differs from it by no more than a sixteenth, or 0. Tables of the
+  // same length are copied in stretches; others faster through a buffer, because walking them together takes one
+  // decision a piece.
   static int64_t common_length(const Node& node) {
     if (node.kind == SPL_LEAF_LIST) return static_cast<int64_t>(node.block);
     const auto length = static_cast<int64_t>(reinterpret_cast<const Run*>(&node + 1)[1].start);
@@ -245,7 +247,7 @@ class Pair {
     return std::abs(static_cast<int64_t>(node.size) - wanted) <= wanted / 16 ? length : 0;
   }
 
-  // True if the entries are too long to be copied faster through a buffer.
+  // True if the entries are, on the average, too long to be copied faster through a buffer.
   static bool coarse(const Node& node) {
     constexpr int64_t coarse_bytes = 64;
     return static_cast<int64_t>(node.size) >= static_cast<int64_t>(node.count) * coarse_bytes;
@@ -295,7 +297,8 @@ class Pair {
     return true;
   }
 
-  // Splits the blocks of `large`, which has one row, into blocks as long as those of `small`.
+  // Splits the blocks of `large` into blocks as long as those of `small`, so that both are the same grid. False:
+  // `large` has several rows, or the lengths do not fit.
   static bool split(Shape& large, Shape& small) {
     if (large.rows != 1 || large.block % small.block != 0) return false;
     const int64_t times = large.block / small.block;

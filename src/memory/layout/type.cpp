@@ -107,12 +107,12 @@ constexpr auto aliases = std::to_array<Alias>({
 });
 constexpr size_t name_bytes_compared = 32;
 
-// The primitive that a name is likely to stand for: MPI_DOUBLE, np.float64, doubel.
+// Returns the primitive that a name is likely to stand for, such as MPI_DOUBLE, np.float64 or doubel.
 std::optional<std::string_view> meant_primitive(std::string_view name) {
   std::string folded(name.substr(0, name_bytes_compared));
   std::ranges::transform(folded, folded.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::string_view bare = folded;
-  for (const std::string_view prefix : {"mpi_", "np_"}) {
+  for (const std::string_view prefix : {"mpi_", "np_", "np."}) {
     if (bare.starts_with(prefix)) bare.remove_prefix(prefix.size());
   }
   const auto alias = std::ranges::find(aliases, bare, &Alias::name);
@@ -127,7 +127,7 @@ Status check_not_negative(int64_t value, const char* what) {
   return {};
 }
 
-// The four list constructors. `unit` is the number of bytes that a displacement of 1 stands for.
+// Makes the types of the four list constructors. `unit` is the number of bytes that a displacement of 1 stands for.
 Result<Type> listed(Combiner combiner, int64_t block_length, IndexList displacements,
                     std::vector<int64_t> block_lengths, const Type& child, int64_t unit) {
   const bool equal_blocks = combiner == Combiner::indexed_block || combiner == Combiner::hindexed_block;

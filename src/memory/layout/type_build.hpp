@@ -1,5 +1,5 @@
-// Type build - shared by the type constructors: bounds of placed children, limits, the finished node. For their files
-// only.
+// Type build - what the type constructors share: bounds of placed children, limits, the finished node. For type.cpp and
+// type_darray.cpp only.
 //
 // Threads: pure. Time: none.
 #pragma once
@@ -16,7 +16,7 @@ namespace spinloom::layout {
 // Collects the bounds of placed children.
 class Bounds {
  public:
-  // A child at a displacement, in bytes.
+  // Adds a child at a displacement in bytes.
   Status add(const TypeNode& child, int64_t displacement) {
     if (child.size > 0) {
       SPL_ASSIGN(const int64_t first, checked::add(displacement, child.true_lb));
@@ -102,7 +102,7 @@ class Rectangle {
     return {};
   }
 
-  // The first and the last element give the true bounds; the markers span the whole array.
+  // Sets the bounds of the node: the first and the last element give the true bounds; the markers span the whole array.
   Status finish(TypeNode& node, const Type& child) const {
     if (node.size > 0) {
       Bounds bounds;
@@ -121,10 +121,11 @@ class Rectangle {
 
  private:
   int64_t elements_ = 1;  // elements of the array in the dimensions added so far
-  int64_t first_ = 0;     // index of the first element of the rectangle
+  int64_t first_ = 0;  // index of the first element of the rectangle
   int64_t last_ = 0;
 };
 
+// Gives the node its children. An Error if it is nested too deep, or has too many list entries.
 inline Status adopt(TypeNode& node, std::vector<Type> children, int64_t own_entries) {
   node.entries = own_entries;
   for (const Type& child : children) {

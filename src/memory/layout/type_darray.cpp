@@ -22,7 +22,7 @@ Owned owned_of(const DarrayDimension& dimension, int64_t size) {
   return {rounds * block + last_length, start, last_start + last_length - 1};
 }
 
-// The block length that the argument stands for (MPI standard, distributed array datatype constructor).
+// Returns the block length that the argument stands for (MPI standard, distributed array datatype constructor).
 Result<int64_t> block_of(const DarrayDimension& given, int64_t size, int64_t d) {
   const int64_t argument = given.argument;
   if (argument != darray_default && argument < 1) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/limits.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::layout {
 namespace {
@@ -75,6 +75,14 @@ TEST(Type, RefusesWhatMpiRefuses) {
                 .code,
             Code::invalid);
   EXPECT_EQ(primitive("quux").error().code, Code::invalid);
+}
+
+TEST(Type, NamesOfNumpySuggestThePrimitiveOfTheirSize) {
+  for (const char* const name : {"float64", "np_float64", "np.float64"}) {
+    const auto type = primitive(name);
+    ASSERT_FALSE(type.ok()) << name;
+    EXPECT_NE(type.error().message.find("did you mean 'double'?"), std::string::npos) << type.error().message;
+  }
 }
 
 TEST(Type, OverflowIsAnErrorWithItsOperands) {

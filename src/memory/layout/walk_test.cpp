@@ -7,7 +7,7 @@
 #include "memory/layout/copy.hpp"
 #include "memory/layout/cursor.hpp"
 #include "memory/layout/reciprocal.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::layout {
 namespace {

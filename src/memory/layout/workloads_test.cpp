@@ -7,7 +7,7 @@
 
 #include "memory/layout/blob.hpp"
 #include "memory/layout/normalise.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::layout {
 namespace {

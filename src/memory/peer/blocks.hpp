@@ -23,7 +23,7 @@ struct Block {
 
 using Blocks = std::span<const Block>;
 
-// The bytes of all blocks together; nothing if the number does not fit into 64 bits.
+// Returns the bytes of all blocks together; nothing if the number does not fit into 64 bits.
 [[nodiscard]] inline std::optional<uint64_t> bytes_of(Blocks blocks) {
   uint64_t bytes = 0;
   for (const Block& block : blocks) {

@@ -16,8 +16,8 @@
 namespace spinloom::peer {
 namespace {
 
-// True if the file is memory of the system's own file system with a sealed size. Other file systems are refused: one
-// may be full, and reading a hole of its files would then kill the process.
+// True if the file is the one that `place` describes, lies in memory (tmpfs) and is sealed against shrinking. Other
+// file systems are refused: one may be full, and reading a hole of its files would then kill the process.
 bool is_sealed_memory(int file, const SharedHeap::Place& place) {
   struct stat status{};
   struct statfs system{};

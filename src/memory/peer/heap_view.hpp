@@ -2,10 +2,10 @@
 //
 // Contract: map() opens the file of the peer's SharedHeap by the peer's descriptor of it (/proc/PID/fd), and maps it.
 //   at() gives the address in this process for bytes at an address of the peer. of_itself() maps nothing.
-// Invariants: (1) reading is safe whatever the peer does later: map() takes only memory whose size is sealed, and a
-//   hole reads as zeros; (2) nothing changes at the peer, unless the view is writable and is written to; (3) a mapping
-//   stays when its peer ends; (4) where the number of addresses is limited (ulimit -v), a mapping that would leave less
-//   than a quarter of them is refused.
+// Invariants: (1) reading is safe whatever the peer does later: map() takes only memory that is sealed against
+//   shrinking, and a hole reads as zeros; (2) nothing changes at the peer, unless the view is writable and is written
+//   to; (3) a mapping stays when its peer ends; (4) where the number of addresses is limited (ulimit -v), a mapping
+//   that would leave less than a quarter of them is refused. So is a heap longer than SharedHeap::region_bytes_max.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -24,7 +24,7 @@ class HeapView {
   ~HeapView();
 
   [[nodiscard]] static Result<HeapView> map(int64_t pid, const SharedHeap::Place& place, bool writable = false);
-  // This process's own heap, as it lies.
+  // Returns a view of this process's own heap at its own addresses.
   [[nodiscard]] static HeapView of_itself(const SharedHeap::Place& place) {
     HeapView made;
     made.here_ = reinterpret_cast<const uint8_t*>(place.base);
@@ -33,13 +33,13 @@ class HeapView {
     made.is_own_ = true;
     return made;
   }
-  // Null unless all of these bytes lie in the heap.
+  // Returns the address in this process; null unless all of these bytes lie in the heap.
   [[nodiscard]] const uint8_t* at(uint64_t address, uint64_t length) const {
     const uint64_t offset = address - theirs_;
     return offset < bytes_ && length <= bytes_ - offset ? here_ + offset : nullptr;
   }
 
-  // Like at(), for a view that is writable.
+  // Does the same as at(), for a view that was mapped as writable or is this process's own heap.
   [[nodiscard]] uint8_t* writable_at(uint64_t address, uint64_t length) const {
     return const_cast<uint8_t*>(at(address, length));
   }
@@ -48,7 +48,7 @@ class HeapView {
   const uint8_t* here_ = nullptr;
   uint64_t theirs_ = 0;  // the peer's address of the bytes at here_
   uint64_t bytes_ = 0;
-  bool is_own_ = false;  // no mapping of this view's
+  bool is_own_ = false;  // the view shows this process's own heap, and has mapped nothing
 };
 
 }  // namespace spinloom::peer

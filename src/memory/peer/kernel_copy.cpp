@@ -10,7 +10,7 @@
 namespace spinloom::peer {
 namespace {
 
-constexpr uint32_t call_blocks_max = 512;  // of each side; more gain nothing and take more of the stack
+constexpr uint32_t call_blocks_max = 512;  // blocks of each side; more gain nothing and take more of the stack
 static_assert(call_blocks_max <= IOV_MAX, "what the kernel takes");
 constexpr uint64_t call_bytes_max = uint64_t{1} << 30;  // the kernel copies less than 2^31 bytes at once
 // Measured: reading up to this many unwanted bytes costs at most half as much as another block. A gap is shorter than
@@ -44,6 +44,7 @@ class Batch {
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
+  // Adds the next `bytes` bytes of both lists, or as many as one call takes.
   void fill(BlockCursor theirs, BlockCursor ours, uint64_t bytes, uint64_t gap_max) {
     uint64_t end = 0;  // end of the block added last
     bool first = true;
@@ -68,7 +69,7 @@ class Batch {
   [[nodiscard]] ssize_t copy(Call call, int64_t id) const {
     return call(static_cast<pid_t>(id), ours_, ours_count_, theirs_, theirs_count_, 0);
   }
-  // The wanted bytes among those that a call has copied.
+  // Returns the wanted bytes among those that a call has copied: not the known word, and no gaps.
   [[nodiscard]] uint64_t wanted_of(uint64_t copied) const {
     uint64_t wanted = 0;
     for (uint32_t i = 0; i < ours_count_ && copied > 0; ++i) {

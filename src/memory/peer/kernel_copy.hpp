@@ -1,8 +1,8 @@
 // Kernel copies - the system copies bytes between the memory of this process and another's, by process_vm_readv and
 // process_vm_writev.
 //
-// Contract: kernel_read() and kernel_write() copy the next `bytes` of both lists and move both cursors behind what
-//   was copied. A system call takes up to 512 blocks of each side; as many calls are made as are needed. One call
+// Contract: kernel_read() and kernel_write() copy the next `bytes` of both lists and move both cursors behind what was
+//   copied. A system call takes up to 512 blocks of each side and 1 GiB; as many calls are made as are needed. One call
 //   costs about a microsecond, plus 0.4 us for each block of the other process and hardly anything for a block of
 //   ours. So neighbouring blocks of the other process are asked for as one block. When reading, blocks with a short
 //   gap between them are asked for as one, too, and the bytes of the gap are thrown away.

@@ -30,6 +30,7 @@ PeerMemory PeerMemory::of_this_process(Reach reach, const std::string& why_not) 
   return made;
 }
 
+// Reads the known word through the kernel and compares its value.
 Status PeerMemory::find_known() const {
   uint64_t found = 0;
   const Block theirs{known_.address, sizeof found};
@@ -123,7 +124,7 @@ Copied PeerMemory::read_place(const uint8_t* here, BlockCursor& theirs, BlockCur
   return {length, {}};
 }
 
-// The bytes of the blocks before the next one that lies in the mapped heap.
+// Returns the bytes of the blocks before the next one that lies as a whole in the mapped heap.
 uint64_t PeerMemory::outside_heap(BlockCursor theirs, uint64_t bytes) const {
   if (!includes(reach_, Reach::heap)) return bytes;
   uint64_t outside = 0;

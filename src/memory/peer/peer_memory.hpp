@@ -8,8 +8,8 @@
 //   call with all of them.
 //   For a peer in this process, any address that is this process's counts as the peer's, and one that is not crashes:
 //   read() and write() must get addresses from that peer alone.
-// Prices: bytes of a mapped heap, and those of this process, cost a copy in memory; for the kernel's way see
-// kernel_copy.hpp.
+// Prices: bytes of a mapped heap, and those of this process, cost a copy in memory; kernel_copy.hpp gives the price of
+// the kernel's way.
 // Invariants: (1) neither reading nor finding out whether it works changes anything at the peer; (2) an address that
 //   is not the peer's is an Error: then the first Copied::bytes of the lists are copied, and what the remaining bytes
 //   of the destination hold is unknown. Lists with different numbers of bytes are an Error before anything is copied;
@@ -35,7 +35,8 @@
 
 namespace spinloom::peer {
 
-// The part of a process's memory that another process can read in place.
+// The part of a peer's memory that this process can read without the peer's help: `heap` by the mapping of its heap,
+// `memory` at any address by the kernel. A peer in this process is read in place.
 enum class Reach : uint32_t { nothing = 0, heap = 1, memory = 2, both = 3 };
 [[nodiscard]] constexpr Reach operator|(Reach a, Reach b) {
   return static_cast<Reach>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
@@ -50,14 +51,18 @@ class PeerMemory {
   // `known` tells the peer from another process that has the same number.
   PeerMemory(Process process, const Word& known) : process_(std::move(process)), known_(known) {}
 
-  // The memory of a peer that is a thread of this process, of which `reach` is to be read; `why_not` says why no more.
+  // Returns the memory of a peer that is a thread of this process. `reach` is the part that callers may read, and
+  // `why_not` says why no more.
   [[nodiscard]] static PeerMemory of_this_process(Reach reach, const std::string& why_not);
 
-  // Tries to read the known word through the kernel. Once this has worked, read() uses the kernel.
+  // Tries to read the known word through the kernel. Once this has worked, read() uses the kernel for bytes outside of
+  // the mapped heap.
   [[nodiscard]] Status try_reading();
-  // Tries to write through the kernel: writes the value that the known word already has.
+  // Tries to write through the kernel: writes the value that the known word already has. A peer in this process needs
+  // no try: the answer is success.
   [[nodiscard]] Status try_writing() const;
   [[nodiscard]] Status map_heap(const SharedHeap::Place& place);
+  // Drops the mapping. reach() and describe() still report it.
   void unmap_heap() { heap_ = {}; }
   // Replaces try_reading(): records why reading through the kernel is not tried.
   void leave_unread(std::string why) { kernel_ = "two copies: " + std::move(why); }

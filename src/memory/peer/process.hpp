@@ -4,8 +4,8 @@
 // Contract: open() takes hold of the process that has this number now. descriptor() becomes readable when that
 //   process ends. holds() says whether the process lived a moment ago, so that its number still means it.
 // Invariants: (1) when holds() returns true, the number has not been given to another process: the system hands out
-//   numbers in a circle, and `fresh_ns` is too short for a whole turn; (2) holds() asks the system at most once in
-//   `fresh_ns`.
+//   numbers in a circle, and `fresh_ns` is too short for a whole turn; (2) while the process lives, a thread's calls of
+//   holds() poll the descriptor at most once in `fresh_ns`.
 // Threads: one owner; holds() from any. Time: holds() reads the monotonic clock.
 #pragma once
 

@@ -22,9 +22,9 @@
 namespace spinloom::peer {
 
 struct SharedCopyMemory {
-  alignas(64) std::atomic<uint64_t> next;  // upper half: number of the copy; lower half: its first part not taken yet
+  alignas(64) std::atomic<uint64_t> next;  // upper half: number of the copy; lower half: first part not taken yet
   std::atomic<uint64_t> from;  // the sender's address
-  std::atomic<uint64_t> to;  // the receiver's
+  std::atomic<uint64_t> to;  // the receiver's address
   std::atomic<uint64_t> length;
   std::atomic<uint64_t> part_bytes;
   alignas(64) std::atomic<uint32_t> ended;  // parts that the helper has finished
@@ -47,7 +47,7 @@ class SharedCopy {
   [[nodiscard]] bool active() const { return active_; }
   void begin(const CopyPart& whole, uint64_t part_bytes);
   [[nodiscard]] std::optional<CopyPart> take();
-  // Nobody takes a part of the copy after this call.
+  // Takes all parts that are left, without reading them: nobody takes a part of the copy after this call.
   void stop();
   // True if the helper's parts have ended; only for a copy without parts left to take.
   [[nodiscard]] bool done() const { return memory_->ended.load(std::memory_order_acquire) == parts_ - own_; }
@@ -57,9 +57,9 @@ class SharedCopy {
   void end() { active_ = false; }
   // Reads all parts that the helper does not take.
   void read_parts(const PeerMemory& theirs);
-  // Returns nothing while the helper may still write. Otherwise ends the copy and returns whether all bytes are
-  // there. If the helper could not write a part, the whole message is read once more. `gone`: the helper's process
-  // has ended.
+  // Returns nothing while the helper may still write. Otherwise ends the copy and returns whether all bytes are there.
+  // If only the helper failed to write a part, the whole message is read once more. `gone`: the helper's process has
+  // ended.
   [[nodiscard]] std::optional<bool> finish(const PeerMemory& theirs, bool gone);
 
  private:
@@ -81,9 +81,10 @@ class CopyHelper {
 
   void offer() { memory_->helps.store(1, std::memory_order_relaxed); }
   [[nodiscard]] std::optional<CopyPart> take();
+  // Reports that the part taken last has ended; `well`: it was written.
   void tell(bool well);
-  // Writes one part of the copy into the receiver's memory; false if no part is left. open() returns whether the
-  // receiver still accepts bytes.
+  // Writes one part of the copy into the receiver's memory. False: it got no part, because none is left or the receiver
+  // took that part at the same time. open() returns whether the receiver still accepts bytes.
   template <class Open>
   [[nodiscard]] bool help(const PeerMemory& theirs, const Open& open) {
     const auto part = take();

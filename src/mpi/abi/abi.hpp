@@ -2,8 +2,9 @@
 //
 // Every source in this folder is compiled once for each interface, into a namespace of its own (SPINLOOM_ABI).
 //
-// Contract: load() fills `real` with the MPI's PMPI functions. Functions of later versions of MPI may be null.
-// Invariants: (1) nothing here includes an mpi.h. Threads: load() from one, before all others. Time: none.
+// Contract: load() fills `real` with the MPI's PMPI functions. A function that not every MPI has is null where it is
+//   missing: those of MPI 4 and later, and those of files.
+// Invariants: (1) nothing here includes an mpi.h. Threads: one thread calls load(), before all others. Time: none.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 
 using Aint = intptr_t;
 using Offset = int64_t;
-// A pointer in every interface.
+// MPI_File is a pointer in every interface.
 using File = struct FileOfTheMpi*;
 using Count = int64_t;
 using CommCopy = int(Comm, int, void*, void*, void*, int*);
@@ -28,7 +29,8 @@ using GrequestQuery = int(void*, Status*);
 using GrequestFree = int(void*);
 using GrequestCancel = int(void*, int);
 
-// X(name, parameters). A call with a large-count form (MPI 4) is in the list of calls with counts of type N.
+// X(name, parameters). Calls that the layer also needs in their form with large counts (MPI 4) are in the lists below
+// whose counts have the type N.
 #define SPINLOOM_REAL_CALLS(X)                                                         \
   X(Init, (int*, char***))                                                             \
   X(Init_thread, (int*, char***, int, int*))                                           \
@@ -52,7 +54,7 @@ using GrequestCancel = int(void*, int);
   X(Iprobe, (int, int, Comm, int*, Status*))                                           \
   X(Mprobe, (int, int, Comm, MessageHandle*, Status*))                                 \
   X(Improbe, (int, int, Comm, int*, MessageHandle*, Status*))                          \
-  X(Get_count, (const Status*, Datatype, int*))                                        \
+  X(Get_elements_x, (const Status*, Datatype, Count*))                                 \
   X(Status_set_elements_x, (Status*, Datatype, Count))                                 \
   X(Status_set_cancelled, (Status*, int))                                              \
   X(Grequest_start, (GrequestQuery*, GrequestFree*, GrequestCancel*, void*, Request*)) \
@@ -114,7 +116,7 @@ using GrequestCancel = int(void*, int);
   X(Type_get_envelope, (Datatype, int*, int*, int*, int*))                             \
   X(Type_get_contents, (Datatype, int, int, int, int*, Aint*, Datatype*))
 
-// Calls of MPI 4 and later, and of a part that an MPI may be built without: null where it has none.
+// Calls of MPI 4 and later, and of files, which an MPI may be built without: null where the MPI does not have them.
 #define SPINLOOM_NEWER_CALLS(X)                                            \
   X(File_call_errhandler, (File, int))                                     \
   X(Request_get_status_all, (int, const Request*, int*, Status*))          \
@@ -144,11 +146,12 @@ using GrequestCancel = int(void*, int);
   X(Pack, N, (const void*, N, Datatype, void*, N, N*, Comm))                                        \
   X(Unpack, N, (const void*, N, N*, void*, N, Datatype, Comm))
 
+// Calls of MPI 4 in the same form: null where the MPI does not have them.
 #define SPINLOOM_COUNTED_NEWER_CALLS(X, N)                                                            \
   X(Isendrecv, N, (const void*, N, Datatype, int, int, void*, N, Datatype, int, int, Comm, Request*)) \
   X(Isendrecv_replace, N, (void*, N, Datatype, int, int, int, int, Comm, Request*))
 
-// Calls that make a communicator: the last argument.
+// Blocking calls that make a communicator, which is their last argument, and for which the layer has a function.
 #define SPINLOOM_COMM_CALLS(X)                                                                        \
   X(Comm_dup, (Comm, Comm*))                                                                          \
   X(Comm_dup_with_info, (Comm, Info, Comm*))                                                          \
@@ -162,8 +165,8 @@ using GrequestCancel = int(void*, int);
   X(Dist_graph_create, (Comm, int, const int*, const int*, const int*, const int*, Info, int, Comm*)) \
   X(Dist_graph_create_adjacent, (Comm, int, const int*, const int*, int, const int*, const int*, Info, int, Comm*))
 
-// Collective calls, whose places in memory are ints, or addresses where counts are large: X(name, name of the
-// non-blocking form, N, parameters...). The persistent form is name_init (MPI 4).
+// Collective calls: X(name, name of the non-blocking form, N, parameters...). The persistent form is name_init (MPI 4).
+// Displacements are ints, or addresses where counts are large; those of MPI_Neighbor_alltoallw are always addresses.
 template <class N>
 using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
 #define SPINLOOM_COLLECTIVE_CALLS(X, N)                                                                               \
@@ -211,7 +214,8 @@ using Displacement = std::conditional_t<sizeof(N) == sizeof(int), int, Aint>;
   X(Rput, N, (const void*, N, Datatype, int, Aint, N, Datatype, Win, Request*)) \
   X(Rget, N, (void*, N, Datatype, int, Aint, N, Datatype, Win, Request*))
 
-// Accesses that the layer does nothing about.
+// Accumulates. The layer leaves them to the MPI, but for windows on the NIC (calls_rma.cpp) and for buffers in a GPU's
+// memory (calls_bounced_windows.cpp).
 #define SPINLOOM_ACCUMULATE_CALLS(X, N)                                                                 \
   X(Accumulate, N, (const void*, N, Datatype, int, Aint, N, Datatype, Op, Win))                         \
   X(Raccumulate, N, (const void*, N, Datatype, int, Aint, N, Datatype, Op, Win, Request*))              \
@@ -258,15 +262,15 @@ struct Real : Counted<int> {
   SPINLOOM_COMM_CALLS(SPINLOOM_MEMBER)
   SPINLOOM_EPOCH_CALLS(SPINLOOM_MEMBER)
 #undef SPINLOOM_MEMBER
-  Counted<Count> large;  // null where the MPI is older than 4.0
-  // The calls of `large`; where the MPI has none, forms made of the calls with ints, which refuse a count that is no
-  // int.
+  Counted<Count> large;  // each is null where the MPI does not have it (before MPI 4.0)
+  // The calls of `large`; where the MPI does not have one, a form made of the call with ints, which refuses a count
+  // that is no int. It is null where the MPI has neither.
   Counted<Count> wide;
 
-  // The name of a function that the MPI should have and has not; empty if all are there.
+  // Finds all functions. Returns the name of one that the MPI should have and has not; empty if all are there.
   [[nodiscard]] std::string load();
 
-  // The form that takes counts of type N.
+  // Returns the calls that take counts of type N.
   template <class N>
   [[nodiscard]] const Counted<N>& counted() const {
     if constexpr (sizeof(N) == sizeof(int)) {
@@ -279,7 +283,8 @@ struct Real : Counted<int> {
 
 extern Real real;
 
-// Gives the program a message's status. Only calls that complete several requests set MPI_ERROR (MPI 4.1, 3.2.5).
+// Gives the program a message's status, unless it wants none. MPI_ERROR keeps its value, because only calls that
+// complete several requests set it (MPI 4.1, 3.2.5).
 inline void tell_of(const Status& message, Status* status) {
   if (status == status_ignore) return;
   const int error = status->error;

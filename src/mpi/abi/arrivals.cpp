@@ -32,8 +32,8 @@ bool Layer::make_own_comm() {
   return has_own_comm_;
 }
 
-// Elements that the layer cannot describe, packed or unpacked by the MPI. Debian's MPICH has no MPI_Pack of absolute
-// addresses, and ints do not count all bytes: those go in a message to ourselves.
+// Has the MPI pack or unpack elements that the layer cannot describe. Debian's MPICH cannot pack from absolute
+// addresses, and ints do not count all bytes: such elements go in a message to ourselves.
 int Layer::mpi_moves(const Place& place, int64_t elements, uint8_t* packed, int64_t bytes, bool packs) {
   if (place.buffer != nullptr && bytes <= INT32_MAX) {
     int position = 0;
@@ -67,7 +67,7 @@ bool Layer::copy(const Place& place, std::vector<uint8_t>& bytes) {
   return true;
 }
 
-// Writes the first `length` packed bytes at a place to `to`.
+// Writes the first `length` packed bytes at a place to `to`. False: they cannot be read.
 bool Layer::peek(const Place& place, int64_t length, uint8_t* to) {
   const Form& form = *place.form;
   if (const auto device = device_of(place)) {
@@ -111,7 +111,8 @@ int Layer::put_bytes(const uint8_t* bytes, int64_t length, const Place& place) {
 
 namespace {
 
-// The message comes to pinned memory first, if its sender's bytes are the host's.
+// Lands a record's message in memory of a device. The bytes come to pinned memory first, unless they come from a peer's
+// device.
 int land_on_device(const DevicePlace& device, const Record& record, Comm comm, void (*idle)(), DeviceEnd* end) {
   const auto bytes = static_cast<int64_t>(record.bytes);
   const FormPointer bytes_form = basic_form(1, 1);
@@ -128,7 +129,9 @@ int land_on_device(const DevicePlace& device, const Record& record, Comm comm, v
   return put.ok() ? success : raise(comm, code_of(put.error()));
 }
 
-// The MPI needs the whole message to cut it. Those of collective calls have no call of their own that could tell of it.
+// Raises the error of a record's message that is too long. The MPI needs the whole message to cut it; it is dropped
+// where it is very long, for a device, or of a collective call, which has no receive of its own that the MPI could
+// repeat.
 int land_too_long(const Record& record, const Place& place, Status* status, void (*idle)()) {
   const auto bytes = static_cast<int64_t>(record.bytes);
   std::unique_ptr<uint8_t[]> whole;
@@ -285,7 +288,8 @@ bool Layer::claim_seen(const Status& seen, Comm comm) {
   }
 }
 
-// A message of our own stands for one whose bytes are here already, so that the program has a handle for it.
+// Gives the program a handle for a claim: that of the MPI, or that of a message of our own where the bytes are here
+// already.
 int Layer::hand_out(ClaimPointer claim, MessageHandle* handle) {
   if (!claim->received) {
     *handle = claim->handle;

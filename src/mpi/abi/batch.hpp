@@ -1,9 +1,11 @@
 // Batch - the requests of one call, as the MPI shall see them, with what the layer knows of each.
 //
-// Contract: requests() are handed to the MPI instead of the program's; finish() ends one that the MPI has completed.
-//   The destructor writes the MPI's changes back to the program's array, and keeps what has not completed.
-// Invariants: (1) a start of a persistent request that another request carries is replaced by that one, and the
-//   program's handle stays. Threads: one. Time: none.
+// Contract: requests() are handed to the MPI; they are the program's own array where none is replaced. finish() ends
+//   one that the MPI has completed. The destructor writes the MPI's changes back to the program's array, and gives the
+//   layer back what it knows of the requests that have not completed.
+// Invariants: (1) where another request carries the start of a persistent one, the MPI gets that other request, and the
+//   program's handle stays.
+// Threads: one for each Batch; it takes the lock itself. Time: none.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +16,8 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// `few` things without an initial value, or as many in the heap as there are.
+// Room for an array of things: without an allocation for up to `few` of them. fill() makes `count` copies of a value
+// there and returns the first.
 template <class Thing>
 class Few {
  public:
@@ -67,7 +70,7 @@ class Batch {
     }
   }
 
-  // Looks at what has arrived for these requests. Without threads, progress() finds them by itself.
+  // Looks at what has arrived for these requests, among threads. Without threads, progress() finds them by itself.
   void look() {
     if (!any() || !layer.threaded) return;
     const Lock lock;
@@ -79,8 +82,7 @@ class Batch {
   [[nodiscard]] bool any() const { return entries_ != nullptr; }
   [[nodiscard]] Request* requests() { return substitutes_ ? work_.data() : program_; }
   [[nodiscard]] bool knows(int i) const { return any() && entries_[i].known != nullptr && !entries_[i].is_done; }
-  [[nodiscard]] Comm comm_of(int i) const { return entries_[i].known->place.comm; }
-  // The code that the program gets for this request.
+  // Ends request `i`, which the MPI has completed with `code`. Returns the code that the program gets for it.
   [[nodiscard]] int finish(int i, Status* status, int code) {
     if (!knows(i) || entries_[i].is_done) return code;
     entries_[i].is_done = true;
@@ -99,11 +101,12 @@ class Batch {
   Request* program_;
   bool substitutes_ = false;
   Few<Entry> room_;
-  Entry* entries_ = nullptr;  // none while no request is known
+  Entry* entries_ = nullptr;  // null if the layer knows none of the requests
   std::vector<Request> work_;
 };
 
-// Ends all requests after a call that has completed them, and returns the code of the program's call.
+// Ends the requests of a call that has completed all of them, but for those that the MPI calls pending. Returns the
+// code of the program's call: `code` itself where the call has failed as a whole.
 [[nodiscard]] int finish_all(Batch& batch, int count, Status* statuses, int code);
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -26,7 +26,7 @@ DeviceWatch::Owner owner_at(const void* buffer, int64_t place) {
   const auto* const address = reinterpret_cast<const void*>(reinterpret_cast<intptr_t>(buffer) + place);
   return need(DeviceWatch::of_process().owner(address));
 }
-// Below zero: memory of the host.
+// Returns the device that owns a byte; below zero: it is memory of the host.
 int device_at(const void* buffer, int64_t place) { return owner_at(buffer, place).ordinal; }
 
 // Throws unless both ends of the range that is touched belong to the device that owns a byte between them.
@@ -50,7 +50,7 @@ int64_t extent_of(Datatype type, const Form& form) {
   return extent;
 }
 
-// The bytes around `count` elements, from the buffer: the first, and the one behind the last.
+// Returns the range of the bytes around `count` elements, by their offsets from the buffer.
 Range span_of(Datatype type, int64_t count) {
   Count lb = 0;
   Count extent = 0;
@@ -64,7 +64,7 @@ Range span_of(Datatype type, int64_t count) {
   return {std::min(true_lb, last), std::max(true_lb, last) + true_extent};
 }
 
-// The offset of the first byte of the first element.
+// Returns the offset of the first byte of the first element.
 int64_t first_of(Datatype type, const Form& form) { return form.known ? form.true_lb : span_of(type, 1).first; }
 
 // A receive may get fewer bytes than it has room for, and an image is put in place as a whole.
@@ -75,11 +75,12 @@ const FormPointer& bytes_form() {
   return byte;
 }
 
-// The bytes that belong to a type, also to one that the layer leaves to the MPI, as pairs.
+// Returns the form of the bytes that belong to a type, also where the layer leaves the type to the MPI, as it does with
+// pairs. It is not `known` if they cannot be found out.
 FormPointer exact_form(Datatype type, const FormPointer& form) {
   if (form->known) return form;
   struct Exact {
-    FormPointer form;  // which another datatype under the same handle has not
+    FormPointer form;  // another datatype under the same handle has another form
     FormPointer exact;
   };
   static std::mutex mutex;
@@ -107,7 +108,7 @@ struct BounceBuffers::OnDevice {
   FormPointer form;
   int ordinal;
   Range span;
-  bool has_base;  // the buffer's own address is there, too, by which an MPI judges
+  bool has_base;  // the buffer's own address, by which an MPI judges, is there, too
 };
 std::optional<BounceBuffers::OnDevice> BounceBuffers::on_device(const void* buffer, int64_t count, Datatype type) {
   if (count <= 0 || buffer == in_place || type == handles().type_null) return std::nullopt;
@@ -148,7 +149,7 @@ bool BounceBuffers::replace_block(void*& buffer, int64_t count, Datatype& type, 
   if (!found) return false;
   const std::optional<Datatype> twin = without_gaps(type, found->form, use);
   if (!twin) return replace_as_it_lies(*found, buffer, count, type, use_of_image(use));
-  // The layer must take for a run, and leave to the MPI, what lies in memory of a device.
+  // Memory of a device must be a run for the layer, so that it leaves the message to the MPI.
   const bool stays_there = stays() && is_run(*bounced_form(*twin), count);
   if (stays_there && is_run(*found->form, count)) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): MPI_BOTTOM and a type of addresses
@@ -166,7 +167,8 @@ bool BounceBuffers::replace_block(void*& buffer, int64_t count, Datatype& type, 
   return true;
 }
 
-// The MPI gets the same datatype. Gaps are for the host: an MPI that knows of GPUs may copy each block by itself.
+// Gives the MPI the bytes as they lie, with the same datatype. Where there are gaps they go to memory of the host,
+// because an MPI that knows of GPUs may copy each block by itself.
 bool BounceBuffers::replace_as_it_lies(const OnDevice& found, void*& buffer, int64_t count, Datatype type, Use use) {
   const FormPointer form = exact_form(type, found.form);
   const bool is_left_alone = found.form->known || call.takes == Takes::reduction;  // by the layer
@@ -191,7 +193,7 @@ bool BounceBuffers::replace_bytes_at(void*& buffer, int64_t offset, int64_t byte
   return true;
 }
 
-// The bounce buffer has the same bytes at the same offsets.
+// Makes a bounce buffer that has the same bytes at the same offsets.
 void BounceBuffers::replace_image(int ordinal, void*& buffer, std::vector<DeviceBlock> blocks, Range range, Use use) {
   for (const DeviceBlock& block : blocks) {
     if (block.form->known) continue;

@@ -1,14 +1,17 @@
 // BounceBuffers - the buffers of one call that lie in a GPU's memory, and the memory that the call gets in their
 // place.
 //
-// Contract: replace() and its like look at a buffer; one of a device is replaced, with its datatype: packed bytes in
-//   pinned memory, or, where the MPI takes that (gpu_aware.hpp), in memory of the same device; there a buffer without
-//   gaps stays what it is. They are as many elements of the same basic types without gaps, so that whoever cuts a
-//   message into elements cuts it as the other ranks do. Of a datatype that is not known here the bytes come as they
-//   lie, gaps included. fill() puts what the call reads there; land() puts what it has written in place. What goes
-//   wrong is thrown as Refused.
+// Contract: replace() and its like look at a buffer. In place of one in a device's memory the MPI gets packed bytes in
+//   pinned memory, or in memory of the same device where the MPI takes that (gpu_aware.hpp); there a buffer without
+//   gaps stays what it is. The datatype is replaced, too: the MPI gets as many elements of the same basic types without
+//   gaps, so that it cuts the message into elements as the other ranks do. The bytes come as they lie in the buffer,
+//   gaps included and under the program's datatype, in three cases: of a datatype that is not known here, of one that
+//   the MPI may cut anywhere (gapless_type.hpp), and of operands of reductions. fill() puts what the call reads into
+//   the new memory; land() puts what the call has written in place. Both throw Refused where they fail, as replace()
+//   does.
 // Invariants: (1) a buffer of the host is left alone; (2) each buffer's bytes are moved by one kernel, or one copy
-//   where they are contiguous. Threads: one. Time: none.
+//   where they are contiguous; only partitioned messages are moved part by part. Threads: one for each, but for
+//   fill_part() and land_part(). Time: none.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +30,7 @@ struct Refused {
   Error error;
 };
 
-// A message that a call sends from a buffer that is bounced: `type` is the datatype that the MPI gets for it.
+// The message that a call sends; if its buffer is bounced, `type` is the datatype that the MPI gets in its place.
 struct Sending {
   int64_t count;
   Datatype type;
@@ -35,33 +38,36 @@ struct Sending {
   Comm comm;
 };
 
-// True if the receiver maps memory of the sender's device and takes messages of `bytes` bytes from there
+// True if the receiver maps memory of this rank's device `ordinal` and may be offered a message of `bytes` bytes there
 // (bounced_offers.cpp).
 [[nodiscard]] bool may_offer(const Sending& sending, int64_t bytes, int ordinal);
 
 class BounceBuffers {
  public:
-  Comm comm = handles().comm_world;  // whose error handler is called,
-  std::optional<File> file;  // or the file's, in calls on one,
-  std::optional<Win> window;  // or the window's
+  // Errors go to the handler of the window if there is one, else of the file if there is one, else of `comm`.
+  Comm comm = handles().comm_world;
+  std::optional<File> file;
+  std::optional<Win> window;
   int target = proc_null;  // of an access to a window
   void* stand_in = nullptr;  // the address that the MPI gets in place of the one buffer of a call on a file
   std::optional<Sending>
       sending;  // the call's message, if it may be offered where it lies in a device's memory (bounced_offers.cpp)
   BouncedCall call;
 
+  // Replaces the buffer of `count` elements, and its datatype, if it lies in a device's memory.
   template <class Pointer, class N>  // void* or const void*
   void replace(Pointer& buffer, N count, Datatype& type, Use use) {
     void* found = const_cast<void*>(static_cast<const void*>(buffer));
     if (!replace_block(found, static_cast<int64_t>(count), type, use)) return;
     buffer = found;
   }
-  // replace() for a buffer with blocks of `n` peers, of `count` elements each.
+  // replace() for a buffer that has a block of `count` elements for each of `n` peers.
   template <class Pointer, class N>
   void replace_each(Pointer& buffer, int n, N count, Datatype& type, Use use) {
     replace(buffer, static_cast<int64_t>(n) * static_cast<int64_t>(count), type, use);
   }
-  // Blocks of one type at places in elements, or each of a type of its own at places in bytes.
+  // replace() for a buffer with a list of blocks. They have one type, and places in elements; or each has a type of its
+  // own, and a place in bytes.
   template <class Pointer, class N, class Place>
   void replace_list(Pointer& buffer, int n, const N* counts, const Place*& places, Datatype& type, Use use) {
     const std::vector<Datatype> types(static_cast<size_t>(n < 0 ? 0 : n), type);
@@ -80,7 +86,8 @@ class BounceBuffers {
     types = twins->data();
     kept_.push_back(std::move(twins));
   }
-  // The operands of a reduction: the MPI must know what they are, so that the datatype stays, and gaps come along.
+  // replace() for the operands of a reduction: the MPI must know what they are, so their datatype stays, and so do
+  // gaps.
   template <class Pointer>
   void replace_operand(Pointer& buffer, int64_t count, Datatype type, Use use) {
     void* found = const_cast<void*>(static_cast<const void*>(buffer));
@@ -99,16 +106,17 @@ class BounceBuffers {
   [[nodiscard]] bool is_untouched() const {
     return std::ranges::all_of(ends_, [](const auto& end) { return end->is_as_it_is(); });
   }
-  // Calls the error handler. Returns the code that the call returns.
+  // Calls the error handler. Returns the code that the program's call returns.
   [[nodiscard]] int raise(int code) const;
   // Fills all bounce buffers except that of `but`, whose bytes a peer takes.
   void fill(const DeviceEnd* but = nullptr);
-  // `bytes`: how many a receive has got; below zero: all.
+  // Puts in place what the call has written: `bytes` bytes, as many as a receive has got; below zero: all.
   void land(int64_t bytes);
-  // One block of a buffer that was bounced as a list, by any thread.
+  // fill() and land() for one block of a buffer that was bounced as a list; any thread may call them.
   void fill_part(size_t i) const;
   void land_part(size_t i) const;
-  // The one buffer that the call reads, if it lies in a device's memory and its packed bytes stand for it.
+  // Returns the one bounced buffer that the call reads, if its packed bytes in memory of the host stand for it; null if
+  // there are several, or none, or if the bytes are on the device or as they lie.
   [[nodiscard]] DeviceEnd* sent() const;
 
  private:
@@ -123,15 +131,15 @@ class BounceBuffers {
   template <class N, class Place>
   [[nodiscard]] bool replace_blocks(void*& buffer, int n, const N* counts, const Place*& places, const Datatype* types,
                                     bool in_bytes, std::vector<Datatype>& twins, Use use);
-  // Makes the bounce buffer of `buffer` and returns its address.
   using Where = DeviceMoves::Where;
+  // Makes the bounce buffer of `buffer` and returns its address.
   [[nodiscard]] std::byte* add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use,
                                Where where = Where::host);
   void add_as_it_is(int ordinal, void* buffer, Use use);
-  // True if the MPI takes memory of a device in this call. Found out once, when a buffer lies in such memory.
+  // True if the MPI takes memory of a device in this call. This is found out once, when a buffer lies in such memory.
   [[nodiscard]] bool stays();
 
-  // The datatype without gaps that the MPI gets instead; nothing if it must have the bytes as they lie.
+  // Returns the datatype without gaps that the MPI gets instead; nothing if it must get the bytes as they lie.
   [[nodiscard]] std::optional<Datatype> without_gaps(Datatype type, const FormPointer& form, Use use);
 
   std::vector<std::shared_ptr<DeviceEnd>> ends_;

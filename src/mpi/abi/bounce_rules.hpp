@@ -1,7 +1,9 @@
 // Rules of bounce buffers: which buffers each call reads and writes, by its arguments (bounce_buffers.hpp).
 //
 // Contract: a rule's operator() replaces the call's buffers. `by_status` is true if the call receives, and the status
-//   says how many bytes have arrived; else all bytes that there is room for land.
+//   says how many bytes have arrived; else all bytes that there is room for land. `is_collective` is true for
+//   collective calls. `sends_too` is true for calls that send and receive: the status of their request is not always
+//   that of the receive. `takes` is the kind of the call, for an MPI that knows of GPUs (gpu_aware.hpp).
 #pragma once
 
 #include "mpi/abi/bounce_buffers.hpp"
@@ -25,7 +27,7 @@ struct Send {
     bounce.sending->type = type;
   }
 };
-// The MPI copies what it buffers, into memory of the host.
+// Buffered sends: the MPI copies the message into its buffer, in memory of the host.
 struct BufferedSend : Send {
   static constexpr Takes takes = Takes::host;
   template <class... Arguments>
@@ -75,8 +77,7 @@ struct SendReceive {
     if (source != proc_null) bounce.replace(in, in_count, in_type, is_blocking ? Use::writes : Use::both);
   }
 };
-// MPI_Isendrecv is two calls of which the MPI makes one request. The layer may take it apart, so the MPI gets memory of
-// the host.
+// MPI_Isendrecv sends and receives with one request. The layer may take it apart, so the MPI gets memory of the host.
 struct BeginSendReceive : SendReceive {
   static constexpr Takes takes = Takes::host;
 };
@@ -101,7 +102,7 @@ struct ByTheHost {
   static constexpr Takes takes = Takes::host;
 };
 
-// Packed bytes are as many as there are in the elements.
+// Returns the number of packed bytes of `count` elements; 0 if the MPI does not say their size.
 inline int64_t packed_bytes_of(int64_t count, Datatype type) {
   Count size = 0;
   return real.Type_size_x(type, &size) == success ? size * count : 0;
@@ -125,7 +126,7 @@ struct Unpack : ByTheHost {
   }
 };
 
-// The portable form has lengths of its own: all that is left of the packed buffer is bounced.
+// The portable form has lengths of its own, so all that is left of the packed buffer is bounced.
 struct PackExternal : ByTheHost {
   template <class N, class Place>
   void operator()(BounceBuffers& bounce, const char*&, const void*& buffer, N& count, Datatype& type, void*& packed,
@@ -194,8 +195,8 @@ struct FileCall : ByTheHost {
     bounce.stand_in = const_cast<void*>(static_cast<const void*>(buffer));
   }
 };
-// At the end of a file less comes than there is room for, and not every MPI's status says how much (ROMIO's in
-// MPI_File_iread_all): what was in the buffer before goes with it, and lands again where nothing has come.
+// At the end of a file less comes than there is room for, and not every MPI's status says how much (ROMIO's does not in
+// MPI_File_iread_all). So the old bytes are copied into the bounce buffer, and land again where nothing has come.
 struct FileRead : FileCall {
   template <class N, class... More>
   void operator()(BounceBuffers& bounce, File& file, void*& buffer, N& count, Datatype& type, More&...) {
@@ -219,7 +220,7 @@ struct FileWrite : FileCall {
 
 // ---- accesses to windows ----
 
-// The target's memory is the MPI's business; a call that has no target touches nothing.
+// Only the buffers of the origin are bounced; a call to MPI_PROC_NULL touches nothing.
 struct Access : ByTheHost {
  protected:
   // True if the call touches its buffers.
@@ -286,7 +287,7 @@ struct Collective {
   static constexpr Takes takes = Takes::collective;
 
  protected:
-  // The ranks of the other side of an intercommunicator, else all.
+  // Finds the number of peers: of the ranks on the other side of an intercommunicator, else of all ranks.
   void begin(BounceBuffers& bounce, Comm comm) {
     bounce.comm = comm;
     if (real.Comm_test_inter(comm, &is_inter_) != success) is_inter_ = 0;
@@ -300,7 +301,7 @@ struct Collective {
     is_root_ = is_inter_ != 0 ? root == root_here : root == rank;
     takes_part_ = root != proc_null;
   }
-  // A root has a part of its own, but for that of an intercommunicator.
+  // True if this rank has a block of its own: every rank has, but for those on the root's side of an intercommunicator.
   [[nodiscard]] bool has_part() const { return takes_part_ && !(is_root_ && is_inter_ != 0); }
 
   int peers_ = 0;
@@ -309,7 +310,7 @@ struct Collective {
   bool takes_part_ = true;
 };
 
-// A call with MPI_IN_PLACE reads its operand from the buffer of the result.
+// If `out` is MPI_IN_PLACE, the call reads its operand from the buffer of the result.
 inline Use use_of_result(const void* out) { return out == in_place ? Use::both : Use::writes; }
 
 struct Bcast : Collective {
@@ -402,7 +403,7 @@ struct Alltoallv : Collective {
 };
 using Alltoallw = Alltoallv;
 
-// No MPI says of these that it takes memory of a device.
+// Calls with neighbours: no MPI says that it takes memory of a device in them.
 struct Neighbourhood : Collective {
   static constexpr Takes takes = Takes::host;
 
@@ -426,7 +427,7 @@ struct Neighbor_allgather : Neighbourhood {
   }
 
  protected:
-  // True if a source is MPI_PROC_NULL: its block must keep its bytes.
+  // True if a source is MPI_PROC_NULL: then the block of that source must keep its bytes.
   static bool has_nobody(Comm comm) {
     const Neighbours found = neighbours_of(comm);
     return std::ranges::find(found.from, proc_null) != found.from.end();
@@ -486,7 +487,7 @@ struct Allreduce : Reduction {
   }
 };
 using Scan = Allreduce;
-// The first rank gets nothing: its buffer stays as it is.
+// The first rank gets no result: its buffer must keep its bytes.
 struct Exscan : Reduction {
   template <class N, class... More>
   void operator()(BounceBuffers& bounce, const void*& out, void*& in, N& count, Datatype& type, Op&, Comm& comm,

@@ -1,10 +1,11 @@
 // Bounced - calls whose buffers may lie in a GPU's memory.
 //
-// Contract: Bounced<"X", int(parameters)>::hook<Rule, ending>() stands in front of the layer's function. Without a
-//   driver of a GPU in the process a call costs one question to the loader more (some 7 ns). With one, each buffer is
-//   looked at; where all are the host's, the call goes on as it is. A call that has some of a device gets other memory
-//   in their place, where the MPI does not take them as they are (bounce_buffers.hpp): a blocking one puts what has
-//   arrived in place before it returns, others when they are completed.
+// Contract: Bounced<"X", int(parameters)>::hook<Rule, ending>() makes a function that stands in front of the layer's.
+//   Without a driver of a GPU in the process it costs one look at the loader (some 7 ns). With one, it looks at each
+//   buffer; where all are the host's, the call goes on as it is. Buffers of a device are replaced where the MPI does
+//   not take them as they are (bounce_buffers.hpp). What has arrived is put in place before a blocking call returns,
+//   and for the others when they are completed: by their request, their second half (split calls on files), or the end
+//   of their epoch or a flush (accesses to windows). A part of a partitioned message may land earlier (MPI_Parrived).
 // Invariants: (1) calls that the MPI makes itself are left alone; (2) nothing is thrown through the program's C.
 // Threads: any; a request is one thread's at a time. Time: none.
 #pragma once
@@ -28,28 +29,31 @@ struct Foreseen {
 
 enum class Ending : uint8_t { blocking, non_blocking, persistent, partitioned, split, epoch };
 
+// True if a buffer may lie in a GPU's memory, and the layer may replace it.
 [[nodiscard]] inline bool may_replace() { return !DeviceWatch::of_process().none() && layer.pack_on; }
 
-// MPICH 4.0 copies what a rank sends itself in persistent collective calls when they are made.
+// True under MPICH's interface: MPICH 4.0 copies what a rank sends to itself in a persistent collective call when the
+// call is made, so the bounce buffer must be filled by then.
 [[nodiscard]] inline bool reads_at_init() { return layer.library->abi() == Abi::mpich; }
 
-// The first calls with buffers of a device: ranks find out whose device memory they can map.
+// Called in each call with buffers of a device: shows memory of the device to the other ranks, looks for theirs, and
+// lets no send, receive or pack bypass the layer from now on.
 void meet_devices(const BounceBuffers& bounce);
-// Offers what the call sends to its receiver where it lies, for the call to announce. False: the host is to have the
-// bytes. `waits`: the call returns when the receiver has them, and does nothing else before.
+// Offers what the call sends to its receiver where it lies, for the call to announce. False: the bounce buffer has to
+// be filled. `waits`: the call returns when the receiver has the bytes, and does nothing else before.
 [[nodiscard]] bool offer_bounced(const BounceBuffers& bounce, bool waits);
 // Drops the offer that a call has not announced, because it failed.
 void drop_offer(const BounceBuffers& bounce);
 
-// The first half of a collective call on a file: its bounce is kept for the second (calls_bounced_files.cpp).
+// Keeps the buffers of the first half of a split collective call on a file for the second (calls_bounced_files.cpp).
 void keep_split(BounceBuffers&& bounce);
-// A partitioned message: its request's bounce moves by parts (calls_bounced_parts.cpp).
+// Keeps the buffer of a partitioned message, which is moved by parts, for its request (calls_bounced_parts.cpp).
 void keep_parts(Request request, BounceBuffers&& bounce, int count, bool is_sent);
 void forget_parts(Request request);
-// An access to a window: its bounce is kept until its epoch, or a flush, has ended (calls_bounced_windows.cpp).
+// Keeps the buffers of an access to a window until its epoch, or a flush, has ended (calls_bounced_windows.cpp).
 void keep_access(BounceBuffers&& bounce);
 
-// A call that a function of the layer's stands in front of.
+// A call with a function in front of it: that function calls `next`, or `the_mpis` for a call of the MPI itself.
 template <Name name, class... Arguments>
 struct Next {
   static inline int (*next)(Arguments...) = nullptr;
@@ -161,8 +165,9 @@ struct Bounced<name, int(Arguments...)> {
     if (!request->is_persistent && request->bounce.is_untouched()) return code;
     auto all = std::tie(arguments...);
     const Request made = *std::get<sizeof...(Arguments) - 1>(all);
-    // A request that has ended already lands now: MPIs give several such requests the same handle. A file's request is
-    // not tested: after that MPI_Test fails in MPICH 5, and Open MPI 4.1 says yes before the bytes are there.
+    // A request that has ended already lands now, because MPIs give several such requests the same handle. Requests are
+    // not tested if the number of bytes comes from the status, nor those of files: after that MPI_Test fails in MPICH
+    // 5, and Open MPI 4.1 says yes before the bytes are there.
     if (request->is_active && !request->by_status && !request->bounce.file && has_ended(made)) {
       request->bounce.land(-1);
       return success;

@@ -7,7 +7,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// The receiver's rank in MPI_COMM_WORLD; below zero if nothing can be offered to it.
+// Returns the receiver's rank in MPI_COMM_WORLD; below zero if the message cannot be offered to it.
 int receiver_of(const Sending& sending, int64_t bytes, int ordinal) {
   const Settings& settings = layer.settings;
   if (!layer.on || settings.gpu_by_host || settings.path == Path::pass) return -1;
@@ -83,7 +83,8 @@ std::optional<PendingSend> Layer::take_bounced(const void* room, int64_t count, 
   return taken;
 }
 
-// The receiver has not come: the host gets the bytes after all.
+// Fills the bounce buffer of an offered message after all, because the receiver has not come or could not read it.
+// False: the bytes cannot be had. True for messages in memory of the host.
 bool Layer::fill_bounced(const Offered& one) {
   if (!one.pending.slot->offer.on_device) return true;
   const std::shared_ptr<DeviceEnd> end = DeviceEnds::of_process().find(one.place.buffer);

@@ -90,7 +90,7 @@ void land_parts(BouncedRequest& bounced) {
   for (size_t i = 0; !bounced.parts->is_sent && i < bounced.parts->is_in_place.size(); ++i) land_part(bounced, i);
 }
 
-// Starts the parts of a receive. A part of a send is filled when the program says that it is ready.
+// Starts the parts of a receive. Those of a send are filled later, when the program says that they are ready.
 void start_parts(BouncedRequest& bounced) {
   const std::lock_guard lock(bounced.parts->mutex);
   if (bounced.parts->is_sent) return;
@@ -100,7 +100,7 @@ void start_parts(BouncedRequest& bounced) {
 
 }  // namespace
 
-// Puts nothing in place for a receive that was cancelled.
+// For a receive that was cancelled, nothing is put in place.
 int land_once(BouncedRequest& bounced, const Status& status) {
   int is_cancelled = 0;
   if (bounced.by_status && real.Test_cancelled(&status, &is_cancelled) != success) is_cancelled = 0;

@@ -1,8 +1,8 @@
 // BouncedRequests - requests whose buffers are bounced until they have ended.
 //
-// Contract: keep() notes one by its handle. A call that completes requests takes them out before the MPI does, lands
-//   those that have ended, and puts the others back. Requests that the program frees while they are active go on as
-//   orphans, which are looked at in the program's later calls.
+// Contract: keep() notes one by its handle. A call that completes requests takes them out before it calls the MPI,
+//   lands those that have ended, and puts the others back. Requests that the program frees while they are active go on
+//   as orphans, which are looked at in the program's later calls; those of files are waited for.
 // Invariants: (1) a handle that the MPI has given out again is never taken for the request that had it before.
 // Threads: any; a request is one thread's at a time. Time: none.
 #pragma once
@@ -22,7 +22,7 @@ struct Parts {
   Parts(size_t count, bool sent) : is_sent(sent), is_in_place(count) {}
   const bool is_sent;
   std::mutex mutex;
-  std::vector<bool> is_in_place;  // of what is received
+  std::vector<bool> is_in_place;  // for each part of a receive: true if it has landed since the start
 };
 
 // A request whose call's buffers are bounced.
@@ -32,7 +32,7 @@ struct BouncedRequest {
   bool is_persistent = false;
   bool is_active = true;
   bool has_landed = false;  // MPI_Request_get_status has put the bytes in place already
-  std::unique_ptr<Parts> parts;  // null but for partitioned messages
+  std::unique_ptr<Parts> parts;  // null unless the message is partitioned
 };
 
 class BouncedRequests {
@@ -40,14 +40,14 @@ class BouncedRequests {
   [[nodiscard]] bool none() const { return count_.load(std::memory_order_relaxed) == 0; }
   void keep(Request handle, std::shared_ptr<BouncedRequest> request);
   [[nodiscard]] std::shared_ptr<BouncedRequest> find(Request handle);
-  // Removes it before the MPI completes the request: another thread may be given the same handle at once.
+  // Returns the request and forgets it, before the MPI completes it: another thread may then get the same handle.
   [[nodiscard]] std::shared_ptr<BouncedRequest> take(Request handle);
   // Puts back the requests that are not null; the others have ended.
   void put_back(std::span<const Request> handles, std::span<std::shared_ptr<BouncedRequest>> requests);
-  // Keeps a request that the program has freed while it was active: it is the MPI's until it has ended.
+  // Keeps a request that the program has freed while it was active, until the MPI has completed it.
   void orphan(Request handle, std::shared_ptr<BouncedRequest> request);
   [[nodiscard]] bool has_orphans() const { return orphan_count_.load(std::memory_order_relaxed) != 0; }
-  // `all`: waits until all have ended.
+  // Lands the orphans that have ended. `all`: waits until all have.
   void look_at_orphans(bool all);
 
  private:
@@ -64,13 +64,14 @@ class BouncedRequests {
 };
 extern BouncedRequests& bounced_requests;
 
-// Puts in place what a request that has ended well has received. Returns the code that the program gets.
+// Puts in place what a request has received that has ended without an error. Returns the code that the program gets.
 [[nodiscard]] int land(BouncedRequest& bounced, const Status& status);
 // land() for a request that stays open; the caller sets `has_landed`.
 [[nodiscard]] int land_once(BouncedRequest& bounced, const Status& status);
-// Puts one part of a partitioned message in place.
+// Puts one part of a partitioned message in place, unless it is there already.
 void land_part(BouncedRequest& bounced, size_t i);
-// Fills the bounce buffers of a persistent request before it is started.
+// Fills the bounce buffers of a persistent request before it is started, or offers its message. The parts of a
+// partitioned send are filled later, when they are ready. Returns the code that the program gets.
 [[nodiscard]] int fill(BouncedRequest& bounced, Request handle);
 // True if a request has ended already: then nothing need be kept for it.
 [[nodiscard]] bool has_ended(Request request);

@@ -1,9 +1,9 @@
 // Bypass - whether a call of the program goes to the MPI at once, because it needs nothing of the layer.
 //
-// Contract: bypasses<&X> takes the arguments of MPI_X. Every call tries it first, which costs a few loads. False: the
-//   layer's function decides.
+// Contract: bypasses<&X> takes the arguments of MPI_X. Each call that the layer has a function for tries it first,
+//   which costs a few loads. False: the layer's function decides.
 // Invariants: (1) where it is true, the layer's function would do nothing but call the MPI's.
-// Threads: never true where the program has asked for MPI_THREAD_MULTIPLE. Time: none.
+// Threads: never true where the MPI has granted MPI_THREAD_MULTIPLE. Time: none.
 #pragma once
 
 #include "mpi/abi/calls.hpp"
@@ -18,7 +18,7 @@ namespace bypass {
 inline constexpr auto send = [](const void*, auto count, Datatype type, const auto&...) {
   return layer.types.bypasses_send(type, count);
 };
-// Synchronous sends bypass the layer only where the MPI can cancel sends; elsewhere MPI_Cancel must know them.
+// MPI_Issend bypasses the layer only where the MPI can cancel sends; elsewhere MPI_Cancel must know its request.
 inline constexpr auto synchronous = [](const void*, auto count, Datatype type, const auto&...) {
   return may_cancel_sends && layer.types.bypasses_send(type, count);
 };

@@ -1,6 +1,7 @@
-// Calls - the layer's functions for the calls in functions.hpp, one binary interface.
+// Calls - the layer's functions in place of calls of MPI, in one binary interface.
 //
-// Contract: each has the prototype of MPI_X, or of MPI_X_c where N is Count, and keeps its meaning.
+// Contract: each has the prototype of MPI_X, or of MPI_X_c where N is Count, and keeps its meaning. Calls that the
+//   layer leaves to the MPI are declared here, too, but not defined.
 // Threads: as the MPI grants. Time: none.
 #pragma once
 
@@ -38,17 +39,19 @@ int Type_free_comm(Datatype* type, Comm comm);
 void Type_commit_comm_fortran(int* type, const int* comm, int* code);
 void Type_free_comm_fortran(int* type, const int* comm, int* code);
 
-// Steps that calls share; `place` and the arguments are those of the call.
+// Steps that calls share. incoming() attends to what has arrived, and returns the memory that a call names.
 template <class N>
 Place incoming(const void* buffer, N count, Datatype type, Comm comm) {
   const Lock lock;
   layer.attend();
   return layer.place_of(buffer, count, type, comm);
 }
+// True if a message that such a receive would get has been claimed (layer.hpp).
 inline bool has_claim(int source, int tag, Comm comm) {
   const Lock lock;
   return !layer.claims.empty() && layer.see_claim(source, tag, comm) != nullptr;
 }
+// Receives a message into `place`, from a claim if there is one, and waits for it.
 template <class N>
 int receive(const Place& place, int source, int tag, Status* status);
 

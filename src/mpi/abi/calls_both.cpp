@@ -7,7 +7,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// Makes memory like that at `place`, with the same bytes. False: the MPI has refused, or the memory would be sparse.
+// Makes memory like that at `place`, with the same bytes. False: the MPI has refused, or there are too many gaps.
 bool clone(const Place& place, std::vector<uint8_t>& bytes, Place& made) {
   Count lb = 0;
   Count extent = 0;
@@ -30,7 +30,7 @@ bool clone(const Place& place, std::vector<uint8_t>& bytes, Place& made) {
 }
 
 // Sends the bytes of `place` as they are now: with their own datatype, because MPICH refuses long packed messages where
-// a struct is received.
+// a struct is received; as MPI_PACKED only where clone() cannot make memory for that.
 template <class N>
 int send_copy(const Place& place, int to, int tag, Request* request, std::vector<uint8_t>& bytes) {
   if (to == proc_null) return real.Isend(nullptr, 0, handles().byte, to, tag, place.comm, request);
@@ -47,8 +47,8 @@ int send_copy(const Place& place, int to, int tag, Request* request, std::vector
   return real.large.Isend(bytes.data(), length, handles().packed, to, tag, place.comm, request);
 }
 
-// A message that a probe has claimed is not in the MPI any more: such calls are taken apart. Among threads all are,
-// because a claim may be made at any time.
+// True if a call must be taken apart into a send and a receive: the message that it would receive has been claimed by a
+// probe, so the MPI does not have it any more. Among threads all are, because a claim may be made at any time.
 bool must_part(int from, int tag, Comm comm) { return layer.threaded || has_claim(from, tag, comm); }
 
 // Counts, for the report, the send of MPI_Isendrecv, which is left to the MPI.
@@ -60,7 +60,7 @@ void count_left(N count, Datatype type, int to, Comm comm) {
   layer.count(place, layer.world_rank(comm, to), Way::pass, "MPI_Isendrecv is left to the MPI");
 }
 
-// The copy is kept until the MPI has sent it; the receive's request stands for both.
+// Sends a copy, which is kept until the MPI has sent it, and begins a receive, whose request stands for both.
 template <class N>
 int part(const Place& source, int to, int out_tag, const Place& target, int from, int in_tag, Request* request) {
   Layer::Copy sent{{}, std::make_unique<std::vector<uint8_t>>()};

@@ -39,7 +39,7 @@ class Splits {
   std::atomic<size_t> count_{0};
 };
 
-// Buffer: void* or const void*.
+// The second half of a split collective call. Buffer is void* or const void*.
 template <Name name, class Buffer>
 struct End {
   using To = Next<name, File, Buffer, Status*>;
@@ -56,7 +56,8 @@ struct End {
 
 #define SPINLOOM_BOUNCED(ending, name, Rule, form, ...) \
   Bounced<#name ending, int(__VA_ARGS__)>::hook<bounce_rules::Rule, Ending::form>()
-// At a place of the file's own, or at one that the call has.
+// Calls at the file's own position; with Offset as the last argument of the macro, those that have a position as an
+// argument.
 #define SPINLOOM_FILE_CALLS(ending, N, way, Rule, Buffer, ...)                                                    \
   SPINLOOM_BOUNCED(ending, File_##way, Rule, blocking, File __VA_ARGS__, Buffer, N, Datatype, Status*),           \
       SPINLOOM_BOUNCED(ending, File_i##way, Rule, non_blocking, File __VA_ARGS__, Buffer, N, Datatype, Request*), \

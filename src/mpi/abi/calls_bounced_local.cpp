@@ -12,22 +12,22 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// The memory of buffered sends is the MPI's until it is given back: one of a device has memory of the host in its
-// place.
+// The memory that the program has attached for buffered sends. In place of memory of a device the MPI gets memory of
+// the host, until the program detaches it.
 class Attached {
  public:
   static Attached& of_process() {
     static auto* const attached = new Attached;
     return *attached;
   }
-  // The memory that the MPI gets in place of `buffer`; null if there is none.
+  // Returns the memory that the MPI gets in place of `buffer`; null if there is no memory left.
   [[nodiscard]] void* in_place_of(void* buffer, int64_t bytes) {
     void* const host = std::malloc(static_cast<size_t>(std::max<int64_t>(bytes, 1)));
     const std::lock_guard lock(mutex_);
     if (host != nullptr) devices_[host] = buffer;
     return host;
   }
-  // Frees the memory that the MPI got, and returns the program's buffer.
+  // Frees the memory that the MPI got, and returns the program's buffer: `host` itself if nothing was in its place.
   [[nodiscard]] void* give_back(void* host) {
     const std::lock_guard lock(mutex_);
     const auto found = devices_.find(host);

@@ -39,7 +39,7 @@ class PartRequests {
   std::atomic<size_t> count_{0};
 };
 
-// `move` does what is to be done with the parts of a request that is bounced.
+// Calls `move` for a request whose buffer is bounced, and raises what it throws.
 template <class Move>
 int with_parts(Request request, Move move) {
   const std::shared_ptr<BouncedRequest> bounced = PartRequests::of_process().find(request);

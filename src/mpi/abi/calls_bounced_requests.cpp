@@ -1,4 +1,4 @@
-// The calls that start, complete and free requests whose buffers are bounced, and those in which freed ones go on.
+// Calls that start, complete, look at and free requests whose buffers are bounced, or in which freed requests go on.
 #include "mpi/abi/bounced.hpp"
 #include "mpi/abi/calls.hpp"
 #include "mpi/abi/gapless_type.hpp"
@@ -28,7 +28,7 @@ class BouncedBatch {
     if (bounced_requests.has_orphans()) bounced_requests.look_at_orphans(false);
   }
   [[nodiscard]] Status* statuses() { return statuses_; }
-  // Request `i` has ended with `code`; its status is number `k`.
+  // Ends request `i`, which has ended with `code`; its status is number `k`.
   void end(int i, int k, int code) {
     const auto at = static_cast<size_t>(i);
     if (at >= found_.size() || found_[at] == nullptr) return;
@@ -72,7 +72,7 @@ using ToFinalize = Next<"Finalize">;
   if (bounced_requests.none()) return To::next(__VA_ARGS__); \
   if (layer.library->inside(__builtin_return_address(0))) return To::the_mpis(__VA_ARGS__)
 
-// A request that did not start after all is inactive again, and its offer is dropped.
+// Makes a request inactive again that did not start after all, and drops its offer.
 void stop(BouncedRequest* bounced) {
   if (bounced == nullptr) return;
   drop_offer(bounced->bounce);
@@ -175,7 +175,7 @@ int test_some_bounced(int count, Request* requests, int* done, int* indices, Sta
   return end_some(batch, done, indices, code);
 }
 
-// The bytes of a request that has ended are put in place now; the call that completes it finds them there.
+// Puts the bytes of a request that has ended in place now; the call that completes it leaves them there.
 int land_seen(Request request, const Status& seen) {
   const std::shared_ptr<BouncedRequest> bounced = bounced_requests.find(request);
   if (bounced == nullptr || !bounced->is_active || bounced->has_landed) return success;

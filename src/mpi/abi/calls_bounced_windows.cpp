@@ -1,6 +1,6 @@
 // Accesses to windows with buffers in a GPU's memory: what is put is packed into memory of the host before the MPI
-// takes it; that memory stays until the access has ended at this rank, and what was got lands then. And the calls that
-// would make an MPI touch memory of a device that it knows nothing of: they are refused.
+// takes it; that memory stays until the access has ended at this rank, and what was got lands then. Calls that would
+// give memory of a device to a window are refused, if the MPI knows nothing of GPUs or windows are on the NIC.
 #include <list>
 #include <mutex>
 
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int all_targets = -1;
 
-// Threads may share a window: a call ends only accesses that were made before it began, and the next caller waits until
-// those are in place.
+// The accesses that have not ended. Threads may share a window: a call ends only accesses that were made before it
+// began, and the next caller waits until those are in place.
 class Accesses {
  public:
   static Accesses& of_process() {
@@ -28,7 +28,7 @@ class Accesses {
     open_.push_back({made_++, std::move(access)});
     count_ = open_.size();
   }
-  // The number of accesses that have been made.
+  // Returns the number of accesses that have been made so far.
   [[nodiscard]] uint64_t made() {
     const std::lock_guard lock(mutex_);
     return made_;
@@ -63,7 +63,7 @@ class Accesses {
   std::atomic<size_t> count_{0};
 };
 
-// A call after which accesses have ended: those to one target, or all of the window.
+// A call after which accesses of a window have ended: those to one target, or all.
 template <Name name, class... Arguments>
 struct Closing {
   using To = Next<name, Arguments...>;
@@ -86,7 +86,8 @@ int whole(Win) { return all_targets; }
 int fenced(int, Win) { return all_targets; }
 int one(int target, Win) { return target; }
 
-// A call that would have the MPI, or the layer's own windows, keep memory of a device.
+// True if `buffer` lies in memory of a device that a window cannot have: the MPI knows nothing of GPUs, or windows are
+// on the NIC.
 bool is_beyond(const void* buffer) {
   if (!may_replace() || (mpi_knows_gpus() && !layer.settings.rma)) return false;
   const auto owner = DeviceWatch::of_process().owner(buffer);
@@ -99,9 +100,9 @@ int code_of_refusal(const char* name) {
           : "which this MPI knows nothing of: give it memory of the host, or use an MPI that was built for GPUs";
   return code_of({Code::unsupported, text("MPI_", name, " got memory of a GPU, ", why)});
 }
-// The object whose error handler is called.
+// The kind of object whose error handler is called.
 enum class Told : uint8_t { comm, window };
-// `at`: the position of its handle among the arguments.
+// A call that is refused if argument `buffer_at` is beyond. `at`: the position of the object's handle.
 template <Name name, class... Arguments>
 struct Refusing {
   using To = Next<name, Arguments...>;

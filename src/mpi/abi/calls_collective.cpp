@@ -1,5 +1,6 @@
 // Collective calls. On communicators whose ranks have agreed on it, each is done by messages between pairs of ranks,
-// which take the way that the layer finds for each (exchange.hpp); all others are the MPI's.
+// which take the way that the layer finds for each (exchange.hpp). On a communicator of one rank, long messages with
+// gaps are copied (to_itself.hpp). All other calls are the MPI's, some of them as packed bytes (packed_call.hpp).
 #include <optional>
 #include <string_view>
 
@@ -26,7 +27,8 @@ constexpr const char* names[] = {
 };
 constexpr const char* name_of(Kind kind) { return names[static_cast<size_t>(kind)]; }
 
-// Two values in place of a number of bytes: the blocks of the call may differ in size; or the MPI must do the call.
+// Two values in place of a number of bytes. various: the blocks of the call may differ in size. none: the MPI must do
+// the call.
 constexpr int64_t various = INT64_MAX;
 constexpr int64_t none = -1;
 
@@ -47,7 +49,7 @@ struct Gains {
   void receive(int, const void*, int64_t count, Datatype type) { look(count, type); }
 };
 
-// A look takes time: after 16 that found no gaps, one call in 32 is looked at.
+// True if a call should be looked at for gaps. A look takes time: after 15 in vain, one call in 32 is looked at.
 bool is_worth_a_look(uint8_t& vain) {
   constexpr uint8_t vain_most = 16;
   constexpr uint8_t calls_for_a_look = 32;
@@ -57,10 +59,11 @@ bool is_worth_a_look(uint8_t& vain) {
   return true;
 }
 
+// True if this rank would gain by the layer's way in a call.
 template <class Describe>
 bool gains(const Team& team, Completion completion, const Describe& describe) {
   if (layer.settings.path == Path::pass) return false;
-  // SlotTables make short blocks quicker, too.
+  // Slot tables make short blocks quicker, too.
   const bool by_slot_tables = completion == Completion::blocking && team.slot_tables.are_open();
   Gains found{.min_bytes = by_slot_tables ? 1 : team.min_bytes};
   describe(team, found);
@@ -81,17 +84,17 @@ struct Passes {
   void receive(int, const void*, int64_t, Datatype) const {}
 };
 
-// On a distributed graph only its own ranks know whether one meets a neighbour twice; then MPIs differ in what goes
-// where.
+// True for calls in which MPIs differ in what goes where if a rank meets a neighbour twice. On a distributed graph no
+// other rank knows that it does.
 constexpr bool has_orders(Kind kind) {
   return kind == Kind::Neighbor_alltoall || kind == Kind::Neighbor_alltoallv || kind == Kind::Neighbor_alltoallw;
 }
 
 // The decision on a call that this thread is about to make.
 struct Ahead {
-  const Team* team = nullptr;  // that has counted it
+  const Team* team = nullptr;  // the team that has counted it
   bool has_agreed = false;
-  bool any = false;
+  bool any = false;  // there is such a call; its buffers are a device's
 };
 thread_local Ahead ahead;
 
@@ -103,8 +106,9 @@ bool begin_call(Team& team, uint32_t number) {
   return has_agreed;
 }
 
-// Counts the call. Where its ranks have agreed, they all take the layer's way unless its blocks are short; `bytes` is
-// then the same on all. A rank that would gain proposes to agree.
+// Counts the call. Returns the team if the call goes the layer's way, else null. Where its ranks have agreed, they all
+// take that way unless its blocks are short; what `bytes` gives is then the same on all. A rank that would gain
+// proposes to agree.
 template <class Bytes, class Describe>
 Team* team_of(Kind kind, Completion completion, Comm comm, const Bytes& bytes, const Describe& describe) {
   const Lock lock;
@@ -173,7 +177,8 @@ bool copied_alone(Kind kind, Comm comm, const Bytes& bytes, const Describe& desc
   return false;
 }
 
-// Looks, by is_worth_a_look(), whether a call that no team does is quicker as packed bytes.
+// Finds out whether a call that no team does is quicker as packed bytes, in the calls that is_worth_a_look() picks.
+// Null: it is not, or was not looked at.
 template <class Pattern>
 auto packed_call_of(Kind kind, Comm comm, const Pattern& pattern) {
   static uint8_t vain = 0;
@@ -232,8 +237,9 @@ int non_blocking(Kind kind, Comm comm, const Bytes& bytes, const Describe& descr
   return std::apply([&](auto... each) { return the_mpis(request, each...); }, arguments);
 }
 
-// Asks all ranks, when they make a persistent request, whether any would gain. Gives a tag that no other call has, so
-// that requests may be started in any order; zero: no rank gains, and the MPI shall make the request.
+// Asks all ranks, when they make a persistent request, whether any would gain. Returns a tag that no other call has, so
+// that requests may be started in any order; zero: the MPI has to make the request, because no rank gains, one meets a
+// neighbour twice on a distributed graph, or no tag is left.
 template <class Describe>
 int tag_agreed_on(Kind kind, Comm comm, const Team& team, const Describe& describe) {
   constexpr uint8_t gain = 1;

@@ -9,7 +9,7 @@ Key next_child(Comm parent) {
   return layer.teams.next_child(parent);
 }
 
-// `call`: one that all ranks of `parent` make.
+// Makes a communicator by `call`, which all ranks of `parent` make, and gives it its lineage.
 template <class Call>
 int make(Comm parent, Comm* made, const Call& call) {
   const Key key = next_child(parent);
@@ -33,7 +33,8 @@ int Comm_dup_with_info(Comm comm, Info info, Comm* made) {
   return make(comm, made, [&] { return real.Comm_dup_with_info(comm, info, made); });
 }
 
-// The new communicator may not be asked anything before the request has ended; its attributes are there at once.
+// Nothing may be done with the new communicator before the request has ended, so the MPI copies its lineage as an
+// attribute.
 int Comm_idup(Comm comm, Comm* made, Request* request) {
   const Teams::Copying copying(next_child(comm));
   return real.Comm_idup(comm, made, request);

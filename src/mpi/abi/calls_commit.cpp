@@ -7,7 +7,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// The place where a rank's layout can be read. `form` is 0: the rank has none to give, or no layer.
+// The place where a rank's layout can be read. If `form` is 0, the rank has none to give, or does not have the layer.
 struct Introduction {
   uint64_t sender = 0;
   uint64_t form = 0;
@@ -22,7 +22,8 @@ Introduction introduce(Datatype type) {
   return {static_cast<uint64_t>(layer.rank), form.number, form.published.address(), form.published.bytes()};
 }
 
-// Every rank takes the same steps, whether it has the layer or not.
+// Lets the ranks read each other's layouts of the type. Every rank takes the same steps, whether it has the layer or
+// not. On an intercommunicator nothing is done.
 int exchange(Datatype type, Comm comm) {
   int is_inter = 0;
   int size = 0;
@@ -50,7 +51,7 @@ int exchange(Datatype type, Comm comm) {
   return real.Barrier(comm);  // a rank may free its type now
 }
 
-// The MPI's own conversion: PMPI_Comm_f2c, or PMPI_Comm_fromint of MPI 5.
+// Converts a handle between C and Fortran by the MPI's own function `name`; if that is missing, by the one of MPI 5.
 template <class To, class From>
 To converted(From handle, const char* name, const char* name_in_mpi_5) {
   if constexpr (std::is_same_v<To, From>) {

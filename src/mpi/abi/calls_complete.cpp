@@ -26,13 +26,11 @@ class Codes {
  public:
   Codes(Status* statuses, int count, int code) : statuses_(statuses), count_(count), code_(code) {}
   [[nodiscard]] int of(int i) const { return code_ == error_in_status ? statuses_[i].error : code_; }
-  void set(int i, int code, Comm comm) {
+  void set(int i, int code) {
     if (code == success) return;
     if (code_ == success) {
       for (int k = 0; k < count_; ++k) statuses_[k].error = success;
       code_ = error_in_status;
-      raised_ = true;
-      comm_ = comm;
     }
     statuses_[i].error = code;
   }
@@ -42,8 +40,6 @@ class Codes {
   Status* statuses_;
   int count_;
   int code_;
-  bool raised_ = false;
-  Comm comm_{};
 };
 
 // Ends some requests after a call that has completed them: entry k of `statuses` belongs to request indices[k].
@@ -52,13 +48,13 @@ int finish_some(Batch& batch, int done, const int* indices, Status* statuses, in
   Codes codes(statuses, done, code);
   for (int k = 0; k < done; ++k) {
     if (!batch.knows(indices[k])) continue;
-    const Comm comm = batch.comm_of(indices[k]);
-    codes.set(k, batch.finish(indices[k], &statuses[k], codes.of(k)), comm);
+    codes.set(k, batch.finish(indices[k], &statuses[k], codes.of(k)));
   }
   return codes.answer();
 }
 
-// While messages are offered, calls that would wait in the MPI look after them instead: test(&flag) until it says so.
+// Waits until test(&flag) sets the flag or fails. While messages are offered, calls that would wait in the MPI do this
+// instead, and look after those messages meanwhile.
 template <class Test>
 int until(Batch& batch, Test test) {
   const int tries_before_yield = layer.threaded ? 1 : 200;  // another thread may want the lock
@@ -72,7 +68,7 @@ int until(Batch& batch, Test test) {
   }
 }
 
-// Tests whether all requests have ended, and asks for each by itself: MPICH's MPI_Testall gives an error for a
+// Tests whether all requests have ended, each by a call of its own, because MPICH's MPI_Testall gives an error for a
 // persistent collective call that has not ended.
 class Apart {
  public:
@@ -108,10 +104,9 @@ int finish_all(Batch& batch, int count, Status* statuses, int code) {
   Codes codes(statuses, count, code);
   for (int i = 0; i < count; ++i) {
     if (!batch.knows(i)) continue;
-    const Comm comm = batch.comm_of(i);
     const int own = codes.of(i);
     if (own == error_pending) continue;
-    codes.set(i, batch.finish(i, &statuses[i], own), comm);
+    codes.set(i, batch.finish(i, &statuses[i], own));
   }
   return codes.answer();
 }
@@ -120,7 +115,7 @@ int Wait(Request* request, Status* status) {
   Batch batch(1, request);
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Wait(request, status);
-  const ReceivedBy by(by_end<Ending::wait>);
+  const ReceivedBy by(by_end<EndCall::wait>);
   StatusOf seen(status);
   const int code = polls ? until(batch, [&](int* flag) { return real.Test(batch.requests(), flag, seen.get()); })
                          : real.Wait(batch.requests(), seen.get());
@@ -131,7 +126,7 @@ int Test(Request* request, int* flag, Status* status) {
   if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(1, request);
   if (!batch.any()) return real.Test(request, flag, status);
-  const ReceivedBy by(by_end<Ending::test>);
+  const ReceivedBy by(by_end<EndCall::test>);
   StatusOf seen(status);
   const int code = real.Test(batch.requests(), flag, seen.get());
   if (code == success && *flag == 0) return code;
@@ -142,7 +137,7 @@ int Waitall(int count, Request* requests, Status* statuses) {
   Batch batch(count, requests);
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Waitall(count, requests, statuses);
-  const ReceivedBy by(by_end<Ending::waitall>);
+  const ReceivedBy by(by_end<EndCall::waitall>);
   StatusesOf seen(count, statuses);
   Apart apart(polls ? count : 0);
   const int code = polls ? until(batch, [&](int* flag) { return apart.test(batch, flag, seen.get()); })
@@ -154,7 +149,7 @@ int Testall(int count, Request* requests, int* flag, Status* statuses) {
   if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
   if (!batch.any()) return real.Testall(count, requests, flag, statuses);
-  const ReceivedBy by(by_end<Ending::testall>);
+  const ReceivedBy by(by_end<EndCall::testall>);
   StatusesOf seen(count, statuses);
   const int code = real.Testall(count, batch.requests(), flag, seen.get());
   if (code == success && *flag == 0) return code;
@@ -165,7 +160,7 @@ int Waitany(int count, Request* requests, int* index, Status* status) {
   Batch batch(count, requests);
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Waitany(count, requests, index, status);
-  const ReceivedBy by(by_end<Ending::waitany>);
+  const ReceivedBy by(by_end<EndCall::waitany>);
   StatusOf seen(status);
   const int code =
       polls ? until(batch, [&](int* flag) { return real.Testany(count, batch.requests(), index, flag, seen.get()); })
@@ -177,7 +172,7 @@ int Testany(int count, Request* requests, int* index, int* flag, Status* status)
   if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
   if (!batch.any()) return real.Testany(count, requests, index, flag, status);
-  const ReceivedBy by(by_end<Ending::testany>);
+  const ReceivedBy by(by_end<EndCall::testany>);
   StatusOf seen(status);
   const int code = real.Testany(count, batch.requests(), index, flag, seen.get());
   return *flag != 0 && is_index(*index, count) ? batch.finish(*index, seen.get(), code) : code;
@@ -187,7 +182,7 @@ int Waitsome(int count, Request* requests, int* done, int* indices, Status* stat
   Batch batch(count, requests);
   const bool polls = layer.offers();
   if (!batch.any() && !polls) return real.Waitsome(count, requests, done, indices, statuses);
-  const ReceivedBy by(by_end<Ending::waitsome>);
+  const ReceivedBy by(by_end<EndCall::waitsome>);
   StatusesOf seen(count, statuses);
   const int code = polls ? until(batch,
                                  [&](int* flag) {
@@ -203,7 +198,7 @@ int Testsome(int count, Request* requests, int* done, int* indices, Status* stat
   if (layer.offers()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
   if (!batch.any()) return real.Testsome(count, requests, done, indices, statuses);
-  const ReceivedBy by(by_end<Ending::testsome>);
+  const ReceivedBy by(by_end<EndCall::testsome>);
   StatusesOf seen(count, statuses);
   const int code = real.Testsome(count, batch.requests(), done, indices, seen.get());
   return finish_some(batch, *done, indices, seen.get(), code);
@@ -211,7 +206,8 @@ int Testsome(int count, Request* requests, int* done, int* indices, Status* stat
 
 namespace {
 
-// The bytes are put in place now; the call that completes the request later finds them there.
+// Finds out whether a request has ended, and if so puts its bytes in place now; the call that completes the request
+// later leaves them there.
 int look(Request request, int* flag, Status* status) {
   const Lock lock;  // another thread may put what has come in place
   layer.attend();

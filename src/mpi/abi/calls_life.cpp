@@ -1,4 +1,4 @@
-// MPI_Init and MPI_Finalize.
+// MPI_Init, MPI_Init_thread and MPI_Finalize.
 #include "mpi/abi/calls.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {

@@ -7,8 +7,8 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// The form of `count` elements, if our kernels are to move them between `buffer` and `room` packed bytes. `try_none`
-// asks the MPI for the call with no elements, and is called once a type.
+// Returns the form of `count` elements, if our kernels are to move them between `buffer` and `room` packed bytes; null
+// if the call is the MPI's. `try_none` makes the MPI's call with no elements, once for each type; `code` is its error.
 template <class TryNone>
 FormPointer to_move(const void* buffer, int64_t count, Datatype type, const void* packed, int64_t room, Comm comm,
                     TryNone&& try_none, int& code) {

@@ -1,12 +1,12 @@
-// Receives, and the calls that send and receive.
+// Receives: blocking, non-blocking and persistent, and those of matched messages.
 #include "mpi/abi/calls.hpp"
 #include "mpi/abi/too_long.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// Receives that no record fits into, while no claim waits for one, are the MPI's alone. Among threads a claim may be
-// made at any time: there a receive looks for one and is given to the MPI under one lock.
+// True for receives that no record fits into, while there is no claim: they are the MPI's alone. Among threads a claim
+// may be made at any time: there a receive looks for one and is given to the MPI under one lock.
 template <class N>
 bool passes_in(N count, Datatype type) {
   return !layer.threaded && layer.claims.empty() && Place::capacity_of(*layer.types.form(type), count) < Record::least;
@@ -98,7 +98,7 @@ int retire(Claim& claim, MessageHandle* message) {
 
 }  // namespace
 
-// Messages that may be records were taken out of the MPI by the probe that found them; all others are what they are.
+// Messages that may be records were taken out of the MPI by the probe that found them; others are the MPI's.
 template <class N>
 int Mrecv(void* buffer, N count, Datatype type, MessageHandle* message, Status* status) {
   const ClaimPointer claim = claim_of(*message);

@@ -23,8 +23,8 @@ constexpr size_t place_of_window() {
   return sizeof...(Arguments) - (asks_request ? 2 : 1);
 }
 
-// The MPI's own functions for the arguments of a call. refuse() is the call itself, where the MPI is known to complain
-// of it; ask() is the same access to no rank, on the window that is there for that, and changes nothing.
+// The MPI's own functions for the arguments of a call. refuse() is the call itself, which is made where the MPI must
+// find an error; ask() is the same access to MPI_PROC_NULL, on the window of RmaArguments, and changes nothing.
 template <class Refuse, class Ask>
 struct Mpi {
   Refuse refuse;
@@ -39,7 +39,7 @@ struct OnWindow<name, int(Arguments...)> {
   static inline int (*next)(Arguments...) = nullptr;
   static inline int (*the_mpis)(Arguments...) = nullptr;
 
-  // Calls with large counts are stand-ins where the MPI has none.
+  // The MPI's own function; where the MPI has none for large counts, the one that stands in for it.
   static int real_one(Arguments... arguments) { return (the_mpis != nullptr ? the_mpis : next)(arguments...); }
 
   template <class By, size_t place>
@@ -91,7 +91,7 @@ struct Outcome {
   bool is_raised = false;  // the program's error handler has been called
 };
 
-// A call that makes a window. By()(arguments...) says of which memory.
+// The memory of a new window. By()(arguments...) makes it from the arguments of the call that makes the window.
 struct Made {
   void* base;
   int64_t bytes;
@@ -163,7 +163,8 @@ RmaArguments::Call call_with(Op op, const char* name, const Buffers&... buffers)
   return made;
 }
 
-// Asks the MPI whether it takes a call's types and operation, if it has not taken them before. Returns its code.
+// Finds out whether the MPI takes a call's types and operation, unless it has taken them before. Returns the MPI's
+// code.
 template <class Ask>
 int judged(const RmaArguments::Call& call, const Ask& ask) {
   RmaArguments& known = layer.rma.arguments();
@@ -177,7 +178,7 @@ int judged(const RmaArguments::Call& call, const Ask& ask) {
   return code;
 }
 
-// Asks the MPI to complain where an argument is wrong; else does the access, and makes its request.
+// Has the MPI raise the error where an argument is wrong; else does the access, and makes its request.
 template <class MpisOwn, class Access>
 Outcome access(RmaWindow& window, const There& there, const MpisOwn& mpi, const RmaArguments::Call& call, Access does,
                Request* request = nullptr) {
@@ -300,7 +301,7 @@ constexpr auto flushes = [](RmaWindow& window, int target, Win) { return window.
 constexpr auto flushes_all = [](RmaWindow& window, Win) { return window.flush_all(); };
 constexpr auto does_nothing = [](RmaWindow&, Win) { return success; };
 
-// The MPI's own window ends after ours.
+// MPI_Win_free: the MPI's own window ends after ours.
 struct OnFree {
   static inline int (*next)(Win*) = nullptr;
   static inline int (*the_mpis)(Win*) = nullptr;

@@ -20,7 +20,7 @@ Outgoing outgoing(const void* buffer, N count, Datatype type, int peer, Comm com
   return made;
 }
 
-// Messages that nothing can be done for leave at once.
+// True for messages that the layer does nothing about, which leave at once: they are short, or contiguous. Counts them.
 template <class N>
 bool passes(const void* buffer, N count, Datatype type, int peer, Comm comm) {
   const Lock lock;
@@ -49,8 +49,8 @@ SPINLOOM_SEND(Rsend, ready)
 
 namespace {
 
-// Remembers a synchronous send, so that MPI_Cancel knows it. Requests that are complete at once may share a handle;
-// they can be cancelled without harm.
+// Remembers a synchronous send where the MPI cannot cancel sends, so that MPI_Cancel knows it. Requests that are
+// complete at once may share a handle; they can be cancelled without harm.
 int remember_synchronous(int code, Request* request) {
   if (may_cancel_sends || code != success) return code;
   int flag = 0;
@@ -83,7 +83,8 @@ SPINLOOM_ISEND(Irsend, ready)
 
 namespace {
 
-// The MPI's own request stands for the persistent one. A start that goes through shared memory leaves it inactive.
+// Remembers a persistent send, unless its starts can only be the MPI's. The program has the MPI's own request. A start
+// that goes through shared memory leaves that inactive.
 void remember_send(const void* buffer, int64_t count, Datatype type, int peer, int tag, Comm comm, Mode mode,
                    const Request* request) {
   const Lock lock;

@@ -45,8 +45,8 @@ struct Copy {
   return a < b + b_bytes && b < a + a_bytes;
 }
 
-// System calls are paid by the block, most of all by the target's. From here on they take less time than the MPIs do
-// (docs/mpi.md has the numbers).
+// System calls cost time for each block, most of all for the target's. With at least so many bytes, in blocks of at
+// least this mean length, they take less time than the MPIs do (docs/mpi.md has the numbers).
 constexpr int64_t least_bytes_by_calls = 128 << 10;
 constexpr double least_block_by_calls = 2 << 10;
 
@@ -75,8 +75,8 @@ void choose_way(Copy& copy) {
   }
 }
 
-// Says what is wrong: the access leaves the window, overlaps its origin's own bytes, or those have no place. Null:
-// nothing is wrong.
+// Returns what is wrong: the access leaves the window, or overlaps its origin's own bytes, or these reach beyond all
+// addresses. Null: nothing is wrong.
 template <class N>
 [[nodiscard]] const char* misplaced(const Access<N>& asked, const Copy& copy) {
   constexpr const char* outside = "outside of the window";
@@ -142,7 +142,7 @@ Copy copy_for(const Access<N>& asked, bool by_request) {
               : read_by_cma(process, place, own, copy.bytes).ok();
 }
 
-// False: the MPI has to do it, all of it where some bytes were copied.
+// Copies the bytes of an access. False: the MPI has to do the access, also the part of it that was copied.
 template <class N>
 [[nodiscard]] bool has_moved(const Access<N>& asked, bool puts, Copy& copy) {
   const char* why_not = copy.window->closed(asked.target);

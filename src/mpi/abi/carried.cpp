@@ -5,7 +5,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// The request of a non-blocking call reports the call's error code.
+// Callback of a call's generalized request, which reports the call's error code.
 int query_outcome(void* code, Status* status) {
   query_nothing(nullptr, status);
   return *static_cast<int*>(code);
@@ -26,16 +26,19 @@ int follow(std::shared_ptr<Carried> carried, Request* request) {
   auto outcome = std::make_unique<int>(success);
   Underway one{std::move(carried), {}, outcome.get()};
   const int code = real.Grequest_start(&query_outcome, &free_outcome, &cancel_nothing, outcome.get(), &one.whole);
-  if (code != success) return one.carried->wait();
+  if (code != success) {
+    *request = handles().request_null;
+    return one.carried->wait();
+  }
   (void)outcome.release();
   *request = one.whole;
   layer.add_underway(std::move(one));
   return success;
 }
 
-// The program gets a persistent send that never starts. Each start of the call has another request, which stands in for
-// it. The send is not to MPI_PROC_NULL: once such a request is freed, persistent collectives of MPICH 4.0.2 itself may
-// never end.
+// Gives the program the request of a persistent send that never starts. Each start of the call has another request,
+// which stands in for it. The send is not to MPI_PROC_NULL: once such a request is freed, persistent collectives of
+// MPICH 4.0.2 itself may never end.
 int persist(std::shared_ptr<Carried> carried, Comm comm, Request* request) {
   constexpr int anybody = 0;
   const int code = real.Send_init(nullptr, 0, handles().byte, anybody, 0, layer.teams.comm(), request);

@@ -1,9 +1,12 @@
-// Carried - a non-blocking or persistent collective call that the layer carries, and the request that the program has.
+// Carried - a call that the layer carries, and the request that the program has for it: a non-blocking or persistent
+//   collective call, or an access to a window on the NIC.
 //
 // Contract: begin() starts it; test() says whether it has ended, after which it may begin again; wait() ends it.
-//   start() begins it and makes the program's request, a generalized one; follow() makes that of one that has begun.
-//   persist() makes a persistent request, each start of which begins it.
-// Threads: the caller's lock. Time: none.
+//   start() begins it and makes the program's request, a generalized one; follow() makes the request of a call that has
+//   begun. Where the MPI refuses that request, the call is waited for, and the program gets MPI_REQUEST_NULL. persist()
+//   makes a persistent request, each start of which begins the call.
+// Threads: one at a time for each. test() is called with the lock, begin() and wait() with or without it; the functions
+//   below take it themselves. Time: none.
 #pragma once
 
 #include <memory>

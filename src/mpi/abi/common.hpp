@@ -9,7 +9,7 @@ namespace spinloom::mpi {
 struct Combiners {
   int named, dup, contiguous, vector, hvector, indexed, hindexed, indexed_block, hindexed_block, structure, subarray,
       darray, resized;
-  int f90_first, f90_last;  // real, complex, integer
+  int f90_first, f90_last;  // MPI_COMBINER_F90_REAL, _COMPLEX and _INTEGER follow each other
   int order_c;
   int distribute_block, distribute_cyclic, distribute_none, distribute_default;
 };

@@ -96,8 +96,8 @@ int Exchange::post_all(const std::vector<Part>& parts, bool sends) {
   return success;
 }
 
-// Receives are posted first unless they take the place of what is sent. What a rank sends to itself is copied while
-// these are under way.
+// Posts all messages: receives first, unless they take the place of what is sent. What a rank sends to itself is copied
+// while these are under way.
 int Exchange::begin_all() {
   requests_.clear();
   requests_.reserve(sends_.size() + receives_.size());
@@ -139,7 +139,7 @@ bool Exchange::test(int& code) {
   return true;
 }
 
-// The first error, and no request is left.
+// Ends the call: returns the first error, and leaves no request.
 int Exchange::end(int code) {
   if (code == error_in_status) {
     const auto failed = std::ranges::find_if(

@@ -1,8 +1,8 @@
 // Exchange - one collective call, as messages between pairs of ranks on a communicator of the layer's own.
 //
 // Contract: send() and receive() say what goes to and comes from each rank of Teams::comm(); begin() starts it, and
-//   wait() or test() end it, after which it may begin again. run() does a blocking call, by slot tables where they are
-//   open, else by the MPI's messages. What a rank sends to itself is copied.
+//   wait() or test() end it, after which it may begin again. run() does a blocking call: by slot tables where they are
+//   open, else by begin() and wait(). What a rank sends to itself is copied where both types are known, else sent.
 // Invariants: (1) messages between two ranks meet in the order in which both have named them.
 // Threads: one at a time. Time: none.
 #pragma once
@@ -17,7 +17,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 
 class Exchange : public Carried {
  public:
-  // `wait`: ranks that send wait for messages, too, so that they may as well wait until theirs are taken.
+  // `wait`: ranks that send also wait for messages of others, so they may as well wait until theirs are taken.
   enum class Senders : uint8_t { go_on, wait };
   // `call`: its name, for the report.
   Exchange(const char* call, int tag, Senders senders = Senders::go_on) : call_(call), tag_(tag), senders_(senders) {}
@@ -36,11 +36,12 @@ class Exchange : public Carried {
   [[nodiscard]] bool is_wrong() const { return is_wrong_; }
   // Takes the same calls of send() and receive() again, and says whether this exchange consists of them.
   class Repeat;
-  // For calls that begin after the program may have freed its types.
+  // Keeps copies of the datatypes, for calls that begin after the program may have freed them.
   void keep_types();
 
   [[nodiscard]] int begin() override;
-  // Used in place of begin(): the MPI carries the call by `request`, as packed bytes.
+  // Used in place of begin() and of send() and receive(): the MPI carries the call by `request` (packed_call.hpp). The
+  // end of the call ends `packing`, too.
   void begin(Request request, std::shared_ptr<const Packing> packing);
   [[nodiscard]] int wait() override;
   [[nodiscard]] bool test(int& code) override;
@@ -51,7 +52,7 @@ class Exchange : public Carried {
   enum class Means : uint8_t {
     entry,  // packed, in the slot table
     offer,  // its receiver copies it where it lies, and this rank waits for that
-    pipeline,  // as the layer finds best
+    pipeline,  // as any message of the layer: by a record in the slot table, or by the MPI
   };
   struct Part {
     void* buffer;
@@ -60,7 +61,7 @@ class Exchange : public Carried {
     int rank;
     FormPointer form;
     Means means = Means::pipeline;
-    const char* why = "";
+    const char* why = "";  // the reason for `means`, for the report
     CopyPipeline::Source source{};  // where a receiver has found the message
     // In a call by slot tables:
     uint64_t message = 0;  // its number

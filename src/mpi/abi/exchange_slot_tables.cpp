@@ -1,5 +1,5 @@
-// Blocking exchanges by slot tables: a short message lies in the slot table; a long one has an offer or its
-// record there.
+// Blocking exchanges by slot tables: a short message lies in the slot table; a long one has an offer or its record
+// there, or a note that the MPI carries it.
 #include <algorithm>
 #include <cstring>
 
@@ -44,7 +44,8 @@ void Exchange::choose_means(Part& part) const {
   part.why = choice.why;
 }
 
-// A handle may have got another meaning, and another handle the same.
+// True if the datatypes are those that the parts were made with: a handle may have been freed and given to another
+// type.
 bool Exchange::knows_types() {
   if (types_known_ == layer.types.changes()) return true;
   const auto is_known = [](const Part& part) { return layer.types.form(part.type) == part.form; };
@@ -68,7 +69,8 @@ void Exchange::number(SlotTables& slot_tables) {
   }
 }
 
-// Never waits for one peer while another's message is here: two ranks may wait for room in each other's slot tables.
+// Does the call by slot tables. It never waits for one peer while another's message is here, because two ranks may wait
+// for room in each other's slot tables.
 int Exchange::pass(SlotTables& slot_tables) {
   requests_.clear();
   requests_.reserve(sends_.size() + receives_.size());

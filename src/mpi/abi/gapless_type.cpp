@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t int_most = std::numeric_limits<int>::max();
 
-// A datatype that is freed with its owner, if it is not a basic one.
+// A datatype, which is freed with this object if it is its own.
 class HeldType {
  public:
   HeldType() = default;
@@ -58,7 +58,8 @@ std::optional<Row> row_of_basic(Datatype type, Count size) {
   return Row{HeldType(type, false), 1, size};
 }
 
-// The parts of a struct in their order: one row where all are of one basic type.
+// Returns the parts of a struct in their order: a row of the basic type where all have the same one, else one new
+// struct without gaps.
 std::optional<Row> row_of_struct(const TypeContents& contents, int depth) {
   TypeArguments of(contents);
   const std::vector<int64_t> lengths = of.numbers(of.number());
@@ -124,8 +125,8 @@ std::optional<HeldType> without_gaps(Datatype type, bool& is_mixed) {
   return held;
 }
 
-// MPICH cuts messages of contiguous datatypes at any byte, also where the receiver's elements cannot be cut. MPICH 5
-// takes them.
+// True under MPICH's interface before MPICH 5, and where the version is not known: it cuts messages of contiguous
+// datatypes at any byte, and gives an error where that lies within an element of the receiver's. MPICH 5 does not.
 bool cuts_anywhere() {
   char words[8192] = {};  // what the MPIs have room for
   int length = 0;
@@ -139,7 +140,7 @@ bool cuts_anywhere() {
 }
 
 struct KeptGapless {
-  FormPointer form;  // which another datatype under the same handle has not
+  FormPointer form;  // another datatype under the same handle has another form
   std::shared_ptr<const GaplessType> gapless;
 };
 

@@ -1,8 +1,9 @@
 // GaplessType - a datatype with the same basic types in the same order as another, without its gaps.
 //
-// Contract: gapless() makes one, or gives the one that was made for the datatype before: the `kept_max` that were used
-//   last are kept. Whoever holds a pointer may use the type in calls of the MPI; it is freed when nobody does.
-//   let_all_go() frees those that are kept, before the MPI ends.
+// Contract: of() makes one, or returns the one that it made for the datatype before: the `kept_max` that were used last
+//   are kept. A datatype without gaps that starts at its buffer stands for itself. A type may be used in calls of the
+//   MPI as long as a pointer to it is held, and is freed when there is none. let_all_go() drops those that are kept,
+//   before the MPI ends.
 // Invariants: (1) size and extent are the other's size, the lower bound is 0; (2) a message of one matches a receive of
 //   the other, element by element.
 // Threads: any. Time: none.
@@ -19,7 +20,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 class GaplessType {
  public:
   static constexpr size_t kept_max = 256;
-  // `form`: what the layer knows of `type`.
+  // `form`: that of `type`. An Error where the MPI cannot make the type.
   [[nodiscard]] static Result<std::shared_ptr<const GaplessType>> of(Datatype type, const FormPointer& form);
   static void let_all_go();
 
@@ -35,8 +36,8 @@ class GaplessType {
 
  private:
   Datatype type_;
-  bool is_own_;  // and not a basic type or the program's
-  bool is_mixed_;  // of several basic types
+  bool is_own_;  // false for a basic type and for one of the program's: they are not freed
+  bool is_mixed_;  // made of several basic types
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

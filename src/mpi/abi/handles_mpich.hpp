@@ -72,8 +72,8 @@ inline Op op_replace() { return 0x5800000d; }
 inline Op op_no_op() { return 0x5800000e; }
 
 // True if MPI_Request_get_status leaves a persistent request as it is, as the standard says.
-inline constexpr bool looks_leave_persistent = false;  // MPICH 4.3 and 5.0 end its start
-inline constexpr bool may_cancel_sends = false;  // 4.0, 4.3 and 5.0 let them fail; 5.0 ends itself in some
+inline constexpr bool looks_leave_persistent = false;  // in MPICH 4.3 and 5.0 it ends the request's start
+inline constexpr bool may_cancel_sends = false;  // no cancel succeeds in 4.0, 4.3 and 5.0; some end the job in 5.0
 
 inline const void* const in_place = reinterpret_cast<const void*>(intptr_t{-1});  // NOLINT: the interface says so
 inline Status* const status_ignore = reinterpret_cast<Status*>(1);
@@ -127,7 +127,7 @@ inline constexpr Combiners combiners{.named = 1,
 
 inline uint64_t key_of(int handle) { return static_cast<uint32_t>(handle); }
 
-// Bytes of the message; `real` is not asked.
+// Returns the number of bytes of the message, without a call of the MPI.
 template <class Real>
 int64_t bytes_of(const Status& status, const Real&) {
   const auto low = static_cast<uint32_t>(status.count_low);

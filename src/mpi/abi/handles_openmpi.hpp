@@ -29,7 +29,7 @@ struct Status {
 };
 
 using Handles = PredefinedHandles<Comm, Datatype, MessageHandle, Request, Errhandler>;
-// Used once the MPI is found, not before.
+// To be called after the MPI has been found (Library::find()).
 inline const Handles& handles() {
   const auto object = [](const char* name) { return Library::of_process().object(name); };
   static const Handles predefined{.comm_null = object("ompi_mpi_comm_null"),
@@ -163,6 +163,7 @@ inline constexpr Combiners combiners{.named = 0,
 
 inline uint64_t key_of(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
 
+// Returns the number of bytes of the message, without a call of the MPI.
 template <class Real>
 int64_t bytes_of(const Status& status, const Real&) {
   return static_cast<int64_t>(status.bytes);

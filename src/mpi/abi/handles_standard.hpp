@@ -74,8 +74,8 @@ inline Op op_replace() { return reinterpret_cast<Op>(uintptr_t{0x3c}); }  // NOL
 inline Op op_no_op() { return reinterpret_cast<Op>(uintptr_t{0x3d}); }  // NOLINT
 
 // True if MPI_Request_get_status leaves a persistent request as it is, as the standard says.
-inline constexpr bool looks_leave_persistent = false;  // MPICH 5.0 ends its start
-inline constexpr bool may_cancel_sends = false;  // MPICH 5.0 lets them fail, or ends itself
+inline constexpr bool looks_leave_persistent = false;  // in MPICH 5.0 it ends the request's start
+inline constexpr bool may_cancel_sends = false;  // in MPICH 5.0 no cancel succeeds, and some end the job
 
 inline const void* const in_place = reinterpret_cast<const void*>(intptr_t{1});  // NOLINT: the interface says so
 inline Status* const status_ignore = nullptr;
@@ -131,10 +131,11 @@ inline constexpr Combiners combiners{.named = 101,
 
 inline uint64_t key_of(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
 
+// Returns the number of bytes of the message; MPI_UNDEFINED, which is below zero, if the MPI cannot tell it.
 template <class Real>
 int64_t bytes_of(const Status& status, const Real& real) {
-  int bytes = 0;
-  return real.Get_count(&status, handles().byte, &bytes) == success ? bytes : undefined;
+  int64_t bytes = 0;
+  return real.Get_elements_x(&status, handles().byte, &bytes) == success ? bytes : undefined;
 }
 
 }  // namespace spinloom::mpi::standard

@@ -9,7 +9,8 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// Calls that need no peers with the layer: they concern this rank only.
+// Calls for which peers need not have the layer, because what the layer does in them concerns this rank only. They are
+// the layer's where `pack_on` is true, also while `on` is false.
 template <auto function>
 inline constexpr bool is_by_itself = false;
 #define SPINLOOM_BY_ITSELF(call)                                       \
@@ -30,9 +31,9 @@ template <auto function>
   return is_by_itself<function> ? layer.pack_on : layer.on;
 }
 
-// The layer's function as the program calls it. What needs nothing of the layer, the MPI's own calls, and all calls
-// while the layer is off, go to the MPI by a jump; no exception leaves through the program's C: it becomes an error of
-// MPI.
+// The layer's function as the program calls it. Calls that need nothing of the layer, those that the MPI makes itself,
+// and those for which the layer is off (is_on()) go to the MPI by a jump. No exception leaves through the program's C:
+// it becomes an error of MPI.
 template <class Call>
 struct Guarded;
 template <class... Arguments>
@@ -128,7 +129,7 @@ Hook table[] = {
 #undef SPINLOOM_HOOK
 };
 
-// A call with large counts as the MPI's with ints does it.
+// A call with large counts, done by the MPI's call with ints where the MPI has no other.
 template <class Function>
 struct StandIn;
 template <class... Arguments>
@@ -169,7 +170,7 @@ bool is_loaded() {
 
 }  // namespace
 
-// An MPI before 3.0: every call goes straight to it.
+// If a function is missing, as in an MPI before 3.0, there are no hooks: every call goes straight to the MPI.
 Hooks hooks() { return is_loaded() ? Hooks{table, std::size(table)} : Hooks{nullptr, 0}; }
 
 Hooks stand_ins() { return is_loaded() ? Hooks{large_table, std::size(large_table)} : Hooks{nullptr, 0}; }

@@ -9,7 +9,8 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// A non-blocking call may read its lists until it ends, so lists of ints are kept for ever, equal ones once.
+// Returns a copy of the list that lives for ever, because a non-blocking call may read its lists until it ends. Equal
+// lists are kept once.
 const int* kept(std::vector<int> list) {
   static std::mutex mutex;
   static auto& lists = *new std::set<std::vector<int>>;
@@ -53,7 +54,7 @@ int size_of(Comm comm) {
   return known ? size : 0;
 }
 
-// The number of entries that the lists of a rooted call have at this rank.
+// Returns the number of entries that the lists of a rooted call have at this rank.
 int at_root(int root, Comm comm) {
   int rank = 0;
   int is_inter = 0;
@@ -73,7 +74,7 @@ Lengths of_neighbours(const void*, Comm comm) {
   return {static_cast<int>(found.to.size()), static_cast<int>(found.from.size())};
 }
 
-// Types: a datatype for all, or a list.
+// Types is a datatype for all blocks, or a list of datatypes.
 template <auto small, auto lengths, class Types, class... More>
 int exchange(const void* out, const Count* out_counts, const Aint* out_places, Types out_types, void* in,
              const Count* in_counts, const Aint* in_places, Types in_types, Comm comm, More... more) {

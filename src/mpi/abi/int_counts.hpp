@@ -1,8 +1,10 @@
-// IntArgument - calls with large counts, done by the MPI's calls with ints. Programs with weak references (mpi4py) find
-// our doors for MPI_Send_c and its like under every MPI, and prefer them.
+// IntCounts - calls with large counts, done by the MPI's calls with ints.
+//
+// Programs with weak references (mpi4py) find our doors for MPI_Send_c and its like under every MPI, and prefer them.
 //
 // Contract: IntCountForm<...>::call<&Counted<int>::X> has the prototype of MPI_X_c; a count that is no int is an error
-//   of MPI. int_count_collectives() fills in the collective calls that the MPI has with ints only.
+//   of MPI. int_count_collectives() puts such forms into real.wide, for the collective calls and reductions that the
+//   MPI has with ints only.
 // Threads: any. Time: none.
 #pragma once
 
@@ -12,7 +14,7 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// One argument of a call with large counts, as the call with ints takes it.
+// One argument of a call with large counts, as the call with ints takes it. fits() is false for a count that is no int.
 template <class T>
 struct IntArgument {
   explicit IntArgument(T argument) : value(argument) {}
@@ -59,8 +61,8 @@ struct IntCountForm<int(Arguments...)> {
   }
 };
 
-// The form for calls that have addresses beside their counts: it refuses an argument that the call with ints cannot
-// hold.
+// The form for calls of windows, whose arguments of type Aint stay as they are: it refuses an argument that the call
+// with ints cannot hold.
 template <class Large, auto small, class Small = decltype(small)>
 struct Shortened;
 template <class... Wide, auto small, class... Short>
@@ -76,7 +78,7 @@ struct Shortened<int (*)(Wide...), small, int (*Counted<int>::*)(Short...)> {
 
 void int_count_collectives();
 
-// Calls of one rank.
+// Calls that concern one rank only.
 namespace int_counts {
 int reduce_local(const void* in, void* in_out, Count count, Datatype type, Op operation);
 int pack_external(const char* form, const void* in, Count count, Datatype type, void* out, Count bytes, Count* place);

@@ -11,7 +11,7 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI::int_counts {
 
-// The MPI's function with ints.
+// Returns the MPI's function with ints.
 template <Name name, class Function>
 Function* small_one() {
   static auto* const found =
@@ -34,7 +34,7 @@ int file_call_at(File file, Offset place, Buffer buffer, Count count, Datatype t
 
 #define SPINLOOM_INT_COUNT_FILE(name, call, ...) \
   {#name "_c", reinterpret_cast<void*>(&int_counts::call<#name, __VA_ARGS__>)}
-// At a place of the file's own, or at one that the call has.
+// `call` is file_call for calls at the file's own position, file_call_at for calls that have a position as an argument.
 #define SPINLOOM_INT_COUNT_FILES(way, call, Buffer)                       \
   SPINLOOM_INT_COUNT_FILE(File_##way, call, Buffer, Status*),             \
       SPINLOOM_INT_COUNT_FILE(File_i##way, call, Buffer, Request*),       \

@@ -96,7 +96,8 @@ std::string Layer::begin() {
   return "";
 }
 
-// Collective: all ranks have opened theirs, or none has.
+// Opens the NIC; a collective call, after which all ranks have opened theirs, or none has. Returns why not; empty: it
+// is open.
 std::string Layer::open_nic() {
   if (!teams.spans_the_job()) {
     const bool both = settings.collectives && settings.rma;
@@ -187,7 +188,8 @@ std::vector<int> Layer::ranks_of(Comm comm) const {
   return in_world;
 }
 
-// Returns a rank in MPI_COMM_WORLD; below zero for a process of another world, MPI_PROC_NULL, and what is no rank.
+// Returns a rank in MPI_COMM_WORLD; below zero for a process of another world, for MPI_PROC_NULL and other numbers that
+// are no rank, and where the MPI refuses an attribute.
 int Layer::world_rank(Comm comm, int rank_in_comm) {
   if (rank_in_comm < 0) return -1;
   const uint64_t key = key_of(comm);

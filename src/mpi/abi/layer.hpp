@@ -3,11 +3,12 @@
 // Contract: start() follows MPI_Init, stop() precedes MPI_Finalize. pending_send_for() decides whether a message goes
 //   through shared memory. deliver() looks at what a receive has got, and puts the message's bytes in place of a
 //   record. finish() does that for a request that the MPI has completed.
-// Invariants: (1) while `on` is false every call goes to the MPI unchanged; (2) a request that may receive a record has
-//   an Open from its start to its completion; (3) claims are messages that probes had to take out of the MPI to know
-//   their sizes: those of one source are a prefix of its messages, so receives look there first.
-// Threads: Lock guards everything where the program has asked for MPI_THREAD_MULTIPLE; it is never held while the MPI
-//   waits. Time: none.
+// Invariants: (1) while `on` is false every call goes to the MPI unchanged, except those that need `pack_on` only
+//   (hooks.cpp) and those with buffers in a GPU's memory (bounced.hpp); (2) a request that may receive a record has an
+//   Open from its start to its completion; (3) claims are messages that probes had to take out of the MPI to know their
+//   sizes: those of one source on one communicator are a prefix of its messages, so receives look there first.
+// Threads: Lock guards everything where the MPI has granted MPI_THREAD_MULTIPLE; except in stop(), it is not held while
+//   the MPI waits for other ranks. Time: none.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +45,7 @@ struct Claim {
   int64_t length = 0;
   uint8_t bytes[Record::most + 1] = {};
   std::optional<Record> record;
-  Request stand_in{};  // of the message that stands for this one; some MPIs complete it when it is received
+  Request stand_in{};  // the send of the message that stands for this one; some MPIs complete it with its receive
 };
 using ClaimPointer = std::unique_ptr<Claim>;
 
@@ -57,10 +58,11 @@ struct Place {
   Datatype type{};
   FormPointer form;
   Comm comm{};
-  const char* call = "";  // the collective call that it belongs to
+  const char* call = "";  // the collective call that it belongs to; empty: none
 
   // No address below is anybody's memory; MPI_BOTTOM is 0, and its types hold addresses.
   static constexpr int64_t least_address = 4096;
+  // Returns the bytes of `count` elements; INT64_MAX if they are more than an int64_t holds.
   [[nodiscard]] static int64_t capacity_of(const Form& form, int64_t count) {
     int64_t bytes = 0;
     return __builtin_mul_overflow(form.size, count, &bytes) ? INT64_MAX : bytes;
@@ -83,7 +85,7 @@ struct KeptType {
   }
 };
 
-// A non-blocking collective call: the program has `whole`, a generalized request.
+// A call that the layer carries and that has not ended: the program has `whole`, a generalized request.
 struct Underway {
   std::shared_ptr<Carried> carried;
   Request whole{};
@@ -104,7 +106,7 @@ struct Open {
   ClaimPointer claim{};
   Request handle{};  // as the MPI gave it
   KeptType kept{};
-  bool looked = false;  // its completion will put in place what it has received
+  bool looked = false;  // look_at() has seen its message; what that did not put in place is left to the completion
   // The arguments of a persistent send; a persistent receive has `peer` and `tag`, too.
   Mode mode = Mode::standard;
   int peer = 0;
@@ -122,8 +124,8 @@ struct Open {
   }
 };
 
-// The offered sends that the MPI has taken back, by their serials. Its mutex is never held while the MPI is called,
-// because the MPI asks from within.
+// The offered sends that the MPI has cancelled, by their serials. The mutex is never held while the MPI is called,
+// because the MPI calls query_offer() and free_offer() from within.
 class Cancelled {
  public:
   void add(uint64_t serial) {
@@ -134,7 +136,7 @@ class Cancelled {
     const std::lock_guard lock(mutex_);
     return std::ranges::find(serials_, serial) != serials_.end();
   }
-  // Some MPIs say more than once that a request is gone.
+  // May be called more than once for a request: some MPIs free a generalized request twice.
   void forget(uint64_t serial) {
     const std::lock_guard lock(mutex_);
     std::erase(serials_, serial);
@@ -153,13 +155,14 @@ struct Offered {
   Request whole{};  // the program's request; none for a call that waits itself
   bool has_whole = false;
   bool cancels = false;  // the program has called MPI_Cancel: the MPI decides by the record
-  bool moved = false;
+  bool moved = false;  // the receiver has taken the message, or it was packed after all, or cancelled
   uint32_t receiver = 0;
-  int64_t patience_ns = 0;
-  int64_t begun_ns = -1;  // when the program first waited; -1: not yet
+  int64_t patience_ns = 0;  // how long a rank that waits leaves the message to its receiver, before it packs it
+  int64_t begun_ns = -1;  // when the program first waited or tested; -1: not yet
 };
 
-// The processor's own clock, which is read faster than the system's: the same on all processors of a machine.
+// Returns the time of the processor's own clock, in its ticks. It is read faster than the system's clock, and is the
+// same on all processors of a machine.
 [[nodiscard]] inline int64_t ticks() {
 #if defined(__x86_64__)
   return static_cast<int64_t>(__builtin_ia32_rdtsc());
@@ -173,7 +176,7 @@ struct Offered {
 
 struct Layer {
   bool on = false;
-  bool pack_on = false;  // MPI_Pack and MPI_Unpack, which need no peers
+  bool pack_on = false;  // the calls for which the layer needs no peers, such as MPI_Pack (is_by_itself in hooks.cpp)
   bool threaded = false;
   bool is_plain = false;  // on, without threads, and without a report that counts every call
   std::recursive_mutex mutex;
@@ -184,7 +187,8 @@ struct Layer {
   int ranks = 0;
   std::string job;
   CopyPipeline pipeline;
-  // `tally` is null unless a report is wanted; it comes with the time that threads have spent in the layer's calls.
+  // `tally` is null unless a report is wanted. The next three members are used only with it: when the layer started,
+  // and the time that threads have spent in its calls.
   std::unique_ptr<Tally> tally;
   int64_t started_ns = 0;
   int64_t started_ticks = 0;
@@ -194,7 +198,7 @@ struct Layer {
   HandleMap<Open*> open;
   HandleMap<Claim*> messages;  // by the handle that stands for them
   std::deque<ClaimPointer> claims;
-  std::vector<std::unique_ptr<Open>> spare_open;  // for receives to come: there is one for each of 64 bytes or more
+  std::vector<std::unique_ptr<Open>> spare_open;  // left by receives that have ended, for the next ones
   struct Orphan {
     Request request;
     Open* open;
@@ -209,7 +213,7 @@ struct Layer {
   RmaWindows rma{nic};
   uint64_t pack_calls = 0;  // calls of MPI_Pack and MPI_Unpack that our kernels did
 
-  // Sends of copies, whose requests the program does not know.
+  // A send of a copy, whose request the program does not know.
   struct Copy {
     Request request{};
     std::unique_ptr<std::vector<uint8_t>> bytes;
@@ -226,17 +230,19 @@ struct Layer {
   std::vector<BouncedSend> bounced_sends;
   [[nodiscard]] bool has_bounced(const void* room) const;
   [[nodiscard]] std::optional<PendingSend> take_bounced(const void* room, int64_t count, Datatype type);
+  // False, for a number of calls, after this rank has waited in vain for the receiver (Patience).
   [[nodiscard]] bool may_offer_to(uint32_t receiver);
 
   void start();
   void stop();
 
-  // Nothing where the MPI is to carry the message.
+  // The offers that a call allows.
   enum class Offers : uint8_t {
-    none,  // the buffer changes before the send has ended
-    mapped,  // messages that the receiver can take whatever this rank does meanwhile
-    any,  // the sender does nothing but wait: it packs at once what the receiver hands back
+    none,  // none: the buffer changes before the send has ended
+    mapped,  // those that the receiver can take whatever this rank does meanwhile
+    any,  // all: the sender does nothing but wait, and packs at once what the receiver could not read
   };
+  // Prepares or offers a message, and counts it for the report. Nothing where the MPI is to carry it.
   [[nodiscard]] std::optional<PendingSend> pending_send_for(const Place& place, int peer, Offers may = Offers::mapped);
   // Counts a message for the report, if one is wanted. count_pass(): a message that the MPI carries.
   void count(const Place& place, int receiver, Way way, const char* why) {
@@ -245,20 +251,22 @@ struct Layer {
     if (tally->is_due()) report_so_far();
   }
   void count_pass(const Form& form, int64_t count, int peer, Comm comm, const char* call = "");
-  // Sends the message's record in the given mode, and loads the bytes. A null request: blocks as the MPI's own send.
+  // Sends the message's record in the given mode, and loads the bytes unless the message is offered. A null request:
+  // blocks as the MPI's own send does; if the message is offered, until it has been taken or packed after all. Where
+  // the MPI refuses the record, the message is abandoned, and the MPI's code is returned.
   [[nodiscard]] int announce(const PendingSend& pending, const Place& place, Mode mode, int peer, int tag,
                              Request* request);
-  // announce() for a record that the receiver gets in another way. is_open() is true until the receiver no longer needs
-  // this rank.
+  // announce() for a record that the receiver gets in another way. is_open(): true while an offered message has neither
+  // been taken nor packed, so that its receiver needs this rank.
   void hand_over(const PendingSend& pending, const Place& place);
   [[nodiscard]] bool is_open(uint64_t serial);
-  // Puts a record's message in place.
+  // Puts a record's message in place, or raises the error of a message that is too long.
   [[nodiscard]] int land(const Record& record, const Place& place, Status* status);
 
   [[nodiscard]] Place place_of(const void* buffer, int64_t count, Datatype type, Comm comm) {
     return {const_cast<void*>(buffer), count, type, types.form(type), comm, ""};
   }
-  // The packed bytes of a place, to be sent as MPI_PACKED. False: the MPI cannot pack them.
+  // Writes the packed bytes of a place to `bytes`. False: the MPI cannot pack them.
   [[nodiscard]] bool copy(const Place& place, std::vector<uint8_t>& bytes);
   [[nodiscard]] int put_bytes(const uint8_t* bytes, int64_t length, const Place& place);
   [[nodiscard]] int deliver(const Place& place, Status* status) {
@@ -267,9 +275,11 @@ struct Layer {
   [[nodiscard]] int deliver_claim(const Claim& claim, const Place& place, Status* status);
   // True if what a completed request has got fits into its buffer.
   [[nodiscard]] bool fits(const Open& known, const Status& status);
+  // Ends a request that the MPI has completed with `code`, and returns the code that the program gets.
   [[nodiscard]] int finish(Request handle, Open* known, Status* status, int code);
 
-  // Requests. take() removes the entry while other threads may start requests that get the same handle.
+  // Requests. take() finds what is known of one, or null. Among threads it removes the entry until put_back(), because
+  // other threads may start requests that get the same handle.
   [[nodiscard]] Open* take(Request handle);
   void put_back(Request handle, Open* known);
   void remember(Request handle, Open* known) {
@@ -277,8 +287,8 @@ struct Layer {
     if (known->receives && known->place.form && !known->place.form->known) keep_type(*known);
     open.put(key_of(handle), known);
   }
-  // Does nothing if no record could land. A receive from MPI_PROC_NULL must not be remembered: some MPIs use its
-  // request for several calls.
+  // Does nothing if there is no claim and the buffer is too short for a record. A receive from MPI_PROC_NULL must not
+  // be remembered: some MPIs use its request for several calls.
   void remember_receive(void* buffer, int64_t count, Datatype type, Comm comm, Request handle, ClaimPointer claim = {});
   void keep_type(Open& known) const;
   void release(Request handle, Open* known);
@@ -289,22 +299,22 @@ struct Layer {
   // Claims.
   [[nodiscard]] Claim* see_claim(int source, int tag, Comm comm);
   [[nodiscard]] ClaimPointer take_claim(int source, int tag, Comm comm);
-  // Claims the message that a probe has seen, and those in front of it. False: it has gone meanwhile.
+  // Claims the message that a probe has seen, and those of its source in front of it. False: it has gone meanwhile.
   [[nodiscard]] bool claim_seen(const Status& seen, Comm comm);
   [[nodiscard]] ClaimPointer claim_message(MessageHandle handle, const Status& status, Comm comm);
   [[nodiscard]] int hand_out(ClaimPointer claim, MessageHandle* handle);
   [[nodiscard]] int completed_request(Request* request);
 
   [[nodiscard]] int world_rank(Comm comm, int rank_in_comm);
-  // The ranks in MPI_COMM_WORLD of a communicator's processes, or of those on the other side of an intercommunicator;
-  // below zero for a process of another world.
+  // Returns the ranks in MPI_COMM_WORLD of a communicator's processes, or of those on the other side of an
+  // intercommunicator; below zero for a process of another world. Empty: the MPI does not say them.
   [[nodiscard]] std::vector<int> ranks_of(Comm comm) const;
-  // The program is about to free the communicator.
+  // Takes the layer's attributes away from a communicator that the program is about to free.
   void let_go_comm(Comm comm);
   void forget_comm(Comm comm) { forgotten_comms_.add(key_of(comm)); }  // needs no lock
-  // offers(): true if an offered message or a non-blocking collective call is under way. progress() looks once at each,
-  // and at what has arrived meanwhile, so that two ranks that wait for each other both end. A call that waits calls
-  // progress() until its request is complete.
+  // offers(): true if an offered message or a call that the layer carries is under way. progress() looks once at each
+  // and, unless `waiting` is `no`, at what has arrived meanwhile, so that two ranks that wait for each other both end.
+  // A call that waits calls progress() until its request is complete. wait() is MPI_Wait that does so.
   [[nodiscard]] bool offers() const { return offers_.load(std::memory_order_relaxed) != 0; }
   void add_underway(Underway one);
   enum class Waiting : uint8_t { no, asks, blocked };
@@ -313,9 +323,9 @@ struct Layer {
   void look_at(Open& known);
   // MPI_Cancel of an offered send. False: `request` is none.
   [[nodiscard]] bool cancel_offer(Request request);
-  // True for calls that need nothing of the layer (bypass.hpp). rests(): calls that complete requests, or this one;
-  // bypasses_receive(): receives; bypasses_windows(): accesses to windows; bypasses_match(): receives of what a probe
-  // has matched.
+  // True for calls that need nothing of the layer (bypass.hpp). rests(): calls on any requests, or on this one;
+  // bypasses_receive(): receives; bypasses_windows(): calls of windows; bypasses_match(): receives of what a probe has
+  // matched.
   [[nodiscard]] bool rests() const { return is_plain && open.empty() && is_quiet(); }
   [[nodiscard]] bool rests(const Request* request) {
     return is_plain && is_quiet() && (open.empty() || open.find(key_of(*request)) == nullptr);
@@ -347,7 +357,7 @@ struct Layer {
   [[nodiscard]] std::string part() const;
   [[nodiscard]] static const char* unreachable(int to);
   [[nodiscard]] const char* why_not_mapped(bool may_offer, bool asked) const;
-  // Contiguous messages are told apart by nothing but their receivers.
+  // Returns the count under which a message is counted for the report: contiguous ones are not told apart by it.
   [[nodiscard]] static int64_t counted_as(const Place& place) {
     return place.form->contiguous(place.count) ? TypeTally::various : place.count;
   }
@@ -363,14 +373,15 @@ struct Layer {
   void look_at_receives();
   [[nodiscard]] static bool may_look_at(const Open& known);
 
-  // A receiver for which a sender has waited in vain is offered nothing for a while.
+  // A receiver for which this rank has waited in vain is offered nothing for the next 2, 4, ... 64 messages
+  // (`left_out`).
   struct Patience {
     uint32_t in_vain = 0;
     uint32_t left_out = 0;
   };
   std::vector<Patience> patience_;
   std::vector<Open*> arriving_;
-  std::atomic<size_t> offers_{0};  // how many are offered and under way, for threads that hold no lock
+  std::atomic<size_t> offers_{0};  // the sizes of `offered` and `underway` together, for threads that hold no lock
   bool progresses_ = false;  // progress() is running: what it does may call it again
   Forgotten forgotten_comms_;
   HandleMap<std::vector<int>> ranks_;  // ranks in MPI_COMM_WORLD of a communicator's peers
@@ -401,20 +412,21 @@ int query_offer(void* serial, Status* status);
 int free_offer(void* serial);
 int cancel_nothing(void*, int);
 
-// Calls the communicator's error handler as the MPI would.
+// Calls the communicator's error handler as the MPI would. Returns the code that the program's call returns.
 inline int raise(Comm comm, int code) {
   const int answer = real.Comm_call_errhandler(comm, code);
   return answer == success ? code : answer;
 }
 
-// Calls the file's error handler. A null file has none, nor has an MPI that was built without files.
+// raise() for an error of a file. A null file has no error handler, nor has an MPI that was built without files.
 inline int raise_on_file(File file, int code) {
   if (file == nullptr || real.File_call_errhandler == nullptr) return code;
   const int answer = real.File_call_errhandler(file, code);
   return answer == success ? code : answer;
 }
 
-// An error of MPI whose text is the sentence (errors.cpp).
+// Returns an error code of MPI whose text is the sentence (errors.cpp); MPI_ERR_OTHER where the MPI adds no such code,
+// or when there are 64 already.
 [[nodiscard]] int code_of(const Error& error);
 
 // The program's status, or one of ours where it wants none.

@@ -30,16 +30,15 @@ bool NicRun::try_start(int& code) {
     if (!layer.copy(one.place, bytes)) code = error_other;
     std::memcpy(one.at, bytes.data(), bytes.size());
   }
-  const NicSchedule::Begun begun = schedule_->start();
-  has_started_ = begun != NicSchedule::Begun::no_room;
-  if (begun == NicSchedule::Begun::failed) code = error_other;
-  return has_started_;
+  begun_ = schedule_->start();
+  if (begun_ == NicSchedule::Begun::failed) code = error_other;
+  return begun_ != NicSchedule::Begun::no_room;
 }
 
 int NicRun::begin() {
   const Lock lock;  // persistent calls are started without it
   turn_ = schedule_->take_turn();
-  has_started_ = false;
+  begun_ = NicSchedule::Begun::no_room;
   failed_ = success;
   (void)try_start(failed_);
   return success;  // the request reports a failure: the other ranks are in the call
@@ -48,15 +47,14 @@ int NicRun::begin() {
 bool NicRun::test(int& code) {
   const Lock lock;
   code = success;
-  if (!has_started_ && !try_start(failed_)) return false;
+  if (begun_ == NicSchedule::Begun::no_room && !try_start(failed_)) return false;
+  if (begun_ == NicSchedule::Begun::yes) {  // after a failure, too: its end gives the turn to the schedule's next call
+    const NicSchedule::Outcome outcome = schedule_->test();
+    if (outcome == NicSchedule::Outcome::under_way) return false;
+    if (outcome == NicSchedule::Outcome::failed) failed_ = error_other;
+  }
   if (failed_ != success) {
     code = failed_;
-    return true;
-  }
-  const NicSchedule::Outcome outcome = schedule_->test();
-  if (outcome == NicSchedule::Outcome::under_way) return false;
-  if (outcome == NicSchedule::Outcome::failed) {
-    code = error_other;
     return true;
   }
   for (const Move& one : after_) {

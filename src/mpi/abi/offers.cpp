@@ -8,7 +8,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 
 namespace {
 
-// Set as long as it lives.
+// Keeps a flag set as long as it lives.
 class Flag {
  public:
   explicit Flag(bool& flag) : flag_(flag) { flag_ = true; }
@@ -59,7 +59,7 @@ bool Layer::cancel_offer(Request request) {
   return false;
 }
 
-// If the MPI has cancelled the record, no receiver has seen it, and its slot is free again.
+// Takes an offer back if the MPI has cancelled its record: no receiver has seen it, and its slot is free again.
 void Layer::look_at_cancelled(Offered& one) {
   int flag = 0;
   int cancelled = 0;
@@ -80,7 +80,8 @@ bool Layer::is_over(Offered& one) {
   return real.Test(&one.record, &flag, status_ignore) != success || flag != 0;
 }
 
-// The receiver has taken it, or has been waited for long enough.
+// Looks at an offered message: the receiver may have taken it, or handed it back. If this rank waits, it helps to copy,
+// and packs the message after all when it has waited long enough.
 void Layer::settle(Offered& one, Waiting waiting) {
   if (one.moved) return;
   Patience& patience = patience_[one.pending.receiver];
@@ -127,7 +128,7 @@ void Layer::take_returned() {
   }
 }
 
-// Puts in place what has arrived, before it helps others to take what this rank has sent.
+// Messages that have arrived are put in place before others are helped to take what this rank has sent.
 void Layer::progress(Waiting waiting) {
   const Lock lock;
   if (progresses_) return;
@@ -173,7 +174,8 @@ bool Layer::may_look_at(const Open& known) {
          !known.cancelled && (looks_leave_persistent || !known.persistent);
 }
 
-// Puts a message that has arrived in place while the program waits for something else.
+// Puts the message of a record that has arrived in place, while the program waits for something else. Other messages,
+// and those that are too long, are left to the request's completion.
 void Layer::look_at(Open& known) {
   int flag = 0;
   Status status{};

@@ -1,5 +1,5 @@
-// Offload - collective calls on the NIC, where the job asks for them: which communicators have them, and what became of
-//   each call.
+// Offload - non-blocking and persistent collective calls on the NIC, where the job asks for them: which communicators
+//   have them, and what became of each call.
 //
 // Contract: begin() is called in MPI_Init by all ranks, once the NIC of each has its engine, or by none. born() is a
 //   collective call of the ranks of a new communicator: they agree on a number for it. of() gives null where a
@@ -31,18 +31,19 @@ class Offload {
   void end();
   [[nodiscard]] bool is_on() const { return why_off_.empty() && !has_ended_; }
 
-  // `key`: of its lineage.
+  // Gives a new communicator a number, and its ranks a team. `key`: that of its lineage.
   void born(Comm made, Key key);
   void forget(Comm comm) { forgotten_.add(key_of(comm)); }  // needs no lock
   [[nodiscard]] std::shared_ptr<NicTeam> of(Comm comm);
 
-  // For the report. `why`: why the MPI carries the call; null: the NIC does.
+  // Counts a call for the report. `why`: why the MPI carries it; null: the NIC does.
   void count(const char* call, const char* why, uint64_t bytes);
   [[nodiscard]] std::string as_json() const;
 
  private:
   void make_team(Comm comm, uint32_t id);
-  // The ids that this rank offers to the communicator of `key`.
+  // Returns the ids that this rank has in use; all others it offers to the communicator of `key`. Returns Nic::busy()
+  // while it makes its offer to another communicator.
   [[nodiscard]] Nic::Ids offer_to(Key key);
 
   Nic& nic_;

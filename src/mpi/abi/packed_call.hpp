@@ -1,7 +1,7 @@
 // PackedCall - a collective call that the MPI carries, with the sides that are quicker so as packed bytes, and without
 // what a rank sends to itself.
 //
-// Contract: packed_call() gives none where the call had better go as the program has it. begin() of its Packing
+// Contract: packed_call() returns null where the call had better go as the program has it. begin() of its Packing
 //   precedes call(), copy_own() follows it, and end() follows the call's end.
 // Threads: packed_call() needs the caller's lock. Time: none.
 #pragma once
@@ -27,7 +27,8 @@ inline constexpr bool may_be_packed<AmongNeighbours<BlocksV<N>, BlocksV<N>>> = t
 template <class N, class Place>
 inline constexpr bool may_be_packed<AmongNeighbours<BlocksW<N, Place>, BlocksW<N, Place>>> = true;
 
-// The ranks that blocks are for, and those that they come from.
+// Returns the ranks that blocks go to, and those that they come from. They are not `known` on an intercommunicator. The
+// reference holds until the next call.
 template <class Out, class In>
 Neighbours& peers_of(const AllToAll<Out, In>&, Comm comm) {
   static Neighbours all;  // keeps its memory
@@ -46,7 +47,7 @@ Neighbours& peers_of(const AmongNeighbours<Out, In>&, Comm comm) {
   return all = neighbours_of(comm);
 }
 
-// The block that a rank sends to itself; below zero: there is none, or there may be several.
+// Returns the number of the block that a rank sends to itself; below zero: there is none, or there may be several.
 template <class Out, class In>
 int own_block_of(const AllToAll<Out, In>&, Comm comm) {
   int rank = 0;
@@ -57,7 +58,8 @@ int own_block_of(const AmongNeighbours<Out, In>&, Comm) {
   return -1;
 }
 
-// One side of a call, by the arguments that say where it lies: as the program gave them, or packed.
+// The arguments of one side of a call, as the MPI gets them: those of the program, or those of the packed bytes, or
+// those of the program without the block that is left out.
 template <class Blocks>
 class CallSide;
 
@@ -108,7 +110,7 @@ class PackedCall {
   PackedCall(const Out& out, const In& in, std::shared_ptr<const Packing> packing, const LeftOut& left_out)
       : packing_(std::move(packing)), out_(out, packing_->out, left_out), in_(in, packing_->in, left_out) {}
   [[nodiscard]] const std::shared_ptr<const Packing>& packing() const { return packing_; }
-  // `the_mpis` is called with the arguments of both sides.
+  // Calls `the_mpis` with the arguments of both sides.
   template <class Call>
   [[nodiscard]] int call(Call&& the_mpis) const {
     return std::apply(the_mpis, std::tuple_cat(out_.arguments(), in_.arguments()));
@@ -120,7 +122,8 @@ class PackedCall {
   CallSide<In> in_;
 };
 
-// Gives a sink the blocks, and nothing in the place of those for neighbours that are missing.
+// Gives a sink the blocks in their order. In place of a block of a peer that is missing it calls send_nothing(), if the
+// sink has that.
 template <class Sink, class Blocks>
 void name_blocks(Sink& sink, const Blocks& blocks, const std::vector<int>& peers) {
   for (size_t i = 0; i < peers.size(); ++i) {

@@ -5,8 +5,8 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// These say when packed bytes are quicker. The table has the times of calls as they are over those of packed bytes,
-// between two ranks with Open MPI 4.1 (TCP), MPICH 4.0 (UCX) and 5.0 (OFI), in this order, and our kernels.
+// Limits within which packed bytes are quicker. The table has the times of calls as they are over those of packed
+// bytes, between two ranks with Open MPI 4.1 (TCP), MPICH 4.0 (UCX) and 5.0 (OFI), in this order, and our kernels.
 //     blocks of      8 KiB in all:        12 KiB:             32 KiB:
 //          8 B:      1.3  1.3  1.7        1.5  6.2  3.2       1.9  9.6  4.7
 //         24 B:      1.1  1.3  0.8        1.2  2.4  1.5       1.3  3.4  2.0
@@ -17,7 +17,7 @@ constexpr int64_t times_min_bytes = 2;
 
 Message message_of(const PackedSide::Block& block) { return {*block.form, block.count, block.buffer}; }
 
-// A side of more than that is the MPI's: it needs no second place for all bytes.
+// A longer side goes as the program has it: the MPI needs no second place for all bytes.
 constexpr int64_t side_bytes_most = 64 << 20;
 
 // Memory that earlier calls have left.

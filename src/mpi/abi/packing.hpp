@@ -5,7 +5,8 @@
 //   the call, and pack() precedes the call, or unpack() follows it. What a rank sends to itself can be left out of the
 //   call and copied once. What a rank decides is its own matter: the others see the same bytes.
 // Invariants: (1) a slot without bytes, and one of a neighbour that is missing, is neither read nor written.
-// Threads: surveys and add() need the caller's lock; the rest is one thread's at a time. Time: none.
+// Threads: Survey, PackedSide::send() and count(), and own_of() need the caller's lock; the rest is one thread's at a
+//   time. Time: none.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,7 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// A side as a sink of its blocks.
+// A sink for the blocks of one side, which finds out whether that side is quicker as packed bytes.
 class Survey {
  public:
   void send(int, const void* buffer, int64_t count, Datatype type);
@@ -29,7 +30,7 @@ class Survey {
   bool has_gaps_ = false;
 };
 
-// Memory that a later call which needs no more bytes uses again.
+// Memory that is kept, when it is dropped, for later calls that need no more bytes.
 class Scratch {
  public:
   Scratch() = default;
@@ -65,7 +66,7 @@ class PackedSide {
   void take_memory() { packed_ = Scratch(bytes_); }
   void pack() const;
   void unpack() const;
-  // For the report: the blocks of this side as messages.
+  // Counts the blocks of this side as messages, for the report.
   void count(const char* call, Comm comm) const;
 
   [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }
@@ -87,14 +88,14 @@ class Packing {
   struct Own {
     Place from, to;
   };
-  // None where the MPI had better carry it.
+  // Returns the message if it can be copied and is worth it; nothing where the MPI had better carry it.
   [[nodiscard]] static std::optional<Own> own_of(const Place& from, const Place& to);
 
   explicit Packing(std::optional<Own> own) : own_(std::move(own)) {}
   void begin() const {
     if (out.is_used()) out.pack();
   }
-  // After the call has begun.
+  // Copies the message of this rank to itself. Called after the MPI's call has begun.
   void copy_own() const;
   void end() const {
     if (in.is_used()) in.unpack();
@@ -106,13 +107,13 @@ class Packing {
   std::optional<Own> own_;
 };
 
-// A block that is not part of the call; below zero: all are.
+// The block that is left out of a call with `blocks` blocks; below zero: none is.
 struct LeftOut {
   int block = -1;
   size_t blocks = 0;
 };
 
-// The lists of a call, for a side that goes packed or lacks a block.
+// The lists of one side of a call, for a side that goes packed or lacks a block.
 template <class N, class Place>
 struct PackedLists {
   std::vector<N> counts;
@@ -125,6 +126,7 @@ struct PackedLists {
       places.push_back(static_cast<Place>(block.offset));
     }
   }
+  // Returns a copy of the counts `given`, with 0 for the block that is left out.
   [[nodiscard]] const N* without(const LeftOut& left_out, const N* given) {
     counts.assign(given, given + left_out.blocks);
     counts[static_cast<size_t>(left_out.block)] = 0;

@@ -70,7 +70,6 @@ void receive(Sink& sink, int rank, const BlocksW<N, Place>& to, int i) {
   sink.receive(rank, const_cast<char*>(static_cast<const char*>(to.buffer)) + to.places[i], to.counts[i], to.types[i]);
 }
 
-// The patterns of messages. A sink takes what this rank sends and receives.
 template <class Out, class In>
 struct AllToAll {
   Out out;
@@ -139,7 +138,7 @@ inline auto broadcast(void* buffer, int64_t count, Datatype type, int root, Comp
     if (team.size > few_ranks && team.slot_tables.are_open() && completion == Completion::blocking) {
       const int own = (team.rank + team.size - root) % team.size;
       const auto peer = [&](int number) { return team.peers[(number + root) % team.size]; };
-      int reach = own & -own;  // what this rank hands on goes to the numbers behind its own, below that
+      int reach = own & -own;  // this rank hands the message on to ranks less than `reach` behind itself
       if (own == 0) {
         for (reach = 1; reach < team.size;) reach *= 2;
       } else {

@@ -1,8 +1,9 @@
 // Recorded - a call of the program, with its times and arguments written down.
 //
 // Contract: Recorded<"X", int(parameters)>::call<Call, form, Rule> stands in front of `next`: the layer's function or
-//   the MPI's. A Rule sees the arguments before the call, and may replace them; and fills in the signature after it.
-// Invariants: (1) an exception ends in Recorder::note(), never in the program. Threads: any. Time: the call's own, in
+//   the MPI's. A Rule sees the arguments before the call, and may replace them; after the call it fills in the
+//   signature.
+// Invariants: (1) what a rule throws ends in the Recorder, never in the program. Threads: any. Time: the call's own, in
 //   ns.
 #pragma once
 
@@ -22,7 +23,7 @@ struct Name {
   constexpr Name(const char (&text)[n]) { std::copy_n(text, n, letters); }
 };
 
-// The base of most rules. For a call that failed only the error is recorded, unless `always` is set.
+// The base of the rules. Of a call that failed only the error is recorded, unless `always` is set.
 struct Rule {
   static constexpr bool always = false;
   void before(auto&...) {}
@@ -38,7 +39,7 @@ struct Recorded<name, int(Arguments...)> {
   static int call(Arguments... arguments) {
     if (!recorder.records(__builtin_return_address(0))) return next(arguments...);
     By rule;
-    rule.before(arguments...);
+    if (!recorder.prepare([&] { rule.before(arguments...); })) return next(arguments...);
     const uint64_t begin_ns = Recorder::now_ns();
     recorder.enter(which, form, begin_ns);
     const int code = next(arguments...);
@@ -53,7 +54,7 @@ struct Recorded<name, int(Arguments...)> {
   }
 };
 
-// A request that the call has made; blocking ones make none.
+// Notes the request that the call has made; blocking calls make none.
 inline void made_request(trace::Signature&, bool) {}
 inline void made_request(trace::Signature& signature, bool asks_any, Request* request) {
   if (*request == handles().request_null) return;
@@ -64,6 +65,7 @@ inline void made_request(trace::Signature& signature, bool asks_any, Info, Reque
   made_request(signature, asks_any, request);
 }
 
+// Returns the block of `count` elements at `buffer`, as the trace has it.
 [[nodiscard]] inline trace::Block block_of(const void* buffer, int64_t count, Datatype type) {
   return {reinterpret_cast<uint64_t>(buffer), count, recorder.type(type)};
 }

@@ -103,7 +103,7 @@ bool Recorder::open(uint64_t begun_ns) {
   }
   threaded_ = level >= thread_multiple;
   const bool is_cpu_time = clock_ != CLOCK_MONOTONIC;
-  // The user of the trace looks there; the program's own output is left alone.
+  // Writes why nothing is recorded where the user of the trace looks; the program's own output is left alone.
   const auto refuse = [&](std::string_view why) {
     std::ofstream(text(settings.record, "/rank-", rank, ".trouble"), std::ios::app) << why << '\n';
     return false;
@@ -174,7 +174,7 @@ uint32_t Recorder::find_type(Datatype type) {
 void Recorder::let_go_type(Datatype type) {
   const Guard guard(*this);
   if (forgotten_types_.any()) take_forgotten_types();
-  // The others do not have it, and to take it away would be an error.
+  // Basic types, and types that are not known, do not have the attribute: to delete it would be an error.
   if (types_.find(key_of(type)) != nullptr && !is_basic_type(type)) real.Type_delete_attr(type, type_keyval_);
 }
 
@@ -293,7 +293,7 @@ trace::Match Recorder::match_of(const Status& status, uint32_t request) const {
   return {request, peer(status.source), tag(status.tag), bytes_of(status, real)};
 }
 
-// Says whether a request was cancelled that the program wanted to cancel.
+// Returns a match that says whether a request, for which the program has called MPI_Cancel, was cancelled.
 trace::Match Recorder::cancel_of(const Status& status, uint32_t request) {
   int is_cancelled = 0;
   if (real.Test_cancelled(&status, &is_cancelled) != success) is_cancelled = 0;

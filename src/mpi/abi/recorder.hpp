@@ -1,13 +1,15 @@
 // Recorder - what a program does, call by call, written down as a trace (src/predict/trace).
 //
-// Contract: begin() follows MPI_Init where SPINLOOM_MPI_RECORD names a directory, end() precedes MPI_Finalize's end.
-//   records() is called at the beginning of each call; note() writes the call down when it has ended. What the rules of
-//   calls (recorder_rules.hpp) fill in are numbers of this rank: type(), comm(), and slots of requests.
+// Contract: begin() follows MPI_Init where SPINLOOM_MPI_RECORD names a directory; end() follows the MPI's own
+//   MPI_Finalize. records() is called at the beginning of each call. Where it is true, prepare() lets the call's rule
+//   look at the arguments, enter() notes that the call is under way, and note() writes it down when it has ended. The
+//   rules of calls (recorder_messages.hpp, recorder_requests.hpp, recorder_collectives.hpp, recorder_windows.hpp) fill
+//   in numbers of this rank: type(), comm(), and slots of requests.
 // Invariants: (1) the program sees what it would see without: its statuses, codes and requests; (2) calls from inside
 //   the MPI, and those that the recorder makes itself, are not recorded; (3) what cannot be written stops the
 //   recording, never the program; (4) a child made by fork() records nothing.
-// Threads: Guard, where the program has asked for MPI_THREAD_MULTIPLE. It is not held while the MPI works for the
-//   program. Time: ns of the monotonic clock, or CPU time of the calling thread.
+// Threads: Guard, where the MPI has granted MPI_THREAD_MULTIPLE. It is not held while the MPI works for the program.
+//   Time: ns of the monotonic clock, or CPU time of the calling thread.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +53,7 @@ class Recorder {
   [[nodiscard]] bool records(const void* caller) const {
     return on_.load(std::memory_order_relaxed) && !library_->inside(caller);
   }
-  // The caller is the MPI; before begin() there is nothing to know of the program.
+  // True if the caller is the MPI, and before begin(), when there is nothing to know of the program.
   [[nodiscard]] bool is_inside(const void* caller) const { return library_ == nullptr || library_->inside(caller); }
   [[nodiscard]] static uint64_t now_ns() {
     timespec now{};
@@ -62,11 +64,23 @@ class Recorder {
   void begin(uint64_t begun_ns);
   void end(uint64_t begun_ns, int code);
 
+  // Calls before(), what a rule does before the call. False: that has failed, and the recording has stopped.
+  template <class Before>
+  [[nodiscard]] bool prepare(Before&& before) {
+    try {
+      before();
+      return true;
+    } catch (...) {
+      const Guard guard(*this);
+      stop();
+      return false;
+    }
+  }
   void enter(trace::Call call, trace::CallForm form, uint64_t begin_ns) {
     const uint64_t word = writer_->enter(call, form, begin_ns);
     if (threaded_) inside_[lane()].store(word, std::memory_order_relaxed);
   }
-  // fill(signature) may call what is below.
+  // Writes a call down that has ended with `code`. fill(signature) may call the functions below.
   template <class Fill>
   void note(trace::Call call, trace::CallForm form, uint64_t begin_ns, int code, Fill&& fill) {
     uint64_t end_ns = now_ns();
@@ -89,6 +103,7 @@ class Recorder {
     }
     busy_ = false;
   }
+  // Called by a rule: the call has found nothing that has ended or arrived.
   void is_poll() { is_poll_ = true; }
 
   [[nodiscard]] uint32_t type(Datatype type) {
@@ -98,7 +113,7 @@ class Recorder {
   }
   [[nodiscard]] int64_t extent(uint32_t type) const { return type < extents_.size() ? extents_[type] : 0; }
   [[nodiscard]] uint32_t byte_type() const { return byte_type_; }
-  // Holds until the next one.
+  // The reference holds until the next call.
   [[nodiscard]] const CommFacts& comm(Comm comm) {
     const uint64_t key = key_of(comm);
     if (key == last_comm_key_ && !forgotten_comms_.any()) return *last_comm_;
@@ -108,12 +123,12 @@ class Recorder {
     const uint32_t number = comm(parent).number;
     return find_comm(made, number);
   }
-  // The number of a communicator that is about to be freed.
+  // Returns the number of a communicator that the program is about to free.
   [[nodiscard]] uint32_t number_of(Comm made) {
     const Guard guard(*this);
     return comm(made).number;
   }
-  // The program is about to free the object, which loses our attribute.
+  // Take our attribute away from an object that the program is about to free.
   void let_go_type(Datatype type);
   void let_go_comm(Comm comm);
   void forget_type(Datatype type) { forgotten_types_.add(key_of(type)); }  // these need no lock
@@ -126,9 +141,11 @@ class Recorder {
     const Guard guard(*this);
     return slots_.any_asks();
   }
-  // A request that has ended, if it is known: its slot, and what it has met.
+  // Adds a request that has ended to the signature: its slot, and what it has met. A null status: nothing is known.
   void ended(trace::Signature& signature, uint64_t request, uint32_t slot, const Status* status);
   [[nodiscard]] bool is_threaded() const { return threaded_; }
+  // Find the slots of requests that a call may complete, so that no other thread finds them; give_back() frees those
+  // that are not `none`.
   void claim(int count, const Request* requests, uint32_t* slots) {
     const Guard guard(*this);
     for (int i = 0; i < count; ++i) slots[i] = slots_.claim(key_of(requests[i]));
@@ -176,13 +193,13 @@ class Recorder {
     Recorder& recorder_;
   };
 
-  // A thread's place among those that are in calls; many threads share some.
+  // Returns a thread's place in inside_. More threads than there are places share some.
   [[nodiscard]] static size_t lane() {
     static std::atomic<size_t> threads{0};
     static thread_local const size_t own = threads.fetch_add(1, std::memory_order_relaxed) % lanes;
     return own;
   }
-  // This thread's call has ended: from now on a reader sees the call that another thread has been in for longest.
+  // Notes that this thread's call has ended: a reader now sees the call that another thread has been in for longest.
   void leave() {
     inside_[lane()].store(0, std::memory_order_relaxed);
     uint64_t first = 0;
@@ -215,7 +232,7 @@ class Recorder {
   bool is_poll_ = false;
   std::recursive_mutex mutex_;
   static constexpr size_t lanes = 64;
-  std::array<std::atomic<uint64_t>, lanes> inside_{};  // where threads are at work: the calls under way
+  std::array<std::atomic<uint64_t>, lanes> inside_{};  // the calls that threads are in, where there are several threads
   Library* library_ = nullptr;
   std::unique_ptr<trace::Writer> writer_;
   trace::Signature signature_;

@@ -33,7 +33,8 @@ int recorded_finalize() {
   return code;
 }
 
-// MPI_Type_free, which is not written down; where recording has ended, types have the recorder's attribute still.
+// MPI_Type_free, which is not written down. It is done also where recording has ended, because types still have the
+// recorder's attribute.
 int (*type_free)(Datatype*) = nullptr;
 int freed_type(Datatype* type) {
   if (type != nullptr && !recorder.is_inside(__builtin_return_address(0))) recorder.let_go_type(*type);

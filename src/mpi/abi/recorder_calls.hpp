@@ -1,4 +1,4 @@
-// The tables of recorded calls, one for each source that instantiates them. Threads: any. Time: none.
+// The tables of recorded calls, each in the source that instantiates it. Threads: any. Time: none.
 #pragma once
 
 #include <span>

@@ -8,7 +8,7 @@ namespace {
 using trace::Call;
 using trace::CallForm;
 
-// The call, the form and the rule by which a function is recorded, by its name.
+// For the function `name`: the call, the form and the rule by which it is recorded.
 #define SPINLOOM_AS(name, which, how, rule_of)      \
   struct As_##name {                                \
     static constexpr Call call = Call::which;       \
@@ -37,7 +37,7 @@ SPINLOOM_AS(Isendrecv, Sendrecv, nonblocking, SendReceive)
 SPINLOOM_AS(Sendrecv_replace, Sendrecv_replace, blocking, Replace)
 SPINLOOM_AS(Isendrecv_replace, Sendrecv_replace, nonblocking, Replace)
 #undef SPINLOOM_AS
-struct NotRecorded;  // they move nothing between ranks
+struct NotRecorded;  // for calls that move nothing between ranks
 using As_Pack = NotRecorded;
 using As_Unpack = NotRecorded;
 

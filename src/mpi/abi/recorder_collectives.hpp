@@ -63,7 +63,7 @@ class Collective : public Rule {
                         static_cast<int64_t>(counts[i]), number});
     }
   }
-  // Each with its own type, and places in bytes.
+  // put_list() for blocks that have types of their own, and places in bytes.
   template <class N, class Place>
   static void put_list(trace::Signature& to, std::vector<trace::Block>& blocks, int n, const void* buffer,
                        const N* counts, const Place* places, const Datatype* types) {
@@ -115,7 +115,7 @@ struct Gather : Collective {
   }
 
  protected:
-  // The root sends to itself, but for that of an intercommunicator.
+  // True if this rank has a block of its own: every rank has, but for those on the root's side of an intercommunicator.
   [[nodiscard]] bool sends(bool is_root) const { return takes_part() && !(is_root && facts().is_inter); }
 };
 struct Gatherv : Gather {
@@ -225,7 +225,8 @@ struct Neighbor_alltoallv : Collective {
 };
 using Neighbor_alltoallw = Neighbor_alltoallv;
 
-// Their sends[0] always has the count and the type; in place it lies where the result goes.
+// The operand is in `sends`, with its count and type, even in place: then it lies where the result goes. Ranks on the
+// root's side of an intercommunicator have none.
 class Reduction : public Collective {
  protected:
   static void put_operand(trace::Signature& to, const void* out, const void* in, int64_t count, Datatype type) {
@@ -287,7 +288,7 @@ struct CommMake : Rule {
     to.comm = recorder.comm_made(*made, parent).number;
   }
 };
-// Each side has a parent of its own.
+// Each side has a parent of its own, so none is recorded.
 struct IntercommMake : Rule {
   void after(trace::Signature& to, Comm, int, Comm, int, int, Comm* made) { to.comm = recorder.comm(*made).number; }
 };

@@ -1,4 +1,4 @@
-// Rules for point-to-point calls, as arguments have them: what goes into the signature of each.
+// Rules for point-to-point calls: what goes from the arguments of each into its signature.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct Send : Rule {
 
 [[nodiscard]] inline bool asks_any(int source, int tag) { return source == any_source || tag == any_tag; }
 
-// A status of our own where the program wants none and the trace does.
+// A status of our own, where the program wants none and the trace needs one.
 class OwnStatus {
  public:
   void replace(Status*& theirs, bool wanted) {
@@ -66,7 +66,7 @@ struct ReceiveLater : Rule {
 // A receive of a message that MPI_Mprobe has matched: the match says whose message it is.
 class Matched : public Rule {
  protected:
-  // Before the call: when it has ended, another thread may have a message of the same handle.
+  // Called before the call, because when it has ended, another thread may have a message of the same handle.
   void look(MessageHandle* message) { known_ = recorder.take_message(key_of(*message)); }
   void fill(trace::Signature& to, void* buffer, int64_t count, Datatype type) {
     if (known_) {
@@ -106,7 +106,7 @@ struct ReceiveMatchedLater : Matched {
   }
 };
 
-// Both ends. `Last` is where the status goes, or the request.
+// Fills in both ends of a call that sends and receives.
 inline void fill_both(trace::Signature& to, int peer, int tag, int source, int receive_tag, Comm comm) {
   to.comm = recorder.comm(comm).number;
   to.peer = Recorder::peer(peer);
@@ -127,6 +127,7 @@ class Both : public Rule {
  protected:
   OwnStatus own_;
 };
+// The last argument, of type Last, is the address of the status, or of the request.
 struct SendReceive : Both {
   using Both::before;
   template <class N>

@@ -8,7 +8,8 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI::rules {
 
-// The handles that the call may change, and statuses of our own where the program wants none and the trace does.
+// Keeps the handles that the call may change, and has statuses of its own where the program wants none and the trace
+// needs them.
 class Requests : public Rule {
  public:
   static constexpr bool always = true;
@@ -60,7 +61,7 @@ class Requests : public Rule {
  private:
   int count_ = 0;
   Request* kept_ = nullptr;
-  uint32_t* claimed_ = nullptr;  // their slots, where threads are at work
+  uint32_t* claimed_ = nullptr;  // the slots of these requests; null without threads
   Few<Request> handles_;
   Few<uint32_t> slots_;
   Few<Status> statuses_;

@@ -58,7 +58,8 @@ struct Win_free : OfWindow {
   uint64_t key_ = 0;
 };
 
-// The calls of epochs: the window is the last argument, and the target's rank the first where there is one.
+// Calls of epochs, and flushes. OnWindow: the window is the last argument. OnTarget: the arguments are the target's
+// rank and the window.
 struct OnWindow : OfWindow {
   template <class... Arguments>
   void after(trace::Signature& to, Arguments... arguments) {
@@ -119,7 +120,8 @@ struct Get : Access {
     made_request(to, false, more...);
   }
 };
-// The operand is sent, and the target's old elements are received.
+// The operand is sent. receives[0] is the memory for the target's old elements, receives[1] is their place at the
+// target.
 struct GetAccumulate : Access {
   template <class N, class... More>
   void after(trace::Signature& to, const void* buffer, N count, Datatype type, void* result, N results,

@@ -1,4 +1,4 @@
-// The report of a rank when it ends (SPINLOOM_MPI_REPORT), and the reasons why its messages went the way they did.
+// The report of a rank (SPINLOOM_MPI_REPORT), at its end and so far, and the reasons for its messages' ways.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -66,7 +66,7 @@ std::string Layer::told(bool has_ended) const {
 
 std::string Layer::part() const { return text(settings.report, ".", job, "-", rank, ".part"); }
 
-// One line for each rank, whole: ranks of several machines may write to one file.
+// Adds this rank's line to the report, as a whole: ranks of several machines may write to one file.
 void Layer::report() const {
   if (settings.report.empty()) return;
   const int file = open_file(settings.report, O_APPEND);
@@ -81,7 +81,7 @@ void Layer::report() const {
 void Layer::report_so_far() const {
   const std::string path = part();
   const std::string half = path + ".half";
-  ::unlink(half.c_str());  // of one that was killed; a link of somebody else is not followed
+  ::unlink(half.c_str());  // what a rank that was killed has left; a link of somebody else is not followed
   const int file = open_file(half, O_EXCL);
   if (file < 0) return;
   const bool is_whole = write_all(file, told(false));
@@ -100,7 +100,7 @@ const char* Layer::unreachable(int to) {
   return "the receiver has not mapped this rank's memory";
 }
 
-// Counts a message whose receiver need not be looked at: it is contiguous, short, or of a type that is not known.
+// Counts a message that is the MPI's whoever receives it: it is contiguous, short, or of a type that is not known.
 void Layer::count_pass(const Form& form, int64_t elements, int peer, Comm comm, const char* call) {
   if (form.tally == nullptr || peer == proc_null || elements < 0) return;
   const bool contiguous = form.contiguous(elements);

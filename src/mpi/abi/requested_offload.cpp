@@ -22,7 +22,7 @@ bool is_allowed(ptl_op_t op, ptl_datatype_t type) {
   return !is_complex(type) || op == PTL_SUM || op == PTL_PROD;
 }
 
-// Memory that the NIC can use as it is.
+// True if the NIC can use the memory as it is.
 bool is_run(const Place& place) { return place.form->known && place.form->contiguous(place.count); }
 uint8_t* first_byte(const Place& place) { return static_cast<uint8_t*>(place.buffer) + place.form->true_lb; }
 
@@ -132,8 +132,8 @@ bool is_one_block(int operation) {
   return operation == SPL_ALLREDUCE || operation == SPL_REDUCE || operation == SPL_BCAST || operation == SPL_SCAN;
 }
 
-// Calls of nearly as many bytes share their schedules: the block is as long as that of the longest of them, and whole
-// elements. A program that adds one number more in each iteration needs no new schedule for each.
+// Returns the length of the block in the schedule that calls of nearly as many bytes share: that of the longest of
+// them, which is whole elements. A program that adds one number more in each iteration needs no new schedule for each.
 uint64_t shared_block(uint64_t bytes) {
   const uint64_t step = bytes <= 512 ? 64 : std::bit_ceil(bytes) / 8;
   return (bytes + step - 1) / step * step;
@@ -213,7 +213,7 @@ std::shared_ptr<NicRun> listed_run(const RequestedOffload& requested, Lasts last
   const Listed out(requested.sends, requested.copies_send);
   const Listed in(requested.receives, false);
   NicCall call = nic_call(requested);
-  static uint8_t nothing = 0;  // no memory at all would say: in place
+  static uint8_t nothing = 0;  // a null address would mean: in place
   call.call.send = out.base == nullptr ? &nothing : out.base;
   call.call.receive = in.base == nullptr ? &nothing : in.base;
   call.send_bytes = out.bytes;

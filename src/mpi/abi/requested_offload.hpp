@@ -1,8 +1,8 @@
 // RequestedOffload - a collective call of the program as the NIC needs it: what it sends and receives, and why it stays
-//   with the MPI if it does.
+//   with the MPI, if it does.
 //
 // Contract: requested::Bcast and its like take the arguments of the call, without the request. carry() gives it to the
-//   NIC and makes the request, and says how that went; nothing: the MPI carries it.
+//   NIC, makes the request, and returns the code of the call; nothing: the MPI has to carry it.
 // Invariants: (1) `stays` follows from what all ranks of the communicator see alike, but for wrong arguments: the
 //   numbers of bytes, the communicator, the operation and its type; never from a rank's own datatypes, addresses or
 //   MPI_IN_PLACE.
@@ -20,42 +20,44 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 
 struct RequestedOffload {
-  const char* stays = nullptr;
+  const char* stays = nullptr;  // the reason why the MPI carries the call; null: the NIC does
   NicTeam::Facts facts{};
   std::shared_ptr<NicTeam> team;
   bool has_send = false, has_receive = false;
-  bool in_place = false;  // `send` is a part of `receive`, and the call to the NIC says so
-  bool copies_send = false;  // what is sent must be out of the way of what is received
-  bool fills_receive = false;  // what is received is there before, too: a broadcast's root
-  bool keeps_receive = false;  // nothing is received after all
+  bool in_place = false;  // `send` is a part of `receive`; the NIC may take it from there
+  bool copies_send = false;  // what is sent must be copied, because what is received may overwrite it
+  bool fills_receive = false;  // `receive` is also packed before the call: at the root of a broadcast
+  bool keeps_receive = false;  // the program's memory for `receive` keeps its bytes
   Place send, receive;
   // Calls whose blocks differ, and those with neighbours: each block in its order, in place of `send` and `receive`.
   bool has_lists = false;
   std::vector<Place> sends, receives;
   std::vector<uint32_t> sources, destinations;
-  std::vector<uint64_t> bytes_of_ranks;  // of reduce-scatter
+  std::vector<uint64_t> bytes_of_ranks;  // the bytes that each rank receives, in MPI_Reduce_scatter only
 
   // The call stays with the MPI unless its communicator is on the NIC.
   RequestedOffload(int operation, Comm comm);
   [[nodiscard]] int size() const { return static_cast<int>(team->size()); }
   [[nodiscard]] int rank() const { return static_cast<int>(team->rank()); }
-  [[nodiscard]] bool is_root(int root);  // keeps it, too
+  // True if this rank is the root. Notes the root in `facts`; the call stays if it is no rank.
+  [[nodiscard]] bool is_root(int root);
 
   void set_send(const void* buffer, int64_t count, Datatype type) { has_send = set(send, buffer, count, type); }
   void set_receive(const void* buffer, int64_t count, Datatype type) {
     has_receive = set(receive, buffer, count, type);
   }
-  // The block of `count` elements of rank `i` in a buffer.
+  // Returns the address of rank `i`'s block in a buffer with a block of `count` elements for each rank.
   [[nodiscard]] static const void* block(const void* buffer, int64_t count, Datatype type, int i);
   void set_bytes(int64_t count, Datatype type);
   void add(std::vector<Place>& blocks, const void* buffer, int64_t count, Datatype type);
-  // The blocks of `number` ranks or neighbours.
+  // Adds the blocks of `number` ranks or neighbours.
   template <class From>
   void add_all(std::vector<Place>& blocks, const From& from, int number);
-  // It stays where there are none, or where their order matters and MPIs differ in it.
+  // Finds the neighbours. The call stays where none are known. Where the order of messages matters, it also stays on a
+  // graph, and on a grid where this rank has a neighbour twice: MPIs differ in that order.
   enum class Order : uint8_t { any, matters };
   void set_neighbours(Order order);
-  // Memory for MPI_PROC_NULL is not touched.
+  // Empties the blocks for MPI_PROC_NULL, whose memory must not be touched.
   static void leave_out_nobody(std::vector<Place>& blocks, const std::vector<uint32_t>& peers) {
     for (size_t i = 0; i < peers.size(); ++i) {
       if (peers[i] == UINT32_MAX) blocks[i].count = 0;
@@ -72,7 +74,7 @@ struct RequestedOffload {
 
 template <class From>
 void RequestedOffload::add_all(std::vector<Place>& blocks, const From& from, int number) {
-  struct Sink {  // of the functions of patterns.hpp
+  struct Sink {  // takes the blocks from send() of patterns.hpp
     RequestedOffload& requested;
     std::vector<Place>& blocks;
     void send(int, const void* buffer, int64_t count, Datatype type) const {

@@ -1,11 +1,11 @@
-// RmaArguments - whether the MPI takes the types and the operation of an access to a window, asked of the MPI itself.
+// RmaArguments - finds out from the MPI itself whether it takes the types and the operation of an access to a window.
 //
-// Contract: begin() makes a window of this process alone, whose epoch lasts until end(). The MPI's own access on it, to
-//   no rank, moves nothing, and tells what it thinks of the arguments. has_taken() says whether it was asked about such
-//   a call before, and took it.
-// Invariants: (1) its answers hold while no datatype has been freed; (2) without the window nothing is asked: asks() is
-//   false.
-// Threads: the caller's lock, but for window(). Time: none.
+// Contract: begin() makes a window of this process alone, whose epoch lasts until end(). The MPI's own access on that
+//   window, to MPI_PROC_NULL, moves nothing, and returns an error if the arguments are wrong. The caller makes it, and
+//   add()s a call that the MPI has taken; has_taken() is true for such a call.
+// Invariants: (1) what was added holds while no datatype has been freed; (2) asks() is false if begin() could not make
+//   the window: then no such access is made.
+// Threads: the caller's lock, but for begin(), end() and window(). Time: none.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class RmaArguments {
   // All that the answer may depend on.
   struct Call {
     const char* name = "";  // one address for each
-    std::array<uint64_t, 4> handles{};  // of its datatypes and its operation
+    std::array<uint64_t, 4> handles{};  // of its datatypes, in order; the last is that of its operation
     uint32_t filled = 0;  // a bit for each datatype of which there are elements
     friend bool operator==(const Call&, const Call&) = default;
   };
@@ -37,7 +37,7 @@ class RmaArguments {
   bool asks_ = false;
   Win window_{};
   std::vector<Call> taken_;  // the ones used last are in front
-  uint64_t changes_ = 0;  // of Types
+  uint64_t changes_ = 0;  // Types::changes() when `taken_` was last empty or used
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,8 +1,8 @@
 // RmaTypes - what accesses to windows on the NIC must know of a datatype: where its bytes lie, and what they are
 // elements of.
 //
-// Contract: of() describes a datatype; null: it cannot be built here. op_of() is an operation of MPI on elements, as
-//   the NIC has it.
+// Contract: of() describes a datatype; null: it cannot be built here. op_of() gives the NIC's number of an operation of
+//   MPI.
 // Invariants: (1) whether the NIC changes elements follows from their basic type alone, not from the operation: so all
 //   accumulating calls on an element go the same way, and are atomic with each other.
 // Threads: the caller's lock. Time: none.
@@ -20,9 +20,9 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 
 struct RmaType {
   FormPointer form;  // known
-  std::optional<Datatype> element;  // the basic type that it is made of, if it is one
+  std::optional<Datatype> element;  // the basic type that all of it is made of; nothing if there are several
   FormPointer element_form;
-  std::optional<ptl_datatype_t> code;  // of the element, where the NIC changes such
+  std::optional<ptl_datatype_t> code;  // the NIC's number of the element; nothing: the NIC cannot change such elements
 };
 
 // A piece of a message's memory, by its distance from the buffer.
@@ -35,14 +35,14 @@ class RmaTypes {
  public:
   // The pointer holds until the next call.
   [[nodiscard]] const RmaType* of(Datatype type);
-  // The operation's number in spinloom/rma.h. Nothing: the NIC has no such operation.
+  // Returns the operation's number in spinloom/rma.h. Nothing: the NIC has no such operation.
   [[nodiscard]] static std::optional<int> op_of(Op op);
-  // The contiguous pieces of `count` elements, in packed order.
+  // Returns the contiguous pieces of `count` elements, in packed order.
   [[nodiscard]] static std::vector<Stretch> stretches(const Form& form, int64_t count);
 
  private:
   HandleMap<std::unique_ptr<RmaType>> known_;
-  uint64_t changes_ = 0;  // of Types
+  uint64_t changes_ = 0;  // Types::changes() when `known_` was last used
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

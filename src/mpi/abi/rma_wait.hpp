@@ -1,6 +1,7 @@
 // RmaWindow::wait_for - how calls of windows on the NIC wait.
 //
-// Contract: test(&done) looks under the lock, and returns a code of Portals. Threads and time: see rma_window.hpp.
+// Contract: wait_for() calls test(&done) under the lock until `done` is not 0; test() returns a code of Portals. In
+//   between the layer and the MPI make progress. Threads and time: see rma_window.hpp.
 #pragma once
 
 #include "mpi/abi/layer.hpp"

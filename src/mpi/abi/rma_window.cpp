@@ -132,7 +132,7 @@ int RmaWindow::unlock(int target) {
   return code;
 }
 
-// In the order of the job's ranks, so that two ranks that lock all do not wait for each other.
+// Locks in the order of the job's ranks, so that two ranks that lock all do not wait for each other.
 int RmaWindow::lock_all(int assert) {
   if (holds_all_) return error_rma_sync;
   if ((assert& mode_nocheck) == 0) {

@@ -1,14 +1,14 @@
 // RmaWindow - one window of the program on the NIC's one-sided memory: its epochs and its accesses.
 //
-// Contract: each function is a call of MPI, without the window; it returns MPI_SUCCESS or an error code, which has not
-//   been raised yet. Ranks are the window's. Accesses do not wait, but for update(); they end with the epoch's end, a
-//   flush, or their request.
+// Contract: most functions are calls of MPI, without the argument for the window; they return MPI_SUCCESS or an error
+//   code, for which no error handler has been called yet. Ranks are the window's. Accesses do not wait, but for
+//   update(); they end with the epoch's end, a flush, or their request.
 // Invariants: (1) put and get are messages between the program's own memory at both ends, in pieces where types have
 //   gaps;
-//   (2) what is accumulated is packed first where it is not contiguous, and what is fetched lands packed: such memory
-//   is kept until its operation has ended (Kept); (3) elements that the NIC cannot change (RmaType::code) are changed
-//   by their origin, which holds the target's word meanwhile: update(); (4) calls that wait look again and again, and
-//   let the MPI go on in between, because other ranks may wait for it.
+//   (2) what is accumulated is packed first where it is not contiguous, and what is fetched lands packed where its
+//   place is not contiguous: such memory is kept until its operation has ended (Kept); (3) elements that the NIC cannot
+//   change (RmaType::code) are changed by their origin, which holds the target's word meanwhile: update(); (4) calls
+//   that wait look again and again, and let the MPI go on in between, because other ranks may wait for it.
 // Threads: takes the lock itself, and never keeps it while it waits. Time: none.
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// For the report.
+// The accesses to all windows, for the report.
 struct RmaCounts {
   uint64_t puts = 0, gets = 0, accumulates = 0, fetches = 0, updates = 0;
   uint64_t bytes = 0;
@@ -37,10 +37,10 @@ class RmaWindow {
     uint32_t rank = 0;  // of the job
     int64_t bytes = 0;
     int64_t unit = 1;
-    spl_rma_key* key = nullptr;
-    spl_rma_key* word = nullptr;
+    spl_rma_key* key = nullptr;  // of the rank's memory in the window
+    spl_rma_key* word = nullptr;  // of the rank's Word
   };
-  // A rank's word, for update(). It lives as long as its part.
+  // The word of this rank's memory, which says who is changing it by update(). It lives as long as the window.
   struct Word {
     uint64_t value = 0;
     spl_rma_memory* memory = nullptr;
@@ -65,7 +65,7 @@ class RmaWindow {
   [[nodiscard]] int unlock_all();
   [[nodiscard]] int flush(int target);
   [[nodiscard]] int flush_all();
-  // The window's end at this rank, once all have come to it.
+  // Waits until all ranks have come to the window's end, and ends it at this rank.
   [[nodiscard]] int close();
 
   // Accesses. A Buffer is `count` elements of a type.
@@ -85,12 +85,12 @@ class RmaWindow {
   // If there is a `result`, it gets the elements from before the operation.
   [[nodiscard]] int accumulate(const Buffer& from, const Buffer* result, const There& there, Op op);
   [[nodiscard]] int compare_and_swap(const void* value, const void* compare, void* result, const There& there);
-  // A request that ends when all accesses to the target have.
+  // Makes a request that ends when all accesses to the target have; at once for MPI_PROC_NULL.
   [[nodiscard]] int request_of(int target, Request* request);
-  // True if all accesses to the target have ended: then what was fetched is in place. Does not wait.
+  // True if all accesses to the target have ended, and what was fetched is in place, or if `code` is an error.
   [[nodiscard]] bool has_ended(int target, int& code);
 
-  // True if an argument is wrong, so that the MPI's own function must raise the error.
+  // True if an argument is wrong, so that the MPI's own function must be called to raise the error.
   [[nodiscard]] bool is_wrong(const There& there) const {
     return there.count < 0 || there.type == handles().type_null ||
            (there.target != proc_null && (there.target < 0 || static_cast<size_t>(there.target) >= parts_.size()));
@@ -126,11 +126,11 @@ class RmaWindow {
                                 Op op);
   [[nodiscard]] int swap_word(int target, uint64_t from, uint64_t to, uint64_t& was);
   [[nodiscard]] int move_packed(int target, const Access& access, uint8_t* packed, bool puts);
-  // Memory for packed bytes, until all accesses to the target have ended; then they go `into` a buffer, if there is
-  // one.
+  // Returns memory for packed bytes, which is kept until all accesses to the target have ended. Then settle() puts the
+  // bytes `into` the buffer, if there is one, and frees the memory.
   [[nodiscard]] uint8_t* keep(int target, int64_t bytes, const Buffer* into = nullptr);
   void settle(int target);
-  // Looks until `test` says that it is over.
+  // Waits until `test` says that what it looks for is over (rma_wait.hpp).
   template <class Test>
   [[nodiscard]] int wait_for(Test test);
   [[nodiscard]] int failed() const;

@@ -5,8 +5,9 @@
 //   a window's creation by the MPI, on every rank of its communicator: a collective call, after which the window is on
 //   the NIC at all of them or at none. free() precedes its end, and is collective, too.
 // Invariants: (1) the MPI's own window is there for what is no access and no epoch: attributes, names, groups and error
-//   handlers; it has no accesses. (2) A window stays the MPI's where a rank could not make its part.
-// Threads: as its callers; it takes the lock itself. Time: none.
+//   handlers; it has no accesses. (2) A window stays the MPI's where a rank could not make its part, where its
+//   communicator has a rank that is no founder (Teams::members()), and if it was made by MPI_Win_create_dynamic.
+// Threads: any, but for begin(), turn_off() and end(); it takes the lock itself. Time: none.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,7 @@ class RmaWindows {
   RmaArguments arguments_;
   RmaCounts counts_;
   uint64_t made_ = 0;
-  uint64_t left_to_the_mpi_ = 0;
+  uint64_t left_to_the_mpi_ = 0;  // windows for which some rank could not make its part
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

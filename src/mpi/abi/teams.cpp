@@ -59,11 +59,11 @@ void Teams::begin(const Board& board, Group world) {
   if (real.Comm_set_attr(handles().comm_world, keyval_, of_world.get()) == success) (void)of_world.release();
 }
 
-// Only the founders make this call: other ranks may not have the layer.
+// Makes the communicator of the founders. Only they make this call: other ranks may not have the layer.
 bool Teams::make_comm(Group world) {
   const std::vector<int>& founders = board_->founders();
   if (founders.size() == board_->size()) return real.Comm_dup(handles().comm_world, &comm_) == success;
-  // Unlike a program's: another of its threads may make a communicator as soon as the MPI is there.
+  // The tag is unlike those of programs: another thread may make a communicator as soon as the MPI is there.
   constexpr int tag = 31'873;
   Group group{};
   if (real.Group_incl(world, static_cast<int>(founders.size()), founders.data(), &group) != success) return false;
@@ -72,7 +72,7 @@ bool Teams::make_comm(Group world) {
   return is_made;
 }
 
-// The rank in comm() of a founder.
+// Returns the rank in comm() of a founder.
 int Teams::rank_of(int in_world) const {
   const std::vector<int>& founders = board_->founders();
   return static_cast<int>(std::ranges::lower_bound(founders, in_world) - founders.begin());
@@ -140,7 +140,7 @@ std::shared_ptr<const Members> Teams::members(Comm comm) {
   return found == nullptr ? nullptr : found->members;
 }
 
-// Null: it is not even known whether the communicator lives.
+// Null: there are no teams here, or the communicator does not take our attribute, so that its end would not be noticed.
 Teams::Known* Teams::known(Comm comm) {
   if (board_ == nullptr || comm == handles().comm_null) return nullptr;
   take_forgotten();

@@ -1,13 +1,13 @@
 // Teams - the communicators on which collective calls may be the layer's, and the one that their messages go by.
 //
-// Contract: begin() follows MPI_Init. The calls of the program that make a communicator ask for its lineage,
-//   next_child(), before they make it, and hand it to born(); all that is a matter of this rank alone. of() gives null
-//   where a communicator's calls are the MPI's: a fact that all its ranks see alike. meet() finds the team's ballot, if
-//   its ranks have come so far.
+// Contract: begin() follows MPI_Init. The calls of the program that make a communicator get its lineage from
+//   next_child() before they make it, and give it to born() afterwards; MPI_Comm_create_group uses born_of_group()
+//   instead, MPI_Comm_idup a Copying. All that sends no message. of() returns null where a communicator's calls are the
+//   MPI's, which all its ranks see alike. meet() finds the team's ballot, if its first rank has opened it.
 // Invariants: (1) a team's ranks are founders of one board: on one machine, with the layer; (2) a Team's tag is that of
 //   its ballot: no other communicator of the same founders has it at the same time, and one that had it before has
 //   begun all of its messages; (3) a ballot is used when all ranks have come to it (has_met), and only then.
-// Threads: the caller's lock, but for add_copy() and forget(). Time: none.
+// Threads: the caller's lock, but for begin(), end(), Copying, forget() and next_tag(). Time: none.
 #pragma once
 
 #include <memory>
@@ -28,28 +28,28 @@ struct Team {
   Key key;  // none: its ranks cannot find each other
   Voter voter;
   std::optional<uint32_t> ballot;
-  uint64_t seen = 0;  // of Polls::join()
+  uint64_t seen = 0;  // what Polls::join() has seen so far
   bool has_met = false;  // all its ranks have the ballot
-  bool meets_twice = false;  // then: some rank has a neighbour more than once
+  bool meets_twice = false;  // once it has met: true if some rank has a neighbour more than once
   int tag = 0;
   int rank = 0;
   int size = 0;
   int64_t min_bytes = 0;
   std::vector<int> peers;  // its ranks, as ranks of Teams::comm()
-  std::vector<std::atomic<uint64_t>*> counts;  // of calls, of all ranks
+  std::vector<std::atomic<uint64_t>*> counts;  // for each rank: the number of its calls
   Neighbours neighbours;
-  SlotTables slot_tables;  // not open where a rank cannot map the memory of another
+  SlotTables slot_tables;  // open once the team has met, if every founder maps the heaps of all others
   // The last blocking calls of each kind, to be done again without a look at their types and places.
   static constexpr size_t plans_most = 4;
   struct Plans {
     std::array<std::shared_ptr<Exchange>, plans_most> kept{};
-    size_t next = 0;  // to be replaced
+    size_t next = 0;  // the one that is replaced next
   };
   std::array<Plans, Ballot::kinds> plans{};
-  std::array<uint8_t, Ballot::kinds> vain_looks{};  // at its calls of each kind, which found no gaps
+  std::array<uint8_t, Ballot::kinds> vain_looks{};  // for each kind: see is_worth_a_look() in calls_collective.cpp
 };
 
-// For attributes that a communicator's copy does not get.
+// The copy function of attributes that a communicator's copy does not get.
 int copy_nothing(Comm, int, void*, void*, void*, int* flag);
 
 // The ranks of a communicator in MPI_COMM_WORLD.
@@ -57,14 +57,16 @@ using Members = std::vector<int>;
 
 class Teams {
  public:
-  // Collective over the founders of the board. Where it cannot, there are no teams. `world`: of MPI_COMM_WORLD.
+  // A collective call of the board's founders. Where they cannot agree, or there is one only, the only teams are those
+  // of communicators of one rank (lone()). `world`: the group of MPI_COMM_WORLD.
   void begin(const Board& board, Group world);
   void end();
 
-  // For a call that all ranks of `parent` make, before it is made. None: what it makes has no lineage.
+  // Called before a call that all ranks of `parent` make: returns the key of what it makes. None: that has no lineage.
+  // next_window() does so for calls that make a window.
   [[nodiscard]] Key next_child(Comm parent);
   [[nodiscard]] Key next_window(Comm comm);
-  // Called after that call: the program has a new communicator, or none.
+  // Called after that call, also where the program gets MPI_COMM_NULL: gives the new communicator its lineage.
   void born(Comm made, Key key);
   // born() for MPI_Comm_create_group. Returns the key of `made`.
   Key born_of_group(Comm parent, int tag, Comm made);
@@ -82,24 +84,24 @@ class Teams {
     if (key == last_key_ && !forgotten_.any()) return last_;
     return find(comm);
   }
-  // The team of a communicator of this rank alone, which agrees with nobody; null for all others.
+  // Returns the team of a communicator of this rank alone, which agrees with nobody; null for all others.
   [[nodiscard]] const Team* lone(Comm comm) {
     (void)of(comm);
     return last_lone_;
   }
   void meet(Team& team) const;
-  // Null unless all are founders.
+  // Returns the ranks of a communicator; null unless all are founders, and for an intercommunicator.
   [[nodiscard]] std::shared_ptr<const Members> members(Comm comm);
-  // The program is about to free the communicator, which loses our attribute.
+  // Takes our attribute away from a communicator that the program is about to free.
   void let_go(Comm comm);
   void forget(Comm comm) { forgotten_.add(key_of(comm)); }  // needs no lock
-  // The communicator of the founders, in the order of their ranks in MPI_COMM_WORLD; rank() is this process's rank
-  // there.
+  // Returns the communicator of the founders, in the order of their ranks in MPI_COMM_WORLD; rank() is this process's
+  // rank there.
   [[nodiscard]] Comm comm() const { return comm_; }
   [[nodiscard]] int rank() const { return rank_; }
   // True if comm() has all ranks of the job. All of them get the same answer.
   [[nodiscard]] bool spans_the_job() const { return agrees_ && board_->founders().size() == board_->size(); }
-  // A tag that no other messages on comm() have; zero: there is none left.
+  // Returns a tag that no other messages on comm() have; zero: there is none left.
   [[nodiscard]] int next_tag() const;
 
  private:
@@ -128,7 +130,7 @@ class Teams {
   Comm comm_{};
   int rank_ = 0;
   int keyval_ = 0;
-  bool all_reach_ = false;
+  bool all_reach_ = false;  // every founder has mapped the heaps of all others
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

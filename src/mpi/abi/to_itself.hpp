@@ -1,7 +1,7 @@
-// ToItself - a collective call on a communicator of one rank: what that sends to itself, and where it receives that.
+// ToItself - a collective call on a communicator of one rank: what it sends to itself, and where it receives that.
 //
-// Contract: a pattern names its messages; then copies() says whether all can be copied here, and whether some have
-//   gaps, so that this is worth it; and copy() does so. Threads: the caller's lock. Time: none.
+// Contract: a pattern names its messages. copies() is true if all can be copied here, and if that is worth it: some
+//   have gaps, and they are long enough. Then copy() copies them. Threads: the caller's lock. Time: none.
 #pragma once
 
 #include <vector>
@@ -19,7 +19,7 @@ class ToItself {
   [[nodiscard]] bool copies() const;
   // `call`: its name, for the report.
   void copy(const char* call);
-  // In place of that, where the MPI does the call.
+  // Used in place of copy() where the MPI does the call: counts the messages with gaps for the report.
   void pass(const char* call, const char* why);
 
  private:

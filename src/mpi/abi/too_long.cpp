@@ -35,12 +35,13 @@ struct More {
   }
 };
 
-// Open MPI 4.1 writes the whole of a message to ourselves, whatever the room: it gets memory for that, and its texts
-// name no arguments. MPICH's do, and it keeps to the room.
+// True under MPICH's interface: MPICH keeps to the room of a receive, and its texts name the arguments. Open MPI 4.1
+// writes the whole of a message to ourselves, whatever the room: it gets memory for that, and its texts name no
+// arguments.
 constexpr bool cuts_messages_to_ourselves = std::is_same_v<Errhandler, int>;
 
-// MPI_ERRORS_ARE_FATAL, MPI_ERRORS_ABORT and MPI_ERRORS_RETURN do not look at the communicator; others are functions of
-// the program's.
+// True for MPI_ERRORS_ARE_FATAL, MPI_ERRORS_ABORT and MPI_ERRORS_RETURN, which do not look at the communicator; others
+// are functions of the program's.
 template <class Handler>
 bool is_predefined(Handler handler) {
   if constexpr (std::is_same_v<Handler, int>) {
@@ -57,7 +58,7 @@ bool is_predefined(Handler handler) {
 }
 
 // A communicator of this rank alone, without the attributes that programs give to MPI_COMM_SELF, with the name and the
-// error handler of another one. A handler of the program's is called for that one.
+// error handler of another one. A handler of the program's is called with that other one.
 class Twin {
  public:
   explicit Twin(Comm original) : original_(original) {
@@ -104,7 +105,7 @@ class Twin {
 
 int Received::again(const Place& place, Comm comm, int tag, Status* status) {
   if (current_ != nullptr) return current_->again_(current_->what_, place, comm, tag, status);
-  return end_again<Ending::wait>(place, comm, tag, status);
+  return end_again<EndCall::wait>(place, comm, tag, status);
 }
 
 int too_long(const uint8_t* message, int64_t length, const Place& place, Status* status) {
@@ -136,7 +137,7 @@ int too_long(const uint8_t* message, int64_t length, const Place& place, Status*
   return is_told ? code : raise(place.comm, code);
 }
 
-template <Ending end>
+template <EndCall end>
 int end_again(const Place& place, Comm comm, int tag, Status* status) {
   Request request{};
   int code = real.Irecv(place.buffer, static_cast<int>(place.count), place.type, 0, tag, comm, &request);
@@ -144,20 +145,20 @@ int end_again(const Place& place, Comm comm, int tag, Status* status) {
   int index = 0;
   Status one{};
   while (code == success && over == 0) {
-    if constexpr (end == Ending::wait) {
+    if constexpr (end == EndCall::wait) {
       return real.Wait(&request, status);
-    } else if constexpr (end == Ending::test) {
+    } else if constexpr (end == EndCall::test) {
       code = real.Test(&request, &over, status);
-    } else if constexpr (end == Ending::waitall) {
+    } else if constexpr (end == EndCall::waitall) {
       code = real.Waitall(1, &request, &one);
       over = 1;
-    } else if constexpr (end == Ending::testall) {
+    } else if constexpr (end == EndCall::testall) {
       code = real.Testall(1, &request, &over, &one);
-    } else if constexpr (end == Ending::waitany) {
+    } else if constexpr (end == EndCall::waitany) {
       return real.Waitany(1, &request, &index, status);
-    } else if constexpr (end == Ending::testany) {
+    } else if constexpr (end == EndCall::testany) {
       code = real.Testany(1, &request, &index, &over, status);
-    } else if constexpr (end == Ending::waitsome) {
+    } else if constexpr (end == EndCall::waitsome) {
       code = real.Waitsome(1, &request, &over, &index, &one);
     } else {
       code = real.Testsome(1, &request, &over, &index, &one);
@@ -166,13 +167,13 @@ int end_again(const Place& place, Comm comm, int tag, Status* status) {
   return code == error_in_status ? one.error : code;
 }
 
-template int end_again<Ending::wait>(const Place&, Comm, int, Status*);
-template int end_again<Ending::test>(const Place&, Comm, int, Status*);
-template int end_again<Ending::waitall>(const Place&, Comm, int, Status*);
-template int end_again<Ending::testall>(const Place&, Comm, int, Status*);
-template int end_again<Ending::waitany>(const Place&, Comm, int, Status*);
-template int end_again<Ending::testany>(const Place&, Comm, int, Status*);
-template int end_again<Ending::waitsome>(const Place&, Comm, int, Status*);
-template int end_again<Ending::testsome>(const Place&, Comm, int, Status*);
+template int end_again<EndCall::wait>(const Place&, Comm, int, Status*);
+template int end_again<EndCall::test>(const Place&, Comm, int, Status*);
+template int end_again<EndCall::waitall>(const Place&, Comm, int, Status*);
+template int end_again<EndCall::testall>(const Place&, Comm, int, Status*);
+template int end_again<EndCall::waitany>(const Place&, Comm, int, Status*);
+template int end_again<EndCall::testany>(const Place&, Comm, int, Status*);
+template int end_again<EndCall::waitsome>(const Place&, Comm, int, Status*);
+template int end_again<EndCall::testsome>(const Place&, Comm, int, Status*);
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

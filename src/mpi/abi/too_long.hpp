@@ -1,10 +1,12 @@
-// TooLong - a message that does not fit into its receive. The MPI itself receives it and cuts it, from a message to
-// ourselves, so that the error's code and text and the name of the call are the MPI's own.
+// TooLong - a message that does not fit into its receive.
 //
-// Contract: too_long() takes the whole message, or as much as is known of it, and returns what the program's call
-//   returns. A ReceivedBy says, while it lives, by which call the program learns of messages: it makes the same call
-//   again for a place, on a communicator of this rank alone and a tag. The outermost one of a thread counts; without
-//   one it is MPI_Wait.
+// It is sent to ourselves, and the MPI itself receives it again and cuts it, so that the error's code and text and the
+// name of the call are the MPI's own.
+//
+// Contract: too_long() takes the packed bytes of the whole message, and returns what the program's call returns. Where
+//   the message is null or longer than `too_long_most`, the layer raises the error itself. A ReceivedBy says, while it
+//   lives, by which call the program learns of messages: it makes the same call again for a place, on a communicator of
+//   this rank alone and a tag. The outermost one of a thread counts; without one it is MPI_Wait.
 // Invariants: (1) the status has the true source, tag and size; (2) the communicator's error handler is called once,
 //   and gets the program's communicator if it is a function of the program's. Threads: any. Time: none.
 #pragma once
@@ -13,7 +15,7 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// Longer ones are not put together for this: the error is then raised by the layer.
+// Longer messages are not put together for this.
 inline constexpr int64_t too_long_most = int64_t{256} << 20;
 
 [[nodiscard]] int too_long(const uint8_t* message, int64_t length, const Place& place, Status* status);
@@ -79,17 +81,17 @@ inline constexpr auto by_sendrecv_replace = [](const Place& place, Comm comm, in
 };
 
 // Calls that end requests.
-enum class Ending : uint8_t { wait, test, waitall, testall, waitany, testany, waitsome, testsome };
-template <Ending end>
+enum class EndCall : uint8_t { wait, test, waitall, testall, waitany, testany, waitsome, testsome };
+template <EndCall end>
 int end_again(const Place& place, Comm comm, int tag, Status* status);
-template <Ending end>
+template <EndCall end>
 struct ByEnd {
   static constexpr bool ends_request = true;
   int operator()(const Place& place, Comm comm, int tag, Status* status) const {
     return end_again<end>(place, comm, tag, status);
   }
 };
-template <Ending end>
+template <EndCall end>
 inline constexpr ByEnd<end> by_end;
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

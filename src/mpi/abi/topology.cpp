@@ -82,7 +82,7 @@ constexpr OrdersOf on_grids[] = {
 constexpr OrdersOf where_none_is_met_twice = {"", {same, same, same, same, same, same, same, same, same}};
 constexpr OrdersOf unseen = {"", {}};
 
-// The text has one space in place of each run of white space, so that it can be compared.
+// Returns the MPI's version, with one space in place of each run of white space, so that it can be compared.
 std::string version_of_mpi() {
   constexpr size_t length_most = 8'192;  // of MPICH; others' are shorter
   std::string raw(length_most + 1, '\0');
@@ -121,7 +121,8 @@ bool repeats(std::vector<int> ranks) {
   return std::ranges::adjacent_find(ranks) != ranks.end();
 }
 
-// A grid's ranks all see its sides: along one with a period of one or two ranks the two neighbours are the same.
+// True if ranks meet a neighbour twice on a grid, which all of its ranks see alike: along a periodic dimension of one
+// or two ranks the two neighbours are the same.
 bool grid_repeats(Comm comm) {
   int dimensions = 0;
   if (real.Cartdim_get(comm, &dimensions) != success) return true;
@@ -135,7 +136,7 @@ bool grid_repeats(Comm comm) {
   return false;
 }
 
-// A graph's ranks all see its edges.
+// True if a rank meets a neighbour twice on a graph, whose edges all of its ranks see.
 bool graph_repeats(Comm comm) {
   int size = 0;
   if (real.Comm_size(comm, &size) != success) return true;

@@ -1,6 +1,6 @@
 // Topology - the neighbours of this rank in a communicator, as the neighbourhood calls order them.
 //
-// Contract: neighbours_of() gives none where there is no topology. Threads: any. Time: none.
+// Contract: what neighbours_of() returns is not `known` where there is no topology. Threads: any. Time: none.
 #pragma once
 
 #include <array>
@@ -10,7 +10,8 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// The forms of MPI_Neighbor_alltoall: that, and those with v and w; and how each is completed.
+// The forms of MPI_Neighbor_alltoall: same is that call itself, several is the form v, types is the form w. Completion
+// says how each is completed.
 enum class Spread : uint8_t { same, several, types };
 enum class Completion : uint8_t { blocking, non_blocking, persistent };
 
@@ -24,7 +25,7 @@ struct Neighbours {
     bool known = false;
     std::vector<int> slots;
   };
-  std::array<Order, 9> orders;
+  std::array<Order, 9> orders;  // by order()
   // This rank has a neighbour more than once, where others cannot know: no rank of the communicator may then use
   // `orders`.
   bool meets_twice = false;

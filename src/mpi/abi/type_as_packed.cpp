@@ -24,8 +24,8 @@ std::optional<Bounds> bounds_of(Datatype type) {
   return found;
 }
 
-// The offset in `span` bytes of memory that each packed byte comes from; `origin` is the buffer's. Packs memory that
-// holds the numbers of its own bytes, one digit of them at a time.
+// Returns the offset, in `span` bytes of memory, that each packed byte comes from; `origin` is the offset of the
+// buffer. Packs memory that holds the numbers of its own bytes, one digit of them at a time.
 std::vector<int64_t> offsets_of(Datatype type, int64_t size, int64_t span, int64_t origin) {
   std::vector<int64_t> offsets(static_cast<size_t>(size));
   std::vector<uint8_t> packed(offsets.size());

@@ -39,6 +39,7 @@ struct TypeContents {
   }
   // MPI_COMBINER_F90_REAL, _COMPLEX, _INTEGER: basic types too, which must not be freed.
   [[nodiscard]] bool is_f90() const { return combiner >= combiners.f90_first && combiner <= combiners.f90_last; }
+  // Reads the combiner and the numbers of arguments. False: the MPI refused; so does read().
   [[nodiscard]] bool read_envelope(Datatype type) {
     if (real.Type_get_envelope_c != nullptr) {
       Count integers_count = 0;
@@ -76,7 +77,7 @@ struct TypeContents {
     return true;
   }
 
-  bool large = false;  // made by a constructor that takes large counts: all numbers are in `counts`
+  bool large = false;  // made by a constructor with large counts: counts, lengths and displacements are in `counts`
 
  private:
   Count integers_ = 0;

@@ -5,7 +5,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// The one basic type that a type is made of.
+// Returns the one basic type that a type is made of; nothing if there are several or none.
 std::optional<Datatype> element(Datatype type, int depth) {
   TypeContents contents;
   if (depth > type_depth_most || !contents.read(type)) return std::nullopt;
@@ -19,7 +19,7 @@ std::optional<Datatype> element(Datatype type, int depth) {
   return found;
 }
 
-// The basic types in their order: each constructor with one child repeats it.
+// Returns the basic types in their order: each constructor but a struct repeats its one child.
 trace::Sequence sequence(Datatype type, int depth) {
   Count size = 0;
   if (depth > type_depth_most || real.Type_size_x(type, &size) != success || size < 0)

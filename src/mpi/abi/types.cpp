@@ -18,7 +18,8 @@ std::optional<Type> value_of(Result<Type> made) {
   return std::move(*made);
 }
 
-// A basic type as one of our own of the same size: only the bytes matter.
+// Returns a type of our own in place of a basic type of the same size: only the bytes matter. Nothing for pairs with
+// gaps and for sizes that we have no type of.
 std::optional<Type> basic(Datatype type) {
   Count size = 0;
   Count lb = 0;
@@ -102,7 +103,7 @@ std::optional<Type> build(const TypeContents& contents, const std::vector<Type>&
   return std::nullopt;
 }
 
-// Returns `made`; where the MPI pads a struct, with the MPI's bounds.
+// Returns `made`, with the MPI's bounds where the MPI pads a struct. Nothing where the size or the true bounds differ.
 std::optional<Type> as_the_mpi_has_it(Type made, Datatype type) {
   Count size = 0;
   Count lb = 0;
@@ -119,8 +120,8 @@ std::optional<Type> as_the_mpi_has_it(Type made, Datatype type) {
   return value_of(layout::resized(lb, extent, made));
 }
 
-// Any basic type, by the bytes that belong to it. What is longer than its data is a pair with a gap: something, and an
-// int.
+// Returns any basic type by the bytes that belong to it. One whose extent is larger than its size is a pair with a gap:
+// something, and an int.
 std::optional<Type> whole_basic(Datatype type) {
   if (auto made = basic(type)) return made;
   Count size = 0;
@@ -186,7 +187,8 @@ FormPointer make(Datatype type, bool& is_basic) {
   return unknown_form(size);
 }
 
-// Sets the entry under which the report counts messages of a type that has no entry of its own.
+// Sets the entry under which the report counts messages of a type that is not known, is contiguous, or has no entry of
+// its own.
 void find_tally(const Form& form) {
   if (!layer.tally) return;
   if (!form.known) {
@@ -223,14 +225,14 @@ void Types::note_bypass(Datatype type, const Form& form) {
 
 void Types::let_go(Datatype type) {
   if (forgotten_.any()) take_forgotten();
-  // The others do not have it, and to take it away would be an error.
+  // Basic types, and types that are not known, do not have the attribute: to delete it would be an error.
   if (forms_.find(key_of(type)) != nullptr && !TypeContents::is_basic(type)) real.Type_delete_attr(type, keyval_);
 }
 
 void Types::take_forgotten() {
   ++changes_;
   last_key_ = no_key;
-  layer.spare_open.clear();  // which keep forms
+  layer.spare_open.clear();  // they keep forms of freed types
   forgotten_.take([this](uint64_t key) {
     forms_.erase(key);
     tried_.erase(key);

@@ -1,13 +1,13 @@
 // Types - what the layer knows of the datatypes that a program uses, by their handles.
 //
 // Contract: form() describes a datatype; the first call for a handle asks the MPI how it was made, builds the same type
-//   from layout::Type, and compares sizes and bounds with the MPI's.
-//   The questions bypasses_...() are the first of a call that passes, and cost a few instructions.
+//   from layout::Type, and compares sizes and bounds with the MPI's. A call that bypasses the layer asks bypasses_...()
+//   only, which cost a few instructions.
 // Invariants: (1) a handle is forgotten when its datatype is freed: by the delete function of an attribute, which
 //   let_go() takes away when the program frees the type, and the MPI itself where it frees one without a call of ours;
 //   (2) a type that cannot be built here, or whose sizes differ, has a Form that is not `known`; (3) Bypass says yes
-//   only where the call needs nothing of the layer; it is empty among threads, which it is not made for, and where a
-//   report counts every call.
+//   only where the call needs nothing of the layer; it is empty among threads, which it is not made for, where a report
+//   counts every call, and after stay().
 // Threads: the caller's lock. Time: none.
 #pragma once
 
@@ -23,16 +23,17 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 
 // The next functions ask the MPI how a datatype was made, and remember nothing.
 [[nodiscard]] bool is_basic_type(Datatype type);
-// Nothing where it cannot be built here.
+// Builds the type of layout::Type that has the same bytes. Nothing where that is not possible.
 [[nodiscard]] std::optional<layout::Type> decode_type(Datatype type);
-// decode_type() that also knows pairs and the other basic types that decode_type() itself leaves to the MPI.
+// decode_type() for pairs and other basic types, too, which decode_type() itself leaves to the MPI.
 [[nodiscard]] std::optional<layout::Type> decode_whole_type(Datatype type);
-// The bytes of an element where the MPI itself takes them from, found out by MPI_Pack: for a committed type of which
-// the MPI says other bounds than those of its type map, or that cannot be built here. It needs memory for some times
-// its extent; nothing where that is more than 256 MiB.
+// Finds out by MPI_Pack where the MPI itself takes the bytes of an element from: for a committed type of which the MPI
+// says other bounds than those of its type map, or that cannot be built here. It needs memory for three times the
+// extent; nothing where the size or the extent is more than 64 MiB.
 [[nodiscard]] std::optional<layout::Type> type_as_packed(Datatype type);
-// The basic type that all of it is made of, if it is one.
+// Returns the basic type that all of it is made of; nothing if there are several.
 [[nodiscard]] std::optional<Datatype> element_of_type(Datatype type);
+// Returns the basic types of an element, in their order.
 [[nodiscard]] trace::Sequence sequence_of_type(Datatype type);
 
 class Types {
@@ -49,15 +50,15 @@ class Types {
     if (forgotten_.any()) take_forgotten();
     return changes_;
   }
-  // The program is about to free the datatype, which loses our attribute.
+  // Takes our attribute away from a datatype that the program is about to free.
   void let_go(Datatype type);
   void forget(Datatype type) {  // needs no lock
     Bypass& kept = bypass(type);
     if (kept.key != no_key) kept = {};
     forgotten_.add(key_of(type));
   }
-  // True if a message, a receive or a call of MPI_Pack of `count` elements is left to the MPI. False: form() must
-  // find out.
+  // True if it is known that a send, a receive, or a call of MPI_Pack or MPI_Unpack of `count` elements is left to the
+  // MPI. False: form() must find out.
   [[nodiscard]] bool bypasses_send(Datatype type, int64_t count) {
     const Bypass& kept = bypass(type);
     return kept.key == key_of(type) && count < kept.sends;
@@ -70,7 +71,8 @@ class Types {
     const Bypass& kept = bypass(type);
     return kept.key == key_of(type) && count < kept.packs;
   }
-  // From now on no call bypasses the layer: one may have a buffer whose message the layer sends (bounced.hpp).
+  // From now on no send, receive or pack bypasses the layer: it may have a buffer whose message the layer sends
+  // (bounced.hpp).
   void stay() {
     if (stays_) return;
     stays_ = true;

@@ -2,18 +2,18 @@
 // whether this process may touch it now.
 //
 // Contract: add() follows a window's creation, on every rank of its communicator, and sends nothing; forget() precedes
-//   its end. What a target has told of its memory is looked up when this rank first wants to access it: look_up().
-//   While it is not there, accesses are the MPI's. The calls by which epochs begin and end (epochs.cpp) say so to the
-//   Window. closed() says why a copy to or from a target's memory must not be made at once, in place of a call of
-//   MPI_Put or MPI_Get; null: it may be.
+//   its end. look_up() finds what a target has posted of its memory, when this rank wants to access it; until it is
+//   there, accesses are the MPI's. The calls by which epochs begin and end (epochs.cpp) tell the Window so. closed()
+//   says why a copy to or from a target's memory must not be made at once, in place of a call of MPI_Put or MPI_Get;
+//   null: it may be.
 // Invariants: (1) all ranks of a window's communicator know the window, or none does, so that they change asserts
 //   alike; what each can reach, it finds out for itself. (2) A copy is made at once only where the target has granted
 //   access:
 //   - between fences, where the MPI's fence is a barrier. An assert that there is nothing to end (MPI_MODE_NOPRECEDE)
 //     would let a fence return early, so it is not handed on;
 //   - under a lock that is known to be granted. Some MPIs ask for it no sooner than the first access: where that cannot
-//     be ruled out, one byte is read by MPI_Rget first, and until it has come all accesses are left to the MPI. Nobody
-//     waits for it, because the holder of the lock may wait for us;
+//     be ruled out, one byte is read by MPI_Rget first, and until it has come all accesses are left to the MPI. The
+//     first access waits for it only for a moment, because the holder of the lock may wait for us;
 //   - between MPI_Win_start and MPI_Win_complete, once the target has posted. Some MPIs return from MPI_Win_start
 //     before it has, so each target counts its posts where we see them (Posts); a late target is waited for only for
 //     a moment.
@@ -21,7 +21,8 @@
 //   until then the program must not touch the same place by any other access than an accumulate (MPI 4.1, 12.7), and
 //   these all are the MPI's. So accesses of both kinds may be mixed. (4) Nothing is copied where the MPI has a separate
 //   copy of the window (MPI_WIN_SEPARATE).
-// Threads: Lock, for all but closed(), forbid_calls(), close() and close_all(), which take it themselves. Time: none.
+// Threads: Lock, for all but Windows::add(), closed(), forbid_calls(), close() and close_all(), which take it
+//   themselves, and count_copy() and copies(). Time: none.
 #pragma once
 
 #include <atomic>
@@ -39,8 +40,8 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// The ranks in a window of a group's processes, without those that the window does not have. None if the MPI cannot
-// say.
+// Returns the ranks in a window of a group's processes, without those that the window does not have. Empty if the MPI
+// does not say them.
 [[nodiscard]] std::vector<int> ranks_in(Group group, Win window);
 
 class Window {
@@ -51,30 +52,31 @@ class Window {
     int64_t bytes = 0;
     int64_t unit = 1;
     uint64_t there = 0;  // by the target's own address
-    bool by_calls = false;  // system calls reach it
+    bool by_calls = false;  // true if system calls of this process reach it
     int rank = -1;  // of the target in MPI_COMM_WORLD
-    const Posts::Count* posts = nullptr;  // the target's, to this rank
+    const Posts::Count* posts = nullptr;  // the number of the target's posts to this rank; null: not known
   };
   // Properties of the windows of the MPI that is loaded.
   struct Ways {
     bool fences_meet = false;  // a fence returns when all ranks have come to it
     bool locks_wait = false;  // a call that locks returns when the lock is granted
-    bool calls_pay = false;  // it takes longer than system calls for long blocks in memory that cannot be mapped
+    bool calls_pay = false;  // its accesses to long blocks that cannot be mapped take longer than system calls
   };
 
-  // `key`: what its ranks have posted their memory by; none: they could not. `own`: of this rank.
+  // `key`: by which the ranks have posted what they tell of their memory; none: they could not. `own`: what this rank
+  // tells.
   Window(Win handle, Key key, std::shared_ptr<const Members> members, Told own, Posts posts, Ways ways);
 
   [[nodiscard]] const Part* part(int target) const {
     return target >= 0 && static_cast<size_t>(target) < targets_.size() ? &targets_[static_cast<size_t>(target)].part
                                                                         : nullptr;
   }
-  // Finds out where the memory of `target` lies, if it can be known yet.
+  // Finds out where the memory of `target` lies, if the target has posted it.
   void look_up(int target);
   [[nodiscard]] bool has_told(int target) const { return targets_[static_cast<size_t>(target)].is_known; }
   [[nodiscard]] Key key() const { return key_; }
   void fence(int assert) { epoch_ = (assert& mode_nosucceed) != 0 ? Epoch::none : Epoch::fenced; }
-  // Ranks of the window.
+  // `targets`: ranks of the window.
   void start(std::span<const int> targets);
   void complete();
   [[nodiscard]] const Posts& posts() const { return posts_; }
@@ -84,9 +86,9 @@ class Window {
   void close_all();
   [[nodiscard]] bool calls_pay() const { return ways_.calls_pay; }
   [[nodiscard]] bool is_passive() const { return epoch_ == Epoch::locked; }
-  // System calls have failed. It takes the lock itself.
+  // Lets no more system calls be used for a target, because they have failed.
   void forbid_calls(int target);
-  // `target` has a part.
+  // Returns why a copy must not be made now; null: it may. `target` must have a part.
   [[nodiscard]] const char* closed(int target);
 
  private:
@@ -95,12 +97,12 @@ class Window {
   struct Target {
     Part part;
     bool is_known = false;
-    uint64_t seen = 0;  // of Postings::find()
+    uint64_t seen = 0;  // what Postings::find() has seen so far
     Grant grant = Grant::none;
     Request asked{};
     uint8_t byte = 0;
     bool is_started = false;
-    bool is_late = false;  // its post was waited for in vain
+    bool is_late = false;  // this rank has waited for its post in vain
     uint64_t starts = 0;
   };
   [[nodiscard]] Grant granted_by(int assert) const {
@@ -135,7 +137,8 @@ class Windows {
     std::unique_ptr<Window>* const found = known_.find(key_of(handle));
     return found == nullptr ? nullptr : found->get();
   }
-  // `comm`: of the window, whose lineage is `key`. `told`: of this rank's memory. It takes the lock itself.
+  // `comm`: the window's communicator. `key`: the window's, from Teams::next_window(). `told`: what this rank tells of
+  // its memory.
   void add(Win handle, Comm comm, Key key, Told told);
   void forget(Win handle);
   void count_copy() { copies_.fetch_add(1, std::memory_order_relaxed); }

@@ -16,7 +16,7 @@ Result<std::shared_ptr<DeviceEnd>> DeviceEnd::make(int ordinal, void* buffer, st
                                                    int64_t room_bytes, Use use, DeviceMoves::Where where) {
   DeviceMoves& moves = DeviceMoves::of_process();
   auto found = moves.room(ordinal, room_bytes, where);
-  // A device that has no memory left is no trouble: the host has.
+  // If the device has no memory left, the room lies in the host.
   if (!found && where == DeviceMoves::Where::device) found = moves.room(ordinal, room_bytes);
   SPL_ASSIGN(DeviceMoves::Room room, std::move(found));
   std::shared_ptr<DeviceEnd> end(new DeviceEnd(ordinal, buffer, std::move(blocks), std::move(room), use));
@@ -53,7 +53,7 @@ Status DeviceEnd::await() {
 Status DeviceEnd::fill() {
   DeviceMoves& moves = DeviceMoves::of_process();
   is_in_place_ = false;  // a persistent call before this one may have failed after its bytes had come
-  if (is_as_it_is()) {  // also before it is written: kernels on the default stream may still read it
+  if (is_as_it_is()) {  // even if the call only writes: kernels on the default stream may still read the buffer
     moves.count_as_they_are();
     return moves.wait(ordinal_);
   }
@@ -74,7 +74,7 @@ Status DeviceEnd::land(int64_t bytes) {
                                    : moves.unpack(ordinal_, room_.data(), blocks_, buffer_);
 }
 
-// A buffer of which only the range is known has one block: each part is then the whole.
+// If only the range of a buffer is known, it has one block: then each part is the whole.
 std::span<const DeviceBlock> DeviceEnd::part(size_t i) const {
   return i < blocks_.size() ? std::span(blocks_).subspan(i, 1) : std::span(blocks_);
 }
@@ -107,7 +107,7 @@ void DeviceEnds::add(const std::shared_ptr<DeviceEnd>& end) {
   count_.store(ends_.size(), std::memory_order_relaxed);
 }
 
-// The room is given back after this, so that nobody else can have been added by its address yet.
+// The room is given back after this, so no other end can have been added under its address yet.
 void DeviceEnds::remove(const void* room) {
   const std::lock_guard lock(mutex_);
   ends_.erase(key_of_room(room));

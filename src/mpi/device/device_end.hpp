@@ -1,12 +1,11 @@
-// DeviceEnd - a buffer of one call that lies in a GPU's memory, and what stands for it: pinned memory of the host, or
-//   other memory of that device, or nothing.
+// DeviceEnd - a buffer of one call in a GPU's memory, and the room of DeviceMoves that stands for it, if any.
 //
-// Contract: fill() puts what the call reads into the room, land() what it has written in place. set_in_place() says
-//   that the bytes are in place already, because they came from a peer's device: the next land() does nothing then.
-//   Memory that the program has freed meanwhile is an Error of both. DeviceEnds finds an end by the address of its
-//   room, as long as it lives.
-// Invariants: (1) an end that is found holds packed bytes of one block: no image, because the address that stands for
-//   one may be that of somebody else's memory.
+// Contract: fill() copies the bytes that the call reads into the room; land() puts the bytes that it has written in
+//   place. After set_in_place() the bytes are in place already, because they came from a peer's device: the next land()
+//   does nothing then. If the program has freed the buffer meanwhile, a copy by either is an Error. DeviceEnds finds a
+//   packed end by the address of its room, as long as the end lives.
+// Invariants: (1) DeviceEnds finds only ends with packed bytes of one block. It finds no images, because the address
+//   that stands for an image may belong to other memory.
 // Threads: one for an end; any for DeviceEnds. Time: host time.
 #pragma once
 
@@ -29,7 +28,8 @@ class DeviceEnd {
   static Result<std::shared_ptr<DeviceEnd>> make(int ordinal, void* buffer, std::vector<DeviceBlock> blocks,
                                                  int64_t room_bytes, Use use,
                                                  DeviceMoves::Where where = DeviceMoves::Where::host);
-  // The MPI gets the buffer itself: nothing is moved, and what is on the default stream is waited for.
+  // Makes an end without a room: the MPI gets the buffer itself. Nothing is moved; fill() waits for the work on the
+  // default stream.
   static std::shared_ptr<DeviceEnd> as_it_is(int ordinal, void* buffer, Use use);
   DeviceEnd(const DeviceEnd&) = delete;
   DeviceEnd& operator=(const DeviceEnd&) = delete;
@@ -43,20 +43,20 @@ class DeviceEnd {
   [[nodiscard]] bool is_in_place() const { return is_in_place_; }
   [[nodiscard]] bool is_read() const { return use_ != Use::writes; }
   [[nodiscard]] bool is_packed() const { return blocks_.size() == 1 && !blocks_.front().is_image; }
-  // In place of fill(), where a peer is to take the bytes: returns when what is on the device's default stream has
+  // Called in place of fill() if a peer is to take the bytes. Returns when the work on the device's default stream has
   // ended.
   [[nodiscard]] Status await();
-  // An Error where the program has freed the memory.
+  // Returns an Error if the program has freed the memory. Neither this nor await() serves an end as_it_is().
   [[nodiscard]] Status check() const;
   // The only block of an end that is packed.
   [[nodiscard]] const DeviceBlock& block() const { return blocks_.front(); }
 
   // If fill() fails, so does land().
   [[nodiscard]] Status fill();
-  // `bytes`: how many a receive has got; below zero: all.
+  // `bytes`: how many packed bytes a receive has got; below zero: all.
   [[nodiscard]] Status land(int64_t bytes);
   void set_in_place() { is_in_place_ = true; }
-  // fill() and land() for one block of several, by any thread.
+  // Copy one block into the room or to its place, whatever the Use. Any thread may call them.
   [[nodiscard]] Status fill_part(size_t i) const;
   [[nodiscard]] Status land_part(size_t i) const;
 
@@ -85,7 +85,7 @@ class DeviceEnds {
   void remove(const void* room);
 
   std::mutex mutex_;
-  HandleMap<std::weak_ptr<DeviceEnd>> ends_;  // by their rooms
+  HandleMap<std::weak_ptr<DeviceEnd>> ends_;  // ends by the addresses of their rooms
   std::atomic<size_t> count_{0};
 };
 

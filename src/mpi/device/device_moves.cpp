@@ -7,7 +7,7 @@ namespace spinloom::mpi {
 namespace {
 
 constexpr size_t room_least = size_t{4} << 10;
-// Memory that waits for the next message: pinned, and of devices.
+// The most memory that waits for later messages, by Where: pinned, and of devices.
 constexpr std::array<size_t, 2> idle_most = {size_t{1} << 30, size_t{256} << 20};
 
 Result<gpu::Memory> allocate(const gpu::Device& device, DeviceMoves::Where where, size_t bytes) {
@@ -82,7 +82,7 @@ Result<DeviceMoves::Room> DeviceMoves::room(int ordinal, int64_t bytes, Where wh
   return room;
 }
 
-// False: there was none.
+// Frees the rooms that are kept; returns false if there were none.
 bool DeviceMoves::drop_idle() {
   std::map<RoomKey, std::vector<gpu::Memory>> dropped;  // freed when the lock is
   const std::lock_guard lock(mutex_);
@@ -100,7 +100,7 @@ void DeviceMoves::give_back(const RoomKey& key, gpu::Memory memory) {
   idle_[key].push_back(std::move(memory));
 }
 
-// Null: there is none yet.
+// Returns the plan that is kept under this key, or null.
 DeviceMoves::PlanPointer DeviceMoves::find(const Key& key) {
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find(plans_, key, &Entry::key);
@@ -219,7 +219,7 @@ Status DeviceMoves::unpack_part(int ordinal, const std::byte* packed, const Devi
   SPL_TRY(unpack(ordinal, packed, {&whole, 1}, buffer));
   const int64_t rest = bytes - whole.count * form.size;
   if (rest == 0) return {};
-  // The element that has arrived in part: its old bytes, overwritten by those that have arrived.
+  // One element has arrived in part: its old bytes are packed, overwritten by those that have arrived, and unpacked.
   DeviceBlock last = block;
   last.count = 1;
   last.offset += whole.count * form.extent;

@@ -1,14 +1,14 @@
-// DeviceMoves - bytes between a device's memory, as layouts have them, and a room for them, mostly packed.
+// DeviceMoves - moves bytes between a device's memory, as layouts place them, and a room, mostly packed.
 //
-// Contract: room() gives pinned memory of the host, or memory of the device, which goes back for the next when it is
-//   dropped. pack() gathers blocks into it, unpack() puts them in place: one kernel each, however many blocks and types
-//   there are, or one copy where the bytes are contiguous; the kernel reads and writes pinned memory itself. Both
-//   return when the bytes are there. They run on the default stream: behind what was put there and on every stream that
-//   waits for it. wait() waits for those streams. read() and write() copy what has no gaps.
+// Contract: room() gives pinned memory of the host, or memory of the device. A Room that is destroyed gives its memory
+//   back for later ones. pack() gathers blocks into a room, unpack() puts them in place: one kernel each, however many
+//   blocks and types there are, or one copy for a single contiguous block. The kernel reads and writes pinned memory
+//   itself. Both return when the bytes are there. They run on the default stream: after the work that is on it, and on
+//   the streams that synchronise with it. wait() waits for that work. read() and write() copy bytes without gaps.
 //   take() and take_packed() do the same with a message that lies in a peer's device, where this process has mapped it.
-//   Plans are made when they are first needed and kept, the `plans_max` that were used last.
-// Invariants: (1) a call whose plan and room are kept allocates nothing on the device or in pinned memory; (2) what is
-//   kept of either memory has a limit, and is given up where the driver has no more.
+//   Plans are made when they are first needed; the `plans_max` that were used last are kept.
+// Invariants: (1) a call whose plan and room are kept allocates nothing on the device or in pinned memory; (2) there is
+//   a limit to the kept memory of either kind, and all of it is freed when the driver has no more memory.
 // Threads: any. Time: host time.
 #pragma once
 
@@ -33,8 +33,8 @@
 
 namespace spinloom::mpi {
 
-// `count` elements at `offset` from the buffer; in the room they are packed, at `packed`, or lie there as they do
-// around a buffer at `packed`, which may be outside.
+// `count` elements at `offset` from the buffer. In the room they are packed, at `packed`. If `is_image`, they lie there
+// as they do around the buffer, and `packed` is the place of the buffer, which may be outside of the room.
 struct DeviceBlock {
   FormPointer form;
   int64_t count = 0;
@@ -43,7 +43,7 @@ struct DeviceBlock {
   bool is_image = false;
 };
 
-// A message in a peer's memory: its first byte that is touched is at `data`, its buffer `offset` bytes from there.
+// A message in a peer's memory: its first touched byte is at `data`, and its buffer `offset` bytes from there.
 struct DeviceSource {
   BlobPointer blob;  // null: one run
   int64_t count = 1;
@@ -86,10 +86,10 @@ class DeviceMoves {
   [[nodiscard]] Result<Room> room(int ordinal, int64_t bytes, Where where = Where::host);
   [[nodiscard]] Status pack(int ordinal, const void* buffer, std::span<const DeviceBlock> blocks, std::byte* packed);
   [[nodiscard]] Status unpack(int ordinal, const std::byte* packed, std::span<const DeviceBlock> blocks, void* buffer);
-  // Unpacks a block of whose packed bytes only the first `bytes` have come.
+  // Unpacks the first `bytes` packed bytes of a block; the rest has not come.
   [[nodiscard]] Status unpack_part(int ordinal, const std::byte* packed, const DeviceBlock& block, int64_t bytes,
                                    void* buffer);
-  // Bytes as they lie, to and from any memory of the host.
+  // Copy bytes as they lie: read() to any memory of the host, write() from it. Only write() is counted.
   [[nodiscard]] Status read(int ordinal, const void* from, void* to, int64_t bytes);
   [[nodiscard]] Status write(int ordinal, const void* from, void* to, int64_t bytes);
   [[nodiscard]] Status wait(int ordinal);
@@ -99,8 +99,9 @@ class DeviceMoves {
   [[nodiscard]] Status take(int ordinal, const DeviceSource& from, const DeviceBlock& to, void* buffer);
   [[nodiscard]] Status take_packed(int ordinal, const DeviceSource& from, std::byte* packed);
 
-  // Counts over all calls, for the report: moves between a buffer and a room, those of them that stay in the device,
-  // messages taken from a peer's device, and buffers that an MPI which knows of GPUs was given as they are.
+  // Counts over all calls, for the report. moves() and bytes(): by pack(), unpack() and write(). within(): moves that
+  // stay in the device. taken() and taken_bytes(): messages from a peer's device. as_they_are(): buffers that were
+  // given to an MPI that knows of GPUs.
   void count_within() { within_.fetch_add(1, std::memory_order_relaxed); }
   void count_as_they_are() { as_they_are_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] int64_t moves() const { return moves_.load(std::memory_order_relaxed); }
@@ -115,7 +116,7 @@ class DeviceMoves {
   using PlanPointer = std::shared_ptr<gpu::Plan>;
   struct Entry {
     Key key;
-    std::vector<std::shared_ptr<const void>> parts;  // whose numbers and addresses the key has
+    std::vector<std::shared_ptr<const void>> parts;  // keeps the layouts whose numbers and addresses are in the key
     PlanPointer plan;
   };
   [[nodiscard]] PlanPointer find(const Key& key);
@@ -133,7 +134,7 @@ class DeviceMoves {
   std::mutex mutex_;
   std::list<Entry> plans_;  // the latest used first
   std::map<RoomKey, std::vector<gpu::Memory>> idle_;
-  std::array<size_t, 2> idle_bytes_{};  // by Where
+  std::array<size_t, 2> idle_bytes_{};  // bytes in `idle_`, by Where
   std::atomic<int64_t> moves_{0};
   std::atomic<int64_t> bytes_{0};
   std::atomic<int64_t> taken_{0};

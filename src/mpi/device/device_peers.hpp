@@ -1,9 +1,10 @@
-// DevicePeers - which ranks of this machine can map the memory of each other's device.
+// DevicePeers - finds out which ranks of this machine can map the memory of each other's device.
 //
-// Contract: open() is called with the device of a buffer, when one first comes: this rank puts up a sign on the board,
-//   some bytes of that device's memory. notice() tries to map the signs of others, once each, by the same device, and
-//   says on the board which it has read; without news it costs one load. maps_ours() says whether a rank has read our
-//   sign. What goes wrong is silent: the message goes by way of the host, and why() says for the report what it was.
+// Contract: open() is called with the device of each buffer in a device's memory. At the first call this rank puts up a
+//   sign on the board: some bytes of that device's memory. notice() tries to map the signs of others, once each, by the
+//   same device, and writes on the board which it has read; without news it costs a few loads. maps_ours() is true if a
+//   rank has read our sign and has not called give_up() for us. Errors are silent: messages go by way of the host then,
+//   and why() returns the first error for the report.
 // Invariants: (1) messages of one device only are offered, and others' memory is mapped by one device only: ordinal().
 // Threads: any. Time: none.
 #pragma once
@@ -31,12 +32,12 @@ class DevicePeers {
   void notice() {
     if (ordinal() >= 0 && board_.device_signs().load(std::memory_order_acquire) != noticed_.load()) notice_now();
   }
-  // Below zero: no buffer of a device has come.
+  // The device of the first open(); below zero: there was none.
   [[nodiscard]] int ordinal() const { return ordinal_.load(std::memory_order_acquire); }
   [[nodiscard]] bool maps_ours(uint32_t receiver) const {
     return board_.maps_device(receiver, board_.rank()).load(std::memory_order_acquire) != 0;
   }
-  // This rank could not map what `sender` has offered: it is to offer no more.
+  // Called when this rank could not map a message that `sender` has offered: `sender` is to offer no more.
   void give_up(uint32_t sender, const Error& error);
   [[nodiscard]] std::string why() const;
 

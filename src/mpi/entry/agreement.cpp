@@ -35,7 +35,7 @@ uint64_t Voter::await(uint32_t kind, Counts counts) {
   return count(kind, counts);
 }
 
-// Gives the proposal its number, and says which one it has.
+// Gives the proposal its number, and returns the number that it has.
 uint64_t Voter::count(uint32_t kind, Counts counts) {
   uint64_t number = UINT64_MAX;
   if (membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) {

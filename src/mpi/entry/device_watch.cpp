@@ -61,7 +61,7 @@ Result<DeviceWatch::Owner> DeviceWatch::owner(const void* address) {
   unsigned long long number = 0;
   int attributes[] = {attribute_type, attribute_managed, attribute_number};
   void* values[] = {&type, &managed, &number};
-  // A driver that nobody has initialised has given out no memory; what it does not know is the host's.
+  // A driver that is not initialised has given out no memory; memory that it does not know is the host's.
   if (attributes_(3, attributes, values, reinterpret_cast<uintptr_t>(address)) != 0) return Owner{};
   if (type != type_device || managed != 0) return Owner{};
   const std::lock_guard lock(mutex_);
@@ -77,7 +77,8 @@ Result<DeviceWatch::Owner> DeviceWatch::owner(const void* address) {
 bool DeviceWatch::is_wanted(const char* setting) {
   const std::string_view value = setting == nullptr ? "" : setting;
   if (value == "on" || value == "host" || value == "off") return value != "off";
-  for (const char* const device : {"/dev/nvidiactl", "/dev/dxg", "/dev/nvmap"}) {  // also Windows' Linux, and Tegra
+  // The last two are the devices of Linux on Windows, and of Tegra.
+  for (const char* const device : {"/dev/nvidiactl", "/dev/dxg", "/dev/nvmap"}) {
     if (access(device, F_OK) == 0) return true;
   }
   return lists_driver();

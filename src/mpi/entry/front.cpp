@@ -31,7 +31,8 @@ constexpr const char* names[] = {
 #undef SPINLOOM_NAMES
 };
 
-// Fortran's names of our own calls, as C has them: MPIX_TYPE_FREE_COMM, for example; empty for all others.
+// Returns the upper-case name of one of our calls in Fortran (mpix_type_free_comm_: MPIX_TYPE_FREE_COMM); empty for
+// all other names.
 std::string fortran_name(std::string_view name) {
   if (!name.starts_with("mpix_") && !name.starts_with("MPIX_TYPE_")) return {};
   while (name.back() == '_') name.remove_suffix(1);
@@ -119,7 +120,7 @@ void* find(const std::string& name) {
     const bool is_large =
         word.ends_with("_c") && library.function("PMPI_" + word.substr(0, word.size() - 2)) != nullptr;
     if (target == nullptr) target = find_in(own.stand_ins(), word);
-    if (!is_large || target == nullptr) {  // else done by the call with ints
+    if (!is_large || target == nullptr) {  // a call with large counts is done by the one with ints
       std::fprintf(stderr, "spinloom: the MPI library that is loaded has no %s\n", name.c_str());
       if (void* const refuse = find_in(own.hooks(), "refuse")) return refuse;
       std::exit(127);
@@ -135,7 +136,7 @@ void* find(const std::string& name) {
   const OffloadHook* const bounce = is_bouncing() ? own.bounce_hook(word) : nullptr;
   if (bounce != nullptr) {
     *bounce->next = target;
-    *bounce->the_mpis = real != nullptr ? real : target;  // calls with large counts that the MPI does not have
+    *bounce->the_mpis = real != nullptr ? real : target;  // null for large counts that the MPI lacks
     target = bounce->function;
   }
   const RecordingHook* const recording = is_recording() ? own.recording_hook(word) : nullptr;
@@ -157,8 +158,8 @@ extern "C" {
   return target;
 }
 
-// Whom the program's dlsym leads to: the dlsym behind ours or, for a name that nobody has but us, dlvsym with a version
-// that none of our names has. What the MPI lacks has been taken out of our names before.
+// Returns the function that the program's dlsym jumps to: the dlsym behind ours or, for a name that only we define,
+// dlvsym, which gets a version that none of our names has. Names that the MPI lacks are taken out of ours first.
 [[gnu::visibility("hidden")]] void* spinloom_mpi_asked(void*, const char* name) {
   spinloom::mpi::settle_shown(spinloom::mpi::Moment::later);
   if (spinloom::mpi::is_nobodys(name)) return reinterpret_cast<void*>(&dlvsym);
@@ -180,8 +181,8 @@ extern "C" {
   "\n"                                                                     \
   ".pushsection .data.rel.spinloom_mpi, \"aw\"\n  .quad 1b\n.popsection\n" \
   ".set spinloom_number, spinloom_number + 1\n"
-// Keeps the registers and the stack that the call's arguments lie in. At its entry the stack holds the number and
-// the return address.
+// spinloom_mpi_late keeps the registers and the stack that the call's arguments lie in. At its entry the stack holds
+// the door's number and the return address.
 asm(".pushsection .data.rel.spinloom_mpi, \"aw\"\n.balign 8\nspinloom_mpi_doors:\n.popsection\n"
     ".text\n.set spinloom_number, 0\n"
     "spinloom_mpi_late:\n"
@@ -192,7 +193,7 @@ asm(".pushsection .data.rel.spinloom_mpi, \"aw\"\n.balign 8\nspinloom_mpi_doors:
     "  add $8, %rsp\n  pop %rax\n  pop %r9\n  pop %r8\n  pop %rcx\n  pop %rdx\n  pop %rsi\n  pop %rdi\n"
     "  add $8, %rsp\n"
     "  jmp *%r11\n"
-    // dlsym looks at its caller. The version is dlvsym's third argument, which dlsym does not have.
+    // dlsym depends on its caller, so it is jumped to. The version is dlvsym's third argument, which dlsym ignores.
     ".globl dlsym\n.type dlsym,@function\n.balign 16\ndlsym:\n"
     "  push %rdi\n  push %rsi\n  sub $8, %rsp\n"
     "  call spinloom_mpi_asked\n"

@@ -1,13 +1,13 @@
-// Front - the doors of the MPI layer: MPI_X and PMPI_X for every call in functions.hpp,
-//   and those of include/spinloom/mpix.h, for C and Fortran.
+// Front - the doors of the MPI layer: MPI_X and PMPI_X for the calls in functions.hpp, and our own calls (mpix.h).
 //
-// Contract: each door jumps through a table and keeps all registers and the stack, so that it needs no prototype and
-//   what it calls sees the program as its caller. The first call through a door finds out where it leads: to the
-//   layer's function for the MPI that is loaded, to a tool in between, or to the MPI; where calls are recorded, by way
-//   of the recorder; where a GPU may be used, by way of its bounce buffers. stand_ins() are calls with
-//   large counts that the layer does nothing about, for an MPI that has none. dlsym is a door, too: before a program
-//   asks for a name, those that the MPI lacks are taken out of ours (shown.hpp).
-// Invariants: (1) MPI_X of the program is acted upon once: where another tool defines MPI_X behind us, at PMPI_X.
+// Contract: each door jumps through a table and keeps the stack and the registers that arguments of MPI lie in. So it
+//   needs no prototype, and the function behind it sees the program as its caller. The first call through a door finds
+//   its target: a tool between the program and the MPI, the layer's function for the loaded MPI, or the MPI's own. On
+//   the way to it the call passes the recorder, the bounce buffers and the NIC's collective calls or windows, as far as
+//   these are switched on. stand_ins() are the layer's functions for calls with large counts on which it does not act;
+//   they serve an MPI that has only the calls with ints. dlsym is a door, too: before a program looks a name up, the
+//   names that the MPI lacks are taken out of ours (shown.hpp).
+// Invariants: (1) the layer acts on a call of the program once: if another tool defines MPI_X behind us, at PMPI_X.
 // Threads: any. Time: none.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace spinloom::mpi {
 
-// The layer's function for "Send", in one binary interface; null if it has none.
+// The layer's function for the MPI call `name` ("Send"), in one binary interface.
 struct Hook {
   const char* name;
   void* function;
@@ -26,16 +26,16 @@ struct Hooks {
   size_t count;
 };
 
-// A function that writes the call down: it calls what `next` points to.
+// A function that records a call, and then calls the function in `*next`.
 struct RecordingHook {
   const char* name;
   void* function;
   void** next;
 };
 
-// A function that may give the call to the NIC, where the job asks for it (collective calls, or those of windows), or
-// that hands on memory of the host in place of a GPU's. Else it calls what `next` points to. `the_mpis` is the MPI's
-// own.
+// A function that gives a collective call or a call on a window to the NIC, where the job asks for it, or that passes
+// memory of the host in place of a GPU's. In all other cases it calls the function in `*next`. `*the_mpis` is the MPI's
+// own function.
 struct OffloadHook {
   const char* name;
   void* function;

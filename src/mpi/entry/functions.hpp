@@ -1,13 +1,14 @@
 // Functions - the calls of MPI that pass through the layer, by the names that programs call them by.
 //
-// A call that is not in the list goes straight to the MPI. Every call that can receive a point-to-point message, and
-// every call that can complete a request, must be in it: one that is missing would hand a record to the program.
+// A call that is in neither list below goes straight to the MPI. Every call that can receive a point-to-point message,
+// and every call that can complete a request, must be in SPINLOOM_MPI_FUNCTIONS: a missing one would hand a record to
+// the program.
 #pragma once
 
 // clang-format off
-// A collective call: blocking, non-blocking and persistent.
+// A collective call: blocking, non-blocking and persistent, each also with large counts.
 #define SPINLOOM_FORMS(X, name, iname) X(name) X(name##_c) X(iname) X(iname##_c) X(name##_init) X(name##_init_c)
-// A call on a file: at the file's own place, or all ranks together.
+// A call on a file: of one rank, or of all ranks together.
 #define SPINLOOM_FILE_FORMS(X, way) \
   X(File_##way) X(File_##way##_c) X(File_i##way) X(File_i##way##_c) \
   X(File_##way##_all) X(File_##way##_all_c) X(File_i##way##_all) X(File_i##way##_all_c) \
@@ -46,8 +47,8 @@
   X(Win_lock) X(Win_unlock) X(Win_lock_all) X(Win_unlock_all) \
   X(Put) X(Get) X(Rput) X(Rget) X(Put_c) X(Get_c) X(Rput_c) X(Rget_c)
 
-// Calls that pass through the layer where it records, has windows of its own, or gives bounce buffers; else they go
-// straight to the MPI.
+// Calls that pass through the layer where it records, gives collective calls or windows to the NIC, or gives bounce
+// buffers; else they go straight to the MPI.
 #define SPINLOOM_MPI_RECORDED(X)                                                              \
   X(Bsend) X(Ibsend) X(Bsend_init) X(Bsend_c) X(Ibsend_c) X(Bsend_init_c)                     \
   X(Buffer_attach) X(Buffer_attach_c) X(Buffer_detach) X(Buffer_detach_c)                      \

@@ -1,7 +1,9 @@
-// HandleMap - values by a handle of MPI, made for lookups that mostly find nothing.
+// HandleMap - a map from MPI handles to values, made for lookups that mostly find nothing.
 //
-// Contract: find() returns the value's address or null; put() replaces; erase() says whether there was one.
-// Invariants: (1) open addressing with linear probes, at most half full; (2) addresses hold until the next put().
+// Contract: find() returns the value's address or null; put() adds or replaces a value; erase() returns false if there
+//   was none.
+// Invariants: (1) open addressing with linear probes, at most half full; (2) addresses of values hold until the next
+//   put() or erase(), both of which may move values.
 // Threads: the caller's lock. Time: none.
 #pragma once
 
@@ -87,8 +89,8 @@ class HandleMap {
   size_t used_ = 0;
 };
 
-// Handles that the MPI has freed, noted by its callbacks: those may hold locks of the MPI, so they must not wait for
-// the layer's. Threads: any.
+// Handles that the MPI has freed. The MPI's callbacks add them here: a callback may hold locks of the MPI, so it must
+// not wait for the layer's lock. Threads: any.
 class Forgotten {
  public:
   void add(uint64_t key) {
@@ -97,7 +99,8 @@ class Forgotten {
     any_.store(true, std::memory_order_release);
   }
   [[nodiscard]] bool any() const { return any_.load(std::memory_order_acquire); }
-  template <class Visit>  // visit(key)
+  // Calls visit(key) for each handle, and forgets them.
+  template <class Visit>
   void take(Visit&& visit) {
     const std::lock_guard lock(mutex_);
     for (const uint64_t key : keys_) visit(key);

@@ -23,8 +23,8 @@ constexpr const char* known_functions[] = {
 struct Object {
   std::string path;
   uint64_t base = 0;
-  uint64_t first = 0;  // of its code
-  uint64_t last = 0;
+  uint64_t first = 0;  // its code begins here
+  uint64_t last = 0;  // its code ends before this address
 };
 
 std::vector<Object> objects() {
@@ -56,7 +56,8 @@ bool holds(const Object& object, const void* address) {
   return place >= object.first && place < object.last;
 }
 
-// Fortran's bindings call the public functions for the program: those are not parts of the MPI.
+// True for the files of an MPI's plugins and helper libraries. Fortran's bindings are not among them: they call the
+// public functions for the program.
 bool is_mpis(std::string_view file) {
   return file.starts_with("mca_") || file.starts_with("libopen-pal") || file.starts_with("libopen-rte") ||
          file.starts_with("libmca_common");
@@ -77,8 +78,8 @@ bool is_known(std::string_view name) {
   return std::ranges::any_of(known_functions, [name](std::string_view known) { return known == name; });
 }
 
-// The MPI's code, which reads more of its lists of blocks than it has written, where it copies by system calls
-// (CHOICES.md).
+// If the MPI copies by process_vm_readv, asks libspinloom-heap.so to zero the lists of blocks that the MPI's code
+// allocates: the MPI reads more of them than it has written (CHOICES.md).
 void have_lists_zeroed(const Object& mpi) {
 #define SPINLOOM_TEXT_OF(name) #name
 #define SPINLOOM_NAME_OF(name) SPINLOOM_TEXT_OF(name)
@@ -136,7 +137,7 @@ bool Library::find() {
 void Library::learn() {
   parts_.clear();
   for (auto& place : outside_) place.store(0, std::memory_order_relaxed);
-  bool is_program = true;  // the first object is
+  bool is_program = true;  // the first object is the program
   for (const Object& object : objects()) {
     if (is_program) program_ = {object.first, object.last - object.first};
     is_program = false;

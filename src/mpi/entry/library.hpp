@@ -1,10 +1,10 @@
-// Library - the MPI that this process has loaded: where it is, which binary interface it has, and its functions.
+// Library - the MPI that this process has loaded: its place, its binary interface, and its functions.
 //
-// Contract: find() looks among the objects of the process for the one that defines PMPI_Init. function() gives the
-//   MPI's own PMPI_X. between() gives the MPI_X of another tool that stands between the program and the MPI, if one
-//   does. inside() says whether an address belongs to the MPI itself: its own calls are left alone. object() finds the
-//   MPI's data, such as ompi_mpi_byte.
-// Invariants: (1) nothing is loaded that was not; (2) the layer never finds itself.
+// Contract: find() looks among the shared objects of the process for the one that defines PMPI_Init; it returns false
+//   if none does. function() gives the MPI's own PMPI_X. between() gives the MPI_X of another tool that stands between
+//   the program and the MPI, if one does. inside() is true if an address belongs to the MPI or to one of its parts:
+//   their own calls are left alone. object() finds the MPI's data, such as ompi_mpi_byte.
+// Invariants: (1) nothing is loaded that was not loaded before; (2) the layer never finds itself.
 // Threads: find() from one; then read only, but for learn(), which MPI_Init calls. Time: none.
 #pragma once
 
@@ -37,7 +37,7 @@ class Library {
     if (outside_[place % outside_.size()].load(std::memory_order_relaxed) == place) return false;
     return is_inside(place);
   }
-  // Names of calls that can receive point to point, that this MPI has and the layer does not know.
+  // Returns the names, separated by commas, of this MPI's point-to-point receives that the layer does not know.
   [[nodiscard]] std::string unknown_receives() const;
 
  private:
@@ -52,9 +52,9 @@ class Library {
   std::string path_;
   Abi abi_ = Abi::none;
   Span program_, main_;
-  std::vector<Span> parts_;  // sorted
+  std::vector<Span> parts_;  // code of the MPI's plugins and helper libraries, sorted by address
   mutable std::array<std::atomic<uint64_t>, 64>
-      outside_{};  // callers that were found not to be of the MPI, the last ones
+      outside_{};  // addresses that were found to be outside of the MPI, the latest ones
 };
 
 }  // namespace spinloom::mpi

@@ -15,8 +15,8 @@ uint64_t stirred(uint64_t word) {
 }  // namespace
 
 Key Key::with(uint64_t word) const {
-  constexpr uint64_t golden = 0x9e37'79b9'7f4a'7c15;  // of 2^64
-  constexpr uint64_t root = 0xb504'f333'f9de'6485;  // of 2, odd
+  constexpr uint64_t golden = 0x9e37'79b9'7f4a'7c15;  // 2^64 divided by the golden ratio
+  constexpr uint64_t root = 0xb504'f333'f9de'6485;  // the square root of 2, times 2^63, made odd
   constexpr int turn = 23;
   const uint64_t made = stirred(low ^ (word + 1) * golden);
   return {made == 0 ? 1 : made, stirred(std::rotl(high, turn) + (word + 1) * root)};

@@ -45,7 +45,7 @@ uint32_t old_hash_of(std::string_view name) {
   return value;
 }
 
-// System V's: how many buckets and symbols, the buckets, and the next symbol of each.
+// Finds a name by System V's table: the numbers of buckets and symbols, the buckets, and for each symbol the next one.
 const ElfW(Sym) * find_in_old(const Loaded& object, std::string_view name) {
   const uint32_t buckets = object.hash[0];
   if (buckets == 0) return nullptr;
@@ -59,7 +59,7 @@ const ElfW(Sym) * find_in_old(const Loaded& object, std::string_view name) {
 
 }  // namespace
 
-// The loader writes addresses into these entries, but not into those of the kernel's own object.
+// The loader has changed the offsets in these entries to addresses, except in the kernel's own object (vDSO).
 Loaded Loaded::of(const dl_phdr_info& info) {
   Loaded object;
   object.path = info.dlpi_name;

@@ -1,9 +1,9 @@
 // Loaded - the objects of this process as its loader has them, and the symbols that they define.
 //
-// Contract: for_each_loaded(look) shows each object in the loader's order until look(object) says true. find() gives an
-//   object's own definition of a name. loads() changes whenever the loader has loaded something more.
-// Invariants: (1) nothing is allocated and nothing of the loader is called but dl_iterate_phdr, so that all of it may
-//   be used while a program is within dlsym or malloc. Threads: any. Time: none.
+// Contract: for_each_loaded(look) shows each object in the loader's order until look(object) returns true. find() gives
+//   an object's own definition of a name. loads() changes whenever the loader has loaded something more.
+// Invariants: (1) nothing is allocated, and nothing of the loader is called but dl_iterate_phdr, and dlvsym once to
+//   find it. So all functions may be used while a program is within dlsym or malloc. Threads: any. Time: none.
 #pragma once
 
 #include <link.h>
@@ -20,9 +20,9 @@ struct Loaded {
   std::span<const ElfW(Phdr)> parts;
   const char* texts = nullptr;
   const ElfW(Sym) * symbols = nullptr;
-  const uint32_t* hash = nullptr;  // GNU's table, or that of System V where there is no other
+  const uint32_t* hash = nullptr;  // GNU's table, else System V's; null if there is no usable one
   bool is_old_hash = false;
-  std::span<const ElfW(Rela)> relocations, calls;  // of data, and of functions that are called
+  std::span<const ElfW(Rela)> relocations, calls;  // relocations of data, and of called functions
 
   static Loaded of(const dl_phdr_info& info);
   [[nodiscard]] bool holds(const void* address) const;
@@ -38,8 +38,8 @@ struct Loaded {
   }
 };
 
-// The C library's dl_iterate_phdr: ThreadSanitizer has one of its own, which must not be called before it has begun,
-// but calls dlsym itself by then.
+// Calls the C library's dl_iterate_phdr. ThreadSanitizer replaces that function; its version must not be called before
+// ThreadSanitizer has started, but it calls dlsym, and so this, while it starts.
 void iterate(int (*look)(dl_phdr_info*, size_t, void*), void* into);
 
 template <class Look>

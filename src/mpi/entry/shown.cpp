@@ -14,9 +14,9 @@ namespace spinloom::mpi {
 namespace {
 
 constexpr size_t symbols_most = 4096;
-using Marks = std::bitset<symbols_most>;  // by a symbol's place in our table
+using Marks = std::bitset<symbols_most>;  // a bit for each symbol of our table
 
-std::atomic<bool> is_settled{false};  // an MPI was found, and nothing is left to do
+std::atomic<bool> is_settled{false};  // true once an MPI was found and our names were taken out
 std::atomic<uint64_t> looked_at{0};  // loads() at the last look
 std::atomic_flag is_settling = ATOMIC_FLAG_INIT;
 
@@ -50,7 +50,7 @@ bool is_defined_elsewhere(std::string_view name) {
   return found;
 }
 
-// Our names that the process would not find without us.
+// Marks those of our names that the process would not find without us.
 Marks nobodys(const Loaded& ours, const Loaded& mpi) {
   Marks marks;
   const uint32_t count = std::min<uint32_t>(ours.count(), symbols_most);
@@ -62,8 +62,8 @@ Marks nobodys(const Loaded& ours, const Loaded& mpi) {
   return marks;
 }
 
-// Writes a word to a page that may be read-only. What the loader has made so, it makes so again only at the process's
-// start: later it may be about to write there itself.
+// Writes null to a word whose page the loader may have made read-only. The page is made read-only again only at the
+// process's start: later the loader may be about to write there itself.
 void write(const Loaded& object, void** word, Moment moment) {
   const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t page = reinterpret_cast<uint64_t>(word) / page_bytes * page_bytes;
@@ -78,7 +78,7 @@ void write(const Loaded& object, void** word, Moment moment) {
   if (is_protected && moment == Moment::start) mprotect(start, page_bytes, PROT_READ);
 }
 
-// Weak references to marked names, bound to ours, are null again.
+// Makes the weak references null that are bound to our definitions of marked names.
 void unbind(const Loaded& ours, const Marks& marks, Moment moment) {
   for_each_loaded([&](const Loaded& object) {
     if (object.hash == nullptr || is_ours(object)) return false;
@@ -99,7 +99,8 @@ void unbind(const Loaded& ours, const Marks& marks, Moment moment) {
   });
 }
 
-// Our own table lies in a read-only part. A symbol without a value is not found; one store makes it so.
+// Takes the marked names out of our symbol table, which lies in a read-only part: the loader does not find a symbol
+// whose value is 0.
 void take_out(const Loaded& ours, const Marks& marks) {
   const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<uint64_t>(ours.symbols) / page_bytes * page_bytes;

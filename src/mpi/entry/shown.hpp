@@ -1,11 +1,12 @@
-// Shown - which of the library's names of MPI the process sees: those that it would find without the library, too.
+// Shown - hides those of the library's MPI names that the process would not find without the library.
 //
-// Contract: settle_shown() looks whether an MPI is loaded. If so, each MPI_X and PMPI_X of ours that no other object
+// Contract: settle_shown() looks for a loaded MPI. If there is one, each MPI_X and PMPI_X of ours that no other object
 //   defines is taken out of our symbol table, and weak references that were bound to it are null again. At the
-//   process's start weak references to what nobody defines are null in any case. is_nobodys() says, while no MPI is
-//   loaded, that a name is ours alone. dlsym_behind() is the dlsym that the program would call without ours.
-// Invariants: (1) what has been taken out does not come back; (2) strong references keep what they were bound to.
-// Threads: any; one that comes while another settles goes on at once. Time: none.
+//   process's start, weak references to names that only we define are made null even if no MPI is loaded. is_nobodys()
+//   is true if no MPI is loaded and only we define a name. dlsym_behind() returns the dlsym that the program would call
+//   without ours.
+// Invariants: (1) a name that was taken out does not come back; (2) strong references keep what they were bound to.
+// Threads: any; a thread that calls while another settles returns at once. Time: none.
 #pragma once
 
 #include <cstdint>

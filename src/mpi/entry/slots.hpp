@@ -1,9 +1,10 @@
 // Slots - small numbers for the open requests of a program, by their handles.
 //
-// Contract: add() gives a request the lowest free slot. find() is that of a handle, or `none`; remove() frees it.
-// Invariants: (1) MPIs give one handle to several requests that have ended when they are made (short sends): the one
-//   that was added first is found first, of those that no call has claimed. Handles of requests that have ended are
-//   given to others before the call that ended them is written down, where threads are at work.
+// Contract: add() gives a request the lowest free slot. find() returns the first slot of a handle that no call has
+//   claimed, or `none`; claim() also marks it as claimed. remove() frees a slot.
+// Invariants: (1) MPIs give one handle to several requests that have ended when they are made (short sends): of these,
+//   the request that was added first is found first. With threads, an MPI may give the handle of an ended request to a
+//   new one before the call that ended the first is written down. Claims keep the two apart.
 // Threads: the caller's lock. Time: none.
 #pragma once
 
@@ -20,11 +21,11 @@ class Slots {
   static constexpr uint32_t none = UINT32_MAX;
   struct Slot {
     bool is_persistent = false;
-    bool is_active = false;  // a persistent one: it has been started
+    bool is_active = false;  // true for a persistent request while it is started, and for all others
     bool asks_any = false;  // a receive of any source or any tag
-    bool is_claimed = false;  // by a call that may complete it
+    bool is_claimed = false;  // a call that may complete it has claimed it
     bool is_cancelling = false;  // MPI_Cancel was called for it: its end shows whether it was cancelled
-    uint32_t behind = none;  // with the same handle
+    uint32_t behind = none;  // the next slot with the same handle
   };
 
   uint32_t add(uint64_t handle, bool is_persistent, bool asks_any) {
@@ -45,14 +46,14 @@ class Slots {
     while (slot != none && slots_[slot].is_claimed) slot = slots_[slot].behind;
     return slot;
   }
-  // A call is about to complete the request; until it gives the slot back, others do not find it.
+  // Finds the slot for a call that may complete the request. No other call finds it until `is_claimed` is reset.
   [[nodiscard]] uint32_t claim(uint64_t handle) {
     const uint32_t slot = find(handle);
     if (slot != none) slots_[slot].is_claimed = true;
     return slot;
   }
   [[nodiscard]] Slot& at(uint32_t slot) { return slots_[slot]; }
-  // The slot that find() gives.
+  // Frees the slot that find() returns.
   void remove(uint64_t handle) { remove(handle, find(handle)); }
   void remove(uint64_t handle, uint32_t slot) {
     Queue* const found = by_handle_.find(handle);
@@ -77,8 +78,8 @@ class Slots {
     one.is_cancelling = is_cancelling;
     asking_ += wants_status(one) ? 1 : 0;
   }
-  // True if a request is open whose status says more: a receive of any source or tag, or a request that may be
-  // cancelled.
+  // True if the status of an open request must be read: of a receive from any source or with any tag, or of a request
+  // that MPI_Cancel was called for.
   [[nodiscard]] bool any_asks() const { return asking_ != 0; }
 
  private:
@@ -101,8 +102,8 @@ class Slots {
   HandleMap<Queue> by_handle_;
   std::vector<Slot> slots_;
   std::vector<uint64_t> free_;  // a bit for each slot
-  size_t lowest_word_ = 0;  // none before it has a free one
-  uint32_t asking_ = 0;
+  size_t lowest_word_ = 0;  // no word before this one has a free slot
+  uint32_t asking_ = 0;  // number of open requests whose status must be read
 };
 
 }  // namespace spinloom::mpi

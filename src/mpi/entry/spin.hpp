@@ -1,6 +1,7 @@
 // Spin - how a rank waits for another one: it looks often, and after a while it yields its core between two looks.
 //
-// Contract: pause() between two looks. Threads: one. Time: none.
+// Contract: a waiting rank calls pause() between two looks. The first calls pause briefly; every later one yields.
+// Threads: one. Time: none.
 #pragma once
 
 #include <sched.h>
@@ -17,7 +18,7 @@ inline void pause_briefly() {
 
 class Spin {
  public:
-  // True after each yield.
+  // Returns true if it has yielded.
   bool pause() {
     pause_briefly();
     constexpr int tries_before_yield = 2'000;

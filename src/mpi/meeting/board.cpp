@@ -31,8 +31,9 @@ uint64_t pages(uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes * 
 
 }  // namespace
 
-// The file holds: the header's page, the members, the rows of seen_by() (one for each receiver, for heaps and again for
-// devices), the polls, each rank's slots, counts of calls, postings, places of slot tables, and sign.
+// The file holds, in this order: the header's page; the members; the rows of seen_by(), one for each receiver, for
+// heaps and again for devices; the polls; and for each rank its slots, counts of calls, postings, places of slot
+// tables, and sign.
 Board::Member& Board::member(uint32_t rank) const {
   static_assert(sizeof(Member) <= member_bytes);
   return *reinterpret_cast<Member*>(base_ + page_bytes + rank * member_bytes);
@@ -117,7 +118,8 @@ Status Board::map(const std::string& name) {
   return {};
 }
 
-// The maker needs a few system calls; one that was killed in between leaves a board that nobody uses.
+// Waits until the maker has finished the board, which takes a few system calls. A maker that was killed in between
+// leaves a board that no rank can use.
 Status Board::await_maker() const {
   constexpr int tries = 2'000;
   for (int i = 0; i < tries; ++i) {
@@ -165,7 +167,7 @@ Status Board::join(const std::string& name, uint32_t rank, uint32_t size, uint32
   views_[rank].tried = true;
   views_[rank].heap = peer::HeapView::of_itself(place);
   if (views_[rank].process.open(getpid()) == 0) seen_by(rank)[rank].store(reads_heap, std::memory_order_release);
-  Standing open = Standing::open;  // or late already
+  Standing open = Standing::open;  // the standing may be late already, and stays so then
   own.standing.compare_exchange_strong(open, Standing::here, std::memory_order_acq_rel);
   own.state.store(1, std::memory_order_release);
   const uint32_t joined = header_->joined.fetch_add(1, std::memory_order_acq_rel) + 1;
@@ -200,7 +202,8 @@ void Board::await_others(std::chrono::nanoseconds patience) const {
   }
 }
 
-// Every rank gives all members their standings, as far as no other has, so that nobody waits for one that was killed.
+// Every rank settles the standings of all members that no other rank has settled, so that no rank waits for a killed
+// one.
 void Board::settle(std::chrono::nanoseconds patience) {
   await_others(patience);
   founders_.clear();

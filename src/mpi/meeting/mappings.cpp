@@ -16,7 +16,8 @@ struct Mapping {
   SharedPlace place;
 };
 
-// The first shared mapping of a process (0: this one) that `fits`; of inode 0 if none does.
+// Returns the first shared mapping of a process (0: this one) for which `fits` is true; its inode is 0 if there is
+// none.
 template <class Fits>
 Mapping find(int64_t process, Fits&& fits) {
   const std::string name = process == 0 ? "/proc/self/maps" : text("/proc/", process, "/maps");

@@ -1,8 +1,8 @@
-// Mappings - memory that several processes have mapped from one file, found by where it lies in that file.
+// Mappings - finds memory that several processes have mapped from one file, by its place in that file.
 //
-// Contract: shared_place_of() says where in which file the bytes at an address lie, if a process (0: this one) has one
-//   shared mapping over all of them; mapped_here() gives the address in this process of the bytes at such a place. A
-//   place is the same for all processes of a machine.
+// Contract: shared_place_of() returns the file and the offset in it of the bytes at an address, if a process (0: this
+//   one) has one shared mapping over all of them. mapped_here() returns the address in this process of the bytes at
+//   such a place, or null. A place is the same for all processes of a machine.
 // Invariants: (1) only shared mappings that can be read and written count. Threads: any. Time: none.
 #pragma once
 

@@ -3,7 +3,8 @@
 namespace spinloom::mpi {
 namespace {
 
-// A state: 16 bits of ranks that have left, 16 of those that have come, the mark, and the generation.
+// The fields of a state from its low end: 16 bits that count the ranks that have left, 16 that count those that have
+// come, the mark, and the generation.
 constexpr uint64_t field = 0xffff;
 constexpr unsigned come_shift = 16;
 constexpr uint64_t one_comes = uint64_t{1} << come_shift;
@@ -14,7 +15,7 @@ constexpr uint64_t generation = uint64_t{1} << generation_shift;
 constexpr uint64_t come(uint64_t state) { return state >> come_shift & field; }
 constexpr uint64_t left(uint64_t state) { return state & field; }
 constexpr uint64_t generation_of(uint64_t state) { return state & ~(generation - 1); }
-constexpr uint64_t opening = field;  // nobody has come, though all have left: its key is being written
+constexpr uint64_t opening = field;  // the key is being written; no open ballot has this state
 
 }  // namespace
 

@@ -1,9 +1,9 @@
 // Polls - the ballots of a machine's communicators in shared memory, found by their keys.
 //
-// Contract: the first rank of a communicator opens its ballot; the others join it, if they find it. Nobody waits: a
-//   rank that comes before the first one looks again later. A ballot is marked if any of its ranks has come with
+// Contract: the first rank of a communicator opens its ballot; the others join it, if they find it. No rank waits: one
+//   that comes before the first rank looks again later. A ballot is marked if any of its ranks opened or joined it with
 //   `marks`. leave() is the last call of a rank on a ballot.
-// Invariants: (1) an Entry's state says which ballot it is (a generation), how many ranks have come and how many have
+// Invariants: (1) an Entry's state holds the ballot's generation, how many ranks have come and how many have
 //   left; it is changed by compare-and-swap only, so that a rank comes to the very ballot whose key it has read. (2)
 //   One rank opens a key, once, so that a key has no two ballots. (3) A ballot is free again when all that have come
 //   have left; a rank that comes later does not find it, and never sees all ranks of it. (4) A rank's count is written
@@ -34,18 +34,20 @@ class Polls {
     alignas(64) std::array<Entry, most> entries;
     alignas(64) std::array<Ballot, most> ballots;
   };
-  using Counts = std::array<std::atomic<uint64_t>, most>;  // of calls of one rank, by ballot
+  using Counts = std::array<std::atomic<uint64_t>, most>;  // one rank's counts of calls, by ballot
 
   Polls(Table& table, Counts& own) : table_(&table), own_(&own) {}
 
-  // The number of a ballot; nothing: there is none, or not yet. `calls`: how many this rank has begun.
+  // Both return the number of a ballot. open() returns nothing if the table is full; join() if the ballot is not open
+  // yet, is over, or was never made. `calls`: how many calls this rank has begun.
   [[nodiscard]] std::optional<uint32_t> open(Key key, bool marks, uint64_t calls) const;
-  // `seen` is the caller's, for this key: with it a look at an unchanged table is one load.
+  // `seen`: a variable of the caller for this key, 0 at first. While no ballot was opened since the last look, join()
+  // is one load and returns nothing.
   [[nodiscard]] std::optional<uint32_t> join(Key key, bool marks, uint64_t calls, uint64_t& seen) const;
   struct Turnout {
     uint32_t ranks = 0;
     bool is_marked = false;
-    uint32_t generation = 0;  // of those that have had this number
+    uint32_t generation = 0;  // the number of ballots that have had this number, this one included
   };
   [[nodiscard]] Turnout turnout(uint32_t number) const;
   void leave(uint32_t number) const;

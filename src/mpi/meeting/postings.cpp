@@ -6,7 +6,7 @@ void Postings::post(Key key, const Told& told) const {
   for (uint32_t i = 0; i < most; ++i) {
     Entry& entry = table_->entries[(key.low + i) % most];
     if (entry.low.load(std::memory_order_relaxed) != 0) continue;
-    std::atomic_thread_fence(std::memory_order_release);  // after the key of the last one was taken away
+    std::atomic_thread_fence(std::memory_order_release);  // remove() took the old key away before this
     entry.high.store(key.high, std::memory_order_relaxed);
     entry.base.store(told.base, std::memory_order_relaxed);
     entry.bytes.store(static_cast<uint64_t>(told.bytes), std::memory_order_relaxed);

@@ -1,7 +1,7 @@
-// Postings - what a rank tells the others of its memory in windows, in shared memory of its own.
+// Postings - tells the other ranks about a rank's memory in windows, in shared memory of that rank.
 //
 // Contract: post() follows a window's creation, remove() precedes its end; both are the owner's. Any rank may call
-//   find(), which never waits: a rank that looks before the owner has posted looks again later.
+//   find(), which never waits: it returns nothing before the owner has posted, and the rank looks again later.
 // Invariants: (1) a posting is read whole or not at all: its key is taken away before anything else of it changes, and
 //   read again after the rest; (2) a key is posted once. Where the owner has no room left, others never find it.
 // Threads: the owner's lock for post() and remove(), none for find(). Time: none.
@@ -22,7 +22,7 @@ struct Told {
   int64_t bytes = 0;
   int64_t unit = 1;
   enum class Lies : uint64_t { elsewhere, in_heap, in_mpis_memory } where = Lies::elsewhere;
-  uint64_t posts = 0;  // where its Posts are; 0: it has none
+  uint64_t posts = 0;  // address of its Posts; 0: it has none
 };
 
 class Postings {
@@ -30,7 +30,7 @@ class Postings {
   static constexpr uint32_t most = 1'024;  // windows of a rank at a time
 
   struct alignas(64) Entry {
-    std::atomic<uint64_t> low;  // of the key; zero: it is free
+    std::atomic<uint64_t> low;  // half of the key; 0: the entry is free
     std::atomic<uint64_t> high, base, bytes, unit, where, posts;
   };
   // An empty table is all zeros, as the kernel gives its memory.
@@ -43,7 +43,8 @@ class Postings {
 
   void post(Key key, const Told& told) const;
   void remove(Key key) const;
-  // `seen` is the caller's, for this key and this owner: with it a look at an unchanged table is one load.
+  // `seen`: a variable of the caller for this key and this owner, 0 at first. While nothing was posted since the last
+  // look, find() is one load and returns nothing, even if it has found the posting before.
   [[nodiscard]] std::optional<Told> find(Key key, uint64_t& seen) const;
 
  private:

@@ -1,8 +1,8 @@
-// Posts - how often a rank has opened its part of a window to each other rank (MPI_Win_post), where those ranks see it.
+// Posts - counts a rank's posts of a window (MPI_Win_post) to each other rank, in memory that peers see.
 //
-// Contract: make() takes room for a window of `ranks` ranks in memory that peers map; where there is none, address() is
-//   0. add() counts one more post to each rank that is given, before the MPI's call; take_back() is for a post that
-//   the MPI has refused. An origin finds its own count place_of() bytes behind the address.
+// Contract: make() takes room for a window of `ranks` ranks in memory that peers map; without room address() is 0.
+//   add() counts one more post to each of the given ranks, before the MPI's call; take_back() undoes it if the MPI has
+//   refused the post. An origin finds its own count place_of() bytes behind the address.
 // Invariants: (1) an origin's n-th start with a target in its group matches the target's n-th post with that origin in
 //   its group (MPI 4.1, 12.5.2): an origin that has started n times may access the target's memory if it reads a count
 //   of n or more. (2) A rank that reads a count sees all that the target has written before the post.

@@ -1,14 +1,14 @@
-// SlotTables - shared memory by which the ranks of one communicator hand messages to each other in a call that all of
-// them have begun, without a message of the MPI.
+// SlotTables - shared memory by which ranks exchange messages in a call that all ranks of a communicator make.
 //
 // Contract: each rank has, in its heap, a slot table of `depth` entries for each founder of the board. Both ends of a
 //   pair number its messages alike, by next_sent() and next_received(). room_for() gives the sender the entry of a
-//   message, or null while an earlier message lies in it; the sender fills it and calls post(). arrived() gives it to
-//   the receiver, or null while it has not come; take() gives it back, and is_taken() tells the sender so.
-// Invariants: (1) an entry is valid for one message: its key holds the number of the communicator, which no other one
-//   of the same ballot has, and the message's, so that what an earlier communicator has left is never taken for a
-//   message; (2) only one end writes each cache line; (3) the memory is kept until another communicator gets the same
-//   ballot: then all ranks have left this one.
+//   message, or null while an earlier message lies in it; the sender fills it and calls post(). arrived() gives the
+//   entry to the receiver, or null while the message has not come. The receiver gives the entry back by take(); then
+//   is_taken() is true for the sender.
+// Invariants: (1) an entry is valid for one message: its key holds the number of the communicator, which no other
+//   communicator of the same ballot has, and the number of the message. So entries that an earlier communicator has
+//   left are never taken for messages; (2) only one end writes each cache line; (3) the memory is kept until another
+//   communicator gets the same ballot: then all ranks have left this one.
 // Threads: one at a time for each communicator. Time: none.
 #pragma once
 
@@ -25,19 +25,19 @@ class SlotTables {
   static constexpr uint64_t depth = 4;
   enum class Kind : uint32_t {
     bytes,  // the message, packed
-    offer,  // where the message is; its sender waits until it is taken
-    record,  // the same, as the MPI would carry it (record.hpp)
+    offer,  // the place of the message; its sender waits until it is taken
+    record,  // a record of the message, as the MPI would carry it (record.hpp)
     by_mpi,  // the MPI carries it
   };
   struct alignas(64) Entry {
     static constexpr int64_t data_bytes = 8'168;
     std::atomic<uint64_t> key;  // written last
     Kind kind;
-    int64_t bytes;  // in `data`
+    int64_t bytes;  // the bytes that `data` holds
     uint8_t data[data_bytes];
   };
 
-  // All ranks of the communicator call open(), or none does. `number`: no other communicator of this ballot has it; if
+  // All ranks of the communicator call open(), or none does. No other communicator of this ballot may have `number`. If
   // it is too large, nothing is opened.
   void open(const Board& board, uint32_t ballot, uint32_t number);
   [[nodiscard]] bool are_open() const { return board_ != nullptr; }
@@ -48,8 +48,8 @@ class SlotTables {
   [[nodiscard]] uint64_t next_sent(int peer) { return ++pairs_[static_cast<size_t>(peer)].sent; }
   [[nodiscard]] uint64_t next_received(int peer) { return ++pairs_[static_cast<size_t>(peer)].received; }
 
-  // are_made(): false if there was no memory, and the MPI carries all that this rank sends. come_by_mpi(): true if
-  // this is so for `peer`.
+  // are_made(): false before make(), or if there was no memory; without memory the MPI carries all messages of this
+  // rank. come_by_mpi(): true if `peer` had no memory.
   [[nodiscard]] bool are_made() const { return own_ != nullptr; }
   [[nodiscard]] bool come_by_mpi(int peer);
 
@@ -83,8 +83,8 @@ class SlotTables {
   uint32_t ballot_ = 0;
   uint64_t communicator_ = 0;
   bool tried_ = false;
-  SlotTable* own_ = nullptr;  // one for each founder
-  size_t own_number_ = 0;
+  SlotTable* own_ = nullptr;  // an array, with a table for each founder
+  size_t own_number_ = 0;  // this rank's number among the founders
   std::vector<Pair> pairs_;
 };
 

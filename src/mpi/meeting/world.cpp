@@ -19,7 +19,8 @@ std::string_view variable(const char* name) {
   return value == nullptr ? std::string_view{} : value;
 }
 
-// When a process began, in ticks since the machine did: with its number, one process for ever.
+// Returns the time when a process began, in ticks since the machine was started. With the process's number it names one
+// process for ever.
 std::string start_of(pid_t process) {
   std::ifstream file(text("/proc/", process, "/stat"));
   std::string line;
@@ -28,7 +29,7 @@ std::string start_of(pid_t process) {
   if (name_end == std::string::npos) return {};
   std::istringstream fields(line.substr(name_end + 1));
   std::string field;
-  constexpr int start_field = 20;  // counted from the one behind the name
+  constexpr int start_field = 20;  // its number among the fields behind the name
   for (int i = 0; i < start_field; ++i) {
     if (!(fields >> field)) return {};
   }
@@ -50,14 +51,14 @@ std::string both(const char* kind, const char* first, const char* second) {
   return text(kind, "-", variable(first), "-", variable(second));
 }
 
-// A step of srun whose tasks are the ranks. Batch scripts have a job but no step, and a launcher that one of them
-// starts beside another, or inside of a step, makes worlds of its own.
+// Names the step of srun if its tasks are the ranks. A batch script has a job but no such step. Other launchers, which
+// a script or a step starts, make worlds of their own.
 std::string slurm(int64_t size) {
   if (variable("SLURM_STEP_NUM_TASKS") != std::to_string(size)) return {};
   return both("slurm", "SLURM_JOB_ID", "SLURM_STEP_ID");
 }
 
-// A number of up to nine digits in front of `text`, which loses them; below zero: there is none.
+// Removes a number of up to nine digits from the front of `text` and returns it; below zero: there is none.
 int64_t take_number(std::string_view& text) {
   constexpr size_t digits_most = 9;  // products of two of them are no trouble
   const std::string_view head = text.substr(0, digits_most);
@@ -74,7 +75,7 @@ bool take(std::string_view& text, std::string_view word) {
   return true;
 }
 
-// A name of any length and letters as 16 hexadecimal digits (FNV-1a, 64 bits).
+// Returns a hash of a name as 16 hexadecimal digits (FNV-1a, 64 bits).
 std::string short_of(std::string_view name) {
   uint64_t hash = 0xcbf2'9ce4'8422'2325;
   for (const char letter : name) hash = (hash ^ static_cast<uint8_t>(letter)) * 0x100'0000'01b3;
@@ -122,7 +123,7 @@ uint32_t tasks_of_node(std::string_view list, int64_t node, int64_t size) {
 
 uint32_t local_ranks(int64_t size) {
   // Hydra, Open MPI, MVAPICH2, and PALS with Cray's PMI set these variables. They come first: a launcher that Slurm
-  // starts, once on each node, hands Slurm's variables of itself to the ranks.
+  // starts, once on each node, passes its own Slurm variables on to the ranks.
   for (const char* const name :
        {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE"}) {
     std::string_view value = variable(name);

@@ -14,18 +14,18 @@ constexpr size_t list_blocks = 512;
 // The blocks of one side, a list of them at a time.
 class Side {
  public:
-  // One run.
+  // The side is one run.
   Side(uint64_t address, int64_t bytes) : left_(static_cast<uint64_t>(bytes)), rest_(0) {
     blocks_.push_back({address, left_});
     at_.emplace(blocks_);
   }
-  // The first `bytes` packed bytes.
+  // The side is the first `bytes` packed bytes of a layout.
   Side(layout::Cursor cursor, uint64_t buffer, int64_t bytes) : buffer_(buffer), rest_(bytes) {
     cursor_.emplace(cursor);
   }
 
   [[nodiscard]] peer::BlockCursor& cursor() { return *at_; }
-  // The bytes of the list that are left; of the next list where none are.
+  // Returns how many bytes of the list are left; if none are, makes the next list first.
   [[nodiscard]] uint64_t left() {
     if (left_ == 0) refill();
     return left_;
@@ -65,7 +65,7 @@ Result<Side> side_of(const layout::Blob& blob, int64_t count, uint64_t buffer, i
   return Side(std::move(cursor), buffer, bytes);
 }
 
-// copy(their blocks, ours, bytes) moves the next bytes of both.
+// Calls copy(their blocks, our blocks, bytes), which moves the next bytes, until `bytes` are copied.
 template <class Copy>
 Status copy_all(const FarPlace& place, const Message& here, int64_t bytes, Copy&& copy) {
   const Form& form = here.form();

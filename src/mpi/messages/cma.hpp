@@ -1,10 +1,10 @@
 // CMA - one copy from or to another process's memory by system calls (cross memory attach).
 //
 // Contract: read_by_cma() copies the `bytes` packed bytes at a place of the other process to the first bytes of a
-//   message; write_by_cma() copies the message's bytes there, and tells the process from another one by its known word.
-//   An Error if some of them cannot be copied: then what the copy's destination holds is unknown.
-// Prices: a call for every 512 blocks of either side, and each block of the other process
-// (memory/peer/kernel_copy.hpp).
+//   message. write_by_cma() copies the message's bytes there; `known` tells the process from another one with its
+//   number. Both return an Error if some bytes cannot be copied: then the content of the destination is unknown.
+// Prices: a system call for every 512 blocks of either side, and a cost for each block of the other process
+//   (memory/peer/kernel_copy.hpp).
 // Threads: pure. Time: none.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace spinloom::mpi {
 struct FarPlace {
   const layout::Blob* blob = nullptr;  // null: one run
   int64_t count = 0;
-  uint64_t buffer = 0;  // by an address of the other process
+  uint64_t buffer = 0;  // an address of the other process
 };
 
 [[nodiscard]] Status read_by_cma(const peer::Process& from, const FarPlace& place, const Message& into, int64_t bytes);

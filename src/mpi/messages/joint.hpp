@@ -1,12 +1,14 @@
-// JointCopy - one copy that both ends of a message do, part by part, until none is left. The receiver begins with the
-//   first part and the sender with the last, so that they write to lines in common only where they meet, also where the
-//   elements of a type lie between each other.
+// JointCopy - one copy that both ends of a message do, part by part, until none is left.
 //
-// Contract: the receiver open()s it; then either end take()s parts, copies them by copy_part(), and says finish(). An
-//   end that cannot copy a part that it has taken says refuse(), and takes no more while has_refused(): the receiver
-//   copies that part. is_over() says that all parts are in place.
-// Invariants: (1) whoever has taken a part may read the other's memory and layout until it finishes or refuses it,
-//   because the receiver waits for it; (2) parts are copied once.
+// The receiver begins with the first part and the sender with the last, so that they write to lines in common only
+// where they meet, even if the elements of a type lie between each other.
+//
+// Contract: the receiver open()s it; then either end take()s parts, copies them by copy_part(), and calls finish() for
+//   each. A sender that cannot copy a part that it has taken calls refuse(), and takes no more while has_refused(): the
+//   receiver copies that part. is_over() is true when all parts are in place.
+// Invariants: (1) an end that has taken a part may use the other's memory and layout until it finishes or refuses the
+//   part, because the receiver waits for it; (2) each part is copied once, unless a copy failed:
+//   then the receiver finishes its parts without copying them, and waits for the sender's.
 // Threads: the two ends, which may be processes; it lies in shared memory. Time: none.
 #pragma once
 
@@ -23,7 +25,7 @@ class JointCopy {
  public:
   enum class Side : uint8_t { receiver, sender };
 
-  // `bundle_bytes`: a part holds some of these (ends.hpp).
+  // `bundle_bytes`: parts are multiples of this (message.hpp), and of at least 64 bytes.
   void open(const Offer& target, int64_t bytes, int64_t bundle_bytes);
 
   [[nodiscard]] bool has_more() const { return taken(taken_.load(std::memory_order_relaxed)) < parts_; }
@@ -32,13 +34,13 @@ class JointCopy {
   void refuse(Range part) { refused_.store(part.first + 1, std::memory_order_release); }
   // True if there is a refused part that the receiver has not taken.
   [[nodiscard]] bool has_refused() const { return refused_.load(std::memory_order_relaxed) != 0; }
-  // The part that the sender has refused; once.
+  // Returns the part that the sender has refused, once.
   [[nodiscard]] std::optional<Range> take_refused();
   [[nodiscard]] bool is_over() const { return copied_.load(std::memory_order_acquire) == parts_; }
   [[nodiscard]] const Offer& target() const { return target_; }
 
  private:
-  static constexpr uint32_t by_sender = 32;  // the bits of `taken_` that count them begin here
+  static constexpr uint32_t by_sender = 32;  // from this bit on, `taken_` counts the sender's parts
   [[nodiscard]] static uint64_t taken(uint64_t both) { return (both >> by_sender) + static_cast<uint32_t>(both); }
   [[nodiscard]] Range part_from(int64_t first) const;
 
@@ -46,9 +48,9 @@ class JointCopy {
   int64_t bytes_;
   int64_t part_bytes_;
   uint32_t parts_;
-  std::atomic<uint64_t> taken_;  // by the receiver, and by the sender
+  std::atomic<uint64_t> taken_;  // calls of take() by the receiver (low half) and by the sender (high half)
   std::atomic<uint32_t> copied_;
-  std::atomic<int64_t> refused_;  // where that part begins, and 1; 0: none
+  std::atomic<int64_t> refused_;  // the first byte of the refused part, plus 1; 0: none
 };
 
 }  // namespace spinloom::mpi

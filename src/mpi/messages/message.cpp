@@ -17,8 +17,8 @@ struct Found {
   int64_t bytes;
 };
 
-// The first number of packed bytes, from Record::least, at which a basic element ends; 0 if that is beyond
-// Record::most, or if there are fewer bytes.
+// Returns the first number of packed bytes, from Record::least on, at which a basic element ends; 0 if that is beyond
+// Record::most, or if the type has no bytes.
 int64_t first_end(const layout::Type& type) {
   int64_t bytes = 0;
   if (type.size() <= 0) return 0;
@@ -34,7 +34,7 @@ int64_t first_end(const layout::Type& type) {
   return 0;
 }
 
-// Blocks that fill their extent need not follow each other: they may step back.
+// True if an element is one run. Blocks that fill their true extent need not follow each other: they may step back.
 bool is_single(const layout::Blob& blob) {
   if (blob.size() == 0 || blob.root_kind() != SPL_LEAF_VECTOR || blob.true_extent() != blob.size()) return false;
   int64_t first_bytes = 0;
@@ -55,12 +55,12 @@ struct Density {
   double block_bytes;
 };
 
-// Lines that the blocks touch in packed order, over those that their bytes fill; how many of them a prefetcher does not
-// see coming; and the blocks' mean length. A line that two blocks touch one after the other counts once. Large types
-// are judged by their beginning.
+// Returns the number of lines that the blocks touch in packed order, divided by the number that their bytes fill; the
+// share of the touched lines that a prefetcher does not expect; and the blocks' mean length. A line that two blocks
+// touch one after the other counts once. Large types are judged by their beginning.
 Density density_of(const layout::Blob& blob) {
   constexpr int64_t line_bytes = 64;
-  constexpr int64_t step_lines = 2;  // forwards, that prefetchers keep up with
+  constexpr int64_t step_lines = 2;  // prefetchers keep up with such steps forwards
   constexpr int64_t bytes_least = 4'096;
   constexpr int64_t blocks_most = 256;
   int64_t lines = 0;

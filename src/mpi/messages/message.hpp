@@ -1,9 +1,10 @@
-// Message - the bytes of one message in a program's memory: a buffer, a count and what the layer knows of the datatype.
+// Message - the bytes of one message in a program's memory: a buffer, a count and the form of the datatype.
 //
 // Contract: make_form() normalises a decoded type once. pack() and unpack() move the packed bytes [first, last) of a
 //   message.
-// Invariants: (1) a Form without a layout is one run of `size` bytes at the buffer, repeated every `extent` bytes (the
-//   basic types); (2) a Form that is not `known` has a size only: its bytes are moved by the MPI itself.
+// Invariants: (1) a `known` Form without a layout is one run of `size` bytes at the buffer, repeated every `extent`
+//   bytes (the basic types). Only a Form that was made of a peer's Blob has neither: it serves for reach() alone. (2)
+//   Bytes of a Form that is not `known` are moved by the MPI itself.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -36,18 +37,18 @@ struct Form {
   int64_t extent = 0;
   int64_t true_lb = 0;
   bool single = true;  // one element is one run
-  int64_t record_bytes = 0;  // length of a record in place of such a message; 0: none would do
+  int64_t record_bytes = 0;  // length of a record in place of such a message; 0: no length would do
   int64_t true_extent = 0;
   double spread = 1;  // cache lines that an element touches, for each line that its packed bytes fill
   double jumps = 0;  // the share of these lines that lie far from the line touched before
-  double block_bytes = 0;  // of its contiguous blocks, in the mean
-  uint64_t number = 0;  // of no other Form of this process; 0 without a layout
+  double block_bytes = 0;  // the mean length of its contiguous blocks; 0: one run
+  uint64_t number = 0;  // no other Form of this process has it; 0 without a layout
   std::optional<layout::Committed> layout;
   mutable Published published;  // the layout, where peers can read it; made when it is first needed
-  mutable TypeTally* tally = nullptr;  // for the report; null: no report is wanted
+  mutable TypeTally* tally = nullptr;  // counts messages for the report; null: no report is wanted
 
   Form() = default;
-  // The bounds of a peer's layout.
+  // Takes only the bounds of a peer's layout.
   explicit Form(const layout::Blob& blob)
       : size(blob.size()),
         extent(blob.extent()),
@@ -66,7 +67,7 @@ using FormPointer = std::shared_ptr<const Form>;
 
 [[nodiscard]] FormPointer basic_form(int64_t size, int64_t extent);
 [[nodiscard]] FormPointer unknown_form(int64_t size);
-// unknown_form() where the type cannot be normalised.
+// Returns unknown_form() if the type cannot be normalised.
 [[nodiscard]] FormPointer make_form(const layout::Type& type);
 
 struct Range {
@@ -83,7 +84,7 @@ class Message {
   [[nodiscard]] const Form& form() const { return form_; }
   [[nodiscard]] int64_t count() const { return count_; }
   [[nodiscard]] std::byte* buffer() const { return base_; }
-  // The bytes of memory that it may touch; false if that is more than an address can say.
+  // Gives the range of memory that the message may touch. Returns false if it has no bytes, or if its bounds overflow.
   [[nodiscard]] bool reach(const std::byte*& first, int64_t& bytes) const;
   void pack(Range range, uint8_t* to) const;
   void unpack(Range range, const uint8_t* from) const;

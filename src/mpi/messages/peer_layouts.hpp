@@ -1,8 +1,10 @@
 // PeerLayouts - the layouts of peers that this rank has read, so that each is read and checked once.
 //
-// Contract: find() gives the layout that `sender` calls `number`, or null; learn() checks bytes and keeps them, and
-//   gives null if they are not a layout. Invariants: (1) at most `most` layouts are kept: the one that was not asked
-//   for longest goes. Threads: the caller's lock; what was given holds as long as the pointer. Time: none.
+// Contract: find() returns the layout that `sender` calls `number`, or null. learn() checks a layout's bytes and keeps
+//   the layout; it returns null if they are not a layout. It is called only after find() has found nothing, or to read
+//   the layout anew.
+// Invariants: (1) at most `most` layouts are kept: the least recently used one goes.
+// Threads: the caller's lock; a layout lives as long as a pointer to it. Time: none.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +31,7 @@ class PeerLayouts {
   struct Known {
     uint32_t sender;
     uint64_t number;
-    uint64_t asked;
+    uint64_t asked;  // the count of uses at the last use
     BlobPointer blob;
   };
 

@@ -1,7 +1,7 @@
 // Published - a layout's bytes where peers can read them: in this process's heap.
 //
-// Contract: put() copies the bytes once; address() is 0 before, or if there is no room. The destructor takes them back,
-//   so the owner lives at least as long as a message that names them.
+// Contract: put() copies the bytes once; address() is 0 before that, or if there is no room. The destructor frees the
+//   copy, so a Published must live at least as long as a message that names it.
 // Threads: any; call bytes() after address(). Time: none.
 #pragma once
 

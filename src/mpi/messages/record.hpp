@@ -1,8 +1,8 @@
-// Record - what travels through the real MPI in place of a message's bytes, and tells its receiver where they are.
+// Record - travels through the real MPI in place of a message's bytes, and tells the receiver where they are.
 //
 // Contract: a record is sent as MPI_BYTE with the sender's communicator and tag. It lands on the first packed bytes of
-//   the receiver's buffer, and its first `size` bytes say everything. It may be sent with up to `most` bytes, so that
-//   it ends where a basic element of the message's type ends: some MPIs refuse other lengths.
+//   the receiver's buffer, and its first `least` bytes hold all fields. It may be sent with up to `most` bytes, so
+//   that it ends where a basic element of the message's type ends: some MPIs refuse other lengths.
 // Invariants: (1) bytes that do not begin with the job's secret (128 random bits) are not a record.
 // Threads: plain values. Time: none.
 #pragma once
@@ -23,8 +23,8 @@ struct Record {
   uint32_t sender = 0;  // rank in MPI_COMM_WORLD
   uint32_t slot = 0;
   uint64_t serial = 0;
-  uint64_t bytes = 0;  // of the message
-  uint64_t address = 0;  // of its packed bytes, in the sender's heap
+  uint64_t bytes = 0;  // the message's packed bytes
+  uint64_t address = 0;  // the address of these in the sender's heap
   std::array<uint64_t, 2> zero{};
 
   [[nodiscard]] static bool may_be(int64_t bytes) { return bytes >= least && bytes <= most; }

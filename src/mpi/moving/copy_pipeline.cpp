@@ -17,7 +17,7 @@ Status CopyPipeline::begin(const std::string& name, uint32_t rank, uint32_t size
   return board_.join(name, rank, size, local, settings.min_bytes);
 }
 
-// Slots and buffers of the messages that their receivers have taken.
+// Takes back the slots and buffers of messages that their receivers have taken, or that were abandoned.
 void CopyPipeline::take_back() {
   const auto taken = [this](const InUse& one) {
     const Slot& slot = board_.slot(board_.rank(), one.slot);
@@ -131,7 +131,7 @@ std::optional<PendingSend> CopyPipeline::offer(const DeviceEnd& end, bool waits,
 }
 
 bool CopyPipeline::is_done(const PendingSend& pending) {
-  return pending.slot->done.load(std::memory_order_acquire) >= pending.serial;  // the slot may carry a later one
+  return pending.slot->done.load(std::memory_order_acquire) >= pending.serial;  // the slot may carry a later message
 }
 
 bool CopyPipeline::is_returned(const PendingSend& pending) {

@@ -1,20 +1,21 @@
 // CopyPipeline - carries messages from rank to rank through shared memory, once the real MPI has matched their records.
 //
 // Contract: the sender prepare()s a PendingSend, has the MPI send its record, and load()s the bytes. Or it offer()s the
-//   message where it lies, and waits until the receiver has taken it (is_done()); once it will not wait any more it
-//   withdraw()s: if the receiver has not begun, the sender load()s the bytes after all. It does so, too, when the
+//   message where it lies, and waits until the receiver has taken it (is_done()). A sender that will not wait any more
+//   calls withdraw(): if the receiver has not begun, the sender load()s the bytes after all. It does so, too, when the
 //   receiver could not read an offer (is_returned()). While the receiver copies, a sender that has nothing else to do
-//   may help(). A message in a device's memory is offered in the same way, where its receiver is known to map that.
-//   The receiver read()s what the MPI gave it, and where that is a record, land()s the bytes, or drop()s them.
+//   may help(). A message in a device's memory is offered in the same way, if its receiver is known to map that memory.
+//   The receiver calls read() on the bytes that the MPI gave it. If they are a record, it land()s the message's bytes,
+//   or drop()s them.
 //   A message to the rank itself is offered where it lies, whatever memory that is, and copied from layout to layout.
 // Prices: a prepared message is packed once and unpacked once; unpacking begins when the first chunk is packed. An
 //   offered one is copied once, by the receiver: from the sender's heap, or by system calls (cma.hpp). Where it is
 //   long, and its place can be mapped as well, both ends copy it (joint.hpp).
-// Invariants: (1) the sender need not wait for its receiver: without a free slot or room prepare() and offer() say no,
-//   and the message goes as an ordinary one; offer() keeps the room that load() may need; (2) a receiver waits for a
-//   sender that is packing, or fails when that has died; it waits for one that has offered only where the offer could
-//   not be read, and calls idle() meanwhile; (3) nothing is read but what the sender has offered, and never more than
-//   the receiver's buffer holds is written.
+// Invariants: (1) the sender need not wait for its receiver: without a free slot or room prepare() and offer() return
+//   nothing, and the message goes as an ordinary one; offer() keeps the room that load() may need; (2) a receiver waits
+//   for a sender that packs, and calls idle() meanwhile, or fails when the sender has died. It waits for a sender that
+//   has offered only if it could not read the offer, or if the sender helps and has not finished its part. (3) The
+//   receiver reads only memory that the sender has offered, and never writes more than its own buffer holds.
 // Threads: the caller's lock for prepare(), offer(), abandon(), read(); load() and land() need none. Time: none.
 #pragma once
 
@@ -50,9 +51,9 @@ class CopyPipeline {
   struct Totals {
     uint64_t sent = 0, sent_bytes = 0;
     std::atomic<uint64_t> landed{0}, landed_bytes{0};
-    uint64_t refused = 0;  // no slot or no room
-    uint64_t offered = 0, withdrawn = 0;  // withdrawn: or returned
-    uint64_t within = 0, within_bytes = 0;  // of those that were sent: to this rank itself
+    uint64_t refused = 0;  // messages without a slot or room
+    uint64_t offered = 0, withdrawn = 0;  // `withdrawn` includes returned ones
+    uint64_t within = 0, within_bytes = 0;  // sent messages to this rank itself
     std::atomic<uint64_t> helped{0};  // parts that the sender has copied
   };
 
@@ -73,7 +74,7 @@ class CopyPipeline {
   // The side that copies. The message must be mapped, except for cma and for within (this rank itself receives it).
   enum class By : uint8_t { receiver, both, cma, within };
   [[nodiscard]] std::optional<PendingSend> offer(const Message& message, By by = By::receiver);
-  // The offer that a receiver gets; nothing if there is no room for the layout.
+  // Returns the offer that a receiver gets; nothing if there is no room for the layout.
   [[nodiscard]] static std::optional<Offer> offer_of(const Message& message, By by = By::receiver);
   // The place of a sender's message, by addresses of this process. fetch() looks it up again only for another offer.
   struct Source {
@@ -82,30 +83,30 @@ class CopyPipeline {
     End end;
   };
   [[nodiscard]] Status fetch(uint32_t sender, const Offer& offer, int64_t bytes, const Message& into, Source& source);
-  // Offers a message where it lies in a device's memory, which the receiver is known to map (devices()) and to which
-  // nobody writes any more. Nothing: it goes otherwise; the sentence says why.
+  // Offers a message where it lies in a device's memory, if the receiver is known to map that memory (devices()) and
+  // all writes to it have ended. Returns nothing if the message must go another way; `why` then gives the reason.
   [[nodiscard]] std::optional<PendingSend> offer(const DeviceEnd& end, bool waits, const char*& why);
   [[nodiscard]] DevicePeers& devices() { return devices_; }
   [[nodiscard]] const DevicePeers& devices() const { return devices_; }
-  // Puts a layout where peers can read it. False: there is no room.
+  // Puts a layout where peers can read it. Returns false if there is no room.
   [[nodiscard]] static bool publish(const Form& form);
   // Reads the layout that `sender` has published, if this rank can.
   void learn(uint32_t sender, const Offer& offer) { (void)layout_of(sender, offer); }
   [[nodiscard]] static bool is_done(const PendingSend& pending);
   // True, once, if the receiver could not read the message and waits until it is packed.
   [[nodiscard]] static bool is_returned(const PendingSend& pending);
-  // Copies parts of a message that the receiver is copying; nothing if there are none.
+  // Copies parts of a message that the receiver is copying, if any are left.
   void help(const PendingSend& pending, const Message& message);
-  // False: the receiver has begun to take it, and is_done() will become true.
+  // Takes an offer back. False: the receiver has begun, and is_done() or is_returned() will become true.
   [[nodiscard]] static bool withdraw(const PendingSend& pending);
   // Tells the receiver that the sender cannot pack the message either.
   static void give_up(const PendingSend& pending) {
     pending.slot->stage.store(Stage::broken, std::memory_order_release);
   }
   void load(const PendingSend& pending, const Message& message) const;
-  void abandon(const PendingSend& pending);  // no record of it was sent
+  void abandon(const PendingSend& pending);  // gives up a message whose record was not sent
 
-  // Nothing unless `bytes` is a live record of this job.
+  // Returns the record in `bytes`; nothing unless it is a live record of this job.
   [[nodiscard]] std::optional<Record> read(const void* bytes, int64_t length) const;
   // `end`: the buffer of a device for which `into` stands, if any. Bytes that come from a peer's device are put in
   // place there, where they fill whole elements.

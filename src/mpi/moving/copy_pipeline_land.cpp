@@ -39,7 +39,7 @@ Status copy_between(const layout::Source& from, const Message& into, int64_t byt
   return {};
 }
 
-// Copies a message from a peer's place.
+// Copies a message from a place of a peer or of this rank itself.
 Status copy_from(const End& theirs, const Message& into, int64_t bytes) {
   if (theirs.blob != nullptr) return copy_between({*theirs.blob, theirs.count, theirs.base}, into, bytes);
   into.unpack({0, bytes}, reinterpret_cast<const uint8_t*>(theirs.base));
@@ -134,20 +134,22 @@ Status CopyPipeline::pull_jointly(const Record& record, const End& theirs, const
   Slot& slot = board_.slot(record.sender, record.slot);
   slot.joint.open(target, bytes, std::max(bundle_bytes(ours), bundle_bytes(theirs)));
   slot.stage.store(Stage::joint, std::memory_order_release);
-  while (const auto part = slot.joint.take(JointCopy::Side::receiver)) {
-    SPL_TRY(copy_part(theirs, ours, *part));
+  Status copied;
+  // Every part is finished, also after an Error: the sender's parts must end before this buffer is the caller's again.
+  const auto copy = [&](Range part) {
+    if (copied.ok()) copied = copy_part(theirs, ours, part);
     slot.joint.finish();
-  }
+  };
+  while (const auto part = slot.joint.take(JointCopy::Side::receiver)) copy(*part);
   Spin wait;
   while (!slot.joint.is_over()) {
     if (const auto part = slot.joint.take_refused()) {
-      SPL_TRY(copy_part(theirs, ours, *part));
-      slot.joint.finish();
+      copy(*part);
     } else if (wait.pause() && !board_.lives(record.sender)) {
       return ended(record);
     }
   }
-  return {};
+  return copied;
 }
 
 BlobPointer CopyPipeline::layout_of(uint32_t sender, const Offer& offer) {
@@ -160,7 +162,8 @@ BlobPointer CopyPipeline::layout_of(uint32_t sender, const Offer& offer) {
   return layouts_.learn(sender, offer.form, {reinterpret_cast<const std::byte*>(bytes), offer.blob_bytes});
 }
 
-// A peer's place by addresses of this process. Without a base: it cannot be read, or does not hold `bytes` bytes.
+// Returns a peer's place by addresses of this process. It has no base if it cannot be read or does not hold `bytes`
+// bytes.
 CopyPipeline::PeerEnd CopyPipeline::end_at(uint32_t peer, const Offer& offer, int64_t bytes) {
   PeerEnd found;
   found.end.count = offer.count;
@@ -178,7 +181,7 @@ CopyPipeline::PeerEnd CopyPipeline::end_at(uint32_t peer, const Offer& offer, in
   return found;
 }
 
-// Copies from the sender's memory to its place.
+// Copies a message from the sender's memory to its destination.
 Status CopyPipeline::pull(const Record& record, const Offer& offer, const Message& into) {
   const auto bytes = static_cast<int64_t>(record.bytes);
   if (offer.by_cma) {
@@ -198,7 +201,7 @@ Status CopyPipeline::pull(const Record& record, const Offer& offer, const Messag
 
 namespace {
 
-// A kernel or a copy of this rank's device takes the message.
+// Takes the message by a kernel or a copy of this rank's device.
 Status take(int ordinal, const DeviceSource& from, const Message& into, DeviceEnd* end) {
   DeviceMoves& moves = DeviceMoves::of_process();
   if (end != nullptr && end->ordinal() == ordinal && from.bytes % end->block().form->size == 0) {
@@ -215,7 +218,7 @@ Status take(int ordinal, const DeviceSource& from, const Message& into, DeviceEn
   return {};
 }
 
-// One copy takes all that the message spans. It needs no memory of the device, which may have none left.
+// Takes all bytes that the message spans by one copy. This needs no memory of the device, which may have none left.
 Status take_span(int ordinal, const DeviceSource& from, const Message& into) {
   const std::byte* const buffer = from.data + from.offset;
   const std::byte* first = buffer;

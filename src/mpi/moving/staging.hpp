@@ -1,10 +1,11 @@
-// Staging - packed bytes of messages under way, in memory that the peers map.
+// Staging - buffers for the packed bytes of messages under way, in memory that the peers map.
 //
-// Contract: take() returns a buffer for at least `bytes` bytes, or null if that would exceed the limit; give() takes it
-//   back. The buffer that was given back longest ago is taken first, once others of `apart_bytes` have been used since:
-//   on Intel, writing lines that the receiver has just read takes twice as long while they are in the writer's nearest
-//   cache, too. reserve() returns a buffer for a message that is packed only if its receiver does not come. Pages that
-//   nobody writes take no memory, so long ones have a limit of their own, `reserves` times as large, and are not kept.
+// Contract: take() returns a buffer for at least `bytes` bytes, or null if the limit or the heap leaves none; give()
+//   takes it back. take() reuses the buffer that was given back longest ago if idle ones of its size make up
+//   `apart_bytes`, or if no new one can be allocated. On Intel, writing lines that the receiver has just read takes
+//   twice as long while they are in the writer's nearest cache, too. reserve() returns a buffer for a message that is
+//   packed only if its receiver does not come. Pages that are not written take no memory, so reserved buffers from 1
+//   MiB on have a limit of their own, `reserves` times as large, and are not kept.
 // Invariants: (1) buffers lie in process_heap(); (2) their sizes are powers of two, and all together stay within the
 //   limits.
 // Threads: the caller's lock. Time: none.
@@ -20,8 +21,8 @@ class Staging {
  public:
   struct Buffer {
     uint8_t* start = nullptr;
-    uint32_t order = 0;  // it has 2^order bytes
-    bool reserved = false;
+    uint32_t order = 0;  // the buffer has 2^order bytes
+    bool reserved = false;  // counts in the limit of reserve()
   };
 
   static constexpr int64_t reserves = 16;
@@ -30,7 +31,7 @@ class Staging {
     left_ = bytes;
     left_to_reserve_ = reserves * bytes;
   }
-  // The bytes of the limit that a buffer for `bytes` bytes takes.
+  // Returns how much of the limit a buffer for `bytes` bytes takes.
   [[nodiscard]] static uint64_t whole(uint64_t bytes);
   [[nodiscard]] Buffer take(uint64_t bytes);
   [[nodiscard]] Buffer reserve(uint64_t bytes);

@@ -10,10 +10,10 @@ namespace spinloom::mpi {
 namespace {
 
 constexpr size_t types_most = 1'024;
-constexpr size_t text_bytes_most = 256 << 10;  // of one type
-constexpr size_t texts_bytes_most = 16 << 20;  // of all
+constexpr size_t text_bytes_most = 256 << 10;  // the longest text of one type
+constexpr size_t texts_bytes_most = 16 << 20;  // beyond this sum of all texts, further ones are cut
 constexpr size_t text_bytes_cut = 400;
-constexpr size_t cells_most = 128;  // with their own count; as many again with their own receiver
+constexpr size_t cells_most = 128;  // cells with their own count; as many again have their own receiver
 
 }  // namespace
 
@@ -41,7 +41,7 @@ TypeTally::Cell& TypeTally::find(Kind kind) {
 }
 
 void TypeTally::withdraw(int64_t count, int64_t receiver) {
-  Cell* likely = nullptr;  // where counts or receivers were too many
+  Cell* likely = nullptr;  // if no cell has this count and receiver, the last offered one that may be meant
   for (Cell& cell : cells_) {
     if (!is_offered(cell.kind.way) || cell.withdrawn == cell.messages) continue;
     likely = &cell;
@@ -79,7 +79,7 @@ TypeTally* Tally::of(const layout::Type& type, const Form& form) {
   std::string printed = layout::print_beginning(type, room + 1);
   const bool is_whole = printed.size() <= room;
   if (!is_whole) printed.resize(text_bytes_cut);
-  // Types of which only the beginning is kept differ in their sizes at least.
+  // Cut texts are completed by sizes, so that fewer different types share a key.
   std::string key = is_whole ? printed : text(printed, " ", form.size, " ", form.extent, " ", form.true_extent);
   if (const auto found = by_text_.find(key); found != by_text_.end()) return found->second;
   if (derived_.size() >= types_most) return &other_;

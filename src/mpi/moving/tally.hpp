@@ -1,11 +1,10 @@
-// Tally - what a rank's report says of the messages that it has sent: how many, by type, count, receiver, way and
-// reason.
+// Tally - counts a rank's messages for its report, by type, count, receiver, way, reason and collective call.
 //
 // Contract: a TypeTally belongs to all datatypes with the same text; the Forms of such types point to it, so that a
-//   message is counted without a search for its type. count() adds a message; withdraw() says that an offered one was
+//   message is counted without a search for its type. count() adds a message; withdraw() notes that an offered one was
 //   packed after all. as_json() is the value of "types" in the rank's line (docs/formats/mpi-report.md).
-// Invariants: (1) a program that makes new types all the time needs no more memory: what is beyond the limits is
-//   counted under coarser names, never lost; (2) a TypeTally lives as long as its Tally.
+// Invariants: (1) a program that makes new types all the time needs no more memory: messages beyond the limits are
+//   counted under coarser kinds, never lost; (2) a TypeTally lives as long as its Tally.
 // Threads: the caller's lock. Time: none.
 #pragma once
 
@@ -21,13 +20,13 @@ namespace spinloom::mpi {
 
 class TypeTally {
  public:
-  static constexpr int64_t various = -1;  // in place of a count or receiver, where there are too many
+  static constexpr int64_t various = -1;  // stands for a count or receiver if there are too many different ones
   struct Kind {
     int64_t count = 0;
     int64_t receiver = 0;  // rank in MPI_COMM_WORLD; -1: of another world, or various
     Way way = Way::pass;
     const char* why = "";  // compared by address
-    const char* call = "";  // the collective call that the message is of; the same
+    const char* call = "";  // the collective call that the message belongs to; compared by address
     [[nodiscard]] bool operator==(const Kind&) const = default;
   };
 
@@ -55,7 +54,7 @@ class TypeTally {
 
   const char* what_;  // "derived", "contiguous", "unknown" or "other"
   std::string text_;
-  bool whole_;  // the text is not cut
+  bool whole_;  // `text_` is not cut
   int64_t size_ = 0, extent_ = 0;
   double spread_ = 1, block_bytes_ = 0;
   std::deque<Cell> cells_;
@@ -70,7 +69,7 @@ class Tally {
   [[nodiscard]] TypeTally* of(const layout::Type& type, const Form& form);
   [[nodiscard]] std::string as_json() const;
   // Called after each message. True if the report so far should be kept, in case this rank is killed: after 1, 2,
-  // 4, ... messages, then once a second.
+  // 4, ... 64 messages, then at most once a second.
   [[nodiscard]] bool is_due() { return ++messages_ >= next_look_ && look(); }
 
  private:

@@ -13,8 +13,9 @@ constexpr double near_bytes = 1 << 20;  // bytes of a message's lines that the c
 
 double deep_lines(double lines) { return std::max(0.0, lines - near_bytes / line_bytes); }
 
-// No message touches more cache lines than this. Where elements lie between each other, as columns of a matrix do, the
-// first blocks of all elements form one run, and so do the second ones: a run's lines count once.
+// Returns a limit to the number of distinct cache lines that a message touches. Where elements lie between each other,
+// as columns of a matrix do, the first blocks of all elements form one run, and so do the second ones: a run's lines
+// count once.
 double distinct_lines_most(const Form& form, double bytes) {
   const auto extent = std::abs(static_cast<double>(form.extent));
   const auto size = static_cast<double>(form.size);

@@ -1,7 +1,8 @@
-// Way - which way a message goes.
+// Way - chooses the way of a message.
 //
-// Contract: costs() says what each way takes by the model, for a receiver whose type is like the sender's. choose()
-//   names the cheapest way that is open; the sentence says why.
+// Contract: costs() returns the time that packing, mapping, joint copying and system calls take by the model, for a
+//   receiver whose type is like the sender's. choose() returns the way that the settings name, if it is open; without
+//   one, the cheapest way that is open. Its sentence gives the reason.
 // The model: a packed message is gathered and scattered at once, by two cores; its packed lines change cores. A message
 //   that is copied where it lies changes cores with all lines that it touches, and one core works, or two that share
 //   the lines. System calls cost by the block.
@@ -28,7 +29,7 @@ enum class Way : uint8_t {
 };
 
 [[nodiscard]] const char* name_of(Way way);
-// True if the message waits where it lies until the receiver comes for it.
+// True if the message stays where it lies until the receiver copies it.
 [[nodiscard]] constexpr bool is_offered(Way way) {
   return way == Way::mapped || way == Way::joint || way == Way::cma || way == Way::device || way == Way::within;
 }
@@ -38,8 +39,8 @@ struct Reach {
   bool mapped = false;
   bool waits = false;  // the sender does nothing else until the message is taken
   bool cma = false;
-  bool runs = false;  // contiguous messages, too
-  bool within = false;  // to the rank itself
+  bool runs = false;  // contiguous messages may be offered, too
+  bool within = false;  // the receiver is the rank itself
 };
 
 struct Costs {
@@ -53,8 +54,8 @@ struct Costs {
 struct Work {
   double bytes = 0;
   double blocks = 0;
-  double lines = 0;  // that it touches
-  double jumps = 0;  // those of them that do not follow the one before
+  double lines = 0;  // cache lines that the copy touches
+  double jumps = 0;  // those lines that do not follow the line before
 };
 [[nodiscard]] Work work_of(const Form& form, int64_t bytes);
 [[nodiscard]] Costs costs(const Prices& prices, const Work& work, int64_t chunk_bytes);
@@ -64,7 +65,7 @@ inline constexpr const char* cannot_be_mapped = "the buffer cannot be mapped";
 struct Choice {
   Way way = Way::pass;
   const char* why = "";
-  bool joins = false;  // the sender helps to copy, or will if it happens to wait
+  bool joins = false;  // the sender helps to copy, or would if it happened to wait
 };
 
 [[nodiscard]] Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t bytes, Reach reach);

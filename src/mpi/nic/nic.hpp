@@ -1,10 +1,9 @@
-// Nic - the live Portals NIC of this rank, where a job asks for collective calls on it, or for windows: its offload
-//   engine, and its one-sided memory.
+// Nic - the live Portals NIC of this rank, for a job with collective calls or windows on it.
 //
 // Contract: load() loads libportals.so.4, which lies beside this library; open() becomes a rank of the Portals job,
 //   which all ranks do or none; close() leaves it. open() waits for the others in PtlInit only: no schedule may be
-//   started before they are known to have opened theirs. open_memory() waits until all ranks are in it. The sentences
-//   that these return say what is wrong; they are empty where all went well.
+//   started before they are known to have opened theirs. open_memory() waits until all ranks are in it. All of these
+//   but close() return a sentence that describes the error, or an empty one.
 // Invariants: (1) nothing of Portals is loaded in a job that does not ask for it; (2) team ids are those of
 //   communicators that live, or whose calls are still under way.
 // Threads: one at a time. Time: none.
@@ -67,13 +66,14 @@ namespace spinloom::mpi {
 class Nic {
  public:
   static constexpr uint32_t teams_most = 1'024;
-  // A bit for each team id; set: some communicator has it. The bit of id 0, which no team has, says that a rank is
-  // choosing an id for another communicator.
+  // A bit for each team id, set if some communicator has the id. The bit of id 0, which no team has, is set while a
+  // rank chooses an id for another communicator.
   using Ids = std::array<uint8_t, teams_most / 8>;
   [[nodiscard]] static Ids busy() { return {1}; }
   [[nodiscard]] static bool is_busy(const Ids& ids) { return (ids[0] & 1) != 0; }
 
   [[nodiscard]] std::string load();
+  // `with_engine`: opens the offload engine, too.
   [[nodiscard]] std::string open(uint32_t rank, bool with_engine);
   [[nodiscard]] std::string open_memory();
   // This is a collective call if the NIC's memory is open.
@@ -82,7 +82,7 @@ class Nic {
   [[nodiscard]] spl_rma* memory() const { return memory_; }
 
   [[nodiscard]] const Ids& taken_ids() const { return ids_; }
-  // The least id that is taken nowhere; 0: there is none.
+  // Returns the least id that is not taken; 0: there is none.
   [[nodiscard]] static uint32_t free_id(const Ids& taken_somewhere);
   void take_id(uint32_t id) { ids_[id / 8] |= bit(id); }
   void give_back_id(uint32_t id) { ids_[id / 8] &= static_cast<uint8_t>(~bit(id)); }

@@ -1,12 +1,11 @@
 // NicTeam - a communicator on the NIC: its schedules, in the order in which all of its ranks make them.
 //
-// Contract: make() gives a schedule for a call whose memory is the caller's; short_one() gives one for a short call,
-//   with memory of its own, that calls with the same Facts share. Calls of a schedule take turns: take_turn() when the
-//   program makes the call, may_start() when its turn has come and the NIC has had room, start(), test() until it has
-//   ended.
+// Contract: make() gives a new schedule for a call. short_one() gives a schedule for a short call, with memory of its
+//   own: calls with the same Facts share `alike_most` of them in turn. Calls of one schedule wait for each other: the
+//   program's call runs take_turn(); when may_start() is true for its turn, start(); then test() until it has ended.
 // Invariants: (1) which schedule a call gets follows from the calls of this communicator before it, not from anything
-//   that may differ between its ranks: not from addresses, nor from what has ended; (2) schedules that the NIC has no
-//   room for are made later, in their order, when advance() is called.
+//   that may differ between its ranks: neither from addresses nor from the ends of calls; (2) schedules that the NIC
+//   has no room for are made later, in their order, when advance() is called.
 // Threads: one at a time. Time: none.
 #pragma once
 
@@ -31,7 +30,8 @@ struct NicCall {
 
 class NicSchedule {
  public:
-  struct Room {  // for memory of the schedule's own, in place of the caller's; 0: the caller's
+  // Bytes of memory that the schedule has of its own, in place of the caller's; 0: it uses the caller's.
+  struct Room {
     uint64_t send = 0, receive = 0;
   };
   NicSchedule(NicTeam& team, NicCall call, unsigned int flags, Room room);
@@ -39,7 +39,7 @@ class NicSchedule {
   NicSchedule& operator=(const NicSchedule&) = delete;
   ~NicSchedule();
 
-  // The memory that it sends from and receives into; meant for memory of its own.
+  // The memory that the schedule sends from and receives into. Callers use them for memory of its own.
   [[nodiscard]] uint8_t* send() { return static_cast<uint8_t*>(const_cast<void*>(call_.call.send)); }
   [[nodiscard]] uint8_t* receive() { return static_cast<uint8_t*>(call_.call.receive); }
 
@@ -53,7 +53,7 @@ class NicSchedule {
 
  private:
   friend class NicTeam;
-  // False: there is no room now.
+  // Makes the schedule on the NIC. Returns false if the NIC has no room now; a failure sets `has_failed_`.
   [[nodiscard]] bool make();
 
   NicTeam& team_;
@@ -63,13 +63,13 @@ class NicSchedule {
   spl_schedule* schedule_ = nullptr;
   bool is_made_ = false;
   bool has_failed_ = false;
-  uint64_t last_turn_ = 0;
-  uint64_t turn_ = 0;
+  uint64_t last_turn_ = 0;  // the next take_turn() returns it
+  uint64_t turn_ = 0;  // the call that may run now
 };
 
 class NicTeam {
  public:
-  // `ranks`: of the job, in the order of the communicator.
+  // `ranks`: the members' ranks in the job, in the order of the communicator.
   NicTeam(Nic& nic, uint32_t id, std::span<const uint32_t> ranks, uint32_t own_rank);
   NicTeam(const NicTeam&) = delete;
   NicTeam& operator=(const NicTeam&) = delete;
@@ -88,10 +88,10 @@ class NicTeam {
     ptl_datatype_t type;
     bool operator==(const Facts&) const = default;
   };
-  static constexpr uint64_t short_bytes = 16 << 10;  // of all ranks' blocks together
+  static constexpr uint64_t short_bytes = 16 << 10;  // a short call has no more, in all ranks' blocks together
   [[nodiscard]] std::shared_ptr<NicSchedule> short_one(const Facts& facts, NicSchedule::Room room);
   void advance();
-  // The communicator is gone: no call will ask for a short one.
+  // Called when the communicator is gone: there will be no more calls of short_one().
   void retire() { kept_.clear(); }
 
  private:
@@ -101,8 +101,8 @@ class NicTeam {
   static constexpr size_t kept_most = 16;
   struct Kept {
     Facts facts;
-    uint64_t used = 0;  // when it was, in calls
-    size_t next = 0;
+    uint64_t used = 0;  // the number of the short call that used it last
+    size_t next = 0;  // the schedule that the next call gets
     std::array<std::shared_ptr<NicSchedule>, alike_most> schedules{};
   };
   [[nodiscard]] Kept& kept(const Facts& facts);

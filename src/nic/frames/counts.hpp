@@ -1,7 +1,8 @@
 // Counts - what the NIC counts while it works, for its host, its handlers and its control registers.
 //
 // Contract: counts only grow. Every frame that comes in counts as received and as exactly one of bypassed, matched,
-//   runt, oversize or inactive; every matched one later as processed or under one of the reasons to drop it.
+//   runt, oversize or inactive. Every matched frame counts later as exactly one of dropped_full, spilled, frames_done,
+//   handler_dropped, handler_to_host, to_memory or memory_full.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -21,11 +22,11 @@ enum class Count : uint8_t {
   spilled,             // no message queue is free: for the host's stack
   messages,            // begun
   messages_done,
-  messages_abandoned,  // ended without a last frame, because their queue was needed
-  frames_done,         // handlers have dealt with the frame
-  handler_dropped,     // a handler said DROP, or its message was stopped
-  handler_to_host,     // a handler said PROCEED: for the host's stack
-  handler_failed,      // a handler said FAIL, or another code that does not exist
+  messages_abandoned,  // ended without a last frame: their queue was needed, or the host ended them
+  frames_done,         // handlers have dealt with the frame, or no payload handler wants it
+  handler_dropped,     // the payload handler returned DROP or failed, or the message's header handler did
+  handler_to_host,     // a handler returned PROCEED: for the host's stack
+  handler_failed,      // a handler returned FAIL or an unknown code, or an initialisation handler failed in any way
   handler_faults,      // a handler did not return
   to_memory,           // written to host memory without a handler
   memory_full,         // the host has not read that memory in time
@@ -34,7 +35,7 @@ enum class Count : uint8_t {
   host_refused,        // too many frames of the host wait for the wire
   host_runs,           // handlers that the host has activated
   mails,               // requests of handlers to other contexts' handlers
-  mails_refused,       // no such context, or it has too many
+  mails_refused,       // no such context, or it is not active, has no mail handler, or has too many mails
 };
 inline constexpr uint8_t count_kinds = 24;
 

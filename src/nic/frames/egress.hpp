@@ -1,8 +1,9 @@
 // Egress - frames that wait for the wire: those of handlers and those of the host, in turn.
 //
-// Contract: add() queues a frame; next() gives the frame that may leave now, left() says that it has been read. At most
-//   `depth` frames are between next() and left(). Handlers come first, or both take turns. Source: FPsPIN, deliverable
-//   D4.7, section 4.2.4: priority by default, round robin as an option.
+// Contract: add_handler() and add_host() queue a frame; next() gives the frame that may leave now, left() says that it
+//   has been read, or that the wire did not take it. At most `depth` frames are between next() and left(). Handlers
+//   come first, or both take turns. Source: FPsPIN, deliverable D4.7, section 4.2.4: priority by default, round robin
+//   as an option.
 // Invariants: (1) frames of one source leave in the order in which they were added; (2) a host frame is refused, not
 //   queued, when `host_frames` wait, so that its driver can hold it back.
 // Threads: one owner. Time: none.
@@ -20,8 +21,8 @@ namespace spinloom::frames {
 enum class Arbitration : uint8_t { handlers_first, round_robin };
 
 struct EgressFrame {
-  spin::DmaId dma;  // a handler's frame
-  uint64_t host_token = 0;  // a host's frame: what the driver calls it
+  spin::DmaId dma;  // the send of a handler; none: the frame is the host's
+  uint64_t host_token = 0;  // the driver's name for a frame of the host
   spin::PayloadRef bytes;
 };
 

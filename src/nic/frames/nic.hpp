@@ -9,9 +9,10 @@
 //   the same actions. Context number n belongs to rule set number n.
 // Invariants: (1) every frame is counted once under its fate; (2) a message's header handler runs alone before its
 //   payload handlers, its completion handler alone after them, with the last frame; (3) a packet slot is free when the
-//   handlers of its frame have ended and their DMAs and sends are done; (4) a handler that faults costs its frame only;
-//   (5) a configuration is replaced as a whole: no frame sees half of one; (6) each call does bounded work; (7) mail
-//   runs its handler once, in the context that it names, or is refused.
+//   handlers of its frame have ended and their DMAs and sends are done; (4) a payload handler that faults costs its
+//   frame only, a header handler the frames of its message; (5) a configuration is replaced as a whole: no frame sees
+//   half of one; (6) each call does bounded work; (7) mail runs its handler once, in the context that it names, or is
+//   refused.
 // Threads: exactly one owner. Time: none.
 #pragma once
 
@@ -84,7 +85,7 @@ class Nic {
   // Runs its initialisation handler; Initialised follows. The context must not be active.
   [[nodiscard]] Status initialise(ContextId id, Actions& out);
   [[nodiscard]] Status activate(ContextId id, bool active = true);
-  // A context that is inactive and of which nothing is under way.
+  // Removes a context that is inactive and of which nothing is under way.
   [[nodiscard]] Status remove(ContextId id);
   // Runs the payload handler without a frame, its `message` as given (deliverable D4.7, section 4.4.7).
   [[nodiscard]] Status invoke(ContextId id, uint32_t message, Actions& out);
@@ -94,9 +95,10 @@ class Nic {
   void on_host_read(ContextId id, uint32_t entries);
 
   // ---- frames ----
-  // A frame from the wire. Its bytes must stay until the StoreFrame has been performed.
+  // Takes a frame from the wire. Its bytes must stay until its StoreFrame or ToHost has been performed.
   void on_frame(const PayloadRef& bytes, Actions& out);
-  // A frame from the host's stack. False: refused, and counted; the host may try again after an on_transmitted.
+  // Takes a frame from the host's stack. False: refused, and counted; the host may try again after an on_transmitted or
+  // on_not_sent.
   [[nodiscard]] bool on_host_frame(const PayloadRef& bytes, uint64_t token, Actions& out);
   // The frame is in packet memory, at `place`.
   void on_stored(PacketId packet, uint8_t* place, Actions& out);

@@ -92,7 +92,7 @@ Requested Nic::Impl::mail_call(const Execution& caller, const HandlerCall& call,
   ++unit->packets;
   ++unit->mails;
   out.add<Resume>(her, uint32_t{SUCCESS});
-  ready(HandlerKind::mail, index);  // this may move `caller`: executions are in one table
+  ready(HandlerKind::mail, index);
   dispatch(out);
   return Requested::performed;
 }

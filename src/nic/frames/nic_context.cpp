@@ -22,6 +22,11 @@ Status Nic::install(ContextId id, const ContextOptions& options) {
     return fail(Code::invalid, "context ", id, ": host memory of ", handlers.handler_host_length,
                 " B holds no frame; a ring entry has ", ring_entry_bytes, " B");
   }
+  const uint64_t frame_bytes_max = ring_entry_bytes - sizeof(RingHeader);
+  if (options.frames_to_memory && impl_->limits.frame_bytes_max > frame_bytes_max) {
+    return fail(Code::invalid, "context ", id, ": frames have up to ", impl_->limits.frame_bytes_max,
+                " B (Limits::frame_bytes_max), and a ring entry has room for ", frame_bytes_max, " B");
+  }
   if (!options.frames_to_memory && !has_handlers) {
     return fail(Code::invalid, "context ", id, " has no handler and no host memory for its frames");
   }

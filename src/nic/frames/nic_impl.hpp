@@ -1,7 +1,8 @@
 // The parts of the Ethernet NIC's engine, for its sources. nic.hpp has the contract.
 //
-// A frame in packet memory is a Packet. Its `uses` counts the handlers that run or will run on it, and one more while
-// its message keeps it for the completion handler; at zero its slot is free.
+// A frame in packet memory is a Packet; so are mail, a call by the host and an initialisation, which have no frame. Its
+// `uses` counts the handlers that run or will run on it, and one more while its message keeps it for the completion
+// handler; at zero its slot is free.
 #pragma once
 
 #include <array>
@@ -18,18 +19,18 @@
 namespace spinloom::frames {
 
 struct Packet {
-  std::optional<PacketAllocator::Slot> slot;  // none: a handler that the host has activated has no frame
+  std::optional<PacketAllocator::Slot> slot;  // none: mail, or a handler that the host runs
   PayloadRef bytes;  // in packet memory
   ContextId context;
   uint32_t message = no_slot;  // the message's slot; none: frames of this context are handled one by one
-  uint32_t identifier = 0;  // of the message; of mail its value
+  uint32_t identifier = 0;  // the message's identifier; of mail, its value
   bool first = false;
   bool last = false;
   bool by_host = false;
-  ContextId sender;  // of mail
-  uint64_t argument = 0;  // of mail
+  ContextId sender;  // the context that sent this mail
+  uint64_t argument = 0;  // the argument of this mail
   uint32_t uses = 0;
-  uint32_t next = no_slot;  // packet that waits behind it
+  uint32_t next = no_slot;  // the packet that waits behind this one
   DmaQueue dmas;
   RingHeader ring;  // frames that go to host memory
 };
@@ -64,8 +65,8 @@ struct Installed {
   ContextOptions options;
   TelemetryCounts telemetry{};
   Ring ring;
-  uint32_t packets = 0;  // under way
-  uint32_t mails = 0;  // of these
+  uint32_t packets = 0;  // packets under way
+  uint32_t mails = 0;  // mails among `packets`
   bool active = false;
   bool initialising = false;
 

@@ -1,7 +1,7 @@
 #include <map>
 
 #include "base/random.hpp"
-#include "nic/frames/testing/support.hpp"
+#include "nic/frames/testing/frame_bench.hpp"
 
 namespace spinloom::frames {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "nic/frames/testing/support.hpp"
+#include "nic/frames/testing/frame_bench.hpp"
 #include "nic/spin/handler_abi.hpp"
 
 namespace spinloom::frames {
@@ -152,6 +152,19 @@ TEST(FrameNic, DropAndProceedAreDecisionsOnOneFrame) {
   EXPECT_EQ(bench.nic->count(Count::handler_failed), 1u);
   EXPECT_EQ(bench.nic->count(Count::handler_faults), 1u);
   bench.expect_quiet();
+}
+
+TEST(FrameNic, FramesThatFitIntoNoRingEntryDoNotGoToMemory) {
+  Limits limits;
+  limits.frame_bytes_max = ring_entry_bytes - sizeof(RingHeader) + 1;
+  Bench bench(limits);
+  Context context;
+  context.handler_host_start = reinterpret_cast<uint64_t>(bench.host.data());
+  context.handler_host_length = 2 * ring_entry_bytes;
+  EXPECT_FALSE(bench.nic->install(ContextId{0}, {context, true}).ok());
+  --limits.frame_bytes_max;
+  Bench good(limits);
+  EXPECT_TRUE(good.nic->install(ContextId{0}, {context, true}).ok());
 }
 
 TEST(FrameNic, FramesWithoutHandlersGoToARingInHostMemory) {

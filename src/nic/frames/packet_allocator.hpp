@@ -1,9 +1,9 @@
 // PacketAllocator - slots of the packet memory, in classes of one size each.
 //
-// Contract: take() gives the first free slot of the smallest class that holds the frame; give_back() puts it at the end
-//   of the class's queue. A class without a free slot does not borrow from a larger one: so small frames never take the
-//   room of large ones. Source: FPsPIN, deliverable D4.7, section 4.2.3.2: most frames have either at most 128 B or the
-//   size of the MTU.
+// Contract: class_of() finds the smallest class that holds a frame. take() gives the slot of a class that has been free
+//   for longest; give_back() puts it at the end of the class's queue. A class without a free slot does not borrow from
+//   a larger one: so small frames never take the room of large ones. Source: FPsPIN, deliverable D4.7, section 4.2.3.2:
+//   most frames have either at most 128 B or the size of the MTU.
 // Invariants: (1) slots never overlap; (2) free and taken slots of a class add up to its count.
 // Threads: one owner. Time: none.
 #pragma once

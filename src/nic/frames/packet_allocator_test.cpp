@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/random.hpp"
-#include "nic/spin/testing/support.hpp"
+#include "nic/spin/testing/replay.hpp"
 
 namespace spinloom::frames {
 namespace {

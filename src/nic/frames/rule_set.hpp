@@ -2,7 +2,7 @@
 //
 // Contract: a rule compares one 32-bit word of the frame, read in little-endian order as the hardware slices the frame:
 //   it holds if start <= (word & mask) <= end, unsigned. A rule set holds if all of its rules do, or any of them. Its
-//   last-frame rule says whether the frame is the last of its message. Of several rule sets that hold the one with the
+//   last-frame rule says whether the frame is the last of its message. If several rule sets hold, the one with the
 //   lowest index wins. Source: FPsPIN, deliverable D4.7, section 4.2.3.1, and its public RTL (pspin_pkt_match).
 // Invariants: (1) bytes behind the end of the frame read as zero; (2) a rule set without rules holds for no frame.
 // Threads: plain values; match() is pure. Time: none.
@@ -60,7 +60,7 @@ class Matcher {
 
   explicit Matcher(const MatcherLimits& limits) : limits_(limits) {}
 
-  // Replaces all rule sets at once. An Error names the rule that does not fit this unit; nothing has changed then.
+  // Replaces all rule sets at once. An Error names the rule set that does not fit this unit; nothing has changed then.
   [[nodiscard]] Status configure(std::vector<RuleSet> rule_sets);
   [[nodiscard]] std::optional<Match> match(std::span<const uint8_t> frame) const;
   [[nodiscard]] const std::vector<RuleSet>& rule_sets() const { return rule_sets_; }

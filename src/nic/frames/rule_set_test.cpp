@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
-#include "nic/spin/testing/support.hpp"
+#include "nic/spin/testing/replay.hpp"
 
 namespace spinloom::frames {
 namespace {

@@ -5,7 +5,7 @@ static uint32_t next_random(uint32_t* state) {
   return *state >> 8 ^ *state << 9;
 }
 
-/* Between -1 and 1. */
+/* Returns a number between -1 and 1. */
 static double next_number(uint32_t* state) { return (double)(int32_t)next_random(state) * 0x1p-31; }
 
 static uint32_t digest(const uint8_t* memory, uint32_t bytes) {
@@ -56,7 +56,7 @@ uint32_t program_mixed(uint32_t seed, uint8_t* memory, uint32_t bytes) {
   return sum ^ digest(memory, bytes);
 }
 
-/* The instruction beside Newton's steps. */
+/* Square roots by Newton's steps and by the instruction, in both precisions. */
 uint32_t program_roots(uint32_t seed, uint8_t* memory, uint32_t bytes) {
   double* const x = (double*)(void*)memory;
   for (uint32_t i = 0; i < bytes / 8; ++i) {

@@ -1,4 +1,4 @@
-// Core - one handler processing unit: executes RV32IMAFDC (+ Zicsr counters) with cycle accounting, in slices.
+// Core - one handler processing unit: executes RV32IMAFDC (+ Zicsr counters and fcsr) with cycle accounting, in slices.
 //
 // Contract. A driver owns a Core for each HPU and an AddressSpace for what the handler may touch:
 //
@@ -25,12 +25,13 @@
 // The quantum is looked at when control transfers, so a slice may run past until_cycle by a straight line of code.
 //
 // Rules of the processor. Misaligned plain accesses are legal and priced; misaligned atomics fault. The command
-//   window takes aligned words only: stores of WORD0..15, loads of ISSUE, HPU, VHPU, HPU_COUNT; all else faults.
-//   ecall and ebreak fault; fence and fence.i do nothing. Zicsr: cycle, time (= cycle) and instret can be read,
-//   everything else is illegal. A reservation (lr) is kept by value: sc succeeds when the word is still
-//   the one that lr saw. Registers other than a0..a3, sp and ra start as zero, f0..f31 and fcsr (nearest, ties to
-//   even) too; ra is SPL_HPU_RETURN_PC. pulp cores have no floating point: its instructions are illegal there, as is a
-//   reserved rounding mode everywhere.
+//   window takes aligned words only: stores of WORD0..15, loads of ISSUE, HPU, VHPU, HPU_COUNT, FRAME_BYTES, MESSAGE,
+//   RULE_SET and FLAGS; all else faults. ecall and ebreak fault; fence and fence.i do nothing. Zicsr: cycle, time (=
+//   cycle) and instret can be read, and fflags, frm and fcsr accessed; everything else is illegal. A reservation (lr)
+//   is kept by value: sc succeeds when the word is still the one that lr saw. Registers other than a0..a3, sp and ra
+//   start as zero; so do f0..f31 and fcsr (nearest, ties to even) if the image has floating-point code. ra is
+//   SPL_HPU_RETURN_PC. pulp cores have no floating point: its instructions, and accesses to fcsr, are illegal there, as
+//   is a reserved rounding mode everywhere.
 //
 // Threads: one owner. Time: HPU cycles as 64-bit counts; the driver knows how long a cycle is.
 #pragma once
@@ -48,25 +49,25 @@
 
 namespace spinloom::hpu {
 
-class FunctionProfile;     // function_profile.hpp
+class FunctionProfile;  // function_profile.hpp
 class InstructionProfile;  // instruction_profile.hpp
 
 enum class FaultKind : uint8_t {
   none,
   illegal_instruction,
-  environment_call,   // ecall, ebreak
+  environment_call,  // ecall, ebreak
   misaligned_atomic,
-  misaligned_fetch,   // an odd start address (a jump cannot make one)
-  fetch_violation,    // pc outside the executable parts of the image
-  load_violation,     // no region, out of bounds, or not readable
-  store_violation,    // ... or not writable; atomics count as stores
-  device_violation,   // a register of the command window that does not exist, or not an aligned word
+  misaligned_fetch,  // an odd start address (a jump cannot make one)
+  fetch_violation,  // pc outside the executable parts of the image
+  load_violation,  // no region, out of bounds, or not readable
+  store_violation,  // ... or not writable; atomics count as stores
+  device_violation,  // a register of the command window that does not exist, or not an aligned word
 };
 [[nodiscard]] const char* name_of(FaultKind kind);
 
 struct Fault {
   FaultKind kind = FaultKind::none;
-  uint32_t pc = 0;       // of the instruction (for a fetch: the address fetched from)
+  uint32_t pc = 0;  // address of the instruction (for a fetch: the address fetched from)
   uint32_t address = 0;  // address of the access; for an illegal instruction the raw instruction
   // One sentence with the values, for events and errors.
   [[nodiscard]] std::string describe() const;
@@ -79,24 +80,24 @@ struct Stop {
   StopKind kind = StopKind::quantum;
   uint64_t cycle = 0;  // when it happens; equals Core::cycle()
   uint32_t value = 0;  // returned: the handler's return code
-  uint32_t address = 0;  // shared: of the access, for the driver's model of contention
-  bool atomic = false;   // shared: it is an atomic
-  Fault fault;         // fault only
+  uint32_t address = 0;  // shared: address of the access, for the driver's model of contention
+  bool atomic = false;  // shared: it is an atomic
+  Fault fault;  // fault only
 };
 
 struct Start {
-  const Image* image = nullptr;           // outlives the run
-  const AddressSpace* memory = nullptr;   // outlives the run
+  const Image* image = nullptr;  // outlives the run
+  const AddressSpace* memory = nullptr;  // outlives the run
   uint32_t pc = 0;
-  std::array<uint32_t, 4> arguments{};    // a0..a3
+  std::array<uint32_t, 4> arguments{};  // a0..a3
   uint32_t stack_pointer = 0;
-  uint64_t at_cycle = 0;                  // not before cycle() of what ran here last
+  uint64_t at_cycle = 0;  // not before cycle() of what ran here last
   // Answers of the command window.
   uint32_t hpu = 0;
   uint32_t vhpu = 0;
   uint32_t hpu_count = 1;
-  std::array<uint32_t, 4> frame{};        // SPL_CMD_FRAME_BYTES and the next three
-  FunctionProfile* profile = nullptr;     // of this image: takes the run's cycles by function; outlives the run
+  std::array<uint32_t, 4> frame{};  // SPL_CMD_FRAME_BYTES and the next three
+  FunctionProfile* profile = nullptr;  // of this image: takes the run's cycles by function; outlives the run
   InstructionProfile* instructions = nullptr;  // likewise, by instruction; costs the host time
 };
 
@@ -107,7 +108,7 @@ struct Start {
 struct Counters {
   uint64_t cycles = 0;  // from start to end (or to now) of every handler
   uint64_t instructions = 0;
-  uint64_t loads = 0;   // device loads and lr included
+  uint64_t loads = 0;  // device loads and lr included
   uint64_t stores = 0;  // device stores and sc included
   uint64_t atomics = 0;
   uint64_t branches = 0;  // conditional
@@ -156,10 +157,10 @@ class Core {
   [[nodiscard]] const std::array<uint32_t, SPL_CMD_WORDS>& command() const;
   [[nodiscard]] Counters counters() const;
   [[nodiscard]] uint32_t register_value(unsigned index) const;  // x0..x31
-  [[nodiscard]] uint64_t float_value(unsigned index) const;    // f0..f31
-  [[nodiscard]] uint32_t float_status() const;                 // fcsr
+  [[nodiscard]] uint64_t float_value(unsigned index) const;  // f0..f31
+  [[nodiscard]] uint32_t float_status() const;  // fcsr
   [[nodiscard]] uint32_t pc() const;
-  // A handler has been started and has neither returned nor faulted.
+  // True if a handler has been started and has neither returned nor faulted nor been abandoned.
   [[nodiscard]] bool busy() const;
 
  private:

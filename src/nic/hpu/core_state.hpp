@@ -1,9 +1,9 @@
 // CoreState - the architectural state of a Core, apart from its timing model. Private to the hpu floor.
 //
 // Invariants: 1. x[0] is zero, x[register_discard] is never read; 2. index is the slot of the next instruction and
-//   may be one of the two slots past the end (they fault); 3. waiting says whether the next run() executes the
+//   may be one of the two slots past the end (they fault); 3. phase is `shared` if the next run() executes the
 //   instruction at index although it is a shared access.
-// Threads: one owner. Time: cycles are in the timing model; here are only those of the last stop.
+// Threads: one owner. Time: cycles are in the timing model; here are only the start and the end of the last handler.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ struct CoreState {
   InstructionProfile* instructions = nullptr;  // none: cycles are not attributed to instructions
   uint64_t start_cycle = 0;
   uint64_t end_cycle = 0;
-  Counters counters;  // cycles, mispredicts and stalls are filled in by Core::counters()
+  Counters counters;  // Core::counters() adds mispredicts, stalls and the cycles of a handler that still runs
 };
 
 // The value that an atomic stores if it found `found`.

@@ -1,8 +1,9 @@
 // Op - one decoded RV32IMAFDC instruction; decode and expand_compressed make it from the raw bits.
 //
-// Contract: decode() is total: what is not RV32IMAFDC (or a counter read of Zicsr) becomes Code::illegal. Operands
-//   are ready to use: immediates are sign-extended, auipc is already added to pc, a destination x0 is
-//   register_discard, unused sources are x0 (always zero, always ready), a compressed instruction is its expansion.
+// Contract: decode() is total: bits that are no instruction of RV32IMAFDC, no counter read of Zicsr and no access to
+//   fcsr or its parts become OpCode::illegal. Operands are ready to use: immediates are sign-extended, auipc is already
+//   added to pc, a destination x0 is register_discard, unused sources are x0 (always zero, always ready), a compressed
+//   instruction is its expansion.
 // Invariants: 1. a destination is 1..32 or a floating-point register, a source 0..31 or one; 2. slots is 1 or 2
 //   (halfwords); 3. an Op is 16 bytes.
 // Threads: pure. Time: none.
@@ -51,11 +52,11 @@ struct Op {
   uint8_t rs1 = 0;
   uint8_t rs2 = 0;
   int32_t immediate = 0;  // constant: the value; jal and branches: byte offset; counter and fcsr: the register
-  uint32_t raw = 0;       // the bits as fetched
-  uint8_t slots = 1;      // halfwords to the next instruction
-  uint8_t rs3 = 0;        // third source of fmadd and similar operations
+  uint32_t raw = 0;  // the bits as fetched
+  uint8_t slots = 1;  // halfwords to the next instruction
+  uint8_t rs3 = 0;  // third source of fmadd and similar operations
   Rounding rounding = Rounding::nearest_even;  // for floating-point operations that round
-  bool is_double = false;                      // the format of floating-point operations
+  bool is_double = false;  // the format of floating-point operations
 };
 static_assert(sizeof(Op) == 16, "four decoded instructions share a cache line");
 

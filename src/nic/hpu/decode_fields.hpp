@@ -17,7 +17,7 @@ constexpr int32_t signed_bits(uint32_t value, unsigned count) {
 constexpr int32_t immediate_i(uint32_t raw) { return static_cast<int32_t>(raw) >> 20; }
 constexpr int32_t immediate_s(uint32_t raw) { return signed_bits(bits(raw, 25, 7) << 5 | bits(raw, 7, 5), 12); }
 
-// Expects `raw` and `slots` filled in.
+// Fills in code and registers of an Op that has `raw` and `slots`.
 inline Op register_form(Op op, OpCode code) {
   const uint32_t rd = bits(op.raw, 7, 5);
   op.code = code;

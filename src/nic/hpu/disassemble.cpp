@@ -44,7 +44,7 @@ std::string float_mnemonic(const Op& op) {
   }
 }
 
-// csrrs a0, fflags, zero
+// For example "csrrs a0, fflags, zero".
 std::string status_access_text(const Op& op) {
   static constexpr std::array actions = {"", "csrrw", "csrrs", "csrrc"};
   static constexpr std::array names = {"", "fflags", "frm", "fcsr"};

@@ -34,7 +34,7 @@ constexpr uint32_t index_reserved = 0xff00;  // SHN_LORESERVE
 constexpr uint32_t segments_max = 64;
 constexpr uint32_t name_bytes_max = 4096;  // length of one symbol's name; bounds the work that a bad file can ask for
 
-// Reads little-endian fields and checks bounds at every read; `place` names the field in errors.
+// Reads little-endian fields. holds() checks bounds; a read outside of the file fails an assertion.
 class Reader {
  public:
   explicit Reader(std::span<const uint8_t> file) : file_(file) {}
@@ -110,7 +110,7 @@ Status refuse_writable(uint64_t offset, uint32_t address, uint32_t bytes) {
               "make global variables const or move them into the handler's memory");
 }
 
-// One program header: a segment to load, nothing, or an Error.
+// Reads one program header. Returns a segment to load, nothing, or an Error.
 Result<std::optional<Segment>> read_segment(const Reader& reader, uint64_t header) {
   const uint32_t type = reader.u32(header);
   const uint32_t offset = reader.u32(header + 4);
@@ -158,7 +158,7 @@ Result<std::vector<Segment>> read_segments(const Reader& reader) {
   return segments;
 }
 
-// A section header's contents, checked against the file.
+// The place of a section's contents in the file.
 struct Table {
   uint32_t offset = 0;
   uint32_t bytes = 0;

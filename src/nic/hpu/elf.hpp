@@ -74,8 +74,9 @@ class Image {
   bool has_float_code_ = false;
 };
 
-// Shared by every core that runs it. Symbols are those of the symbol table with a name and a value inside the
-// image; where two have the same name, the global one wins.
+// Loads the image from the bytes of an ELF file. Its symbols are the functions, objects and untyped symbols of the
+// symbol table with a name and a value inside the image or at the end of a segment; of two with the same name the
+// global one wins.
 [[nodiscard]] Result<Image> load_elf(std::span<const uint8_t> file);
 
 }  // namespace spinloom::hpu

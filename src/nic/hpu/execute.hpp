@@ -1,5 +1,5 @@
 // execute - the interpreter: threaded code over decoded instructions, a template on the timing model.
-// Private to the hpu floor; execute_*.cpp each instantiate it for one model.
+// Private to the hpu floor; execute_*.cpp each instantiate it for one model, with and without a profile.
 //
 // Contract: runs from state.index until something stops it; state and timing describe exactly the instructions that
 //   were executed. A stop before an instruction (shared, call, fault) leaves no trace of it.

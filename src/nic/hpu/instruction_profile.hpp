@@ -26,7 +26,7 @@ class InstructionProfile {
     uint64_t executed = 0;
     uint64_t cycles = 0;
   };
-  // Accesses by window of 256 MiB, in which spinloom/hpu_map.h has one region. Atomics go by latency class instead.
+  // Accesses by window of 256 MiB, in which spinloom/hpu_map.h has one region. Atomics are not counted here.
   struct Traffic {
     uint64_t loads = 0;
     uint64_t stores = 0;

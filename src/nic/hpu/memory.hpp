@@ -24,7 +24,7 @@ namespace spinloom::hpu {
 enum class RegionKind : uint8_t {
   none,       // an empty window
   image,      // text and read-only data
-  read_only,  // NIC memory or packet that handlers only read: never ends a slice
+  read_only,  // NIC memory or packet that handlers only read: ends a slice only if contended
   shared,     // writable NIC memory that other HPUs may access: every access ends a slice
   private_,   // the HPU's own scratchpad: arguments and stack
   device,     // the command window
@@ -45,7 +45,7 @@ struct Region {
   bool executable = false;
   bool contended = false;  // every access ends a slice, so that the driver can model its port and bank
 
-  // Make the usual regions. The const_cast inside is safe by invariant 3.
+  // Make the usual regions. The const_cast inside is safe by invariant 3 of AddressSpace.
   static Region image(uint32_t base, std::span<const uint8_t> bytes);
   static Region read_only(uint32_t base, std::span<const uint8_t> bytes, LatencyClass latency_class);
   static Region shared(uint32_t base, std::span<uint8_t> bytes, LatencyClass latency_class = LatencyClass::nic_memory);

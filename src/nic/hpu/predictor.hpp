@@ -3,8 +3,8 @@
 //
 // Contract: each call says whether the front end guessed right, and learns the outcome. Direct targets are always
 //   known (a branch target buffer that always hits). The state stays warm across handlers.
-// Invariants: tables have a power-of-two size; counters start at "weakly not taken"; the sequence of answers
-//   depends on the sequence of calls only.
+// Invariants: the tables of counters and of indirect targets have a power-of-two size; counters start at "weakly not
+//   taken"; the sequence of answers depends on the sequence of calls only.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -18,7 +18,7 @@ class Predictor {
   Predictor(uint32_t entries, uint32_t indirect_entries, uint32_t return_stack)
       : counters_(entries, 1), indirect_(indirect_entries), returns_(return_stack, 0) {}
 
-  // Returns whether the direction was predicted.
+  // True if the direction was predicted.
   bool branch(uint32_t pc, bool taken) {
     uint8_t& counter = counters_[(pc >> 1) & (counters_.size() - 1)];
     const bool right = (counter >= 2) == taken;
@@ -28,7 +28,7 @@ class Predictor {
     return right;
   }
 
-  // For an indirect jump that is not a return: whether it goes where it went last time.
+  // True if an indirect jump that is not a return goes where it went last time.
   bool indirect(uint32_t pc, uint32_t target) {
     Target& entry = indirect_[(pc >> 1) & (indirect_.size() - 1)];
     const bool right = entry.pc == pc && entry.target == target;
@@ -40,7 +40,7 @@ class Predictor {
     top_ = top_ + 1 == returns_.size() ? 0 : top_ + 1;
     returns_[top_] = address;
   }
-  // Returns whether the address on the return stack is the target.
+  // Takes the top address off the return stack. True if it is the target.
   bool pop_return(uint32_t target) {
     const bool right = returns_[top_] == target;
     top_ = top_ == 0 ? static_cast<uint32_t>(returns_.size()) - 1 : top_ - 1;

@@ -1,8 +1,8 @@
 // RandomProgram - seeded RV32IMAC or RV32IMAFDC code that always ends, for differential tests.
 //
 // Contract: `length` items of random instructions (compressed ones among them) run `rounds` times. Branches and jumps
-//   go forward inside the body only. No random instruction writes sp (private memory), s0 = x8 (shared memory), s2 =
-//   x18 (the command window) or x30 (counts rounds). At the end registers hold the results of the body.
+//   go forward inside the body only. No random instruction writes ra, sp (private memory), s0 = x8 (shared memory), s2
+//   = x18 (the command window) or x30 (counts rounds). At the end registers hold the results of the body.
 // Invariants: the program depends on the Random's state and the options only; no instruction faults.
 // Threads: pure. Time: none.
 #pragma once
@@ -64,7 +64,8 @@ class RandomProgram {
     return random_.chance(1, 4) ? static_cast<int32_t>(below(16)) - 8 : static_cast<int32_t>(below(4096)) - 2048;
   }
 
-  // One random item; it does not change the sequence of other programs.
+  // Makes one random item. Without options_.floating it draws the numbers of integer() only, so that programs without
+  // floating point stay the same.
   Item item() {
     if (options_.floating && random_.chance(1, 2)) return floating();
     return integer();

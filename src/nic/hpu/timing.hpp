@@ -1,8 +1,8 @@
 // Timing parameters - what a NIC profile says about the speed of a handler processor.
 //
-// Contract: the caller fills the fields from a profile (the defaults are the `a15` paragraph of the shipped
-//   profiles: the published simulator configuration of the SC'17 and SC'19 papers) and hands them to
-//   Core::create, which checks them. Units: cycles of the HPU unless the name says otherwise.
+// Contract: the caller fills the fields from a profile and hands them to Core::create, which checks them. The defaults
+//   of A15Parameters are the `a15` paragraph of the shipped profiles: the published simulator configuration of the
+//   SC'17 and SC'19 papers. Units: cycles of the HPU unless the name says otherwise.
 // Threads: plain values. Time: durations in HPU cycles; nobody here knows their length.
 #pragma once
 
@@ -23,7 +23,7 @@ struct A15Parameters {
   uint32_t rename_width = 3;   // instructions that enter the window in a cycle
   uint32_t window = 40;        // reorder buffer entries
   uint32_t retire_width = 8;   // instructions that leave in a cycle
-  uint32_t alus = 2;           // integer units, one cycle, pipelined
+  uint32_t alus = 2;           // integer units, pipelined
   uint32_t multipliers = 1;    // units for multiply and divide
   uint32_t float_units = 2;
   uint32_t load_units = 1;
@@ -78,7 +78,7 @@ using TimingParameters = std::variant<FunctionalParameters, A15Parameters, PulpP
   return !std::holds_alternative<PulpParameters>(parameters);
 }
 
-// Every field within what the model can represent; an Error names the field, its value and the range.
+// Checks that every field is within what the model can represent; an Error names the field, its value and the range.
 [[nodiscard]] Status check(const TimingParameters& parameters);
 
 }  // namespace spinloom::hpu

@@ -19,14 +19,16 @@
 //   - device stores retire in order, one each device_store_cycles, and are answered device_answer_cycles later;
 //   - a device load or an atomic may not be speculative: it issues oldest_cycles after everything older has retired and
 //     all device stores are answered. A device load completes after device_load_cycles or when the driver answers;
-//   - the answer of a call holds back younger loads from private and shared memory (the call may have written there);
+//   - the answer of a call holds back younger loads from private and shared memory (the call may have written there),
+//     and younger atomics;
 //   - accesses to shared memory happen in program order (order_): a load when it issues, a store when it
-//     retires, an atomic when everything older has retired; what follows an atomic waits for its result;
+//     retires, an atomic when everything older has retired; shared accesses, atomics and device loads behind an atomic
+//     wait for its result;
 //   - counter reads and accesses to fcsr wait until everything older has retired.
 //
-// Not modelled, on purpose: instruction cache misses (handlers are small and warm), the 32-entry issue queue and
-// the 8-wide issue (five units cannot ask for more), taken-branch fetch bubbles, and memory aliasing other
-// than through the last 64 stored words.
+// Not modelled, on purpose: instruction cache misses (handlers are small and warm); the 32-entry issue queue and the
+// 8-wide issue (the default's seven units cannot ask for more); taken-branch fetch bubbles; memory aliasing other than
+// through 64 stored words, one for each address of a word modulo 64.
 //
 // Invariants: 1. every call depends on earlier calls only, never on where slices were cut; 2. now() <= the
 //   cycle of every later stop; 3. cycles of a handler = cycles with a retirement + all stalls.

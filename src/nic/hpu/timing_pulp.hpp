@@ -6,11 +6,12 @@
 //   issue_i = max(next_{i-1}, ready of s)
 //   next_i  = issue_i + busy_i          ready of i's result = next_i + extra_i
 //
-//   busy: ALU, mul 1; mulh, mulhu, mulhsu 5; division 3 + leading zeros of the divisor's magnitude; counter read 4;
+//   busy (numbers are the defaults of PulpParameters):
+//     ALU, mul 1; mulh, mulhu, mulhsu 5; division 3 + leading zeros of the divisor's magnitude; counter read 4;
 //     branch not taken 1, taken 3; jump 2; a transfer to a 32-bit instruction that straddles a fetch word + 1;
 //     load, store: memory_cycles[k] for each bus access, two of them when the access crosses a word;
 //     command window: 1, the load of ISSUE until the driver answers.
-//   extra: load_use_cycles after a load, 0 after everything else;
+//   extra: load_use_cycles after a load, a load from the command window and an atomic on far memory, otherwise 0;
 //   jalr waits one cycle more for the result of the instruction right before it;
 //   atomic: in a memory of one cycle it takes 1; its result comes, and the next atomic issues, atomic_near_cycles
 //     later. Loads and stores are not held up. Any other memory blocks the core for memory_cycles[k] +

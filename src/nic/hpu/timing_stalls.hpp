@@ -1,4 +1,5 @@
-// Stalls - cycles in which nothing retired, by the reason that held up the next instruction to retire.
+// Stalls - cycles in which nothing retired (PulpTiming: issued), by the reason that held up the next instruction.
+//
 // Threads: plain values. Time: HPU cycles.
 #pragma once
 

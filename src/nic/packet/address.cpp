@@ -7,7 +7,8 @@ namespace spinloom::packet {
 
 namespace {
 
-// `Parts` numbers below 256 with `separator` between them, each of at most `digits` digits.
+// Reads `Parts` numbers below 256 with `separator` between them, each of at most `digits` digits. False for other
+// texts.
 template <size_t Parts>
 bool numbers(std::string_view text, char separator, int base, size_t digits, std::array<uint8_t, Parts>& out) {
   const char* at = text.data();

@@ -1,8 +1,8 @@
 // Addresses - of Ethernet stations and of IPv4 hosts, as values, and as text.
 //
 // Contract: MacAddress is six bytes as on the wire; Ipv4Address is a number, 10.0.0.1 being 0x0a000001. print() writes
-//   "02:00:00:00:00:01" and "10.0.0.1"; parse_mac() and parse_ipv4() read exactly these forms, and give an Error with
-//   the text for all others.
+//   "02:00:00:00:00:01" and "10.0.0.1". parse_mac() and parse_ipv4() read these forms, also with capitals and with
+//   fewer or leading digits (at most 2 and 3 a number), and give an Error with the text for all others.
 // Invariants: (1) parse(print(a)) is a.
 // Threads: plain values. Time: none.
 #pragma once
@@ -20,7 +20,7 @@ namespace spinloom::packet {
 struct MacAddress {
   std::array<uint8_t, 6> bytes{};
 
-  // To more than one station: broadcast and multicast.
+  // True for addresses of more than one station: broadcast and multicast.
   [[nodiscard]] bool is_group() const { return (bytes[0] & 1) != 0; }
   friend auto operator<=>(const MacAddress&, const MacAddress&) = default;
 };

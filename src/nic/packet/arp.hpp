@@ -3,7 +3,8 @@
 //   0 hardware 1 | 2 protocol 0x0800 | 4 lengths 6, 4 | 6 operation | 8 sender MAC | 14 sender IPv4 | 18 target MAC |
 //   24 target IPv4
 //
-// Contract: read_arp() takes the payload of an Ethernet frame, padding too; other hardware or protocols are a Trouble.
+// Contract: read_arp() takes the payload of an Ethernet frame, padding too; too few bytes, other hardware and other
+//   protocols are a Trouble.
 //   write_arp() writes arp_bytes bytes. answer_arp() is the answer of the station `mac` that has the asked address.
 // Invariants: (1) read(write(a)) is a; (2) nothing is read outside of the payload.
 // Threads: pure. Time: none.

@@ -28,7 +28,8 @@ using FrameBytes = std::vector<uint8_t>;
 [[nodiscard]] FrameBytes echo_frame(const Ends& ends, uint16_t identifier, uint16_t sequence, Bytes payload);
 [[nodiscard]] FrameBytes arp_request_frame(const MacAddress& source_mac, Ipv4Address source, Ipv4Address asked);
 
-// From their parts: tags, options, fragments, other types. `ethernet.payload` and `ipv4.payload` are not looked at.
+// Make frames with tags, options, fragments or other types from their headers. `ethernet.payload` and `ipv4.payload`
+// are not used.
 [[nodiscard]] FrameBytes ethernet_frame(const Ethernet& ethernet, Bytes payload);
 [[nodiscard]] FrameBytes ipv4_frame(const Ethernet& ethernet, const Ipv4& ipv4, Bytes payload);
 

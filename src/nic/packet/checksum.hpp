@@ -4,8 +4,8 @@
 //   the last may be odd. finish() is the number of the header's field. Over a message whose field is right, finish()
 //   is 0. update_checksum() is the field after one 16-bit word of the message has changed, without the others
 //   (RFC 1624, equation 3).
-// Invariants: (1) the sum does not depend on the machine's byte order (RFC 1071, section 2B); (2) a message of any
-//   length below 2^48 bytes does not overflow.
+// Invariants: (1) the sum does not depend on the machine's byte order (RFC 1071, section 2B); (2) a part of any length
+//   below 2^35 bytes does not overflow.
 // Threads: plain values. Time: none. Eight bytes a step, four steps at once.
 #pragma once
 

@@ -1,12 +1,12 @@
 // Ethernet - the frame around every packet (IEEE 802.3), with up to two VLAN tags (IEEE 802.1Q).
 //
-//   0 target | 6 source | 12 type | 14 payload ...        a tag: type 0x8100 or 0x88a8, 2 bytes of tag control, and
-//   then
-//                                                         the next type
+//   0 target | 6 source | 12 type | 14 payload ...
+//   A tag is the type 0x8100 or 0x88a8 and 2 bytes of tag control; the next type follows it.
 //
-// Contract: read_ethernet() takes a frame without its check sequence. A type below 0x0600 is a length (IEEE 802.3,
-//   3.2.6): the payload has just that many bytes; otherwise it is all that is left, padding too. write_ethernet()
-//   writes the header in front of `out` and returns its length; `out` must have ethernet_bytes(header).
+// Contract: read_ethernet() takes a frame without its check sequence; more than two tags are a Trouble. A type below
+//   0x0600 is a length (IEEE 802.3, 3.2.6): the payload has just that many bytes; otherwise it is all that is left,
+//   padding too. write_ethernet() writes the header to the start of `out` and returns its length; `out` must have
+//   ethernet_bytes(header).
 // Invariants: (1) the payload lies in the frame; (2) read(write(h)) is h; (3) nothing is read outside of the frame.
 // Threads: pure. Time: none.
 #pragma once

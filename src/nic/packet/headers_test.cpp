@@ -3,7 +3,7 @@
 
 #include "base/byte_order.hpp"
 #include "base/testing/seeds.hpp"
-#include "nic/packet/testing/support.hpp"
+#include "nic/packet/testing/random_frames.hpp"
 
 namespace spinloom::packet {
 namespace {

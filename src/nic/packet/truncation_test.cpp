@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/seeds.hpp"
-#include "nic/packet/testing/support.hpp"
+#include "nic/packet/testing/random_frames.hpp"
 
 namespace spinloom::packet {
 namespace {

@@ -27,8 +27,10 @@ namespace spinloom::nic {
 struct Send {
   Packet packet;
   bool last = false;
-  bool from_device = false;  // the payload lies in a handler's memory; the handler waits until it has been read
-  bool by_handler = false;   // a handler asked for this packet
+  // The payload lies on the NIC: in the memory of a handler, which waits until it has been read, or in a buffer of the
+  // engine (the values before a fetching atomic).
+  bool from_device = false;
+  bool by_handler = false;  // the packet belongs to a put, get or atomic of a handler; false for process-puts
   // The driver reads the payload, NicLimits::at_once_bytes at most, before it performs the next action; there is no
   // on_packet_sent.
   bool at_once = false;
@@ -37,8 +39,8 @@ struct Send {
   // on_packet_left(slot) instead of on_packet_sent. Packets of such messages leave in the order of their actions.
   OutboundSlotId slot = {};
 };
-// Starts a handler on her.hpu. A completion handler comes without a BufferPacket, because it has no packet. The
-// driver calls on_handler_call for every call of the handler, and on_handler_done at its end.
+// Starts a handler on her.hpu. Header and completion handlers have no BufferPacket of their own. The driver calls
+// on_handler_call for every call of the handler, and on_handler_done at its end.
 struct RunHandler {
   Her her;
 };
@@ -68,7 +70,7 @@ struct Answer {
   uint64_t token = 0;
   Result<uint64_t> result = uint64_t{0};
 };
-// Asks for one call of on_continue, because more work is queued (triggered commands).
+// Asks for one call of on_continue, because more work is queued: fired commands, or packets to send.
 struct Continue {};
 
 using Action =
@@ -78,7 +80,7 @@ using Action =
 // The work that a call stood for; the simulator turns it into service time of the unit that did the work.
 struct Work {
   uint32_t entries_searched = 0;  // matching entries compared
-  bool matched_by_message = false;  // a later packet, found by its message instead of the lists
+  bool matched_by_message = false;  // found by its message instead of the lists: a later packet, or an answer
 };
 
 // The results of one call.

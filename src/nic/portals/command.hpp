@@ -2,7 +2,8 @@
 //
 // Contract: every command may wait for a counter (Trigger): triggering is one mechanism. A command with a
 //   token is answered by action Answer{token, ...}; token 0 asks for no answer. A command with a trigger is
-//   answered when it is registered, so MemoryAlloc, whose answer is its result, cannot have one.
+//   answered when it is registered. So MemoryAlloc, TelemetryRead and RefusalsRead cannot have a trigger: their answer
+//   is their result.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -42,17 +43,17 @@ struct QueueFree {
 // The host gets the counter's value, 0, before the answer.
 struct CounterAlloc {
   CounterId counter;
-  uint32_t triggered_max = UINT32_MAX;  // operations that wait for the counter
-  bool only_successes = false;  // failures let nothing go
+  uint32_t triggered_max = UINT32_MAX;  // the most operations that may wait for the counter
+  bool only_successes = false;  // waiting commands start by the successes alone, not by the sum with the failures
 };
 struct CounterFree {
   CounterId counter;
 };
-// Forgets the commands that wait for the counter.
+// Forgets the commands that wait for the counter. A persistent command that has fired already runs once more.
 struct CounterCancel {
   CounterId counter;
 };
-// The answer is the number of successes then.
+// The answer is the number of successes afterwards.
 struct CounterInc {
   CounterId counter;
   CounterValue by;
@@ -61,10 +62,10 @@ struct CounterSet {
   CounterId counter;
   CounterValue to;
 };
-// Makes a counter reset itself. When its successes and failures have reached the threshold, and the commands that
-// wait for them have started, the counter is set to 0 and a new round begins. Threshold 0: no resets. A persistent
-// command starts once a round, even if it starts late. Refused while commands wait for the counter, fired persistent
-// ones included.
+// Makes a counter reset itself. When the sum of its successes and failures (with only_successes: its successes) has
+// reached the threshold, the commands that wait for that value are fired, the counter is set to 0, and a new round
+// begins. Threshold 0: no resets. A persistent command starts once a round, even if it starts late. The command is
+// refused while commands wait for the counter, fired persistent ones included.
 struct CounterAutoReset {
   CounterId counter;
   uint64_t threshold = 0;
@@ -116,17 +117,18 @@ struct Unlink {
 };
 enum class UnlinkResult : uint64_t { done, in_use };  // in_use: messages or kept headers refer to the entry
 
-// Tells of messages that wait in overflow entries and that an entry like this matches, in the order of their headers.
-// A use-once entry finds the first message, other entries find all. With `remove`, the messages leave as if the entry
-// had been appended; then the search ends before the first message whose data is still to come. The answer is how
-// many.
+// Posts events for the messages that wait unclaimed in overflow entries and that an entry like this matches, in the
+// order of their headers. A use-once entry finds the first message, other entries find all. With `remove`, the messages
+// leave as if the entry had been appended; then the search ends before the first message whose data is still to come.
+// The answer is the number of messages found.
 struct Search {
   PortalIndex portal;
   Entry entry;
   bool remove = false;
 };
 
-// Allocates NIC memory for handlers. The answer is its offset, or Code::exhausted.
+// Allocates NIC memory for handlers. The answer is its offset; Code::exhausted without room, Code::invalid for 0 bytes
+// or an alignment that is no power of two.
 struct MemoryAlloc {
   uint64_t bytes = 0;
   uint64_t align = 64;
@@ -155,8 +157,9 @@ struct TelemetryRead {
   Telemetry which = Telemetry::messages;
   ContextId context;
 };
-// Runs an entry's handlers on a message of the host itself: at most one packet, at offset 0, from this rank. The
-// entry need not be in a list, nor match anything.
+// Runs an entry's handlers on a message of the host itself: at most one packet, with remote offset 0, from this rank.
+// The entry must have a context. It need not match the message, and may still wait for its context to become active.
+// Entries of an overflow list, and entries that have left their list by themselves, are refused.
 struct Invoke {
   EntryId entry;
   std::vector<uint8_t> bytes;
@@ -179,7 +182,8 @@ struct Put {
   bool ct_bytes = false;  // counts bytes instead of operations
   bool event_send_disable = false;
   bool event_success_disable = false;  // acknowledgements make an event only if they report a failure
-  bool sparse = false;  // parts of the memory may not be there: the put asks before it leaves (HostMemory)
+  // Parts of the memory may not be there: a put or an atomic leaves only if HostMemory says that all of it is there.
+  bool sparse = false;
   uint64_t user_ptr = 0;
   DescriptorRef descriptor;  // optional
   uint64_t descriptor_offset = 0;
@@ -193,7 +197,7 @@ struct ReplyTo {
   bool ct_reply = false;
   bool ct_bytes = false;  // counts bytes instead of replies
   bool event_success_disable = false;
-  bool sparse = false;  // as for puts: the NIC asks before the request leaves
+  bool sparse = false;  // the request leaves only if HostMemory says that all of the memory is there
   uint64_t user_ptr = 0;
   DescriptorRef descriptor;  // optional
   uint64_t descriptor_offset = 0;
@@ -271,12 +275,12 @@ void for_each_descriptor(const CommandBody& body, Visit visit) {
   std::visit([&](const auto& one) { for_each_descriptor_of(one, visit); }, body);
 }
 
-// Ends the operations of a command that will not be performed, and says so to the host that waits for an append.
+// Ends the operations of a command that will not be performed. An append that has not been done gets Appended::never.
 void abandon(const CommandBody& body);
 
-// Runs a command once the counter's successes and failures have reached the threshold. With `every`, the command runs
-// again each time that their sum has grown by `every`, or once a round if the counter resets itself. Freeing the
-// counter forgets its commands.
+// Runs a command once the sum of the counter's successes and failures (with only_successes: its successes) has reached
+// the threshold. With `every`, the command runs again each time that this value has grown by `every`, or once a round
+// if the counter resets itself. Freeing the counter forgets its commands.
 struct Trigger {
   CounterId counter;
   uint64_t threshold = 0;

@@ -23,18 +23,19 @@ struct EntryOptions {
   bool no_truncate = false;
   bool ack_disable = false;
   bool event_link_disable = true;
-  bool event_flowctrl_disable = false; // messages that it matched switch off without a word
-  bool event_comm_disable = false;     // no put event
+  // A message that this entry matched and that lacks room disables the portal table entry without an event.
+  bool event_flowctrl_disable = false;
+  bool event_comm_disable = false;     // no event for a put, get, atomic or search
   bool event_unlink_disable = false;
   bool event_success_disable = false;  // events only for failures
   bool event_over_disable = false;     // no overflow event
   bool unexpected_hdr_disable = false; // overflow list: later entries do not hear of what landed here
-  bool count_unexpected = false;  // manage_local: messages found in the overflow list also took room
-  bool ct_overflow = false;            // count messages that this entry found in the overflow list
-  bool ct_comm = false;                // count communication
-  bool ct_bytes = false;               // count bytes, not operations
-  bool ct_peer_lost = false;           // count a failure when match_rank is lost, or is lost already
-  bool ct_peer_back = false;           // count a success when match_rank is no longer lost
+  bool count_unexpected = false;  // manage_local without use_once: messages found in the overflow list took room, too
+  bool ct_overflow = false;  // count messages that this entry found in the overflow list
+  bool ct_comm = false;  // count communication
+  bool ct_bytes = false;  // count bytes, not operations
+  bool ct_peer_lost = false;  // count a failure when match_rank is lost, or is lost already
+  bool ct_peer_back = false;  // count a success when match_rank is no longer lost
 };
 
 struct Entry {
@@ -48,12 +49,12 @@ struct Entry {
   Rank match_rank = Rank::any();
   uint64_t match_bits = 0;
   uint64_t ignore_bits = 0;
-  uint64_t min_free = 0;  // manage_local: the entry is unlinked when fewer bytes are free
+  uint64_t min_free = 0;  // manage_local: the entry is unlinked when fewer bytes are free; 0: never
   CounterId counter;
-  uint32_t user = any_user;  // the user who may access the entry
+  uint32_t user = any_user;  // the user that may access the entry
   uint64_t user_ptr = 0;
   ContextId context;  // none: data goes straight to memory
-  bool sparse = false;  // parts of the memory may not be there: each message asks (HostMemory)
+  bool sparse = false;  // parts of the memory may not be there: HostMemory decides for each message
 };
 
 }  // namespace spinloom::nic

@@ -1,7 +1,7 @@
 // Event - the NIC's reports to the host: full events on queues, and the values of counters.
 //
-// Contract: names and meaning follow Portals 4; `dma` is sPIN's: a handler's DMA that asked for an event
-//   and whose earlier DMAs of the same message are complete.
+// Contract: names and meaning follow Portals 4; `dma` is sPIN's: a handler's DMA without PTL_DMA_NO_EVENT
+//   is complete, and so are all earlier DMAs of the same message.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -13,22 +13,22 @@
 namespace spinloom::nic {
 
 enum class EventKind : uint8_t {
-  put,            // target: a message landed in a priority-list entry
-  put_overflow,   // target: an entry was appended that matches a message already in the overflow list
+  put,            // target: a message landed in an entry of either list (in_overflow), or failed there
+  put_overflow,   // target: an appended entry, or a search that removes, took a message from the overflow list
   auto_unlink,    // target: a use-once or exhausted entry left its list
   auto_free,      // target: an overflow entry and all its messages are done
   link,           // target: an entry was appended
   pt_disabled,    // target: flow control switched the portal table entry off
   send,           // initiator: the buffer may be reused
   ack,            // initiator: the target acknowledged
-  dma,            // target: a handler's DMA (with event) and all earlier ones of its message are complete
+  dma,            // a handler's DMA (with event) and all earlier ones of its message are complete
   get,            // target: the reply to a get has been read from an entry's memory
   get_overflow,   // target: as put_overflow, for a get
   atomic,         // target: an atomic has changed an entry's memory
   atomic_overflow,
   fetch_atomic,   // target: an atomic has changed an entry's memory, and its reply has left
   fetch_atomic_overflow,
-  reply,          // initiator: the bytes asked for are here
+  reply,          // initiator: the bytes asked for are here, or the request has failed
   search,         // target: a message that a search found; or the search found none
 };
 
@@ -57,16 +57,16 @@ enum class EventKind : uint8_t {
 
 enum class Fail : uint8_t {
   ok,
-  dropped,          // no entry matches
+  dropped,          // no entry matches, or without flow control there was no room for the header or the handlers
   pt_disabled,
   perm_violation,   // the entry belongs to another user
   op_violation,     // the entry does not allow the operation
-  segv,             // a handler or a DMA left its memory
+  segv,             // a handler or a DMA left its memory, or the memory of an operation is not there (HostMemory)
   handler_fail,     // a handler returned FAIL
   handler_fault,    // illegal instruction, misaligned atomic, ...
   handler_budget,   // a handler ran past its cycle budget
   handler_code,     // a handler returned a code that does not exist
-  undeliverable,
+  undeliverable,    // the peer is lost
   aborted,          // handlers at the sender failed: the rest of the message never comes
   no_match,         // a search found nothing
 };

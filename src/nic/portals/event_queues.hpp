@@ -59,7 +59,7 @@ class EventQueues {
   void hold(QueueId id) { ++queues_.find(id)->holders; }
   void let_go(QueueId id);
   [[nodiscard]] bool is_held(QueueId id) const { return queues_.find(id)->holders > 0; }
-  // True if the queue has room for `events` more events.
+  // True if the queue has room for `events` more events. An empty queue has room, however small it is.
   [[nodiscard]] bool has_room(QueueId id, uint32_t events) const;
   void expect(QueueId id) { ++queues_.find(id)->events_due; }
   void settle(QueueId id);

@@ -34,7 +34,8 @@ struct HandlerWork {
   void record(Fail why) {
     if (failure == Fail::ok) failure = why;
   }
-  // Records that a handler did not return, or returned a code that its kind does not have.
+  // Records the failure of a handler: that it did not return, which stops the work, or the FAIL, SEGV or unknown code
+  // that it returned.
   void fail(HandlerEnd end, uint32_t code) {
     switch (end) {
       case HandlerEnd::returned:

@@ -13,13 +13,13 @@
 
 namespace spinloom::nic {
 
-// An atomic writes.
+// An atomic counts as a write.
 enum class Access : uint8_t { read, write };
 
 class HostMemory {
  public:
   virtual ~HostMemory() = default;
-  // True if all of these bytes are there. A range that goes beyond the last address is not.
+  // True if all of these bytes are there. False for a range that goes beyond the last address.
   [[nodiscard]] virtual bool reaches(const void* start, uint64_t length, Access access) = 0;
   [[nodiscard]] bool reaches(const IovecView& list, uint64_t offset, uint64_t length, Access access) {
     for (const IovecElement& piece : pieces_of(list, offset, length)) {

@@ -1,9 +1,9 @@
 // Ids - the names under which the host and the NIC speak of NIC objects.
 //
-// Contract: those of nic/spin/ids.hpp, and those of Portals. The host's floor (portals) picks the ids of entries,
-//   queues and counters, the engine the ids of HERs and DMAs. The names of sPIN are names of this NIC, too.
-// Invariants: an id that the host picks has a generation beside its index. So a name of an object that is gone (in an
-//   entry, in a waiting command) never means the next object with that index.
+// Contract: the ids of nic/spin/ids.hpp, which are names of this NIC, too, and those of Portals. The host picks the ids
+//   of contexts, portal table entries, entries, queues, counters and streams; the engine picks those of HERs and DMAs.
+// Invariants: ids of entries, queues and counters have a generation beside their index. So a name of an object that is
+//   gone (in an entry, in a waiting command) never means the next object with that index.
 // Threads: plain values. Time: none.
 #pragma once
 

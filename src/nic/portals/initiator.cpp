@@ -60,7 +60,8 @@ uint32_t Initiator::open(const Put& put) {
   return slot;
 }
 
-// True for a short put that has no message ahead of it. Without an acknowledgement it leaves no state behind.
+// True for a short put of contiguous bytes that has no message ahead of it and that no handler waits for. If it wants
+// no acknowledgement and its target is not lost, it leaves no state behind.
 bool Initiator::goes_at_once(const Put& put, const Origin& origin) const {
   return config_.at_once_bytes > 0 && put.length <= config_.at_once_bytes && outbound_.empty() && flowing_.empty() &&
          !origin.waits.exists() && (put.local != nullptr || put.length == 0);
@@ -119,7 +120,7 @@ void Initiator::refuse(uint32_t slot, Actions& out) {
   finish(slot, out);
 }
 
-// No acknowledgement comes for a message that never arrives.
+// Fails a message that never arrives. Its acknowledgement, which never comes, counts as a failure.
 void Initiator::end_unsent(Outgoing& message, Fail why, Actions& out) {
   const Put& put = message.put;
   message.failure = why;

@@ -6,9 +6,10 @@
 //   others pass while it waits for its bytes. An operation ends by its events and counts; then its descriptor is
 //   free.
 // Invariants: (1) `outbound_` holds messages in the order of their puts, until they are done or wait for packets with
-//   their header sent; `flowing_` holds messages of the latter kind that have packets again; (2) an acknowledgement's
-//   event comes after the send event, in whatever order the two are reported; (3) among process-puts that want slots
-//   of the outbound buffer, only the first has any; (4) nothing waits for a lost peer.
+//   their header sent; `flowing_` holds messages of the latter kind that have packets again, and replies that went past
+//   a waiting header; (2) an acknowledgement's event comes after the send event, in whatever order the two are
+//   reported; (3) among process-puts that want slots of the outbound buffer, only the first has any; (4) nothing waits
+//   for a lost peer.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -65,7 +66,7 @@ struct Reply {
 
 class Initiator {
  public:
-  // The parts outlive the initiator. `config` has the NIC's limits.
+  // The parts, and `config` (the NIC's limits), outlive the initiator.
   struct Parts {
     EventQueues& queues;
     Triggers& triggers;
@@ -100,7 +101,8 @@ class Initiator {
   [[nodiscard]] bool is_there(bool sparse, const uint8_t* local, uint64_t length, Access access) const {
     return !sparse || memory_ == nullptr || length == 0 || memory_->reaches(local, length, access);
   }
-  // Quick puts (quick.hpp): whether one is possible, its name, and that it has left.
+  // Quick puts (quick.hpp). may_put_quickly() says whether one is possible, next_name() names it, count_quick() notes
+  // that it has left.
   [[nodiscard]] bool may_put_quickly(uint64_t length) const {
     return length <= config_.at_once_bytes && outbound_.empty() && flowing_.empty() && lost_.empty();
   }
@@ -115,7 +117,8 @@ class Initiator {
   // A packet of the outbound buffer has left.
   void packet_left(OutboundSlotId slot, Actions& out);
 
-  // Take answers. False: no operation waits for the answer. That is a fault of the peer, and the packet is refused.
+  // Take answers. False: no operation waits for the answer, or a reply has more bytes than were asked for or a second
+  // header. That is a fault of the peer, and the packet is refused.
   [[nodiscard]] bool take_ack(const Packet& packet, Actions& out);
   [[nodiscard]] bool take_reply(const Packet& packet, Actions& out);
   // A request of this NIC to itself has ended at its target, whose events come before that of the reply.
@@ -126,7 +129,7 @@ class Initiator {
 
   // Ends all operations that wait for this peer. Nothing reaches the peer from now on.
   void part_from(Rank peer, Actions& out);
-  // True if part_from() has been called for this peer and no operation with it is left.
+  // True if part_from() has been called for this peer, take_back() has not, and no operation with the peer is left.
   [[nodiscard]] bool is_parted(Rank peer) const;
   void take_back(Rank peer) { std::erase(lost_, peer); }
 
@@ -164,7 +167,7 @@ class Initiator {
     bool acked = false;
     Outcome ack = {};  // an ack that came before the send event
     bool queued = true;  // the message is in `outbound_` or `flowing_`
-    bool may_wait = false;  // the message is in `outbound_` and waits for bytes
+    bool may_wait = false;  // the message is in `outbound_`, and its next bytes may not be there yet
     IovecView list = {};  // where put.local is null: holds the bytes, from list_offset on
     uint64_t list_offset = 0;
     std::unique_ptr<Stream> stream = {};  // streaming put, until its last packet is handed to the driver
@@ -254,7 +257,7 @@ class Initiator {
   uint32_t next_sequence_ = 0;
   Fifo<uint32_t> outbound_;
   Fifo<uint32_t> flowing_;
-  uint32_t waiting_headers_ = 0;  // messages in `outbound_` that wait for bytes
+  uint32_t waiting_headers_ = 0;  // messages with `may_wait`: streaming puts and process-puts in `outbound_`
   bool emit_due_ = false;
   Table<StreamId, uint32_t> streams_{"streaming put", limits::stream_count_max, "limits::stream_count_max"};
   Slab<Filled> filled_;

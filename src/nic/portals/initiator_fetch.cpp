@@ -2,7 +2,7 @@
 //
 // A request travels as a put does. The target answers with a reply (nic_reply.cpp), which is not matched: each of its
 // packets carries the name of the request. A Fetch waits until the reply's header packet and all its bytes are here,
-// and their DMAs are done.
+// and their DMAs are done; for a request of this NIC to itself, also until the target's part has ended.
 #include <algorithm>
 #include <utility>
 

@@ -3,9 +3,10 @@
 //
 // Contract: find() returns the first entry, in list order, that a message matches. Matching follows
 //   Portals 4: initiator rank (or any), match bits equal outside the ignore bits, and with no_truncate
-//   room for the whole message.
+//   room for the whole message, unless a payload handler decides where bytes go. A host-activated entry
+//   matches nothing.
 // Invariants: (1) a list holds exactly its linked entries, in order of their sequence; (2) unlinking is
-//   O(1), taken over many; (3) unexpected headers are in order of arrival.
+//   O(1), taken over many; (3) a LinkedList of unexpected headers is in order of arrival.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -48,7 +49,8 @@ struct ListedEntry {
   mutable std::vector<uint64_t> iovec_ends;  // ends of a scatter list's elements, computed when first needed
 };
 
-// The header of a message that landed in an overflow entry and that no priority entry has claimed yet.
+// The header of a message that an overflow entry took. It stays until a priority entry has claimed it and all of its
+// data is there, or until a search removes it.
 struct UnexpectedHeader {
   MatchKey key;
   Operation operation = Operation::put;
@@ -119,8 +121,8 @@ class LinkedList {
   uint32_t size_ = 0;
 };
 
-// Matching reads one array, in list order. An entry that leaves keeps its line in the array, uncounted, until such
-// lines are the majority.
+// Matching reads one array, in list order. An entry that leaves keeps its line in the array, uncounted. Such lines are
+// removed when they outnumber the others by a fixed number, or when an entry comes back.
 class MatchList {
  public:
   // Links the entry in order of its sequence: at the end, except for an entry that comes back.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 #include "nic/spin/message_index.hpp"
 
 namespace spinloom::nic {

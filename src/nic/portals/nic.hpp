@@ -56,24 +56,28 @@ class Nic {
   Nic(const Nic&) = delete;
   Nic& operator=(const Nic&) = delete;
 
-  // False while there is no room for this packet: its payload does not fit into the packet buffer, or
-  // limits().early_packets packets already wait for their headers and this one would, too. Ask again after on_packet,
-  // on_handler_done and on_dma_done. If the driver gives the packet to on_packet all the same, it is dropped and
-  // counted (refused_packets).
+  // False while there is no room for this packet. Its payload may have to be buffered and does not fit into the packet
+  // buffer; or limits().early_packets packets already wait for their headers and this one would, too; or its entry has
+  // handlers, which work on limits().handler_messages messages already (not under flow control). Each on_... call may
+  // change the answer. If the driver gives the packet to on_packet all the same, it is dropped and counted
+  // (refused_packets).
   [[nodiscard]] bool can_accept(const Packet& packet) const;
 
-  // Service of a packet starts at the parser and matching unit. Work: at most one walk over the lists, and the
-  // packets of the message that came ahead of this header (limits().early_packets).
+  // Service of a packet starts at the parser and matching unit. Work: one walk over the lists (another one while
+  // handlers work on as many messages as they may), and the packets of the message that came ahead of this header
+  // (limits().early_packets).
   void on_packet(const Packet& packet, Actions& out);
   // A command from the host. Work: one command.
   void on_command(const Command& command, Actions& out);
   // True if a message, or the rest of a message that has begun, must come in packets of payload_bytes because handlers
   // need them. False: packets of any size will do.
   [[nodiscard]] bool wants_packets(const Packet& packet) const;
-  // True if the header of the message has been here and its last packet has not.
+  // True if the header of the message has been here and the message has not ended. False for a put that takes the short
+  // way (nic_delivery).
   [[nodiscard]] bool has_begun(Rank source, uint64_t message) const;
-  // True if packets of this message were kept and the message has not ended, so that the engine may refer to their
-  // bytes. False for a message that came in one packet: only the actions of that on_packet refer to its bytes.
+  // True if packets of this message have been here and the message has not ended, so that the engine may refer to
+  // their bytes. False for a put that takes the short way (nic_delivery): only the actions of its on_packet refer to
+  // its bytes.
   [[nodiscard]] bool is_open(Rank source, uint64_t message) const;
   // Does what a Command with this put, without token and trigger, does.
   void on_put(const Put& put, Actions& out);
@@ -86,15 +90,16 @@ class Nic {
   // A buffered packet has reached the scheduler. Work: one HER. `bytes` is its place in the packet buffer, where it
   // stays until the HER's id is given out again; null if it stays where it came from.
   void on_her_ready(HerId her, Actions& out, const uint8_t* bytes = nullptr);
-  // A running handler calls. Work: one call. False: the Resume among the actions answers the call. True: the handler
-  // must stop, because the call or its options do not exist here (docs/handlers.md); there is no Resume, and the
-  // driver ends the handler with on_handler_done(her, HandlerEnd::fault).
+  // A running handler calls. Work: one call. False: a Resume answers the call, among these actions or later ones. True:
+  // the handler must stop, because the call or its options do not exist here (docs/handlers.md); there is no Resume,
+  // and the driver ends the handler with on_handler_done(her, HandlerEnd::fault).
   [[nodiscard]] bool on_handler_call(HerId her, const HandlerCall& call, Actions& out);
-  // A running handler has ended; `code` is used only if `end` is `returned`. Work: frees an HPU, starts at most the
-  // next handler of its virtual HPU and one other (a completion handler has no packet and is not buffered first).
-  // `cycles` is its run time, for telemetry.
+  // A running handler has ended; `code` is used only if `end` is `returned`. Work: frees an HPU, and starts the
+  // handlers for which an HPU is idle; after a header handler, all packets that waited for its decision. `cycles` is
+  // the handler's run time, for telemetry.
   void on_handler_done(HerId her, HandlerEnd end, uint32_t code, Actions& out, uint64_t cycles = 0);
-  // `failure` says why the bytes are not where they should be; the message then fails with it.
+  // `failure` says why the bytes are not where they should be; the message, or the request that a reply answers, then
+  // fails with it. The DMA of a put that takes the short way (nic_delivery) cannot fail.
   void on_dma_done(DmaId dma, Actions& out, Fail failure = Fail::ok);
   // The source of a write that blocks its handler has been read.
   void on_dma_read(DmaId dma, Actions& out);
@@ -102,6 +107,7 @@ class Nic {
   void on_packet_sent(uint64_t message, Actions& out);
   // A packet of the outbound buffer has left, so its slot is free. Work: at most as many packets as there are slots.
   void on_packet_left(OutboundSlotId slot, Actions& out);
+  // Follows the action Continue. Work: limits::packets_per_call_max packets, and one fired command.
   void on_continue(Actions& out);
   // A peer is lost: nothing comes from this rank any more, nor reaches it. Acknowledgements, replies and messages
   // that wait for the peer end as undeliverable; so does what is sent to it later, once it has been read. Work: all

@@ -1,5 +1,5 @@
 // Acknowledgements and replies say in which list the entry was that took the operation.
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

@@ -1,5 +1,5 @@
 // Short puts that the driver reads while it performs their Send.
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

@@ -8,7 +8,7 @@
 
 namespace spinloom::nic {
 
-// Returns whether the handler must be stopped.
+// True if the handler must be stopped.
 bool Nic::Impl::handler_call(HerId her, const HandlerCall& call, Actions& out) {
   Execution& caller = executions[her];
   SPL_ASSERT(caller.stage == Stage::running, "HER ", her, " calls but does not run");

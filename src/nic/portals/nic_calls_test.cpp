@@ -1,5 +1,5 @@
 // Calls of handlers: transfers that block, waits, atomics, counters, puts. The table is docs/handlers.md.
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

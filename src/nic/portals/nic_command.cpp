@@ -1,4 +1,5 @@
-// The host's commands, each taken to the part that performs it. All trouble is the host's: it becomes an answer.
+// The host's commands, each taken to the part that performs it. All trouble is the host's: it becomes an answer, or is
+// noted for reports if the command has no token.
 #include <type_traits>
 #include <utility>
 

@@ -1,5 +1,5 @@
 // The host's commands: outgoing messages, counters and triggers, objects and their checks.
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

@@ -1,5 +1,5 @@
 // Contexts beyond matching: installed before they are active, started by the host, counted.
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

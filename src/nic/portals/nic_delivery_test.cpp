@@ -4,7 +4,7 @@
 #include <memory>
 #include <tuple>
 
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

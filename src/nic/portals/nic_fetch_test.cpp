@@ -1,5 +1,5 @@
 // Gets, atomics and their replies, at both ends.
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

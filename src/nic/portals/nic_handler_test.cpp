@@ -1,7 +1,7 @@
 // Handlers: their DMAs, their ends, and what their ends mean for the message. The table is docs/handlers.md.
 #include <algorithm>
 
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

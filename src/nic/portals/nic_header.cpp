@@ -2,8 +2,8 @@
 //
 // A message whose context has a header handler is undecided until that handler has ended. Its packets are buffered as
 // packets for payload handlers are, and parked. The header handler starts when the first packet is in the buffer,
-// because it reads the user header there. No other handler of the message runs with it. After its end every parked
-// packet, and every later one, goes the same way.
+// because it reads the user header there; for a message without bytes it starts at once (nic_message). No other handler
+// of the message runs with it. After its end every parked packet, and every later one, goes the same way.
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,5 @@
 // Header handlers: the effect of each return code on a message. The table is docs/handlers.md.
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

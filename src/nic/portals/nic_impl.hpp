@@ -5,11 +5,12 @@
 //   connects them: it takes a message from its first packet to its end. Each verb has a file. Arrivals: nic_receive
 //   (packets, matching), nic_delivery (whole puts), nic_quick (puts that find nothing to decide), nic_scatter (scatter
 //   lists). Handlers: nic_header (header handlers), nic_handler (handlers start and end), nic_calls and nic_requests
-//   (handlers' requests). The rest: nic_reply (gets and atomics at their target), nic_message (the end), nic_command
-//   (the host's commands). A public call of Nic is one function here and ends with settle().
-// Invariants: (1) a message slot lives from its first packet until complete(); executions and DMAs refer to it only
-//   while it counts them; (2) the packet buffer holds the bytes of executions, DMAs and early packets, and no others;
-//   (3) the NIC asks for a Continue whenever work is queued and no Continue is under way.
+//   (handlers' requests). The rest: nic_reply (gets and atomics at their target), nic_message (the end), nic_lost (lost
+//   peers, handlers that the host invokes), nic_command (the host's commands). A public call of Nic that may leave work
+//   queued ends with settle().
+// Invariants: (1) a message slot lives from its first packet until complete() or lose_message(); executions and DMAs
+//   refer to it only while it counts them; (2) the packet buffer holds the bytes of executions, DMAs and early packets,
+//   and no others; (3) the NIC asks for a Continue whenever work is queued and no Continue is under way.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -46,7 +47,7 @@ struct Nic::Impl {
     undecided,  // the header handler has not ended: packets wait in the packet buffer
     direct,  // straight to memory
     handlers,  // to payload handlers
-    dropped,  // the header handler dropped the message: counted as dropped
+    dropped,  // the header handler dropped the message, or failed: counted as dropped
     discard,  // no entry takes the message: counted, not kept
   };
   struct Message : HandlerWork {
@@ -67,8 +68,8 @@ struct Nic::Impl {
     PortalTable::Attached attached;  // to its entry
     MessageFields fields;
     uint64_t offset = 0;  // offset in the entry
-    uint64_t landing = 0;  // mlength: bytes that the entry takes
-    uint64_t room = 0;  // `landing`, where bytes go straight to memory
+    uint64_t landing = 0;  // mlength: `room` for bytes that go straight to memory, all bytes for payload handlers
+    uint64_t room = 0;  // bytes of the message for which the entry has room
     uint32_t parked_first = no_slot;  // undecided: buffered packets, linked by Execution::next
     uint32_t parked_last = no_slot;
     IovecCursor iovec;
@@ -78,7 +79,7 @@ struct Nic::Impl {
     bool reply_open = false;  // the reply has not been read from its buffer yet
     std::unique_ptr<uint8_t[]> fetched;  // fetch_atomic: the target's values before
     std::vector<uint8_t> invoked;  // the bytes of a message of the host itself
-    uint64_t missing = 0;  // bytes at the end that the sender will never send
+    uint64_t missing = 0;  // bytes that never come, because the sender gave up or is lost
     bool nothing_landed = false;  // a transfer to or from the entry's memory has failed
   };
 
@@ -142,6 +143,8 @@ struct Nic::Impl {
   void fail_if_memory_is_missing(Message& message) const;
   void accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
   void land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out);
+
+  // nic_lost.cpp
   [[nodiscard]] Status invoke(const Invoke& command, Actions& out);
   void lose_peer(Rank peer, Actions& out);
   void lose_message(uint32_t slot, Actions& out);
@@ -153,7 +156,7 @@ struct Nic::Impl {
   void delivered(uint32_t delivery, Actions& out);
 
   // nic_scatter.cpp
-  void scatter(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
+  void scatter(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out);
 
   // nic_header.cpp
   void place(HerId her, Actions& out);

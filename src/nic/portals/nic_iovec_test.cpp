@@ -1,7 +1,7 @@
 // Scatter lists: where pieces go, when the next elements are read, packets out of order.
 #include <gtest/gtest.h>
 
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {
@@ -40,6 +40,7 @@ struct Listed {
   Bench bench;
   std::vector<IovecElement> list;
   Entry entry;
+  HerId header;
 };
 
 TEST(Iovec, PacketsAreCutAtElementsAndElementsAtPackets) {
@@ -59,6 +60,33 @@ TEST(Iovec, PacketsAreCutAtElementsAndElementsAtPackets) {
   EXPECT_EQ(events[0].fail, Fail::ok);
   EXPECT_EQ(events[0].manipulated_bytes, 34u);
   listed.bench.expect_idle();
+}
+
+// Packets that wait for a header handler go to the same places when it lets the message pass.
+TEST(Iovec, AMessageThatAHeaderHandlerLetsPassIsScattered) {
+  for (const bool to_payload_handlers : {false, true}) {  // there are none, so that the NIC writes the bytes
+    Listed listed({10, 4, 20}, 32);
+    Bench& bench = listed.bench;
+    Context context;
+    context.header_entry = 3;
+    listed.entry.context = bench.context(context);
+    bench.append(listed.entry);
+    for (const uint64_t offset : {0, 16}) {
+      bench.arrive(1, 34, offset);
+      bench.her_ready(bench.only<BufferPacket>().her);
+      if (offset == 0) listed.header = bench.only<RunHandler>().her.id;
+    }
+    bench.done(listed.header, to_payload_handlers ? PROCESS_DATA : PROCEED);
+    EXPECT_EQ(listed.pieces(), "0+10@0 13+4@10 20+2@14 22+16@16 ");
+    EXPECT_TRUE(bench.land().empty());
+    EXPECT_EQ(bench.nic.state().packet_buffer_used, 0u);
+    bench.arrive(1, 34, 32);
+    EXPECT_EQ(listed.pieces(), "38+2@32 ");
+    const auto events = bench.land();
+    ASSERT_EQ(events.size(), 1u);
+    EXPECT_EQ(events[0].manipulated_bytes, 34u);
+    bench.expect_idle();
+  }
 }
 
 // The first `held` elements come with the append; each further block of `held` elements is read once.

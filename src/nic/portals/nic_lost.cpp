@@ -1,5 +1,5 @@
-// Messages without packets, or with too few: those that the host invokes handlers on, and those of peers that are
-// lost.
+// Messages without packets, or with too few: messages on which the host invokes handlers, and messages of peers that
+// are lost.
 #include "nic/portals/nic_impl.hpp"
 
 namespace spinloom::nic {
@@ -78,6 +78,7 @@ bool Nic::Impl::is_parted(Rank peer) const {
   if (!portals.has_lost(peer) || !initiator.is_parted(peer)) return false;
   bool open = false;
   messages.for_each([&](uint32_t, const Message& message) { open = open || message.source == peer; });
+  deliveries.for_each([&](uint32_t, const Delivery& delivery) { open = open || delivery.source == peer; });
   return !open;
 }
 

@@ -1,5 +1,5 @@
 // State at other NICs that a lost peer leaves behind.
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {
@@ -288,6 +288,21 @@ TEST(Lost, APeerIsBackWhenNothingIsLeftOfWhatWasUnderWay) {
   bench.out.clear();
   bench.nic.on_packet_sent(later, bench.out);
   EXPECT_EQ(bench.event(EventKind::send).fail, Fail::ok);
+}
+
+// A put that takes the short way is acknowledged when its bytes have landed: not into the peer's next life.
+TEST(Lost, APeerWhosePutIsStillLandingIsNotBack) {
+  Bench bench;
+  Entry entry = bench.entry();
+  bench.append(entry);
+  bench.ack_request = AckRequest::ack;
+  bench.arrive(1, 16, 0);
+  const DmaId landing = bench.only<DmaWrite>().dma;
+  bench.out.clear();
+  bench.nic.on_peer_lost(Rank{0}, bench.out);
+  EXPECT_FALSE(bench.nic.is_parted(Rank{0})) << "its put is landing";
+  bench.dma_done(landing);
+  EXPECT_TRUE(bench.nic.is_parted(Rank{0}));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Matching as Portals 4 defines it: which entry takes a message, where the message lands, which events come.
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

@@ -1,6 +1,6 @@
 // Memory that is not there: the driver is asked about entries and descriptors that may have holes, and only about
 // these; operations on a hole end as segv, and move nothing.
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

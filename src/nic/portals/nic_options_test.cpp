@@ -1,5 +1,5 @@
 // Options of descriptors and entries that decide which counts and events come.
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

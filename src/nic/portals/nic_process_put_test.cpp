@@ -1,5 +1,5 @@
 // Process-puts: packets that handlers of the sender's NIC fill. The table is docs/handlers.md, "Outgoing messages".
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

@@ -1,4 +1,4 @@
-// Quick puts: all that a put without decisions does, in one function at each end.
+// Quick puts: all that a put without decisions does, in two functions at its initiator and one at its target.
 #include <algorithm>
 
 #include "nic/portals/nic_impl.hpp"

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

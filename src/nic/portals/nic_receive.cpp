@@ -226,9 +226,6 @@ void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffere
     contexts.tally(message.context, Telemetry::bytes, bytes);
   }
   if (message.path == Path::direct && bytes > 0) {
-    const bool scattered = message.operation == Operation::put && packet.offset < message.landing &&
-                           !portals.entry(message.entry).entry.iovec.empty();
-    if (scattered) return scatter(slot, packet, buffered, out);
     return land(slot, packet.payload, packet.offset, buffered ? bytes : 0, out);
   }
   const bool handled = message.path == Path::undecided || (message.path == Path::handlers && !message.stopped);
@@ -246,7 +243,7 @@ void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffere
     out.add<BufferPacket>(her.id, bytes);
     return;
   }
-  // The work was stopped, or the header handler dropped the message, or there is nothing to drop.
+  // The work was stopped, or the header handler dropped the message, or no entry took it, or there are no bytes.
   if (message.path == Path::handlers || message.path == Path::dropped) message.dropped_bytes += bytes;
   if (buffered) buffer.release(bytes);
 }
@@ -258,6 +255,7 @@ void Nic::Impl::land(uint32_t slot, const PayloadRef& payload, uint64_t offset, 
   SPL_ASSERT(message.entry != no_slot && message.landing <= message.requested, "message ", message.id);
   if (message.operation != Operation::put) return apply_atomic(slot, payload, buffer_bytes, out);
   if (offset >= message.landing) return buffer.release(buffer_bytes);
+  if (!portals.entry(message.entry).entry.iovec.empty()) return scatter(slot, payload, offset, buffer_bytes, out);
   DmaWrite& write = out.add<DmaWrite>();
   write.dma = dmas.issue(messages[slot].dmas, {OwnerKind::incoming, slot}, buffer_bytes);
   write.host = portals.entry(message.entry).entry.start + message.offset + offset;

@@ -12,21 +12,22 @@
 
 namespace spinloom::nic {
 
-// `buffered`: the packet came ahead of its header, and its bytes already count in the packet buffer.
-void Nic::Impl::scatter(uint32_t slot, const Packet& packet, bool buffered, Actions& out) {
+// `buffer_bytes` is the payload's part of the packet buffer.
+void Nic::Impl::scatter(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes,
+                        Actions& out) {
   Message& message = messages[slot];
   const ListedEntry& listed = portals.entry(message.entry);
   const Entry& entry = listed.entry;
   IovecCursor& cursor = message.iovec;
-  const uint64_t begin = message.offset + packet.offset;
-  uint64_t bytes = std::min(packet.payload.length, message.landing - packet.offset);
+  const uint64_t begin = message.offset + offset;
+  uint64_t bytes = std::min(payload.length, message.landing - offset);
   if (begin != cursor.position) {
     const IovecView list = list_of(listed);
     cursor.index = element_at(list, begin);
     cursor.within = begin - (list.ends[cursor.index] - list.elements[cursor.index].length);
   }
   cursor.position = begin + bytes;
-  PayloadRef source = packet.payload;
+  PayloadRef source = payload;
   while (bytes > 0) {
     SPL_ASSERT(cursor.index < entry.iovec.size(), "element ", cursor.index, " of ", entry.iovec.size());
     const IovecElement& element = entry.iovec[cursor.index];
@@ -36,7 +37,7 @@ void Nic::Impl::scatter(uint32_t slot, const Packet& packet, bool buffered, Acti
     cursor.held = needed;
     source.length = std::min(bytes, element.length - cursor.within);
     // The packet's bytes leave the buffer when its last piece has been read: DMAs are served in order.
-    const uint64_t held = buffered && source.length == bytes ? packet.payload.length : 0;
+    const uint64_t held = source.length == bytes ? buffer_bytes : 0;
     const DmaId dma = dmas.issue(message.dmas, {OwnerKind::incoming, slot}, held);
     out.add<DmaWrite>(dma, element.base + cursor.within, source, HerId{}, refill ? Scatter::refill : Scatter::held);
     bytes -= source.length;

@@ -2,7 +2,7 @@
 #include <map>
 #include <set>
 
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

@@ -1,5 +1,5 @@
 // Streaming puts: one message whose bytes the host names region by region.
-#include "nic/portals/testing/support.hpp"
+#include "nic/portals/testing/nic_bench.hpp"
 
 namespace spinloom::nic {
 namespace {

@@ -3,9 +3,10 @@
 // Contract: payload is a reference, not a copy: {inline | local memory | peer memory}; the engine never
 //   dereferences it, drivers do. The first packet of a message (is_header) carries the fields that
 //   matching needs; every packet carries what identifies its message and its place in it.
-// Invariants: (1) offset + payload.length <= message_length; (2) all packets of a message but the last
-//   have the payload size of the transport; (3) a message of zero bytes is one packet, header and last; (4) a packet
-//   with missing bytes is the last that its sender sends of the message, has no payload and is never the header.
+// Invariants: (1) offset + payload.length <= message_length; (2) all packets of a message but the last have one size:
+//   NicLimits::transfer_bytes, or payload_bytes if handlers fill or receive them; (3) a message of zero bytes is one
+//   packet, header and last; (4) a packet with missing bytes is the last that its sender sends of the message, has no
+//   payload and is never the header.
 // Threads: plain values. Time: none.
 #pragma once
 

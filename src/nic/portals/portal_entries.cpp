@@ -67,8 +67,8 @@ Status PortalTable::append(const Append& given, Actions& out) {
   return {};
 }
 
-// Links an entry. A priority entry first takes the headers that came before it; a use-once entry that found a header
-// is never linked. The caller releases the entry.
+// Links an entry. A priority entry first takes the headers that came before it. An entry that these headers use up (a
+// use-once entry, or one with count_unexpected) is never linked. The caller releases the entry.
 void PortalTable::link(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries_[slot];
   SPL_ASSERT(!listed.linked && !listed.waits && !listed.auto_unlinked, "entry ", listed.id);

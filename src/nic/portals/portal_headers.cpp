@@ -1,4 +1,5 @@
-// Unexpected headers: of messages in overflow entries, until an entry claims them or a search removes them.
+// Unexpected headers, which belong to messages in overflow entries, until an entry claims them or a search removes
+// them.
 #include "nic/portals/entry_memory.hpp"
 #include "nic/portals/portal_table.hpp"
 

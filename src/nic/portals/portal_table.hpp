@@ -4,7 +4,8 @@
 //   that arrives, find_priority() and find_overflow() give the entry that takes it; attach() links the two, detach()
 //   ends that. Events of an entry's life (link, auto-unlink, auto-free, overflow, search) are posted here, events of
 //   messages are not. Under flow control a portal table entry is disabled when its queue is full, or when run_out()
-//   says that a message lacks something; its event comes when the messages that were matched before have left().
+//   says that a message lacks something; its event comes when the messages that were matched before have ended
+//   (leave()).
 // Invariants: (1) an entry stays here while it is in a list, waits for its context, or messages and headers refer to
 //   it; (2) a use-once entry leaves its list before its event is posted; (3) an entry's auto-unlink event comes after
 //   the events of all its messages, its auto-free event after that of its last header, and before the auto-unlink event
@@ -48,7 +49,7 @@ class PortalTable final : public EventQueues::Watcher {
   [[nodiscard]] Status setup(const TableSetup& given);
   [[nodiscard]] Result<uint64_t> read_refusals(const RefusalsRead& asked) const;
   [[nodiscard]] Status alloc(const PortalAlloc& given);
-  // Frees a portal table entry; forgets headers that wait in it. Work: its entries.
+  // Frees a portal table entry, and forgets headers that wait in it. Work: all entries, and its headers.
   [[nodiscard]] Status free(PortalIndex index, Actions& out);
   [[nodiscard]] Status enable(const PortalEnable& given);
   // True: messages for the entry are under way, and the end of the last one answers the token. False: there are none.
@@ -85,7 +86,7 @@ class PortalTable final : public EventQueues::Watcher {
   }
   // True if the portal table entry may keep one more header.
   [[nodiscard]] bool has_header_room(const Portal& portal) const;
-  // Under flow control: whether the queue has room for the events of a message for this entry.
+  // True if the queue has room for the events of a message for this entry; without flow control always.
   [[nodiscard]] bool has_event_room(const Portal& portal, const Entry& entry) const;
 
   // The link between a message and its entry, from its match to its end.

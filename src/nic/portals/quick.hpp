@@ -24,7 +24,7 @@ struct QuickPut {
   uint64_t remote_offset = 0;
   uint64_t hdr_data = 0;
   QueueId queue;         // the descriptor's queue: gets no event, but must exist if it is named
-  CounterId counter;     // the descriptor's counter, likewise
+  CounterId counter;     // the descriptor's counter: if it is named, it must exist, and no command may wait for it
   uint64_t counted = 0;  // the amount that the send adds to the counter
   bool sparse = false;   // parts of the memory may not be there (HostMemory)
 };

@@ -136,7 +136,7 @@ void Triggers::release(Counter& counter) {
   for (const Waiting& waiting : reached) fired_.push(waiting.slot);
 }
 
-// Starts the commands that the new value reaches, and begins a new round if the counter resets itself.
+// Fires the commands whose threshold the new value reaches, and begins a new round if the counter resets itself.
 void Triggers::changed(Counter& counter) {
   release(counter);
   if (counter.resets_at == 0 || reached_by(counter) < counter.resets_at) return;

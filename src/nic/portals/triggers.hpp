@@ -1,8 +1,8 @@
 // Triggers - counters, and the commands that wait for them.
 //
 // Contract: a counter keeps its waiting commands in a heap by threshold. When its value grows, the commands whose
-//   threshold is reached move to one queue of fired commands, in the order in which they were given. The NIC runs one
-//   at a time (take_fired(), then ran()), so a chain of commands that count each other up for ever never makes one
+//   threshold is reached move to one queue of fired commands, in the order in which they began to wait. The NIC runs
+//   one at a time (take_fired(), then ran()), so a chain of commands that count each other up for ever never makes one
 //   call run for ever. A counter that resets itself (Di Girolamo et al., "Exploiting Offload Enabled Network
 //   Interfaces", section II.C.5) counts its rounds, and a persistent command the rounds in which it has run: a
 //   command that runs late misses no round, and a command that has run rests until the next round.

@@ -3,8 +3,8 @@
 // Contract: `rule_sets` is what group me said when me/valid last became 1, `contexts` what her, her_meta and our
 //   initialisation handlers said when her/valid last became 1; while a valid is 0, its part is not in force. The other
 //   fields are words that take effect one by one.
-// Invariants: (1) there are as many rule sets and contexts as the NIC has; (2) what is in force has passed the checks
-//   of docs/registers.md.
+// Invariants: (1) there are as many rule sets and contexts as the NIC has; (2) the parts in force have passed the
+//   checks of docs/registers.md, unless RegisterFile::show() gave them.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -19,8 +19,8 @@ namespace spinloom::registers {
 
 struct RuleSet {
   bool any = false;         // one of the rules suffices
-  std::vector<Rule> rules;  // of registers' values
-  Rule last_frame;          // the set's last rule: whether the frame is the last of its message
+  std::vector<Rule> rules;  // values as the registers hold them
+  Rule last_frame;          // the set's last rule, which says whether the frame is the last of its message
   bool operator==(const RuleSet&) const = default;
 };
 
@@ -45,10 +45,10 @@ struct Configuration {
   bool contexts_valid = false;
   std::vector<Context> contexts;
 
-  std::vector<bool> active;          // of contexts: frames may reach them
+  std::vector<bool> active;          // by context: true if frames may reach it
   uint32_t fetch_mask = 0;           // clusters that fetch instructions
   bool reset = false;                // processors and data path are held in reset
-  std::vector<uint32_t> core_masks;  // of clusters: cores that take handlers
+  std::vector<uint32_t> core_masks;  // by cluster: the cores that take handlers
   bool operator==(const Configuration&) const = default;
 };
 

@@ -1,8 +1,8 @@
-// Control - the answer of a NIC to a request of a tool; whoever has a socket needs no more than this.
+// Control - the answer of a NIC to a request of a tool; a program with a socket needs no more than this.
 //
 // Contract: answer() carries a request out and returns the answer's bytes, for any bytes: those that are no request get
-//   an answer that says what is wrong. Memory is refused while cl/ctrl/1 holds the NIC in reset, and outside of handler
-//   and program memory. Reading cl/fifo by its address takes a character, too.
+//   an answer that says what is wrong. Memory is refused while cl/ctrl/1 holds the NIC in reset, outside of handler and
+//   program memory, and at addresses that are no multiples of 4. Reading cl/fifo by its address takes a character, too.
 // Threads: the register file's. Time: none. Work: at most words_max words or entries_max entries.
 #pragma once
 

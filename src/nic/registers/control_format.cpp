@@ -31,7 +31,7 @@ class Writer {
   std::vector<uint8_t> bytes_;
 };
 
-// The caller knows that the bytes are there.
+// Takes fields from the front of bytes; the caller makes sure that the bytes are there.
 class Reader {
  public:
   explicit Reader(std::span<const uint8_t> bytes) : bytes_(bytes) {}
@@ -57,7 +57,7 @@ bool is_ask(uint16_t value) {
   return value >= static_cast<uint16_t>(Ask::read_registers) && value <= static_cast<uint16_t>(Ask::status);
 }
 
-// Magic number, version and kind, which both begin with.
+// Takes the magic number, the version and the kind, with which requests and answers begin.
 Result<Ask> take_beginning(Reader& reader, size_t least, uint32_t magic, const char* what) {
   if (reader.left() < least) {
     return fail(Code::invalid, "a ", what, " has at least ", least, " bytes, these are ", reader.left());

@@ -1,9 +1,9 @@
 // Control format - what tools ask a running NIC, and its answers, as bytes.
 //
 // Contract: docs/formats/nic-control.md has the grammar. One request or answer is one datagram or packet. Numbers are
-//   little endian. decode() gives an Error for anything that is not exactly one request or answer; whatever the bytes
-//   are, it reads nothing outside of them.
-// Invariants: (1) decode(encode(x)) is x; (2) encode(decode(b)) is b.
+//   little endian. decode_request() and decode_answer() give an Error for anything that is not exactly one request or
+//   answer; whatever the bytes are, they read nothing outside of them.
+// Invariants: (1) decoding encode(x) gives x; (2) encoding what was decoded gives the same bytes.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace spinloom::registers {
 
-inline constexpr uint32_t words_max = 4096;   // of a request or an answer
-inline constexpr uint32_t entries_max = 512;  // of an answer
+inline constexpr uint32_t words_max = 4096;   // the most words of a request or an answer
+inline constexpr uint32_t entries_max = 512;  // the most entries of an answer
 inline constexpr uint32_t text_bytes_max = 1u << 16;
 inline constexpr size_t request_bytes_max = 24 + 8 * words_max;  // room for one request
 
@@ -34,7 +34,7 @@ enum class Ask : uint16_t {
 struct Request {
   Ask ask = Ask::status;
   uint64_t address = 0;
-  uint32_t count = 0;  // of what is asked for
+  uint32_t count = 0;  // the number of registers, words or characters to return
   std::vector<uint64_t> words;
   bool operator==(const Request&) const = default;
 };
@@ -54,7 +54,7 @@ struct Entry {
 inline constexpr uint32_t no_guard = 0xffffffff;
 inline constexpr size_t path_bytes_max = 46;
 
-// Only what its kind of request gives is there; an error has a sentence in `text`.
+// Holds only what its kind of request gives; an error has a sentence in `text`.
 struct Answer {
   Ask ask = Ask::status;
   bool good = true;

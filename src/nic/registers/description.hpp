@@ -16,9 +16,9 @@ inline constexpr Register no_register{255};
 
 enum class Access : uint8_t {
   kept,     // reads give what was written
-  told,     // the NIC says the value; writing is refused
-  queue,    // reading takes the next one out; writing is refused
-  command,  // writing does something at once; the NIC says what reading gives
+  told,     // the NIC gives the value; writing is refused
+  queue,    // reading takes the next element out; writing is refused
+  command,  // writing a value other than 0 does something at once; the NIC gives the value that reading returns
 };
 
 enum class Dimension : uint8_t { none, rule_sets, rules, contexts, clusters };

@@ -1,4 +1,4 @@
-// Device - the NIC behind the registers: what a register file asks it, and what it tells it.
+// Device - the NIC behind the registers: the questions and the changes that a register file brings to it.
 //
 // Contract: implemented by the NIC. No call may call the register file. changed() comes after each write that changes
 //   the configuration, with all of it.
@@ -31,10 +31,10 @@ class Device {
   // Takes the next character that a handler has printed, or stdout_empty.
   virtual uint32_t pop_stdout() = 0;
 
-  // Host memory that a process has mapped for the context.
+  // Returns the host memory that a process has mapped for the context.
   [[nodiscard]] virtual Window mapped(uint32_t context) const = 0;
 
-  // The call has passed the checks; an Error if it cannot be taken now.
+  // Takes a call that has passed the checks; an Error if that is not possible now.
   virtual Status call(const HostCall& call) = 0;
 
   // An Error, with the reason, if giving another value to this register of access `kept` would have no effect.

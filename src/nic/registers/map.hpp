@@ -1,8 +1,8 @@
 // Map - addresses and paths of the registers of a NIC of some shape.
 //
 // Contract: a group lies at its base, and its registers follow each other in the table's order, 4 bytes each. An
-//   address or a path that names no register gives an Error that says what is near or which indices there are. A path
-//   is GROUP/NAME/INDEX; the index may be left out where there is one register of that name.
+//   address or a path that names no register gives an Error; for a path it says which name is near, or which indices
+//   there are. A path is GROUP/NAME/INDEX; the index may be left out where there is one register of that name.
 // Invariants: (1) no two registers have one address; (2) in the board's shape all addresses are the table's.
 // Threads: immutable after make(). Time: none.
 #pragma once
@@ -23,7 +23,7 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 
-// One register: which, and which of that name.
+// One register: its name, and its index among the registers of that name.
 struct Place {
   Register id;
   uint32_t index = 0;
@@ -43,7 +43,7 @@ class Map {
   [[nodiscard]] uint32_t address(Place place) const {
     return spans_[static_cast<size_t>(place.id)].address + 4 * place.index;
   }
-  // The number of the register among all, in the order of addresses.
+  // Returns the number of the register among all registers, in the order of addresses.
   [[nodiscard]] uint32_t number(Place place) const {
     return spans_[static_cast<size_t>(place.id)].number + place.index;
   }

@@ -20,7 +20,7 @@ class PlainBoard : public Device, public NicMemory {
   std::vector<Window> mapped_windows = std::vector<Window>(256);
   std::vector<HostCall> calls;
   std::vector<Configuration> configurations;
-  std::map<uint64_t, uint32_t> memory;  // 32-bit words that are not 0
+  std::map<uint64_t, uint32_t> memory;  // 32-bit words that have been written; others are 0
 
   void print(uint32_t cluster, uint32_t core, std::string_view text) {
     for (const char c : text) stdout_words.push_back(stdout_word(cluster, core, static_cast<uint8_t>(c)));

@@ -4,9 +4,9 @@
 //   configuration() is the configuration that the registers make; the device hears of each change. show() is for a
 //   device that is configured by others, too: the registers then have the values that it reports. These values are not
 //   checked, and the device does not hear of them.
-// Invariants: (1) registers of me change only while me/valid is 0, those of her, her_meta and the initialisation
+// Invariants: (1) writes change registers of me only while me/valid is 0, those of her, her_meta and the initialisation
 //   handlers only while her/valid is 0; (2) a valid is 1 exactly while its part of the configuration is in force.
-// Threads: one at a time. Time: none. Work: a write looks at most at all registers of two groups.
+// Threads: one at a time. Time: none. Work: a write looks at most at all registers of three groups.
 #pragma once
 
 #include <span>
@@ -35,13 +35,13 @@ class RegisterFile {
   Status write(uint32_t address, uint32_t value);
   Status write(std::string_view path, uint32_t value);
 
-  // Each place is of access `kept`.
+  // Sets registers to values that the device reports. Each place is of access `kept`.
   void show(std::span<const std::pair<Place, uint32_t>> values);
 
-  // Without effects: what read() gives, but nothing is taken out of a queue (it gives 0).
+  // Returns what read() gives, without effects: nothing is taken out of a queue, whose value is 0 here.
   [[nodiscard]] uint32_t look(Place place) const;
 
-  // Lines for people: what is in force.
+  // Returns lines for people that say what is in force.
   [[nodiscard]] std::string status_text() const;
 
  private:
@@ -62,7 +62,7 @@ class RegisterFile {
 
   Map map_;
   Device& device_;
-  std::vector<uint32_t> values_;  // of `kept` registers, by number
+  std::vector<uint32_t> values_;  // by number; used for registers of access `kept`
   Configuration configuration_;
 };
 

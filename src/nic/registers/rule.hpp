@@ -25,7 +25,8 @@ struct Rule {
   return {rule.index, swapped(rule.mask), swapped(rule.start), swapped(rule.end)};
 }
 
-// The rule after reset; the board's library calls a set of them bypass, and swaps it, too, which says the same.
+// The rule after reset. The board's library calls a set of such rules bypass. It swaps their bytes, too; the swapped
+// rule never holds either.
 [[nodiscard]] constexpr Rule never() { return {0, 0, 1, 0}; }
 [[nodiscard]] constexpr Rule always() { return {0, 0, 0, 0}; }
 

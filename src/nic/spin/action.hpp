@@ -19,7 +19,8 @@
 
 namespace spinloom::spin {
 
-// Copies a packet into the packet buffer and takes it to the scheduler. The driver then calls on_her_ready(her).
+// Copies a packet into the packet buffer (0 bytes: the packet is in its place already) and takes it to the scheduler.
+// The driver then calls on_her_ready(her).
 struct BufferPacket {
   HerId her;
   uint64_t bytes = 0;

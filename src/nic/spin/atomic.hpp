@@ -3,7 +3,7 @@
 // Contract: numbers are those of Portals 4's ptl_op_t and ptl_datatype_t. check() says what is wrong with a request.
 //   Elementwise: before = target, target = operation(target, source). The swap family replaces the target by the
 //   source: swap always; compare_swap_... where `operand RELATION target` holds; masked_swap in the bits that the
-//   operand has. fetching: swap family and requests that return the values before.
+//   operand has. Requests of the swap family always fetch: they return the values before; others may.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -54,7 +54,8 @@ enum class Datatype : uint8_t {
 };
 inline constexpr uint8_t datatypes = 14;
 
-// The operand of a swap: one element in the first bytes. Of x86's long double (16 B), only the first 10 bytes count.
+// The operand of a swap: one element in the first bytes. A long_double_complex (32 B) is packed: the 10 bytes that
+// count of each of its two long doubles, one behind the other.
 using AtomicOperand = std::array<uint64_t, 3>;
 inline constexpr uint32_t long_double_bytes = 10;
 

@@ -53,7 +53,7 @@ struct HpuMask {
 static_assert(limits::hpu_count_max % 64 == 0, "a set of HPUs is whole words");
 
 struct Context {
-  uint32_t image = 0;  // which loaded handler image
+  uint32_t image = 0;  // the number of the handler image, as the driver's runner gave it
   std::optional<uint32_t> header_entry;
   std::optional<uint32_t> payload_entry;
   std::optional<uint32_t> completion_entry;

@@ -6,7 +6,7 @@
 //   several pieces of memory is done when all pieces are. issue_alone() makes a DMA that is in no queue and that
 //   end() forgets at once.
 // Invariants: (1) DmaQueue::open is the number of DMAs in the queue; (2) a handle names one DMA of one execution
-//   until the DMA leaves, and nothing afterwards.
+//   until the DMA is done. Afterwards it names nothing while fewer than 4,095 further DMAs have begun.
 // Threads: one owner. Time: none.
 #pragma once
 

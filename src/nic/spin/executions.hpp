@@ -1,4 +1,4 @@
-// Executions - handler executions: each is a HER and, except for completion handlers, the packet slot of its handler.
+// Executions - handler executions: each is a HER and, if its handler has a packet of its own, the packet's slot.
 //
 // Contract: open() makes a waiting execution; ready(), start() and end() move it forward; drop() ends an execution
 //   that will never start. A packet slot is free when its handler has ended and its DMAs are done: then

@@ -30,7 +30,7 @@ struct HeaderStruct {
 };
 static_assert(sizeof(HeaderStruct) == 64, "as the RV32 compiler lays out ptl_header_t");
 
-// Puts a struct on top of the stack; a0 points to it.
+// Puts a struct on top of the stack; a0 points to it, a1 to the context's state.
 template <class Struct>
 HandlerArguments by_reference(const Struct& argument, std::span<uint8_t> stack) {
   constexpr uint32_t reserved_bytes = (sizeof(Struct) + 15) / 16 * 16;  // the stack stays aligned

@@ -2,7 +2,7 @@
 //
 // Contract: shared by every driver that executes handler images. arguments_of() writes the structs that the
 //   handler interface passes (spinloom/handler.h; RV32 passes structs of more than two words by reference)
-//   to the top of the HPU's stack and says what goes into a0..a2 and sp. decode_call() turns the words of
+//   to the top of the HPU's stack and says what goes into a0..a3 and sp. decode_call() turns the words of
 //   the command window into a HandlerCall whose local address is resolved against the handler's memory: an
 //   address space of RV32, or whatever a native handler's pointers mean.
 // Invariants: (1) the stack pointer is 16-byte aligned and below everything written; (2) a local range that
@@ -53,9 +53,9 @@ class CallMemory {
   virtual ~CallMemory() = default;
   // True if the word is not the null address.
   [[nodiscard]] virtual bool given(unsigned word) const = 0;
-  // The `length` bytes at that address; a range that the call may not write to is marked so.
+  // Returns the `length` bytes at that address, and the kind of memory in which they lie.
   [[nodiscard]] virtual Range range(unsigned word, uint64_t length) const = 0;
-  // The byte at that address plus `index`; null if it cannot be read.
+  // Returns the byte at that address plus `index`; null if it cannot be read.
   [[nodiscard]] virtual const uint8_t* byte(unsigned word, uint64_t index) const = 0;
 };
 

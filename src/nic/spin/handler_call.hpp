@@ -17,7 +17,7 @@ enum class HandlerEnd : uint8_t { returned, fault, segv, budget };
 
 enum class LocalMemory : uint8_t { none, packet, constants, state, stack, outside };
 
-// True for memory that handlers may write to and send from.
+// True for memory that every handler may write to. (Some handlers may write to their packet, too.)
 [[nodiscard]] constexpr bool is_hpu_memory(LocalMemory memory) {
   return memory == LocalMemory::state || memory == LocalMemory::stack;
 }
@@ -25,7 +25,7 @@ enum class LocalMemory : uint8_t { none, packet, constants, state, stack, outsid
   return is_hpu_memory(memory) || memory == LocalMemory::packet || memory == LocalMemory::constants;
 }
 
-// True for a put, get or atomic on host memory instead of the handler's memory.
+// True for a put, get or atomic on host memory instead of the handler's memory, and for a process-put.
 [[nodiscard]] constexpr bool is_from_host(uint32_t call) {
   return call == SPL_CALL_PUT_FROM_HOST || call == SPL_CALL_GET_FROM_HOST || call == SPL_CALL_ATOMIC_FROM_HOST ||
          call == SPL_CALL_PROCESS_PUT;
@@ -33,17 +33,17 @@ enum class LocalMemory : uint8_t { none, packet, constants, state, stack, outsid
 
 struct HandlerCall {
   uint32_t call = 0;     // SPL_CALL_...
-  uint32_t options = 0;  // the bits above the call in WORD0 (SPL_DMA_... of spinloom/handler.h)
+  uint32_t options = 0;  // the bits above the call in WORD0 (PTL_HANDLER_HOST_MEM and others of spinloom/handler.h)
   LocalMemory local_memory = LocalMemory::none;
   uint8_t* local = nullptr;  // resolved bytes, null when outside
   uint64_t offset = 0;       // offset in the host memory of the entry or of the handler
   uint64_t length = 0;
-  uint32_t handle = 0;       // for test and wait
+  uint32_t handle = 0;       // for test and wait; of mail, its value
   uint64_t success = 0;      // for counters
   uint64_t failure = 0;
   // For atomics. `local` gets the value before, or is the HPU memory operated on.
   uint64_t compare = 0;
-  uint64_t operand = 0;
+  uint64_t operand = 0;  // also: the argument of mail, the number of a telemetry count, the value of a debug line
   uint32_t width = 8;
   LocalMemory before_memory = LocalMemory::none;
   uint8_t* before = nullptr;  // for HPU memory: gets the value before
@@ -53,7 +53,7 @@ struct HandlerCall {
   uint64_t remote_offset = 0;
   uint64_t hdr_data = 0;
   uint64_t user_ptr = 0;
-  uint32_t context = 0;  // of a process-put
+  uint32_t context = 0;  // the context of a process-put, or the one that mail goes to
   AtomicOperation atomic = AtomicOperation::min;
   Datatype datatype = Datatype::int8;
 };

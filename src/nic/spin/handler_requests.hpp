@@ -1,8 +1,9 @@
 // HandlerRequests - a running handler's requests to the memory of its host and its NIC: DMAs, atomics, waiting.
 //
-// Contract: each request is performed (the actions answer it), refused (it was answered as docs/handlers.md says, and
-//   its work has failed), or stops (the call or its options do not exist here: the handler must be stopped). `caller`
-//   is the running Execution, `range` the memory that it is offered, `out` the engine's ActionList.
+// Contract: each request is performed (actions answer it, now or later), refused (it was answered as docs/handlers.md
+//   says; an engine whose messages can fail then fails the caller's), or stops (the call or its options do not exist
+//   here: the handler must be stopped). `caller` is the running Execution, `range` the memory that it is offered, `out`
+//   the engine's ActionList.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -26,7 +27,8 @@ class HandlerRequests {
  public:
   explicit HandlerRequests(DmaTracker& dmas) : dmas_(dmas) {}
 
-  // SPL_CALL_DMA_... on memory offered to the handler. `queue` is of its work; `fills`: it may write its packet.
+  // Begins a DMA on memory offered to the handler. `queue` is that of the caller's work; `fills`: the handler may write
+  // to its packet.
   template <class Actions>
   [[nodiscard]] Requested dma(Execution& caller, const HandlerCall& call, DmaQueue& queue, const HostRange& range,
                               bool fills, Actions& out);

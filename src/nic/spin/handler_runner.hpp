@@ -2,8 +2,8 @@
 //
 // Contract: run() executes the handler that the frame names. Each call of the handler to its NIC goes through
 //   `calls`, which answers at once or says that the handler must stop (the runner then ends it as a fault).
-// Invariants: (1) a runner accesses only the frame's memory; (2) an error of a handler is an outcome, never an error
-//   of the runner.
+// Invariants: (1) a runner accesses only the frame's memory, except for handlers that it trusts (native ones); (2) an
+//   error of a handler is an outcome, never an error of the runner.
 // Threads: one owner, unless a runner says that it takes several. Time: none.
 #pragma once
 
@@ -36,7 +36,7 @@ struct HandlerFrame {
 class HandlerCalls {
  public:
   virtual ~HandlerCalls() = default;
-  // The call's result; none: the handler must stop.
+  // Returns the call's result; none: the handler must stop.
   virtual std::optional<uint32_t> call(const HandlerCall& call) = 0;
   // True if nobody waits for the handler any more. Runners that can stop a handler ask this from time to time, and then
   // end the handler as a fault.
@@ -49,7 +49,7 @@ class HandlerCalls {
 struct HandlerOutcome {
   HandlerEnd end = HandlerEnd::returned;
   uint32_t code = 0;
-  uint64_t cycles = 0;  // 0 if the runner does not count them
+  uint64_t cycles = 0;  // 0 if the runner does not count them, or the handler did not return
 };
 
 class HandlerRunner {
@@ -83,7 +83,7 @@ class NativeHandler {
 class NativeHandlers final : public HandlerRunner {
  public:
   using Function = std::function<HandlerOutcome(NativeHandler&)>;
-  // The entry number to put into a context.
+  // Returns the entry number to put into a context.
   uint32_t add(Function function);
   HandlerOutcome run(const HandlerFrame& frame, HandlerCalls& calls) override;
 

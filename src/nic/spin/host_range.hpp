@@ -25,7 +25,8 @@ struct HostRange {
     if (!list.exists()) return {{start + offset, bytes}};
     return pieces_of(list, offset, bytes);
   }
-  // The address of the bytes; nothing if they lie outside, or in several elements of a list.
+  // Returns the address of the bytes; nothing if they lie outside, or in several elements of a list. For 0 bytes it
+  // returns `start`.
   [[nodiscard]] std::optional<uint8_t*> contiguous(uint64_t offset, uint64_t bytes) const {
     if (!holds(offset, bytes)) return std::nullopt;
     if (bytes == 0) return start;

@@ -2,7 +2,7 @@
 //
 // Contract: an Id<Tag> is an index that cannot be confused with another kind's. The host picks the ids of contexts, the
 //   engine those of HERs and DMAs.
-// Invariants: an id of the kind next_generation has a generation beside its index. So a name of an object that is gone
+// Invariants: an id with Reuse::next_generation has a generation beside its index. So a name of an object that is gone
 //   never means the next object with that index.
 // Threads: plain values. Time: none.
 #pragma once
@@ -34,7 +34,7 @@ struct Id<Tag, Reuse::next_generation> {
   constexpr auto operator<=>(const Id&) const = default;
 };
 
-// The next id with the same index.
+// Returns the next id with the same index; without generations that is the same id.
 template <class Tag, Reuse reuse>
 [[nodiscard]] constexpr Id<Tag, reuse> next_of(Id<Tag, reuse> id) {
   if constexpr (reuse == Reuse::next_generation) ++id.generation;

@@ -3,8 +3,9 @@
 // Contract: a context's image is the number that add() returned, its entries are addresses in that image. The handler
 //   sees only the address map of spinloom/hpu_map.h; its budget counts instructions.
 // Invariants: (1) a handler that leaves its memory, executes an illegal instruction or runs past its budget ends as
-//   such; the runner and its host go on; (2) the same frame gives the same outcome; (3) accesses to writable memory
-//   that handlers share, atomics among them, happen one at a time.
+//   such; the runner and its host go on; (2) the same frame gives the same outcome, unless handlers that run at the
+//   same time change memory that it shares; (3) accesses to one line (64 B) of writable memory that handlers share,
+//   atomics among them, happen one at a time.
 // Threads: any number of threads may call run() at once, each with its own frame, and add() meanwhile. Time: none;
 //   one cycle is one instruction.
 #pragma once
@@ -23,7 +24,7 @@ class ImageHandlers final : public HandlerRunner {
  public:
   static Result<std::unique_ptr<ImageHandlers>> create();
 
-  // The image number to put into a context.
+  // Returns the image number to put into a context.
   uint32_t add(hpu::Image image);
   [[nodiscard]] const hpu::Image& image(uint32_t number) const;
   HandlerOutcome run(const HandlerFrame& frame, HandlerCalls& calls) override;
@@ -46,7 +47,7 @@ class ImageHandlers final : public HandlerRunner {
   mutable std::mutex lending_;  // guards the two fields below
   std::vector<std::unique_ptr<Machine>> idle_;
   std::deque<hpu::Image> images_;  // addresses are stable
-  std::array<std::mutex, 64> turns_;  // one lock for each line of shared memory
+  std::array<std::mutex, 64> turns_;  // locks for lines of shared memory: line number modulo 64
 };
 
 }  // namespace spinloom::spin

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "nic/spin/testing/support.hpp"
+#include "nic/spin/testing/replay.hpp"
 
 namespace spinloom::spin {
 namespace {

@@ -2,8 +2,8 @@
 //
 // Contract: a message takes slots for its packets, in packet order, in its OutboundQueue. A filled packet may be
 //   popped once the packets before it have been, and keeps its slot until give_back().
-// Invariants: (1) at most packets_max slots are taken; (2) the bytes of a slot are zero when it is taken, so that no
-//   bytes of an earlier message are sent.
+// Invariants: (1) at most packets_max slots are taken; (2) the bytes of a packet are zero when its slot is taken, so
+//   that no bytes of an earlier message are sent.
 // Threads: one owner. Time: none.
 #pragma once
 

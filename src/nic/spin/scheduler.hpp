@@ -79,7 +79,7 @@ class Scheduler {
     if (fair_) members_.find(context)->cycles += cycles;
   }
 
-  // True if an execution is ready. An HPU for it need not be idle.
+  // True if an execution or a virtual HPU waits for an HPU. None need be idle.
   [[nodiscard]] bool has_work() const { return runnable_ > 0; }
   [[nodiscard]] uint32_t hpus_busy() const { return hpus_ - idle_.count(); }
 
@@ -87,7 +87,7 @@ class Scheduler {
   struct VirtualHpu {
     Fifo<HerId> ready;
     HpuId hpu;  // the HPU that it has, if any
-    bool queued = false;  // among the runnable
+    bool queued = false;  // the virtual HPU is a Runnable that waits
   };
   // A candidate for an HPU: an execution by itself, or a virtual HPU with ready executions.
   struct Runnable {

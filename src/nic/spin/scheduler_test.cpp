@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/random.hpp"
-#include "nic/spin/testing/support.hpp"
+#include "nic/spin/testing/replay.hpp"
 
 namespace spinloom::spin {
 namespace {

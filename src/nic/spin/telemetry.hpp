@@ -11,8 +11,8 @@
 namespace spinloom::spin {
 
 enum class Telemetry : uint8_t {
-  messages,             // matched
-  packets,              // of matched messages
+  messages,             // messages matched
+  packets,              // packets of matched messages
   bytes,                // bytes in these packets
   header_handlers,      // header handlers started
   payload_handlers,
@@ -20,9 +20,9 @@ enum class Telemetry : uint8_t {
   handler_cycles,       // cycles of handlers that have ended
   handler_faults,       // handlers that ended other than by returning
   failed_messages,      // for whatever reason
-  dropped_bytes,        // bytes that handlers dropped
-  refused_messages,     // no entry, or no room; of the NIC only
-  portals_disabled,     // by flow control; of the NIC only
+  dropped_bytes,        // bytes that handlers dropped, or that no handler saw because the message was stopped
+  refused_messages,     // no entry, no room, or the entry does not permit it; counted for the NIC only
+  portals_disabled,     // portal table entries disabled by flow control; counted for the NIC only
 };
 inline constexpr uint8_t telemetry_counts = 12;
 

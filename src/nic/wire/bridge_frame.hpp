@@ -23,12 +23,12 @@ namespace spinloom::wire {
 
 enum class BridgeKind : uint8_t {
   packet,  // the body is a packet (packet_format.hpp)
-  bye,  // behind its packets: the source leaves the job
-  credit,  // nothing but `received` and `moved`
-  gone,  // of a gateway, in the name of a source that cannot be reached any more
-  hello,  // to a gateway or of one: from now on signs of life are wanted
-  leave,  // to a gateway: the source takes nothing more
-  left  // of a gateway: it sends nothing more to the target
+  bye,  // comes behind the source's packets: the source leaves the job
+  credit,  // carries nothing but `received` and `moved`
+  gone,  // comes from a gateway, in the name of a source that cannot be reached any more
+  hello,  // goes to a gateway or comes from one: from now on signs of life are wanted
+  leave,  // goes to a gateway: the source takes nothing more
+  left  // comes from a gateway, which sends nothing more to the target
 };
 
 // The class of a frame. `sequence` and `received` count within a class, independently of the other one. Answers are a

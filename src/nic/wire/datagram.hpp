@@ -46,8 +46,8 @@ struct DatagramHeader {
   uint32_t received = 0;  // the source of this datagram has received every segment with SYN before this one
   uint32_t window = 0;  // how many segments beyond `received` the source of this datagram takes
   uint32_t ordinal = 0;  // counts what a source sends to a target with SYN; a segment sent again has another ordinal
-  uint32_t echo = 0;  // the latest ordinal that has come to the source of this datagram
-  uint32_t delay_ns = 0;  // how long ago that came
+  uint32_t echo = 0;  // the latest ordinal that has come to the source of this datagram; UINT32_MAX if none has
+  uint32_t delay_ns = 0;  // time since that ordinal came
 };
 
 struct Datagram {

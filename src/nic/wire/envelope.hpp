@@ -66,7 +66,7 @@ void append(const Loan& loan, std::vector<uint8_t>& out);
 void append(uint64_t name, std::vector<uint8_t>& out);
 void seal_envelope(const SipKey& secret, size_t begin, std::vector<uint8_t>& out);
 [[nodiscard]] Result<Envelope> open_envelope(const SipKey& secret, std::span<const uint8_t> bytes);
-// Take a field from the front of a body; an Error if it is too short.
+// Take a field from the front of a body; an Error if the body is too short.
 [[nodiscard]] Result<Loan> take_loan(std::span<const uint8_t>& body);
 [[nodiscard]] Result<uint64_t> take_name(std::span<const uint8_t>& body);
 

@@ -5,7 +5,8 @@
 //   all MessageFields, a later one only what names its message and its place in it. Bytes that are no packet give an
 //   Error that says which field is wrong; whatever the bytes are, decode() does not read outside of them. decode()
 //   does not check their sender: the datagram's tag does (datagram.hpp).
-// Invariants: (1) decode(encode(p)) is p, except for the payload's space; (2) encode(decode(b)) is b.
+// Invariants: (1) decode(encode(p)) is p, except for the payload's space and address, and for the MessageFields of a
+//   packet that is not the first; (2) encode(decode(b)) is b.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -19,11 +20,12 @@
 
 namespace spinloom::wire {
 
-// The most bytes that encode() adds to the payload.
+// The bytes that encode() adds to this packet's payload, and the most that it adds to any.
 [[nodiscard]] size_t packet_header_bytes(const nic::Packet& packet);
 [[nodiscard]] size_t packet_header_bytes_max();
 
-// An Error unless the packet's enumerations have values that exist and its payload lies in its message.
+// An Error unless the packet's enumerations have values that exist and its payload and missing bytes lie in its
+// message.
 [[nodiscard]] Status check(const nic::Packet& packet);
 
 void encode(const nic::Packet& packet, std::vector<uint8_t>& out);

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/byte_order.hpp"
-#include "nic/wire/testing/support.hpp"
+#include "nic/wire/testing/random_packet.hpp"
 
 namespace spinloom::wire {
 namespace {

@@ -62,12 +62,13 @@ struct ReliableConfig {
   uint32_t window = 64;  // segments to a peer that may wait for an acknowledgement; at most window_max
   uint32_t window_first = 16;  // the window at first; losses never make it less than window_least
   uint64_t copy_bytes = 256;  // payloads up to here are copied, so that their buffers are free at once
-  Time ack_delay{20'000'000};  // how long an acknowledgement may wait for a packet that takes it along
+  Time ack_delay{20'000'000};  // the longest that an acknowledgement waits for a packet that takes it along
   uint32_t acks_after = 32;  // the acknowledgement of this many segments leaves at once
   Time timeout_first{1'000'000'000};  // until the round trip has been measured
   Time timeout_min{200'000'000};  // more than ack_delay
   Time timeout_max{1'000'000'000'000};
-  // A peer is lost after `timeouts_max` time-outs in a row and the time `silence` without a datagram from it.
+  // A peer is lost at a time-out that follows `timeouts_max` others in a row, if no datagram has come from it for the
+  // time `silence`.
   uint32_t timeouts_max = 12;
   Time silence{};
   Time keepalive = Time::never();  // how long a peer may be silent before this end asks it for a sign of life
@@ -86,6 +87,7 @@ struct SendOptions {
   uint64_t ticket = 0;  // not 0: `released` names it once the payload is free, and message_sent does not
 };
 
+// The reason why a peer is lost: it was silent, a later life of it has come, or it has lost this end and knocks.
 enum class LostWhy : uint8_t { silent, restarted, has_lost_us };
 
 struct Out {
@@ -102,7 +104,8 @@ struct Out {
     bool answered = false;  // a datagram of it has come at some time
   };
   std::vector<uint8_t> bytes;
-  std::vector<Transmit> transmit;  // before anything else: a payload may be named in `released`, or change in the stage
+  // Comes before anything else: a payload may be named in `released`, or change in the stage.
+  std::vector<Transmit> transmit;
   std::vector<nic::Packet> deliver;  // payloads point into the datagram given or into `kept`
   std::vector<uint64_t> message_sent;  // messages for Nic::on_packet_sent
   std::vector<uint64_t> released;  // tickets of SendOptions
@@ -127,11 +130,13 @@ struct ReliableCounts {
   uint64_t held = 0;  // headers that waited for an earlier one
   uint64_t foreign = 0;  // datagrams that are damaged, of another job, or to or from a rank that is unknown here
   uint64_t stale = 0;  // datagrams from or to another life of a process
-  uint64_t malformed = 0;  // datagrams that our job sealed but that are no packet or lie beyond the window
+  // Datagrams that our job sealed but that are no packet, lie beyond the window or begin a message twice.
+  uint64_t malformed = 0;
   uint64_t to_lost = 0;  // datagrams from peers that are lost
 };
 
-// Packets sent to a peer and not yet acknowledged; for a lost peer, as they were when it was lost.
+// Packets that on_send took for a peer and that are not yet acknowledged; for a lost peer, as they were when it was
+// lost.
 struct Unacknowledged {
   uint64_t segments = 0;
   uint64_t acks = 0;  // segments that are acknowledgements of the NIC itself
@@ -153,9 +158,9 @@ class Reliable {
   // Adds a peer that this NIC talks to, and says which life of it. Only a later life replaces one that is known.
   [[nodiscard]] Status add_peer(nic::Rank peer, uint32_t epoch);
 
-  // Sends one packet of the engine. An Error means that the peer is unknown or that an atomic does not fit into a
-  // datagram. A payload that is not copied must stay where it is until message_sent or released names it; that also
-  // happens for packets to a lost peer.
+  // Sends one packet of the engine. An Error means that the peer is unknown, that an atomic does not fit into a
+  // datagram, or that the message has more than 4 GiB. A payload that is not copied must stay where it is until
+  // message_sent or released names it; that also happens for packets to a lost peer.
   [[nodiscard]] Status on_send(Time now, const nic::Packet& packet, const SendOptions& options, Out& out);
   // Takes a datagram that has come. An Error says why it was refused; the counts record the reason, too. Several
   // datagrams may be taken into one Out.
@@ -172,12 +177,12 @@ class Reliable {
   // always come.
   void set_room(Time now, nic::Rank peer, uint32_t segments, Out& out);
 
-  // Says of a lost peer, if peers may come back, whether nothing is left here of what was under way with it. Right
-  // before each on_datagram() and on_timer(); a peer that comes back comes back in them.
+  // Says of a lost peer, if peers may come back, whether nothing is left here of what was under way with it. Call it
+  // right before each on_datagram() and on_timer(), because a lost peer comes back in these calls.
   void set_parted(Time now, nic::Rank peer, bool parted);
 
-  // Says that the driver has gone on with packets of this peer that it had kept back. The peer hears of this when it
-  // asks for a sign of life.
+  // Says that the driver has gone on with packets of this peer that it had kept back. The next datagram that only
+  // acknowledges tells the peer.
   void note_moved(nic::Rank peer);
 
   [[nodiscard]] const ReliableCounts& counts() const;
@@ -187,7 +192,7 @@ class Reliable {
   [[nodiscard]] uint32_t congestion_window(nic::Rank peer) const;
   // The work grows with the segments that wait and those in the window.
   [[nodiscard]] Unacknowledged unacknowledged(nic::Rank peer) const;
-  // True if nothing waits to be sent or acknowledged and no header waits for an earlier one.
+  // True if nothing waits to be sent or acknowledged and no header waits for an earlier one; lost peers do not count.
   [[nodiscard]] bool idle() const;
   [[nodiscard]] std::string waiting() const;
 

@@ -1,11 +1,11 @@
 // Reliable::Impl - the state of the reliability stage: for each peer a sending and a receiving side.
 //
 // Contract: reliable.cpp holds the public calls, reliable_send.cpp what leaves, reliable_receive.cpp what comes.
-// Invariants: (1) `flight` holds the segments with SYN from `first` on, in order of their sequence, its front one not
-//   acknowledged; (2) a message is in `messages` from its header on until its last packet has been given and its
-//   payloads are free, unless it is one packet whose payload is copied; (3) bit i of `ahead` says that segment
-//   expected + i has come; bit 0 is never set between calls; (4) `outstanding` counts the segments of `flight` that are
-//   neither acknowledged nor lost, `losses` those that are lost.
+// Invariants: (1) `flight` holds segments with SYN in order of their sequence, without gaps; between calls its front
+//   one is not acknowledged; (2) a message is in `messages` from its header on until its last packet has been given and
+//   its payloads are free, unless it is one packet whose payload is copied, or an acknowledgement; (3) `ahead` holds
+//   the segments behind `expected` that have come, and between calls never `expected` itself; (4) `outstanding` counts
+//   the segments of `flight` that are neither acknowledged nor lost, `losses` those that are lost.
 // Threads: one owner. Time: an argument.
 #pragma once
 
@@ -96,9 +96,9 @@ struct Peer {
   Time round_trip_variation;
   uint32_t backoff = 0;  // time-outs in a row since the peer was last heard
   Time deadline = Time::never();
-  Time heard;
+  Time heard;  // when its latest datagram came; before that, when the first one went to it
   bool answered = false;  // a datagram of it has come
-  bool talked = false;
+  bool talked = false;  // a datagram has come from it or gone to it
 
   // Receiving.
   uint32_t expected = 0;

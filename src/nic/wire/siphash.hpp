@@ -1,7 +1,7 @@
 // SipHash - SipHash-2-4 (Aumasson, Bernstein 2012): a keyed 64-bit tag for short inputs.
 //
-// Contract: without the key nobody finds an input to a tag, or a tag to an input. With the key, one damaged input in
-//   2^64 goes unseen. The tests have the reference vectors of the paper and of its code.
+// Contract: without the key nobody finds an input to a tag, or a tag to an input. A holder of the key notices damage to
+//   an input, except in one case of 2^64. The tests have the reference vectors of the paper and of its code.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -2,10 +2,10 @@
 //
 // Contract: tag_of(key, head, body) depends on the bytes of head and body one after the other, not on where they are
 //   parted. Fewer than `lanes_from` bytes have the tag of SipHash-2-4. SipHash takes 8 bytes at a time, each after the
-//   one before; so longer inputs go through eight SipHash-2-4 states side by side, which processors advance together:
-//   word i of the input, after zeros up to a multiple of 64 bytes, goes to state i mod 8. The four words of each state
-//   and the length are the input of one more SipHash-2-4, which ends in the usual way. All of these states begin
-//   with constants of their own in the second word: no state stands for two inputs.
+//   one before; so longer inputs go through eight SipHash-2-4 states side by side, which processors advance together.
+//   The input is filled up with zeros to a multiple of 64 bytes; its word i goes to state i mod 8. The four words of
+//   each state and the length are the input of one more SipHash-2-4, which ends in the usual way. All of these states
+//   begin with constants of their own in the second word: no state stands for two inputs.
 // Security: every step is SipHash-2-4's, and no state of 256 bits is made shorter before the end. Two inputs with one
 //   tag need equal states of an inner SipHash, or a collision of the last, as they do for SipHash-2-4 itself. So a
 //   tag is forged only by guessing its 64 bits.

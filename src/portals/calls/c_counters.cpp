@@ -1,4 +1,5 @@
-// The C calls of counters, and the triggered operations that change a counter.
+// The C calls of counters, and the triggered operations that change a counter. PtlCTPersist and PtlCTAutoReset are in
+// c_outbound.cpp.
 #include "portals/calls/call.hpp"
 
 namespace spinloom::calls {
@@ -27,7 +28,7 @@ bool are_good(Process& process, const Counters& counters) {
   return true;
 }
 
-// Waits for the first counter, in the order given, that has reached its test.
+// Waits until a counter has reached its test or has counted a failure; takes the first such counter in the order given.
 int wait_for(Process& process, const char* name, const Counters& counters, ptl_time_t timeout, ptl_ct_event_t& event,
              unsigned int& which) {
   const Blocked blocked{.call = name, .handles = {counters.handles, counters.size}, .tests = counters.tests};

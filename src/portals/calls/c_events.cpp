@@ -65,7 +65,7 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || eq_handle == nullptr) return PTL_ARG_INVALID;
     if (interface->queues.size() >= static_cast<uint32_t>(interface->limits.max_eqs)) return PTL_NO_SPACE;
-    // One more slot for each portal table entry, for the event that flow control has disabled it.
+    // One more slot for each portal table entry, for the event which says that flow control has disabled it.
     const ptl_size_t slots = std::min<ptl_size_t>(count, UINT32_MAX - portals_each) + portals_each;
     const auto queue = process.portals().eq_alloc(static_cast<uint32_t>(slots), portals_each);
     if (!queue) return code_of(queue.error());

@@ -18,7 +18,7 @@ struct Range {
 // The usual number of entries is high because MPI libraries ask for no limits and append an entry for each pending
 // receive.
 constexpr Range range_entries{0, 1 << 16, place_count - 1};
-constexpr Range range_headers{0, 1 << 16, 1 << 16};  // none has memory before its message
+constexpr Range range_headers{0, 1 << 16, 1 << 16};  // a header takes no memory before its message comes
 constexpr Range range_objects{0, 1024, (1 << 16) / interface_count};
 constexpr Range range_counters{0, 1024, place_count - 1};
 constexpr Range range_message{0, ptl_size_t{1} << 32, ptl_size_t{1} << 32};
@@ -84,8 +84,8 @@ void take_map(NetworkInterface& interface, std::vector<ptl_process_t> map, uint3
   }
 }
 
-// From now on no handle of this interface is valid. Calls that wait for one of its objects are told, and release()
-// may let other calls run.
+// Marks the interface as closing: from now on none of its handles is valid. The caller then wakes the calls that wait
+// for its objects.
 void begin_closing(Process& process, uint32_t number) {
   if (const auto& interface = process.interface_at(number)) interface->closing = true;
 }
@@ -144,7 +144,7 @@ void PtlFini() {
 }
 
 void PtlAbort() {
-  // Outside the owner lock, because a waiting call may hold it.
+  // Not by enter(): abort() enters the library by itself, and must wake waiting calls after it has left.
   if (Process* process = Process::current()) process->abort();
 }
 
@@ -159,7 +159,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t, const ptl_
     }
     const uint32_t number = index_of(options);
     auto& interface = process.interface_at(number);
-    while (interface && interface->closing && process.initialised > 0) {  // another thread is in its PtlNIFini
+    while (interface && interface->closing && process.initialised > 0) {  // another thread is closing it
       process.host().wait(process.host().port().now() + between_looks);
     }
     if (process.initialised == 0) return PTL_NO_INIT;

@@ -18,7 +18,7 @@ std::string& opening_error() {
 Status finish(spl_schedule& schedule) {
   if (schedule.offloaded) return {};
   spl_team& team = *schedule.team;
-  if (!schedule.memory) collective::reduce_edges(schedule.graph);  // a user's may have an edge twice
+  if (!schedule.memory) collective::reduce_edges(schedule.graph);  // a user's graph may have edges too many
   auto made = team.engine->endpoint->make(team.team, std::move(schedule.graph), schedule.is_cached,
                                           std::move(schedule.memory), schedule.number);
   if (!made) return made.error();
@@ -121,7 +121,8 @@ Status close(Process& process, spl_oe& engine) {
   return closed;
 }
 
-// The node of each rank of the team, and which of them is this process.
+// Finds the node of each rank of the team, and the rank of this process. An Error if a rank does not exist or comes
+// twice, or if this process is not one of them.
 Status find_ranks(Process& process, const spl_oe& engine, const ptl_rank_t* ranks, uint32_t size, spl_team& team) {
   const NetworkInterface& interface = *process.interface_of(engine.interface);
   const uint32_t count = ranks != nullptr ? size : static_cast<uint32_t>(interface.map.size());

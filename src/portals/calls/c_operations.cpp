@@ -15,7 +15,7 @@ bool lacks_memory(const collective::Pieces& pieces) {
   return std::ranges::any_of(pieces, [](const nic::IovecElement& piece) { return piece.base == nullptr; });
 }
 
-// Adds an operation to a schedule that has not been posted.
+// Adds an operation to a schedule that has not been posted. Returns SPL_OP_NONE if the operation is refused.
 spl_op add(const char* call, spl_schedule* schedule, collective::Vertex made) {
   if (schedule == nullptr) return SPL_OP_NONE;
   spl_oe* const engine = schedule->team->engine;
@@ -73,7 +73,7 @@ spl_op add_one_sided(const char* call, spl_schedule* schedule, collective::Verte
   return add(call, schedule, std::move(made));
 }
 
-// An Error unless atomics of the NIC can combine such elements.
+// Returns an Error unless atomics of the NIC can combine such elements.
 Status check_elements(uint64_t bytes, ptl_op_t op, ptl_datatype_t type) {
   if (op > PTL_BXOR || type >= PTL_DATATYPE_LAST) return fail(Code::invalid, "no such operation or type of elements");
   const auto datatype = static_cast<nic::Datatype>(type);

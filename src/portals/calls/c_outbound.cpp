@@ -1,4 +1,4 @@
-// Streaming puts, process-puts and their contexts, persistent triggered operations.
+// Streaming puts, process-puts and their contexts, persistent triggered operations, counters that reset themselves.
 #include "portals/calls/call.hpp"
 #include "portals/calls/contexts.hpp"
 #include "portals/calls/movement.hpp"
@@ -7,7 +7,8 @@
 namespace spinloom::calls {
 namespace {
 
-// A put from a descriptor whose memory must be one range. `length` is that of the message, which may differ.
+// Fills in a put from a descriptor whose memory must be one range. `length` is that of the message, which may differ
+// from given.length.
 int put_from(Process& process, const Operation& given, ptl_size_t length, nic::Put& put) {
   const int code = put_of(process, given, put, true);
   if (code != PTL_OK) return code;

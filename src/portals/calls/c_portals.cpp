@@ -5,7 +5,7 @@
 namespace spinloom::calls {
 namespace {
 
-// The next free index after the one given out last, or portals_each.
+// Returns the next free index after the one given out last; portals_each if none is free.
 ptl_pt_index_t next_free(const NetworkInterface& interface) {
   for (ptl_pt_index_t step = 0; step < portals_each; ++step) {
     const ptl_pt_index_t index = (interface.next_portal + step) % portals_each;

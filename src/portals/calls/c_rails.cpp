@@ -231,7 +231,7 @@ int spl_rails_test(spl_rails* rails, spl_rails_request request, int* done, spl_r
   if (done == nullptr) return PTL_ARG_INVALID;
   return within_rails("spl_rails_test", rails, [&](Rails& over) -> Status {
     rails->process->host().poll();
-    *done = 1;  // also after an error
+    *done = 1;  // also if test() returns an Error
     SPL_ASSIGN(const auto completion, over.test({request}));
     *done = completion ? 1 : 0;
     if (completion) spinloom::calls::tell_status(*completion, status);
@@ -294,7 +294,7 @@ int spl_rails_handle(spl_rails* rails, uint32_t id, spl_rails_handler handler, v
     if (handler != nullptr) {
       spinloom::calls::Host& host = rails->process->host();
       word = [handler, argument, &host](uint32_t source, std::span<const uint8_t> bytes) {
-        host.end_call();  // it may make calls
+        host.end_call();  // the handler may make calls
         handler(argument, source, bytes.data(), bytes.size());
         host.begin_call();
       };

@@ -45,7 +45,7 @@ auto* bytes_at(Memory* memory) {
   }
 }
 
-// Begins the operation, with a request if there is a place for one.
+// Begins the operation, with a new request in `*request` if the caller wants one.
 Status begin(spl_rma& rma, Operation operation, spl_rma_request** request, bool wants_request) {
   const bool needs_from = operation.kind == Operation::Kind::put || operation.kind == Operation::Kind::accumulate ||
                           (operation.kind == Operation::Kind::fetch && operation.op != SPL_RMA_NO_OP) ||

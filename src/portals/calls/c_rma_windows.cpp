@@ -27,7 +27,7 @@ bool take_notice(spl_rma_memory& registered, spl_rma_notice& notice) {
   return true;
 }
 
-// Adds a window that its ranks have joined, or this one's part.
+// Adds a handle for a window, or for this rank's part of one that has not been joined yet.
 spl_rma_window* add_window(spl_rma& rma, std::unique_ptr<rma::Window> made) {
   spl_rma_window& added = rma.windows.emplace_back();
   added.rma = &rma;
@@ -58,7 +58,7 @@ Result<rma::Window::Lock> lock_of(int kind) {
   return fail(Code::invalid, "there is no lock ", kind);
 }
 
-// A call that looks whether something has ended.
+// Does a call that looks, without waiting, whether something has ended.
 template <class Test>
 int test(const char* name, spl_rma* rma, int* done, Test is_done) {
   return with(name, rma, [&](rma::Context&) -> Status {

@@ -10,7 +10,7 @@
 namespace spinloom::calls {
 namespace {
 
-// Finds a handler's number in the image, if the program names that handler.
+// Finds a handler's number in the image, if the program names a handler. An Error if the image does not have it.
 Status find_handler(const HandlerImage& image, const char* image_name, ptl_handler_t name,
                     std::optional<uint32_t>& entry) {
   if (name == nullptr) return {};
@@ -59,7 +59,7 @@ bool describe(const ptl_spin_t& given, const NetworkInterface& interface, nic::C
   return true;
 }
 
-// Makes all objects that a context needs, in order; an Error undoes those made before it.
+// Makes all objects that a context needs, in order. After an Error the caller gives back those in `made`.
 Status make_context(Process& process, const ptl_spin_t& given, nic::Context context, Spin& made) {
   portals::Interface& nic = process.portals();
   if (given.constants_length > 0) {

@@ -1,9 +1,10 @@
-// Call - wraps every C function of Portals: finds the calling process, spends the price of a call, and turns an Error
+// Call - wraps the C functions of Portals: finds the calling process, spends the price of a call, and turns an Error
 // into a return code.
 //
 // Contract: enter("PtlPut", work) finds the process that runs now and calls work(process). It returns PTL_NO_INIT
-//   before PtlInit, after the last PtlFini, and if no driver has entered a process. priced() does the same for a
-//   communication call, and spends the host's time of such a call before the work.
+//   before PtlInit, after the last PtlFini, and if no driver has entered a process. priced() does the same for a call
+//   that talks to the NIC, and spends the host's time of such a call before the work. PtlInit, PtlFini and PtlAbort do
+//   without these wrappers.
 // Threads: the rank's. Time: that of the host.
 #pragma once
 
@@ -12,7 +13,7 @@
 
 namespace spinloom::calls {
 
-// Records the call for reports; false before PtlInit and after the last PtlFini.
+// Records the call for reports. Returns false before PtlInit and after the last PtlFini.
 [[nodiscard]] bool begin(Process& process, const char* name);
 
 // The return code of a C call for an Error from the NIC's side.
@@ -94,7 +95,7 @@ Waited wait_until(Process& process, const Blocked& blocked, ptl_time_t timeout, 
   }
 }
 
-// For calls that free an object: wakes threads that wait for the object.
+// For calls that free an object: wakes all waiting threads afterwards, so that those which wait for the object return.
 template <class Work>
 int freeing(const char* name, Work work) {
   const int code = priced(name, work);

@@ -1,7 +1,9 @@
 // Contexts - checks an execution context as a program describes it, and makes it on the NIC.
 //
-// Contract: make_spin() makes the context and the NIC memory that it holds; if it fails, it leaves nothing behind. It
-//   returns PTL_OK or the error code for the program. Threads: the rank's. Time: it waits for the NIC's answers.
+// Contract: make_spin() makes the context and the NIC memory of its constants, and writes the initial state to the
+//   program's HPU memory. If it fails, it gives back what it has made. It returns PTL_OK or the error code for the
+//   program.
+// Threads: the rank's. Time: it waits for the NIC's answers.
 #pragma once
 
 #include "portals/calls/process.hpp"

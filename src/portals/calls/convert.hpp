@@ -18,7 +18,7 @@ namespace spinloom::calls {
 // The NIC's index for a portal table entry of an interface. An index that no interface can have becomes one that the
 // NIC lacks, too.
 [[nodiscard]] nic::PortalIndex portal_of(const NetworkInterface& interface, ptl_pt_index_t index);
-// The node of a target process; `any` if no such process exists.
+// The node of a target process, found by its rank or its node id alone; `any` if there is no such rank or node.
 [[nodiscard]] nic::Rank target_of(Process& process, const NetworkInterface& interface, ptl_process_t target);
 // The node whose messages an entry takes, or `any`; a node that never sends if no such process exists.
 [[nodiscard]] nic::Rank source_of(Process& process, const NetworkInterface& interface, ptl_process_t match_id);
@@ -27,14 +27,15 @@ namespace spinloom::calls {
 [[nodiscard]] constexpr bool names_nothing(ptl_handle_any_t handle, ptl_handle_any_t none, bool used) {
   return handle == none || (handle == 0 && !used);
 }
-// True if each access to a range must ask what memory is there: the program said that it may bind memory that is not,
-// or the range is longer than any memory. `promised`: the program says that all of it is there, which holds for usual
-// lengths.
+// True if each access to a range must ask what memory is there. That is so if the program said that it may bind memory
+// that is not there, or if the range is longer than any memory. `promised`: the program says that all of the range is
+// there; that counts only if the range is not longer than any memory.
 [[nodiscard]] constexpr bool may_have_holes(const NetworkInterface& interface, ptl_size_t length, bool promised) {
   constexpr ptl_size_t longest = ptl_size_t{1} << 42;
   return length > longest || (interface.may_miss_memory && !promised);
 }
-// The elements of a list, without empty ones; nothing if an element is wrong or there are more than `most`.
+// The elements of a list, without empty ones; nothing if the list or an element is null, if the lengths overflow, or if
+// there are more than `most` elements.
 [[nodiscard]] std::optional<std::vector<nic::IovecElement>> list_of(const void* start, ptl_size_t count, int most);
 [[nodiscard]] ptl_process_t process_of(const NetworkInterface& interface, nic::Rank node);
 

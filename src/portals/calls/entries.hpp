@@ -1,7 +1,8 @@
 // Entries - checks a matching list entry as a program describes it, translates it for the NIC, and appends it.
 //
-// Contract: append_of() checks every argument. append() hands the entry to the NIC and gives it a handle. Between the
-//   two the caller may add to the entry.
+// Contract: append_of() checks the arguments of an append, except the place for the handle and whether the interface
+//   matches. append() hands the entry to the NIC and gives it a handle. Between the two the caller may add to the
+//   entry.
 // Invariants: (1) Append::code is PTL_OK or the error code for the program.
 // Threads: the rank's. Time: append() waits for the NIC's answer.
 #pragma once

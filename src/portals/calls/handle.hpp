@@ -1,7 +1,8 @@
 // Handle - the 32-bit names of Portals objects in C programs, and the tables that find the objects.
 //
 // Contract: add() gives a new object a handle. find() returns the object of a handle. It returns null for a handle of
-//   another kind or of another interface, for one that was removed, and for any number that add() did not give out.
+//   another kind or of another interface, for any number that add() did not give out, and for a handle that was
+//   removed, until its place has been used again 511 times.
 // Invariants: (1) a handle consists of kind (3 bits), interface (2), generation (9, never 0) and place (18); (2) no
 //   handle equals 0, PTL_INVALID_HANDLE, PTL_EQ_NONE or PTL_CT_NONE; (3) a freed place is used again only after all
 //   places that were freed before it, and then with another generation.

@@ -1,6 +1,6 @@
 // Host - the driver's services to the C functions of one rank: the NIC, waiting, the price of a call, the job.
 //
-// Contract: a driver makes one Host for each rank, and it is the current one while the rank's program runs.
+// Contract: a driver makes one Host for each rank; the rank's Process works over it.
 // Invariants: (1) wait() returns when something may have become readable for this rank, or at the deadline; (2) if
 //   nothing can ever happen again, wait() need not return: the driver then ends the program and says why.
 // Threads: the rank's. Time: that of the port.
@@ -60,14 +60,14 @@ class Host {
   // The number of ranks in the job; rank r is node r.
   [[nodiscard]] virtual uint32_t size() const = 0;
   [[nodiscard]] virtual uint32_t user() const = 0;
-  // True if the program of that rank has ended, as far as the driver knows. The NIC tells in its own ways of peers that
-  // are gone.
+  // True if the program of that rank has ended, as far as the driver knows. Apart from this, the NIC reports peers that
+  // are gone by failed operations and counters.
   [[nodiscard]] virtual bool has_ended(uint32_t /*rank*/) const { return false; }
   // The most bytes of an atomic to any rank of the job.
   [[nodiscard]] virtual uint32_t atomic_bytes() const = 0;
   // The features that the driver has beyond the least that Portals 4 asks for: ptl_ni_limits_t.features.
   [[nodiscard]] virtual uint32_t features() const { return 0; }
-  // Bits that another user cannot guess, as far as the driver has such.
+  // Returns bits that another user cannot guess, as far as the driver has such bits.
   [[nodiscard]] virtual uint64_t random() = 0;
   [[nodiscard]] virtual Result<HandlerImage> image(std::string_view name) = 0;
 };

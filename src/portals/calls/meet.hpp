@@ -15,7 +15,7 @@ struct Place {
   const char* call = "";  // for reports and errors
   nic::PortalIndex portal;
   uint32_t number = 0;
-  std::function<void()> spend;  // the time of a call to the NIC
+  std::function<void()> spend;  // spends the time of a call to the NIC
 };
 [[nodiscard]] Status meet_all(Process& process, portals::Interface& interface, const Place& place);
 

@@ -20,7 +20,7 @@ bool inside(const Descriptor& md, const NetworkInterface& interface, ptl_size_t 
   return here && length <= interface.limits.max_msg_size;
 }
 
-// The address of a range of a descriptor; null if the descriptor is a list.
+// The address of a range of a descriptor; null if the range is empty, or lies in several elements of a list.
 uint8_t* address_of(const Descriptor& md, ptl_size_t offset, ptl_size_t length) {
   if (length == 0) return nullptr;
   const nic::IovecView list = md.shared->list();
@@ -30,8 +30,8 @@ uint8_t* address_of(const Descriptor& md, ptl_size_t offset, ptl_size_t length) 
   return length <= list.elements[index].length - within ? list.elements[index].base + within : nullptr;
 }
 
-// Copies the current bytes; the NIC keeps the copy. Bytes that are not there are left to the NIC, which says so. False:
-// there is no memory for the copy.
+// Copies the current bytes into a descriptor of the put's own. If some of the bytes are not there, nothing is copied,
+// and the NIC will report that. False: there is no memory for the copy.
 bool copy_now(Process& process, nic::Put& put, const nic::DescriptorRef& descriptor) {
   nic::HostMemory* const memory = put.sparse ? process.portals().port().memory() : nullptr;
   const bool there = memory == nullptr ||

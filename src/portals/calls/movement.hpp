@@ -29,11 +29,11 @@ struct When {
   ptl_size_t threshold;
 };
 
-// True if this is a put whose end is not reported (nic/portals/quick.hpp); it is then in `put`. False also if an
-// argument is wrong.
+// Fills in `put` and returns true if this is a put without acknowledgement and send event from one range of memory
+// (nic/portals/quick.hpp). Returns false for other puts, and if an argument is wrong.
 [[nodiscard]] bool quick_of(Process& process, const Operation& given, nic::QuickPut& put);
-// `later`: the operation is triggered, and takes the bytes that the buffer has at its start, even if the buffer is
-// volatile.
+// `later`: the NIC reads the buffer when it sends (triggered operations, streaming puts, process-puts), so that the
+// bytes are not copied now even if the buffer is volatile.
 [[nodiscard]] int put_of(Process& process, const Operation& given, nic::Put& put, bool later);
 [[nodiscard]] int reply_of(Process& process, ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, void* user_ptr,
                            nic::ReplyTo& reply);

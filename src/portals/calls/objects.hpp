@@ -23,7 +23,7 @@ struct Queue {
 
 struct Counter {
   nic::CounterId id;
-  ptl_size_t every = 0;  // triggered operations on the counter are persistent
+  ptl_size_t every = 0;  // not 0: triggered operations start again each time the counter has grown by this (Trigger)
 };
 
 struct Descriptor {
@@ -77,16 +77,16 @@ struct NetworkInterface {
   uint32_t number;
   ptl_handle_ni_t handle;
   uint32_t users = 0;
-  bool closing = false;  // the last PtlNIFini is under way: handles are invalid
-  bool releasing = false;  // a thread is giving its objects back
-  uint32_t bundles = 0;  // that have begun and not ended
+  bool closing = false;  // the last PtlNIFini or PtlFini is under way: handles are invalid
+  bool releasing = false;  // a thread is giving the interface's objects back
+  uint32_t bundles = 0;  // bundles that have begun and not ended
   ptl_ni_limits_t limits{};
-  bool may_miss_memory = false;  // the program wants to name memory that is not all there
+  bool may_miss_memory = false;  // the program has asked to name memory that is not all there
   std::vector<ptl_process_t> map;  // for a logical interface: node and process of each rank
-  std::vector<uint32_t> rank_of;  // rank by node
+  std::vector<uint32_t> rank_of;  // by node: its rank, or PTL_RANK_ANY
   bool mapped = false;  // the program has set the map; until then it is the launcher's
-  std::vector<bool> portals;  // which entries of the portal table are allocated
-  ptl_pt_index_t next_portal = 0;
+  std::vector<bool> portals;  // by index of the portal table: true if the entry is allocated
+  ptl_pt_index_t next_portal = 0;  // the search for a free index begins here
   HandleTable<Descriptor> descriptors;
   HandleTable<Entry> entries;
   HandleTable<Queue> queues;

@@ -1,7 +1,7 @@
 // Offload - the records behind the handles of spinloom/offload.h.
 //
-// Contract: an engine belongs to a logical matching interface of the Process, which it must not outlive. guarded()
-//   finds the Process, and turns an Error into a return code and a sentence of the engine.
+// Contract: an engine belongs to a logical matching interface of a Process, and must not outlive the Process. guarded()
+//   finds the Process, and turns an Error into a return code and the text of spl_oe_error().
 // Threads: the rank's. Time: that of the host.
 #pragma once
 
@@ -19,11 +19,11 @@
 struct spl_schedule {
   spl_team* team = nullptr;
   bool is_cached = false;
-  uint32_t number = 0;  // in the team
-  spinloom::collective::Graph graph;  // until it is posted
+  uint32_t number = 0;  // of the schedule in the team
+  spinloom::collective::Graph graph;  // until finish() moves it into `offloaded`
   std::map<std::tuple<uint32_t, uint32_t, bool>, uint32_t>
-      messages;  // peer, tag, whether it is a send: how many so far
-  std::unique_ptr<uint8_t[]> memory;
+      messages;  // by peer, tag and direction (true: send): the number of messages so far
+  std::unique_ptr<uint8_t[]> memory;  // of a collective operation's algorithm; null for a graph of the user
   std::unique_ptr<spinloom::collective::Offloaded> offloaded;
 };
 
@@ -45,7 +45,7 @@ struct spl_oe {
 
 namespace spinloom::calls {
 
-// The sentence of the latest spl_oe_open() that failed.
+// The message of the latest spl_oe_open() of this thread that failed.
 [[nodiscard]] std::string& opening_error();
 
 inline int told(spl_oe* engine, const Error& error) {
@@ -53,7 +53,8 @@ inline int told(spl_oe* engine, const Error& error) {
   return code_of(error);
 }
 
-// Calls work(process) inside the library. work returns a Status.
+// Calls work(process) inside the library; work returns a Status. Returns an error code if the engine is null or its
+// interface has been closed.
 template <class Work>
 int guarded(const char* name, spl_oe* engine, Work work) {
   if (engine == nullptr) return PTL_ARG_INVALID;
@@ -70,7 +71,7 @@ int guarded(const char* name, spl_oe* engine, Work work) {
   });
 }
 
-// Makes the schedule's Offloaded from its graph.
+// Makes the schedule's Offloaded from its graph, unless it exists already.
 [[nodiscard]] Status finish(spl_schedule& schedule);
 
 }  // namespace spinloom::calls

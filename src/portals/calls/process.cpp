@@ -109,7 +109,7 @@ Status Process::ask(const nic::CommandBody& body) {
   }
 }
 
-// A counter or a queue, and what it has.
+// Describes a counter with its value, or an event queue; says so if the object has been freed.
 std::string Process::state_of(ptl_handle_any_t handle) {
   char name[16];
   std::snprintf(name, sizeof name, "0x%x", static_cast<unsigned>(handle));

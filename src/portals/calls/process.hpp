@@ -1,4 +1,5 @@
-// Process - the Portals library of one rank: its four network interfaces over one NIC. Knows which rank runs now.
+// Process - the Portals library of one rank: its four network interfaces over its first NIC. Also finds the Process of
+// the rank that runs now.
 //
 // Contract: a driver makes a Process for each rank and calls enter() whenever that rank's program goes on. A C
 //   function works for the Process that was entered last on its thread. Where threads never call enter(), it works for
@@ -26,13 +27,14 @@ inline constexpr ptl_pid_t process_id = 1;  // each node has one process, whatev
 static_assert(interface_count == limits::portal_tables, "four interfaces share one portal table");
 static_assert(portals_each == 64, "the least that Portals 4 asks for");
 
-// The object of a waiting call, for reports: counters or queues of the program, a counter of ours, or only `words`.
+// The object of a waiting call, for reports: counters or queues of the program, a counter of the library, or only
+// `words`; none if the call alone says enough.
 struct Blocked {
   const char* call = nullptr;
   std::span<const ptl_handle_any_t> handles = {};
   const ptl_size_t* tests = nullptr;  // one for each counter; null where the handles are queues
-  nic::CounterId counter = {};        // without a handle
-  uint64_t test = 0;
+  nic::CounterId counter = {};        // of the library: it has no handle
+  uint64_t test = 0;                  // the value of `counter` that ends the wait
   const char* words = nullptr;
 };
 
@@ -68,11 +70,12 @@ class Process {
   [[nodiscard]] Counter* counter(ptl_handle_ct_t handle);
   [[nodiscard]] Descriptor* descriptor(ptl_handle_md_t handle);
   [[nodiscard]] Entry* entry(ptl_handle_me_t handle);
-  // Gives an entry a handle. An older entry with the same id is forgotten: the NIC uses an id again only after the
-  // older entry is gone.
+  // Gives an entry a handle. An older entry whose id has the same index is forgotten: an index is used again only after
+  // the NIC's older entry is gone.
   [[nodiscard]] ptl_handle_me_t remember_entry(NetworkInterface& interface, Entry&& entry);
   void forget_entry(ptl_handle_me_t handle);
-  // Gives back the NIC objects of an entry's handlers; the NIC keeps those that a message still uses.
+  // Gives back the NIC objects of handlers, those of an entry or of process-puts. The NIC keeps those that a message
+  // still uses.
   void release(const Spin& spin);
 
   // Gives the NIC a command and waits for the answer, even where Interface would not wait. A counter's new value is
@@ -81,14 +84,15 @@ class Process {
 
   // The program's state for a report: "waits in PtlCTWait (test 2; ...)", for each of its threads that waits.
   [[nodiscard]] std::string blocked();
-  // Like blocked(), for a report that is made again and again: also says whether calls were made since the last report.
+  // Like blocked(), for a report that is made again and again: if no thread waits, and calls were made since the last
+  // report, it says so instead.
   [[nodiscard]] std::string doing();
   // Notes the object of a call that looks without waiting.
   void note_look(ptl_handle_any_t handle) {
     looked_at_ = handle;
     looked_in_ = calls;
   }
-  // The generation of a new interface, so that handles of an earlier one are stale.
+  // Returns the generation of a new interface: handles of an earlier interface are then stale.
   [[nodiscard]] uint32_t next_generation() { return generation_ = generation_ % generation_last + 1; }
 
   // PtlAbort: ends calls that wait now or later, until the last PtlFini.
@@ -109,7 +113,7 @@ class Process {
   bool closed = false;       // closed for ever: PtlInit fails from now on
   bool ending = false;       // the last PtlFini is under way
   const char* call = "";  // the latest call
-  uint64_t calls = 0;
+  uint64_t calls = 0;     // the number of calls so far
 
  private:
   friend class Waiter;
@@ -124,10 +128,11 @@ class Process {
   portals::Interface interface_;
   std::vector<std::unique_ptr<portals::Interface>> more_rails_;  // made at their first use
   std::array<std::unique_ptr<NetworkInterface>, interface_count> interfaces_;
-  std::unordered_map<uint32_t, ptl_handle_me_t> entry_handles_;  // by the NIC's id; also for entries that are gone
-  class Blocking* blocked_ = nullptr;  // of the thread that began to wait last; a list
-  ptl_handle_any_t looked_at_ = PTL_INVALID_HANDLE;
-  uint64_t looked_in_ = 0;  // the number of that call
+  // The handles of entries, by the index of the NIC's id; also of entries that are gone.
+  std::unordered_map<uint32_t, ptl_handle_me_t> entry_handles_;
+  class Blocking* blocked_ = nullptr;  // the list of calls that wait, the latest first
+  ptl_handle_any_t looked_at_ = PTL_INVALID_HANDLE;  // the object that note_look() noted last
+  uint64_t looked_in_ = 0;  // the number of the call that noted looked_at_
   uint64_t told_calls_ = 0;  // `calls` when doing() last reported
   uint32_t generation_ = 0;
   uint64_t next_token_ = uint64_t{1} << 63;  // differ from the tokens of Interface

@@ -1,7 +1,7 @@
 // Ranks - what a driver does for programs whose threads are ranks.
 //
-// Contract: serve_ranks() says how the calls PtlSpinRanks, PtlSpinRankEnter and PtlSpinRankEnd are answered. Without it
-//   they answer PTL_FAIL: a driver that has other ways to make ranks.
+// Contract: serve_ranks() sets the functions that do PtlSpinRanks, PtlSpinRankEnter and PtlSpinRankEnd; `ranks` must
+//   live from then on. Without it these calls return PTL_FAIL, as for a driver that makes ranks in other ways.
 // Threads: any. Time: none.
 #pragma once
 

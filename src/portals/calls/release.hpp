@@ -2,8 +2,8 @@
 //
 // Contract: release() forgets interface `number` of a process. The interface must be marked as closing, so that no
 //   other call finds it while release() waits. Objects that the NIC still uses stay with the NIC. If another thread
-//   is releasing the same interface, release() waits until that is done. It returns false, and forgets nothing, if a
-//   peer may still write to the interface's memory.
+//   is releasing the same interface, release() waits until that is done. It returns true if there is no such interface;
+//   it returns false, and forgets nothing, if a peer may still write to the interface's memory.
 // Threads: the rank's. Time: that of the host.
 #pragma once
 

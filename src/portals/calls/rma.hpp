@@ -1,8 +1,8 @@
 // Rma - the records behind the handles of spinloom/rma.h.
 //
-// Contract: a context belongs to a logical matching interface of the Process, which it must not outlive. with() finds
-//   the Process, and turns an Error into a return code and a sentence of the context. Programs speak of ranks of the
-//   interface, the floor rma of nodes.
+// Contract: a context belongs to a logical matching interface of a Process, and must not outlive the Process. with()
+//   finds the Process, and turns an Error into a return code and the text of spl_rma_error(). Programs count in ranks
+//   of the interface, the code in portals/rma in nodes.
 // Threads: the rank's. Time: that of the host.
 #pragma once
 
@@ -22,13 +22,13 @@ struct spl_rma_memory {
 };
 
 struct spl_rma_key {
-  spl_rma* rma = nullptr;
+  spl_rma* rma = nullptr;  // null in a window's list, for a rank that is not a member
   spinloom::rma::Key key;
 };
 
 struct spl_rma_request {
   spl_rma* rma = nullptr;
-  spinloom::rma::Request* request = nullptr;  // none: an operation without bytes, which has ended
+  spinloom::rma::Request* request = nullptr;
 };
 
 struct spl_rma_window {
@@ -42,19 +42,19 @@ struct spl_rma {
   spinloom::calls::Process* process = nullptr;
   ptl_handle_ni_t interface = PTL_INVALID_HANDLE;
   ptl_pt_index_t portal = 0;
-  std::vector<uint32_t> nodes;  // by rank
-  std::vector<uint32_t> ranks;  // by node
+  std::vector<uint32_t> nodes;  // by rank: its node
+  std::vector<uint32_t> ranks;  // by node: its rank
   std::list<spl_rma_memory> memories;
   std::list<spl_rma_key> keys;
   std::list<spl_rma_request> requests;
   std::list<spl_rma_window> windows;
   std::string error;
-  std::unique_ptr<spinloom::rma::Context> context;  // goes first: its entries are over memory of the windows
+  std::unique_ptr<spinloom::rma::Context> context;  // destroyed first: its entries are over memory of the windows
 };
 
 namespace spinloom::calls::one_sided {
 
-// The sentence of the latest spl_rma_open() that failed.
+// The message of this thread's latest spl_rma_open() or spl_rma_close() that failed.
 [[nodiscard]] std::string& opening_error();
 
 inline int told(spl_rma* rma, const Error& error) {
@@ -62,7 +62,8 @@ inline int told(spl_rma* rma, const Error& error) {
   return code_of(error);
 }
 
-// Calls work(context) inside the library. work returns a Status. `rma` may be null.
+// Calls work(context) inside the library; work returns a Status. Returns an error code if `rma` is null or its
+// interface has been closed.
 template <class Work>
 int with(const char* name, spl_rma* rma, Work work) {
   if (rma == nullptr) return PTL_ARG_INVALID;
@@ -80,7 +81,7 @@ int with(const char* name, spl_rma* rma, Work work) {
   });
 }
 
-// The elements of a list of pieces, without empty ones.
+// The elements of a list of pieces, without empty ones; an Error if the list or a piece is null, or they are too many.
 [[nodiscard]] Result<std::vector<nic::IovecElement>> pieces_of(const ptl_iovec_t* list, size_t count);
 
 // The context of a handle, or null.
@@ -89,8 +90,8 @@ spl_rma* context_of(const Handle* handle) {
   return handle != nullptr ? handle->rma : nullptr;
 }
 
-// For calls that look without waiting: what has come so far is readable, and a program that calls them in a loop lets
-// time go on.
+// Spends the time of a call and polls the driver, for calls that look without waiting: what has come so far is then
+// readable, and a program that calls them in a loop lets time go on.
 inline void look(spl_rma& rma) {
   rma.process->host().call();
   rma.process->host().poll();

@@ -1,11 +1,11 @@
 // Algorithms - the algorithms of collective operations, each as the Rounds of one rank.
 //
-// Contract: an algorithm adds the Rounds of `rank` to what it is given. It reads of a Collective what it needs: `sends`
-//   and `receives` are one Part for all or one for each peer; of a broadcast, a reduction or a scan all data are one
-//   Part, of the others a Part is the block of a rank. Blocks of which one Part stands for all follow each other in
-//   their area from 0 on; those of a reduce-scatter always do. `in_place`: what is sent lies where MPI has it then, in
-//   `receives` (of reductions `sends` says so, too). A call that receives into Area::receive says places; other calls
-//   only price what is moved.
+// Contract: an algorithm adds the Rounds of rank `rank` to the Rounds that it is given. `sends` and `receives` have one
+//   Part for all peers or one Part for each. The Part of a broadcast, a reduction or a scan is all data; in other calls
+//   a Part is the block of a rank. Blocks for which one Part stands follow each other in their area from 0 on; those of
+//   a reduce-scatter always do. `in_place`: the data to send lie where MPI has them in a call in place, in `receives`
+//   (for reductions `sends` has the same place). A call that receives into Area::receive says places; Rounds of other
+//   calls serve to compute times only.
 // Invariants: (1) over all ranks each Leg has one partner of the same bytes, the n-th from one rank to another; (2)
 //   where places are said, Rounds that move their bytes do the operation for any number of ranks, and what is sent
 //   stays as it is;
@@ -27,9 +27,9 @@ struct Collective {
   uint32_t size = 1;
   uint32_t root = 0;
   bool in_place = false;
-  bool is_grid = false;  // of neighbourhood calls: sources and destinations go in pairs, one a dimension
-  uint32_t radix = 2;  // of a dissemination: ranks that a round adds to each one
-  uint64_t segment_bytes = UINT64_MAX;  // of chains and binary trees; of reductions whole elements
+  bool is_grid = false;  // of neighbourhood calls: sources and destinations go in pairs, a pair for each dimension
+  uint32_t radix = 2;  // of a dissemination: a round multiplies the number of ranks of which a rank has heard by this
+  uint64_t segment_bytes = UINT64_MAX;  // of chains, binary and double trees; reductions round it to whole elements
   uint64_t element_bytes = 1;  // shares have whole elements
   std::vector<Part> sends = {};
   std::vector<Part> receives = {};
@@ -43,7 +43,7 @@ using Make = void(const Collective&, Rounds&);
 
 Make dissemination, linear_barrier;
 Make binomial_bcast, scatter_ring_bcast, linear_bcast, chain_bcast, binary_bcast, double_tree_bcast;
-Make double_tree_first, double_tree_second;  // each of the two trees by itself
+Make double_tree_first, double_tree_second;  // one of the two trees by itself, with its half of the segments
 Make binomial_reduce, linear_reduce, chain_reduce, binary_reduce;
 Make binomial_gather, linear_gather, binomial_scatter, linear_scatter;
 Make ring_allgather, bruck_allgather, linear_allgather, recursive_doubling_allgather;
@@ -55,7 +55,7 @@ Make binomial_scan, linear_scan, binomial_exscan, linear_exscan;
 // The `v` forms skip empty messages; the others send them.
 Make neighbor_allgather, neighbor_allgatherv, neighbor_alltoall, neighbor_alltoallv;
 
-// The block of a rank: regular calls have one for all.
+// Returns the block of a rank. If there is one Part for all ranks, their blocks follow each other from it on.
 inline Part block(const std::vector<Part>& parts, uint32_t rank) {
   if (parts.empty()) return {};
   if (parts.size() > 1) return parts[rank];
@@ -132,7 +132,8 @@ struct Reduction {
   }
 };
 
-// A rank's place in a ring, and in a tree whose root is the call's.
+// after() and before() return the rank `distance` places further on, or back, in the ring of ranks. place_of() returns
+// a rank's place in a tree whose root is the call's root, and rank_at() the rank at a place.
 inline uint32_t after(const Collective& call, uint64_t distance) {
   return static_cast<uint32_t>((call.rank + distance) % call.size);
 }
@@ -155,7 +156,7 @@ struct Outcome {
   Part own;
   Part received;
   Part result;
-  uint64_t free = 0;  // of work
+  uint64_t free = 0;  // the first byte of work memory that is free
 
   explicit Outcome(const Collective& call, uint64_t begin = 0)
       : own(data(call.sends)), received(moved(own, data(call.receives).place)), result(received), free(begin) {
@@ -176,7 +177,8 @@ inline void reduce_alone(const Collective& call, Rounds& rounds) {
 }
 
 // The binomial tree in which the children of place p are p + 2^k, for each 2^k below the lowest bit that is set in p. A
-// subtree holds the places from its root on.
+// subtree holds the places from its root on. binomial_reach() returns that bit; for place 0 it returns the power of two
+// from `size` on.
 [[nodiscard]] uint32_t binomial_reach(uint32_t size, uint32_t place);
 [[nodiscard]] inline uint32_t binomial_subtree(uint32_t size, uint32_t place) {
   return std::min(binomial_reach(size, place), size - place);

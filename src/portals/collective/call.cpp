@@ -76,7 +76,7 @@ Result<Candidate> chosen(const Call& call, uint32_t size) {
   return choose(call.operation, {.ranks = size, .bytes = call.bytes, .element_bytes = element}, live_model);
 }
 
-// Memory that this rank uses must be there.
+// Returns an Error if this rank uses memory that is null.
 Status check_memory(const Call& call, const std::vector<Round>& rounds) {
   const auto lacks = [&call](const Part& part) {
     const uint8_t* const area = part.place.area == Area::send ? call.send : call.receive;
@@ -94,7 +94,8 @@ Status check_memory(const Call& call, const std::vector<Round>& rounds) {
   return {};
 }
 
-// The setting of the call for the algorithms; `areas` says where the areas begin.
+// The call as the algorithms read it. `segment_bytes`: the segments chosen with the algorithm, or 0; those of the call
+// come first.
 Collective collective_of(const Call& call, uint64_t segment_bytes, uint32_t rank, uint32_t size) {
   Collective made;
   made.rank = rank;

@@ -2,10 +2,10 @@
 //
 // Contract: memory and meaning are those of MPI; lengths are in bytes. `bytes` is all data of a broadcast, a reduction
 //   or a scan, of other operations the block of one rank; operations with lists (gatherv, ..) have a Block for each
-//   rank or neighbour instead. A broadcast's data are in `receive` at all ranks. If `send` (for scatters `receive`) is
-//   null, the call is in place, unless a list says that there is nothing. If `algorithm` is empty, make() chooses from
-//   the operation, the number of ranks and the bytes, which are alike at all ranks. The call does not write to memory
-//   that it sends.
+//   rank or neighbour instead, or a single Block for data that go to all or come from one rank. A broadcast's data are
+//   in `receive` at all ranks. If `send` (for scatters `receive`) is null, the call is in place, unless the blocks of
+//   its list are all empty. If `algorithm` is empty, make() chooses from the operation, the number of ranks, the bytes
+//   and the type, which are alike at all ranks. The call does not write to memory that it sends.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -31,7 +31,7 @@ struct Call {
   uint8_t* send = nullptr;
   uint8_t* receive = nullptr;
   uint64_t bytes = 0;
-  std::vector<Block> sends;  // of operations with lists
+  std::vector<Block> sends;  // only of operations with lists
   std::vector<Block> receives;
   nic::AtomicOperation op = nic::AtomicOperation::sum;
   nic::Datatype type = nic::Datatype::int8;
@@ -56,10 +56,11 @@ inline constexpr Model live_model{.o_ps = 150'000,
 
 struct Made {
   Graph graph;
-  std::unique_ptr<uint8_t[]> memory;  // of the Graph's own
+  std::unique_ptr<uint8_t[]> memory;  // the Graph's own memory
   std::string_view algorithm;
 };
 
+// True for operations whose blocks may differ in size: the v and w forms, and reduce_scatter.
 [[nodiscard]] bool has_lists(Operation operation);
 [[nodiscard]] bool is_reduction(Operation operation);
 // Makes the graph of the rank `rank` of `size` ranks. An Error if the arguments do not fit together.

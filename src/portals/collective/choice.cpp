@@ -75,7 +75,7 @@ Result<std::vector<Round>> rounds_of(const Algorithm& algorithm, const Question&
 }
 
 Graph unread_graph_of(std::span<const Round> rounds) {
-  // The areas lie far from each other.
+  // No two areas overlap, because they lie far from each other.
   constexpr uint64_t far = uint64_t{1} << 60;
   Setting setting;
   setting.send = reinterpret_cast<uint8_t*>(far);

@@ -1,11 +1,11 @@
 // Choice - the choice of an algorithm for a collective operation, by its Form.
 //
 // Contract: candidates() returns all algorithms of the catalogue that have a Form, in its order, each with its time. An
-//   algorithm that sends segments gets the segment with the least time: a power of two from segment_bytes_least on, or
-//   all data. choose() returns the fastest candidate, the first of equals. If the algorithms of an operation have no
-//   Form, as those with lists, it returns the usual one. Both depend on the Question and on the Model only: ranks with
-//   the same Question agree without a message. rounds_of() and graphs_of() make the operations of one rank and of all
-//   ranks, in areas of memory that are never read.
+//   algorithm that sends segments gets the segment with the least time: a power of two from segment_bytes_least on that
+//   holds whole elements, or all data. choose() returns the fastest candidate, the first of equals. If the algorithms
+//   of an operation have no Form, as those with lists, it returns the usual one. Both depend on the Question and on the
+//   Model only: ranks with the same Question agree without a message. rounds_of() and graphs_of() make the operations
+//   of one rank and of all ranks, in areas of memory that are never read.
 // Threads: pure. Time: modelled, in picoseconds.
 #pragma once
 
@@ -27,14 +27,15 @@ inline constexpr uint64_t segment_bytes_least = 1024;
 struct Candidate {
   const Algorithm* algorithm = nullptr;
   uint64_t segment_bytes = 0;  // 0: it sends none
-  uint64_t time_ps = 0;  // with both o
+  uint64_t time_ps = 0;  // including both o of the Model
   bool is_near = false;  // FormOf::is_near
 };
 
 [[nodiscard]] std::vector<Candidate> candidates(Operation operation, const Question& ask, const Model& model);
 [[nodiscard]] Candidate choose(Operation operation, const Question& ask, const Model& model);
 
-// Operations of which each rank has one block, or all data. An Error for others.
+// For algorithms that have a Form. An Error for others, whose ranks may send blocks of different sizes, and for a root
+// that is not one of the ranks.
 [[nodiscard]] Result<std::vector<Round>> rounds_of(const Algorithm& algorithm, const Question& ask, uint32_t root,
                                                    uint32_t rank);
 [[nodiscard]] Graph unread_graph_of(std::span<const Round> rounds);

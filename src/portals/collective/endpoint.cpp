@@ -90,7 +90,7 @@ Status Endpoint::join(const Team& team) {
 // The blocks that were linked for the team stay, and serve the next one.
 void Endpoint::part(const Team& team) { early_bytes_ -= early_bytes_of(team.ranks.size()); }
 
-// Links as many empty blocks as needed. The end of a block that is shorter than a message stays unused.
+// Links as many empty blocks as needed. A block's end stays unused if it is shorter than a message.
 Status Endpoint::keep_room() {
   const auto usable = [this](uint64_t bytes) { return bytes - options_.eager_bytes; };
   uint64_t room = 0;

@@ -39,15 +39,15 @@ struct EndpointOptions {
   uint64_t eager_bytes = 4096;
   uint32_t early_messages = 16;  // even
   Initiator initiator = Initiator::receiver;
-  bool by_cpu = false;  // whether the CPU begins what waits, for comparison
+  bool by_cpu = false;  // the CPU, not the NIC, begins the operations that wait; for comparison
   struct Limits {
     uint32_t counters = UINT32_MAX;
     uint32_t triggered = UINT32_MAX;
     uint32_t entries = UINT32_MAX;
   } limits;
-  uint32_t ranks = 1;  // of the job
-  uint32_t atomic_bytes = 2048;  // of one atomic
-  uint32_t unexpected_headers = 1 << 16;  // that the portal table entry keeps, for errors
+  uint32_t ranks = 1;  // the number of ranks of the job
+  uint32_t atomic_bytes = 2048;  // the most bytes of one atomic
+  uint32_t unexpected_headers = 1 << 16;  // the number that the portal table entry keeps; only for texts of errors
   std::function<void()> call;  // spends the time of a call to the NIC
   // Waits until something may have changed, or until the deadline. False: the caller must stop waiting. Without this
   // function waiting has no limit.
@@ -100,16 +100,16 @@ class Endpoint {
   struct Team {
     uint32_t id = 0;
     std::vector<uint32_t> ranks;
-    uint32_t once = 0;  // schedules so far
-    uint32_t cached = 0;
+    uint32_t once = 0;  // the number of the next schedule that is not cached
+    uint32_t cached = 0;  // the number of the next cached schedule
   };
   // From now on the team's early messages have memory of their own; until then they use that of a team of all ranks.
   [[nodiscard]] Status join(const Team& team);
-  // Frees the team.
+  // From now on no memory is kept for the team's early messages.
   void part(const Team& team);
-  // The number of the team's next schedule, for make(): its ranks take them in the same order.
+  // Takes the number of the team's next schedule, for make(). All ranks of the team must take them in the same order.
   [[nodiscard]] static uint32_t take_number(Team& team, bool cached);
-  // `memory`: what the Graph has for itself; it lives as long as the result. No number: the next one is taken.
+  // `memory`: the Graph's own memory, which lives as long as the result. Without `number` the next one is taken.
   [[nodiscard]] Result<std::unique_ptr<Offloaded>> make(Team& team, Graph graph, bool cached,
                                                         std::unique_ptr<uint8_t[]> memory = nullptr,
                                                         std::optional<uint32_t> number = {});
@@ -138,8 +138,8 @@ class Endpoint {
   };
   struct Peer {
     uint64_t sent = 0;  // messages to it that may have come early
-    uint64_t taken = 0;  // of those from it, receives posted
-    uint64_t told = 0;  // the number of these that have been reported to it
+    uint64_t taken = 0;  // its early messages whose receives have been posted here
+    uint64_t told = 0;  // the number of `taken` that have been reported to it
     nic::CounterId credits;
     uint64_t credit_base = 0;
     nic::EntryId credit_entry;
@@ -154,12 +154,13 @@ class Endpoint {
     uint64_t bytes = 0;
   };
 
-  static constexpr uint32_t events_most = 4096;  // that wait for progress()
+  static constexpr uint32_t events_most = 4096;  // the number of events that may wait for progress()
 
   Endpoint(portals::Interface& interface, const EndpointOptions& options) : interface_(interface), options_(options) {}
   Status set_up(const Meet& meet);
   void flush();
-  // Waits until is_so() is true. Returns an Error that says `what` if that takes longer than `patience`.
+  // Waits until is_so() is true. Returns an Error that says `what` if that takes longer than `patience`, or if
+  // options_.pause says to stop. Without options_.pause it waits without a limit.
   template <class Is>
   [[nodiscard]] Status wait_for(const char* what, Is is_so) {
     const Time deadline = interface_.port().now() + patience;
@@ -211,22 +212,22 @@ class Endpoint {
   nic::QueueId queue_;
   nic::EntryId self_;
   nic::EntryId hears_;
-  nic::EntryId swallows_all_;  // until early messages may come
-  nic::EntryId swallows_;  // what may not wait
+  nic::EntryId swallows_all_;  // drops all early messages while this Endpoint opens
+  nic::EntryId swallows_;  // drops early messages that may not wait (message_bits.hpp)
   std::map<uint64_t, Notice> notices_;  // by the bits of their schedules
-  std::set<uint32_t> failed_teams_;  // in which messages may wait that nobody takes
-  std::set<uint32_t> overrun_;  // ranks, maybe this one
-  std::unordered_map<uint64_t, Block> blocks_;  // by number, which is the entry's user pointer
+  std::set<uint32_t> failed_teams_;  // teams in which messages may wait that no receive takes
+  std::set<uint32_t> overrun_;  // ranks that are overrun, maybe this one
+  std::unordered_map<uint64_t, Block> blocks_;  // by number
   std::vector<uint64_t> free_blocks_;
   std::unordered_map<uint64_t, nic::EntryId> linked_;  // entries of blocks
   uint64_t next_block_ = 0;
-  uint64_t early_bytes_ = 0;  // that may wait at a time
+  uint64_t early_bytes_ = 0;  // bytes of early messages that may wait at a time
   uint64_t block_bytes_ = 0;
   std::map<Member, Peer> peers_;
   std::set<uint32_t> sent_to_;  // ranks to which messages may be under way
   std::vector<Counter> idle_counters_;
   std::list<Offloaded*> resident_;  // posted, the latest started last
-  std::vector<Offloaded*> waiting_;  // for peers that are far behind
+  std::vector<Offloaded*> waiting_;  // schedules whose start waits for a peer that is far behind
   std::unordered_map<uint64_t, Offloaded*> by_number_;  // user pointers of events
   uint64_t next_number_ = 0;
   Taken taken_;

@@ -1,10 +1,11 @@
 // Fault tolerant - a broadcast that reaches all ranks which live, as long as fewer than log2 P others die.
 //
-// Contract: ranks send to all neighbours of a binomial graph, those 1, 2, 4, .. places further on and back, as soon as
-//   the data have come from one of them (Hoefler et al., "sPIN: High-performance streaming Processing in the Network",
-//   section 5.4; Angskun, Bosilca, Dongarra, "Binomial graph"). `memory` has room for the data, and lives as long as
-//   the Graph: duplicates land there. The broadcast is over at a rank when the rank has the data. Its NIC passes the
-//   data on until the Graph is freed, so the Graph must live until all other ranks have them.
+// Contract: ranks send to all neighbours of a binomial graph but the root, those 1, 2, 4, .. places further on and
+//   back, as soon as the data have come from one of them (Hoefler et al., "sPIN: High-performance streaming Processing
+//   in the Network", section 5.4; Angskun, Bosilca, Dongarra, "Binomial graph"). `memory` has room for the data, and
+//   lives as long as the Graph: all messages land there and leave from there, also those that come after the first, and
+//   the data are copied between it and `data`. The broadcast is over at a rank when the rank has the data. Its NIC
+//   passes the data on until the Graph is freed, so the Graph must live until all other ranks have them.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -23,7 +24,7 @@ struct Position {
   uint32_t size = 1;
   uint32_t root = 0;
 };
-// Without the rank itself, none twice.
+// Returns the neighbours of a rank, without the rank itself and none twice.
 [[nodiscard]] std::vector<uint32_t> binomial_graph_neighbors(const Position& position);
 [[nodiscard]] Graph fault_tolerant_bcast(uint8_t* data, uint8_t* memory, uint64_t bytes, const Position& position);
 

@@ -1,6 +1,6 @@
 // FormParts - the parts of Forms: trees, segments, shares, and ranks beyond a power of two.
 //
-// Contract: names with `ask` read of it what they need. Only forms of this floor include this.
+// Contract: functions that take a Question read the members of it that they need. Only forms*.cpp include this.
 // Threads: plain values. Time: modelled, in picoseconds.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace spinloom::collective::forms {
 
 inline uint32_t rounds_of(uint32_t ranks) { return static_cast<uint32_t>(std::bit_width(ranks - 1)); }
 
-// k operations of which each waits for the one before, and keeps its unit busy for `busy`.
+// The time of `count` operations one after the other: the first takes `first`, each further one ends `period` later.
 inline Picoseconds one_by_one(Picoseconds first, Picoseconds period, uint64_t count) {
   return first + period * (count - 1);
 }
@@ -46,8 +46,8 @@ class Tree {
     return last;
   }
 
-  // The time from the begin until the top of `ranks` ranks has the data of all. `combines`: bytes of each child that a
-  // rank combines.
+  // The time from the begin until the top of `ranks` ranks has the data of all. `combines`: the bytes of each child's
+  // message that a rank combines; nothing if it does not combine.
   Picoseconds up(uint64_t ranks, std::optional<uint64_t> combines) {
     if (ranks == 1) return 0;
     std::optional<Picoseconds>* const kept = place_of(ranks);
@@ -85,7 +85,7 @@ class Tree {
   bool moves_own_;
   uint64_t own_;
   BytesOf bytes_of_;
-  std::array<std::optional<Picoseconds>, 65> full_ = {};  // by logarithm
+  std::array<std::optional<Picoseconds>, 65> full_ = {};  // the times of full trees, by the logarithm of their ranks
 };
 
 inline Picoseconds bcast_down(const Model& model, uint32_t ranks, uint64_t bytes) {
@@ -127,7 +127,8 @@ struct Late {
   [[nodiscard]] uint64_t blocks(uint32_t round) const {
     return (uint64_t{1} << round) + std::min(uint64_t{1} << round, count);
   }
-  // `first`: how late they are; `back`: bytes that go back.
+  // The time until all ranks have ended. `first`: the delay of the late places; `back`: the bytes that go back to the
+  // ranks beyond.
   template <class BytesOf>
   [[nodiscard]] Picoseconds ends(const Model& model, Picoseconds first, const BytesOf& bytes_of, uint64_t back) const {
     Picoseconds all = 0;

@@ -83,7 +83,8 @@ Picoseconds tree_allreduce(const Model& model, const Question& ask) {
   return reduce_up(model, ask.ranks, ask.bytes) + bcast_down(model, ask.ranks, ask.bytes);
 }
 namespace {
-// Segments go up a chain or trees and down again: of each a rank sends and takes `messages`, and combines `parts`.
+// Segments go up a chain or trees and down again. For each segment a rank sends and takes `messages` messages, and
+// combines `parts` messages with its own data.
 Picoseconds up_and_down(const Model& model, const Question& ask, Picoseconds first, uint64_t messages, uint64_t parts) {
   const Segments segments(ask);
   const Picoseconds period = std::max(model.take(segments.each) * messages, model.A.ps_up(segments.each) * parts);
@@ -147,7 +148,8 @@ Picoseconds recursive_halving_reduce_scatter(const Model& model, const Question&
   for (uint32_t round = 0; round < late.rounds; ++round) locals += model.local(late.blocks(round) * ask.bytes);
   return locals + late.ends(model, first, [&](uint32_t round) { return late.blocks(round) * ask.bytes; }, ask.bytes);
 }
-// The last round brings the ranks beyond the largest power of two the sums of ranks that it makes the first ones.
+// In the last round, of distance d, each rank from d on takes the sum of the rank d before it; these ranks, the first
+// ranks - d ones, have done a scan among themselves until then.
 Picoseconds binomial_scan(const Model& model, const Question& ask) {
   if (ask.ranks < 2) return 0;
   const Picoseconds hop = model.hop(ask.bytes);

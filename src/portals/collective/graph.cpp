@@ -36,7 +36,7 @@ class Dataflow {
     std::vector<uint32_t> readers;
   };
 
-  // Cuts the range that contains the address, so that one begins there.
+  // Cuts the range that contains the address, so that a range begins there.
   void cut(uint64_t at) {
     auto after = uses_.upper_bound(at);
     if (after == uses_.begin()) return;
@@ -139,7 +139,6 @@ class GraphMaker {
   std::vector<uint32_t> before_;  // the latest round with messages of no bytes
 };
 
-// Sorted sets of what operations wait for, also by others.
 void sort_unique(std::vector<uint32_t>& list) {
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
@@ -183,7 +182,8 @@ Graph graph_of(std::span<const Round> rounds, const Setting& setting) {
 }
 
 void reduce_edges(Graph& graph) {
-  // Marks what an operation's others wait for, going down; edges lead upwards, and so few steps are needed.
+  // An operation of `all` is dropped if another one of `all` waits for it, maybe by way of others. `seen` marks the
+  // operations that are waited for, from the last one of `all` down. Those before the first one of `all` do not matter.
   std::vector<uint32_t> seen(graph.operations.size(), UINT32_MAX);
   std::vector<uint32_t> open;
   for (uint32_t number = 0; number < graph.operations.size(); ++number) {

@@ -40,9 +40,10 @@ enum class Does : uint8_t {
 using Pieces = std::vector<nic::IovecElement>;
 [[nodiscard]] uint64_t bytes_of(const Pieces& pieces);
 
-// A message's name between two ranks. `signal`: that an end is ready.
+// A message's name between two ranks. `signal`: the message only says that one end is ready. `exposed`: a get of memory
+// that the other end has exposed.
 struct Name {
-  static constexpr uint32_t numbers = 1 << 12;  // of messages with a tag, where there are tags
+  static constexpr uint32_t numbers = 1 << 12;  // of messages with one tag, in Graphs with tags
   static constexpr uint32_t tags = 1 << 16;
   bool signal = false;
   bool exposed = false;
@@ -58,7 +59,7 @@ struct Target {
 
 struct Vertex {
   Does what = Does::send;
-  uint32_t peer = 0;  // of the team
+  uint32_t peer = 0;  // its rank in the team
   Name name = {};
   Pieces from = {};
   Pieces to = {};
@@ -67,7 +68,7 @@ struct Vertex {
   Target target = {};
   bool cpu_dependent = false;
   bool optional = false;  // the Graph is over without it, and it may fail: its peer may be gone
-  bool early = false;  // of messages: it may come before its receiver has begun
+  bool early = false;  // set by with_rendezvous() for messages that may come before their receiver has begun
   std::vector<uint32_t> all = {};  // it waits for all of these operations
   std::vector<uint32_t> any = {};  // it waits for one of these operations
 };
@@ -80,8 +81,9 @@ struct Vertex {
 
 struct Graph {
   std::vector<Vertex> operations;
-  uint64_t memory_bytes = 0;  // of its own
-  std::vector<uint32_t> number_of = {};  // after with_rendezvous(): which operation now ends when an older one would
+  uint64_t memory_bytes = 0;  // of memory of its own (Area::work)
+  // After with_rendezvous(), by an operation's old number: the number of the operation that ends when that one would.
+  std::vector<uint32_t> number_of = {};
 };
 
 // The addresses of the areas of Rounds, and the operator and type with which a reduction combines.
@@ -92,7 +94,7 @@ struct Setting {
   nic::AtomicOperation op = nic::AtomicOperation::sum;
   nic::Datatype type = nic::Datatype::int8;
 };
-// Bytes of an area up to the last that Rounds read or write.
+// The size of an area up to the last byte that Rounds read or write.
 [[nodiscard]] uint64_t area_bytes_of(std::span<const Round> rounds, Area area);
 [[nodiscard]] inline uint64_t work_bytes_of(std::span<const Round> rounds) { return area_bytes_of(rounds, Area::work); }
 [[nodiscard]] Graph graph_of(std::span<const Round> rounds, const Setting& setting);
@@ -101,9 +103,10 @@ struct Setting {
 void reduce_edges(Graph& graph);
 
 enum class Initiator : uint8_t { receiver, sender };
-// Both ends know a message's length and its name, so they agree about which messages are long: those of more than
-// `eager_bytes` bytes, and of one peer all but the `early_messages` with the lowest names. Optional messages count as
-// long, because a message to a rank that is gone cannot wait there.
+// Replaces each long send and receive by operations that first say that an end is ready. Both ends know a message's
+// length and its name, so they agree about which messages are long: those of more than `eager_bytes` bytes and, of the
+// others to or from one peer, all but the `early_messages` with the lowest names. Optional messages count as long,
+// because a message to a rank that is gone cannot wait there.
 void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages, Initiator initiator);
 
 }  // namespace spinloom::collective

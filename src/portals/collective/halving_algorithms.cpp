@@ -38,11 +38,12 @@ struct Fold {
   }
 };
 
-// The first of the `mask` blocks, a power of two, that are those of places which differ in lower bits only.
+// Returns the first of the `mask` places (a power of two) that differ from `place` in the bits below `mask` only.
 uint32_t first_of(uint32_t place, uint32_t mask) { return place & ~(mask - 1); }
 
-// Half of what a place still has goes to its partner, again and again; the other half gets the partner's. `part_of`:
-// of blocks from one on, of all data that lie as `all`. The last sum lands at `last`.
+// Half of the blocks that a place still has goes to its partner, again and again; the other half is combined with the
+// partner's. part_of(all, first, count) returns the blocks of `count` places from `first` on, of data that lie as
+// `all`. The last sum lands at `last`, if there is such a place.
 template <class RankOf, class PartOf>
 void halve(uint32_t place, uint32_t power, const RankOf& rank_of, const PartOf& part_of, Reduction& reduction,
            std::optional<Place> last, Rounds& rounds) {
@@ -58,7 +59,8 @@ void halve(uint32_t place, uint32_t power, const RankOf& rank_of, const PartOf& 
   }
 }
 
-// All that a place has goes to its partner, again and again. `first`: what it has before, wherever that lies.
+// All blocks that a place has go to its partner, again and again. `first`: the blocks that it has at first, wherever
+// they lie. part_of(first, count) returns where the blocks of `count` places lie in the result.
 template <class RankOf, class PartOf>
 void double_up(uint32_t place, uint32_t power, const RankOf& rank_of, const PartOf& part_of, const Part& first,
                Rounds& rounds) {
@@ -137,7 +139,8 @@ void recursive_doubling_allgather(const Collective& call, Rounds& rounds) {
   if (fold.is_paired()) rounds.send(call.rank - 1, others(call.rank - 1));
 }
 
-// Sums of all blocks that a rank still has are kept apart; that of its own one is received.
+// Sums of the blocks that a rank still has are kept in work memory; the sum of its own block ends where the result is
+// received.
 void recursive_halving_reduce_scatter(const Collective& call, Rounds& rounds) {
   const Part own = block(call.sends, call.rank);
   Part received = moved(own, data(call.receives).place);

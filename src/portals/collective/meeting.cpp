@@ -8,7 +8,7 @@ namespace spinloom::collective {
 namespace {
 
 constexpr uint32_t answers_most = 8;  // two are under way at most
-constexpr uint64_t question = UINT64_MAX;  // a user pointer; those of rounds are their numbers
+constexpr uint64_t question = UINT64_MAX;  // the user pointer of a question; a round's message has the round's number
 
 }  // namespace
 

@@ -18,8 +18,8 @@ struct Needs {
   uint64_t entries = 0;  // memory descriptors and match list entries
   uint64_t triggered = 0;
   uint64_t counters = 0;  // for dependencies
-  uint64_t own_bytes = 0;  // of memory beside the caller's
-  // The most of two ranks, each by itself.
+  uint64_t own_bytes = 0;  // bytes of memory beside the caller's
+  // Takes the larger one of each of the numbers.
   void take_most(const Needs& other);
 };
 

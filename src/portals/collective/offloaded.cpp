@@ -70,7 +70,7 @@ Offloaded::~Offloaded() {
   endpoint_.forget(bits_);
 }
 
-// Atomics have a longest one, and both ends of a step lie in one block.
+// Cuts local computations into steps: an atomic has a longest length, and each end of a step lies in one piece.
 void Offloaded::cut_into_steps() {
   for (uint32_t one = 0; one < graph_.operations.size(); ++one) {
     const Vertex& operation = graph_.operations[one];
@@ -399,7 +399,7 @@ Result<bool> Offloaded::disable(uint32_t given) {
   return false;
 }
 
-// Takes entries back from their list. Whether none is left that a message works on.
+// Takes entries back from their list. True if no message works on any of them any more.
 bool Offloaded::has_left() {
   bool all = true;
   for (nic::EntryId& entry : receives_) {

@@ -2,7 +2,8 @@
 //
 // Contract: post() brings the operations to the NIC, start() lets them go, test() says whether all have ended. Then a
 //   cached schedule may be started again, any number of times. start() begins the operations that wait for no other,
-//   and posts receives. withdraw() takes back what is under way; after it nothing reads or writes memory of the Graph.
+//   and posts receives. withdraw() takes back what is under way; if it succeeds, nothing reads or writes memory of the
+//   Graph after it.
 //   A failed operation (a peer that is gone, an entry that does not allow it) is an Error of test().
 // Invariants: (1) no rank waits for another in post() and start(); (2) after start() the CPU is needed only for what
 //   Endpoint::progress() does; (3) messages of a later start at a peer never meet a receive of an earlier one: entries
@@ -38,7 +39,8 @@ class Offloaded {
   [[nodiscard]] Status withdraw();
 
   enum class State : uint8_t { created, posted, active, executed };
-  // Operations by the numbers that they had before long messages became several.
+  // These name operations by the numbers that they had before long messages became several. `executed`: the operation
+  // has begun, and perhaps ended.
   [[nodiscard]] State state(uint32_t operation) const;
   [[nodiscard]] Status enable(uint32_t operation);
   // Keeps the operation from beginning. True if it had not begun.
@@ -102,19 +104,19 @@ class Offloaded {
   std::vector<uint32_t> cpu_dependent_;  // operations
   Plan plan_;
   Taken needs_;
-  uint64_t number_ = 0;  // at the Endpoint
-  std::vector<Counter> counters_;  // of the plan, while posted
+  uint64_t number_ = 0;  // of this schedule at the Endpoint, in user pointers of events
+  std::vector<Counter> counters_;  // by number of the plan's counters; empty while not posted
   nic::DescriptorRef whole_;  // counts the operations under way whose memory is in one piece
   std::vector<nic::DescriptorRef> descriptors_;  // by operation, of memory in several pieces
-  std::vector<nic::EntryId> receives_;  // of the latest start, by operation
-  std::vector<bool> enabled_;  // by operation, of the latest start
-  std::vector<bool> begun_;  // by operation, and then by relay: where the CPU begins them
-  std::map<uint32_t, uint64_t> early_sends_;  // by rank
+  std::vector<nic::EntryId> receives_;  // by operation: the entry of the latest start
+  std::vector<bool> enabled_;  // by operation: spl_enable() was called since the latest start
+  std::vector<bool> begun_;  // by operation, then by relay: it has begun; used if the CPU begins them
+  std::map<uint32_t, uint64_t> early_sends_;  // by rank: the number of early messages that a start sends to it
   std::set<uint32_t> partners_;  // ranks with which it exchanges messages
   std::list<Offloaded*>::iterator place_;
-  uint64_t starts_ = 0;  // since post()
-  uint64_t all_starts_ = 0;
-  uint64_t looks_ = 0;  // of test() that found it under way
+  uint64_t starts_ = 0;  // starts since post()
+  uint64_t all_starts_ = 0;  // starts since the schedule was made
+  uint64_t looks_ = 0;  // calls of has_ended() that found it under way
   bool is_posted_ = false;
   bool is_over_ = false;  // not cached, and has been started
   bool under_way_ = false;

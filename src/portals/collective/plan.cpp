@@ -17,7 +17,7 @@ struct Set {
   uint32_t any = no_set;         // another Set that has to come, too
   uint32_t owner = no_owner;     // the operation whose spl_enable() has to come, too
   uint32_t counter = counter_none;
-  uint64_t value = 0;  // of the counter, when all has come
+  uint64_t value = 0;  // the counter's value when all has come
   auto key() const { return std::tie(of, is_any, any, owner); }
   bool operator<(const Set& other) const { return key() < other.key(); }
   [[nodiscard]] bool is_end_of(uint32_t operation) const {
@@ -148,8 +148,8 @@ class PlanMaker {
   Plan plan_;
   std::vector<Set> sets_;
   std::map<Set, uint32_t> index_;
-  std::vector<std::vector<uint32_t>> sets_with_;  // by operation
-  std::vector<uint32_t> set_of_;  // by operation
+  std::vector<std::vector<uint32_t>> sets_with_;  // by operation: the sets that contain it
+  std::vector<uint32_t> set_of_;  // by operation: the set for which it waits
   std::set<uint32_t> descriptors_;
 };
 

@@ -19,13 +19,13 @@ struct Event {
 };
 
 struct Rank {
-  std::vector<std::vector<uint32_t>> next;  // by operation: who waits for it
-  std::vector<uint32_t> waits;
-  std::vector<uint64_t> ready;
-  std::vector<uint32_t> partner;  // of a send: the receive's number
-  uint64_t sends_at = 0;     // when its NIC is free for each of these
-  uint64_t receives_at = 0;
-  uint64_t computes_at = 0;
+  std::vector<std::vector<uint32_t>> next;  // by operation: the operations that wait for it
+  std::vector<uint32_t> waits;  // by operation: the number of ends for which it still waits
+  std::vector<uint64_t> ready;  // by operation: the latest of these ends so far
+  std::vector<uint32_t> partner;  // by operation: for a send, the number of the receive
+  uint64_t sends_at = 0;     // the time from which its NIC is free to send
+  uint64_t receives_at = 0;  // ... to receive
+  uint64_t computes_at = 0;  // ... to combine and copy
 };
 
 class Play {

@@ -24,7 +24,7 @@ struct Tree {
 
 bool is_root(const Collective& call) { return call.rank == call.root; }
 
-// Only the root receives the result.
+// Only the root receives the result; the others sum up in work memory.
 Place sum_of(const Collective& call) { return is_root(call) ? data(call.receives).place : Place{.area = Area::work}; }
 uint64_t free_of(const Collective& call) { return is_root(call) ? 0 : data(call.sends).bytes; }
 
@@ -42,7 +42,7 @@ std::vector<uint32_t> binomial_children(uint32_t size, uint32_t place) {
   return found;
 }
 
-// A rank that has heard of d ranks, itself too, hears of radix - 1 times as many in a round.
+// A rank that has heard of d ranks, itself included, hears of (radix - 1) d more in a round.
 void dissemination(const Collective& call, Rounds& rounds) {
   const Part part = data(call.sends);
   for (uint64_t distance = 1; distance < call.size; distance *= call.radix) {
@@ -99,7 +99,7 @@ void scatter_ring_bcast(const Collective& call, Rounds& rounds) {
   for (uint32_t step = 0; step + 1 < call.size; ++step) {
     const auto place = [&](uint32_t back) { return (tree.place + 2 * call.size - back) % call.size; };
     Part next = shares(all, call.size, place(step + 1), 1, call.element_bytes);
-    if (place(step + 1) - tree.place < tree.subtree(tree.place)) {  // it is there
+    if (place(step + 1) - tree.place < tree.subtree(tree.place)) {  // the rank has this share already
       next = work(next.bytes, free);
       free += next.bytes;
     }

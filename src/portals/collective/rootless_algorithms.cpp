@@ -81,7 +81,7 @@ void ring_allgather(const Collective& call, Rounds& rounds) {
   }
 }
 
-// A rank's blocks are its own and those behind it.
+// After a round of distance d a rank has 2 d blocks (or all): its own one and those of the next ranks.
 void bruck_allgather(const Collective& call, Rounds& rounds) {
   copy_own(call, rounds, data(call.sends));
   for (uint32_t distance = 1; distance < call.size; distance *= 2) {
@@ -129,7 +129,7 @@ void linear_alltoall(const Collective& call, Rounds& rounds) {
 void bruck_alltoall(const Collective& call, Rounds& rounds) {
   const Part each = block(call.receives, 0);
   if (each.place.area != Area::receive) return bruck_messages(call, each, rounds);
-  std::vector<Part> at;  // of the block for the rank `number` further on, or that many back as soon as it is there
+  std::vector<Part> at;  // by number: the block for the rank so many places on; at the end, that from so many back
   for (uint32_t number = 0; number < call.size; ++number) at.push_back(block(sent(call), after(call, number)));
   uint64_t free = 0;
   for (uint64_t distance = 1; distance < call.size; distance *= 2) {

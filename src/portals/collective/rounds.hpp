@@ -1,4 +1,4 @@
-// Rounds - what one rank does for one call: messages that go side by side, round after round.
+// Rounds - the work of one rank for one call: messages that go side by side, round after round.
 //
 // Contract: a Round begins when all that the one before it began has ended; its receives are posted before its sends.
 //   A Leg is one end of a message. A rank's own block is copied beside them. When all have ended, a rank combines what
@@ -21,7 +21,7 @@ inline constexpr uint32_t untyped = UINT32_MAX;
 // The memory areas of a call: the data that it sends, the data that it receives, and the algorithm's own memory.
 enum class Area : uint8_t { send, receive, work };
 
-// Byte i of what lies here is byte at + i of the area, with `wrap` modulo that.
+// Byte i of the data that lie here is byte at + i of the area; if `wrap` is not 0, byte (at + i) % wrap.
 struct Place {
   uint64_t at = 0;
   uint64_t wrap = 0;
@@ -52,7 +52,7 @@ struct Lie {
 
 struct Leg {
   Part part;
-  uint32_t peer = 0;  // of the ranks that take part
+  uint32_t peer = 0;  // its number among the ranks that take part
   uint32_t tag = 0;  // of the schedule
   Side side = Side::send;
   Lie partner = {};  // the layout of the data at the other end, where it matters
@@ -66,8 +66,8 @@ struct Copy {
   bool operator==(const Copy&) const = default;
 };
 
-// Combines the data in `from` with the data in `into`; the result stays in `into`. Operands go by ranks: those of
-// `from` are lower or higher than those of `into`.
+// Combines the data in `from` with the data in `into`; the result stays in `into`. The operands keep the order of
+// ranks: the ranks whose operands are in `from` are lower, or higher, than those whose operands are in `into`.
 struct Combine {
   Part into;
   Part from;

@@ -25,15 +25,16 @@ Segments segments_of(const Part& part, const Collective& call) {
   return {part.bytes, elements * call.element_bytes};
 }
 
-// Places of the tree in which a rank has one.
+// A rank's place in a tree or a chain: the places next to it, and depths.
 struct Way {
   std::vector<uint32_t> above;
   std::vector<uint32_t> below;
   uint64_t depth;
-  uint64_t deepest;  // at least that of any place
+  uint64_t deepest;  // at least the depth of any place
 };
 
-// Each segment goes on as soon as it has come from all, while the next one comes. `receive` and `held` of a segment.
+// Each segment goes on as soon as it has come from all, while the next one comes. receive(number, peer) adds the
+// receive of a segment; held(number) returns the segment to send.
 template <class Receive, class Held>
 void relay(const Collective& call, const std::vector<uint32_t>& from, const std::vector<uint32_t>& to,
            const Segments& segments, const Receive& receive, const Held& held, Rounds& rounds) {
@@ -58,11 +59,11 @@ void down(const Collective& call, const Part& all, const Way& way, const Segment
       [&](uint64_t number) { return segments.part(all, number); }, rounds);
 }
 
-// The first child's segments land where their sums are, those of each other one in memory of their own from `free` on.
+// The first child's segments land where their sums are; segments of other children land in work memory from `free` on.
 void up(const Collective& call, const Part& sum, const Way& way, const Segments& segments, uint64_t& free,
         Rounds& rounds) {
   const Part own = data(call.sends);
-  Reduction now(own, sum.place);  // of a segment
+  Reduction now(own, sum.place);  // the reduction of the current segment
   uint64_t whose = segments.end();
   const auto receive = [&](uint64_t number, uint32_t peer) {
     if (number != whose) now = Reduction(segments.part(own, number), segments.part(sum, number).place, free);
@@ -114,8 +115,8 @@ void together(const std::vector<Strand>& strands, Rounds& rounds) {
   }
 }
 
-// Up and down each way, whose root is that of the call. A segment that is complete goes down while the next one comes
-// up.
+// Segments go up and down each of the ways, whose root is that of the call. A segment that is complete goes down while
+// the next one comes up.
 void reduce_and_broadcast(const Collective& call, const std::vector<Way>& ways, Rounds& rounds) {
   if (call.size == 1) return reduce_alone(call, rounds);
   const Outcome outcome(call);
@@ -161,8 +162,8 @@ Way in_binary_tree(const Collective& call) {
   return way;
 }
 
-// The binary tree over 1 to `count` in whose order numbers ascend: odd ones are leaves. It has the root, place 0,
-// above.
+// The binary search tree of the numbers 1 to `count`, in which odd numbers are leaves. Place 0, the root of the whole
+// tree, is above its top.
 struct OrderedTree {
   uint32_t count;
 
@@ -206,7 +207,7 @@ Way in_double_tree(const Collective& call, bool second) {
   return way;
 }
 
-// An all-reduce has no root: rank 0.
+// Returns the call with rank 0 as its root: an all-reduce has none of its own.
 Collective from_first(const Collective& call) {
   Collective made = call;
   made.root = 0;

@@ -24,7 +24,7 @@ struct Table1Row {
   Operation operation;
   std::string_view name;  // the paper's, of the algorithm
   std::string_view algorithm;
-  Formula time;  // of which the time is the order
+  Formula time;  // the order of the time
   Formula entries;  // memory descriptors and match list entries
   Formula triggered;
   Formula counters;

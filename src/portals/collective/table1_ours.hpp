@@ -30,7 +30,7 @@ struct Table1Count {
   uint64_t entries = 0;
   uint64_t triggered = 0;
   uint64_t counters = 0;
-  uint64_t memory_bytes = 0;  // with the caller's
+  uint64_t memory_bytes = 0;  // including the caller's
 };
 
 [[nodiscard]] std::span<const Table1Ours> table1_ours();

@@ -1,4 +1,4 @@
-// Admission - which packet goes to the engine next, where packets wait because the engine has no room
+// Admission - chooses the packet that goes to the engine next, where packets wait because the engine has no room
 // (Nic::can_accept).
 //
 // The rule: packets without room wait in the order in which they came, and go in in that order. An answer
@@ -44,10 +44,10 @@ enum class Order : uint8_t {
   return !others_wait || order == Order::any || packet.is_answer();
 }
 
-// The place in `waiting`, oldest first, of the packet that goes in next; none if no packet may. `engine` is a Nic;
-// `packet_of` finds the packet in an element of the list. `answers_wait` is false if the caller knows that no answer
-// is among them. Work: one look at each waiting packet; one look in all where none of the others may pass, with
-// Order::arrival, or with Order::headers_pass while no packet is ahead of its header and no answer waits.
+// Returns the index in `waiting`, oldest first, of the packet that goes in next; nothing if no packet may. `engine` is
+// a Nic; `packet_of` finds the packet in an element of the list. `answers_wait` is false if the caller knows that no
+// answer is in the list. Work: at most one look at each waiting packet. Only the oldest packet is looked at with
+// Order::arrival, and with Order::headers_pass if no answer waits and no packet is kept that came ahead of its header.
 template <class Engine, class List, class PacketOf>
 [[nodiscard]] std::optional<size_t> next(Order order, const Engine& engine, const List& waiting, PacketOf packet_of,
                                          bool answers_wait = true) {

@@ -1,8 +1,9 @@
 // Host atomic - performs an atomic of Portals 4 on host memory, for drivers.
 //
-// Contract: perform() changes the whole elements that the action names, at once, in order; the caller decides when.
-//   Integers wrap around. Logical operations give 0 or 1. Sums and products of floating-point elements are rounded
-//   once an operation; a complex product is re = ar * br - ai * bi, im = ar * bi + ai * br.
+// Contract: perform() changes the whole elements that the action names, at once, in order; the caller decides when. If
+//   the action wants the old elements, perform() copies them to `before` first. Bytes after the last whole element
+//   stay. Integers wrap around. Logical operations give 0 or 1. Sums and products of floating-point elements are
+//   rounded once an operation; a complex product is re = ar * br - ai * bi, im = ar * bi + ai * br.
 // Threads: one owner of the memory. Time: none.
 #pragma once
 

@@ -1,8 +1,8 @@
-// Host fetch - performs the handlers' reads and atomics on host memory, for drivers.
+// Host fetch - performs handlers' reads and atomics on host memory, and atomics on handler memory, for drivers.
 //
 // Contract: perform() moves the bytes that the action names, at once; the caller decides when. Atomics use the
 //   processor's instructions, so that host programs may use the same words.
-// Threads: any, over words of their own or atomically. Time: none.
+// Threads: any. Reads of bytes that another thread writes meanwhile are not indivisible; atomics are. Time: none.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,7 @@ inline nic::DmaId perform(const nic::DmaAtomic& atomic) {
   return atomic.dma;
 }
 
-// Returns the answer to the handler's call.
+// Changes a word of handler memory. Returns the answer to the handler's call: 1 if a compare_swap has swapped, else 0.
 inline uint32_t perform(const nic::LocalAtomic& atomic) {
   std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(atomic.local));
   uint64_t before = atomic.compare;

@@ -1,6 +1,7 @@
 // IdPool - the ids of one kind that are in use; the id given back last is the next one given out.
 //
-// Contract: take() gives an unused id or Code::exhausted with the name of the limit.
+// Contract: take() gives an unused id or Code::exhausted with the name of the limit. take(id) takes that very id, or
+//   returns Code::invalid.
 // Invariants: (1) an id is in use from take() to give_back(); (2) indices stay below the limit; (3) if ids have a
 //   generation, an index gets another generation each time: an old id never means a new object.
 // Threads: one owner. Time: none.
@@ -38,7 +39,6 @@ class IdPool {
     return places_.back().id;
   }
 
-  // Takes one particular id.
   [[nodiscard]] Status take(IdType id) {
     if (id.value >= limit_) {
       return fail(Code::invalid, what_, " ", id, " is beyond the limit of ", limit_, " (", limit_name_, ")");

@@ -47,7 +47,7 @@ void Interface::bundle(const nic::CommandBody& body, const std::optional<nic::Tr
   shorten_bundle(bundle_unanswered_max);
 }
 
-// Waits until at most `unanswered` operations of the bundle have no answer. The first error is kept for its end.
+// Waits until at most `unanswered` operations of the bundle have no answer. Keeps the first error for bundle_end().
 void Interface::shorten_bundle(size_t unanswered) {
   while (bundle_.unanswered.size() > unanswered) {
     const uint64_t token = bundle_.unanswered.front();
@@ -122,7 +122,7 @@ Result<nic::CounterId> Interface::ct_alloc(uint32_t triggered_max, bool only_suc
     counters_.give_back(counter);
     return made.error();
   }
-  // A counter that had this id before may have left its value with the host.
+  // An earlier counter with this index may have left its value with the host; waits until the host sees 0.
   while (port_.counter(counter) != nic::CounterValue{}) SPL_TRY(port_.wait());
   return counter;
 }

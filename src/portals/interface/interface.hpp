@@ -1,12 +1,13 @@
 // Interface - the host's side of the Portals calls, over one driver port.
 //
-// Contract: checks arguments, picks ids, hands commands to the port. Control calls (allocate, append, unlink, write
-//   NIC memory, register a triggered command) wait for the NIC's answer; put, ct_inc and ct_set do not. Names and
-//   meaning follow Portals 4 (PtlEQAlloc is eq_alloc, ...). Objects that only a sPIN NIC has (NIC memory, execution
-//   contexts) follow the SC'17 sPIN paper, appendix B.
-// Invariants: (1) an id is given out once: an old id, for example of an entry's counter or of a message's queue,
-//   never means a new object; an index serves again after the NIC has forgotten its object; (2) events of a queue
-//   come in the order in which the NIC posted them; (3) trouble is a returned Error that names call and values.
+// Contract: checks arguments, picks ids, hands commands to the port. Most calls wait for the NIC's answer: those that
+//   allocate, free, append, unlink or write NIC memory, and those that register a triggered command outside a bundle.
+//   Without a trigger put, get, atomic, process_put, ct_inc and ct_set do not wait; neither do the stream calls and
+//   table_setup. Names and meaning follow Portals 4 (PtlEQAlloc is eq_alloc, ...). Objects that only a sPIN NIC has
+//   (NIC memory, execution contexts) follow the SC'17 sPIN paper, appendix B.
+// Invariants: (1) an id of a queue, a counter or an entry is given out once: an old id, for example of an entry's
+//   counter or of a message's queue, never means a new object; an index serves again after the NIC has forgotten its
+//   object; (2) events of a queue come in the order in which the NIC posted them; (3) trouble is a returned Error.
 // Threads: the owner of the port. Time: that of the port; a call that waits lets time go on.
 #pragma once
 
@@ -58,7 +59,8 @@ class Interface {
   [[nodiscard]] Port& port() { return port_; }
 
   // A full queue overwrites its oldest event; the next event taken reports that (after_gap). Reserved slots are kept
-  // for the event that flow control has disabled a portal table entry, which comes when all other slots are in use.
+  // for events which report that flow control has disabled a portal table entry: they come when all other slots are in
+  // use.
   [[nodiscard]] Result<nic::QueueId> eq_alloc(uint32_t slots, uint32_t reserved = 0);
   // Frees a queue even while portal table entries, descriptors or messages under way name it. Events for the queue
   // are dropped from then on, and flow control of such a portal table entry ends.
@@ -67,8 +69,8 @@ class Interface {
   [[nodiscard]] std::optional<nic::Event> eq_get(nic::QueueId queue);
   [[nodiscard]] Result<nic::Event> eq_wait(nic::QueueId queue);
 
-  // At most `triggered_max` operations may wait for the counter at a time. `only_successes`: failures are counted, and
-  // let nothing go, unlike those of Portals.
+  // At most `triggered_max` operations may wait for the counter at a time. `only_successes`: failures are counted but
+  // start no waiting operation, unlike in Portals.
   [[nodiscard]] Result<nic::CounterId> ct_alloc(uint32_t triggered_max = UINT32_MAX, bool only_successes = false);
   [[nodiscard]] Status ct_free(nic::CounterId counter);
   // Drops the operations that wait for the counter.
@@ -80,13 +82,14 @@ class Interface {
                               const std::optional<nic::Trigger>& trigger = {});
   [[nodiscard]] Status ct_set(nic::CounterId counter, nic::CounterValue to,
                               const std::optional<nic::Trigger>& trigger = {});
-  // Takes a success back, and returns how many are left: so few, if they were too few for what waits for the counter.
+  // Takes one success back, and returns the number of successes that are left. Operations whose threshold had been
+  // reached before have started all the same.
   [[nodiscard]] Result<uint64_t> ct_take_back(nic::CounterId counter);
   [[nodiscard]] nic::CounterValue ct_get(nic::CounterId counter) const { return port_.counter(counter); }
-  // Returns when success >= test, or when an operation has failed.
+  // Returns when success >= test, or when the counter has counted a failure.
   [[nodiscard]] Result<nic::CounterValue> ct_wait(nic::CounterId counter, uint64_t test);
 
-  // Says whose a part of the portal table is, and how much it may hold. Applies to the commands that follow.
+  // Sets the owner and the limits of a part of the portal table, for the commands that follow.
   void table_setup(const nic::TableSetup& setup) { port_.submit(nic::Command{setup, {}, 0}); }
   // The number of refused messages for a part of the portal table.
   [[nodiscard]] Result<uint64_t> refusals(uint32_t table, nic::Refusal which) {
@@ -100,10 +103,11 @@ class Interface {
   [[nodiscard]] Result<nic::EntryId> me_append(nic::PortalIndex portal, const nic::Entry& entry,
                                                nic::ListKind list = nic::ListKind::priority,
                                                const std::optional<nic::Trigger>& trigger = {});
-  // Appends to the priority list, like me_append(). In a bundle it does not wait for the answer, which bundle_end()
-  // returns.
+  // Appends to the priority list, like me_append(). In a bundle it does not wait for the answer unless ids have run
+  // out: bundle_end() then returns the Error of a failed append.
   [[nodiscard]] Result<nic::EntryId> me_post(nic::PortalIndex portal, const nic::Entry& entry);
-  // An Error if the entry has left its list by itself, and no message works on it; its event then gives the id back.
+  // Returns an Error if the entry has left its list by itself and no message works on it; the entry's event, if there
+  // is one, then gives the id back.
   [[nodiscard]] Result<Unlinked> me_unlink(nic::EntryId entry);
   // Unlinks the entry when the trigger fires, unless the entry is in use then.
   [[nodiscard]] Status me_unlink(nic::EntryId entry, const nic::Trigger& trigger);
@@ -134,13 +138,14 @@ class Interface {
   [[nodiscard]] Status process_put(const PutArguments& arguments, uint64_t memory_bytes, nic::ContextId context,
                                    const std::optional<nic::Trigger>& trigger = {});
 
-  // Between bundle_begin() and bundle_end(), triggered puts, gets, atomics, counts and unlinks are registered without a
-  // wait for each answer, so a schedule of n operations costs one round trip to the NIC and not n. Their order stays.
-  // Bundles may be nested. The end of the outermost waits for the answers and returns the first error.
+  // Between bundle_begin() and bundle_end(), triggered puts, process-puts, gets, atomics, counts and unlinks are
+  // registered without a wait for each answer, and so are the entries of me_post(). So a schedule of n operations costs
+  // one round trip to the NIC and not n. Their order stays. Bundles may be nested. The end of the outermost waits for
+  // the answers and returns the first error.
   void bundle_begin() { ++bundle_.depth; }
   [[nodiscard]] Status bundle_end();
 
-  // Spends the host's time on work of a floor above.
+  // Spends the host's time on work of the code above Portals.
   [[nodiscard]] Status host_work(const HostWork& work) { return port_.host_work(work); }
 
   // Allocates NIC memory for handlers. An address in it is an offset.
@@ -150,20 +155,20 @@ class Interface {
 
   [[nodiscard]] Result<nic::ContextId> context_create(const nic::Context& context);
   [[nodiscard]] Status context_free(nic::ContextId context);
-  // Entries of a context that was created with active = false match from now on.
+  // Activates a context that was created with active = false: its entries match from now on.
   [[nodiscard]] Status context_activate(nic::ContextId context);
   // Runs an entry's handlers on bytes of the host itself, at most one packet. The entry may match nothing
   // (host_activated), or belong to a context that is not active yet.
   [[nodiscard]] Status invoke(nic::EntryId entry, std::span<const uint8_t> bytes, uint64_t hdr_data,
                               const std::optional<nic::Trigger>& trigger = {});
-  // A count of the NIC, or of one of its contexts.
+  // Reads a count of the NIC, or of one of its contexts.
   [[nodiscard]] Result<uint64_t> telemetry(nic::Telemetry which, nic::ContextId context = {});
 
  private:
   enum class Fate : uint8_t {
     explicit_unlink,  // leaves its list only by me_unlink
     told,             // the auto_unlink (priority) or auto_free (overflow) event gives the id back
-    by_put,           // use-once without unlink event: the put event gives the id back
+    by_put,           // use-once without unlink event: the event of its put, get or atomic gives the id back
     silent,           // no event gives the id back: the id is tried again when ids run out
   };
   struct EntryRecord {
@@ -182,7 +187,7 @@ class Interface {
   struct StreamRecord {
     uint64_t memory_bytes = 0;
     uint64_t length = 0;  // declared length of the message
-    uint64_t given = 0;
+    uint64_t given = 0;   // bytes of the regions so far
   };
 
   [[nodiscard]] Status check(const char* call, const PutArguments& arguments) const;
@@ -190,8 +195,9 @@ class Interface {
   [[nodiscard]] Result<uint64_t> ask(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger = {});
   [[nodiscard]] uint64_t submit(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger);
   [[nodiscard]] Result<uint64_t> answer_to(uint64_t token);
-  // Gives a command to the NIC and does not wait for it, unless it has a trigger and must be registered. The body is
-  // built in the command itself, so it is copied once. The NIC ends the operation that begins here.
+  // Gives a command to the NIC without waiting for it. A command with a trigger is registered (register_triggered()).
+  // The body is built in the command itself, so it is copied once. The command's descriptors count an operation under
+  // way from here on, until the NIC ends the operation.
   template <class Body>
   [[nodiscard]] Status tell(const Body& body, const std::optional<nic::Trigger>& trigger) {
     if (trigger) SPL_TRY(counters_.check(trigger->counter));
@@ -215,9 +221,9 @@ class Interface {
   struct Bundle {
     uint32_t depth = 0;
     std::deque<uint64_t> unanswered;  // tokens, oldest first
-    Status result;                    // of the answers so far
+    Status result;                    // the first error of the answers so far
   };
-  // A bundle may hold more operations than this; then the oldest answers are waited for.
+  // A bundle may hold more operations than this; then bundle() waits for the oldest answers.
   static constexpr size_t bundle_unanswered_max = 1024;
 
   Port& port_;

@@ -67,13 +67,13 @@ Result<nic::EntryId> Interface::me_post(nic::PortalIndex portal, const nic::Entr
   SPL_ASSIGN(const nic::EntryId id, entries_.take());
   if (records_.size() <= id.value) records_.resize(id.value + 1);
   records_[id.value] = EntryRecord{list, fate_of(portal, entry, list), id, portal};
-  // An append that fails leaves an id that counts as that of an entry which has left its list without a word.
+  // If the append fails, its id stays in use. With Fate::silent it is tried again when ids run out.
   if (records_[id.value].fate == Fate::silent) silent_.push_back(id);
   bundle(nic::Append{id, portal, list, entry}, {});
   return id;
 }
 
-// An append that waits for a counter may never be performed.
+// Asks the NIC for an append. One that waits for a counter may never be performed, so its state (`news`) is kept.
 Result<uint64_t> Interface::ask_append(nic::Append append, const std::optional<nic::Trigger>& trigger) {
   if (!trigger) return ask(append);
   if (awaited_.size() >= awaited_max_) {
@@ -102,7 +102,8 @@ void Interface::take_back_appends() {
   });
 }
 
-// No id is left. Entries that left their list without an event may have given theirs up; the NIC knows which.
+// Appends when no id is left. Entries that have left their list without an event need their ids no more; the NIC
+// accepts the next id of such an entry.
 Result<nic::EntryId> Interface::append_under_silent_id(nic::Append append, const std::optional<nic::Trigger>& trigger) {
   for (size_t tries = silent_.size(); tries > 0; --tries) {
     const nic::EntryId older = silent_.front();
@@ -133,7 +134,7 @@ Result<Unlinked> Interface::me_unlink(nic::EntryId entry) {
   return Unlinked::done;
 }
 
-// No event will say whether the entry is gone.
+// No event will say whether the entry is gone, so its id is tried again when ids run out.
 Status Interface::me_unlink(nic::EntryId entry, const nic::Trigger& trigger) {
   SPL_TRY(entries_.check(entry));
   SPL_TRY(tell(nic::Unlink{entry}, trigger));
@@ -143,7 +144,7 @@ Status Interface::me_unlink(nic::EntryId entry, const nic::Trigger& trigger) {
   return {};
 }
 
-// Entries of this portal table entry are now without events that give their ids back.
+// Forgets the queue of a portal table entry: no events give the ids of its entries back any more.
 void Interface::forget_queue_of(nic::PortalIndex portal) {
   portal_queues_[portal.value] = {};
   for (EntryRecord& record : records_) {

@@ -16,7 +16,7 @@ Status check_region(const nic::PutRegion& region, uint64_t memory_bytes, uint64_
               " B goes beyond the message's declared length of ", length, " B");
 }
 
-// Regions and handlers name places in one contiguous range.
+// Returns an Error if the memory is a list: regions and handlers name places in one contiguous range.
 Status check_contiguous(const char* call, const PutArguments& arguments) {
   if (arguments.local != nullptr || arguments.length == 0) return {};
   return fail(Code::unsupported, call, ": its memory is a list; give one range");

@@ -4,7 +4,8 @@
 //   kind of DriverAction; a callable that misses a kind does not compile. Three kinds leave the driver no choice and
 //   do not reach it: StoreLocal and WriteNicMemory are performed here; LocalAtomic is performed here and reaches the
 //   driver as the Resume that answers its handler.
-// perform() of one transfer moves its bytes and returns its DMA. The driver decides when, and tells the engine.
+//   perform() of one transfer moves its bytes and returns its DMA. The driver decides when, and reports the DMA to the
+//   engine.
 // Invariants: (1) actions are performed in their order; (2) the commonest kinds of small messages are tested first:
 //   Send, DmaWrite, PostCounter, PostEvent.
 // Threads: the engine's owner. Time: none.
@@ -30,7 +31,7 @@ struct Overloaded : Parts... {
   using Parts::operator()...;
 };
 
-// Copies the bytes of a packet, or of a handler, into host memory; they lie in memory of this process.
+// Copies the bytes of a packet, or of a handler, into host memory. The bytes lie in memory of this process.
 inline nic::DmaId perform(const nic::DmaWrite& write) {
   if (write.source.length > 0) std::memcpy(write.host, write.source.bytes, write.source.length);
   return write.dma;

@@ -1,4 +1,4 @@
-// Port - the portals floor's view of a driver of a NIC: simulated, live or for tests.
+// Port - what the code above needs from a driver of a NIC: simulated, live or for tests.
 //
 // Contract: one port per process (rank). submit() hands a command to the rank's NIC; wait() lets the driver go on
 //   until something readable by this host may have changed. host_work() announces the host's work (unpacking,
@@ -24,10 +24,10 @@ namespace spinloom::portals {
 // Work of the host's processor between calls.
 struct HostWork {
   enum class Kind : uint8_t {
-    interpret,  // copies blocks that it finds by walking a datatype meanwhile
+    interpret,  // copies blocks, and finds them by walking a datatype at the same time
     copy,       // copies blocks by loops that were made for the datatype beforehand
     react,      // a waiting program sees an event, and posts a call
-    post,       // posts a call for which it has found the blocks
+    post,       // walks over blocks to find the arguments of a call, and posts the call
     other
   };
   Kind kind = Kind::other;
@@ -37,7 +37,7 @@ struct HostWork {
   };
   Blocks blocks;
   uint64_t bytes = 0;   // bytes copied
-  bool warm = false;    // what it touches was in the last-level cache before, as far as it fits
+  bool warm = false;    // the memory that the work touches was in the last-level cache before, as far as it fits
   // Calls back for every range of host memory that the work touches, in order, for the simulator's cache model.
   // Addresses belong to a space of the caller's choice, the same in every run; only distances count.
   using Touch = std::function<void(uint64_t address, uint64_t length, bool write)>;
@@ -55,16 +55,16 @@ class Port {
   virtual void put(const nic::Put& put) { submit(nic::Command{put, {}, 0}); }
   // Submits a put without decisions (nic/portals/quick.hpp). False: nothing has happened, and the caller uses put().
   virtual bool put_quickly(const nic::QuickPut&) { return false; }
-  // The answer to the command with this token; nothing while it has not come.
+  // Takes the answer to the command with this token; nothing while it has not come.
   virtual std::optional<Result<uint64_t>> take_answer(uint64_t token) = 0;
-  // The oldest event of a queue that the host can read now.
+  // Takes the oldest event of a queue that the host can read now; nothing if there is none.
   virtual std::optional<nic::Event> take_event(nic::QueueId queue) = 0;
   [[nodiscard]] virtual nic::CounterValue counter(nic::CounterId counter) const = 0;
   // Lets the driver go on until something may have changed for this host.
   virtual Status wait() = 0;
   // Spends the host's time on work; returns when it is done.
   virtual Status host_work(const HostWork& work) = 0;
-  // The driver's knowledge of this host's memory; null: all memory counts as present.
+  // Returns the driver's knowledge of this host's memory; null: all memory counts as present.
   [[nodiscard]] virtual nic::HostMemory* memory() = 0;
 };
 

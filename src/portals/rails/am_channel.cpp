@@ -116,7 +116,7 @@ Status AmChannel::acknowledged(uint32_t at, const nic::Event& event, bool seen_a
   return put(number, sent);
 }
 
-// A message that failed in the middle is sent again.
+// Drops a message that failed in the middle: its sender sends it again.
 Status AmChannel::take(const nic::Event& event) {
   if (event.fail != nic::Fail::ok || event.manipulated_bytes < sizeof(Frame)) return {};
   const auto* const start = reinterpret_cast<const uint8_t*>(event.start);

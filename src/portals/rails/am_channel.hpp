@@ -1,9 +1,10 @@
 // AmChannel - active messages to other ranks over all rails: in order, once, whichever rail carries them.
 //
-// Contract: send() copies the message (bcopy), or has the NIC read it from its pieces (zcopy) and tells `came` when it
-//   has come, and gives it to the least loaded rail that reaches its target. At the target
-//   `deliver` runs for the messages of a source in the order in which they were sent. A message that a rail loses is
-//   sent again by another one. An event whose user pointer is is_own() belongs here.
+// Contract: send() copies the message (bcopy), or has the NIC read it from its pieces (zcopy). It gives the message to
+//   the rail that ends it first among those that reach its target. For a message of pieces, `came` runs when it has
+//   come, or with an Error when no rail reaches the target. At the target `deliver` runs for the messages of a source
+//   in the order in which they were sent. A message that a rail loses is sent again by another one. An event whose user
+//   pointer is is_own() belongs here.
 // Invariants: (1) a message has a number, one for each target; what comes ahead of its turn waits, what comes again is
 //   dropped; (2) the copy is kept until the target's NIC has acknowledged it; (3) `lost` runs once for a target that no
 //   rail reaches.
@@ -54,7 +55,7 @@ class AmChannel {
   [[nodiscard]] Status send(uint32_t rank, const Header& header, const Pieces& pieces, uint64_t request);
   [[nodiscard]] bool is_own(const nic::Event& event) const;
   [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event, bool seen_at_once);
-  // True if all that was sent has been acknowledged.
+  // True if all that was sent has been acknowledged, or dropped because no rail reaches its target.
   [[nodiscard]] bool is_idle() const { return sent_.empty(); }
 
  private:
@@ -65,10 +66,10 @@ class AmChannel {
   struct Sent {
     uint32_t rank = 0;
     uint32_t rail = 0;
-    std::vector<uint8_t> bytes;  // a Frame and the message's bytes
-    std::vector<nic::IovecElement> pieces;  // or only a Frame, and these behind it
-    uint64_t length = 0;  // of all
-    std::optional<uint64_t> request;
+    std::vector<uint8_t> bytes;  // a Frame and the message's bytes; for a message of pieces only the Frame
+    std::vector<nic::IovecElement> pieces;  // the memory that follows the Frame
+    uint64_t length = 0;  // of the Frame and the message
+    std::optional<uint64_t> request;  // of a message of pieces: the request for which `came` runs
   };
   struct Peer {
     uint64_t sent = 0;

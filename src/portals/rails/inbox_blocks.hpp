@@ -23,9 +23,9 @@ class InboxBlocks {
   struct Options {
     nic::PortalIndex portal;
     uint64_t longest = 0;  // bytes of a message
-    uint64_t messages = 0;  // that may come before on_event() is called
+    uint64_t messages = 0;  // the number of messages that may come before on_event() is called
     bool keep_headers = false;  // receives that are posted later find the messages
-    uint64_t user_ptr = 0;  // of block 0; that of block i is larger by i
+    uint64_t user_ptr = 0;  // of block 0; block i has user_ptr + i
   };
   InboxBlocks(Rail& rail, const Options& options);
 

@@ -7,7 +7,7 @@
 
 namespace spinloom::rails {
 
-// The NICs append side by side.
+// Posts the entries on all NICs before it waits for their answers.
 Status Landings::open(uint64_t number, const Place& place) {
   Landing& landing = landings_[number];
   landing.place = place;
@@ -38,7 +38,7 @@ Status Landings::open(uint64_t number, const Place& place) {
 
 Status Landings::clear_to_send_over_one(uint64_t number, const Place& place) {
   const std::vector<Fragment> chosen = plan(1, 1, loads_of(rails_, place.rank));
-  if (chosen.empty()) return {};  // the sender is lost, and all finds out
+  if (chosen.empty()) return {};  // the sender is lost: Rails::look_for_losses() ends the landing
   return clear_to_send(number, place, chosen.front().rail, uint64_t{1} << chosen.front().rail);
 }
 
@@ -52,7 +52,8 @@ bool Landings::is_own(const nic::Event& event) {
   return kind == user::Kind::landing || kind == user::Kind::clear;
 }
 
-// A sender that loses a rail does without the word that was to come over it, if its NICs wait for one from each.
+// Takes the fragments, and the failures of words. If the sender's NICs wait for a word over each rail, nothing is said
+// again over another rail: the sender, too, finds that the rail is lost, and moves the fragments that waited for it.
 Status Landings::on_event(uint32_t rail, const nic::Event& event) {
   const uint64_t number = user::number_of(event.user_ptr);
   const auto found = landings_.find(number);

@@ -2,7 +2,8 @@
 //
 // Contract: open() exposes a receive's memory on all rails to the sender of a message, and clears the message to be
 //   sent: by a word over each rail, on which the sender's NICs start (offloaded), or by one word over one rail, on
-//   which the sender's processor starts. `done` runs when the whole message has come and nothing more can be written.
+//   which the sender's processor starts. `done` runs when the whole message has come, or the landing was given up, and
+//   nothing more can be written.
 //   An event whose user pointer is is_own() belongs here.
 // Invariants: (1) a fragment that comes twice, because a rail was lost, counts once; (2) `done` runs after the memory
 //   is closed on every rail; (3) a word says over which rails it is said.
@@ -30,7 +31,7 @@ class Landings {
     uint64_t bytes = 0;  // of the memory
     uint64_t message_bytes = 0;  // the message has at least this many; bytes beyond the memory are dropped
     uint32_t rank = 0;
-    uint64_t slot = 0;  // number_of() the sender's slot
+    uint64_t slot = 0;  // bits::number_of() of the sender's slot
   };
   using Done = std::function<Status(uint64_t number, const Status& ended)>;
   Landings(const std::vector<std::unique_ptr<Rail>>& rails, bool offloaded, Done done)
@@ -51,7 +52,7 @@ class Landings {
     std::vector<bool> closed;  // by rail
     std::set<uint64_t> fragments;  // offsets of fragments
     uint64_t received_bytes = 0;
-    bool ends = false;
+    bool ends = false;  // all has come, or it was given up: only the memory is still to be closed
     Status ended;
   };
   [[nodiscard]] Status clear_to_send(uint64_t number, const Place& place, uint32_t rail, uint64_t rails_mask);

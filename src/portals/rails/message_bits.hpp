@@ -3,8 +3,8 @@
 // Contract: three portal table entries on each rail. `tags` matches the user's tags, all 64 bits. `words` takes active
 //   messages. `keys` takes accesses by a key; the highest byte of the match bits is the kind of the key.
 // Invariants: (1) header data of a message in `tags` is 0 for an eager message; otherwise it describes a message whose
-//   bytes are to be read (a request to send); (2) a slot is used again under another generation, so that a late word
-//   for an earlier message never means a later message.
+//   bytes are read or put later (a request to send); (2) a slot is used again under the next of 128 generations, so
+//   that a late word for an earlier message does not mean a later message.
 // Threads: pure functions. Time: none.
 #pragma once
 
@@ -26,7 +26,7 @@ inline constexpr uint32_t slot_count = 1 << 16;
 inline constexpr uint32_t generation_count = 1 << 7;
 inline constexpr uint64_t bytes_max = (uint64_t{1} << 40) - 1;
 
-// Names a message whose bytes its receiver reads.
+// Names a long message at its sender.
 struct Slot {
   uint32_t number = 0;
   uint32_t generation = 0;
@@ -50,7 +50,7 @@ struct Request {
   return {slot_of(hdr_data >> 40 & 0x7fffff), hdr_data & bytes_max};
 }
 
-// Header data of the end of a part of a message: which part, of how many.
+// Header data of the end of a part of a message: the part's number, and the number of parts.
 struct Part {
   uint32_t number = 0;
   uint32_t parts = 1;

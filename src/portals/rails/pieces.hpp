@@ -37,7 +37,7 @@ using PiecesRef = std::shared_ptr<const Pieces>;
   return made;
 }
 
-// `bytes` are at most those of the list.
+// Copies `bytes` bytes, at most those of the list, to the pieces.
 inline void scatter(const Pieces& pieces, const uint8_t* from, uint64_t bytes) {
   for (const nic::IovecElement& one : pieces.elements) {
     const uint64_t length = std::min<uint64_t>(one.length, bytes);

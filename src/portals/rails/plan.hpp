@@ -33,11 +33,12 @@ struct RailLoad {
 inline constexpr uint64_t fragment_bytes_usual = 512 << 10;
 inline constexpr uint64_t fragment_bytes_least = 64 << 10;
 
-// So long that each usable rail has two fragments of the message, within fragment_bytes_least and `most`.
+// Returns a length with which each usable rail has two fragments of the message: whole pages, from fragment_bytes_least
+// to `most`. If `most` is below fragment_bytes_least, the length is `most`.
 [[nodiscard]] uint64_t fragment_bytes_for(uint64_t bytes, uint64_t usable_rails, uint64_t most);
 
-// Speeds are measured, so rails that differ by less than a quarter count as equally fast: each gets the mean of its
-// group.
+// Speeds are measured, so rails that are slower than the fastest of a group by less than a quarter count as equally
+// fast: each gets the mean time of its group.
 void level(std::span<RailLoad> rails);
 
 [[nodiscard]] std::vector<Fragment> plan(uint64_t bytes, uint64_t fragment_bytes, std::span<const RailLoad> rails);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t queue_slots = 1 << 16;
 constexpr Time stall_least{50'000'000'000};  // 50 ms
-constexpr int64_t stall_times = 16;  // as long as what is under way should take
+constexpr int64_t stall_times = 16;  // a rail stalls after so many times the time that its transfers should take
 
 }  // namespace
 

@@ -1,12 +1,12 @@
 // Rail - one NIC of a process as a way for messages: its operations, its speed, and the ranks that it has lost.
 //
-// Contract: open() takes the rail's three portal table entries (message_bits.hpp) and its event queue. The other
-//   functions are the operations of a rail interface: puts and gets by key, messages that the NIC matches by tag,
-//   memory for keys. Events report the end of operations; their user pointers are the caller's. begin() and ended()
-//   keep account of long transfers, from which the rail learns its speed.
-// Invariants: (1) a rail that has lost a peer is not used towards it until the peer is back, one that stalls until it
-//   goes on; (2) a counter that take_counter() gives has counted `base` so far, and nothing waits for it; (3) speed is
-//   learnt while the rail is busy, from `learn_from_bytes` at a time.
+// Contract: open() takes the rail's three portal table entries (message_bits.hpp) and its event queue. tell() sends a
+//   word; for other messages, and for memory under keys, callers use interface(). Events report the end of operations;
+//   their user pointers are the caller's. begin(), ended() and failed() keep account of transfers, from which the rail
+//   learns its speed.
+// Invariants: (1) loads_of() leaves out a rail that has lost the peer until the peer is back, and one that stalls until
+//   it goes on, unless all of them stall; (2) a counter that take_counter() gives has counted `base` so far, and
+//   nothing waits for it; (3) speed is learnt while the rail is busy, from `learn_from_bytes` at a time.
 // Source: the rail interface of MPC (deliverable D4.7, section 2.2.3.2, listings 1 and 2).
 // Threads: the owner of the Interface. Time: that of its port.
 #pragma once
@@ -27,8 +27,8 @@ namespace spinloom::rails {
 // The properties of a rail, as its driver reports them.
 struct RailFacts {
   std::string name;  // for people
-  Rate byte_time{100, 1};  // where nothing has been measured yet: 10 GB/s
-  std::vector<bool> reaches;  // by rank; empty: all
+  Rate byte_time{100, 1};  // used until the rail has learnt its speed; by default 10 GB/s
+  std::vector<bool> reaches;  // by rank: the rail reaches it; empty: all
 };
 
 struct RailPortals {
@@ -103,10 +103,10 @@ class Rail {
   std::vector<RailCounter> idle_counters_;
   Rate byte_time_;
   bool learnt_ = false;
-  std::optional<Time> measures_since_;  // the end of a transfer; it has been busy since
-  uint64_t measured_bytes_ = 0;  // that have ended since then
-  Time measured_{};  // earlier busy times, and what was moved in them, since it has learnt last
-  uint64_t earlier_bytes_ = 0;
+  std::optional<Time> measures_since_;  // the end of a transfer; the rail has been busy since
+  uint64_t measured_bytes_ = 0;  // bytes of the transfers that have ended since then
+  Time measured_{};  // earlier busy times since the rail last learnt its speed
+  uint64_t earlier_bytes_ = 0;  // bytes that were moved in those times
   struct Pending {
     uint64_t transfers = 0;
     uint64_t bytes = 0;

@@ -69,7 +69,7 @@ Status Rails::set_up(const std::vector<portals::Interface*>& nics) {
   return {};
 }
 
-// Words of the peer about this rank's slots, and about what it has taken.
+// Appends the entries for the peer's words about this rank's slots and about the messages that the peer has taken.
 Status Rails::listen_to(uint32_t peer) {
   for (const auto& rail : rails_) {
     rail->spend();
@@ -94,7 +94,7 @@ Status Rails::listen_to(uint32_t peer) {
 
 Status Rails::forget(uint32_t peer) {
   for (size_t rail = 0; rail < rails_.size(); ++rail) {
-    if (!peers_[peer].entries[rail].exists()) continue;  // since an earlier try
+    if (!peers_[peer].entries[rail].exists()) continue;  // an earlier try has unlinked it
     SPL_ASSIGN(const portals::Unlinked unlinked, unlink(rail, peers_[peer].entries[rail]));
     if (unlinked == portals::Unlinked::in_use) return fail(Code::stalled, "a word of rank ", peer, " is on its way");
     SPL_TRY(rails_[rail]->interface().ct_free(peers_[peer].losses[rail]));
@@ -278,7 +278,7 @@ Status Rails::look_at(uint32_t rank) {
   return reached && !homeless ? Status{} : lose_peer(rank);
 }
 
-// Ends the requests that wait for words of the peer. Transfers end by themselves.
+// Ends the requests that wait for words or messages of the peer. Transfers that are under way end by themselves.
 Status Rails::lose_peer(uint32_t peer) {
   if (std::exchange(peers_[peer].lost, true)) return {};
   peers_[peer].held.clear();
@@ -309,7 +309,8 @@ Status Rails::lose_peer(uint32_t peer) {
   return {};
 }
 
-// An entry that a message has found is gone, or in use; its event ends the request.
+// Ends a receive with an Error. If a message has found the receive's entry, nothing is done: the message's event ends
+// it.
 Status Rails::end_receive(uint64_t number, const Error& error) {
   if (options_.mode == Mode::word) {
     posted_.remove(number);

@@ -9,7 +9,8 @@
 //   triggered put on the counter of the part's replies), so the sender completes without the receiver's processor. By
 //   put, the receiver opens its memory and clears the message to be sent, and the sender's NICs put the fragments when
 //   that word comes (triggered puts on its count).
-//   Mode::tag: the receiver's NIC matches. All words to a receiver use its home rail, other rails carry fragments only.
+//   Mode::tag: the receiver's NIC matches. All short messages and requests to send use the home rail; other rails carry
+//   fragments, words about fragments and about taken messages, and active messages of the user.
 //   Mode::word: active messages over all rails, matched by the processor in the order of their numbers.
 // Invariants: (1) messages of one sender match in the order in which they were sent; (2) at most `window` messages from
 //   one rank to another have not been taken by receives yet, further ones wait at their sender, so memory for early
@@ -109,13 +110,14 @@ class Rails {
   [[nodiscard]] Result<RequestId> get(uint8_t* data, uint64_t bytes, uint32_t rank, Key key, uint64_t offset);
 
   void handle(uint32_t id, Word handler) { handlers_.at(id) = std::move(handler); }
-  // The bytes are copied; the word may wait for the window until a later call. flush() waits until all words have come.
+  // The bytes are copied; the word may wait for the window until a later call. flush() waits until all words have come,
+  // and until no message waits for the window.
   [[nodiscard]] Status send_word(uint32_t rank, uint32_t id, std::span<const uint8_t> bytes);
   // The NIC reads the pieces, which are not copied; the request is done when they have come.
   [[nodiscard]] Result<RequestId> send_word_from(PieceList pieces, uint32_t rank, uint32_t id);
   [[nodiscard]] Status flush();
 
-  // A request may be completed once. Its Error is the result's.
+  // A request may be completed once. If the request failed, they return its Error.
   [[nodiscard]] Result<std::optional<Completion>> test(RequestId request);
   [[nodiscard]] Result<Completion> wait(RequestId request);
   // Takes the messages and events that have come. True if there were any.
@@ -125,7 +127,7 @@ class Rails {
   [[nodiscard]] uint32_t rails() const { return static_cast<uint32_t>(rails_.size()); }
   [[nodiscard]] const Rail& rail(uint32_t number) const { return *rails_.at(number); }
   [[nodiscard]] uint64_t repeated_fragments() const { return stripes_->repeated(); }
-  // The number of messages that had to be exposed anew.
+  // The number of times that a slot was set up on the NICs: memory exposed or, by put, entries for the receiver's word.
   [[nodiscard]] uint64_t exposures() const { return slots_->exposures(); }
 
  private:
@@ -144,23 +146,23 @@ class Rails {
     uint32_t id = 0;  // of a word's handler
     std::vector<uint8_t> word;  // its bytes
     std::optional<bits::Slot> slot;  // of a send of a long message
-    bool begun = false;  // its transfer, by put; a word with pieces: it has left
+    bool begun = false;  // by put: its transfer has begun; a word with pieces: it has left
     Completion completion;
     std::optional<Error> trouble;
     bool done = false;
   };
   struct Peer {
-    uint64_t sent = 0;
-    uint64_t acknowledged = 0;  // of those, taken by receives there
-    uint64_t taken = 0;
-    uint64_t told = 0;
+    uint64_t sent = 0;  // messages to the peer that have left
+    uint64_t acknowledged = 0;  // of those, the ones that receives there have taken, as far as the peer has said
+    uint64_t taken = 0;  // messages of the peer that receives here have taken
+    uint64_t told = 0;  // of those, the ones that were reported to the peer
     std::deque<uint64_t> held;  // requests that wait for the window
     std::vector<nic::EntryId> entries;  // by rail: for the peer's words about slots and what it has taken
     std::vector<nic::CounterId> losses;  // by rail: losses of the peer as failures, its returns as successes
-    std::vector<uint64_t> returns;  // by rail, as far as this has been seen
-    std::vector<uint64_t> failures;  // as well
+    std::vector<uint64_t> returns;  // by rail: the successes of `losses` that look_at() has seen
+    std::vector<uint64_t> failures;  // by rail: the failures of `losses` that look_at() has seen
     uint32_t open = 0;  // requests with this peer that are not done
-    bool with_work = false;  // in `with_work_`
+    bool with_work = false;  // it is in `with_work_`
     bool lost = false;
   };
   // A message as it comes: its bytes, or where they are to be read.
@@ -232,7 +234,7 @@ class Rails {
 
   RailsOptions options_;
   std::vector<std::unique_ptr<Rail>> rails_;
-  std::unique_ptr<InboxBlocks> early_blocks_;  // Mode::tag
+  std::unique_ptr<InboxBlocks> early_blocks_;  // only in Mode::tag
   std::unique_ptr<AmChannel> channel_;  // null: no active messages
   std::unique_ptr<Stripes> stripes_;
   std::unique_ptr<Slots> slots_;

@@ -38,7 +38,7 @@ Status Rails::withdraw(Key key) {
   return {};
 }
 
-// An entry that an earlier try has unlinked stays so: its id may name another entry by now.
+// Unlinks an entry, unless an earlier try has done so. After that the id is none.
 Result<portals::Unlinked> Rails::unlink(size_t rail, nic::EntryId& entry) {
   if (!entry.exists()) return portals::Unlinked::done;
   rails_[rail]->spend();

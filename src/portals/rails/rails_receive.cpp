@@ -60,7 +60,7 @@ Result<RequestId> Rails::start_receive(Request given) {
   return id;
 }
 
-// An expected message is in place; an early one is in a block.
+// Takes the event of a posted receive. An expected message is in its place; an early one is in a block.
 Status Rails::on_receive(const nic::Event& event) {
   const uint64_t number = user::number_of(event.user_ptr);
   const auto found = requests_.find(number);
@@ -159,7 +159,8 @@ Status Rails::place(const Request& request, const uint8_t* data, uint64_t bytes)
   return home().interface().host_work(copy);
 }
 
-// Reports messages to their sender by half a window at a time, so that it never waits for a word about each message.
+// Counts a message as taken. Reports half a window at a time to the sender, so that the sender need not wait for a word
+// about each message.
 Status Rails::taken_from(uint32_t rank) {
   Peer& peer = peers_[rank];
   ++peer.taken;

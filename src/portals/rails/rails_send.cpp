@@ -7,7 +7,7 @@
 namespace spinloom::rails {
 namespace {
 
-// Active messages of the protocol; those of the user come behind them.
+// The ids of the protocol's active messages; the user's ids follow them.
 enum WordId : uint32_t { eager, request_to_send, first_of_user };
 
 }  // namespace
@@ -159,7 +159,7 @@ Status Rails::on_sent(uint32_t rail, const nic::Event& event) {
   return {};
 }
 
-// The peer tells of a part of a slot's memory that it has read, or of how many messages it has taken.
+// Takes a word of a peer: that it has read a part of a slot's memory, or how many messages it has taken.
 Status Rails::on_entry(const nic::Event& event) {
   if (event.kind != nic::EventKind::put || event.fail != nic::Fail::ok) return {};
   if (event.match_bits >> 56 == static_cast<uint64_t>(bits::Key::finished)) {
@@ -194,7 +194,7 @@ Transfer Rails::landing_of(const Request& request) {
   return transfer;
 }
 
-// The receiver has opened its memory. The NIC has begun already, if it was told to.
+// Takes the receiver's word that its memory is open. Fragments that were given to the NIC beforehand have left already.
 Status Rails::on_cleared(uint32_t rail, const nic::Event& event) {
   if (event.kind != nic::EventKind::put || event.fail != nic::Fail::ok) return {};
   const auto number = slots_->cleared(bits::slot_of(event.match_bits), rail, event.hdr_data);

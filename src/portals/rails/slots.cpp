@@ -38,7 +38,7 @@ Result<bits::Slot> Slots::take(const Message& message) {
   return bits::Slot{number, slot.generation};
 }
 
-// A new slot, or the one that has been idle for the longest time.
+// Returns a new slot, or the one that has been idle for the longest time.
 Result<uint32_t> Slots::make_room() {
   if (idle_.size() < idle_most && slots_.size() < bits::slot_count) {
     slots_.emplace_back();
@@ -53,7 +53,7 @@ Result<uint32_t> Slots::make_room() {
   return number;
 }
 
-// The NICs append side by side.
+// Posts the entries on all NICs before it waits for their answers.
 Status Slots::expose(uint32_t number) {
   ++exposures_;
   Held& slot = slots_[number];

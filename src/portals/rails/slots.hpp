@@ -1,9 +1,10 @@
 // Slots - numbers of long messages under way. A slot stands for the message's memory, exposed on all rails to its
 // receiver; or (by put) for an entry on each rail, which takes the receiver's word that the message is cleared.
 //
-// Contract: take() exposes a message's memory, or finds it exposed for an earlier message. ended() notes that a part of
-//   the message has been read; after the last one, or after give_up(), the slot is idle. By put, cleared() notes words,
-//   and the slot is idle when the message is moved() and all words about it have come.
+// Contract: take() exposes a message's memory, or finds it exposed for an earlier message; by put, it takes any idle
+//   slot, or appends the entries of a new one. ended() notes that a part of the message has been read; after the last
+//   one, or after give_up(), the slot is idle. By put, cleared() notes words, and the slot is idle when the message is
+//   moved() and all words about it have come. lost() notes that a rail to a rank was lost.
 // Invariants: (1) the memory of an idle slot stays exposed until another message needs the room: `idle_most` of them;
 //   it is for reading only, and ranks of a job trust each other with their data; (2) a slot serves a later message
 //   under another generation, and ended() ignores words of earlier generations; (3) by put, a slot of which a word may
@@ -28,7 +29,7 @@ class Slots {
 
   struct Message {
     const uint8_t* data = nullptr;
-    PiecesRef pieces;  // in its place; they are exposed anew each time
+    PiecesRef pieces;  // in place of `data`; they are exposed anew each time
     uint64_t bytes = 0;
     uint32_t rank = 0;
     uint64_t request = 0;

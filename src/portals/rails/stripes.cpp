@@ -8,7 +8,7 @@
 namespace spinloom::rails {
 namespace {
 
-// A word names everything in its user pointer, because nothing else is kept of it.
+// A word's user pointer holds everything that is needed to send the word again, because nothing else is kept of it.
 struct WordName {
   uint32_t rank = 0;
   uint64_t slot = 0;
@@ -93,7 +93,7 @@ nic::Put Stripes::word(Rail& rail, uint32_t rank, uint64_t slot, bits::Part part
   put.portal = rail.portals().keys;
   put.match_bits = bits::key(bits::Key::finished, slot);
   put.hdr_data = bits::part(part);
-  put.ack_request = nic::AckRequest::ack;  // only failures are told
+  put.ack_request = nic::AckRequest::ack;  // only failures make an event
   put.queue = rail.queue();
   put.event_send_disable = true;
   put.event_success_disable = true;
@@ -103,7 +103,7 @@ nic::Put Stripes::word(Rail& rail, uint32_t rank, uint64_t slot, bits::Part part
 
 Status Stripes::say(uint32_t rank, uint64_t slot, bits::Part part) {
   const std::vector<Fragment> chosen = plan(1, 1, loads_of(rails_, rank));
-  if (chosen.empty()) return {};  // the peer finds out as we did
+  if (chosen.empty()) return {};  // the peer finds out by itself that no rail reaches it
   Rail& rail = *rails_[chosen.front().rail];
   rail.spend();
   return rail.interface().put(word(rail, rank, slot, part));
@@ -203,7 +203,7 @@ Status Stripes::on_fragment(uint32_t at, const nic::Event& event, bool seen_at_o
   return end_fragment(piece.number, running, piece.part);
 }
 
-// A counter of which not all has come may still count replies, so it is not used again.
+// Gives a part's counter back. If some of its fragments have not come, it may still count replies, and is freed.
 Status Stripes::release(const Part& part, bool complete) {
   Rail& rail = *rails_[part.rail];
   if (complete) {

@@ -5,8 +5,8 @@
 //   ends with an empty put to the peer, which the NIC sends when it has counted the part's replies. arm() gives the
 //   fragments of a put to the NICs, which send them when their counters say that the peer has cleared the message. An
 //   event whose user pointer is is_own() belongs here.
-// Invariants: (1) a fragment that its rail loses is issued again on the best of the others; the words of a part that
-//   has lost one are sent by the processor; so are fragments that wait for a word over a rail that is lost; (2) the
+// Invariants: (1) a fragment that its rail loses is issued again on the best of the others, and so is one that waits
+//   for a word over a rail that is lost; the word of a part that has lost a fragment is sent by the processor; (2) the
 //   word of a part may come twice, and carries the number of the part;
 //   (3) `done` runs after everything of the transfer has ended, also after trouble.
 // Source: data striping with notified completion (deliverable D4.7, section 2.3.2.2), by Portals' counters and
@@ -30,13 +30,13 @@ namespace spinloom::rails {
 struct Transfer {
   uint8_t* into = nullptr;  // of a get
   const uint8_t* from = nullptr;  // of a put
-  PiecesRef pieces;  // in place of either
+  PiecesRef pieces;  // in place of `into` or `from`
   bool puts = false;
   uint64_t bytes = 0;
   uint32_t rank = 0;
   uint64_t bits = 0;  // match bits of the peer's memory, on every rail
-  uint64_t offset = 0;  // in it
-  std::optional<uint64_t> tells;  // number_of() the peer's slot, to which the ends of parts are reported
+  uint64_t offset = 0;  // in the peer's memory
+  std::optional<uint64_t> tells;  // bits::number_of() of the peer's slot, to which the ends of parts are reported
   bool lands = false;  // a put into a receive's memory, which may be shorter, and is closed when all has come
 };
 
@@ -52,11 +52,12 @@ class Stripes {
       : rails_(rails), options_(options), done_(std::move(done)) {}
 
   [[nodiscard]] Status start(uint64_t number, const Transfer& transfer);
-  // Each rail's counter, and the count at which its fragments leave. A transfer that does not suit does not run after
-  // this.
+  // `clears`: by rail, the counter and the count at which its fragments leave. A transfer that no rail can carry, or
+  // that has more than 64 fragments, is not armed: runs() stays false, and start() begins it later.
   [[nodiscard]] Status arm(uint64_t number, const Transfer& transfer, std::span<const nic::Trigger> clears);
   [[nodiscard]] bool runs(uint64_t number) const { return running_.contains(number); }
-  // The peer has cleared the message over this rail; it does so over those whose bits are set.
+  // Notes that the peer has cleared the message over this rail. `over` has a bit for each rail over which the peer
+  // does.
   [[nodiscard]] Status cleared(uint64_t number, uint32_t rail, uint64_t over);
   [[nodiscard]] Status lost(uint32_t rank, uint32_t rail);
   [[nodiscard]] Status give_up(uint64_t number, const Error& error);
@@ -68,10 +69,10 @@ class Stripes {
   struct Part {
     uint32_t rail = 0;
     uint32_t fragments = 0;
-    uint32_t left = 0;  // of them
+    uint32_t left = 0;  // fragments that have not ended
     RailCounter counter;
     bool ends_by_nic = false;
-    std::optional<nic::Trigger> clear;  // what its fragments wait for
+    std::optional<nic::Trigger> clear;  // the count for which its fragments wait
     std::vector<uint64_t> waiting;  // their names in `pieces_`
   };
   struct Piece {
@@ -86,7 +87,7 @@ class Stripes {
     std::vector<Part> parts;
     uint32_t left = 0;  // fragments
     bool cleared = false;
-    std::vector<Piece> orphans;  // whose rail brings no word
+    std::vector<Piece> orphans;  // fragments whose rail brings no word
     Status ended;
   };
 

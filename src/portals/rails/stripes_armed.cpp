@@ -28,7 +28,7 @@ Status Stripes::arm(uint64_t number, const Transfer& transfer, std::span<const n
   return {};
 }
 
-// The fragments of this rail have left. A rail over which no word comes has none that leave.
+// The fragments of this rail have left. Those of rails over which no word will come never leave, and are taken back.
 Status Stripes::cleared(uint64_t number, uint32_t rail, uint64_t over) {
   const auto found = running_.find(number);
   if (found == running_.end()) return {};
@@ -66,7 +66,7 @@ Status Stripes::disarm(Running& running, Part& part) {
   return {};
 }
 
-// They go by other rails, once the peer has cleared the message over any of them.
+// Sends fragments whose rail brings no word by other rails, once the peer has cleared the message over any rail.
 Status Stripes::move_orphans(uint64_t number) {
   Running& running = running_.at(number);
   if (!running.cleared) return {};

@@ -10,16 +10,16 @@ namespace spinloom::rails::user {
 enum class Kind : uint8_t {
   receive = 1,  // a posted receive
   send,  // a message of the tags portal on its way out
-  fragment,  // a part of a long message
+  fragment,  // a fragment of a long message
   finish,  // the word that a part has ended
   credit,  // the word how much has been taken, on its way out
-  tag_block,
+  tag_block,  // a block for early messages of the tags portal
   word,  // an active message on its way out
-  word_block,
+  word_block,  // a block for active messages that come
   entry,  // a standing entry of the keys portal
   landing,  // memory of a receive into which its sender puts
-  clear,  // the word that it may, on its way out
-  cleared,  // that word, where it has come
+  clear,  // the word that a message is cleared to be sent, on its way out
+  cleared,  // the entry for that word at the message's sender
   key_block
 };
 

@@ -1,7 +1,7 @@
 // Bits - the match bits of a context's messages.
 //
-// Contract: the two highest bits say what the others are: 0 a context's own places, 1 a key, of random bits. The others
-//   are those of collective::Meeting, by which contexts open.
+// Contract: the two highest bits name the kind of the message. 0: one of the context's own places below. 1: a key, of
+//   random bits. 2 and 3 belong to collective::Meeting, by which contexts open.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -10,11 +10,11 @@
 namespace spinloom::rma::bits {
 
 inline constexpr uint64_t place(uint64_t number) { return number << 56; }
-inline constexpr uint64_t barrier = place(1);  // | round
-inline constexpr uint64_t board = place(2);  // what ranks tell all others
+inline constexpr uint64_t barrier = place(1);  // combined with the number of the barrier's round
+inline constexpr uint64_t board = place(2);  // the bytes of tell_all()
 inline constexpr uint64_t requests = place(3);  // of the emulation
-inline constexpr uint64_t answers = place(4);
-inline constexpr uint64_t watch = place(5);  // matches nothing that is sent
+inline constexpr uint64_t answers = place(4);  // of the emulation
+inline constexpr uint64_t watch = place(5);  // of entries that only count the loss of a rank: no message has them
 inline constexpr uint64_t question = place(6);  // matches no entry: its answer says that what was sent before has come
 
 [[nodiscard]] constexpr uint64_t key_of(uint64_t random) {

@@ -9,7 +9,7 @@
 namespace spinloom::rma {
 namespace {
 
-constexpr uint32_t failures_most = 64;  // whose reasons wait
+constexpr uint32_t failures_most = 64;  // failures whose reasons are kept until progress()
 constexpr Time a_second{1'000'000'000'000};
 constexpr Time a_moment{10'000'000};  // 10 us
 constexpr std::array<uint64_t, 2> ones{1, 1};
@@ -53,7 +53,7 @@ Result<nic::CounterId> Context::take_counter() {
     return counter;
   }
   spend();
-  // A notice does not follow a get that has failed.
+  // Failures start no operation that waits for the counter: no notice follows a get that has failed.
   return interface_.ct_alloc(UINT32_MAX, true);
 }
 
@@ -186,7 +186,8 @@ Status Context::progress() {
   return {};
 }
 
-// A rank that is gone makes an entry count that could take its messages only.
+// Appends an entry for each other rank, from which alone the entry could take messages. When the rank is gone, the NIC
+// counts a failure for the entry.
 Status Context::watch_all() {
   if (watches_) return {};
   watches_ = true;
@@ -212,7 +213,7 @@ bool Context::is_anyone_gone() const {
   return false;
 }
 
-// Messages of one that has failed may still come, and would count for the next.
+// Messages of a barrier that has failed may still come, and would count for the next barrier.
 Status Context::barrier(bool is_last) {
   if (has_failed_barrier_) return fail(Code::fault, "an earlier barrier has failed: a rank of the context is gone");
   Status met = disseminate(is_last);

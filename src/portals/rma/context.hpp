@@ -5,12 +5,13 @@
 //   notified operations that leave notices, which is closed while there is no room for more. Operations (Operation) go
 //   to the target's NIC; or, emulated, as messages to its processor, which takes them in progress(). Calls that wait
 //   call progress().
-// Invariants: (1) a target's counter reaches what was begun there when all has ended; failures count as ends; (2) an
-//   emulated operation's messages are numbered; the target executes them in the order of their numbers, and answers
-//   each;
+// Invariants: (1) a target's counter reaches the number of messages that the NIC has begun there without a request when
+//   all have ended; failures count as ends; a request has a counter of its own; (2) an emulated operation's messages
+//   are numbered; the target executes them in the order of their numbers, and answers each;
 //   (3) at most `messages` of them are under way from one rank to another, each with a slot of memory at both; (4) the
-//   emulation changes elements by atomics of the target's own NIC, so that they are atomic with those of others; (5) of
-//   accumulating operations to one target, emulated ones begin when native ones have ended, and the other way round.
+//   emulation changes elements by atomics of the target's own NIC, so that they are atomic with those of others; (5) if
+//   only long accumulating operations are emulated (emulate_above_limit), an emulated one to a target begins when the
+//   native operations to it have ended, and a native one when the emulated ones have.
 // Threads: the owner of the Interface. Time: that of its port.
 #pragma once
 
@@ -34,22 +35,22 @@ namespace spinloom::rma {
 struct Options {
   nic::PortalIndex portal = {62};
   nic::PortalIndex notice_portal = {61};
-  bool emulated = false;
-  bool emulate_above_limit = false;
+  bool emulated = false;  // all operations are emulated, but those of begin_native() and add_one()
+  bool emulate_above_limit = false;  // accumulating operations longer than an atomic of the NIC are emulated
   uint32_t message_bytes = 8192;  // of the emulation; a multiple of 64
-  uint32_t messages = 8;  // of the emulation, from one rank to another
-  uint32_t notices = 1024;
-  uint32_t small_pieces = 0;  // shorter ones, on average, go packed to the target's processor
-  uint32_t ranks = 1;  // of the job
+  uint32_t messages = 8;  // the most messages of the emulation under way from one rank to another
+  uint32_t notices = 1024;  // the number of notices that may wait to be read, of all memory together
+  uint32_t small_pieces = 0;  // bytes; pieces that are shorter on average go packed to the target's processor
+  uint32_t ranks = 1;  // the number of ranks of the job
   uint64_t atomic_bytes = 2048;
   uint64_t fetch_bytes = 2048;
-  std::function<uint64_t()> random;  // for keys: others cannot guess it
+  std::function<uint64_t()> random;  // gives bits for keys, which others cannot guess
   std::function<void()> call;  // spends the time of a call to the NIC
   // Waits until something may have changed, or until the deadline. False: the caller must stop waiting. Without it the
   // port waits, without deadlines.
   std::function<bool(const char* what, Time deadline)> pause;
-  std::function<bool(uint32_t rank)> has_ended;  // as far as the driver knows
-  // Called once this rank's entries are there: returns when those of all ranks are.
+  std::function<bool(uint32_t rank)> has_ended;  // true if a rank's program has ended, as far as the driver knows
+  // Called once this rank's entries are there: returns when those of all ranks are. May be empty.
   std::function<Status(portals::Interface&, nic::PortalIndex)> meet;
 };
 
@@ -59,11 +60,11 @@ class Context;
 struct Request {
   uint32_t rank = 0;
   nic::CounterId counter;
-  uint64_t base = 0;  // of the counter
+  uint64_t base = 0;  // the counter's value before the request
   uint64_t begun = 0;  // messages of the NIC
   uint64_t asked = 0;  // messages of the emulation
-  uint64_t answered = 0;
-  uint64_t refused = 0;
+  uint64_t answered = 0;  // messages of the emulation that have ended, also by failure
+  uint64_t refused = 0;  // messages of the emulation that have failed
 };
 
 // A part of a key's memory.
@@ -81,11 +82,11 @@ struct Operation {
   const uint8_t* from = nullptr;
   uint8_t* to = nullptr;
   nic::DescriptorRef list;  // in place of `from` (put) or `to` (get)
-  uint64_t list_offset = 0;  // where it begins
-  uint32_t op = 0;
+  uint64_t list_offset = 0;  // the operation begins at this byte of the list
+  uint32_t op = 0;  // of accumulate and fetch: a number that plan_of() knows
   spin::Datatype type = spin::Datatype::int8;
-  spin::AtomicOperand operand{};  // of compare_swap
-  std::optional<uint64_t> notice;
+  spin::AtomicOperand operand{};  // of compare_swap: the value to compare with
+  std::optional<uint64_t> notice;  // the value of the notice that a put or a get leaves
   Request* request = nullptr;
 };
 
@@ -114,7 +115,7 @@ class Context {
   // Begins a put or a get of several parts of the key's memory, one behind the other in operation.list. Each part is a
   // message; if the parts are small or the context is emulated, they go packed to the target's processor.
   [[nodiscard]] Status begin_pieces(Operation operation, std::span<const Piece> pieces);
-  // Has the NICs do the operation, in an emulated context, too.
+  // Begins an operation that the NICs do, also in an emulated context. Leaves no notice after a get.
   [[nodiscard]] Status begin_native(const Operation& operation);
   [[nodiscard]] Result<Request*> make_request(uint32_t rank);
   [[nodiscard]] bool is_done(const Request& request) const;
@@ -134,10 +135,11 @@ class Context {
 
   // After one barrier has failed, all later ones fail.
   [[nodiscard]] Status barrier() { return barrier(false); }
-  // Returns the bytes that all ranks give to this call, in the order of ranks. Each gives equally many.
+  // Returns the bytes that all ranks give to this call, in the order of ranks. Each rank gives the same number of
+  // bytes, at most words_most.
   static constexpr size_t words_most = 128;
   [[nodiscard]] Result<std::vector<uint8_t>> tell_all(std::span<const uint8_t> own);
-  // Adds 1 to each of `count` control words (2 at most), and does not wait.
+  // Adds 1 to each of `count` words of 64 bits (2 at most) from `offset` on, and does not wait.
   [[nodiscard]] Status add_one(const Key& key, uint64_t offset, uint32_t count = 1);
 
   Status progress();
@@ -180,20 +182,20 @@ class Context {
   struct NotifiedGet {
     nic::CounterId counter;
     Request* request = nullptr;
-    uint64_t base = 0;  // of the counter
+    uint64_t base = 0;  // the counter's value before the get
   };
   struct Target {
     nic::CounterId counter;
     uint64_t begun = 0;
-    uint64_t told = 0;  // failures that a flush has reported
+    uint64_t told = 0;  // the number of failures that flushes have reported
     uint64_t asked = 0;
     uint64_t answered = 0;
     uint64_t refused = 0;
     std::vector<Asked> slots;
-    nic::CounterId sending;  // failures of the emulation's messages, and the loss of the target
-    nic::EntryId watch;
+    nic::CounterId sending;  // counts failures of the emulation's messages, and the loss of the target
+    nic::EntryId watch;  // takes no message: counts the loss of the target in `sending`
     std::vector<NotifiedGet> gets;
-    uint32_t requests = 0;  // open ones
+    uint32_t requests = 0;  // Requests for this target that have not been retired
   };
   // The emulation's messages from one rank.
   struct Asker {
@@ -206,7 +208,7 @@ class Context {
     uint64_t bits = 0;
     uint64_t offset = 0;
     uint64_t bytes = 0;
-    uint64_t whole_offset = 0;  // of the operation
+    uint64_t whole_offset = 0;  // the offset of the operation, of which this message may be a part
     uint64_t whole_bytes = 0;
     uint64_t notice = 0;
     uint32_t kind = 0;
@@ -224,7 +226,7 @@ class Context {
     if (options_.call) options_.call();
   }
   [[nodiscard]] Result<nic::EntryId> link(nic::PortalIndex portal, nic::Entry entry);
-  // Returns when no message works on the entry any more.
+  // Takes an entry back. Returns when no message works on it any more, or an Error if pause() fails.
   Status unlink(nic::EntryId entry);
   Status unlink(Memory::Shared& shared);
   [[nodiscard]] Status barrier(bool is_last);
@@ -252,7 +254,7 @@ class Context {
   [[nodiscard]] Status ask(const Operation& operation);
   [[nodiscard]] Status ask_pieces(const Operation& operation, std::span<const Piece> pieces);
   struct Chunk {
-    uint64_t at = 0;  // in the operation's memory
+    uint64_t at = 0;  // its first byte in the operation's memory
     uint64_t bytes = 0;
     bool is_last = false;
     std::span<const Piece> pieces;
@@ -280,10 +282,10 @@ class Context {
   nic::PortalIndex portal_;
   nic::PortalIndex notice_portal_;
   nic::QueueId queue_;  // messages of the emulation
-  nic::QueueId failures_;  // why operations failed
+  nic::QueueId failures_;  // events of failed operations
   nic::QueueId notice_queue_;
   std::vector<nic::EntryId> entries_;
-  std::vector<nic::CounterId> rounds_;  // of barriers
+  std::vector<nic::CounterId> rounds_;  // by round of barriers: counts its messages
   uint64_t barriers_ = 0;
   bool has_failed_barrier_ = false;
   nic::CounterId lost_;
@@ -298,7 +300,7 @@ class Context {
   std::unique_ptr<uint8_t[]> answers_in_;
   std::unique_ptr<uint8_t[]> answers_out_;
   std::map<uint32_t, Asker> askers_;
-  nic::CounterId own_;  // atomics of this NIC for others
+  nic::CounterId own_;  // counts atomics of this NIC on its own memory, for emulated operations of others
   uint64_t own_begun_ = 0;
   nic::CounterId answers_sent_;
   uint64_t answers_begun_ = 0;
@@ -311,8 +313,8 @@ class Context {
   std::map<uint32_t, Memory*> by_number_;
   uint64_t notices_waiting_ = 0;
   bool notices_closed_ = false;
-  std::map<uint32_t, std::vector<uint8_t>> neutral_;  // by the type of elements, or integers
-  std::vector<uint8_t> unwanted_;  // elements that a NIC sends back and nobody wants
+  std::map<uint32_t, std::vector<uint8_t>> neutral_;  // by type of elements; spin::datatypes: zeros for all integers
+  std::vector<uint8_t> unwanted_;  // memory for elements that a NIC sends back and nobody wants
   std::string why_;  // the first failure since the last report
   bool is_closed_ = false;
 };

@@ -10,7 +10,7 @@ namespace {
 using spin::AtomicOperation;
 using spin::Datatype;
 
-// Reads elements of a type without changing a bit of them.
+// Returns the plan that reads elements of a type without changing a bit of them.
 ElementPlan plan_to_read(Datatype type) {
   switch (spin::bytes_of(type)) {
     case 1: return {AtomicOperation::bit_or, Datatype::uint8, true, true};

@@ -15,7 +15,7 @@
 
 namespace spinloom::rma {
 
-// Operations of the NIC by their numbers, and two more.
+// plan_of() takes the numbers of the NIC's operations up to swap, and these two.
 inline constexpr uint32_t op_replace = 0x100;
 inline constexpr uint32_t op_nothing = 0x101;
 

@@ -41,7 +41,7 @@ Status Context::ask(const Operation& operation) {
   return {};
 }
 
-// A message takes as many pieces as it holds with their bytes; a long piece goes in several messages.
+// Each message takes as many pieces, with their bytes, as there is room for; a long piece goes in several messages.
 Status Context::ask_pieces(const Operation& operation, std::span<const Piece> pieces) {
   std::vector<Piece> some;
   Chunk chunk;
@@ -152,7 +152,7 @@ Status Context::send(const Operation& operation, const Chunk& chunk) {
   return {};
 }
 
-// The target is gone, or takes no messages.
+// Ends all unanswered messages to a rank as failed: the rank is gone, or takes no messages.
 void Context::drop_asked(uint32_t rank) {
   Target& one = targets_.at(rank);
   for (Asked& asked : one.slots) {

@@ -8,7 +8,7 @@ namespace {
 constexpr uint32_t key_mark = 0x4b52'4c53;  // "SLRK"
 constexpr uint32_t key_version = 1;
 
-// The fields in the order of their bytes, in that of the machine.
+// The fields in the order in which they lie in the text; each has the machine's byte order.
 struct KeyFields {
   uint32_t mark = key_mark;
   uint32_t version = key_version;

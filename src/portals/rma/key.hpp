@@ -1,7 +1,8 @@
 // Key - the right to access registered memory of a rank, and its form as bytes that users send.
 //
-// Contract: write() and read() are inverses. read() refuses bytes that no write() has made, as far as a check sum
-//   tells: it finds mistakes. The random bits protect the memory: only ranks that were given the key know them.
+// Contract: write() and read() are inverses. read() refuses bytes of another version, and bytes that no write() has
+//   made as far as a check sum tells: it finds mistakes, not attacks. The random bits protect the memory: only ranks
+//   that were given the key know them.
 // Threads: plain values. Time: none.
 #pragma once
 

@@ -60,7 +60,8 @@ nic::Entry Context::entry_of(const Memory& memory) const {
   return entry;
 }
 
-// The NIC grants puts, gets, or both. A rank that may change elements needs both, since old elements come back.
+// An entry of the NIC grants puts, gets, or both. A rank that may change elements needs both, since old elements come
+// back.
 Result<Key> Context::share(Memory& memory, uint32_t rights) {
   if (rights == 0 || rights > rights_all) return fail(Code::invalid, "rights are ", rights, ", from 1 to ", rights_all);
   Memory::Shared made;

@@ -44,9 +44,9 @@ class Memory {
   void copy_in(uint64_t offset, uint64_t bytes, const uint8_t* from) const;
 
   uint32_t number = 0;  // in its context
-  nic::CounterId counter;  // of notified operations, or of all
+  nic::CounterId counter;  // counts notified operations, or all operations if counts_all
   bool counts_all = false;
-  uint64_t counted_before = 0;  // by the counter, before it was this memory's
+  uint64_t counted_before = 0;  // the counter's value before it was this memory's
   uint64_t counted_by_cpu = 0;  // notified operations of the emulation
   std::deque<Notice> waiting;
   std::map<uint64_t, Shared> shared;  // by the bits of their keys

@@ -187,7 +187,7 @@ Status Context::issue(const Operation& operation, const Tally& tally, nic::Rank 
   return {};
 }
 
-// In pieces of whole elements, each as long as the NIC takes.
+// Issues the operation in atomics of whole elements, each as long as the NIC takes.
 Status Context::issue_elements(const Operation& operation, const Tally& tally, nic::Rank target) {
   SPL_ASSIGN(const ElementPlan plan, plan_for(operation));
   const uint64_t element = spin::bytes_of(operation.type);
@@ -234,7 +234,8 @@ Status Context::issue_elements(const Operation& operation, const Tally& tally, n
   return {};
 }
 
-// The NIC sends the notice when the data are here. A get that fails lets nothing go.
+// Has the NIC send the notice when the data are here; after a get that fails it sends none. A get without bytes is only
+// its notice.
 Status Context::begin_notified_get(const Operation& operation) {
   SPL_ASSIGN(Target* const found, target(operation.key.rank));
   SPL_ASSIGN(const nic::CounterId counter, take_counter());
@@ -257,7 +258,7 @@ Status Context::begin_notified_get(const Operation& operation) {
   spend();
   SPL_TRY(interface_.put(notice, nic::Trigger{.counter = counter, .threshold = before.success + 1}));
   SPL_TRY(issue(get, {counter, &begun}, {operation.key.rank}));
-  // Its end counts once, by the notice, or by settle_notified_gets() if there will be none.
+  // The operation's end counts once, by the notice, or by settle_notified_gets() if there will be no notice.
   ++*tally.begun;
   found->gets.push_back(made);
   return {};

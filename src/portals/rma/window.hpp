@@ -3,13 +3,15 @@
 // Contract: make() and free() are collective of all ranks. part() makes this rank's part of a window of some ranks,
 //   which all name in the same order; once each has the texts of all, by whatever way, join() makes the window. Each
 //   rank has control words, which others change by atomics of its NIC only: tickets of locks, how often each rank has
-//   posted to it and completed, and rounds of fences. Calls that wait have forms that do not: begin_...() and
-//   test_...(), which says whether it has ended.
+//   posted to it and completed, and rounds of fences. A fence, a lock, start() and wait_completed() also have forms
+//   that do not wait: begin_...() begins (start() and wait_completed() need none), test_...() returns true when it has
+//   ended.
 // Invariants: (1) a lock is a queue of tickets: a rank takes the next one, and enters when that number is served;
-//   whoever enters for a shared lock lets the next one in that asks for a shared lock, whoever leaves lets an exclusive
-//   one in once all before it have left; so locks come in the order of tickets; (2) a rank that waits for a ticket
-//   looks at the words again after a pause that grows with the number of tickets before it; (3) counts of epochs and
-//   fences only grow; (4) a fence is a dissemination: the messages of a round always come from the same rank.
+//   a rank that enters for a shared lock lets the next ticket in if that is for a shared lock, and an exclusive lock
+//   gets in once all before it have left; so locks come in the order of tickets; (2) a rank that waits for a ticket
+//   looks at the words again after a pause that grows with the number of tickets before it and with each look; (3)
+//   counts of epochs and fences only grow; (4) a fence is a dissemination: the messages of a round always come from the
+//   same rank.
 // Threads: the owner of the context. Time: that of its port.
 #pragma once
 
@@ -28,16 +30,17 @@ class Window {
 
   [[nodiscard]] static Result<std::unique_ptr<Window>> make(Context& context, std::vector<spin::IovecElement> pieces,
                                                             uint32_t rights, Notices notices);
-  // The text by which a rank tells the others of its part: the keys of its memory and of its control words.
+  // The text that a rank sends the others about its part: the keys of its memory and of its control words.
   using Text = std::array<uint8_t, 2 * sizeof(KeyText)>;
   struct Part {
     std::unique_ptr<Window> window;
     Text text{};
   };
-  // `members`: ranks of the context, this one among them, none twice.
+  // `members`: ranks of the context, this one among them, none twice. An Error for any other list.
   [[nodiscard]] static Result<Part> part(Context& context, std::span<const uint32_t> members,
                                          std::vector<spin::IovecElement> pieces, uint32_t rights, Notices notices);
-  // In the order of the members.
+  // Takes the texts of all members, in the order of the members. An Error if one of them is not the text of that
+  // member.
   [[nodiscard]] Status join(std::span<const Text> texts);
   [[nodiscard]] bool is_joined() const { return keys_.size() == members_.size(); }
   // Calls fence(), then drop(). Returns the status of the fence.
@@ -52,7 +55,8 @@ class Window {
   // True if an epoch, a lock or a fence has not ended.
   [[nodiscard]] bool is_open() const;
 
-  // After a fence, operations that its members began before it have ended. An Error: operations of this rank failed.
+  // After a fence, operations that its members began before it have ended. Returns an Error if operations of this rank
+  // failed, a rank of the context is gone, or a fence is under way already.
   [[nodiscard]] Status fence();
   [[nodiscard]] Status begin_fence();
   [[nodiscard]] Result<bool> test_fence();
@@ -89,7 +93,7 @@ class Window {
   [[nodiscard]] bool all_completed() const;
   void end_exposure();
 
-  // A lock of one rank's part, had or asked for.
+  // This rank's lock of one rank's part: held, or asked for.
   struct Locking {
     enum class Step : uint8_t { none, takes_ticket, looks, rests };
     Lock kind = Lock::none;
@@ -100,8 +104,8 @@ class Window {
     int64_t patience_ps = 0;
     std::array<uint64_t, 2> fetched{};  // the NIC may write here after a call has given up
   };
-  // Reads `count` control words of the rank at `place`, or adds 1 to them. The old values come to `fetched` of its
-  // Locking.
+  // Begins to read `count` control words of the rank at `place`, or to add 1 to one such word (`count` is 1 then). The
+  // old values come to `fetched` of its Locking.
   [[nodiscard]] Status fetch(uint32_t place, uint64_t word, uint64_t count, bool adds_one);
   [[nodiscard]] Result<bool> step_lock(uint32_t place);
 
@@ -109,14 +113,14 @@ class Window {
   struct Fence {
     bool is_open = false;
     bool has_flushed = false;
-    bool has_told = false;  // in this round
+    bool has_told = false;  // has sent this round's message
     uint32_t round = 0;
     Status flushed;
   };
 
   Context& context_;
   std::vector<uint32_t> members_;
-  std::vector<uint32_t> places_;  // by rank of the context
+  std::vector<uint32_t> places_;  // by rank of the context: its place in members_, or nowhere
   uint32_t own_ = 0;  // place of this rank
   std::unique_ptr<uint64_t[]> words_;
   Memory* control_ = nullptr;
@@ -129,8 +133,8 @@ class Window {
   std::vector<uint32_t> exposure_;  // the group of post()
   bool is_started_ = false;
   bool is_posted_ = false;
-  std::vector<uint64_t> started_;  // how often this rank has started an epoch at each
-  std::vector<uint64_t> exposed_;  // and ended one for each
+  std::vector<uint64_t> started_;  // by place: how often this rank has started an access epoch there
+  std::vector<uint64_t> exposed_;  // by place: how often this rank has ended an exposure epoch for it
   Fence fence_;
   uint64_t fences_ = 0;
 };

@@ -46,7 +46,8 @@ Status Window::begin_lock(uint32_t rank, Lock kind) {
   return {};
 }
 
-// Goes on until something has to come, or time to pass.
+// Takes the steps of a lock until one has to wait for an answer or for a later look (false), or the lock is there
+// (true).
 Result<bool> Window::step_lock(uint32_t place) {
   using Step = Locking::Step;
   Locking& lock = locks_[place];
@@ -112,7 +113,8 @@ Status Window::unlock(uint32_t rank) {
   return flushed;
 }
 
-// In the order of ranks, so that ranks do not wait for each other.
+// Takes the locks in the order of ranks, so that ranks do not wait for each other in a circle. After an Error it gives
+// back those that it has taken.
 Status Window::lock_all() {
   SPL_TRY(place_of(context_.rank()));
   if (locks_all_) return fail(Code::invalid, "this rank has the locks of all ranks already");

@@ -1,7 +1,8 @@
-// Words - where a rank's control words of a window lie, in words of 64 bits.
+// Words - the places of a rank's control words of a window, in words of 64 bits.
 //
-// Contract: tickets of locks, then for each place of the window how often it has posted and completed, then rounds of
-//   fences.
+// Contract: first the tickets of locks (next ticket, ticket served for shared and for exclusive locks). Then, from
+//   first_place on, a word for each place of the window that says how often it has posted, and as many that say how
+//   often it has completed; then one for each round of fences.
 // Threads: plain values. Time: none.
 #pragma once
 

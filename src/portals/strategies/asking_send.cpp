@@ -19,7 +19,7 @@ Result<std::unique_ptr<AskingSend>> AskingSend::prepare(portals::Interface& inte
   }
   std::unique_ptr<AskingSend> send(new AskingSend(interface, portal, message, base, number));
   if (message.blocks == 1) {
-    // It lies in memory as it is sent.
+    // The message lies in memory as it is sent.
   } else if (strategy == SendStrategy::pack) {
     send->packed_.resize(static_cast<size_t>(message.bytes));
   } else {

@@ -107,7 +107,8 @@ Result<RequestId> Inbox::post(uint8_t* base, int64_t count, TypeId type, const W
   return RequestId{number};
 }
 
-// Data come as a message of their own, to the receive whose number their sender was told.
+// Appends the entry for data that are asked for: they come as a message of their own, with the request's number in
+// their match bits.
 Status Inbox::append_data_entry(Request& request, nic::Entry entry, uint64_t number) {
   entry.match_bits = SPL_DATA_BITS | number;
   entry.user_ptr = number;
@@ -115,7 +116,7 @@ Status Inbox::append_data_entry(Request& request, nic::Entry entry, uint64_t num
   return {};
 }
 
-// Data that are longer than their receive, so that their sender completes.
+// Appends an entry that drops data which are longer than their receive, so that their sender completes.
 Status Inbox::append_sink() {
   nic::Entry entry;
   entry.match_bits = SPL_NO_DATA_BITS;
@@ -253,7 +254,7 @@ Status Inbox::complete(Request& request, const nic::Event& event, Unpacked by, u
                         .strategy = request.lease.strategy,
                         .fallback = request.lease.fallback,
                         .at = nic_.interface.port().now()};
-  // Without asking, or there are no data.
+  // The message came without asking, or no data will come: the entry for data is not needed.
   if (request.data.exists() && !was_asked) SPL_TRY(nic_.interface.me_unlink(request.data));
   if (request.counter.exists()) free_counters_.push_back(request.counter);
   cache_->give_back(request.lease);

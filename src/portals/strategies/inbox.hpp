@@ -8,8 +8,8 @@
 //   come to a second entry. The host answers a request that came before, or that its receive was not ready for.
 //   A message that matches a posted receive is unpacked by handlers (or lands in place, or is unpacked by the host from
 //   the buffer). A message without one lands in an unexpected block, and the host unpacks it when the receive is
-//   posted. A message longer than its receive is truncated: handlers refuse it and write nothing, and so does a request
-//   for it; elsewhere it fills the receive. Its sender completes in any case.
+//   posted. A message longer than its receive is truncated. If handlers unpack it, or if it asks first, nothing of it
+//   is written; otherwise it fills the receive. Its sender completes in any case.
 // Invariants: (1) receives match in the order in which they were posted, as MPI asks; (2) what a receive holds on the
 //   NIC goes back to the cache when it completes; (3) an Error other than `invalid` leaves the Inbox fit for
 //   destruction only.
@@ -38,9 +38,9 @@ struct Wanted {
 };
 
 enum class Unpacked : uint8_t {
-  nic,  // by handlers, or its place is where it landed
-  host,  // by the host, from where its receive let it land
-  unexpected,  // by the host, from an unexpected block
+  nic,  // unpacked by handlers, or landed in its place
+  host,  // unpacked by the host, from the receive's buffer
+  unexpected,  // unpacked by the host, from an unexpected block
 };
 [[nodiscard]] const char* name_of(Unpacked by);
 
@@ -51,9 +51,9 @@ struct Completion {
   uint64_t bytes = 0;  // in the receive's memory
   bool truncated = false;
   Unpacked by = Unpacked::nic;
-  Strategy strategy = Strategy::host_mpitypes;  // that the receive had
-  std::string fallback;  // why that is not the strategy of its type
-  Time at{};  // when the program had it
+  Strategy strategy = Strategy::host_mpitypes;  // the one that the receive had
+  std::string fallback;  // the reason why that is not the strategy of its type; empty if it is
+  Time at{};  // the time at which the bytes were in place, also those that the host unpacks
 };
 
 struct TypeId {
@@ -66,8 +66,8 @@ struct RequestId {
 class Inbox {
  public:
   struct Options {
-    std::optional<Strategy> strategy;  // of every type; none: choose() decides for each
-    Strategy general = Strategy::rw_cp;  // of types without a better one
+    std::optional<Strategy> strategy;  // of every message of several blocks; none: choose() decides for each
+    Strategy general = Strategy::rw_cp;  // choose() takes it for types without a better strategy
     uint64_t eager_bytes = 1 << 16;  // no message without a request is longer
     uint64_t unexpected_blocks = 4;
     uint64_t unexpected_block_bytes = 1 << 18;
@@ -83,8 +83,8 @@ class Inbox {
   // The Interface outlives the Inbox.
   static Result<std::unique_ptr<Inbox>> create(Nic nic, const Options& options);
 
-  // `ready_for`: a number of elements whose layout goes to the NIC now; 0: none. Code::invalid for a type that receives
-  // no defined bytes.
+  // `ready_for`: a number of elements whose layout goes to the NIC now; 0: none. Code::invalid for a type that writes
+  // some byte twice.
   [[nodiscard]] Result<TypeId> commit(const layout::Type& type, const TypeAttributes& attributes = {},
                                       int64_t ready_for = 0);
   [[nodiscard]] Status free(TypeId type);
@@ -107,17 +107,17 @@ class Inbox {
     TypeAttributes attributes;
     uint64_t receives = 0;  // under way
     bool freed = false;
-    std::vector<int64_t> counts;  // for which the cache may hold receives
+    std::vector<int64_t> counts;  // numbers of elements for which the cache may hold receives
   };
   struct Request {
     TypeId type;
     uint8_t* base = nullptr;
     ReceiveCache::Lease lease = {};
-    nic::CounterId counter = {};  // what handlers know of it; none: no handlers
+    nic::CounterId counter = {};  // holds values that handlers read; none: no handlers
     nic::EntryId data = {};  // the entry for data that were asked for, until they are there
-    std::unique_ptr<uint64_t> answer = {};  // by the host: its bytes
+    std::unique_ptr<uint64_t> answer = {};  // the bytes of an answer that the host sends
     std::optional<Completion> completion = {};
-    bool completed = false;  // and its user knows
+    bool completed = false;  // wait() or test() has returned the completion
   };
 
   Inbox(Nic nic, const Options& options)

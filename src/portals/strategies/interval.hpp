@@ -5,7 +5,8 @@
 //   payload handler's time. The interval is the largest number j of packets that meets two conditions:
 //     T_pkt + j (P - 1) T_pkt <= epsilon * ceil(n / P) * T_PH      (scheduling dependency);
 //     j k <= packet buffer, where handlers lag behind arrival.
-//   Then comes memory: ceil(n / j) checkpoints must fit, which may ask for a larger j. Memory wins.
+//   Then comes memory: ceil(n / j) checkpoints must fit, which may ask for a larger j. Memory wins. If not even one
+//   checkpoint fits, the result is Code::exhausted.
 //   If not even j = 1 meets epsilon, j = 1 is taken. The result reports the limits that are exceeded.
 //   The paper assumes P < n. With fewer packets than HPUs, no more than n HPUs ever work: P is min(P, n) here.
 // Threads: pure. Time: durations in ps.

@@ -37,7 +37,7 @@ void for_each_piece(const layout::Blob& blob, int64_t message_bytes, Visit&& vis
   }
 }
 
-// Counts pieces, and the writes that a message takes: each packet boundary inside a piece adds a write.
+// The number of pieces of a message, and of the writes that it takes: each packet boundary inside a piece adds a write.
 struct PieceCount {
   int64_t pieces = 0;
   int64_t writes = 0;

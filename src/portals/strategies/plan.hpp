@@ -66,8 +66,8 @@ struct Plan {
   [[nodiscard]] uint64_t nic_memory_bytes() const { return constants.size() + state.size(); }
 };
 
-// Only ro-cp and rw-cp need `cost`. Code::unsupported if the strategy cannot take this message, Code::exhausted if it
-// does not fit into NIC memory.
+// Only ro-cp and rw-cp need `cost`. Code::invalid for a strategy without handlers, Code::unsupported if the strategy
+// cannot take this message, Code::exhausted if it does not fit into NIC memory.
 [[nodiscard]] Result<Plan> plan(Strategy strategy, const Message& message, const NicFacts& facts,
                                 const HandlerCost& cost);
 

@@ -1,4 +1,4 @@
-// Parts of a plan that several strategies share; only the files of plan() include this.
+// PlanParts - parts of a plan that several strategies share; only the files of plan() include this.
 //
 // Threads: pure. Time: none.
 #pragma once

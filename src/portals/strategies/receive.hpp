@@ -2,9 +2,9 @@
 //
 // Contract: prepare() installs what the strategy needs (NIC memory, an execution context) or a host buffer;
 //   post() appends a use-once entry for one message; finish() waits for its event and, for host strategies,
-//   unpacks. A prepared receive may be posted again for the next message: rw-cp's checkpoints are put back
-//   first, which is the strategy's own cost between messages. Whoever has several messages under way appends
-//   entry() and calls unpack() where post() and finish() do.
+//   unpacks. A prepared receive may be posted again for the next message: the handlers' state (rw-cp's checkpoints,
+//   hpu-local's segments) is put back first, which is the strategy's own cost between messages. A caller with several
+//   messages under way appends entry() and calls unpack() itself, in place of post() and finish().
 // Invariants: (1) the NIC memory taken is given back by release(); (2) the destination is written by the NIC's
 //   DMA or by the host's unpack, never in another way.
 // Threads: the owner of the Interface. Time: whatever drives the port.
@@ -24,9 +24,10 @@ namespace spinloom::strategies {
 
 class Receive {
  public:
-  // The Interface, the queue and the images outlive the receive. `queue` belongs to `portal`. `planned` is the result
-  // of plan() for the same arguments, if the caller already has it. `family` begins the names of the handler images:
-  // the same handlers with others around them. After an Error nothing is left on the NIC.
+  // The Interface and the queue outlive the receive. `queue` belongs to `portal`. `planned` is the result of plan() for
+  // the same arguments, if the caller already has it. `family` is put before the name of the plan's handler image: it
+  // names images that have the plan's handlers within others (handlers/receive.h). After an Error nothing is left on
+  // the NIC.
   static Result<std::unique_ptr<Receive>> prepare(portals::Interface& interface, nic::PortalIndex portal,
                                                   nic::QueueId queue, const std::vector<HandlerImage>& images,
                                                   Strategy strategy, const Message& message, const NicFacts& facts,
@@ -36,23 +37,23 @@ class Receive {
   // `base` is the buffer address as given to MPI. Under iovec, post() makes the scatter list, whose addresses are
   // valid for this buffer only.
   Status post(uint8_t* base, uint64_t match_bits);
-  // The entry for the next message, without match bits and user. Puts the state on the NIC back.
+  // Returns the entry for the next message, without match bits and user pointer. Puts the state on the NIC back.
   Result<nic::Entry> entry(uint8_t* base);
-  // The host unpacks, under any strategy: the first `bytes` of a message that lies packed in its memory.
+  // Unpacks by the host, under any strategy, the first `bytes` of a message that lies packed in its memory.
   Status unpack(uint8_t* base, const uint8_t* packed, int64_t bytes);
-  // Returns the event that told the host; Code::fault if a handler of the message failed. A message that came before
-  // the receive was posted (UnexpectedBuffer) is unpacked by the host, under every strategy.
+  // Returns the event of the message's end; Code::fault if the message or one of its handlers failed. A message that
+  // came before the receive was posted (UnexpectedBuffer) is unpacked by the host, under every strategy.
   Result<nic::Event> finish();
   Status release();
 
-  // Bytes that the strategy holds on the NIC, and bytes that move there for one message (a scatter list is longer
+  // Bytes that the strategy holds on the NIC, and bytes that move there for one message (a scatter list may be longer
   // than the part that the NIC holds at a time).
   [[nodiscard]] uint64_t nic_memory_bytes() const;
   [[nodiscard]] uint64_t nic_bytes_moved() const;
   [[nodiscard]] const std::optional<Plan>& plan() const { return plan_; }
   [[nodiscard]] const Message& message() const { return message_; }
-  [[nodiscard]] const uint8_t* landed() const { return packed_.data(); }  // of host strategies
-  // True if several messages may be under way into it: nothing of it belongs to one of them.
+  [[nodiscard]] const uint8_t* landed() const { return packed_.data(); }  // for host strategies only
+  // True if several messages may be under way into it, because it keeps nothing that belongs to one of them.
   [[nodiscard]] bool is_shareable() const {
     return strategy_ == Strategy::rdma_direct || (plan_ && plan_->state.empty());
   }

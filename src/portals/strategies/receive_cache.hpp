@@ -5,9 +5,10 @@
 //   among equals, and never one of higher priority than the type's. If that is not enough, or the type's attributes
 //   say so, the receive falls back to unpacking on the host. give_back() ends a use; the receive stays prepared.
 //   Source: SC'19 datatypes paper, section 3.2.6 (step 2, and the attributes at its end).
-// Invariants: (1) a receive in use is never evicted; (2) two types share a receive only if their blobs are equal byte
-//   by byte; (3) a type that cannot fit evicts no other; (4) a receive that has something of its message's own, such as
-//   checkpoints that move, serves one message at a time: the second one gets a receive of its own.
+// Invariants: (1) a receive in use is never evicted; (2) two types share a receive only if strategy and epsilon are the
+//   same and their blobs are equal byte by byte; (3) a type that cannot fit evicts no other; (4) a receive that keeps
+//   something of one message, such as checkpoints that move, serves one message at a time: the second one gets a
+//   receive of its own.
 // Threads: the owner of the Interface. Time: none; installing costs what the calls cost.
 #pragma once
 
@@ -43,7 +44,7 @@ class ReceiveCache {
     std::vector<HandlerImage> images;
     NicFacts facts;
     HandlerCost cost;
-    std::string family = {};  // of handler images, as Receive::prepare() takes it
+    std::string family = {};  // the `family` of Receive::prepare()
   };
   struct Statistics {
     uint64_t hits = 0;
@@ -54,7 +55,7 @@ class ReceiveCache {
   struct Lease {
     Receive* receive = nullptr;
     Strategy strategy = Strategy::host_mpitypes;  // the strategy that the receive uses
-    std::string fallback;  // why that is not the strategy asked for
+    std::string fallback;  // the reason why that is not the strategy asked for; empty if it is
   };
 
   explicit ReceiveCache(Nic nic) : nic_(std::move(nic)) {}

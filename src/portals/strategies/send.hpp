@@ -24,7 +24,7 @@ namespace spinloom::strategies {
 enum class SendStrategy : uint8_t {
   pack,  // the host packs into a buffer, then one put
   streaming,  // the host names one contiguous region after another of a streaming put
-  outbound_specialised,  // process-put: a gather handler for vectors or lists
+  outbound_specialised,  // process-put: a gather handler for vectors, lists or structs of them
   outbound_seek,  // process-put: each packet seeks in the blob
 };
 
@@ -33,14 +33,15 @@ enum class SendStrategy : uint8_t {
 
 class Send {
  public:
-  // The Interface, the queue and the images outlive the send. After an Error nothing is left on the NIC.
+  // The Interface and the queue outlive the send. After an Error nothing is left on the NIC.
   static Result<std::unique_ptr<Send>> prepare(portals::Interface& interface, nic::QueueId queue,
                                                const std::vector<HandlerImage>& images, SendStrategy strategy,
                                                const Message& message, const NicFacts& facts);
 
-  // `base`: the buffer address as given to MPI. `target`: rank, portal and match bits; start() fills in the rest.
+  // `base`: the buffer address as given to MPI. `target`: rank, portal and match bits; start() fills in the rest. The
+  // message of a streaming send must have at least one byte: otherwise nothing is posted, and finish() has no event.
   Status start(const uint8_t* base, portals::PutArguments target);
-  // Code::fault when a gather handler failed.
+  // Returns the send event; Code::fault if the message or a gather handler failed.
   Result<nic::Event> finish();
   Status release();
 

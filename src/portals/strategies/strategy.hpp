@@ -16,7 +16,7 @@ enum class Strategy : uint8_t {
   host_warm,      // the same, message and array in the host's last-level cache, as far as they fit
   rdma_direct,    // contiguous data only: RDMA into its place, nobody unpacks
   iovec,          // Portals 4 scatter list, refilled over PCIe; packets in order only
-  specialised,    // a handler for vectors or lists
+  specialised,    // a handler for vectors, lists or structs of them
   hpu_local,      // a segment for each virtual HPU, caught up to each packet
   ro_cp,          // read-only checkpoints, copied for each packet
   rw_cp,          // segments from progressing checkpoints, blocked round-robin

@@ -5,8 +5,8 @@
 //   (SC'19 datatypes paper, section 3.2.6). A buffer takes any message and is never used again. Blocks take ordinary
 //   messages (spinloom/rendezvous.h) of at most `longest` bytes: a block without room for another one leaves the list,
 //   and comes back when all its messages have been unpacked.
-// Invariants: (1) the memory outlives every message in it; (2) a buffer makes no events, a block only those that
-//   on_event() wants.
+// Invariants: (1) the memory outlives every message in it; (2) a buffer makes no events; a block makes auto_unlink and
+//   auto_free only, and on_event() wants the latter.
 // Threads: the owner of the Interface. Time: none.
 #pragma once
 
@@ -47,7 +47,7 @@ class UnexpectedBlocks {
     for (uint64_t block = 0; block < blocks_.size(); ++block) SPL_TRY(post_block(interface, portal, block));
     return {};
   }
-  // For events of kind auto_free of the portal.
+  // Links a block again. For the portal's events of kind auto_free.
   Status on_event(portals::Interface& interface, nic::PortalIndex portal, const nic::Event& event) {
     return post_block(interface, portal, event.user_ptr);
   }

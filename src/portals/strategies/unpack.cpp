@@ -43,7 +43,7 @@ Blocks blocks_of(const layout::Blob& blob, const typename W::Node* node) {
   }
 }
 
-// Copies elements of one word, or bytes (memcpy) if `Word` is void.
+// Copies a block in elements of type Word, or by memcpy() if Word is void.
 template <class Word>
 void copy_block(uint8_t* to, const uint8_t* from, uint64_t bytes) {
   for (uint64_t at = 0; at < bytes; at += sizeof(Word)) {
@@ -62,8 +62,8 @@ void copy_vector(uint8_t* to, const uint8_t* from, uint64_t count, uint64_t bloc
   for (uint64_t i = 0; i < count; ++i, to += stride, from += block) copy_block<Word>(to, from, block);
 }
 
-// Calls use(Word{}) with the widest element that divides addresses, block and stride. For long blocks the library's
-// copy is faster than any loop of words.
+// Calls use<Word>() for the widest element that divides addresses, block and stride; void if only bytes do. For long
+// blocks Word is void, too, because the library's copy is faster than any loop of words.
 constexpr uint64_t block_of_words_max = 64;
 template <class Use>
 void with_word(uint64_t multiples, uint64_t block, Use&& use) {
@@ -157,7 +157,7 @@ portals::HostWork unpack_work(const Message& message, portals::HostWork::Kind ki
   portals::HostWork work;
   work.kind = kind;
   work.blocks = count_blocks(message.blob);
-  if (bytes < message.bytes) {  // as many of the blocks as it has of the bytes, rounded up
+  if (bytes < message.bytes) {  // the part of the blocks that corresponds to these bytes, rounded up
     const auto part = [&](uint64_t blocks) {
       const auto all = static_cast<unsigned __int128>(blocks) * static_cast<uint64_t>(bytes);
       const auto whole = static_cast<uint64_t>(message.bytes);

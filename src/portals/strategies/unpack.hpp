@@ -1,10 +1,10 @@
 // Unpack - unpacks a message by the host's processor, and prices that work.
 //
 // Contract: unpack() copies a whole message into memory as MPITypes' memory-to-memory functions do, one leaf of the
-//   normal form after another: a tight loop of 8, 4 or 2 byte elements if block, stride and addresses allow it,
-//   otherwise a library copy for each block. count_blocks() counts, without copying, the blocks in vectors and the
-//   listed blocks: a block of a vector is cheaper to find. unpack_work() is the same work as the host model prices
-//   it.
+//   normal form after another: a tight loop of 8, 4 or 2 byte elements if blocks have at most 64 B, and block, stride
+//   and addresses allow it; otherwise a library copy for each block. count_blocks() counts, without copying, the blocks
+//   in vectors and the listed blocks: a block of a vector is cheaper to find. unpack_work() is the same work as the
+//   host model prices it.
 // Threads: pure. Time: none; the caller announces the work to its port.
 #pragma once
 

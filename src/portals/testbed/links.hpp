@@ -1,9 +1,10 @@
 // Links - carries packets between the ranks of a loopback driver that does not hand them over at once.
 //
-// Contract: send() takes a packet. Its bytes may be read until the link calls sent() or left() for the packet, which
-//   it does once; an acknowledgement (Operation::ack) has neither. step() does one thing that is due, or returns
-//   false if nothing is under way. Ends is called at the ends of a link; arrive() copies the payload. Headers from
-//   one rank to another arrive in the order sent.
+// Contract: send() takes a packet. The link may read its bytes until it calls left() for the packet's slot or, for a
+//   packet without a slot, sent() after the last packet of the message; it calls each once. It calls neither for an
+//   acknowledgement (Operation::ack), nor for a packet that leaves at once (Send::at_once), whose bytes it reads within
+//   send(). step() does one thing that is due, or returns false if nothing is under way. The link calls Ends at its
+//   ends; Ends::arrive() copies the payload. Headers from one rank to another arrive in the order sent.
 // Threads: one owner. Time: the links' own.
 #pragma once
 

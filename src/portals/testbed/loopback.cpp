@@ -124,7 +124,8 @@ std::span<const uint8_t> Loopback::nic_memory(uint32_t rank) const {
   return nodes_[rank]->on_nic;
 }
 
-// A header that was sent between the same ranks before the chosen one, or the chosen item.
+// Returns the place of the oldest waiting header between the ranks of the chosen one; the chosen place if that is no
+// header or is the oldest.
 size_t Loopback::oldest_header_before(size_t chosen) const {
   const auto header_of = [](const Work& work) -> const nic::Packet* {
     const auto* const arrival = std::get_if<Arrive>(&work.item);
@@ -143,7 +144,7 @@ size_t Loopback::oldest_header_before(size_t chosen) const {
 Loopback::Work Loopback::take_work() {
   size_t chosen = 0;
   if (random_) {
-    constexpr size_t window = 64;  // how far an item may be overtaken
+    constexpr size_t window = 64;  // the number of oldest items among which the next one is chosen
     chosen = random_->below(std::min(work_.size(), window));
     if (std::holds_alternative<nic::Command>(work_[chosen].item)) {
       const uint32_t rank = work_[chosen].rank;
@@ -227,7 +228,8 @@ void Loopback::do_work(Work& work) {
   unblock(rank);
 }
 
-// Performs the oldest work of this rank that a handler's blocking call can wait for.
+// Performs the oldest DMA or atomic of a handler, end of a message's sending, or continuation of this rank, because a
+// handler's blocking call may wait for it. False if there is none.
 bool Loopback::serve_transfer(uint32_t rank) {
   const auto waited_for = [rank](const Work& work) {
     return work.rank == rank &&

@@ -1,13 +1,13 @@
 // Loopback - the driver for tests: several NICs in one process, every action performed at once.
 //
 // Contract: actions become items of one work list; step() performs one item. Without a seed the list is first in,
-//   first out, and packets between two ranks keep their order. With a seed (`racy`) any of the oldest items may be
-//   next: packets overtake each other and their headers, DMAs complete in any order, handlers of several HPUs end in
-//   any order; commands of one port keep their order. The same seed gives the same run. With links, packets arrive as
-//   the links say, whatever the seed.
-// Invariants: (1) no recursion: each step calls one engine; (2) a packet that the engine cannot take waits, and is
-//   tried again when that NIC has made progress; (3) bytes are read when served: a payload is copied when it leaves,
-//   a DMA's source when the DMA is served.
+//   first out, and packets between two ranks keep their order. With a seed (`racy_seed`) any of the oldest 64 items may
+//   be next: packets overtake each other and their headers (unless headers_in_order), DMAs complete in any order,
+//   handlers of several HPUs end in any order; commands of one port keep their order. The same seed gives the same run.
+//   With links, packets arrive as the links say, whatever the seed.
+// Invariants: (1) a step performs one item; only while a handler's call blocks are other items performed within the
+//   step; (2) a packet that the engine cannot take waits, and is tried again when that NIC has made progress; (3) bytes
+//   are read when served: a payload is copied when it leaves, a DMA's source when the DMA is served.
 // Threads: one owner for all ports. Time: now() counts steps, one picosecond each; it models nothing.
 #pragma once
 
@@ -48,16 +48,16 @@ class Loopback final : private Links::Ends {
   [[nodiscard]] const nic::Nic& nic(uint32_t rank) const;
   [[nodiscard]] std::span<const uint8_t> nic_memory(uint32_t rank) const;
 
-  // Performs one item of work; false if there is none.
+  // Performs one item of work; false if there is none, or after steps_max steps.
   bool step();
-  // Performs items until no work is left.
+  // Performs items until no work is left. An Error if packets still wait for room then, or after steps_max steps.
   [[nodiscard]] Status run();
   [[nodiscard]] uint64_t steps() const { return steps_; }
   // The number of items that were performed before an older one.
   [[nodiscard]] uint64_t overtakes() const { return overtakes_; }
   // The number of packets that had to wait for room.
   [[nodiscard]] uint64_t packets_blocked() const { return packets_blocked_; }
-  // Stops this rank; packets sent to it vanish.
+  // Stops this rank; packets sent to it vanish. The other ranks are not told (tell_lost()).
   void kill(uint32_t rank);
   // From now on nothing reaches another rank; what is under way vanishes, and every rank hears that it has lost the
   // others.

@@ -1,7 +1,7 @@
 // LoopbackTestbed - the testbed of scenarios over the loopback driver.
 //
-// Contract: see testbed.hpp; a seed makes the driver racy. The scenario handlers come from C++ (native) or from the
-//   RV32 images of scenario_handlers/*.c.
+// Contract: see testbed.hpp; a seed makes the driver racy. The scenario handlers are C++ functions (native) or the RV32
+//   images of scenario_handlers/*.c.
 // Threads: one owner. Time: none.
 #pragma once
 

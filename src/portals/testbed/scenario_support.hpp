@@ -25,14 +25,15 @@ class GuardedBuffer {
 
   [[nodiscard]] uint8_t* data() { return bytes_.data() + guard_bytes; }
   [[nodiscard]] uint64_t size() const { return bytes_.size() - 2 * guard_bytes; }
-  // An Error unless the buffer holds the expected bytes (untouched bytes hold `fill`) and the guards are unchanged.
+  // Returns an Error unless the buffer holds the expected bytes (untouched bytes hold `fill`) and the guards are
+  // unchanged.
   [[nodiscard]] Status check(const std::vector<uint8_t>& expected, const std::string& what) const;
 
  private:
   std::vector<uint8_t> bytes_;
 };
 
-// An Error that says `what` unless the condition holds.
+// Returns an Error that says `what` unless the condition holds.
 [[nodiscard]] Status expect(bool condition, const std::string& what);
 
 // The name of a message's random stream.
@@ -68,7 +69,8 @@ struct Host {
 };
 
 [[nodiscard]] Result<std::vector<Host>> make_hosts(Testbed& bed);
-// An Error if anything is under way or has leaked on any rank, or if a queue holds an event that nobody waited for.
+// Lets the testbed settle. Returns an Error if anything is still under way on any rank, if a NIC has refused a packet
+// or failed a command, or if a queue of a Host holds an event that nobody waited for.
 [[nodiscard]] Status check_quiet(Testbed& bed, std::vector<Host>& hosts);
 
 // The entry's memory after the scatter handler: the bytes of `packed` at their places, `fill` elsewhere.

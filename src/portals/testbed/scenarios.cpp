@@ -141,7 +141,8 @@ Result<std::string> many_to_one_tagged(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
-// Four senders compete for use-once entries that take any message; the senders of late messages are told so.
+// Four senders compete for use-once entries that take any message; acknowledgements report the late messages as
+// dropped.
 Result<std::string> many_to_one_any(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;

@@ -3,7 +3,7 @@
 // Contract: run() drives all ranks of the testbed from one thread, with several messages in flight. It checks bytes
 //   (whole buffers with guard zones) and events, and returns a trace: for each message the order and the fields of
 //   its events. The tag `confluent` means that the trace is the same under every driver and seed; `racy` means that
-//   it may differ, and only what the scenario checks holds. Content and sizes follow from the seed.
+//   it may differ, and only what the scenario checks holds. Content, and in some scenarios sizes, follow from the seed.
 //
 // Handlers that a testbed provides by name. Their constants are two 32-bit words, block and stride in bytes, except for
 // exchange, whose constants are a rank and match bits.

@@ -1,4 +1,4 @@
-// Scenarios of gets and atomics; scenarios.hpp says what a scenario is.
+// Scenarios of gets and atomics - and of handlers that use them or that hosts start (scenarios.hpp: Scenario).
 #pragma once
 
 #include <cstdint>

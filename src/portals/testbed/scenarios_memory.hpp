@@ -1,4 +1,4 @@
-// Scenarios of memory that is not all there, and of requests to oneself; scenarios.hpp says what a scenario is.
+// Scenarios of memory - memory that is not all there, and requests of a rank to itself (scenarios.hpp: Scenario).
 #pragma once
 
 #include <cstdint>

@@ -180,8 +180,8 @@ Result<std::string> process_puts(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
-// Gather handlers that fail or fault, between healthy messages. The sender is told; the target gets a prefix and a
-// failure, or nothing at all.
+// Gather handlers that fail or fault, between healthy messages. The sender's events report that; the target gets a
+// prefix and a failure, or nothing at all.
 Result<std::string> failing_process_puts(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;

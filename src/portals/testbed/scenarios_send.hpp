@@ -1,4 +1,4 @@
-// Scenarios of the sender's side; scenarios.hpp says what a scenario is.
+// Scenarios of the sender's side - streaming puts and process-puts (scenarios.hpp: Scenario).
 #pragma once
 
 #include <cstdint>

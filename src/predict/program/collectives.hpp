@@ -1,9 +1,10 @@
 // Collectives - one rank's part of a collective operation under a named algorithm.
 //
 // Contract: rounds_of() gives what a rank does for a call of a communicator without a remote group. Sizes are the
-//   call's own: v and w forms send each peer what is its. algorithm_of() is the name that a call goes by under the
-//   choices, by the bytes and the number of ranks that all members know. choose() takes 'allreduce=ring'; an
-//   operation or an algorithm that is not in portals/collective/catalogue.hpp is an error that names those that are.
+//   call's own: in v and w forms each peer has a size of its own. algorithm_of() returns the name of the algorithm of a
+//   call under the choices, by the bytes and the number of ranks that all members know. choose() takes
+//   'allreduce=ring'; an operation or an algorithm that is not in portals/collective/catalogue.hpp is an error that
+//   names those that are.
 // Invariants: (1) over all ranks of a communicator each leg has one partner of the same bytes.
 // Threads: pure. Time: none.
 #pragma once

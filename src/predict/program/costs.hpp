@@ -2,8 +2,8 @@
 //
 // Contract: a pair of layouts that has a price costs that, at both ends, in place of what each of them costs. at() of a
 //   table gives the cost for any size: on straight lines between its points, beyond the last one as
-//   between the last two; before the first one, that of the first. A layout without a price costs what the price of all
-//   unknown ones says by the byte.
+//   between the last two; before the first one, that of the first. A layout without a price costs `unknown_layout` for
+//   each byte.
 // Threads: plain values. Time: modelled, in ps.
 #pragma once
 
@@ -21,8 +21,8 @@ namespace spinloom::predict {
 // Work of the CPU, and of the NIC beside it, at one end of a message: before it leaves or after it has come.
 struct Price {
   uint64_t cpu_ps = 0;
-  uint64_t nic_ps = 0;  // that the message waits for
-  uint64_t nic_busy_ps = 0;  // after which the NIC can take the next message
+  uint64_t nic_ps = 0;  // time of the NIC that the message waits for
+  uint64_t nic_busy_ps = 0;  // time after which the NIC can take the next message
 };
 
 struct MessageCost {
@@ -80,7 +80,7 @@ struct Costs {
   // only the network's model has a rule for long messages.
   uint64_t handshake_bytes = UINT64_MAX;
   Handshake handshake = Handshake::answer;
-  uint64_t scale_numerator = 1;  // of the time between calls
+  uint64_t scale_numerator = 1;  // factor of the time between calls
   uint64_t scale_denominator = 1;
   uint64_t unit_ps = 1;  // of the schedule's computations
   bool one_cpu = false;  // messages are the host CPU's, for models that price them; nothing may be a NIC's

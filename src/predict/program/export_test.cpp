@@ -5,7 +5,7 @@
 #include "base/testing/seeds.hpp"
 #include "predict/goal/loggopsim/loggopsim.hpp"
 #include "predict/goal/model/model.hpp"
-#include "predict/program/testing/support.hpp"
+#include "predict/program/testing/trace_recorder.hpp"
 #include "predict/schedule/goal.hpp"
 #include "predict/schedule/misread.hpp"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "predict/program/grid.hpp"
-#include "predict/program/testing/support.hpp"
+#include "predict/program/testing/trace_recorder.hpp"
 
 namespace spinloom::predict {
 namespace {

@@ -1,8 +1,7 @@
 // Layouts - the types of all ranks of a recorded program whose elements are not one block.
 //
 // Contract: number() is the number of a type for some elements of it, or `none` if they lie in one block, as those of a
-//   basic
-//   type do; types of the same blob share a number. Broken blobs are errors.
+//   basic type do; types of the same blob share a number. Broken blobs are errors.
 // Threads: plain values. Time: none.
 #pragma once
 

@@ -3,7 +3,7 @@
 
 #include "predict/goal/model/model.hpp"
 #include "predict/program/schedule_of.hpp"
-#include "predict/program/testing/support.hpp"
+#include "predict/program/testing/trace_recorder.hpp"
 
 namespace spinloom::predict::offloads {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "predict/goal/model/model.hpp"
 #include "predict/program/layout_uses.hpp"
-#include "predict/program/testing/support.hpp"
+#include "predict/program/testing/trace_recorder.hpp"
 
 namespace spinloom::predict {
 namespace {

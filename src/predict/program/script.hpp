@@ -74,9 +74,9 @@ struct Recorded {
   uint64_t total_ns = 0;
   uint64_t compute_ns = 0;  // between calls
   uint64_t fixed_ns = 0;  // in calls that are not replayed
-  uint64_t communication_ns = 0;  // in the others
-  uint64_t polled_ns = 0;  // of it, in polls in vain and between them
-  uint64_t between_ns = 0;  // of compute_ns, between polls in vain
+  uint64_t communication_ns = 0;  // in all other calls
+  uint64_t polled_ns = 0;  // part of communication_ns: in polls in vain and between them
+  uint64_t between_ns = 0;  // part of compute_ns: between polls in vain
 };
 
 struct RankScript {

@@ -11,7 +11,7 @@
 namespace spinloom::predict {
 namespace {
 
-// The first blocks of an element.
+// Returns a type with the first blocks of an element, or with the beginning of its only block.
 Result<trace::TypeEntry> first_part(const trace::TypeEntry& whole, uint64_t divisor) {
   SPL_ASSIGN(const layout::Blob blob, layout::Blob::validate(whole.blob));
   SPL_ASSIGN(const layout::Type type, layout::type_of(blob));

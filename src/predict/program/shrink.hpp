@@ -1,7 +1,7 @@
 // Shrink - the data that a call moves, divided by a whole number: for grow.cpp only.
 //
-// Contract: fewer elements, or, of one element with gaps, the first of its blocks, if they are all of one size. Data
-//   that cannot be divided are refused with a sentence.
+// Contract: what is left are fewer elements or, for one element with gaps, the beginning of its only block or the first
+//   of its blocks, if all have one size. Data that cannot be divided are refused with a sentence.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -1,7 +1,7 @@
 #include "predict/program/skeleton.hpp"
 
 #include "predict/goal/model/model.hpp"
-#include "predict/program/testing/support.hpp"
+#include "predict/program/testing/trace_recorder.hpp"
 
 namespace spinloom::predict {
 namespace {

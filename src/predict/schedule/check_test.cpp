@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "predict/schedule/testing/support.hpp"
+#include "predict/schedule/testing/random_schedule.hpp"
 
 namespace spinloom::schedule {
 namespace {

@@ -35,7 +35,7 @@ inline constexpr uint32_t any = UINT32_MAX;  // in place of a peer or a tag: eve
 // moves its operand there and the old value back. Each counts at its target, under its tag, when it has been done
 // there; an `arrived` ends when its rank's counter of its tag has reached its size.
 enum class Kind : uint8_t { send = 1, receive = 2, compute = 3, put, get, atomic, fetch, arrived };
-inline constexpr uint32_t kinds = 9;  // the largest, and one
+inline constexpr uint32_t kinds = 9;  // the largest Kind plus 1
 
 [[nodiscard]] constexpr bool is_one_sided(Kind kind) { return kind >= Kind::put && kind <= Kind::fetch; }
 [[nodiscard]] constexpr bool has_peer(Kind kind) { return kind != Kind::compute && kind != Kind::arrived; }
@@ -130,15 +130,15 @@ struct Program {
       if (to < size()) take(Edge(static_cast<uint32_t>(to), edge.awaits(), edge.join()));
     }
   }
-  // The edges of operation `number` of one pass, as they are stored.
+  // Returns the edges of operation `number` of one pass, as they are stored.
   [[nodiscard]] std::span<const Edge> edges_of(uint32_t number) const {
     const uint32_t first = number == 0 ? 0 : operations[number - 1].edges_end;
     return {edges.data() + first, edges.data() + operations[number].edges_end};
   }
-  // For each operation, the number of dependencies that must come before it begins: its all-of edges, and one for all
-  // of its any-of edges.
+  // Returns for each operation the number of dependencies that must come before it begins: its all-of edges, and one
+  // for all of its any-of edges.
   [[nodiscard]] std::vector<uint32_t> waits() const;
-  // For each operation, true if it has any-of edges; empty if no operation has any.
+  // Returns for each operation true if it has any-of edges; empty if no operation has any.
   [[nodiscard]] std::vector<bool> wait_for_first() const;
   // True if each edge goes to an operation with a larger number, so that nothing waits for itself.
   [[nodiscard]] bool is_forward() const;
@@ -162,7 +162,7 @@ class Schedule {
   };
 
   Schedule() = default;
-  explicit Schedule(Parts parts);  // whose numbers hold
+  explicit Schedule(Parts parts);  // the numbers in `parts` must be valid
   explicit Schedule(uint32_t ranks) : program_of_(ranks, 0) { add({}); }  // all without operations
 
   [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(program_of_.size()); }
@@ -176,12 +176,12 @@ class Schedule {
   [[nodiscard]] Ends ends(const Operation& operation) const { return ends(operation.shape); }
   [[nodiscard]] const std::vector<Ends>& all_ends() const { return ends_; }  // empty: there are no layouts
   [[nodiscard]] const std::vector<Layout>& layouts() const { return layouts_; }
-  // The rank that `rank` sends to or receives from; `any` stays.
+  // Returns the rank that `rank` sends to or receives from; `any` stays.
   [[nodiscard]] uint32_t peer(uint32_t rank, const Operation& operation) const {
     if (operation.peer == any || shape(operation).peer == Peer::absolute) return operation.peer;
     return static_cast<uint32_t>((uint64_t{rank} + operation.peer) % ranks());
   }
-  // A description for messages: "send of 8 B to 1 with tag 7".
+  // Returns a description for messages: "send of 8 B to 1 with tag 7".
   [[nodiscard]] std::string describe(uint32_t rank, const Operation& operation) const;
   [[nodiscard]] uint64_t operations() const;  // of all ranks
   [[nodiscard]] bool repeats() const;  // a Program has several passes

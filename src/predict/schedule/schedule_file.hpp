@@ -23,7 +23,7 @@ namespace spinloom::schedule {
 using TakeBytes = std::function<void(std::string_view)>;
 
 [[nodiscard]] std::string write_schedule(const Schedule& schedule);
-// Gives the same bytes, one part after the other.
+// Gives `take` the same bytes, one part after the other.
 void write_schedule(const Schedule& schedule, const TakeBytes& take);
 
 // A schedule whose ranks have a Program each, made when it is needed: its operations and then its edges, twice, because

@@ -8,7 +8,7 @@
 
 #include "base/testing/folder.hpp"
 #include "predict/schedule/check.hpp"
-#include "predict/schedule/testing/support.hpp"
+#include "predict/schedule/testing/random_schedule.hpp"
 
 namespace spinloom::schedule {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "predict/schedule/testing/support.hpp"
+#include "predict/schedule/testing/random_schedule.hpp"
 
 namespace spinloom::schedule {
 namespace {

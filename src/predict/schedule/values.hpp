@@ -1,6 +1,7 @@
 // Values - a row of values that does not change: in memory of its own, or in a file that somebody else keeps mapped.
 //
-// Contract: made of a vector it has a copy; borrow() looks at values that outlive it and all its copies.
+// Contract: a Values that is made of a vector has a copy of it; borrow() looks at values that outlive it and all its
+//   copies.
 // Threads: plain values. Time: none.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Watch - a caller's look at a long piece of work, which it may end.
 //
 // Contract: called now and then with how much has been done; false ends the work, with an error that says so. Looks
-//   calls it once for each `steps_between` steps.
+//   calls it at most once for each `steps_between` steps.
 // Threads: called by the thread that works. Time: none; nobody here knows how long it is between two calls.
 #pragma once
 

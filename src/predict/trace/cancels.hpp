@@ -1,7 +1,8 @@
 // Cancels - which sends or receives take part in matching, where a trace does not give the outcome of cancelling them.
 //
-// Contract: drop_surplus() takes away the last of those `ends` that may have been cancelled, as many as are more than
-//   the `others` that they could meet: what is cancelled is what has waited longest for a message that does not come.
+// Contract: drop_surplus() takes away as many of `ends` as there are more than the `others` that they could meet, from
+//   the last one on, and only ends that may have been cancelled: the first ones have met a message, and the last ones
+//   have waited in vain.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -50,7 +50,7 @@ class Exchanges {
   void started(uint32_t event, const Signature& made, uint32_t slot) { begin(event, made, slot); }
   void ended(uint32_t, const OpenSlot&, uint32_t slot) { close(slot); }
   void event(uint32_t number, const Signature& signature) {
-    if (signature.call == Call::Request_free) {  // from then on nobody knows whether they are under way
+    if (signature.call == Call::Request_free) {  // no later event says whether these are under way
       for (const uint32_t slot : signature.requests) close(slot);
     }
     if (signature.error != 0 || signature.form == CallForm::persistent) return;
@@ -118,7 +118,8 @@ class Exchanges {
     }
   }
 
-  // Loops send the same blocks again and again.
+  // Returns the number of bytes that blocks have in common, or 0 if it is not known. Results are kept, because loops
+  // send the same blocks again and again.
   int64_t common(const std::vector<Block>& blocks) {
     std::vector<uint64_t> key;
     for (const Block& block : blocks) {

@@ -4,13 +4,13 @@
 //   - truncated: a message has more bytes than its receive has room for;
 //   - types_differ: both ends have as many bytes, of other basic types;
 //   - not_received, not_sent: sends and receives that met nobody until the end of the traces;
-//   - sent_twice: bytes of memory that a rank sends to one peer more than once within one exchange. An exchange are
-//     sends that are under way at the same time; the blocks of one neighbourhood or all-to-all call are, too. Nothing
-//     is said of blocks of which the trace does not tell where in memory they lie;
+//   - sent_twice: bytes of memory that a rank sends to one peer more than once within one exchange. An exchange is a
+//     set of sends that are under way at the same time; the blocks of one call of Neighbor_alltoall, its v and w forms,
+//     Alltoallv or Alltoallw belong to it, too. Nothing is said of blocks whose place in memory is in no trace;
 //   - room_left: receives with more room than the message has bytes, which is legal.
-//   Equal findings are one, with how often.
-// Invariants: (1) types that are not known, and MPI_PACKED and MPI_BYTE, are never said to differ; (2) ends whose rank
-//   has no trace are not said to be missing; (3) what the traces leave open is said with its doubt.
+//   Findings that differ only in time and doubt are one, with their number.
+// Invariants: (1) types that are not known, and MPI_PACKED and MPI_BYTE, are never said to differ; (2) a send or a
+//   receive whose peer has no trace is not said to be missing; (3) what the traces leave open is said with its doubt.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -26,7 +26,7 @@ namespace spinloom::trace {
 enum class Trouble : uint8_t { truncated, types_differ, not_received, not_sent, sent_twice, room_left };
 [[nodiscard]] std::string_view name_of(Trouble trouble);
 
-// Reasons for which a finding may be none.
+// Reasons for which a finding may be wrong.
 enum class Doubt : uint8_t {
   no,
   short_trace,  // a trace is shorter than its rank's life
@@ -42,7 +42,7 @@ struct Finding {
   uint64_t times = 0;
   int64_t sent_bytes = 0;  // of one message
   int64_t room_bytes = 0;  // of one receive
-  int64_t bytes = 0;  // that are too many, twice or left, each time
+  int64_t bytes = 0;  // each time: bytes too many, left, sent twice, of other types, or of the missing message
   uint64_t first_ns =
       0;  // when the first of them began, on the clock of the sender (of the receiver, if there is none)
   Doubt doubt = Doubt::no;

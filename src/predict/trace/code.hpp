@@ -1,7 +1,7 @@
 // Code - how the parts of a trace are written as bytes: docs/formats/trace.md.
 //
-// Contract: encode() appends. decode() takes what encode() wrote and nothing else: it returns false where the bytes end
-//   early, are left over, or name what is not there.
+// Contract: encode() appends. decode() takes what encode() wrote, and older heads and communicators without their last
+//   field. It returns false if the bytes end early, are left over, or name something that is not there.
 // Invariants: (1) equal signatures have equal bytes; (2) no bytes make decode() allocate more than a small multiple of
 //   their number.
 // Threads: pure. Time: none.

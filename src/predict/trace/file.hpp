@@ -33,7 +33,7 @@ struct ChunkHeader {
   uint32_t stored_bytes = 0;
   Packing packing = Packing::raw;
   uint32_t zero = 0;
-  uint64_t checksum = 0;  // of this header with 0 here, and of the stored bytes
+  uint64_t checksum = 0;  // checksum_of() this header, with 0 here, and the stored bytes
 };
 static_assert(sizeof(ChunkHeader) == 40);
 
@@ -45,12 +45,12 @@ struct OpenHeader {
   uint32_t zero = 0;
   std::atomic<uint64_t> sequence{0};
   std::atomic<uint64_t> lengths{0};  // 21 bits each, the first column's lowest
-  std::atomic<uint64_t> under_way{0};  // a call that some thread is in: UnderWay; 0: none is
+  std::atomic<uint64_t> under_way{0};  // the UnderWay word of a call that some thread is in; 0: none is
   char trouble[512] = {};  // why recording has stopped; empty: it has not
 };
 static_assert(sizeof(OpenHeader) <= OpenHeader::bytes && std::atomic<uint64_t>::is_always_lock_free);
 
-// Call and form, one more than they are, and when it was entered, in ns since the beginning.
+// A word of a call that is under way: its number plus 1, its form, and when it was entered, in ns since the beginning.
 struct UnderWay {
   static constexpr unsigned form_shift = 8;
   static constexpr unsigned time_shift = 16;

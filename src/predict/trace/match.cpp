@@ -22,7 +22,7 @@ class Collector {
   enum class Cancel : uint8_t { no, untold, done };
   struct Found {
     Transfer transfer;
-    uint32_t comm = none;  // of the trace; none: not told
+    uint32_t comm = none;  // its number in the trace; none: the trace has none
     Cancel cancel = Cancel::no;
   };
 
@@ -179,7 +179,7 @@ using Key = std::tuple<uint32_t, uint32_t, uint32_t, int32_t>;  // communicator,
 struct Ends {
   std::vector<Found*> sends;
   std::vector<Found*> receives;
-  size_t met = 0;  // of the receives
+  size_t met = 0;  // how many of the receives have got their message
 
   void settle() {
     const bool is_doubtful =

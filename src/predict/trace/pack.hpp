@@ -15,7 +15,7 @@ namespace spinloom::trace {
 
 [[nodiscard]] bool can_pack();
 [[nodiscard]] Bytes pack(std::span<const uint8_t> raw);
-// Returns false if the bytes do not unpack to `raw_bytes` bytes.
+// Needs can_pack(). Returns false if the bytes do not unpack to `raw_bytes` bytes.
 [[nodiscard]] bool unpack(std::span<const uint8_t> packed, size_t raw_bytes, Bytes& raw);
 
 }  // namespace spinloom::trace

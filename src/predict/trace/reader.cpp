@@ -260,7 +260,7 @@ Result<RankTrace> read_rank(const std::string& directory, uint32_t rank) {
   Builder builder(trace);
   Chunks chunks = take_chunks(*file, path, builder);
   if (open && open->sequence == chunks.taken) {
-    // The rank was killed while this chunk was added: the open chunk is the same.
+    // A rank that was killed while it added this chunk has left a part of it in the file; the open chunk is the whole.
     chunks.warning.clear();
     if (!builder.take({open->raw, open->bytes})) {
       chunks.warning = text(open_path(directory, rank), " is damaged: the trace ends before its end");

@@ -66,7 +66,7 @@ class Sequence {
   bool known_ = true;
 };
 
-// The hash of a message; 0: not known.
+// Returns the hash of a message; 0 if it is empty or not known.
 [[nodiscard]] inline uint64_t hash_of(const TypeEntry& type, int64_t count) {
   return Sequence::of(type).repeated(count).hash();
 }

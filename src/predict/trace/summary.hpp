@@ -2,7 +2,8 @@
 //
 // Contract: calls_of() counts by call and form, in the order of their first events. Bytes are those that the program
 //   named: of the buffers that it sent from and received into, each peer's counted where the call has one for each.
-//   Persistent requests count when they are started. full_name() is the name of the MPI call.
+//   Calls that failed have none. Bytes of persistent requests count for the call that starts them. full_name() is the
+//   name of the MPI call without "MPI_"; Comm_make and Win_make stand for all calls that make these.
 // Threads: pure. Time: host time of the calls, in ns.
 #pragma once
 
@@ -25,7 +26,7 @@ struct Traffic {
 struct CallSum {
   Call call = Call::Init;
   CallForm form = CallForm::blocking;
-  uint64_t count = 0;  // without polls in vain
+  uint64_t count = 0;  // calls, without polls in vain
   uint64_t polls = 0;
   uint64_t errors = 0;
   uint64_t ns = 0;

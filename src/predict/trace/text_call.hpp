@@ -1,7 +1,7 @@
 // TextCall - a call as a line of a text trace has it, read by its form: which argument is what.
 //
-// Contract: read_call() reads a line whose name form_of() knows. A field that the line does not give keeps its default:
-//   lists of counts of calls whose wrapper wrote only the lists' addresses (`has_counts` is then false).
+// Contract: read_call() reads a line whose name form_of() knows. What the line does not have keeps its default.
+//   has_counts is false if the wrapper wrote only the addresses of lists of counts.
 // Invariants: (1) counts, sizes, ranks and tags are those of an int; a communicator's rank is below its size.
 // Threads: pure. Time: the writing host's, in ns.
 #pragma once
@@ -24,8 +24,8 @@ struct TextForm {
   Call call = Call::Init;
   CallForm form = CallForm::blocking;
   // One letter for each argument: b buffer, n count, v list of counts, d list of displacements, t type, p peer, g tag,
-  // r root, c communicator, q request, m place of the new communicator's handle, i number, _ an argument that is not
-  // needed.
+  // r root; c communicator, q request, m place of a handle of a communicator that is made or freed, i number, _ an
+  // argument that is not needed.
   std::string_view arguments;
   TextGroup makes = TextGroup::untold;
 };
@@ -69,7 +69,7 @@ struct TextCall {
   int32_t root = any;
   uint64_t request = 0;  // where the handle lies, or the first of them
   int64_t requests = 0;
-  uint64_t made = 0;  // where the new communicator's handle goes
+  uint64_t made = 0;  // the place of the handle of a communicator that is made or freed
   std::vector<int64_t> numbers;
   bool has_counts = true;
 };

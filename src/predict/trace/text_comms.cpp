@@ -6,7 +6,7 @@
 namespace spinloom::trace {
 namespace {
 
-constexpr int rounds_most = 16;  // communicators made of communicators
+constexpr int rounds_most = 16;  // levels of communicators made of communicators
 
 }  // namespace
 

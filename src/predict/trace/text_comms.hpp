@@ -1,11 +1,10 @@
 // TextComms - which handles of different ranks are one communicator, and who its members are: a text trace gives only
 // each rank's own handle, its rank and the size.
 //
-// Contract: a CommBinder follows one rank's calls: use() names the communicator of a call, make() and release() tell it
-//   of calls that make and free them. TextComms learns from all ranks' marks, and knows then the members of each.
+// Contract: a CommBinder follows one rank's calls: use() returns the communicator of a call; make() and release()
+//   take the calls that make and free communicators. After learn(), TextComms knows the members of each.
 // Invariants: (1) a communicator is the n-th that its ranks made of the same parent; of MPI_Comm_split, with one
-//   colour;
-//   (2) a handle stands for a living communicator of a fitting rank and size that was made and not yet used; of
+//   colour; (2) a handle stands for a living communicator of a fitting rank and size that was made and not yet used; of
 //   several, lower handles are older ones; (3) all ranks that bind to a communicator have different ranks in it, or it
 //   is unknown.
 // Threads: pure. Time: none.
@@ -26,11 +25,11 @@ namespace spinloom::trace {
 struct CommMark {
   enum class Kind : uint8_t { use, make, release };
   Kind kind = Kind::use;
-  TextComm comm;  // that is used; of make: the parent
+  TextComm comm;  // the one that is used; for `make`, the parent
   TextGroup group = TextGroup::untold;
   int64_t colour = 0;
   int64_t key = 0;
-  uint64_t place = 0;  // of the handle: make, release
+  uint64_t place = 0;  // for `make` and `release`: the place of the handle
 };
 
 class TextComms {
@@ -50,11 +49,11 @@ class TextComms {
 
  private:
   friend class CommBinder;
-  struct Piece {  // of one rank
+  struct Piece {  // one rank's arguments of MPI_Comm_split
     int64_t colour = 0;
     int64_t key = 0;
   };
-  struct Making {  // the n-th on a parent, by all its ranks
+  struct Making {  // the n-th call on a parent that makes communicators, by all its ranks
     uint32_t parent = unknown;
     TextGroup group = TextGroup::untold;
     std::map<uint32_t, Piece> pieces;  // by rank of the world
@@ -70,7 +69,7 @@ class TextComms {
   std::map<std::pair<uint32_t, int64_t>, uint32_t> comm_numbers_;  // by making and colour
   std::vector<std::vector<uint32_t>> members_;
   std::vector<std::map<uint32_t, TextComm>> seen_;  // by communicator and rank of the world
-  std::vector<std::vector<TextComm>> handles_;  // that a rank uses
+  std::vector<std::vector<TextComm>> handles_;  // by rank: the handles that it uses
 };
 
 class CommBinder {
@@ -100,7 +99,7 @@ class CommBinder {
   uint32_t world_rank_;
   std::optional<TextComm> world_;
   std::vector<Living> living_;
-  std::map<uint32_t, uint32_t> made_;  // how many, by parent
+  std::map<uint32_t, uint32_t> made_;  // by parent: how many were made of it
   uint64_t guessed_ = 0;
 };
 

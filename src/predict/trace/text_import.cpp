@@ -146,16 +146,23 @@ Result<TextImport> import_text(std::span<const std::string> files, const std::st
     marks.push_back(std::move(facts[rank].marks));
   }
   SPL_TRY(check_ranks(files, marks));
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    for (const std::string& path : {trace_path(directory, rank), open_path(directory, rank)}) {
+      if (std::filesystem::exists(path)) return fail(Code::invalid, path, " is there already; take an empty folder");
+    }
+  }
   TextComms comms(ranks);
   comms.learn(marks);
   TextImport sums;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     facts[rank].is_mpich = is_mpich;
-    SPL_ASSIGN(const std::string content, text_in(files[rank]));
-    TextRank own(comms, facts[rank], rank, sums);
-    Status done = for_each_line(files[rank], content, own);
-    if (done) done = own.write(directory, ranks);
-    if (!done) {
+    const auto import_rank = [&]() -> Status {
+      SPL_ASSIGN(const std::string content, text_in(files[rank]));
+      TextRank own(comms, facts[rank], rank, sums);
+      SPL_TRY(for_each_line(files[rank], content, own));
+      return own.write(directory, ranks);
+    };
+    if (const Status done = import_rank(); !done) {
       for (uint32_t one = 0; one <= rank; ++one) {
         std::error_code ignored;
         std::filesystem::remove(trace_path(directory, one), ignored);

@@ -25,6 +25,7 @@ class Imported {
     if (sums.ok()) read();
   }
   [[nodiscard]] std::string out() const { return folder_.path() + "/out"; }
+  [[nodiscard]] const std::vector<std::string>& files() const { return files_; }
   [[nodiscard]] const Signature& call(size_t rank, size_t event) const {
     return traces[rank].signatures[traces[rank].events[event].signature];
   }
@@ -107,6 +108,15 @@ TEST(TextImport, ARingOfTwo) {
 
 // A grid of 2 x 3: rows, then columns, and a copy of the rows; the columns are used first. Handles are pointers that
 // differ by rank, and the rows' is used again for the copy.
+TEST(TextImport, ARecordingThatIsThereStays) {
+  const Imported one({ring(0), ring(1)});
+  ASSERT_TRUE(one.sums.ok()) << one.sums.error().message;
+  const auto again = import_text(one.files(), one.out());
+  ASSERT_FALSE(again.ok());
+  EXPECT_NE(again.error().message.find("is there already"), std::string::npos);
+  for (uint32_t rank = 0; rank < 2; ++rank) EXPECT_TRUE(std::filesystem::exists(trace_path(one.out(), rank)));
+}
+
 TEST(TextImport, CommunicatorsAreThoseOfTheirSplits) {
   Lines ranks;
   for (uint32_t rank = 0; rank < 6; ++rank) {

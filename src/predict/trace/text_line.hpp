@@ -1,8 +1,8 @@
 // TextLine - a line of a text trace: the call's name, and its fields between colons.
 //
 // Contract: cut() takes `MPI_Name:begin:arguments:end`; a field may hold a list, with commas. The numbers of fields are
-//   read by number_in(), whole, or not at all. time_ns() reads microseconds, with decimals or without.
-// Invariants: (1) views into the line; nothing is copied.
+//   read by number_in(), whole, or not at all. time_ns() reads microseconds, with decimals or without, and returns ns.
+// Invariants: (1) names and fields are views into the line; nothing is copied.
 // Threads: pure. Time: the writing host's, in ns.
 #pragma once
 

@@ -20,12 +20,13 @@ struct FileFacts {
   bool is_mpich = false;
   bool has_int_handles = false;  // some request lies where a pointer would not
   uint64_t first_ns = UINT64_MAX;
-  double clock_ahead_us = 0;  // of rank 0's clock
+  double clock_ahead_us = 0;  // how far rank 0's clock is ahead of this rank's
   std::string host;
   std::vector<CommMark> marks;
 };
 
-// Returns how a call uses, makes or frees a communicator. has_mark() is false if it does none of these.
+// Returns how a call uses, makes or frees a communicator. has_mark() is false for a call that does
+// none of these.
 [[nodiscard]] CommMark mark_of(const TextCall& call);
 [[nodiscard]] bool has_mark(const TextCall& call);
 

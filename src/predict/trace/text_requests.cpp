@@ -14,7 +14,7 @@ std::vector<std::pair<uint64_t, uint32_t>> TextRequests::at(uint64_t place, int6
   return found;
 }
 
-// Notes that the request ended in the last call that named its variable. One that no call named never ended.
+// Notes that the request ended in the last call that named its place. A request that no call named never ended.
 void TextRequests::end(uint32_t number) {
   Request& request = requests_[number];
   if (!request.is_active) return;

@@ -34,7 +34,7 @@ class TextRequests {
 
  private:
   struct Request {
-    uint32_t named = none;  // by the last call that may have ended it
+    uint32_t named = none;  // the last call that may have ended it
     bool is_persistent = false;
     bool is_active = false;
   };
@@ -44,7 +44,7 @@ class TextRequests {
     Kind kind = Kind::makes;
     uint32_t request = 0;
   };
-  // Returns the requests in `count` places from `place` on.
+  // Returns the requests in `count` places from `place` on, each with its place.
   [[nodiscard]] std::vector<std::pair<uint64_t, uint32_t>> at(uint64_t place, int64_t count) const;
   void end(uint32_t request);
   void close(uint32_t call, uint64_t place);

@@ -1,7 +1,7 @@
 // TextSignature - the signature of a call that a text trace has.
 //
-// Contract: signature_of() fills in what the recorder would, but for requests; `type_of` gives numbers for types. A
-//   call that names ranks outside its communicator is an error.
+// Contract: signature_of() fills in what the recorder would, but for requests and matches; `type_of` gives numbers for
+//   types. A call that names ranks outside its communicator is an error.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace spinloom::trace {
 
 struct TextFacts {
-  bool is_mpich = false;  // whose any source is -2 and whose nobody is -1; elsewhere it is the other way round
+  bool is_mpich = false;  // in MPICH any source is -2 and nobody is -1; elsewhere it is the other way round
   uint32_t comm = none;  // this rank's number of the call's communicator
   std::function<uint32_t(const TextType&)> type_of;
 };

@@ -86,15 +86,16 @@ struct Signature {
   // One block, or one for each peer in calls that have several (v and w forms, neighbours). A reduction has sends[0].
   std::vector<Block> sends;
   std::vector<Block> receives;
-  // Slots of requests: the one that this call made (non-blocking, persistent), those that it started (Start, Startall),
-  // or those that it ended. A completion that ended only some of its requests lists only these.
+  // Slots of requests: the one that this call made (non-blocking, persistent), or those that it started (Start,
+  // Startall), cancelled, freed or ended. A completion that ended only some of its requests lists only these.
   std::vector<uint32_t> requests;
   std::vector<Match> matches;
   bool operator==(const Signature&) const = default;
 };
 
-// Polls in vain (Test, Iprobe, Request_get_status) that follow each other are one event. `polls` is their number; the
-// event begins with the first poll and ends with the last. Its signature lists no requests and no matches.
+// Equal polls in vain (Test, Iprobe, Request_get_status) that follow each other within 100 ms are one event. `polls` is
+// their number; the event begins with the first poll and ends with the last. Its signature lists no requests and no
+// matches.
 struct Event {
   uint32_t signature = 0;
   uint32_t polls = 0;
@@ -121,7 +122,7 @@ struct CommEntry {
   std::vector<int32_t> destinations;
   std::vector<int32_t> dims;  // of a Cartesian grid
   bool has_topology = false;
-  uint32_t parent = none;  // that it was made of, if a call said so: one of a lower number
+  uint32_t parent = none;  // the communicator that it was made of, if a call said so; it has a lower number
 };
 
 struct RankTrace {
@@ -133,13 +134,13 @@ struct RankTrace {
   std::string mpi;  // what MPI_Get_library_version says, its first line
   std::string program;  // its command line
   bool is_cpu_time = false;  // times of events are CPU time of the rank's thread, in which it does not wait
-  bool ended = false;  // MPI_Finalize was recorded; else the trace is as long as the rank lived
-  bool tells_under_way = false;  // the rank's last chunk is open: it says in which call the rank was
-  bool is_under_way = false;  // a call that had not ended when the rank was killed, or when the trace was read
+  bool ended = false;  // MPI_Finalize was recorded; else the trace ends with the rank, or where recording stopped
+  bool tells_under_way = false;  // the rank's last chunk is open, and says in which call the rank was
+  bool is_under_way = false;  // a call had not ended when the rank was killed, or when the trace was read
   Call under_way = Call::Init;
   CallForm under_way_form = CallForm::blocking;
   uint64_t under_way_ns = 0;  // when it began
-  std::string warning;  // why it is shorter than what the rank did, where something is wrong with it; else empty
+  std::string warning;  // why it is shorter than what the rank did; empty if nothing is wrong with it
   std::vector<TypeEntry> types;
   std::vector<CommEntry> comms;  // 0 is MPI_COMM_WORLD, 1 MPI_COMM_SELF
   std::vector<Signature> signatures;

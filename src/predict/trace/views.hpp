@@ -24,9 +24,9 @@ struct Lane {
 
 struct TypeUse {
   TypeEntry type;
-  int64_t blocks = 0;  // contiguous ones of an element; 0: not known
+  int64_t blocks = 0;  // contiguous blocks of an element; 0: not known
   bool is_contiguous = false;
-  uint64_t sends = 0;  // buffers of calls
+  uint64_t sends = 0;  // buffers that calls send from
   uint64_t receives = 0;
   int64_t elements = 0;
   int64_t bytes = 0;

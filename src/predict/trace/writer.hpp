@@ -1,14 +1,13 @@
 // Writer - one rank's trace, written while the program runs.
 //
-// Contract: create() makes the two files, whose names no other may have. add() of a type or a communicator gives its
+// Contract: create() makes the two files; it fails if one of them exists. add() of a type or a communicator gives its
 //   number; equal types share one. record() adds an event at the end; poll() does so for a poll in vain, or makes it
-//   part of the event before. end() completes the trace; end_within() does so while the rank is in a call. What cannot
-//   be written stops the recording: trouble() says why, and so does the trace; everything else does nothing from then
-//   on.
+//   part of the event before, if that is the same poll and began less than 100 ms earlier. end() completes the trace;
+//   end_within() does so while the rank is in a call. What cannot be written stops the recording: trouble() says why,
+//   and so does the trace; from then on nothing more is recorded.
 // Invariants: (1) whatever happens to the process, what was recorded can be read: but for the last event, while polls
-//   may still become part of it; (2) no signal comes of it (SIGBUS of a full disk: the room is there from the
-//   beginning);
-//   (3) no file is open between two calls.
+//   may still become part of it; (2) a full disk raises no SIGBUS, because the room is allocated at the
+//   beginning; (3) no file is open between two calls.
 // Threads: the caller's lock. Time: ns of the monotonic clock; the ends of events do not decrease.
 #pragma once
 
@@ -29,7 +28,7 @@ class Writer {
   static Result<std::unique_ptr<Writer>> create(const std::string& directory, const Head& head);
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
-  ~Writer();  // as a process that is killed: both files stay
+  ~Writer();  // without end(), leaves both files, like a process that is killed
 
   [[nodiscard]] uint32_t add(const TypeEntry& type);
   [[nodiscard]] uint32_t add(const CommEntry& comm);

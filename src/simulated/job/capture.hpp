@@ -1,8 +1,8 @@
-// Capture - captures what ranks print to one stream of this process, and prints whole lines for each rank.
+// Capture - captures the output of ranks to one stream of this process, and prints whole lines for each rank.
 //
 // Contract: from begin() on, the stream's file descriptor leads into memory. collect(rank) prints the lines that this
-//   rank has finished since the last call, each after the rank's name if asked for. finish(rank) also prints the
-//   rank's last, unfinished line.
+//   rank has finished since the last call, each after the rank's name if begin() had `prefix`. finish(rank) also prints
+//   the rank's last, unfinished line.
 // Invariants: (1) lines of two ranks never mix; (2) a rank's bytes keep their order; (3) only one rank prints between
 //   two calls.
 // Threads: one owner. Time: none.
@@ -24,11 +24,12 @@ class Capture {
   Status begin(uint32_t ranks, bool prefix);
   void collect(uint32_t rank);
   void finish(uint32_t rank);
-  // For a signal handler: reads the stream's buffer without its lock, which may be held then.
+  // Prints the rank's output so far, for a signal handler: reads the stream's buffer without its lock, which may be
+  // held then.
   void rescue(uint32_t rank);
-  // For a signal handler, too: writes bytes that belong to no rank to the stream's real descriptor.
+  // Writes bytes that belong to no rank to the stream's real descriptor. A signal handler may call it.
   void say_beside(const char* bytes, size_t length) const;
-  // The errno of the first line that could not be written; 0 if all were.
+  // The errno of the first write that failed; 0 if all lines were written.
   [[nodiscard]] int error() const { return error_; }
 
  private:

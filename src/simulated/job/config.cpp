@@ -69,7 +69,7 @@ Result<JobConfig> read_config(std::string_view text) {
   JobConfig config;
   std::optional<Split> split;
   simulated::ProfileFields fields;
-  std::map<uint32_t, simulated::ProfileFields> rails;  // of further NICs
+  std::map<uint32_t, simulated::ProfileFields> rails;  // the profiles of further NICs, by number
   while (!text.empty()) {
     const std::string_view line = take(text, '\n');
     std::string_view value = line;

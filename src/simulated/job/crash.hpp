@@ -1,7 +1,8 @@
-// Crash - reports a signal that ends the process: whose fault it was, and where.
+// Crash - reports a signal that ends the process: the rank at fault, and its place.
 //
-// Contract: watch() installs handlers for signals that a faulty program raises (SIGSEGV, SIGABRT, ...). A handler
-//   prints the running job's output so far, reports who crashed, and ends the process with EXIT_FAILURE.
+// Contract: watch_crashes() installs handlers for signals that a faulty program raises (SIGSEGV, SIGABRT, ...). A
+//   handler prints the running rank's output so far, reports which rank crashed, and ends the process with
+//   EXIT_FAILURE.
 // Threads: any. Time: none.
 #pragma once
 

@@ -3,7 +3,7 @@
 // Contract: resume() runs the body until it yields or ends; yield() returns to the caller of resume(). The first
 //   resume() starts the body.
 // Invariants: (1) below a stack lies memory without access: an overflow faults; (2) errno belongs to the fiber; (3) a
-//   fiber that has not ended may be dropped: then its body never goes on.
+//   fiber that has not ended may be destroyed: then its body never goes on, and no destructors run.
 // Threads: one for all fibers of a scheduler. Time: none.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Hooks - act on the running rank where a program would act on the process: its end, its clock, its environment.
 //
 // Contract: the launcher's functions, named as those of the C library, call these hooks. A hook acts on the rank that
-//   runs now, and says whether there is one.
+//   runs now. Only spl_job_running(), spl_job_environment() and spl_job_main() may be called without one.
 // Threads: the job's. Time: virtual.
 #pragma once
 
@@ -16,9 +16,10 @@ bool spl_job_running(void);
 int64_t spl_job_time_ps(void);
 void spl_job_sleep_ps(int64_t duration);
 void spl_job_yield(void);
-// SPINLOOM_RANK and SPINLOOM_SIZE; null for other names.
+// Returns the rank's SPINLOOM_RANK or SPINLOOM_SIZE; null for other names, or if no rank runs.
 const char* spl_job_environment(const char* name);
-// Runs a job: settings and report by file descriptor, then the program and its arguments.
+// Runs a job. The arguments are the numbers of two file descriptors, for settings and report, then the program and its
+// arguments.
 int spl_job_main(int argc, char** argv);
 
 }  // extern "C"

@@ -1,5 +1,5 @@
-// Functions that replace the C library's for a rank's program: they act on the rank instead of the process. Outside
-// ranks they call the library's.
+// Functions that replace the C library's for a rank's program: they act on the rank instead of the process. Outside of
+// ranks they call the library or the kernel.
 #include <dlfcn.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -117,7 +117,7 @@ void thrd_yield() { sched_yield(); }
 
 int thrd_sleep(const struct timespec* wanted, struct timespec* left) {
   const int error = clock_nanosleep(CLOCK_REALTIME, 0, wanted, left);
-  return error == 0 ? 0 : error == EINTR ? -1 : -2;  // as C11 has it
+  return error == 0 ? 0 : error == EINTR ? -1 : -2;  // the return values of C11
 }
 
 unsigned int sleep(unsigned int seconds) {

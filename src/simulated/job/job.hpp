@@ -1,8 +1,8 @@
 // Job - runs the ranks of a program side by side on the nodes of one simulated world.
 //
-// Contract: run() starts every rank at time zero and goes on until all have ended, one has failed, or nothing can
-//   ever happen again. In the last case the Error names each rank's blocking call. Ranks that become ready at the
-//   same time go on in the order in which they became ready.
+// Contract: run() starts every rank at time zero and goes on until all have ended, one has failed, standard output
+//   cannot be written, or nothing can ever happen again. In the last case the Error names the blocking calls of up to
+//   16 ranks. Ranks that become ready at the same time go on in the order in which they became ready.
 // Invariants: (1) the same program, arguments and settings give the same times and output on every machine, if the
 //   program uses no source of input but Portals and this job's clock; (2) a process has one job at a time: current()
 //   is that job.
@@ -30,8 +30,8 @@ struct JobConfig {
   std::map<std::string, std::string> images;  // handler images: name, path
   std::vector<std::string> command;  // program and arguments
   size_t stack_bytes = 8 << 20;
-  uint32_t compute_s = 0;  // so long a rank may compute without a call; 0: for ever
-  bool prefix = false;
+  uint32_t compute_s = 0;  // seconds of processor time that a rank may compute without a call; 0: no limit
+  bool prefix = false;  // each line of output begins with its rank
 };
 
 class Job {
@@ -40,8 +40,8 @@ class Job {
   ~Job();
 
   [[nodiscard]] static Job* current();
-  // The rank whose program runs now, or null.
   [[nodiscard]] const Rank& rank(uint32_t number) const { return *ranks_.at(number); }
+  // The rank whose program runs now, or null.
   [[nodiscard]] Rank* running() const { return running_; }
   [[nodiscard]] const simulated::Profile& rail_profile(uint32_t rail) const {
     return rail == 0 ? config_.profile : config_.world.more_rails.at(rail - 1);

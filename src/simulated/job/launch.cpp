@@ -19,7 +19,7 @@
 namespace spinloom::job {
 namespace {
 
-constexpr int first_word = 3;  // index of the program, behind the two descriptors
+constexpr int first_word = 3;  // index of the program in argv, behind the two descriptors
 
 std::string read_all(int descriptor) {
   std::string content;
@@ -30,7 +30,7 @@ std::string read_all(int descriptor) {
   return content;
 }
 
-// An orphan ends, because nobody reads its report and output.
+// Has this process end with its parent, because no other process reads its report and output.
 void end_with_parent() {
 #if defined(__linux__)
   prctl(PR_SET_PDEATHSIG, SIGKILL);

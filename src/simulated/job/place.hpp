@@ -1,4 +1,4 @@
-// Place - where a rank's program is when a signal interrupts it: in which function, and after which Portals call.
+// Place - the place of a rank's program when a signal interrupts it: its function, and its latest Portals call.
 //
 // Contract: place_of() names the program's function that `context` (the third argument of a signal's handler) was taken
 //   in, as ", in main()"; empty outside of the program, as in a library. last_call_of() is the rank's latest call of

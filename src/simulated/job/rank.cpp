@@ -120,7 +120,7 @@ void Rank::sleep(Time duration) {
 }
 
 void Rank::yield() {
-  constexpr Time shortest{1000};  // where calls are free, time goes on still
+  constexpr Time shortest{1000};  // time goes on even if calls are free
   sleep(std::max(profile_.host.call, shortest));
 }
 

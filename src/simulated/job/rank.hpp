@@ -1,9 +1,9 @@
-// Rank - one process of a job: its program's fiber, its node, and the Portals library between them.
+// Rank - one process of a job: its program's fiber, its nodes, and the Portals library between them.
 //
 // Contract: begin() makes the fiber; go() lets the program run until it waits or ends. `ready` wakes waiting ranks,
 //   in the order of virtual time. A Rank is both the Port and the Host of its program: a call that waits leaves the
 //   fiber.
-// Invariants: (1) the program runs only inside go(); (2) a waiting rank is told once when something has become
+// Invariants: (1) the program runs only inside go(); (2) a waiting rank is woken once when something has become
 //   readable; (3) the time that a call takes does not depend on what arrives meanwhile.
 // Threads: one. Time: virtual.
 #pragma once
@@ -41,7 +41,7 @@ struct LibraryState {
 
 class Rank final : public portals::Port, public calls::Host, simulated::EventTarget {
  public:
-  // `nodes`: the rank's NICs; a rail of the job each.
+  // `nodes`: the rank's NICs, one for each rail of the job.
   Rank(simulated::EventQueue& events, std::vector<simulated::Node*> nodes, const simulated::Profile& profile,
        const Images& images, uint32_t size, std::function<void(Rank&)> ready);
 
@@ -53,14 +53,14 @@ class Rank final : public portals::Port, public calls::Host, simulated::EventTar
   void sleep(Time duration);
   // The program calls this to let others run: it takes the time of a call.
   void yield();
-  // The program's clock. Looks cost nothing; but a program that only looks waits for a time or for another rank: in a
-  // long row of looks each takes the time of a call.
+  // Returns the program's clock. A look costs nothing. But a program that only looks waits for a time or for another
+  // rank: from the 1001st look without another pause on, each takes the time of a call.
   [[nodiscard]] Time look_at_clock();
 
   [[nodiscard]] bool ended() const { return code_.has_value(); }
   [[nodiscard]] int code() const { return *code_; }
   [[nodiscard]] Time end() const { return end_; }
-  // Why the program could not be loaded.
+  // The reason why the program could not be loaded, or why it was ended: it slept beyond the end of modelled time.
   [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
   [[nodiscard]] const calls::Process& process() const { return process_; }
   [[nodiscard]] calls::Process& process() { return process_; }
@@ -130,7 +130,7 @@ class Rank final : public portals::Port, public calls::Host, simulated::EventTar
   std::function<void(Rank&)> ready_;
   std::vector<MorePort> more_rails_;
   calls::Process process_;
-  pid_t process_id_ = getpid();  // of the simulation
+  pid_t process_id_ = getpid();  // the simulation's process; a child that a program forks has another one
   Random random_{port().rank().value, "ptl/random"};
   std::unique_ptr<Fiber> fiber_;
   const namespaces::Program* program_ = nullptr;
@@ -138,7 +138,7 @@ class Rank final : public portals::Port, public calls::Host, simulated::EventTar
   LibraryState library_;
   State state_ = State::running;
   uint64_t pauses_ = 0;  // number of the newest pause; timers of earlier pauses are ignored
-  uint32_t clock_looks_ = 0;  // in a row, without another pause
+  uint32_t clock_looks_ = 0;  // looks in a row, without another pause between them
   uint64_t pauses_at_look_ = 0;
   std::optional<int> code_;
   std::optional<Error> trouble_;

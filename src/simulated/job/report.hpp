@@ -1,9 +1,9 @@
 // Report - the launcher's messages to the process that started it, one a line: "rank 0 ended 12345 0 17".
 //
 // Contract: say() writes one line at once. It takes no memory and no lock, so that a signal handler may call it.
-//     rank R ended PS CODE CALLS  rank R ended at modelled time PS with exit code CODE, after so many calls
+//     rank R ended PS CODE CALLS  rank R ended at modelled time PS with exit code CODE, after CALLS calls
 //     time PS                     modelled time of the run
-//     trouble CODE SENTENCE       why the run failed; CODE is one of base/result.hpp
+//     trouble CODE SENTENCE       the reason why the run failed; CODE is a name from base/result.hpp
 // Threads: one. Time: none.
 #pragma once
 

@@ -21,13 +21,13 @@ namespace {
 
 constexpr int64_t compute_ns = 1'000'000'000;  // a second of processor time
 constexpr uint32_t told_after_s = 10;
-constexpr timespec look_every{0, 250'000'000};  // of processor time
+constexpr timespec look_every{0, 250'000'000};  // a quarter of a second of processor time
 
 // The state that consecutive looks have found unchanged.
 struct Seen {
-  const Rank* rank = nullptr;  // that runs; null: none
+  const Rank* rank = nullptr;  // the running rank; null: none
   Time time{};
-  int64_t since_ns = 0;
+  int64_t since_ns = 0;  // computed_ns() at the first of these looks
   bool told = false;
 };
 

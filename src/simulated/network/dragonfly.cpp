@@ -53,7 +53,7 @@ Link DragonflyRoutes::next(uint32_t at, uint32_t destination) const {
   return towards(at, group, destination % each_);
 }
 
-// Links to the group if there are some here, else those to routers that have some.
+// Gives the links to the group if this router has some, else the links to routers that have some.
 void DragonflyRoutes::choices(uint32_t at, uint32_t destination, std::vector<Link>& out) const {
   const uint32_t to = switch_of(destination);
   const uint32_t group = to / is_.routers;

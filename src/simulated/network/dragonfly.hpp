@@ -1,7 +1,7 @@
 // DragonflyRoutes - switches, links and paths of a Dragonfly.
 //
-// Contract: as FatTreeRoutes. A path is a link inside the group, one to the other group and one inside that, without
-//   those that are not needed.
+// Contract: next() and choices() do what they do in FatTreeRoutes. A path is a link inside the group, one to the other
+//   group and one inside that, without those that are not needed.
 // Invariants: (1) the ports of a group to others are numbered through its routers; port m (groups - 1) + d leads to the
 //   group that is d + 1 further on, as the m-th of their links; (2) next() takes the link between two groups by the
 //   destination.
@@ -25,7 +25,8 @@ class DragonflyRoutes {
   [[nodiscard]] uint32_t switch_of(uint32_t host) const { return host / is_.hosts; }
   [[nodiscard]] Link next(uint32_t at, uint32_t destination) const;
   void choices(uint32_t at, uint32_t destination, std::vector<Link>& out) const;
-  // Draws a random detour between two switches: the switch after which the packet turns to its end, or none.
+  // Draws a random detour between two switches: a switch of another group, or none. The packet turns to its destination
+  // at the first switch of that group.
   [[nodiscard]] std::optional<uint32_t> detour(uint32_t at, uint32_t to, Random& random) const;
   [[nodiscard]] bool turns(uint32_t at, uint32_t detour) const;
   [[nodiscard]] uint32_t host_of_switch(uint32_t at) const { return at * is_.hosts; }
@@ -36,7 +37,7 @@ class DragonflyRoutes {
   [[nodiscard]] Link local(uint32_t at, uint32_t to) const {
     return {at * (is_.routers + is_.globals) + to % is_.routers, to};
   }
-  // The `which`-th link from the group of `at` to another one, or the way to it.
+  // Returns the `which`-th link from the group of `at` to another group, or the link to the router that has it.
   [[nodiscard]] Link towards(uint32_t at, uint32_t group, uint32_t which) const;
 
   Dragonfly is_;

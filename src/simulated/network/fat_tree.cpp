@@ -17,7 +17,7 @@ Result<FatTreeRoutes> FatTreeRoutes::make(const FatTree& tree, uint32_t hosts) {
     return fail(Code::invalid, "a fat tree has 1 to ", levels_most, " levels, and ", tree.levels, " are given");
   }
   FatTreeRoutes routes;
-  uint64_t below = 1;  // hosts under a switch of the level before
+  uint64_t below = 1;  // hosts under a switch of the level below this one
   for (uint32_t level = 0;; ++level) {
     const bool is_top =
         tree.levels > 0 ? level + 1 == tree.levels : below * tree.radix >= hosts || level + 1 == levels_most;

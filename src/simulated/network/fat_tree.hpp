@@ -1,7 +1,7 @@
 // FatTreeRoutes - switches, links and paths of a FatTree.
 //
 // Contract: next() is the link to a destination from a switch that is not the destination's; choices() are all that
-//   begin a minimal path.
+//   begin a minimal path to it.
 // Invariants: (1) the switch of level l (from 1) that is copy c of those above subtree t has number base(l) + t *
 //   copies + c; its j-th link up ends at copy c * ups + j of the next level; (2) next() goes up by digits of the
 //   destination (D-mod-k), so that all packets to one host come down one way.
@@ -32,10 +32,10 @@ class FatTreeRoutes {
   struct Level {
     uint32_t below;  // hosts under one switch
     uint32_t downs;  // links down, of a switch
-    uint32_t ups;
-    uint32_t copies;  // switches above one subtree
+    uint32_t ups;  // links up, of a switch
+    uint32_t copies;  // switches of this level above one subtree
     uint32_t first_switch;
-    uint32_t first_up;  // links
+    uint32_t first_up;  // numbers of links
     uint32_t first_down;
   };
   struct Place {

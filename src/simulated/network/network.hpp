@@ -4,11 +4,11 @@
 //   times, and gets the time at which the head is at the next switch. The links of hosts are the caller's.
 //     - A packet of b bytes occupies each link of its path for b G; later packets wait, first come, first served.
 //     - Its head is at the next switch `hop` after it has begun to cross; it does not wait for its tail (cut-through).
-//   So a packet alone needs h hops; k packets that meet on a link need k b G there; two flows that meet share it packet
-//   by packet.
-// Invariants: (1) the same calls give the same times; (2) memory is that of one time for each link, and of the order of
-//   hosts if it is shuffled; (3) the time of a packet on a link is rounded down, so that a message alone never waits
-//   for its own packets.
+//   So the head of a lone packet takes h times `hop` over h links. k packets that meet on a link need k b G there. Two
+//   flows that meet on a link share it packet by packet.
+// Invariants: (1) the same calls give the same times; (2) memory holds one time for each link of each plane, and the
+//   order of hosts if it is shuffled; (3) the time of a packet on a link is rounded down, so that a message alone never
+//   waits for its own packets.
 // Threads: one owner. Time: modelled, of the caller.
 #pragma once
 
@@ -33,21 +33,21 @@ class Network {
   static Result<Network> make(const Config& config, Rate G, uint32_t ranks, uint32_t planes = 1);
 
   [[nodiscard]] uint32_t switches() const;
-  [[nodiscard]] uint32_t links() const;  // of a plane
+  [[nodiscard]] uint32_t links() const;  // the links of one plane
   [[nodiscard]] uint32_t ranks() const { return ranks_; }
   [[nodiscard]] uint32_t switch_of(uint32_t rank) const;
-  // The switch behind this one on the fixed path to a rank of another switch.
+  // Returns the switch behind this one on the fixed path to a rank of another switch.
   [[nodiscard]] uint32_t next(uint32_t at, uint32_t to) const;
-  // A link from a switch to a neighbour, the first if there are several.
+  // Returns a link from a switch to a neighbour, the first if there are several; nothing if there is none.
   [[nodiscard]] std::optional<Link> link_between(uint32_t at, uint32_t neighbour) const;
   // Returns how many links between switches lie between two ranks.
   [[nodiscard]] uint32_t hops(uint32_t from, uint32_t to) const;
 
   struct Move {
-    uint64_t at_ps;
+    uint64_t at_ps;  // the time at which its head is at the next switch
     uint32_t to;  // the next switch
     uint32_t link;
-    uint64_t begin_ps;  // when its head begins to cross
+    uint64_t begin_ps;  // the time at which its head begins to cross
   };
   // Returns where a packet at its first switch goes first, if `to`, its destination, is at another switch: to `to`, or
   // by a detour to the address of a switch (ranks() + its number). Called once for each packet: detours are drawn in
@@ -76,8 +76,8 @@ class Network {
   Config config_;
   Rate G_;
   uint32_t ranks_;
-  std::vector<uint32_t> hosts_;  // of ranks, if not themselves
-  std::vector<uint64_t> free_ps_;  // of links
+  std::vector<uint32_t> hosts_;  // by rank; empty: rank i is host i
+  std::vector<uint64_t> free_ps_;  // by plane and link: the time from which on it is free
   std::vector<Link> choices_;
   Random detours_;
 };

@@ -1,7 +1,7 @@
 // Topology - how switches are wired, as numbers that a user gives.
 //
-// Contract: each form says in a comment what its numbers mean. Hosts are numbered from 0, those of one switch one after
-//   the other. A link between two switches is two of ours, one each way.
+// Contract: the comment of each form explains its numbers. Hosts are numbered from 0, those of one switch one after the
+//   other. A cable between two switches is two links, one each way.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -22,9 +22,9 @@ struct FatTree {
   bool operator==(const FatTree&) const = default;
 };
 
-// Kim, Dally, Scott, Abts, "Technology-driven, highly-scalable dragonfly topology" (ISCA 2008): groups of `routers`,
-// all wired to each other, of which each has `hosts` and `globals` links to other groups. Every two groups have as many
-// links as fit. 0 groups: as few as hold all hosts, at least 2.
+// The network of Kim, Dally, Scott, Abts, "Technology-driven, highly-scalable dragonfly topology" (ISCA 2008): groups
+// of `routers` routers, all wired to each other. Each router has `hosts` hosts and `globals` links to other groups.
+// Every two groups have as many links as the global links suffice for. 0 groups: as few as hold all hosts, at least 2.
 struct Dragonfly {
   uint32_t hosts = 4;
   uint32_t routers = 8;
@@ -42,23 +42,23 @@ struct Torus {
 
 using Topology = std::variant<FatTree, Dragonfly, Torus>;
 
-// Minimal paths: `fixed`: one for each destination from each switch; `adaptive`: at each switch the link that is free
-// first, of equal ones the first. With detours, chosen for each packet at its first switch: `valiant`: over a random
-// group of a dragonfly, a random switch of a torus, and `fixed` paths to and from there; `ugal`: that detour if the
-// wait for the first link of the `fixed` path is more than twice that for the detour's (UGAL-L of the paper below),
-// otherwise the `fixed` path.
+// `fixed` and `adaptive` take minimal paths. `fixed`: one path for each destination from each switch. `adaptive`: at
+// each switch the link that is free first, of equal ones the first. The others may take a detour, chosen for each
+// packet at its first switch. `valiant`: over a random group of a dragonfly or a random switch of a torus, by `fixed`
+// paths. `ugal`: that detour if the wait for the first link of the `fixed` path is more than twice that for the
+// detour's first link (UGAL-L of the paper above), otherwise the `fixed` path.
 enum class Routing : uint8_t { fixed, adaptive, valiant, ugal };
 
-inline constexpr uint64_t links_most = 1 << 28;  // of all planes; 2 GiB of times
-inline constexpr uint64_t packets_most = 1 << 16;  // of a message; packets of longer ones are larger
+inline constexpr uint64_t links_most = 1 << 28;  // the sum over all planes; their times take 2 GiB
+inline constexpr uint64_t packets_most = 1 << 16;  // in a message; longer messages have larger packets
 
 struct Config {
   Topology topology;
   Routing routing = Routing::fixed;
-  uint64_t hop_ps = 100'000;  // from a switch to the next one
-  uint64_t packet_bytes = 4096;  // what is not interrupted on a link; 0: messages are not
-  uint64_t detour_seed = 1;  // valiant, ugal
-  std::optional<uint64_t> shuffle_seed = {};  // whose order of hosts the ranks have; else rank i is host i
+  uint64_t hop_ps = 100'000;  // a head's time from one switch to the next
+  uint64_t packet_bytes = 4096;  // packets are not interrupted on a link; 0: a message is one packet
+  uint64_t detour_seed = 1;  // for valiant and ugal
+  std::optional<uint64_t> shuffle_seed = {};  // the seed of a random order of hosts; none: rank i is host i
   bool operator==(const Config&) const = default;
 };
 

@@ -1,6 +1,6 @@
 // TorusRoutes - switches, links and paths of a Torus.
 //
-// Contract: as FatTreeRoutes.
+// Contract: next() and choices() do what they do in FatTreeRoutes.
 // Invariants: (1) next() goes along the first dimension in which the destination is elsewhere, the shorter way, upwards
 //   if both are as long.
 // Threads: plain values. Time: none.
@@ -23,7 +23,7 @@ class TorusRoutes {
   [[nodiscard]] uint32_t switch_of(uint32_t host) const { return host / torus_.hosts; }
   [[nodiscard]] Link next(uint32_t at, uint32_t destination) const;
   void choices(uint32_t at, uint32_t destination, std::vector<Link>& out) const;
-  // Draws a random detour between two switches: the switch after which the packet turns to its end, or none.
+  // Draws a random detour between two switches: the switch where the packet turns to its destination, or none.
   [[nodiscard]] std::optional<uint32_t> detour(uint32_t at, uint32_t to, Random& random) const;
   [[nodiscard]] bool turns(uint32_t at, uint32_t detour) const;
   [[nodiscard]] uint32_t host_of_switch(uint32_t at) const { return at * torus_.hosts; }
@@ -31,7 +31,8 @@ class TorusRoutes {
   void links_of(uint32_t at, std::vector<Link>& out) const;
 
  private:
-  // Visits a link for each way along each dimension that leads to the destination, until `visit` gives false.
+  // Visits the first link of each shortest way along each dimension in which the destination is elsewhere, until
+  // `visit` returns false.
   template <class Visit>
   void each_way(uint32_t at, uint32_t destination, Visit&& visit) const;
 

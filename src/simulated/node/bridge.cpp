@@ -65,7 +65,7 @@ void Bridge::on_event(uint32_t code, uint64_t argument) {
   }
 }
 
-// Keeps a packet until its message is whole. A message without bytes is one packet.
+// Keeps a packet until its message is whole or overdue. A message without bytes is one packet.
 void Bridge::store(std::unique_ptr<Arrival> arrival) {
   const nic::Packet& packet = arrival->packet;
   const Pair pair{packet.source.value, packet.target.value};
@@ -93,7 +93,7 @@ void Bridge::store(std::unique_ptr<Arrival> arrival) {
   release(pair);
 }
 
-// Passes on the first messages of a pair, as far as they are whole or overdue.
+// Passes on the oldest messages of a pair, up to the first that is neither whole nor overdue.
 void Bridge::release(const Pair& pair) {
   std::deque<Message>& queue = stored_[pair];
   while (!queue.empty() && (queue.front().whole || events_.now() >= queue.front().overdue)) {

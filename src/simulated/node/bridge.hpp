@@ -38,8 +38,8 @@ namespace spinloom::simulated {
 struct BridgeStatistics {
   uint64_t packets = 0;
   uint64_t bytes = 0;
-  uint64_t held_bytes_peak = 0;  // of stored messages, in all gateways
-  Time busy{};  // of the processors
+  uint64_t held_bytes_peak = 0;  // the most bytes that all gateways have stored at a time
+  Time busy{};  // the busy time of all gateways' processors
 };
 
 class Bridge final : EventTarget {
@@ -53,20 +53,20 @@ class Bridge final : EventTarget {
 
   // True if the two are in different fabrics.
   [[nodiscard]] bool parts(nic::Rank a, nic::Rank b) const { return fabric_of(a) != fabric_of(b); }
-  // A packet whose first byte comes to its gateway at `head`, or later if others are before it.
+  // Takes a packet whose first byte comes to its gateway at `head`, or later if others are before it.
   void take(Time head, std::unique_ptr<Arrival> arrival);
   [[nodiscard]] BridgeStatistics statistics() const;
 
  private:
   using Pair = std::pair<uint32_t, uint32_t>;
-  using Name = std::tuple<uint32_t, uint32_t, uint64_t, bool>;  // source, target, message, whether it is an answer
+  using Name = std::tuple<uint32_t, uint32_t, uint64_t, bool>;  // source, target, message, is an answer
   struct Gateway {
     std::vector<Resource> in, out;  // by fabric
     Resource processor;
   };
   struct Message {
     Name name;
-    uint64_t come = 0;  // bytes
+    uint64_t come = 0;  // bytes that have come
     bool whole = false;
     Time overdue;
     std::vector<std::unique_ptr<Arrival>> packets;

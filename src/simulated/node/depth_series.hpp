@@ -1,7 +1,7 @@
 // DepthSeries - the length of a queue over virtual time, in a bounded number of points.
 //
-// Contract: sample(now, depth) after each change. points() gives (beginning of an interval, largest depth in it)
-//   in order of time, for the intervals in which something changed. When the series is full, neighbouring
+// Contract: the owner calls sample(now, depth) after each change. points() gives (beginning of an interval, largest
+//   depth in it) in order of time, for the intervals in which something changed. When the series is full, neighbouring
 //   intervals are joined and every interval is twice as long as before.
 // Invariants: (1) at most limits::depth_points_max points; (2) the largest point is the largest depth sampled.
 // Threads: one owner. Time: virtual, an argument that never runs backwards.

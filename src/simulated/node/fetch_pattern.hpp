@@ -3,9 +3,10 @@
 // Contract: classify() takes the fetches of one direction (lines read, lines written) in order.
 //   streamed: the next line, one whose neighbour below is in the cache, or the same stride again, short enough for a
 //     prefetcher (stride_bytes_max);
-//   strided: the same longer stride again, or the jump that lines of the last jump were apart: the addresses are known
-//     early, and as many fetches are in flight as the core can hold;
-//   scattered: no rule; pages change as well.
+//   strided: the same longer stride again, or again the last step that did not go to the next line. The addresses are
+//     known early, and as many fetches are in flight as the core can hold;
+//   scattered: all others; pages change as well.
+//   Steps are the same if they differ by at most one line.
 // Threads: one owner. Time: none.
 #pragma once
 

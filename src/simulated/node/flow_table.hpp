@@ -1,4 +1,4 @@
-// FlowTable - which of the packets that come to a switch its handler processors take.
+// FlowTable - decides which of the packets that come to a switch its handler processors take.
 //
 // Contract: rules name messages by portal table index and match bits, as an entry of a list does. takes() is called
 //   once for each packet, in the order of their heads: a header that matches a rule is taken, and with it the other

@@ -74,7 +74,8 @@ void FrameNode::matched(uint32_t slot) {
   at_hand_ = nullptr;
 }
 
-// T = min + ceil((n - bytes_min) * (max - min) / (bytes_max - bytes_min)) cycles; or the way into packet memory.
+// Serves the copy of a frame to packet memory. With frame.ingress_*, it takes
+// min + ceil((n - bytes_min) * (max - min) / (bytes_max - bytes_min)) cycles; else the fabric's time.
 Service FrameNode::ingress(Time now, uint64_t bytes) {
   const auto& rule = profile_.frame;
   if (!profile_.has_ingress()) return fabric_.packet_in(now, static_cast<int64_t>(bytes));
@@ -106,7 +107,7 @@ bool FrameNode::send_from_host(FrameBytes frame) {
   return true;
 }
 
-// The last byte is on the cable.
+// Called when the last byte of a frame is on the cable.
 void FrameNode::left(uint32_t slot) {
   const frames::EgressFrame frame = leaving_[slot];
   leaving_.give_back(slot);

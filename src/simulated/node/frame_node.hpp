@@ -7,7 +7,7 @@
 //   Writes to the host: the fabric's way out, PCIe, pcie.latency; the bytes are in host memory then, and the NIC knows
 //   pcie.latency later. Reads: a request and the bytes, pcie.latency each way, then the fabric's way in.
 //   Frames that leave: the fabric's way out (handlers) or a PCIe read (host), then the cable.
-//   Frames for the host's stack: one PCIe write. What the stack then costs is its owner's to say (FrameHost).
+//   Frames for the host's stack: one PCIe write. FrameHost decides what the stack then costs.
 // Invariants: (1) each unit serves in the order of the calls; (2) every byte of a frame is moved when service ends;
 //   (3) a frame is lost only where the engine counts it.
 // Threads: one owner. Time: virtual.
@@ -51,10 +51,10 @@ class FrameHost {
 struct FrameStages {
   Time arrived{};   // last byte at the NIC
   Time matched{};
-  Time stored{};    // in packet memory
-  Time started{};   // its first handler's first instruction
-  Time ended{};     // its newest handler
-  Time read{};      // its newest write to the host has left packet memory
+  Time stored{};    // its copy is in packet memory
+  Time started{};   // first instruction of its newest handler
+  Time ended{};     // end of its newest handler
+  Time read{};      // its newest write to the host has left the NIC's memory
   Time landed{};    // its newest write is in host memory
 };
 
@@ -74,14 +74,14 @@ class FrameNode final : EventTarget, HpuClient {
   [[nodiscard]] const HpuBank& hpus() const { return *hpus_; }
   [[nodiscard]] std::span<uint8_t> nic_memory() { return nic_memory_; }
   [[nodiscard]] const FrameStages& stages() const { return stages_; }
-  // Why the newest handler that did not return has ended; empty if there is none.
+  // The reason why the newest handler that did not return has ended; empty if there is none.
   [[nodiscard]] const std::string& handler_trouble() const { return trouble_; }
 
   // The far end puts a frame on its cable now. Frames that follow wait for it.
   void send_from_far(FrameBytes frame);
   // The host's stack gives a frame to the NIC now. Returns false if frames::Nic::on_host_frame() refuses it.
   [[nodiscard]] bool send_from_host(FrameBytes frame);
-  // The host writes to NIC memory: one PCIe write.
+  // The host writes to NIC memory: one PCIe command, and host.command_latency.
   void write_nic(uint64_t offset, std::vector<uint8_t> bytes);
   [[nodiscard]] Time cable_time(uint64_t bytes) const;
 
@@ -130,7 +130,7 @@ class FrameNode final : EventTarget, HpuClient {
   };
   struct Writing {
     spin::DmaWrite write;
-    FrameBytes read;  // of a write that blocks its handler, which may change the source once it has been read
+    FrameBytes read;  // a copy for a blocking write, whose handler may change the source once it has been read
   };
   struct Ended {
     spin::HerId her;
@@ -162,7 +162,7 @@ class FrameNode final : EventTarget, HpuClient {
   spin::Slab<std::shared_ptr<const FrameBytes>> arriving_;
   spin::Slab<Storing> storing_;
   spin::Slab<frames::EgressFrame> leaving_;
-  spin::Slab<std::shared_ptr<const FrameBytes>> from_host_;  // by token
+  spin::Slab<std::shared_ptr<const FrameBytes>> from_host_;  // frames of the host, by token
   spin::Slab<FrameBytes> delivered_;  // on their way to the far end or to the host
   spin::Slab<Writing> writes_;
   spin::Slab<HostFetch> fetches_;

@@ -1,4 +1,4 @@
-// Performs the engine's actions on timed resources, and tells it when they are done.
+// Performs the engine's actions on timed resources, and reports their ends to the engine.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -39,7 +39,8 @@ void FrameNode::perform(const frames::Transmit& transmit) {
   events_.at(cable.end, *this, frame_left, leaving_.take(transmit.frame));
 }
 
-// The scheduler's time to the task and from there to the first instruction; the frame's copy to the cluster between.
+// Starts a handler after the scheduler's time until it has the task, the copy of the frame to the cluster, and the
+// scheduler's time until the first instruction.
 void FrameNode::perform(const frames::RunHandler& run) {
   const spin::Context* context = nic_->context(run.her.context);
   SPL_ASSERT(context != nullptr, "HER ", run.her.id, " has no context");

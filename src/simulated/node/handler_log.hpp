@@ -1,6 +1,6 @@
 // HandlerLog - records the handlers of one simulated NIC: their calls, how each ended, their debug lines.
 //
-// Contract: a node calls the log if somebody asked for one; a node without a log does nothing.
+// Contract: a node calls the log that it was given; a node without a log does nothing.
 // Invariants: (1) the first limits::handler_log_lines_max debug lines are kept, and as many ends that have a reason;
 //   later ones are only counted; (2) recording changes no modelled number.
 // Threads: one owner. Time: virtual.
@@ -32,7 +32,7 @@ class HandlerLog {
 
   void call(uint32_t number) { ++calls_[number]; }
   void debug(Line line) { keep(debug_, debug_dropped_, std::move(line)); }
-  // `line.text` says why a handler did not return; it is empty if the handler returned.
+  // `line.text` is the reason why a handler did not return; it is empty if the handler returned.
   void end(nic::HandlerEnd end, uint32_t code, Line line) {
     const bool returned = end == nic::HandlerEnd::returned;
     ++endings_[{line.kind, end, returned ? code : 0}];

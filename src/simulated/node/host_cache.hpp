@@ -3,7 +3,7 @@
 // Contract: set-associative, write-allocate, write-back, least recently used; starts cold. access() returns whether
 //   the line was there, and brings it in if not. writebacks() counts dirty lines that were evicted; flush() adds the
 //   dirty lines still there.
-// Invariants: (1) writebacks never exceed the written lines that were not there; (2) addresses count, bytes do not.
+// Invariants: (1) there are never more writebacks than writes; (2) only the numbers of lines are kept, no bytes.
 // Threads: one owner. Time: none; the caller prices the transfers.
 #pragma once
 

@@ -17,7 +17,7 @@ int64_t cycles_of(uint64_t count, const Rational& each) {
 int64_t block_cycles(const Profile& profile, const portals::HostWork& work) {
   const auto& host = profile.host;
   switch (work.kind) {
-    case Kind::interpret:  // as MPITypes does; packing has the same loops in the other direction
+    case Kind::interpret:  // the loops of MPITypes; packing has the same in the other direction
       return cycles_of(work.blocks.in_vectors, host.mpitypes_vector_cycles) +
              cycles_of(work.blocks.listed, host.mpitypes_list_cycles);
     case Kind::copy:
@@ -49,7 +49,7 @@ void for_each_line(const portals::HostWork& work, int64_t line, Use&& use) {
   });
 }
 
-// A written line is new to the near cache at its first write, so the last level knows all dirty lines.
+// A written line is taken to be new to the near cache at its first write, so that the last level knows all dirty lines.
 HostCost lines_of(const Profile& profile, const portals::HostWork& work) {
   const auto& host = profile.host;
   HostCost cost;

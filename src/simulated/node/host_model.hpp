@@ -8,10 +8,10 @@
 //   memory; B the memory's bandwidth: memory never takes less than all fetched and evicted lines take at B. Lines are
 //   those that cold caches of the profile (for warm work: a last level that has seen the ranges once) move for the
 //   touched ranges until the last byte is in its place; lines that are dirty then are written back later, which costs
-//   this message nothing. Packing costs what unpacking does, with what is read and what is written exchanged. A call
-//   that is posted costs host.call and the segment's walk over its blocks. The cost of a block was measured with warm
-//   data. The model was fixed before any speed-up was looked at; `spinloom hostmodel` compares it with loops on the
-//   machine where it runs.
+//   this message nothing. Packing costs what unpacking does, with what is read and what is written exchanged. To post a
+//   call costs host.call and the segment's walk over its blocks. To react to an event costs L and host.call. The cost
+//   of a block was measured with warm data. The model was fixed before any speed-up was looked at; `spinloom
+//   hostmodel` compares it with loops on the machine where it runs.
 // Threads: pure. Time: modelled, in ps.
 #pragma once
 
@@ -27,8 +27,8 @@ struct HostCost {
   uint64_t lines_strided = 0;
   uint64_t lines_scattered = 0;
   uint64_t lines_refilled = 0;  // lines that the near cache had lost, fetched from the last level
-  uint64_t refilled_streamed = 0;  // of these, in the order that a prefetcher follows
-  uint64_t refilled_strided = 0;
+  uint64_t refilled_streamed = 0;  // refilled lines in an order that a prefetcher follows
+  uint64_t refilled_strided = 0;  // refilled lines at a regular stride
   uint64_t lines_evicted = 0;  // dirty lines written back before the last byte was in its place
   uint64_t line_writebacks = 0;  // all dirty lines, also those written back later
   Time lines;  // the part of the time that waits for lines

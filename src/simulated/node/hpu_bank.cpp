@@ -1,6 +1,7 @@
 #include "simulated/node/hpu_bank.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace spinloom::simulated {
 namespace {
@@ -299,7 +300,8 @@ void HpuBank::finish(Unit& unit, nic::HandlerEnd end, const std::string& reason)
   busy_ += cycle_.time_of_cycles(static_cast<int64_t>(cycles));
   last_end_ = events_.now();
   if (trace_ != nullptr) {
-    constexpr Track tracks[] = {Track::header, Track::payload, Track::completion, Track::header};
+    constexpr std::array<Track, spin::handler_kinds> tracks = {Track::header, Track::payload, Track::completion,
+                                                               Track::header, Track::header};
     const Track track = tracks[static_cast<size_t>(unit.her.kind)];
     trace_->span({track, unit.her.hpu.value, unit.her.id.value,
                   cycle_.time_of_cycles(static_cast<int64_t>(unit.start_cycle)), events_.now()});

@@ -69,7 +69,7 @@ class HpuBank final : EventTarget {
   void install(const std::vector<hpu::Image>& images) { images_ = &images; }
   // An Error if these cores cannot run the handlers of an image.
   [[nodiscard]] Status check(uint32_t image) const;
-  // Records handlers that end from now on; null stops recording. The trace outlives the bank.
+  // Records the calls and handlers that end from now on; null stops recording. The trace outlives the bank.
   void record(Trace* trace) { trace_ = trace; }
   // Starts a handler at the first tick not before `start`.
   void run(const nic::Her& her, const nic::Context& context, std::span<uint8_t> nic_memory, Time start);
@@ -89,7 +89,8 @@ class HpuBank final : EventTarget {
   [[nodiscard]] std::map<std::string, uint64_t> function_cycles() const;
   // From now on, also counts cycles and accesses by instruction.
   void profile_instructions();
-  // Cycles and accesses by image, in the order in which images were installed; empty if nobody asked for them.
+  // Cycles and accesses by image, in the order in which images were installed; empty unless profile_instructions() was
+  // called.
   [[nodiscard]] const std::vector<hpu::InstructionProfile>& instructions() const { return instructions_; }
 
  private:
@@ -130,7 +131,7 @@ class HpuBank final : EventTarget {
   const std::vector<hpu::Image>* images_ = nullptr;
   bool has_float_ = false;
   std::vector<Unit> units_;
-  uint64_t calling_ = 0;  // the unit whose call is being carried out; most calls are answered at once
+  uint64_t calling_ = 0;  // the unit that made the newest call, where hpu_of() looks first
   std::array<HandlerStatistics, spin::handler_kinds> statistics_{};
   Trace* trace_ = nullptr;
   Time busy_{};
@@ -141,7 +142,7 @@ class HpuBank final : EventTarget {
     hpu::LatencyClass packets = hpu::LatencyClass::packet_buffer;
   } places_;
   std::optional<MemoryPorts> ports_;               // clustered NICs only
-  std::vector<hpu::FunctionProfile> functions_;  // by image, if asked for
+  std::vector<hpu::FunctionProfile> functions_;  // by image; empty unless profile_functions() was called
   std::vector<hpu::InstructionProfile> instructions_;
 };
 

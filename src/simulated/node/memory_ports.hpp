@@ -1,9 +1,10 @@
 // MemoryPorts - arbitrates between cores of a clustered NIC that ask for the same memory port or bank.
 //
-// Contract: grant() is called for each contended access in the order of virtual time (ties by HPU) and says when
-//   the access may issue. An access to the cluster's own memory (L1) asks for its bank; one to L2 asks for the
-//   cluster's port, then for the bank. A port takes one access a cycle; a bank too, except that an atomic holds an
-//   L1 bank until it is done. The core's timing model (timing_pulp.hpp) says what an access costs once it is granted.
+// Contract: grant() is called for each contended access in the order of virtual time (ties by HPU); it returns
+//   the cycle in which the access may issue. An access to the cluster's own memory (L1) asks for its bank; one to L2
+//   asks for the cluster's port, then for the bank. A port takes one access a cycle; a bank too, except that an atomic
+//   holds an L1 bank until it is done. The core's timing model (timing_pulp.hpp) has the cost of an access once it is
+//   granted.
 //     grant = max(cycle, port free, bank free);   port free = bank free = grant + 1
 //   Words are interleaved: bank of byte b = (b / width) mod banks.
 // Invariants: (1) a grant is never before the request; (2) accesses to one bank are granted in the order asked.

@@ -3,10 +3,10 @@
 // Contract: each node injects its packets one after the other at the line rate and receives them one after the other
 //   at the line rate; alone, the first byte arrives switch + wire later, the last byte payload * byte_time
 //   after it; packets of several senders to one node queue at the switch. With Switches, a packet is at its first
-//   switch switch + wire after it has left, goes on as simulated/network/network.hpp says, and queues at its last one.
-//   With a reorder window of N, the packets of a message leave in a seeded order in which no more than N packets are in
-//   play at once; the first and the last packet keep their places (SC'19 paper, section 2.1.2: the network delivers
-//   header and completion packets first and last) unless `reorder_all`.
+//   switch switch + wire after it has left, goes on by the rules of simulated/network/network.hpp, and queues at its
+//   last one. With a reorder window of N, the packets of a message leave in a seeded order in which no more than N
+//   packets are in play at once; the first and the last packet keep their places (SC'19 paper, section 2.1.2: the
+//   network delivers header and completion packets first and last) unless `reorder_all`.
 //   A switch may have processors: a Receiver attached under the switch's own rank, rank_of_switch(). It gets the
 //   packets that match the rules installed at the switch, and those addressed to its rank, when their first byte is at
 //   the switch; what it injects leaves by the switch's link to the target's switch, to a neighbour or to a host, as
@@ -14,8 +14,8 @@
 //   were not there. With a bridge, the ranks are in several fabrics, each a switch of its own, and gateways pass
 //   packets between them (bridge.hpp).
 // Invariants: (1) every packet arrives exactly once; (2) the order of a message's packets depends on
-//   (seed, sender, message, number of packets, window) only, never on what was sent before; (3) a packet that a
-//   switch's processors send is never taken by the same switch.
+//   (seed, sender, message, number of packets, window, reorder_all) only, never on what was sent before; (3) a packet
+//   that a switch's processors send is never taken by the same switch.
 // Threads: one owner. Time: virtual.
 #pragma once
 
@@ -62,32 +62,32 @@ class Receiver {
 
 // Several fabrics and the gateways between them.
 struct BridgeConfig {
-  std::vector<uint32_t> fabric = {};  // by rank
+  std::vector<uint32_t> fabric = {};  // the fabric of each rank
   uint32_t gateways = 1;
-  bool stores = false;  // whole messages; otherwise packets go on as they come
-  Time forward{};  // of a gateway's processor, for each packet
+  bool stores = false;  // true: gateways store whole messages; false: packets go on as they come
+  Time forward{};  // time of a gateway's processor for each packet
   Time hold_most{1'000'000'000};  // 1 ms: no part of a message is stored for longer
 };
 class Bridge;
 
 class Network final : EventTarget {
  public:
-  // The switches between the NICs' own links; none: one switch, which never makes anybody wait.
+  // The switches between the NICs' own links; none: one switch, at which packets wait only for the receiver's link.
   using Switches = std::optional<network::Network>;
   Network(EventQueue& events, const Profile& profile, const Ordering& ordering, Switches switches = {},
           const std::optional<BridgeConfig>& bridge = {});
   ~Network();
-  // Makes the switches for `ranks` ranks, whose links to their switches are those of the profile. Paths that depend on
-  // the load are refused: headers of one rank to another match in the order in which they were sent, and no NIC here
-  // puts them in order.
+  // Makes the switches for `ranks` ranks, whose links to their switches are those of the profile. Only fixed routing is
+  // accepted: headers of one rank to another match in the order in which they were sent, and no NIC here puts them in
+  // order.
   static Result<Switches> switches_of(const Profile& profile, const std::optional<network::Config>& config,
                                       uint32_t ranks);
 
   void attach(nic::Rank rank, Receiver& receiver);
-  // `receiver` takes the packets to ranks that nobody has attached. No link at their end makes them wait.
+  // `receiver` takes the packets to ranks that are not attached. No link at their end makes them wait.
   void attach_others(Receiver& receiver) { others_ = &receiver; }
-  // Sends as inject() does, but from a rank that nobody has attached: its packets are on its link from `ready` on, in
-  // message order, even if other packets are on it.
+  // Sends as inject() does, but from a rank that is not attached: its packets are on its link from `ready` on, in
+  // message order, even if packets of other calls are on it.
   void enter(std::vector<nic::Packet> packets, Time ready, std::function<void()> sent);
   [[nodiscard]] const Switches& switches() const { return switches_; }
   [[nodiscard]] const Bridge* bridge() const { return bridge_.get(); }  // null: all ranks are in one fabric
@@ -96,10 +96,11 @@ class Network final : EventTarget {
            rank.value - switches_->ranks() < switches_->switches();
   }
   [[nodiscard]] nic::Rank rank_of_switch(uint32_t at) const { return nic::Rank{switches_->ranks() + at}; }
-  // Installs a rule at a switch with processors. Refused if headers may come late: they say which packets the rule
-  // means.
+  // Installs a rule at a switch. Refused if the switch has no processors, or if headers may come late: a message's
+  // header decides if the rule takes its packets.
   Status install(uint32_t at, const FlowRule& rule);
-  // Bytes of payload that have begun to cross links so far: each link between switches, and all links to hosts.
+  // Bytes of payload that have begun to cross links so far. carried_bytes(): each link between switches.
+  // delivered_bytes(): all links to hosts.
   [[nodiscard]] const std::vector<uint64_t>& carried_bytes() const { return carried_bytes_; }
   [[nodiscard]] uint64_t delivered_bytes() const { return delivered_bytes_; }
   // Sends the packets of one message, in message order, from `ready` on. Each payload is read when its packet leaves;
@@ -121,7 +122,7 @@ class Network final : EventTarget {
   // Sends a packet of a switch's processors.
   void leave(uint32_t slot);
   void cross(uint32_t slot);
-  // Takes a packet from its switch towards its target, and returns when its first byte is on the link.
+  // Takes a packet from its switch towards its target, and returns the time at which its first byte is on the link.
   Time go_on(uint32_t slot);
   [[nodiscard]] bool is_taken(const Crossing& crossing);
   // True if a receiver is attached under this rank.
@@ -146,7 +147,7 @@ class Network final : EventTarget {
   std::vector<Receiver*> receivers_;  // by rank
   Receiver* others_ = nullptr;
   std::vector<FlowTable> flows_;  // by switch
-  std::vector<uint64_t> carried_bytes_;  // by link
+  std::vector<uint64_t> carried_bytes_;  // by link between switches
   uint64_t delivered_bytes_ = 0;
   nic::Slab<Departure> departures_;
   nic::Slab<Crossing> crossings_;

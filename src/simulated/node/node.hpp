@@ -10,7 +10,8 @@
 //             (request, PCIe packets, one latency each way); a packet that a handler has filled leaves through a NIC
 //             memory channel (clusters: the output port).
 //   Events:   one PCIe write of pcie.event_bytes; readable pcie.latency after it has left.
-//   The parser takes packets in order; where the buffer has room for its header only, a message's header may overtake.
+//   The parser takes packets in the order in which they came, but an answer may pass waiting packets, and so may a
+//   header while packets are kept that came ahead of theirs (portals/interface/admission.hpp).
 // Invariants: (1) bytes are read when served; (2) an event is readable only after the data of every DMA
 //   before it; (3) the parser holds a packet for which the buffer has no room, and goes on when a slot is free.
 // Threads: one owner. Time: virtual.
@@ -57,7 +58,7 @@ struct NodeStatistics {
   Time first_byte = Time::never();  // arrival of the first byte of the first data packet
   Time last_event{};                // when the newest event became readable
   Time data_landed{};               // when the newest byte of data was in host memory
-  uint64_t packets = 0;
+  uint64_t packets = 0;             // all that arrived but acknowledgements and get requests
   uint64_t dma_writes = 0;
   uint64_t dma_bytes = 0;
   uint64_t dma_queue_peak = 0;
@@ -101,7 +102,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   [[nodiscard]] std::span<const uint8_t> nic_memory() const { return nic_memory_; }
   // Records the work of units and the number of waiting DMAs from now on. Either may be null; both outlive the node.
   void record(Trace* trace, DepthSeries* dma_queue);
-  // `watcher` is called whenever this host has something new to read. So a driver of several programs knows which of
+  // `watcher` is called whenever this host has something new to read. It tells a driver of several programs which of
   // them can go on.
   void watch(std::function<void()> watcher) { watcher_ = std::move(watcher); }
   // Starts a new measurement: first byte and totals count from here.
@@ -109,7 +110,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
     statistics_ = {};
     under_way_.restart(events_.now());
   }
-  // Why the newest handler that did not return has ended, for error messages; empty if there is none.
+  // The reason why the newest handler that did not return has ended, for error messages; empty if there is none.
   [[nodiscard]] const std::string& handler_trouble() const { return handler_trouble_; }
 
  private:
@@ -192,12 +193,12 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   // Packets that arrive.
   std::deque<std::unique_ptr<Arrival>> inbound_;  // not parsed yet
-  size_t inbound_answers_ = 0;                    // of these
+  size_t inbound_answers_ = 0;                    // the number of answers among these
   // Parsed packets of messages that are open; some of these messages may have ended since the last release.
   std::vector<std::unique_ptr<Arrival>> held_;
   static constexpr size_t held_at_least = 16;
   size_t release_at_ = held_at_least;  // when this many are held, those whose messages have ended are released
-  // Packets that are whole messages, by the DMA that brings their bytes to host memory.
+  // Packets that are whole messages or answers, by the DMA that moves their bytes.
   std::unordered_map<uint32_t, std::shared_ptr<const Arrival>> moving_;
   bool parsing_ = false;
   Time parsed_last_byte_{};  // last byte of the packet whose actions are being performed
@@ -213,13 +214,13 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   };
   nic::Slab<ShortReply> short_replies_;
 
-  // A packet of a streaming put whose bytes are on their way from the host.
+  // A packet in several pieces of host memory, such as that of a streaming put, whose bytes are on their way.
   struct Gathered {
     nic::Packet packet;
     bool last = false;
     std::vector<nic::PayloadRef> pieces;
     std::vector<uint8_t> bytes;
-    uint64_t departure = 0;  // its number
+    uint64_t departure = 0;  // the number of its Departure, if it is no reply
   };
   nic::Slab<Gathered> gathered_;
   // A message that has not been handed to the network, because the pieces of a packet before it are still being read.
@@ -230,7 +231,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
     std::function<void()> sent;
   };
   std::deque<Departure> departures_;
-  uint64_t departures_begun_ = 0;  // the number of the first of them
+  uint64_t departures_begun_ = 0;  // the number of the first Departure in the queue
 
   // The virtual HPU that ran last on each HPU.
   struct VirtualHpuAt {
@@ -240,7 +241,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   };
   std::vector<VirtualHpuAt> vhpus_;
 
-  // DMAs in flight, by slot.
+  // DMAs and other work under way, by slot.
   nic::Slab<nic::DmaWrite> dmas_;
   nic::Slab<HostFetch> fetches_;
   nic::Slab<nic::StorePacket> stores_;

@@ -173,7 +173,8 @@ void Node::perform(const nic::PostEvent& event) {
   deliver(std::move(delivery), readable);
 }
 
-// A header's actions wait until it is parsed, and others may count meanwhile: what is posted last is the newest value.
+// A header's actions wait until it is parsed, and other actions may count meanwhile. So the value that the counter has
+// now is posted: the last post has the newest value.
 void Node::perform(const nic::PostCounter& counter) {
   HostDelivery delivery;
   delivery.kind = HostDelivery::Kind::counter;

@@ -13,14 +13,14 @@ enum NodeCode : uint32_t {
   dma_ends,      // argument: slot of the DMA
   dma_source_read,  // argument: slot of the DMA
   fetch_ends,    // argument: slot of the fetch
-  atomic_ends,   // argument: the DMA
+  atomic_ends,   // argument: the number of the DMA
   store_ends,    // argument: slot of the store
   host_reads,    // argument: slot of the delivery
   continues,
   work_done,
   iovec_refilled,
   read_asked,  // argument: slot of the gathered packet
-  read_here,
+  read_here,  // argument: slot of the gathered packet
   reply_read,  // argument: slot of the short reply
 };
 

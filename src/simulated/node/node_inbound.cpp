@@ -1,4 +1,5 @@
-// Packets that arrive wait for the parser and matching unit, which takes them in order.
+// Packets that arrive wait for the parser and matching unit, which takes them in the order of
+// portals::Order::headers_pass (portals/interface/admission.hpp).
 #include <algorithm>
 #include <utility>
 
@@ -57,8 +58,8 @@ void Node::parsed() {
   parse_next();
 }
 
-// Keeps the bytes of a packet as long as somebody refers to them: the engine while the packet's message is open; or,
-// if the message came whole in this packet or the packet is an answer, the DMAs that its actions start.
+// Keeps the bytes of a packet as long as they are referred to: by the engine while the packet's message is open; or, if
+// the message came whole in this packet or the packet is an answer, by the DMAs that its actions start.
 void Node::keep(std::unique_ptr<Arrival> arrival) {
   const nic::Packet& packet = arrival->packet;
   if (!packet.is_answer() && nic_.is_open(packet.source, packet.message)) {

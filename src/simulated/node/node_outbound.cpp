@@ -14,7 +14,7 @@ void Node::perform(const nic::Send& send) {
   if (send.slot.exists()) return send_filled(send);
   if (!send.pieces.empty()) return read_pieces(send);
   const uint64_t message = send.packet.message;
-  if (send.packet.operation == nic::Operation::ack) {  // no buffer to read, and nobody waits
+  if (send.packet.operation == nic::Operation::ack) {  // it has no buffer to read, and no message waits for its end
     network_.inject(rank_, {send.packet}, events_.now(), [] {});
     return;
   }

@@ -1,4 +1,4 @@
-// Pcie - the link between NIC and host memory: what transfers cost on it. Each direction is one resource.
+// Pcie - the link between NIC and host memory, with the costs of transfers. Each direction is one resource.
 //
 // Contract: a write of n bytes is cut into packets of at most write_payload bytes, each with
 //   write_overhead bytes of headers; the link is busy for all of them, the last byte lands `latency`

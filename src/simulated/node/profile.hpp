@@ -1,7 +1,7 @@
 // Profile - every number that a simulated NIC and host need, from a data/nics/*.toml file.
 //
-// The sections a15 and pulp belong to the core of that name, as do hpu.memory_latency and memory.channel*. The section
-// frame is optional.
+// The sections a15 and pulp belong to the core of that name; hpu.memory_latency and memory.channel* belong to a15. The
+// section frame is optional.
 //
 // Contract: build_profile() takes the flat field names of the file ("match.header") with exact values
 //   (integers, rationals, text) and refuses a missing, unknown or impossible one by name. Labels and
@@ -34,7 +34,7 @@ enum class Place : uint8_t { l1, l2 };
 struct Profile {
   struct {
     Rate byte_time;
-    Time gap;  // between the first bytes of two packets, at least
+    Time gap;  // the least time between the first bytes of two packets
     int64_t payload = 0;
     Time switch_latency;
     Time wire;
@@ -62,8 +62,8 @@ struct Profile {
             device = 0;
     // Memory: cycles from issue to the next issue; atomics until the next memory operation.
     int64_t l1 = 0, l2_handler = 0, l2_packet = 0, atomic_l1 = 0, atomic_l2 = 0;
-    int64_t l1_banks = 0, l1_bank_bytes = 0;  // of one cluster
-    int64_t l2_banks = 0, l2_bank_bytes = 0;  // of handler memory
+    int64_t l1_banks = 0, l1_bank_bytes = 0;  // L1 of one cluster
+    int64_t l2_banks = 0, l2_bank_bytes = 0;  // handler memory in L2
     Place constants = Place::l2, state = Place::l2, packets = Place::l1;
     // Transfers: widths in bytes a cycle, the others in cycles; fabric.hpp has the algebra.
     int64_t port_width = 0, port_latency = 0, dma_width = 0, dma_setup = 0, dma_latency = 0, send_latency = 0;
@@ -91,7 +91,7 @@ struct Profile {
     Rational refill_cycles;
     Rate memory_byte_time;
     int64_t line = 0, cache = 0, cache_ways = 0;
-    Rational mpitypes_vector_cycles, mpitypes_list_cycles;  // a block
+    Rational mpitypes_vector_cycles, mpitypes_list_cycles;  // cycles for a block
     Rational best_vector_cycles, best_list_cycles;
     Rational segment_block_cycles;
     Time command_latency;

@@ -1,7 +1,7 @@
 // Trace - records when the units of one simulated NIC were busy, as spans of virtual time.
 //
-// Contract: units call span() when service is decided, with its beginning and its end. A trace is made only if
-//   somebody asks for one; a unit without a trace does nothing.
+// Contract: units call span() when service is decided, with its beginning and its end. A unit without a trace
+//   records nothing.
 // Invariants: (1) at most limits::trace_spans_max spans are kept, the first ones; later ones are counted
 //   in dropped(); (2) recording changes no modelled number.
 // Threads: one owner. Time: virtual.
@@ -16,7 +16,7 @@
 namespace spinloom::simulated {
 
 enum class Track : uint8_t {
-  wire,           // a packet's first to last byte at the NIC; number: its bytes' offset in the message
+  wire,           // a packet's first to last byte at the NIC; number: the packet's offset in the message
   parser,         // parser and matching unit; number: as wire
   packet_buffer,  // copy of a packet into NIC memory; number: the handler execution request (HER)
   scheduler,      // from the copy until the scheduler may pick a HER; number: HER
@@ -24,7 +24,7 @@ enum class Track : uint8_t {
   payload,        // a payload handler; lane: HPU, number: HER
   completion,     // a completion handler; lane: HPU, number: HER
   call,           // a handler's call until it is answered; lane: HPU, number: SPL_CALL_... of spinloom/hpu_map.h
-  dma,            // a DMA write: request until its last byte has left on PCIe; number: bytes
+  dma,            // a DMA write until its last byte has left the NIC, or a read until it is there; number: bytes
   pcie,           // the time that the link is busy with a DMA write; number: bytes
   event,          // an event on PCIe until the host can read it
   host_work,      // the host's processor; number: blocks

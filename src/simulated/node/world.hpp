@@ -3,8 +3,8 @@
 // A rank has one NIC, or one for each rail: rail 0 with the world's profile, and those of WorldOptions::more_rails.
 // Each rail is a network of its own, with a node for each rank.
 //
-// Contract: make a World, take its ports, run host programs against them one after the other. Each wait lets virtual
-//   time go on for everybody. All modelled numbers are functions of the arguments.
+// Contract: make a World, take its nodes' ports, and run host programs against them one after the other. Each wait lets
+//   virtual time go on for all. All modelled numbers are functions of the arguments.
 // Threads: one owner; any number of Worlds side by side. Time: virtual.
 #pragma once
 
@@ -47,8 +47,8 @@ class World {
   [[nodiscard]] Node& node(uint32_t rank, uint32_t rail = 0) { return *rails_.at(rail)->nodes.at(rank); }
   [[nodiscard]] const Node& node(uint32_t rank, uint32_t rail = 0) const { return *rails_.at(rail)->nodes.at(rank); }
   [[nodiscard]] Network& network() { return rails_.front()->network; }
-  // Gives a switch of the network an execution context: the parts and prices of a NIC, its ports the switch's links.
-  // The manager of the network chooses its program. Only once for a switch.
+  // Gives a switch of rail 0 processors: a node with the parts and prices of a NIC, whose ports are the switch's links.
+  // The manager of the network chooses its program. Call it once for a switch at most.
   Result<Node*> equip(uint32_t at) {
     Network& on = network();
     const Network::Switches& switches = on.switches();

@@ -1,10 +1,10 @@
-// WritesUnderWay - how many writes to host memory are in flight at a time: each from its request until its last byte is
-// in host memory.
+// WritesUnderWay - counts the writes to host memory in flight, from the request until the last byte is there.
 //
-// Contract: asked(at) for each write, whose bytes are on the NIC at `at`; landed(at, now) when a write has left the
-//   NIC, in that order. peak() is the largest number in flight; total() is the time in flight summed over the writes,
-//   so total() divided by a span that holds all of it is the mean number in flight (Little's law). A write that lands
-//   at a time is no longer in flight at that time. restart() forgets what was, except for what is still in flight.
+// Contract: the owner calls asked(at) for each write, whose bytes are on the NIC at `at`, and landed(at, now) when a
+//   write has left the NIC, with the time of its landing, in that order. peak() is the largest number in flight;
+//   total() is the time in flight summed over the writes, so total() divided by a span that holds all of it is the mean
+//   number in flight (Little's law). A write that lands at a time is no longer in flight at that time. restart()
+//   forgets all writes but those still in flight.
 // Invariants: (1) when results are read, every write that was asked for has left the NIC.
 // Threads: one owner. Time: virtual; `now` never falls, `at` may lie in the future and never falls for landed().
 #pragma once
@@ -25,7 +25,7 @@ class WritesUnderWay {
  public:
   void asked(Time at) { asked_.push(at); }
 
-  // All requests and landings until `now` are known.
+  // Counts up to `now`, because all requests and landings until then are known.
   void landed(Time at, Time now) {
     SPL_ASSERT(landed_.empty() || at >= landed_.back(), "a write lands at ", at, ", before an earlier one");
     landed_.push_back(at);

@@ -73,7 +73,7 @@ def cells(spec: Spec) -> list[Cell]:
 
 
 def fits(cell: Cell, rule: dict[str, Any]) -> bool:
-    """Whether each named column has the value, one of the values, or compares as the text says: '> 64'."""
+    """True if each named column has the value, one of the values, or compares as the text says: '> 64'."""
     return bool(rule) and all(
         any(agrees(cell.columns.get(COLUMN.get(name, name)), each) for each in listed(wanted))
         for name, wanted in rule.items()

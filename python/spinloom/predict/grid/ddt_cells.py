@@ -67,7 +67,7 @@ def own_axes(given: Axes) -> Axes:
 
 
 def strategies_of(names: list[str]) -> list[str]:
-    """As they are named: no baseline is added."""
+    """The strategies that are named, checked; 'all' is all of them. No baseline is added."""
     if "all" in names:
         return list(strategies.STRATEGIES)
     for name in names:

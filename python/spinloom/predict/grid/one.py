@@ -10,8 +10,8 @@ cell on this machine; its result can be a JSON document, as compute() hands it o
     sha256      of what is too long to keep: destination and event_log, or the time of each rank
 
 A cell's trouble is its result and never raised; what nobody foresaw has the status 'failed'. A machine on
-which the key is another has another Spinloom: its answer is 'environment'. Both are no results that may be
-kept (lasting() says which are).
+which the key is another has another Spinloom: its answer is 'environment'. Neither may be kept, nor may
+'died' (workers.py): lasting() is False for them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def image_hashes() -> dict[str, str]:
 
 
 def document(inputs: dict[str, Any]) -> dict[str, Any]:
-    """What the result depends on, the version apart."""
+    """Returns what the result depends on, the version apart."""
     if inputs["kind"] == "goal":
         return inputs
     return {**inputs, "images": image_hashes()}

@@ -152,7 +152,7 @@ def number_axis(axes: Any, places: list[float]) -> None:
 
 
 def shared(cells: list[Cell], drawn: Rows, x: str) -> str:
-    """What is the same in all rows: every picture says what it is of."""
+    """Returns what is the same in all rows: every picture says what it is of."""
     names = [name for name in axes_of(cells) if name not in varied(cells, drawn) and name not in (x, "kind")]
     said = [f"{name} {drawn[0][name]}" for name in names if drawn[0].get(name) not in (None, "", "custom")]
     return "; ".join(said)

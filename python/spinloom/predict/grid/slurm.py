@@ -1,9 +1,9 @@
 """Workers as jobs of Slurm, by dask-jobqueue.
 
 Contract: client(options, logs) has a scheduler in this process and `jobs` jobs that sbatch has accepted;
-they end with the block. `options` are those of OPTIONS; what they leave open is that of Dask's
-jobqueue.yaml. What jobs print goes to the folder `logs`. Raises Trouble for an unknown option, without
-sbatch, and with sbatch's own words where it refuses a job.
+they end with the block. `options` are those of OPTIONS. Without them there is one job of one core and 2 GB a
+core; all else is as in Dask's jobqueue.yaml. What jobs print goes to the folder `logs`. Raises Trouble for an
+unknown option, without sbatch, and with sbatch's own words where it refuses a job.
 """
 
 from __future__ import annotations

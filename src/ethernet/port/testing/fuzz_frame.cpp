@@ -4,7 +4,7 @@
 #include "base/testing/fuzz.hpp"
 #include "ethernet/port/echo_station.hpp"
 #include "ethernet/port/finish_checksum.hpp"
-#include "nic/packet/testing/support.hpp"
+#include "nic/packet/testing/random_frames.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spinloom;

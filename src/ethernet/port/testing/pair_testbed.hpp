@@ -18,7 +18,7 @@
 #include "base/testing/seeds.hpp"
 #include "ethernet/port/open.hpp"
 #include "ethernet/port/testing/namespace_support.hpp"
-#include "nic/packet/testing/support.hpp"
+#include "nic/packet/testing/random_frames.hpp"
 
 namespace spinloom::port::test {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::gpu::test {
 namespace {

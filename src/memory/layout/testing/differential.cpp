@@ -10,7 +10,7 @@
 #include "memory/layout/cursor.hpp"
 #include "memory/layout/segment.hpp"
 #include "memory/layout/testing/place.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace spinloom::layout::test {
 namespace {

@@ -7,7 +7,7 @@
 #include "memory/layout/blob.hpp"
 #include "memory/layout/reciprocal.hpp"
 #include "memory/layout/testing/bounds.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 #include "memory/layout/width.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

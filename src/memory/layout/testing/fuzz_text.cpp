@@ -5,7 +5,7 @@
 
 #include "base/testing/fuzz.hpp"
 #include "memory/layout/blob.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include "memory/layout/cursor.hpp"
 #include "memory/layout/testing/differential.hpp"
 #include "memory/layout/testing/place.hpp"
-#include "memory/layout/testing/support.hpp"
+#include "memory/layout/testing/random_types.hpp"
 #include "spinloom/segment.h"
 
 namespace spinloom::layout::test {

@@ -7,7 +7,7 @@
 #include "nic/wire/datagram.hpp"
 #include "nic/wire/envelope.hpp"
 #include "nic/wire/packet_format.hpp"
-#include "nic/wire/testing/support.hpp"
+#include "nic/wire/testing/random_packet.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spinloom;

@@ -8,7 +8,7 @@
 #include "nic/wire/datagram.hpp"
 #include "nic/wire/packet_format.hpp"
 #include "nic/wire/reliable.hpp"
-#include "nic/wire/testing/support.hpp"
+#include "nic/wire/testing/random_packet.hpp"
 
 namespace {
 

@@ -1,5 +1,6 @@
-/* Writes each packet's bytes, combined with those of a peer's entry at the same offset, and counts the packet there.
- * Constants: the peer's rank, match bits of its entry; those of its counter are one more. */
+/* Writes each packet's bytes, by exclusive or with those of a peer's entry at the same offset, and adds 1 to both words
+ * of another entry of the peer. Constants: the peer's rank, the match bits of its first entry; those of the other entry
+ * are one more. */
 #include "spinloom/handler.h"
 
 int payload_handler(const ptl_payload_t p, void* state) {

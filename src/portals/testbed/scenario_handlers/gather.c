@@ -1,4 +1,5 @@
-/* scatter.c the other way: byte p of the message is (p / block) * stride + p % block of the put's memory. */
+/* Does the inverse of scatter.c: byte p of the message is byte (p / block) * stride + p % block of the put's memory.
+ * Constants: block, stride. */
 #include "spinloom/handler.h"
 
 int payload_handler(const ptl_payload_t p, void* state) {

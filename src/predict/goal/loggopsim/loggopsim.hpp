@@ -1,7 +1,8 @@
 // LogGopSim - the light engine's dialect with exactly the rules of LogGOPSim of 2023, in its integers.
 //
-// Contract: run() gives each rank's time, or an error that says why the schedule stalls: which operations never began,
-//   and which sends and receives are left. Rules: LogGOPS (Hoefler, Schneider, Lumsdaine, HPDC'10) as the public
+// Contract: run_loggopsim() gives each rank's time, or an error. For a schedule that stalls, the error says which
+//   operations never began, and which sends and receives are left. Operations that GOAL does not have, and peers that
+//   are no ranks, are errors, too. Rules: LogGOPS (Hoefler, Schneider, Lumsdaine, HPDC'10) as the public
 //   sources of 2023 apply them, with a stable order of operations that become free together.
 // Invariants: (1) the order of events is that of (time, number), where an element that waits for a CPU or a NIC keeps
 //   its number; it waits in the queue of that resource, not in the queue of events.
@@ -31,7 +32,7 @@ struct LogGopSimParameters {
 };
 
 struct LogGopSimOutcome {
-  std::vector<uint64_t> host_times;  // of each rank
+  std::vector<uint64_t> host_times;  // by rank
   uint64_t makespan = 0;
   uint64_t events = 0;
 };

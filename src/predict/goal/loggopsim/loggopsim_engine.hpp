@@ -26,7 +26,7 @@ class LogGopSimEngine {
   // `begun`: the ranks for which the engine records each operation that has begun.
   LogGopSimEngine(const schedule::Schedule& schedule, const LogGopSimParameters& parameters, Begun* begun = nullptr);
 
-  // Runs until nothing happens any more.
+  // Runs until nothing happens any more. Returns an error if `watch` has ended the run.
   Status run(const Watch& watch = {});
   [[nodiscard]] LogGopSimOutcome outcome() const;
   [[nodiscard]] bool has_stalled() const { return left_ > 0 || unmatched_ > 0; }
@@ -43,8 +43,8 @@ class LogGopSimEngine {
     uint64_t gap;  // how long a message keeps a NIC
     uint64_t receive_cpu;  // how long its message keeps the receiver's CPU
     uint32_t tag;
-    uint32_t waiters;  // which Waiters of a rank
-    uint32_t message_waiters;  // and for its message
+    uint32_t waiters;  // the index of the Waiters in which the operation waits
+    uint32_t message_waiters;  // the index of the Waiters in which its message waits
     uint32_t cpu_index;  // its place
     uint32_t nic_index;
     bool is_rendezvous;

@@ -1,7 +1,7 @@
 // Arrivals - how many one-sided operations have been done at each rank, by tag, and which operations wait for more.
 //
-// Contract: count() adds one and returns the operations that have waited for no more, in the order in which they came;
-//   wait() keeps an operation that waits for more than there are. A counter never goes back.
+// Contract: count() adds one arrival and returns the operations that waited for no more than are there now, in the
+//   order in which they came. wait() keeps an operation that waits for more than there are. A counter never goes back.
 // Threads: one owner. Time: none. Memory: for the tags in use only.
 #pragma once
 
@@ -16,7 +16,7 @@ class Arrivals {
  public:
   struct Waiter {
     uint64_t wanted = 0;
-    uint64_t there = 0;  // when it was asked
+    uint64_t there = 0;  // how many were there; first_that_waits() fills it in
     uint32_t operation = 0;
   };
 
@@ -43,7 +43,7 @@ class Arrivals {
     return done;
   }
 
-  // The first operation under the smallest tag, among those that still wait at a rank.
+  // Returns the first operation under the smallest tag, among those that still wait at a rank.
   [[nodiscard]] std::optional<Waiter> first_that_waits(uint32_t rank) const {
     const auto first = counters_.lower_bound(key(rank, 0));
     for (auto one = first; one != counters_.end() && one->first >> 32 == rank; ++one) {

@@ -4,10 +4,10 @@
 //   edge of an examined operation leads. of() examines all operations before the one that it is called for, because
 //   their edges give its dependencies. It returns the operation's Counter, or null if the operation has begun before.
 //   The caller then counts down the dependency that has come.
-// Invariants: (1) where all edges go forward, the Counters of a window are no more than twice the operations between
-//   the first that has not begun and the farthest to which an edge of an examined operation leads; (2) where some go
-//   back, there is one for each operation from the start on; (3) memory that a closed window had is that of the next
-//   one.
+// Invariants: (1) where all edges go forward, a window has at least eight Counters, and no more than twice the
+//   operations between the first that has not begun and the farthest to which an edge of an examined operation leads;
+//   (2) where some go back, there is one for each operation from the start on; (3) later windows use the memory of
+//   closed ones.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -23,8 +23,8 @@ namespace spinloom::goal {
 struct Counter {
   uint64_t ready_ps = 0;  // as far as is known
   uint32_t left = 0;
-  bool has_first = false;  // one of those that its any-of edges wait for
-  bool wants_first = false;  // it has such edges
+  bool has_first = false;  // one of those that its any-of edges wait for has come
+  bool wants_first = false;  // it has any-of edges
 };
 
 class CounterWindows {

@@ -198,7 +198,7 @@ class Walk {
   const Record& record_;
   uint32_t rank_ = 0;
   uint32_t operation_ = 0;
-  bool posts_ = false;  // it is the post of the receive that was waited for
+  bool posts_ = false;  // the walk is where the receive was posted, not where it ended
   uint64_t now_ = 0;
   std::vector<Step> steps_;
   // The dependencies of the operations of a Program, by the number of the Program.

@@ -4,7 +4,7 @@
 //   CPU (0, count): at one moment waiting ones come first, and then kinds in their order; (3) of those that wait for a
 //   CPU the first, the leader, is in the queue for the time at which it will be free; (4) an operation that waits for
 //   one other has no counter; the counters of a rank live from its first to its last need; (5) a rank whose Program is
-//   its own or has several passes has a window instead, and there is no Plan for it.
+//   its own or has several passes has a window instead, and its Plan says nothing else.
 // Threads: one owner. Time: modelled.
 #pragma once
 
@@ -40,7 +40,7 @@ namespace spinloom::goal {
 // Takes the messages to ranks that are not the engine's.
 class Border {
  public:
-  // The message has left its NIC at `at_ps`; its `rank` is its destination.
+  // The first byte of the message leaves its NIC at `at_ps`; its `rank` is its destination.
   virtual void leaves(uint64_t at_ps, const Event& message) = 0;
 
  protected:
@@ -52,12 +52,12 @@ class Engine {
   // `begun`: the ranks for which the engine records each operation that has begun.
   Engine(const schedule::Schedule& schedule, const Model& model, Begun* begun = nullptr, Record* record = nullptr);
 
-  // Runs until nothing happens any more; an error if a time does not fit.
+  // Runs until nothing happens any more. Returns an error if a time does not fit, or `watch` has ended the run.
   Status run(const Watch& watch = {});
 
-  // In place of run(), if others run the ranks of a sample: share(), start(), then step() while there is a next_ps(). A
-  // message from such a rank occupies the NIC of its target part by part, bytes `first` to `end` of `total`. Then it is
-  // there, like the message of an event of kind `complete`.
+  // In place of run(), if others run the ranks of a sample: share(), start(), then step() while there is a next_ps().
+  // For a message from such a rank, take() occupies the NIC of its target part by part, with bytes `first` to `end` of
+  // `total`. Then come() adds the message as an event of kind `complete`.
   void share(const Sample& elsewhere, Border& border);
   Status start();
   static constexpr uint64_t never = UINT64_MAX;
@@ -78,17 +78,17 @@ class Engine {
  private:
   struct Costs {
     uint64_t size;
-    uint64_t cpu_ps;  // a computation; what a message costs each of both CPUs
-    uint64_t begin_ps;  // of it and of a layout, when the operation begins
+    uint64_t cpu_ps;  // a computation, or what a message costs each of both CPUs
+    uint64_t begin_ps;  // cpu_ps and layout_ps: the CPU's work when the operation begins
     uint64_t bytes_ps;  // n G
-    uint64_t layout_ps;  // of the own CPU
+    uint64_t layout_ps;  // what its layout costs its own CPU
     uint32_t tag;
     uint32_t cpu;  // its place
     uint32_t nic;
     bool is_rendezvous;
     schedule::Kind kind;
     Carried carried;  // what leaves first
-    EventKind event;  // that begins it
+    EventKind event;  // the kind of event that begins it
   };
   struct Cpu {
     uint64_t free_ps = 0;
@@ -97,8 +97,8 @@ class Engine {
     bool is_led = false;
   };
   struct Nic {
-    uint64_t sends_ps = 0;  // until then
-    uint64_t receives_ps = 0;
+    uint64_t sends_ps = 0;  // it is busy with sending until then
+    uint64_t receives_ps = 0;  // it is busy with receiving until then
   };
   struct alignas(64) Rank {
     uint32_t left = 0;  // operations that have not begun
@@ -112,7 +112,7 @@ class Engine {
   static_assert(sizeof(Rank) == 64, "what a step of a rank needs is in one cache line");
   // Messages from one rank to another one, where packets choose their paths.
   struct Pair {
-    uint32_t left = 0;  // how many have
+    uint32_t left = 0;  // how many have left
     uint32_t came = 0;
     std::map<uint32_t, std::pair<uint64_t, uint32_t>> early;  // by place: when it was there, event
   };
@@ -145,8 +145,8 @@ class Engine {
   void arrived(uint64_t now, uint32_t event);
   void count_arrival(uint64_t now, uint32_t rank, uint32_t source, uint32_t operation, uint32_t shape);
   // Packets. The event of a packet has the event of its message as `operation`, its own number as `shape`, and the
-  // switch where it is as `source`. Where packets may overtake, the `number` of the message's event holds its place
-  // among the messages from one rank to another, and how many packets have not come.
+  // switch where it is as `source`. The `number` of the message's event holds how many of its packets have not come
+  // and, where packets may overtake, its place among the messages from one rank to another.
   void send_packets(uint64_t now, uint32_t message);
   void enter(uint64_t now, uint32_t packet);
   void travel(uint64_t now, uint32_t packet);
@@ -158,7 +158,8 @@ class Engine {
   [[nodiscard]] const Costs& costs_of(const Event& message) const;
   void left(uint64_t at_ps, const Event& message, const Costs& costs);
 
-  // When a CPU of `rank` that begins at `now` has done `work_ps` of work, two times at most: noise may interrupt it.
+  // Returns when a CPU of `rank` that begins at `now` has done `work_ps` of work, which noise may interrupt. `work_ps`
+  // is the sum of two checked() times at most.
   [[nodiscard]] uint64_t until(uint64_t now, uint32_t rank, uint64_t work_ps) {
     return noise_.has_value() ? checked(noise_->until(rank, now, checked(work_ps))) : now + work_ps;
   }

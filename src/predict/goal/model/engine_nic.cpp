@@ -35,7 +35,7 @@ void Engine::leave(uint64_t now, uint32_t event) {
   if (message.carried >= Carried::data) left(begin_ps + bytes_ps, message, costs);
 }
 
-// The last byte of one that says so.
+// Ends or counts the operations for which it is enough that the last byte of this message has left.
 void Engine::left(uint64_t at_ps, const Event& message, const Costs& costs) {
   if (message.carried == Carried::data || (message.carried == Carried::put && costs.kind != Kind::fetch)) {
     end(at_ps, message.source, message.operation);
@@ -53,7 +53,7 @@ void Engine::arrive(uint64_t now, uint32_t event) {
   push(begin_ps + bytes_ps, event, EventKind::complete);
 }
 
-// The NIC takes a part of a message as in take_packet(). Returns when the part is there.
+// Occupies the rank's first NIC with a part of a message, as take_packet() does. Returns when the part is there.
 uint64_t Engine::take(uint64_t now, uint32_t rank, uint64_t first, uint64_t end, uint64_t total) {
   Nic& nic = nics_[rank * nics_each_];
   const uint64_t begin_ps = std::max(now, nic.receives_ps);

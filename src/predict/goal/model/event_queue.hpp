@@ -45,7 +45,7 @@ enum class Carried : uint8_t { whole, request, answer, data, put, ask, reply };
 }
 
 struct Event {
-  uint64_t number = 0;  // among all: what became ready first
+  uint64_t number = 0;  // the order of events of one time
   uint32_t next = none;  // of a chain
   uint32_t rank = 0;  // where it happens
   uint32_t operation = 0;  // of a message: that of its sender
@@ -69,7 +69,7 @@ class EventQueue {
   [[nodiscard]] Event& operator[](uint32_t event) { return events_[event]; }
   [[nodiscard]] bool is_empty() const { return heap_.empty(); }
 
-  // The time of the first event; only if there is one.
+  // Returns the time of the first event; there must be one.
   [[nodiscard]] uint64_t next() const { return heap_.front().time; }
 
   [[nodiscard]] uint32_t add() {
@@ -119,8 +119,8 @@ class EventQueue {
     return popped;
   }
 
-  // Returns the event that pop() will probably give after the next one; without such an event, the next one. Prefetches
-  // the event behind it.
+  // Returns the event that pop() will probably give after the next one; without such an event, the next one; null if
+  // the queue is empty. Prefetches the event behind it.
   [[nodiscard]] const Event* ahead() const {
     if (heap_.empty()) return nullptr;
     const Event* const first = &events_[heap_.front().head];

@@ -91,7 +91,7 @@ void Matching::append(Table& table, uint32_t node) {
   chain.last = node;
 }
 
-// The first item with exactly this source and tag.
+// Returns the first node with exactly this source and tag.
 uint32_t Matching::first_of(Table& table, uint32_t source, uint32_t tag) const {
   for (uint32_t node = chain_of(table, source, tag).first; node != nothing; node = nodes_[node].chained) {
     const Item& item = nodes_[node].item;

@@ -5,7 +5,8 @@
 // Invariants: (1) the first in the order of the list wins; (2) a list that has become long has a Table until it is
 //   empty; there the pairs (source, tag) have chains in the order of the list, and a search looks at the heads of up to
 //   four chains.
-// Threads: one owner. Time: none. Work: take() with `any` in the question walks the list.
+// Threads: one owner. Time: none. Work: take() walks a list without a Table, and any list if its
+//   source or tag is `any`.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +65,7 @@ class Matching {
   struct Table {
     std::vector<Chain> chains;  // as many as a power of two
     uint32_t numbers = 0;
-    uint32_t wild = 0;  // how many have `any`
+    uint32_t wild = 0;  // how many items have `any`
   };
 
   [[nodiscard]] static Chain& chain_of(Table& table, uint32_t source, uint32_t tag);

@@ -1,9 +1,9 @@
 // Model - when each rank of a schedule ends, by our own rules: LogGOPS in which operations have ends and NICs have
 // queues.
 //
-// Contract: run() gives the times of each rank, or an error: a peer that is no rank, a time that does not fit, or,
-//   where the schedule stalls, which operations wait for which. With s bytes, of which n = max(s - 1, 0) cost
-//   something:
+// Contract: run() gives the times of each rank, or an error. Errors are a peer that is no rank, too many CPUs and NICs,
+//   a noise or a network that cannot be, a time that does not fit, and a run that `watch` has ended. Where the schedule
+//   stalls, the error says which operations wait for which. With s bytes, of which n = max(s - 1, 0) cost something:
 //   - An operation is free at the time at which the last of those that it waits for has ended (or begun), and of those
 //     of its any-of edges the first. It then needs its CPU: for c = o + n O if it is a send, for its time if it is a
 //     computation; a receive is posted in no time. It ends when its CPU has done that. A CPU that is busy makes it
@@ -18,9 +18,9 @@
 //     the data come (n G + L); all three go through the queues of the NICs. The send ends when its last byte has left.
 //     Only the sent size counts.
 //         T(s > S) = c + L + w + L + n G + L + c        w: what the request waits for its receive
-//   - A put, get, atomic or fetch goes through the same queues and needs no CPU at its target, whatever its size. A put
-//     or an atomic has been done when its last byte is there, a get when the last of its bytes has left there, and then
-//     counts: what `arrived` waits for, which needs no CPU either.
+//   - A put, get, atomic or fetch goes through the same queues and needs no CPU at its target, whatever its size. A
+//     put, atomic or fetch has been done when its last byte is there, a get when the last of its bytes has left there.
+//     Then it counts for the `arrived`s that wait, which need no CPU either.
 //         T(put) = c + L + n G; it has ended after c + n G
 //         T(get) = o + L + (n G + L);    T(fetch) = c + (L + n G) + (L + n G).
 //   - Without a `network` all NICs are on one switch that never makes them wait: a crossbar. With one, the first byte
@@ -52,8 +52,8 @@
 
 namespace spinloom::goal {
 
-// In each period the CPUs of a rank are away for `length`. The seed gives when a rank's periods begin; `together`: all
-// at once.
+// In each period the CPUs of a rank are away for length_ps. The seed gives when each rank's periods begin; with
+// `together`, those of all ranks begin at 0.
 struct Noise {
   uint64_t period_ps = 1'000'000'000;
   uint64_t length_ps = 10'000'000;
@@ -68,11 +68,11 @@ struct Model {
   Rate G{6000, 1};  // for each byte
   Rate O{0, 1};
   uint64_t S_bytes = 65535;
-  uint64_t unit_ps = 1000;  // what a schedule counts its computations in
+  uint64_t unit_ps = 1000;  // the unit of a schedule's computations
   std::optional<Rate> layout = {};  // of a CPU, for each byte that a layout scatters; without it layouts cost nothing
   std::optional<network::Config> network = {};
   std::optional<Noise> noise = {};
-  TagsApart apart = {};  // which a receive of any tag does not take
+  TagsApart apart = {};  // tags that a receive of any tag does not take
 };
 
 // No modelled time is later than this, which is 53 days.
@@ -82,9 +82,9 @@ struct Outcome {
   // The times of each rank.
   std::vector<uint64_t> finish_ps;
   std::vector<uint64_t> compute_ps;  // of all its CPUs: in computations, with the noise that comes in between
-  std::vector<uint64_t> overhead_ps;  // in o and O
+  std::vector<uint64_t> overhead_ps;  // in o, O and layouts, with the noise that comes in between
   uint64_t makespan_ps = 0;
-  uint64_t events = 0;  // operations that began, messages that came
+  uint64_t events = 0;  // operations that began and messages that came; at NICs, events of their clock
 };
 
 class Record;

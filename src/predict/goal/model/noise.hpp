@@ -3,7 +3,7 @@
 // Contract: in each period the CPUs of a rank are away for the first `length`. The seed gives when a rank's periods
 //   begin; they begin at 0 for all ranks if they are `together`. until() gives the time when a CPU that begins some
 //   work has done it.
-// Invariants: (1) no work takes no time, even when the CPU is away; (2) the same seed gives the same phases.
+// Invariants: (1) work of 0 takes no time, even while the CPU is away; (2) the same seed gives the same phases.
 // Threads: plain values. Time: modelled, in picoseconds. Work: constant.
 #pragma once
 

@@ -25,15 +25,15 @@ struct Plan {
 };
 
 [[nodiscard]] Plan plan_of(const schedule::Program& program);
-// Calls `take` for each operation that waits for nothing, in the order of their numbers. Needs a bit of memory for each
-// operation of a pass.
+// Calls `take` for each operation that waits for nothing, in the order of their numbers. Needs two bits of memory at
+// most for each operation of a pass.
 void each_root(const schedule::Program& program, const std::function<void(uint32_t)>& take);
 
-// An error for a peer that is no rank.
+// Returns an error for a peer that is no rank, or if `watch` has ended the run.
 [[nodiscard]] Status check_peers(const schedule::Schedule& schedule, const schedule::Watch& watch = {});
 
-// An error for the first operation that GOAL does not have (one-sided operations and any-of edges); `why` is the
-// reason.
+// Returns an error for the first operation that GOAL does not have (one-sided operations and any-of edges); `why` is
+// the reason.
 [[nodiscard]] Status check_plain(const schedule::Schedule& schedule, std::string_view why);
 
 }  // namespace spinloom::goal

@@ -16,17 +16,17 @@ namespace spinloom::goal {
 struct Trace {
   uint64_t free_ps = 0;  // all that it waits for had come
   uint64_t posted_ps = 0;  // of a receive
-  uint64_t begin_ps = 0;  // its CPU works for it
-  uint64_t worked_ps = 0;  // until then
+  uint64_t begin_ps = 0;  // its CPU began to work for it
+  uint64_t worked_ps = 0;  // its CPU worked for it until then
   uint64_t end_ps = 0;
   uint64_t left_ps = 0;  // of a send: the first byte of its message, or of its data
   uint64_t matched_ps = 0;  // of a receive: with its message, or with its request
   uint64_t there_ps = 0;  // of a receive: its message or its data
-  uint32_t partner_rank = none;  // who has the other end of the message
+  uint32_t partner_rank = none;  // the rank with the other end of the message
   uint32_t partner = none;
-  uint32_t before_post = none;  // for what its CPU had worked last
-  uint32_t before = none;
-  uint32_t first_came = none;  // of those that its any-of edges wait for
+  uint32_t before_post = none;  // a receive: the operation for which its CPU had worked last when it was posted
+  uint32_t before = none;  // the operation for which its CPU had worked last when it began
+  uint32_t first_came = none;  // the first to come of those that its any-of edges wait for
   bool is_late = false;  // a receive whose message or request had been there before it was posted
 };
 
@@ -65,9 +65,9 @@ class Record {
   }
 
  private:
-  std::vector<uint64_t> first_;  // of each rank
+  std::vector<uint64_t> first_;  // by rank: the index of its first Trace
   std::vector<Trace> traces_;
-  std::vector<uint32_t> last_;  // for what each CPU has worked
+  std::vector<uint32_t> last_;  // by CPU: the operation for which it has worked last
 };
 
 }  // namespace spinloom::goal

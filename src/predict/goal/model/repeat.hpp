@@ -2,9 +2,10 @@
 //
 // Contract: repeat() gives each Program `times` passes. Behind its operations comes a computation of 0 that waits for
 //   all ends, and operations that wait for nothing in a pass wait for the computation of the pass before.
-//   repeat_apart() gives each rank a Program of its own in one pass, in which that computation takes a random time
-//   between two bounds. It makes each Program only when it is needed: one of them is in memory at a time. Passes
-//   already there, and more operations of a rank than there may be, are errors.
+//   repeat_apart() gives each rank a Program of its own in one pass, in which that computation takes a random one of
+//   1024 times evenly spread between two bounds. It makes each Program only when it is needed: one of them is in memory
+//   at a time. Errors are 0 times, a schedule with passes, bounds in the wrong order, and more operations of a rank
+//   than there may be.
 // Invariants: (1) with times of 0, repeat_apart() gives the same results as repeat(); (2) a rank's times depend on the
 //   seed and its number only.
 // Threads: pure. Time: of computations, in the unit of the schedule's author.

@@ -25,7 +25,8 @@ std::string describe(const schedule::Schedule& schedule, uint32_t rank, uint32_t
   return text("operation ", number, " of rank ", rank, " (", what, ")");
 }
 
-// The first operation that has not begun, and what it waits for: one that has not begun either, if there is one.
+// Describes the first operation that has not begun, and one that it waits for: one that has not begun either, if there
+// is one.
 std::string first_wait(const schedule::Schedule& schedule, uint32_t rank, const std::vector<bool>& begun) {
   const auto first = static_cast<uint32_t>(std::ranges::find(begun, false) - begun.begin());
   const Program& program = schedule.program(rank);

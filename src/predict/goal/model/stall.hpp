@@ -28,7 +28,7 @@ struct StalledRank {
   const Matching::Item* receive;  // the first that waits for a message, if one does
   const Matching::Item* message;  // the first that waits for a receive
   std::optional<Arrivals::Waiter> arrival;  // the first that waits for one-sided operations
-  bool waits;  // operations have not begun
+  bool waits;  // some of its operations have not begun
 };
 
 struct Stall {
@@ -36,7 +36,7 @@ struct Stall {
   uint64_t events = 0;
   uint64_t unmatched = 0;
   uint64_t left = 0;
-  std::string remark;  // more, before the sum
+  std::string remark;  // a further part of the sentence, before the sums
 };
 
 [[nodiscard]] Error stall_error(const schedule::Schedule& schedule, const Begun& begun, const Stall& stall);

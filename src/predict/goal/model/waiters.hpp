@@ -1,4 +1,4 @@
-// Waiters - sends, computations or messages of one rank that wait for the same busy resources: a CPU or a NIC.
+// Waiters - sends, computations or messages of one rank that wait for the same busy CPU, or CPU and NIC.
 //
 // Contract: the one with the smallest number leads: it is in the queue of events, for the time when its resources are
 //   free as far as it knows. The others wait here; when it has begun, the next of them leads.

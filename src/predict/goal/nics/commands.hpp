@@ -2,7 +2,7 @@
 //
 // Contract: a rank's commands are the same whether its host (host.hpp) gives them to the NIC, or the seam (seam.hpp)
 //   for a rank that has no NIC. Match bits are the tag, above it the number of the operation, which entries ignore, and
-//   above that what is asked of a window.
+//   above that what is asked of a window. The get of a rendezvous has only the number of the send.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -71,7 +71,7 @@ Result<std::unique_ptr<Nics>> nics_of(Fidelity fidelity, const simulated::Profil
   return made;
 }
 
-// Read and written.
+// Returns the time of a CPU for each byte that it copies: the byte is read and written.
 Rate copy_of(const simulated::Profile& profile) {
   const Rate memory = profile.host.memory_byte_time;
   return {2 * memory.ps_numerator(), memory.denominator()};

@@ -3,7 +3,7 @@
 // Contract: run_on() runs the schedule's hosts (host.hpp) on NICs of a profile. They share with run() of model.hpp who
 //   gets which bytes and the order that the graph demands, o, O, S, computations and noise; L, g and G are the
 //   profile's. Errors are those of run(), and: what a fidelity cannot do (adaptive routing, several NICs, sends with
-//   any tag), memory beyond a named limit, wrong bytes.
+//   any tag, tags apart, more nodes than limits::rank_count_max), memory beyond a named limit, wrong bytes.
 // Threads: pure; one run is one thread's. Time: modelled, in picoseconds.
 #pragma once
 

@@ -17,7 +17,8 @@
 //     gives it to the NIC when they begin, and the NIC begins it by itself. Where there are several, a counter of its
 //     own counts them.
 // Invariants: (1) at one moment what has waited for a CPU begins first, then messages, sends, receives, computations,
-//   as in the engine; (2) no CPU does two things at once; (3) every receive's bytes are checked before it ends.
+//   as in the engine; (2) no CPU does two things at once; (3) where bytes move, those of every receive are checked
+//   before it ends.
 // Threads: one owner. Time: modelled, that of the job's clock from its start on.
 #pragma once
 
@@ -49,7 +50,7 @@ inline constexpr uint64_t one_sided_mark = uint64_t{1} << 32;  // in user pointe
 struct Job {
   struct Costs {  // of a shape
     uint64_t size = 0;
-    uint64_t cpu_ps = 0;  // a computation; what a message costs each of both CPUs
+    uint64_t cpu_ps = 0;  // a computation, or what a message costs each of both CPUs
     uint64_t layout_ps = 0;  // of the own CPU
     uint32_t cpu = 0;  // its place
     bool is_rendezvous = false;
@@ -117,7 +118,7 @@ class Host final : simulated::EventTarget {
     uint32_t source = 0;
     uint32_t number = 0;  // of the send
     uint64_t size = 0;
-    uint64_t overflow = 0;  // where the message came to; 0: to its receive
+    uint64_t overflow = 0;  // the address at which the message came before its receive; 0: it came to its receive
     simulated::ZeroedBytes memory;
   };
 
@@ -171,7 +172,7 @@ class Host final : simulated::EventTarget {
   std::vector<Cpu> cpus_;
   nic::Slab<Receive> receives_;
   portals::IdPool<nic::EntryId> entries_;
-  std::vector<bool> has_first_;  // of those that its any-of edges wait for; empty: none has any
+  std::vector<bool> has_first_;  // true: one that its any-of edges wait for has come; empty: none has such edges
   std::vector<Awaited> awaited_;
   std::unordered_map<uint32_t, simulated::ZeroedBytes> fetched_;  // by operation: where the bytes of its reply go
   std::unordered_map<uint32_t, nic::CounterId> gates_;  // by triggered operation
@@ -186,12 +187,13 @@ class Host final : simulated::EventTarget {
 
 // Makes a Job without hosts; `copy`: the time of a CPU for each byte that it copies.
 [[nodiscard]] Job make_job(Nics& nics, Payloads& payloads, Rate copy, const schedule::Schedule& schedule);
-// The hosts of the ranks of a sample, which the NICs then know.
+// Makes the hosts of the ranks of a sample, and has the NICs' watcher call them.
 [[nodiscard]] Status make_hosts(Job& job, const Model& model, const Sample& sample = {});
 // Returns an Error if something went wrong in a run that is over and has not stalled.
 [[nodiscard]] Status trouble_of(const Job& job);
 
-// Runs the hosts of all ranks until nothing happens any more. An error as from run() of model.hpp, or for a wrong byte.
+// Runs the hosts of all ranks until nothing happens any more. Errors are those of run() of model.hpp and of the NICs,
+// and wrong bytes.
 [[nodiscard]] Result<Outcome> run_hosts(Nics& nics, Payloads& payloads, Rate copy, const schedule::Schedule& schedule,
                                         const Model& model, Record* record = nullptr, const Watch& watch = {});
 

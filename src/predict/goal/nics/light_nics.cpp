@@ -63,7 +63,7 @@ class LightNics::Node final : public portals::Port {
   nic::Actions actions;  // of the message that is being matched
   bool is_matching = false;
   Time landed_before{};
-  uint32_t awaited = 0;  // happenings
+  uint32_t awaited = 0;  // happenings at this NIC that are still to come
 
  private:
   LightNics& nics_;

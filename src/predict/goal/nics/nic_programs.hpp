@@ -3,8 +3,8 @@
 // Contract: with_nic_programs() gives the schedule in which the layout at a transfer's own end is work of its rank's
 //   NIC: a message leaves, or has been received, `nic_ps` later, and the NIC works for `busy_ps`, one layout after the
 //   other. No CPU is needed; where the NIC does not take a layout, the CPU of the operation works for `cpu_ps` instead.
-//   Prices are by Shape; computations are in ps from then on. An operation ends when its layout has been moved, what
-//   waits for its begin waits for that of all.
+//   Prices are by Shape; computations are in ps from then on. An operation ends when its layout has been moved. What
+//   waits for its begin waits for the begin of its first part, which may be the work on its layout.
 //       T(s <= S) = gather + c + L + n G + c + scatter
 //   So an executed handler is paid for by every message at any number of ranks, and run once for each layout and size.
 // Invariants: (1) messages and the order that the graph demands stay; (2) of a rank up to `delays_most` messages wait
@@ -30,10 +30,10 @@ struct ProgramPrice {
 
 struct WithNicPrograms {
   schedule::Schedule schedule;
-  std::vector<uint64_t> nic_ps;  // by rank: of its computations, what no CPU does
+  std::vector<uint64_t> nic_ps;  // by rank: the time of the computations that its NIC does, not a CPU
 };
 
-// An error if a computation does not fit or no CPU numbers are left.
+// Returns an error if a computation does not fit or no CPU numbers are left.
 [[nodiscard]] Result<WithNicPrograms> with_nic_programs(const schedule::Schedule& given,
                                                         const std::vector<ProgramPrice>& prices, uint64_t unit_ps);
 

@@ -25,7 +25,7 @@ inline constexpr uint64_t message_bytes_most = uint64_t{1} << 40;  // so that th
 
 class Payloads {
  public:
-  // An error if `moves` needs more memory than memory_bytes_most.
+  // Returns an error if `moves` needs more memory than memory_bytes_most.
   static Result<Payloads> make(const schedule::Schedule& schedule, uint64_t S_bytes, bool moves,
                                const Sample& sample = {});
 
@@ -40,7 +40,7 @@ class Payloads {
   }
   [[nodiscard]] uint8_t* address(simulated::ZeroedBytes& memory) { return moves_ ? memory.data() : &nowhere_; }
   void copy(simulated::ZeroedBytes& to, uint64_t from, uint64_t bytes) const;
-  // An Error unless these are the bytes of a send, each xored with the mask.
+  // Returns an Error unless these are the bytes of a send, each xored with the mask.
   [[nodiscard]] Status check(const uint8_t* memory, uint64_t bytes, uint32_t rank, uint32_t source, uint32_t number,
                              uint8_t mask = 0) const;
   // All bytes that are sent, which gets read, and the place in them where an operation's bytes begin.

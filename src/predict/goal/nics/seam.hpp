@@ -29,7 +29,7 @@ namespace spinloom::goal {
 
 class Seam final : public Border, public Beyond, simulated::EventTarget {
  public:
-  // An error if L is shorter than the time that a byte needs.
+  // Returns an error if L is shorter than the time that a byte needs.
   static Result<std::unique_ptr<Seam>> create(Engine& engine, Job& job, const simulated::Profile& profile,
                                               uint64_t L_ps);
 
@@ -81,8 +81,8 @@ class Seam final : public Border, public Beyond, simulated::EventTarget {
   nic::Nic envoy_;
   nic::Slab<std::unique_ptr<simulated::Arrival>> arrivals_;
   std::map<Key, Incoming> incoming_;  // by message
-  std::map<Key, Incoming> parts_;  // of atomics, by operation
-  std::map<Key, std::vector<std::unique_ptr<simulated::Arrival>>> held_;  // until they are to be answered, by operation
+  std::map<Key, Incoming> parts_;  // by operation: atomics of which not all parts have come
+  std::map<Key, std::vector<std::unique_ptr<simulated::Arrival>>> held_;  // by operation: packets to be answered later
   nic::Slab<Asked> asked_;
   std::map<uint64_t, uint32_t> asked_by_name_;
   uint32_t newest_asked_ = 0;

@@ -41,7 +41,7 @@ bool Seam::take_part(Incoming& incoming, uint64_t bytes) {
   return true;
 }
 
-// The event of an operation of the packet's sender.
+// Returns the event of an operation of the packet's sender.
 Event Seam::event_of(const nic::Packet& packet, uint32_t number, Carried carried) const {
   const uint32_t source = packet.source.value;
   return {.rank = packet.target.value,

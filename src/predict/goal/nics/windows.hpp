@@ -48,7 +48,7 @@ class Windows {
   [[nodiscard]] uint64_t place(uint32_t rank, uint32_t operation) const {
     return places_.empty() ? 0 : places_[first_[rank] + operation];
   }
-  // An Error unless every operation has done what it should, at the end of a run that was complete.
+  // Returns an Error unless every operation has done what it should, at the end of a run that was complete.
   [[nodiscard]] Status check(const schedule::Schedule& schedule, const Payloads& payloads) const;
 
  private:

@@ -25,10 +25,10 @@ struct Meeting {
   bool operator<(const Meeting& other) const { return key() < other.key(); }
 };
 
-// The counts of a rank: operations for which the same ones wait have one count, with the number of the first of them.
+// The counts of a rank: operations on which the same ones depend have one count, with the number of the first of them.
 struct Counts {
   std::vector<uint32_t> number_of;  // by operation
-  std::vector<uint32_t> most;       // by number
+  std::vector<uint32_t> most;       // by number: how many operations have this count
 };
 
 Counts counts_of(const collective::Graph& graph) {

@@ -2,10 +2,10 @@
 //
 // Contract: with o and O of 0 no CPU takes part after the begin. A send is a put, which counts at its target; a
 //   combination is an atomic, and a copy a put, to the rank itself, which count there. Receives, combinations and
-//   copies for which the same ones wait have one count, and an `arrived` of all of them, for which these wait. That a
-//   send has left its memory is not waited for, so that all but the first operations are triggered.
-//   Of many ranks graph_of() makes each Graph twice, and none is kept.
-// Invariants: (1) what waits for an operation of the Graph, but a send, waits for it here.
+//   copies on which the same operations depend have one count, and one `arrived` of all of them; these operations wait
+//   for that. Nothing waits until a send has left its memory, so that all but the first operations are triggered. A
+//   send that no rank receives is an error. graph_of() is called twice for each rank, and no Graph is kept.
+// Invariants: (1) an operation that waits for a receive, combination or copy of the Graph waits for it here, too.
 // Threads: pure. Time: none.
 #pragma once
 

@@ -1,6 +1,6 @@
 // PatternProgram - the rounds of ranks, as Programs of a schedule.
 //
-// Contract: add() appends Rounds of `rank`, as a strand: messages of strand n have tag n, and strands do not wait for
+// Contract: add() appends strands of Rounds of `rank`: messages of strand n have tag n, and strands do not wait for
 //   each other. The operations of a round wait for the receives of the last round that had some, with `awaits_sends`
 //   for all operations of the last round. give() ends the Program and gives it to ranks.
 // Threads: one owner. Time: none.
@@ -21,7 +21,7 @@ class PatternProgram {
  public:
   PatternProgram(uint32_t ranks, bool awaits_sends) : schedule_(ranks), awaits_sends_(awaits_sends) {}
 
-  // `distances`: peers are kept as distances to the own rank.
+  // Peers are kept as distances to the own rank if `distances` is set.
   void add(uint32_t rank, const std::vector<std::vector<Round>>& strands, bool distances);
   // Gives the Program to ranks whose peers are at the same distances, or to one rank.
   void give(std::span<const uint32_t> ranks) { schedule_.give(ranks, builder_.take()); }

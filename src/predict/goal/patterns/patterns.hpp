@@ -22,7 +22,7 @@ namespace spinloom::goal {
 
 struct PatternOptions {
   std::optional<uint32_t> radix = {};  // of a dissemination: ranks that a round adds to each one; 2
-  std::optional<uint64_t> segment_bytes = {};  // of what goes on in segments; 8 KiB
+  std::optional<uint64_t> segment_bytes = {};  // for messages that travel in segments; without it 8 KiB
   std::vector<uint32_t> grid =
       {};  // of a halo: ranks along each dimension, the last one fastest; about as many along each
 };

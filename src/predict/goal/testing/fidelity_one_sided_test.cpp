@@ -5,7 +5,7 @@
 #include "predict/goal/nics/host.hpp"
 #include "predict/goal/nics/light_nics.hpp"
 #include "predict/goal/testing/fidelity.hpp"
-#include "predict/goal/testing/support.hpp"
+#include "predict/goal/testing/random_schedules.hpp"
 
 namespace spinloom::goal {
 namespace {

@@ -8,7 +8,7 @@
 #include "predict/goal/model/model.hpp"
 #include "predict/schedule/check.hpp"
 #include "predict/schedule/schedule_file.hpp"
-#include "predict/schedule/testing/support.hpp"
+#include "predict/schedule/testing/random_schedule.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <sstream>
 
-#include "predict/goal/testing/support.hpp"
+#include "predict/goal/testing/random_schedules.hpp"
 #include "predict/schedule/goal.hpp"
 
 namespace spinloom::goal {

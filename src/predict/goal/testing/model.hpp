@@ -12,7 +12,7 @@
 
 #include "predict/goal/model/engine.hpp"
 #include "predict/goal/testing/naive_engine.hpp"
-#include "predict/goal/testing/support.hpp"
+#include "predict/goal/testing/random_schedules.hpp"
 #include "predict/schedule/goal.hpp"
 
 namespace spinloom::goal::test {

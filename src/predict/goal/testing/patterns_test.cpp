@@ -8,7 +8,7 @@
 
 #include "predict/goal/loggopsim/loggopsim.hpp"
 #include "predict/goal/model/model.hpp"
-#include "predict/goal/testing/support.hpp"
+#include "predict/goal/testing/random_schedules.hpp"
 #include "predict/schedule/check.hpp"
 
 namespace spinloom::goal {

@@ -8,7 +8,7 @@
 #include "predict/goal/nics/fidelity.hpp"
 #include "predict/goal/nics/nics.hpp"
 #include "predict/goal/patterns/patterns.hpp"
-#include "predict/goal/testing/support.hpp"
+#include "predict/goal/testing/random_schedules.hpp"
 #include "predict/schedule/goal.hpp"
 #include "simulated/node/testing/profile.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "base/random.hpp"
 #include "nic/portals/nic.hpp"
-#include "nic/spin/testing/support.hpp"
+#include "nic/spin/testing/replay.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::nic {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "nic/frames/nic.hpp"
-#include "nic/spin/testing/support.hpp"
+#include "nic/spin/testing/replay.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::frames {

@@ -17,10 +17,10 @@ from spinloom.bench.mpi_parameters import MpiParameters
 from spinloom.common.errors import Trouble
 
 STREAM, STREAM_LARGE, LARGE = 16, 4, 512 << 10  # messages from which g and G come; fewer from LARGE bytes on
-FLOOD = 64  # messages with which they are compared
+FLOOD = 64  # messages of the stream that g and G are checked against
 SPREAD_MAX = 0.25  # the spread of one time above which there is a warning
-PASSES_MIN = 4  # below which there is no result, unless fewer were wanted
-NOISE_MAX = 0.5  # of the times in the median, above which there is no result
+PASSES_MIN = 4  # with fewer complete passes there is no result, unless fewer were wanted
+NOISE_MAX = 0.5  # with a higher median spread there is no result
 
 
 class Question(NamedTuple):
@@ -64,15 +64,17 @@ class Found:
     mpi: str
     ranks: int
     cores: int
-    eager_bytes: int  # to a receiver that computes
-    polled_bytes: int  # to one that is in calls of MPI
-    wanted: int  # passes
-    passes: int = 0  # that are complete
+    eager_bytes: int  # of the largest eager message, while the receiver computes
+    polled_bytes: int  # the same, while the receiver is in calls of MPI
+    wanted: int  # passes that were asked for
+    passes: int = 0  # passes that are complete
     times: dict[Question, list[float]] = field(default_factory=dict)
 
     def quieter(self) -> Found:
-        """The faster half of the complete passes: a pass is as fast as its times are over their medians, in
-        the median. So all times are of one speed of the machine."""
+        """Keeps the faster half of the complete passes, so that all times are of one speed of the machine.
+
+        The slowness of a pass is the median of its times, each over that question's median.
+        """
         if self.passes < min(self.wanted, PASSES_MIN):
             raise Trouble(
                 "exhausted",

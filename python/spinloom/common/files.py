@@ -21,7 +21,10 @@ def names_in(folder: Path | str) -> list[str]:
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """A reader never sees half a file, and none is left behind. Raises Trouble('environment')."""
+    """Writes a file at once: readers see the old or the new content, and an error leaves no half file.
+
+    Raises Trouble('environment').
+    """
     with whole(path) as file:
         file.write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
 
@@ -35,7 +38,7 @@ def whole(path: Path) -> Iterator[BinaryIO]:
     half = path if device else path.with_name(path.name + ".part")
     try:
         try:
-            with half.open("wb") if device else made(half) as file:
+            with half.open("wb") if device else open_new(half) as file:
                 yield file
                 file.flush()
                 if not device:
@@ -51,8 +54,8 @@ def whole(path: Path) -> Iterator[BinaryIO]:
         raise not_written(path, error) from None
 
 
-def made(path: Path) -> BinaryIO:
-    """A new file of that name: one that is there, or a link that somebody else has put there, goes."""
+def open_new(path: Path) -> BinaryIO:
+    """Opens a new file; deletes a file or link of that name first."""
     path.unlink(missing_ok=True)
     return path.open("xb")
 

@@ -4,10 +4,10 @@
 //   copies. Longer payloads are lent, if they need not be read at once and the receiver has found that it can read them
 //   in the sender's memory: then the receiver copies them from there, which takes one copy. It reads them out of the
 //   sender's heap, which it has mapped, or by the kernel, or, from a rank of this process, where they are. Except out
-//   of the heap, the sender copies a part if it is polling anyway. If the receiver cannot read the sender's memory,
-//   long payloads travel through the channel in parts. With a Rendezvous, cards of peers may come later: the owner puts
-//   a card into `cards` and calls met(), and calls gone() for news without a card. What is sent to a peer without a
-//   card waits; after `wait_for_peers` it fails.
+//   of the heap, a sender that polls copies a part; for long payloads one that sleeps in a call is woken to help. If
+//   the receiver cannot read the sender's memory, long payloads travel through the channel in parts. With a Rendezvous,
+//   cards of peers may come later: the owner puts a card into `cards` and calls met(), and calls gone() for news
+//   without a card. What is sent to a peer without a card waits; after `wait_for_peers` it fails.
 // Invariants: (1) whatever a peer writes into its channel, it can only lose its own packets; (2) the last thing from a
 //   peer is `bye` or the end of its process, unless it never came or is out of reach; (3) answers overtake packets that
 //   wait because the peer said stop.

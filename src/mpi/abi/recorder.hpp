@@ -104,7 +104,7 @@ class Recorder {
     busy_ = false;
   }
   // Called by a rule: the call has found nothing that has ended or arrived.
-  void is_poll() { is_poll_ = true; }
+  void mark_as_poll() { is_poll_ = true; }
 
   [[nodiscard]] uint32_t type(Datatype type) {
     const uint64_t key = key_of(type);

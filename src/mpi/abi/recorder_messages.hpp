@@ -184,7 +184,7 @@ struct TryProbe : ProbeRule {
   void before(int&, int&, Comm&, int*&, Status*& status) { own_.replace(status, true); }
   void after(trace::Signature& to, int source, int tag, Comm comm, int* flag, Status* status) {
     fill(to, source, tag, comm);
-    if (*flag == 0) return recorder.is_poll();
+    if (*flag == 0) return recorder.mark_as_poll();
     to.matches.push_back(recorder.match_of(*status));
   }
 };
@@ -200,7 +200,7 @@ struct TryMatchProbe : ProbeRule {
   void before(int&, int&, Comm&, int*&, MessageHandle*&, Status*& status) { own_.replace(status, true); }
   void after(trace::Signature& to, int source, int tag, Comm comm, int* flag, MessageHandle* message, Status* status) {
     fill(to, source, tag, comm);
-    if (*flag == 0) return recorder.is_poll();
+    if (*flag == 0) return recorder.mark_as_poll();
     to.matches.push_back(recorder.match_of(*status));
     keep(to, *message);
   }

@@ -105,7 +105,7 @@ struct Test : Requests {
     replace(status, 1);
   }
   void after(trace::Signature& to, Request*, int* flag, Status* status) {
-    if (*flag == 0 && to.error == success) return recorder.is_poll();
+    if (*flag == 0 && to.error == success) return recorder.mark_as_poll();
     ended(to, 0, status);
   }
 };
@@ -116,7 +116,7 @@ struct Testall : Requests {
   }
   void after(trace::Signature& to, int count, Request*, int* flag, Status* statuses) {
     if (failed(to, count)) return;
-    if (*flag == 0 && to.error == success) return recorder.is_poll();
+    if (*flag == 0 && to.error == success) return recorder.mark_as_poll();
     all_ended(to, statuses);
   }
 };
@@ -126,7 +126,7 @@ struct Testany : Requests {
     replace(status, 1);
   }
   void after(trace::Signature& to, int, Request*, int* index, int* flag, Status* status) {
-    if (*flag == 0 && to.error == success) return recorder.is_poll();
+    if (*flag == 0 && to.error == success) return recorder.mark_as_poll();
     ended(to, *index, status);
   }
 };
@@ -137,7 +137,7 @@ struct Testsome : Requests {
   }
   void after(trace::Signature& to, int count, Request*, int* done, int* indices, Status* statuses) {
     if (failed(to, count)) return;
-    if (*done == 0 && to.error == success) return recorder.is_poll();
+    if (*done == 0 && to.error == success) return recorder.mark_as_poll();
     some_ended(to, *done, indices, statuses);
   }
 };
@@ -150,7 +150,7 @@ struct Look : Rule {
 
  protected:
   static void polled(int flag) {
-    if (flag == 0) recorder.is_poll();
+    if (flag == 0) recorder.mark_as_poll();
   }
 };
 struct LookSome : Look {

@@ -81,7 +81,7 @@ struct Win_lock : OfWindow {
 struct Win_test : OfWindow {
   void after(trace::Signature& to, Win window, int* flag) {
     put_window(to, key_of(window));
-    if (*flag == 0) recorder.is_poll();
+    if (*flag == 0) recorder.mark_as_poll();
   }
 };
 

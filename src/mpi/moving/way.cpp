@@ -78,7 +78,8 @@ Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t
     return {Way::mapped, "asked for"};
   if (settings.path == Path::cma && reach.cma) return {Way::cma, "asked for"};
   if (passes_run) return {Way::pass, "contiguous"};
-  if (settings.path != Path::automatic) return {Way::staged, "asked for"};
+  if (settings.path == Path::staged) return {Way::staged, "asked for"};
+  if (settings.path != Path::automatic) return {Way::staged, "the way that was asked for is not open"};
   const Costs by = costs(settings.prices, work_of(form, bytes), form.chunk_bytes(settings.chunk_bytes));
   const bool joins = by.joint_ns < by.mapped_ns;
   const bool lacks_mapping = !reach.mapped && by.mapped_ns <= by.staged_ns;

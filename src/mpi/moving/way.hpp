@@ -1,8 +1,10 @@
 // Way - chooses the way of a message.
 //
 // Contract: costs() returns the time that packing, mapping, joint copying and system calls take by the model, for a
-//   receiver whose type is like the sender's. choose() returns the way that the settings name, if it is open; without
-//   one, the cheapest way that is open. Its sentence gives the reason.
+//   receiver whose type is like the sender's. choose() first decides messages that are short, of an unknown type, to
+//   the rank itself, or contiguous where those may not be offered. Then it returns the way that the settings name; if
+//   that is not open, `mapped` in place of `joint`, else `staged`; if they name none, the cheapest open way. Its
+//   sentence gives the reason.
 // The model: a packed message is gathered and scattered at once, by two cores; its packed lines change cores. A message
 //   that is copied where it lies changes cores with all lines that it touches, and one core works, or two that share
 //   the lines. System calls cost by the block.

@@ -84,7 +84,7 @@ Peer* Reliable::Impl::find(nic::Rank rank) const {
 
 void Reliable::Impl::begin_life(Peer& peer) const {
   peer.room_end = config.window;  // a receiver that has said nothing takes what the sender's own window allows
-  peer.congestion = std::min(config.window_first, config.window);
+  peer.congestion_window = std::min(config.window_first, config.window);
 }
 
 Status Reliable::add_peer(nic::Rank rank, uint32_t epoch) {
@@ -152,7 +152,7 @@ uint64_t Reliable::waiting_segments(nic::Rank rank) const {
 
 uint32_t Reliable::congestion_window(nic::Rank rank) const {
   const Peer* const peer = impl_->find(rank);
-  return peer == nullptr ? 0 : peer->congestion;
+  return peer == nullptr ? 0 : peer->congestion_window;
 }
 
 void Reliable::set_parted(Time now, nic::Rank rank, bool parted) {

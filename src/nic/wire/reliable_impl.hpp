@@ -62,7 +62,7 @@ struct OpenMessage {
 
 struct Peer {
   nic::Rank rank;
-  uint32_t epoch = 0;
+  uint32_t epoch = 0;  // the life of the peer's process in which it talks to us
   uint32_t own_epoch = 0;  // the life of this process in which it talks to the peer
   bool lost = false;
   bool parted = false;  // lost, and nothing is left of what was under way
@@ -84,8 +84,8 @@ struct Peer {
   uint32_t outstanding = 0;
   uint32_t losses = 0;
   uint32_t since_asked = 0;  // segments sent since one that asked for an acknowledgement at once
-  uint32_t congestion = 0;  // segments that may be outstanding
-  uint32_t congestion_calm = ReliableConfig::window_max;  // from here on it grows slowly
+  uint32_t congestion_window = 0;  // segments that may be outstanding
+  uint32_t slow_start_threshold = ReliableConfig::window_max;  // from here on the window grows slowly
   uint32_t congestion_credit = 0;  // segments acknowledged since it last grew
   uint32_t recovery_end = 0;  // losses of segments before this one have been answered for
   bool probing = false;  // after a time-out: when `probe_ordinal` has come, all earlier ones are lost
@@ -101,7 +101,7 @@ struct Peer {
   bool talked = false;  // a datagram has come from it or gone to it
 
   // Receiving.
-  uint32_t expected = 0;
+  uint32_t expected = 0;  // the sequence number of the next segment in order
   Ahead ahead;
   uint32_t ahead_end = 0;  // one after the latest segment that has come, if any has come ahead
   uint32_t ahead_count = 0;
@@ -112,7 +112,7 @@ struct Peer {
   Time ack_at = Time::never();  // when an acknowledgement must leave
   bool listed = false;  // in `owing`
   uint32_t expected_message = 0;
-  std::unordered_map<uint32_t, std::vector<uint8_t>> held;  // bodies of headers, by message ID
+  std::unordered_map<uint32_t, std::vector<uint8_t>> held;  // by message ID: bodies of header packets that came early
   uint32_t plain_end = 0;  // one after the latest segment without SYN
   Ahead plain;
   uint32_t plain_message = 0;
@@ -166,7 +166,7 @@ struct Reliable::Impl {
   void acknowledged(Peer& peer, Segment& segment);
   void sample(Time now, Peer& peer, const DatagramHeader& header);
   void find_losses(Peer& peer, uint32_t echo);
-  void shrink(Peer& peer, uint32_t congestion);
+  void shrink(Peer& peer, uint32_t congestion_window);
   void grow(Peer& peer, uint32_t segments, bool was_full);
   void deliver_held(Peer& peer, Out& out);
   void owe(Peer& peer, Time at);

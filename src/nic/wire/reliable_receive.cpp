@@ -312,27 +312,27 @@ void Reliable::Impl::find_losses(Peer& peer, uint32_t echo) {
     --peer.outstanding;
     anew = anew || distance(peer.recovery_end, segment.sequence) >= 0;
   }
-  if (anew) shrink(peer, peer.congestion - peer.congestion / 4);
+  if (anew) shrink(peer, peer.congestion_window - peer.congestion_window / 4);
 }
 
-void Reliable::Impl::shrink(Peer& peer, uint32_t congestion) {
-  peer.congestion = std::max(congestion, std::min(ReliableConfig::window_least, config.window));
-  peer.congestion_calm = peer.congestion;
+void Reliable::Impl::shrink(Peer& peer, uint32_t congestion_window) {
+  peer.congestion_window = std::max(congestion_window, std::min(ReliableConfig::window_least, config.window));
+  peer.slow_start_threshold = peer.congestion_window;
   peer.congestion_credit = 0;
   peer.recovery_end = peer.next_sequence;
 }
 
-// Lets more segments be under way, if the congestion window was what held them back.
+// Lets more segments be under way, if the congestion_window window was what held them back.
 void Reliable::Impl::grow(Peer& peer, uint32_t segments, bool was_full) {
-  if (!was_full || segments == 0 || peer.congestion >= config.window) return;
-  if (peer.congestion < peer.congestion_calm) {
-    peer.congestion = std::min(peer.congestion + segments, config.window);
+  if (!was_full || segments == 0 || peer.congestion_window >= config.window) return;
+  if (peer.congestion_window < peer.slow_start_threshold) {
+    peer.congestion_window = std::min(peer.congestion_window + segments, config.window);
     return;
   }
   peer.congestion_credit += segments;
-  if (peer.congestion_credit < peer.congestion) return;
-  peer.congestion_credit -= peer.congestion;
-  ++peer.congestion;
+  if (peer.congestion_credit < peer.congestion_window) return;
+  peer.congestion_credit -= peer.congestion_window;
+  ++peer.congestion_window;
 }
 
 // Measures the round trip by the transmission that this datagram echoes, less the time that the peer kept it.

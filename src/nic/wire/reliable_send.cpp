@@ -96,7 +96,8 @@ void Reliable::Impl::pump(Time now, Peer& peer, Out& out) {
 }
 
 bool Reliable::Impl::may_send(const Peer& peer) const {
-  return peer.outstanding < std::min(peer.congestion, config.window) && peer.flight.size() < ReliableConfig::window_max;
+  return peer.outstanding < std::min(peer.congestion_window, config.window) &&
+         peer.flight.size() < ReliableConfig::window_max;
 }
 
 void Reliable::Impl::pump(Time now, Peer& peer, std::deque<Segment>& queue, Out& out) {
@@ -137,7 +138,7 @@ void Reliable::Impl::repeat(Time now, Peer& peer, Out& out) {
 // True if the peer should acknowledge this segment at once: so often that the window never runs dry, and whenever a
 // buffer waits for the acknowledgement.
 bool Reliable::Impl::asks(Peer& peer, const Segment& segment, bool more) const {
-  const uint32_t window = std::min(peer.congestion, config.window);
+  const uint32_t window = std::min(peer.congestion_window, config.window);
   const bool part = ++peer.since_asked >= std::max(window / 4, 1u);
   const bool stops = more && (!may_send(peer) || peer.next_sequence == peer.room_end);
   const bool ends = segment.refers && (segment.flags & slmp::eom) != 0;
@@ -282,7 +283,7 @@ void Reliable::Impl::timeout(Time now, Peer& peer, Out& out) {
   transmit(now, peer, oldest, true, out);
   peer.probing = true;
   peer.probe_ordinal = oldest.ordinal;
-  if (peer.backoff > 1) shrink(peer, peer.congestion / 2);
+  if (peer.backoff > 1) shrink(peer, peer.congestion_window / 2);
   await(now, peer);
 }
 

@@ -1,9 +1,9 @@
 // Costs - what the ends of messages cost their ranks, beside the network's own time.
 //
-// Contract: a pair of layouts that has a price costs that, at both ends, in place of what each of them costs. at() of a
-//   table gives the cost for any size: on straight lines between its points, beyond the last one as
-//   between the last two; before the first one, that of the first. A layout without a price costs `unknown_layout` for
-//   each byte.
+// Contract: a pair of layouts that has a price costs that, at both ends, in place of what each of them costs.
+//   Costs::at() interpolates `messages`: on straight lines between its points, beyond the last one as between the last
+//   two, and before the first one it gives that of the first. A layout without a price costs `unknown_layout` for each
+//   byte.
 // Threads: plain values. Time: modelled, in ps.
 #pragma once
 
@@ -38,18 +38,19 @@ enum class Handshake : uint8_t { answer, nic, fetch };
 
 // CPU time for a receive that is posted after its message has come.
 struct Late {
-  uint64_t find_ps = 0;  // a short message, which it then copies or unpacks from where it landed
-  uint64_t answer_ps = 0;  // a request that the NIC would have answered
+  uint64_t find_ps = 0;  // to find a short message that came early; the receiver then copies or unpacks it
+  uint64_t answer_ps = 0;  // to answer a request that the NIC would have answered
 };
 
 // Costs of non-blocking and persistent collective operations as schedules that NICs execute: CPUs make them and see
 // that they have ended. Needs Handshake::nic.
 struct Offloaded {
   uint64_t create_ps = 0;  // of the CPU, for each operation that it gives to the NIC
-  bool is_cached = false;  // of a schedule that an earlier start has left there, only for what waits for nothing
+  bool is_cached =
+      false;  // the NIC keeps schedules: a later start pays create_ps only for operations that wait for nothing
   uint64_t match_ps = 0;  // of the NIC, for each message that has come: to match it and to begin what waits for it
   Rate own = {0, 1};  // of the NIC, by the byte: a rank's own block
-  uint64_t combine_ps = 0;  // that a message waits beside the NIC's time to combine it
+  uint64_t combine_ps = 0;  // a message's wait before it is combined, beyond the NIC's own time
   Rate combine = {0, 1};  // of the NIC, by the byte
   uint64_t test_ps = 0;  // of the CPU, to see that one has ended
 };

@@ -90,7 +90,7 @@ std::vector<Grid::Steps> Grid::neighbours() const {
   return found;
 }
 
-uint32_t Grid::position(uint32_t rank) const {
+uint32_t Grid::edge_class(uint32_t rank) const {
   const Place place = place_of(rank);
   uint32_t found = 0;
   for (size_t i = 0; i < dims.size(); ++i) {

@@ -32,7 +32,7 @@ struct Grid {
   // Returns all Steps of at most one step along each dimension, including none.
   [[nodiscard]] std::vector<Steps> neighbours() const;
   // Returns a digit for each dimension: 0 at its beginning, 1 within, 2 at its end.
-  [[nodiscard]] uint32_t position(uint32_t rank) const;
+  [[nodiscard]] uint32_t edge_class(uint32_t rank) const;
   // Returns the ranks that differ from `rank` in the dimensions of the mask only, ascending.
   [[nodiscard]] std::vector<uint32_t> slice(uint32_t rank, uint32_t mask) const;
   [[nodiscard]] std::string text() const;  // "4 x 8"

@@ -37,7 +37,7 @@ class Grower {
   }
 
   Result<RankTrace> make(uint32_t rank) {
-    const uint32_t position = pattern_.by_position ? grid_.position(rank) : 0;
+    const uint32_t position = pattern_.by_edge_class ? grid_.edge_class(rank) : 0;
     const uint32_t model = pattern_.grid.rank_at(place_of_model(grid_.place_of(rank)));
     const RankTrace& from = traces_[model];
     RankTrace made = heading_of(from);
@@ -157,7 +157,8 @@ class Grower {
     return made;
   }
 
-  // Returns the recorded place at the same edges, or as far from the beginning.
+  // Returns the recorded place with the same edges; between edges, recorded places repeat. A dimension of one or two
+  // ranks repeats up to its end.
   [[nodiscard]] Grid::Place place_of_model(const Grid::Place& place) const {
     Grid::Place found{};
     for (size_t i = 0; i < grid_.dims.size(); ++i) {
@@ -220,9 +221,9 @@ class Grower {
       found.matches[i].source = peer_in(comm, made.rank, pattern.matches[i]);
     }
     if (is_strong_ && call.comm != trace::none) {
-      const Status less =
+      const Status shrunk =
           is_collective(call.call) ? shrink_collective(call, made, found) : shrink_messages(call, pattern, made, found);
-      if (!less) return fail(Code::unsupported, trace::name_of(call.call), ": ", less.error().message);
+      if (!shrunk) return fail(Code::unsupported, trace::name_of(call.call), ": ", shrunk.error().message);
     }
     if (call.comm == trace::none || !is_collective(call.call) || has_neighbours(call.call)) return found;
     const uint64_t before = from.comms[call.comm].world_ranks.size();

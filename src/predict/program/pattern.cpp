@@ -28,7 +28,7 @@ class Explainer {
     SPL_TRY(explain_comms());
     std::map<uint32_t, std::vector<uint32_t>> classes;
     for (uint32_t rank = 0; rank < traces_.size(); ++rank) {
-      classes[pattern_.by_position ? pattern_.grid.position(rank) : 0].push_back(rank);
+      classes[pattern_.by_edge_class ? pattern_.grid.edge_class(rank) : 0].push_back(rank);
     }
     for (const auto& [position, ranks] : classes) {
       if (pattern_.calls.size() <= position) pattern_.calls.resize(position + 1);
@@ -238,16 +238,16 @@ Result<Pattern> pattern_of(std::span<const RankTrace> traces) {
     }
   }
   std::string why;
-  for (const bool by_position : {false, true}) {
+  for (const bool by_edge_class : {false, true}) {
     for (const Grid& grid : grids_of(static_cast<uint32_t>(traces.size()))) {
-      if (by_position && std::ranges::any_of(grid.dims, [](uint32_t size) { return size < positions; })) continue;
+      if (by_edge_class && std::ranges::any_of(grid.dims, [](uint32_t size) { return size < positions; })) continue;
       Pattern pattern = begun;
       pattern.grid = grid;
-      pattern.by_position = by_position;
+      pattern.by_edge_class = by_edge_class;
       auto found = Explainer(traces, std::move(pattern)).explain();
       if (found) return found;
       // Keep the failure on the last grid, which has the most dimensions: ranks differ least there, so it says most.
-      if (!by_position) why = text(grid.text(), ": ", found.error().message);
+      if (!by_edge_class) why = text(grid.text(), ": ", found.error().message);
     }
   }
   return fail(Code::unsupported, "no grid explains what the ranks do: on ", why,

@@ -39,7 +39,7 @@ struct CommPattern {
 struct Pattern {
   Grid grid;
   uint8_t walls = 0;  // dimensions with ends
-  bool by_position = false;  // ranks at other edges do other calls
+  bool by_edge_class = false;  // ranks at other edges do other calls
   std::vector<std::vector<uint32_t>> events;  // of each rank: those that are no polls in vain
   std::vector<std::vector<CallPattern>> calls;  // by position, one for each of these events
   std::vector<CommPattern> comms;

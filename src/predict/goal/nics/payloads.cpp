@@ -19,7 +19,7 @@ uint64_t key(uint32_t rank, uint32_t tag) { return uint64_t{rank} << 32 | tag; }
 
 }  // namespace
 
-uint64_t Payloads::count(const Schedule& schedule, uint64_t S_bytes) {
+uint64_t Payloads::size_memory(const Schedule& schedule, uint64_t S_bytes) {
   const uint32_t ranks = schedule.ranks();
   overflow_sizes_.assign(ranks, 0);
   largest_.assign(ranks, 0);
@@ -62,7 +62,7 @@ Result<Payloads> Payloads::make(const Schedule& schedule, uint64_t S_bytes, bool
   Payloads made(moves, sample);
   made.windows_ = Windows(schedule, moves, sample);
   if (!moves) return made;
-  const uint64_t needed = made.count(schedule, S_bytes);
+  const uint64_t needed = made.size_memory(schedule, S_bytes);
   if (needed > memory_bytes_most) {
     return fail(Code::exhausted, "the messages of the schedule need ", needed, " B of memory to move really, at most ",
                 memory_bytes_most,
@@ -81,7 +81,7 @@ Result<Payloads> Payloads::make(const Schedule& schedule, uint64_t S_bytes, bool
 }
 
 uint64_t Payloads::receive_bytes(uint32_t rank, uint32_t tag) const {
-  if (!moves_) return far;
+  if (!moves_) return unlimited_bytes;
   if (tag == schedule::any) return largest_[rank];
   const auto found = largest_by_tag_.find(key(rank, tag));
   return found == largest_by_tag_.end() ? 0 : found->second;

@@ -2,8 +2,9 @@
 //
 // Contract: send `number` of rank `source` has the bytes that begin at place (source, number) of one random text, so
 //   that every message has other bytes and none has memory of its own to send from. With `moves` receives and
-//   overflow have zeroed memory and check() compares; without, addresses are names and check() finds nothing. What
-//   one-sided operations reach are Windows. Only messages that a rank of the sample sends or gets have bytes.
+//   overflow have zeroed memory and check() compares; without, there is no memory: addresses are placeholders that
+//   nobody reads, and check() finds nothing. What one-sided operations reach are Windows. Only messages that a rank of
+//   the sample sends or gets have bytes.
 // Invariants: (1) the largest eager message that a receive can match fits in its memory, so that nothing is cut.
 // Threads: one owner. Time: none.
 #pragma once
@@ -21,7 +22,7 @@
 namespace spinloom::goal {
 
 inline constexpr uint64_t memory_bytes_most = uint64_t{4} << 30;  // where bytes move
-inline constexpr uint64_t message_bytes_most = uint64_t{1} << 40;  // so that the time of one fits
+inline constexpr uint64_t message_bytes_most = uint64_t{1} << 40;  // so that the time of one message fits into Time
 
 class Payloads {
  public:
@@ -32,7 +33,9 @@ class Payloads {
   [[nodiscard]] const uint8_t* sent(uint32_t source, uint32_t number) const { return whole() + place(source, number); }
   // The memory of messages that come to `rank` before their receives.
   [[nodiscard]] uint8_t* overflow(uint32_t rank) { return moves_ ? overflow_[rank].data() : &nowhere_; }
-  [[nodiscard]] uint64_t overflow_bytes(uint32_t rank) const { return moves_ ? overflow_[rank].size() : far; }
+  [[nodiscard]] uint64_t overflow_bytes(uint32_t rank) const {
+    return moves_ ? overflow_[rank].size() : unlimited_bytes;
+  }
   // Returns how many bytes a receive needs for any eager message that it may match.
   [[nodiscard]] uint64_t receive_bytes(uint32_t rank, uint32_t tag) const;
   [[nodiscard]] simulated::ZeroedBytes memory(uint64_t bytes) const {
@@ -45,24 +48,27 @@ class Payloads {
                              uint8_t mask = 0) const;
   // All bytes that are sent, which gets read, and the place in them where an operation's bytes begin.
   [[nodiscard]] const uint8_t* whole() const { return moves_ ? text_.data() : &nowhere_; }
-  [[nodiscard]] uint64_t whole_bytes() const { return moves_ ? text_.size() : far; }
+  [[nodiscard]] uint64_t whole_bytes() const { return moves_ ? text_.size() : unlimited_bytes; }
   [[nodiscard]] uint64_t place(uint32_t source, uint32_t number) const { return moves_ ? first_[source] + number : 0; }
   [[nodiscard]] Windows& windows() { return windows_; }
   [[nodiscard]] const Windows& windows() const { return windows_; }
   // The memory of all windows, and of one.
   [[nodiscard]] uint8_t* windows_memory() { return moves_ ? windows_.memory() : &nowhere_; }
-  [[nodiscard]] uint64_t windows_bytes() const { return moves_ ? windows_.bytes() : far; }
+  [[nodiscard]] uint64_t windows_bytes() const { return moves_ ? windows_.bytes() : unlimited_bytes; }
   [[nodiscard]] uint8_t* address(const Windows::Window& window) { return windows_memory() + window.begin; }
-  [[nodiscard]] uint64_t bytes_of(const Windows::Window& window) const { return moves_ ? window.bytes : far; }
+  [[nodiscard]] uint64_t bytes_of(const Windows::Window& window) const {
+    return moves_ ? window.bytes : unlimited_bytes;
+  }
 
   [[nodiscard]] bool moves() const { return moves_; }
 
-  static constexpr uint64_t far = uint64_t{1} << 62;  // no schedule sends as many bytes
+  static constexpr uint64_t unlimited_bytes = uint64_t{1} << 62;  // no schedule sends as many bytes
 
  private:
   Payloads(bool moves, Sample sample) : moves_(moves), sample_(std::move(sample)) {}
-  // Returns the largest number of bytes that are in memory at one time.
-  uint64_t count(const schedule::Schedule& schedule, uint64_t S_bytes);
+  // Sizes all memory (first_, overflow_sizes_, largest_, largest_by_tag_, text_bytes_). Returns an upper bound of its
+  // bytes.
+  uint64_t size_memory(const schedule::Schedule& schedule, uint64_t S_bytes);
 
   bool moves_;
   Sample sample_;

@@ -61,7 +61,8 @@ def prepare() -> None:
     tree = PLACE / "tree"
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
-    for name in ("src", "include", "cmake", "bench", "handlers", "data", "CMakeLists.txt"):
+    folders = ("src", "include", "cmake", "bench", "handlers", "data", "tests/gpu/driver")
+    for name in (*folders, "CMakeLists.txt"):
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, tree / name)

@@ -677,7 +677,7 @@ def work(drawn: dict[str, list], each: int, again: bool) -> dict[str, dict]:
     tried: set[str] = set()  # in this run
     while True:
         wanted = [one for one in chosen(drawn, each, known) if not reason_of(one)]
-        todo = {
+        untried = {
             stage: [
                 one
                 for one in wanted
@@ -685,10 +685,10 @@ def work(drawn: dict[str, list], each: int, again: bool) -> dict[str, dict]:
             ]
             for stage in worker.checks
         }
-        stage = next((stage for stage, those in todo.items() if those), None)
+        stage = next((stage for stage, those in untried.items() if those), None)
         if stage is None:
             return known
-        one = todo[stage][0]
+        one = untried[stage][0]
         tried.add(f"{stage} {one.key}")
         those = worker.checks_of(one, stage)
         worker.prepare(those)
@@ -696,7 +696,7 @@ def work(drawn: dict[str, list], each: int, again: bool) -> dict[str, dict]:
         outcome, by = worker.tried(one, stage, those)
         took = time.monotonic() - began
         known[one.key] = note(one, stage, outcome, by, took)
-        left = ", ".join(f"{stage} {len(those)}" for stage, those in todo.items())
+        left = ", ".join(f"{stage} {len(those)}" for stage, those in untried.items())
         print(f"[{left}] {one.place} {one.change}: {outcome} {by} ({took:.0f} s)", flush=True)
 
 

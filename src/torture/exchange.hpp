@@ -34,7 +34,7 @@ class Exchange {
   [[nodiscard]] virtual Status poll() { return {}; }
   [[nodiscard]] virtual bool done() const { return expected_ == 0; }
   [[nodiscard]] virtual Status finish() = 0;
-  // Ends what moves the simulation on when it ends, before the memory of any exchange is freed.
+  // Closes engines that are still open. That lets bytes land, so it comes before the memory of any exchange is freed.
   virtual void leave() {}
 
   [[nodiscard]] uint32_t id() const { return id_; }

@@ -240,7 +240,7 @@ def quick(batch):
 
 
 def test_a_worker_that_dies_with_a_result_computes_it_again():
-    """A result that no one has taken is at its worker, and goes with it."""
+    """A result stays at its worker until it is taken, and is lost with that worker."""
     some = list(cells.cells(axes.given(axes.Spec(), ("pattern=dissemination", "ranks=2..8*2"))))
     with workers.local(1) as client:
         work = workers.Work(client, seconds(60), quick)

@@ -98,7 +98,8 @@ class Planner {
     return {};
   }
 
-  // Adds runs as a list of blocks if they are few more blocks than runs: some blocks of one length happen to touch.
+  // Adds runs as a list of blocks of one length. A run may be several blocks that happen to touch, so the list may be a
+  // little longer than the runs.
   Status runs(const Node& node, int64_t offset) {
     const auto* const run = reinterpret_cast<const typename W::Run*>(&node + 1);
     const auto count = static_cast<int64_t>(node.count);

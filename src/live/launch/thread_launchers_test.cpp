@@ -5,10 +5,13 @@
 
 #include <array>
 #include <barrier>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/testing/patience.hpp"
 
 namespace spinloom::live {
 namespace {
@@ -100,18 +103,32 @@ TEST(ThreadLaunchers, a_rank_that_does_not_come_is_an_error_in_time) {
   EXPECT_NE(got.error().message.find("SPINLOOM_START_S"), std::string::npos) << got.error().message;
 }
 
+// The third rank comes when the line has been printed.
 TEST(ThreadLaunchers, ranks_that_wait_together_print_one_line) {
+  std::mutex mutex;
+  std::condition_variable printed;
   std::vector<std::string> lines;
-  log::install([&lines](log::Level, std::string_view, std::string_view line) { lines.emplace_back(line); },
-               log::Level::warning);
+  log::install(
+      [&](log::Level, std::string_view, std::string_view line) {
+        const std::lock_guard lock(mutex);
+        lines.emplace_back(line);
+        printed.notify_all();
+      },
+      log::Level::warning);
   Meeting meeting(1);
   const auto all = ThreadLaunchers::create(std::make_shared<Meeting::Of>(meeting, 0), 3);
   std::vector<std::thread> threads;
+  const auto exchange = [](const auto& launcher) {
+    EXPECT_TRUE(launcher->exchange("mine", {.told_after_s = 1, .limit_s = 0}).ok());
+  };
   for (uint32_t number = 0; number < 2; ++number) {
-    threads.emplace_back([launcher = all->of(number)] {
-      EXPECT_FALSE(launcher->exchange("mine", {.told_after_s = 1, .limit_s = 2}).ok());
-    });
+    threads.emplace_back([&exchange, launcher = all->of(number)] { exchange(launcher); });
   }
+  {
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(printed.wait_for(lock, patient(std::chrono::seconds(60)), [&lines] { return !lines.empty(); }));
+  }
+  exchange(all->of(2));
   for (std::thread& thread : threads) thread.join();
   log::install({}, log::Level::error);
   ASSERT_EQ(lines.size(), 1u);

@@ -28,7 +28,7 @@ struct Packet {
   bool last = false;
   bool by_host = false;
   ContextId sender;  // the context that sent this mail
-  uint64_t argument = 0;  // the argument of this mail
+  uint64_t argument = 0;  // of a mail: the word that its sender passes to the handler
   uint32_t uses = 0;
   uint32_t next = no_slot;  // the packet that waits behind this one
   DmaQueue dmas;

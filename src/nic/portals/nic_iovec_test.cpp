@@ -64,7 +64,7 @@ TEST(Iovec, PacketsAreCutAtElementsAndElementsAtPackets) {
 
 // Packets that wait for a header handler go to the same places when it lets the message pass.
 TEST(Iovec, AMessageThatAHeaderHandlerLetsPassIsScattered) {
-  for (const bool to_payload_handlers : {false, true}) {  // there are none, so that the NIC writes the bytes
+  for (const bool to_payload_handlers : {false, true}) {  // no payload handler: the NIC writes the bytes
     Listed listed({10, 4, 20}, 32);
     Bench& bench = listed.bench;
     Context context;

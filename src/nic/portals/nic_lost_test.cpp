@@ -290,7 +290,8 @@ TEST(Lost, APeerIsBackWhenNothingIsLeftOfWhatWasUnderWay) {
   EXPECT_EQ(bench.event(EventKind::send).fail, Fail::ok);
 }
 
-// A put that takes the short way is acknowledged when its bytes have landed: not into the peer's next life.
+// A put on the short way is acknowledged when its bytes have landed. If its sender were taken back before, the
+// acknowledgement would reach the sender's next life.
 TEST(Lost, APeerWhosePutIsStillLandingIsNotBack) {
   Bench bench;
   Entry entry = bench.entry();

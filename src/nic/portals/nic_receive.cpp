@@ -255,10 +255,11 @@ void Nic::Impl::land(uint32_t slot, const PayloadRef& payload, uint64_t offset, 
   SPL_ASSERT(message.entry != no_slot && message.landing <= message.requested, "message ", message.id);
   if (message.operation != Operation::put) return apply_atomic(slot, payload, buffer_bytes, out);
   if (offset >= message.landing) return buffer.release(buffer_bytes);
-  if (!portals.entry(message.entry).entry.iovec.empty()) return scatter(slot, payload, offset, buffer_bytes, out);
+  const Entry& entry = portals.entry(message.entry).entry;
+  if (!entry.iovec.empty()) return scatter(slot, payload, offset, buffer_bytes, out);
   DmaWrite& write = out.add<DmaWrite>();
   write.dma = dmas.issue(messages[slot].dmas, {OwnerKind::incoming, slot}, buffer_bytes);
-  write.host = portals.entry(message.entry).entry.start + message.offset + offset;
+  write.host = entry.start + message.offset + offset;
   write.source.space = payload.space;
   write.source.bytes = payload.bytes;
   write.source.length = std::min(payload.length, message.landing - offset);

@@ -4,7 +4,7 @@
 //   messages. `keys` takes accesses by a key; the highest byte of the match bits is the kind of the key.
 // Invariants: (1) header data of a message in `tags` is 0 for an eager message; otherwise it describes a message whose
 //   bytes are read or put later (a request to send); (2) a slot is used again under the next of 128 generations, so
-//   that a late word for an earlier message does not mean a later message.
+//   that a word that comes late for one message is not taken for a word of the slot's next message.
 // Threads: pure functions. Time: none.
 #pragma once
 

@@ -4,7 +4,7 @@
 //   first out, and packets between two ranks keep their order. With a seed (`racy_seed`) any of the oldest 64 items may
 //   be next: packets overtake each other and their headers (unless headers_in_order), DMAs complete in any order,
 //   handlers of several HPUs end in any order; commands of one port keep their order. The same seed gives the same run.
-//   With links, packets arrive as the links say, whatever the seed.
+//   Packets that go over links arrive as the links deliver them, whatever the seed.
 // Invariants: (1) a step performs one item; only while a handler's call blocks are other items performed within the
 //   step; (2) a packet that the engine cannot take waits, and is tried again when that NIC has made progress; (3) bytes
 //   are read when served: a payload is copied when it leaves, a DMA's source when the DMA is served.

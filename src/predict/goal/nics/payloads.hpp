@@ -2,7 +2,7 @@
 //
 // Contract: send `number` of rank `source` has the bytes that begin at place (source, number) of one random text, so
 //   that every message has other bytes and none has memory of its own to send from. With `moves` receives and
-//   overflow have zeroed memory and check() compares; without, there is no memory: addresses are placeholders that
+//   overflow have zeroed memory and check() compares; without, there is no memory: all addresses are one, which
 //   nobody reads, and check() finds nothing. What one-sided operations reach are Windows. Only messages that a rank of
 //   the sample sends or gets have bytes.
 // Invariants: (1) the largest eager message that a receive can match fits in its memory, so that nothing is cut.

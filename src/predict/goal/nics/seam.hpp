@@ -4,7 +4,7 @@
 //   packets go on from there. A packet whose first byte would be at a NIC at t is one of the message model at
 //   t + i - wire; that NIC takes its bytes as they come, one packet after the other, each byte for G, g behind the
 //   last. i is what one byte needs from a link to a host that knows of it: switch, wire, matching, memory, PCIe, its
-//   event. So a message of one byte takes what it takes at message level, each way.
+//   event. So a message of one byte takes the same time as at message level, in both directions.
 //   Requests and answers of a rendezvous, gets, atomics and their replies cross as what they are for NICs: a put
 //   without bytes, a get, its reply. One NIC engine without time, the envoy, sends and receives them in the name of all
 //   ranks at message level, at the times that the Engine gives.
